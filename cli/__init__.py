@@ -1,0 +1,1 @@
+"""The `kontrast` command: reads configuration and wires the parts. Everything may be imported here; nobody imports this."""

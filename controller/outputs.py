@@ -1,0 +1,251 @@
+"""The rows that Kontrast publishes: what `controller.step` derived, as it travels to sinks and readers.
+
+Here belong the shapes of the rows, their keys and their JSON form. How they come about is the machines' business.
+Each row names its cluster and the position of the record that caused it, so a repeated batch writes the same rows.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import ClassVar, Union
+
+import msgspec
+
+OUTPUT_VERSION = 1
+
+
+class Status(Enum):
+    """How sure an effect is: expected of the controller, seen in ZooKeeper, or cut by the controller's loss."""
+
+    PROVISIONAL = "provisional"
+    FINAL = "final"
+    WITHDRAWN = "withdrawn"
+
+
+class Severity(Enum):
+    """What an alert asks of a person."""
+
+    PAGE = "page"
+    WARN = "warn"
+    INFO = "info"
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=False):
+    """What every row has: its cluster, the position of its cause, and its place among that cause's effects."""
+
+    output: ClassVar[str]
+
+    v: int = msgspec.field(default_factory=lambda: OUTPUT_VERSION)  # a factory: always written, never omitted
+    cluster: str
+    generation: int
+    seq: int
+    ordinal: int
+    zxid: int
+    time_ms: int  # the record's own time, never this machine's
+
+    def subject_key(self) -> str:
+        """What the row is about, for compaction: the newest row with a key replaces the older ones."""
+        return f"{self.cluster}/{self.generation}-{self.seq}-{self.ordinal}"
+
+
+class Transition(Row, frozen=True, kw_only=True, tag="transition", omit_defaults=True):
+    """A partition, replica, topic, broker or controller moved from one state to another."""
+
+    output: ClassVar[str] = "transitions"
+
+    effect: str  # <controller epoch>-<event>-<ordinal>: the same for the provisional, final and withdrawn rows
+    status: Status
+    cause: str
+    controller_epoch: int
+    subject: str  # partition | replica | topic | broker | controller
+    from_state: str = msgspec.field(name="from")
+    to_state: str = msgspec.field(name="to")
+    topic: str | None = None
+    partition: int | None = None
+    broker: int | None = None  # the replica's broker, the broker, or the controller's broker
+    leader: int | None = None
+    leader_epoch: int | None = None
+    isr: tuple[int, ...] | None = None
+
+
+class Request(Row, frozen=True, kw_only=True, tag="request", omit_defaults=True):
+    """A request that the controller must send to a broker."""
+
+    output: ClassVar[str] = "requests"
+
+    effect: str
+    status: Status
+    cause: str
+    controller_epoch: int
+    api: str  # LeaderAndIsr | UpdateMetadata | StopReplica
+    brokers: tuple[int, ...]
+    topic: str | None = None
+    partition: int | None = None
+    leader: int | None = None
+    leader_epoch: int | None = None
+    isr: tuple[int, ...] | None = None
+    replicas: tuple[int, ...] | None = None
+    is_new: bool | None = None
+    delete_partition: bool | None = None
+    partitions: tuple[tuple[str, int], ...] | None = None
+
+
+class PartitionRow(Row, frozen=True, kw_only=True, tag="partition"):
+    """A partition as it is now: what ZooKeeper says, what the controller must write next, and what is wrong."""
+
+    output: ClassVar[str] = "metadata"
+
+    topic: str
+    partition: int
+    state: str  # NewPartition | OnlinePartition | OfflinePartition | NonExistentPartition (the row's tombstone)
+    leader: int  # as ZooKeeper has it: -1 none
+    leader_epoch: int
+    isr: tuple[int, ...]
+    replicas: tuple[int, ...]
+    adding_replicas: tuple[int, ...] = ()
+    removing_replicas: tuple[int, ...] = ()
+    controller_epoch: int = -1
+    partition_epoch: int = -1  # the state znode's data version
+    predicted_leader: int | None = None  # set while a write of the controller is due
+    predicted_leader_epoch: int | None = None
+    predicted_isr: tuple[int, ...] | None = None
+    problem: str | None = None  # see `health.Problem`: why the partition cannot be used, or what it lacks
+    problem_since_ms: int | None = None
+    reason: str | None = None  # the problem as a sentence that names brokers and zxids
+
+    def subject_key(self) -> str:
+        """One row a partition."""
+        return f"{self.cluster}/partition/{self.topic}/{self.partition}"
+
+
+class BrokerRow(Row, frozen=True, kw_only=True, tag="broker"):
+    """A broker's registration as it is now."""
+
+    output: ClassVar[str] = "metadata"
+
+    broker: int
+    registered: bool
+    epoch: int  # the czxid of its znode
+    since_ms: int
+    endpoints: tuple[str, ...] = ()
+    rack: str | None = None
+
+    def subject_key(self) -> str:
+        """One row a broker."""
+        return f"{self.cluster}/broker/{self.broker}"
+
+
+class ControllerRow(Row, frozen=True, kw_only=True, tag="controller"):
+    """Who is controller now; broker -1 when nobody is."""
+
+    output: ClassVar[str] = "metadata"
+
+    broker: int
+    epoch: int
+    since_ms: int
+
+    def subject_key(self) -> str:
+        """One row a cluster."""
+        return f"{self.cluster}/controller"
+
+
+class AlertRow(Row, frozen=True, kw_only=True, tag="alert"):
+    """An alert that was opened, changed or resolved."""
+
+    output: ClassVar[str] = "alerts"
+
+    id: str  # stable while the alert is open: the same problem of the same subject has the same id
+    alert: str  # the kind, e.g. PartitionOffline
+    state: str  # open | resolved
+    severity: Severity
+    subject: str  # e.g. partition orders-7
+    group: str  # alerts with one cause share it, e.g. broker 3 crashed
+    since_ms: int
+    cause: str  # one sentence
+    topic: str | None = None
+    partition: int | None = None
+    broker: int | None = None
+
+    def subject_key(self) -> str:
+        """One row an alert."""
+        return f"{self.cluster}/{self.id}"
+
+
+class GaugesRow(Row, frozen=True, kw_only=True, tag="gauges"):
+    """A cluster's counts, in Kafka's own definitions where Kafka has the gauge; written at every heartbeat."""
+
+    output: ClassVar[str] = "gauges"
+
+    ready: bool  # a complete snapshot has been applied
+    session: str  # the forwarder's ZooKeeper session: connected | suspended | lost | unknown
+    watch_mode: str  # persistent | one-shot | unknown
+    controller: int  # broker id, -1 nobody
+    controller_epoch: int
+    controller_changes: int  # since this state began
+    active_brokers: int
+    topics: int
+    partitions: int  # with a leader and ISR, as GlobalPartitionCount
+    partitions_by_state: dict[str, int]
+    replicas_by_state: dict[str, int]
+    offline_partitions: int
+    leaderless_partitions: int  # no live leader right now, election due or not
+    under_replicated_partitions: int
+    under_min_isr_partitions: int
+    at_min_isr_partitions: int
+    preferred_replica_imbalance: int
+    topics_to_delete: int
+    replicas_to_delete: int
+    topics_ineligible_to_delete: int
+    replicas_ineligible_to_delete: int
+    leaders_by_broker: dict[int, int]
+    replicas_by_broker: dict[int, int]
+    pending_writes: int  # writes that the controller must still do
+    records: dict[str, int]  # applied, by kind, since this state began
+    elections: dict[str, int]  # confirmed leader elections, by strategy
+    isr_changes: dict[str, int]  # shrink | expand
+    refused: int  # znodes that could not be read, since this state began
+    divergences: dict[str, int]  # by kind
+
+    def subject_key(self) -> str:
+        """One row a cluster."""
+        return f"{self.cluster}/gauges"
+
+
+class RefusedRow(Row, frozen=True, kw_only=True, tag="refused"):
+    """A znode or record that could not be read, kept whole; the last good value stays in force."""
+
+    output: ClassVar[str] = "refused"
+
+    path: str
+    reason: str
+    data: str | None = None
+    data_base64: str | None = None
+
+
+OutputRow = Union[Transition, Request, PartitionRow, BrokerRow, ControllerRow, AlertRow, GaugesRow, RefusedRow]  # noqa: UP007 (msgspec needs it at run time on 3.10)
+
+OUTPUTS = ("transitions", "requests", "metadata", "alerts", "gauges", "refused")
+
+
+class BadRowError(ValueError):
+    """Bytes that are no output row, or a row of a version that this Kontrast does not know."""
+
+
+_ENCODER = msgspec.json.Encoder()
+_DECODER: msgspec.json.Decoder[OutputRow] = msgspec.json.Decoder(OutputRow)
+
+
+def encode_row(row: Row) -> bytes:
+    """One JSON object without line ends."""
+    return _ENCODER.encode(row)
+
+
+def decode_row(line: bytes | str) -> OutputRow:
+    """The row that `encode_row` wrote; raises BadRowError."""
+    try:
+        row = _DECODER.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise BadRowError(f"not an output row: {error}") from error
+    if row.v > OUTPUT_VERSION:
+        raise BadRowError(f"output version {row.v} is newer than this Kontrast's {OUTPUT_VERSION}")
+    return row

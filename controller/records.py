@@ -1,0 +1,106 @@
+"""The record: one thing that was observed in ZooKeeper, as it travels from `ingest/` to `controller.step`.
+
+Here belong the record, its position and its JSON form. What a record means is decided by `znodes` and `step`.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from enum import Enum
+from typing import NamedTuple
+
+import msgspec
+
+RECORD_VERSION = 1
+
+
+class RecordKind(Enum):
+    """What an observation is."""
+
+    SNAPSHOT_BEGIN = "snapshot-begin"  # a complete read starts; what it does not name is gone at its end
+    NODE = "node"  # a znode exists with this value
+    SNAPSHOT_END = "snapshot-end"  # the complete read is done
+    CREATED = "created"  # a znode came into being, its value was gone before it could be read
+    DELETED = "deleted"  # a znode vanished
+    HEARTBEAT = "heartbeat"  # the forwarder is alive; deadlines are judged against its times
+    SESSION = "session"  # the forwarder's ZooKeeper session changed; `data` names its state
+
+
+class Position(NamedTuple):
+    """A record's place in its cluster's order; an older generation is a forwarder that lost its lead."""
+
+    generation: int
+    seq: int
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """One observation of a cluster's ZooKeeper, in the order in which it must be applied.
+
+    `data` is the znode's text; bytes that are not UTF-8 travel as `data_base64`. zxids and session ids are
+    ZooKeeper's own 64-bit numbers, -1 where not known; `observed_ms` is the forwarder's clock since 1970.
+    """
+
+    v: int = msgspec.field(default_factory=lambda: RECORD_VERSION)  # a factory: always written, never omitted
+    cluster: str
+    generation: int
+    seq: int
+    kind: RecordKind
+    observed_ms: int
+    path: str = ""
+    data: str | None = None
+    data_base64: str | None = None
+    czxid: int = -1
+    mzxid: int = -1
+    version: int = -1
+    ephemeral_owner: int = 0
+    zxid: int = -1  # the change that this record tells of; for a heartbeat the newest zxid seen
+    resync: bool = False  # a difference found by reading again after a gap, not by a watch
+
+    @property
+    def position(self) -> Position:
+        """The record's place in its cluster's order."""
+        return Position(self.generation, self.seq)
+
+    @property
+    def raw(self) -> bytes | None:
+        """The znode's bytes, None for a znode without data."""
+        if self.data is not None:
+            return self.data.encode()
+        return None if self.data_base64 is None else base64.b64decode(self.data_base64)
+
+
+class BadRecordError(ValueError):
+    """Bytes that are no record, or a record of a version that this Kontrast does not know."""
+
+
+_ENCODER = msgspec.json.Encoder()
+_DECODER = msgspec.json.Decoder(Record)
+
+
+def data_fields(raw: bytes | None) -> dict[str, str]:
+    """The `data` or `data_base64` field that carries these bytes."""
+    if raw is None:
+        return {}
+    try:
+        return {"data": raw.decode()}
+    except UnicodeDecodeError:
+        return {"data_base64": base64.b64encode(raw).decode()}
+
+
+def encode_record(record: Record) -> bytes:
+    """One JSON object without line ends."""
+    return _ENCODER.encode(record)
+
+
+def decode_record(line: bytes | str) -> Record:
+    """The record that `encode_record` wrote; raises BadRecordError."""
+    try:
+        record = _DECODER.decode(line)
+        if record.data_base64 is not None:
+            base64.b64decode(record.data_base64, validate=True)
+    except (msgspec.MsgspecError, UnicodeDecodeError, binascii.Error, ValueError) as error:
+        raise BadRecordError(f"not a record: {error}") from error
+    if record.v > RECORD_VERSION:
+        raise BadRecordError(f"record version {record.v} is newer than this Kontrast's {RECORD_VERSION}")
+    return record

@@ -1,0 +1,51 @@
+"""Where a stream is: `journal:DIRECTORY` or `kafka://HOST:PORT[,HOST:PORT…]/TOPIC`.
+
+Here belongs the grammar of addresses and nothing that opens one.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class AddressError(ValueError):
+    """An address that cannot be understood."""
+
+
+@dataclass(frozen=True, slots=True)
+class JournalAddress:
+    """A journal in a directory; for outputs, the directory that holds one journal an output."""
+
+    directory: Path
+
+    def __str__(self) -> str:
+        return f"journal:{self.directory}"
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaAddress:
+    """A Kafka topic; for outputs, the prefix of one topic an output (`PREFIX.transitions`, …)."""
+
+    bootstrap_servers: str
+    topic: str
+
+    def __str__(self) -> str:
+        return f"kafka://{self.bootstrap_servers}/{self.topic}"
+
+
+Address = JournalAddress | KafkaAddress
+
+_SERVER = r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}"
+_KAFKA = re.compile(rf"kafka://(?P<servers>{_SERVER}(?:,{_SERVER})*)/(?P<topic>[A-Za-z0-9._-]{{1,249}})")
+
+
+def parse_address(text: str) -> Address:
+    """The address that the text names; raises AddressError with what was expected."""
+    if text.startswith("journal:") and len(text) > len("journal:"):
+        return JournalAddress(Path(text.removeprefix("journal:")).expanduser())
+    match = _KAFKA.fullmatch(text)
+    if match:
+        return KafkaAddress(match["servers"], match["topic"])
+    raise AddressError(f"{text!r} is no stream address: expected journal:DIRECTORY or kafka://HOST:PORT/TOPIC")
