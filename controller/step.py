@@ -1,4 +1,189 @@
 """`step`: the one entrance to the replica.
 
-Here belongs the dispatch of a record to what handles it. What the controller then does is in the machines.
+Here belongs the dispatch of a record to what handles it. What the controller then does is in the machines; what a
+path and its bytes mean is in `znodes`.
 """
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from controller import broker_change, failover, observation, snapshot, topic_change, topic_deletion
+from controller.alerts import cluster_alerts
+from controller.context import Context, Phase
+from controller.gauges import gauges_row
+from controller.outputs import RefusedRow, Row
+from controller.records import Record, RecordKind
+from controller.topics import TopicPartition
+from controller.turn import Turn
+from controller.znodes import (
+    BrokerZnode,
+    ConfigZnode,
+    ControllerZnode,
+    ForwarderStatus,
+    Place,
+    StateZnode,
+    TopicZnode,
+    ZnodeError,
+    ZnodePath,
+    decode,
+    decode_epoch,
+    locate,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The context after a record, and what is to be published, in order."""
+
+    context: Context
+    effects: tuple[Row, ...]
+
+
+def step(context: Context, record: Record) -> Outcome:
+    """Apply one record; one at or before the context's position is a repetition and changes nothing.
+
+    Never raises on what ZooKeeper may hold: a znode that cannot be read becomes a `RefusedRow`, and its last good
+    value stays in force.
+    """
+    header = context.header
+    if record.position <= header.position:
+        return Outcome(context, ())
+    turn = Turn(context, record)
+    turn.count(f"records/{record.kind.value}")
+    if record.generation != header.position.generation and record.kind is not RecordKind.SNAPSHOT_BEGIN:
+        # A new forwarder's first record must begin a complete read; without it nothing can be concluded any more.
+        turn.header.phase = Phase.BOOTSTRAPPING
+        turn.count("divergences/snapshot_missing")
+    _HANDLERS[record.kind](turn, record)
+    return Outcome(turn.finish(), tuple(turn.effects))
+
+
+def _node(turn: Turn, record: Record) -> None:
+    if turn.header.phase is Phase.BOOTSTRAPPING:
+        return
+    where = locate(record.path)
+    handler = _WRITTEN.get(where.place)
+    if handler is None:
+        return
+    try:
+        handler(turn, where, record)
+    except ZnodeError as error:
+        turn.count("refused")
+        turn.effects.append(
+            RefusedRow(
+                **turn.stamp(),
+                path=record.path,
+                reason=str(error),
+                data=record.data,
+                data_base64=record.data_base64,
+            )
+        )
+
+
+def _created(turn: Turn, record: Record) -> None:
+    # The value was gone before it could be read; for a deletion request the name says it all.
+    where = locate(record.path)
+    if where.place is Place.DELETE_TOPIC and turn.header.phase is not Phase.BOOTSTRAPPING:
+        topic_deletion.deletion_asked(turn, where.name)
+
+
+def _deleted(turn: Turn, record: Record) -> None:
+    if turn.header.phase is Phase.BOOTSTRAPPING:
+        return
+    where = locate(record.path)
+    handler = _REMOVED.get(where.place)
+    if handler is not None:
+        handler(turn, where)
+
+
+def _heartbeat(turn: Turn, record: Record) -> None:
+    _session(turn, record)
+    if turn.header.phase is Phase.FOLLOWING:
+        cluster_alerts(turn)
+    turn.effects.append(gauges_row(turn.header, **turn.stamp()))
+
+
+def _session(turn: Turn, record: Record) -> None:
+    try:
+        status = decode(record.raw, ForwarderStatus)
+    except ZnodeError:
+        status = ForwarderStatus()
+    turn.header.session, turn.header.watch_mode = status.session, status.watch_mode
+
+
+def _snapshot_begin(turn: Turn, _: Record) -> None:
+    snapshot.begin(turn)
+
+
+def _snapshot_end(turn: Turn, _: Record) -> None:
+    snapshot.end(turn)
+    turn.effects.append(gauges_row(turn.header, **turn.stamp()))
+
+
+def _controller_written(turn: Turn, _: ZnodePath, record: Record) -> None:
+    failover.controller_written(turn, decode(record.raw, ControllerZnode), record)
+
+
+def _epoch_written(turn: Turn, _: ZnodePath, record: Record) -> None:
+    failover.epoch_written(turn, decode_epoch(record.raw))
+
+
+def _broker_written(turn: Turn, where: ZnodePath, record: Record) -> None:
+    broker_change.broker_written(turn, where.number, decode(record.raw, BrokerZnode), record)
+
+
+def _topic_written(turn: Turn, where: ZnodePath, record: Record) -> None:
+    topic_change.topic_written(turn, where.name, decode(record.raw, TopicZnode))
+
+
+def _state_written(turn: Turn, where: ZnodePath, record: Record) -> None:
+    tp = TopicPartition(where.name, where.number)
+    observation.state_written(turn, tp, decode(record.raw, StateZnode), record.version)
+
+
+def _deletion_written(turn: Turn, where: ZnodePath, _: Record) -> None:
+    if turn.header.phase is Phase.LOADING:
+        snapshot.deletion_listed(turn, where.name)
+    else:
+        topic_deletion.deletion_asked(turn, where.name)
+
+
+def _settings_written(turn: Turn, where: ZnodePath, record: Record) -> None:
+    topic_change.settings_written(turn, where.name, decode(record.raw, ConfigZnode))
+
+
+_HANDLERS: Final[Mapping[RecordKind, Callable[[Turn, Record], None]]] = {
+    RecordKind.SNAPSHOT_BEGIN: _snapshot_begin,
+    RecordKind.NODE: _node,
+    RecordKind.SNAPSHOT_END: _snapshot_end,
+    RecordKind.CREATED: _created,
+    RecordKind.DELETED: _deleted,
+    RecordKind.HEARTBEAT: _heartbeat,
+    RecordKind.SESSION: _session,
+}
+
+# What a znode's new value means, by its place; other places are followed but say nothing to the replica yet.
+_WRITTEN: Final[Mapping[Place, Callable[[Turn, ZnodePath, Record], None]]] = {
+    Place.CONTROLLER: _controller_written,
+    Place.CONTROLLER_EPOCH: _epoch_written,
+    Place.BROKER: _broker_written,
+    Place.TOPIC: _topic_written,
+    Place.PARTITION_STATE: _state_written,
+    Place.DELETE_TOPIC: _deletion_written,
+    Place.TOPIC_CONFIG: _settings_written,
+}
+
+# What a znode's end means, by its place.
+_REMOVED: Final[Mapping[Place, Callable[[Turn, ZnodePath], None]]] = {
+    Place.CONTROLLER: lambda turn, _: failover.controller_removed(turn),
+    Place.BROKER: lambda turn, where: broker_change.broker_removed(turn, where.number),
+    Place.TOPIC: lambda turn, where: topic_change.topic_removed(turn, where.name),
+    Place.PARTITION_STATE: lambda turn, where: observation.state_removed(
+        turn, TopicPartition(where.name, where.number)
+    ),
+    Place.DELETE_TOPIC: lambda turn, where: topic_deletion.deletion_entry_removed(turn, where.name),
+    Place.TOPIC_CONFIG: lambda turn, where: topic_change.settings_written(turn, where.name, ConfigZnode()),
+}

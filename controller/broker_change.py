@@ -1,0 +1,183 @@
+"""BrokerChange: brokers register, vanish and bounce.
+
+Here belongs what the controller does about brokers (Kafka 3.9 `KafkaController.processBrokerChange`,
+`onBrokerStartup`, `onBrokerFailure`). Without an acting controller only the observed brokers change: nobody acts.
+"""
+
+from __future__ import annotations
+
+from controller import partition_machine, replica_machine, topic_deletion
+from controller.context import Broker, Departure, Phase
+from controller.leadership import NO_LEADER
+from controller.outputs import BrokerRow
+from controller.records import Record
+from controller.replica_machine import Replica
+from controller.states import PartitionState, ReplicaState
+from controller.topics import Partition, TopicPartition
+from controller.turn import Turn, replace
+from controller.znodes import BrokerZnode
+
+
+def broker_written(turn: Turn, broker: int, znode: BrokerZnode, record: Record) -> None:
+    """A broker's znode has this value: it registered, bounced, or changed its endpoints."""
+    header = turn.header
+    known = header.brokers.get(broker)
+    since_ms = known.since_ms if known and known.epoch == record.czxid else record.observed_ms
+    now = Broker(record.czxid, record.ephemeral_owner, since_ms, znode.addresses(), znode.rack)
+    header.seen_brokers = (*header.seen_brokers, broker) if header.phase is Phase.LOADING else ()
+    if known == now:
+        return
+    if known is not None and known.epoch != now.epoch and header.acting:
+        _bounced(turn, broker, now)
+    elif known is None and header.acting:
+        header.brokers = {**header.brokers, broker: now}
+        turn.begin("BrokerChange", f"broker {broker} registered with epoch {now.epoch}")
+        turn.moved("broker", "dead", "live", broker=broker)
+        _on_startup(turn, broker)
+    else:
+        header.brokers = {**header.brokers, broker: now}
+        _touch_hosted(turn, broker)
+    header.departed = {key: value for key, value in header.departed.items() if key != broker}
+    publish_broker(turn, broker)
+
+
+def broker_removed(turn: Turn, broker: int) -> None:
+    """A broker's znode vanished: it crashed, was shut down, or lost its session."""
+    header = turn.header
+    if broker not in header.brokers:
+        return
+    header.brokers = {key: value for key, value in header.brokers.items() if key != broker}
+    header.departed = {**header.departed, broker: Departure(turn.record.zxid, turn.record.observed_ms)}
+    if header.acting:
+        turn.begin("BrokerChange", f"broker {broker} left")
+        turn.moved("broker", "live", "dead", broker=broker)
+        _on_failure(turn, broker)
+    _touch_hosted(turn, broker)
+    publish_broker(turn, broker)
+
+
+def publish_broker(turn: Turn, broker: int) -> None:
+    """The broker's row as it is now; during a complete read nothing is published."""
+    if turn.header.phase is not Phase.FOLLOWING:
+        return
+    now, departure = turn.header.brokers.get(broker), turn.header.departed.get(broker)
+    since_ms = now.since_ms if now else departure.time_ms if departure else turn.record.observed_ms
+    turn.effects.append(
+        BrokerRow(
+            **turn.stamp(),
+            broker=broker,
+            registered=now is not None,
+            epoch=now.epoch if now else -1,
+            since_ms=since_ms,
+            endpoints=now.endpoints if now else (),
+            rack=now.rack if now else None,
+        )
+    )
+
+
+def trigger_online(turn: Turn) -> None:
+    """Try to bring every New and Offline partition online, those of queued topics left out."""
+    waiting = [
+        TopicPartition(name, number)
+        for name, topic in turn.topics
+        if not topic.queued
+        for number, partition in topic.partitions.items()
+        if partition.state in (PartitionState.NEW, PartitionState.OFFLINE)
+    ]
+    partition_machine.bring_online(turn, waiting)
+
+
+def _bounced(turn: Turn, broker: int, now: Broker) -> None:
+    # One event: failure of the old registration, then start of the new one.
+    header = turn.header
+    turn.begin("BrokerChange", f"broker {broker} bounced: it registered again with epoch {now.epoch}")
+    header.brokers = {key: value for key, value in header.brokers.items() if key != broker}
+    turn.moved("broker", "live", "dead", broker=broker)
+    _on_failure(turn, broker)
+    header.brokers = {**header.brokers, broker: now}
+    turn.moved("broker", "dead", "live", broker=broker)
+    _on_startup(turn, broker)
+
+
+def _on_startup(turn: Turn, broker: int) -> None:
+    others = tuple(sorted(other for other in turn.header.brokers if other != broker))
+    if others:
+        turn.request("UpdateMetadata", others, partitions=())
+    turn.request("UpdateMetadata", (broker,))
+    hosted = [tp for tp, _ in _hosted(turn, broker)]
+    replica_machine.enter_state(turn, [Replica(tp, broker) for tp in hosted], ReplicaState.ONLINE)
+    trigger_online(turn)
+    topic_deletion.resume(turn, broker)
+    _touch_hosted(turn, broker)
+
+
+def _on_failure(turn: Turn, broker: int) -> None:
+    partition_machine.enter_state(turn, _without_live_leader(turn), PartitionState.OFFLINE)
+    trigger_online(turn)
+    hosted = _hosted(turn, broker)
+    queued = [tp for tp, topic_is_queued in hosted if topic_is_queued]
+    others = [Replica(tp, broker) for tp, topic_is_queued in hosted if not topic_is_queued]
+    replica_machine.enter_state(turn, others, ReplicaState.OFFLINE)
+    topic_deletion.replicas_failed(turn, [Replica(tp, broker) for tp in queued])
+
+
+def _without_live_leader(turn: Turn) -> list[TopicPartition]:
+    return [
+        TopicPartition(name, number)
+        for name, topic in turn.topics
+        if not topic.queued
+        for number, partition in topic.partitions.items()
+        if _leader(turn, partition) not in turn.header.brokers and partition.confirmed is not None
+    ]
+
+
+def _leader(turn: Turn, partition: Partition) -> int:
+    value = partition.value(turn.header.controller_epoch)
+    return NO_LEADER if value is None else value.leader
+
+
+def _hosted(turn: Turn, broker: int) -> list[tuple[TopicPartition, bool]]:
+    """The partitions with a replica on the broker, and whether their topic is queued for deletion."""
+    return [
+        (TopicPartition(name, number), topic.queued)
+        for name, topic in turn.topics
+        for number, partition in topic.partitions.items()
+        if broker in partition.replicas
+    ]
+
+
+def _touch_hosted(turn: Turn, broker: int) -> None:
+    if turn.header.phase is Phase.FOLLOWING:
+        for tp, _ in _hosted(turn, broker):
+            turn.touch(tp)
+
+
+def forget_unseen_brokers(turn: Turn) -> None:
+    """At the end of a complete read: brokers that it did not name are gone."""
+    header = turn.header
+    for broker in set(header.brokers) - set(header.seen_brokers):
+        header.departed = {**header.departed, broker: Departure(-1, turn.record.observed_ms)}
+    header.brokers = {broker: header.brokers[broker] for broker in header.seen_brokers if broker in header.brokers}
+    header.seen_brokers = ()
+
+
+def initial_replica_state(turn: Turn, replica: int) -> ReplicaState:
+    """A replica's state after a start: online or offline with its broker."""
+    return ReplicaState.ONLINE if replica in turn.header.brokers else ReplicaState.OFFLINE
+
+
+def initial_partition_state(turn: Turn, partition: Partition) -> PartitionState:
+    """A partition's state after a start: New without a state znode, else online or offline with its leader."""
+    value = partition.value(turn.header.controller_epoch)
+    if value is None:
+        return PartitionState.NEW
+    return PartitionState.ONLINE if value.leader in turn.header.brokers else PartitionState.OFFLINE
+
+
+def with_initial_states(turn: Turn, partition: Partition) -> Partition:
+    """The partition as a start finds it."""
+    return replace(
+        partition,
+        state=initial_partition_state(turn, partition),
+        replica_states=tuple(initial_replica_state(turn, replica) for replica in partition.replicas),
+    )

@@ -1,0 +1,67 @@
+"""Leader elections: which replica becomes leader, with which ISR, and who is told.
+
+Pure choices only (Kafka 3.9 `PartitionLeaderElectionAlgorithms` and `Election`); when an election runs and what it
+costs in writes is the business of `partition_machine`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+
+class Strategy(Enum):
+    """Kafka's four strategies; an offline election is clean or, where allowed, unclean."""
+
+    OFFLINE = "OfflinePartitionLeaderElection"
+    REASSIGN = "ReassignPartitionLeaderElection"
+    PREFERRED = "PreferredReplicaPartitionLeaderElection"
+    CONTROLLED_SHUTDOWN = "ControlledShutdownPartitionLeaderElection"
+
+
+class Elected(NamedTuple):
+    """An election's result; `unclean` means that records may be lost."""
+
+    leader: int
+    isr: tuple[int, ...]
+    unclean: bool = False
+
+
+def elect_offline(
+    assignment: Sequence[int], isr: Sequence[int], online: Collection[int], *, allow_unclean: bool
+) -> Elected | None:
+    """The first live in-sync replica in assignment order, else (if allowed) any live one; the ISR loses its dead."""
+    for replica in assignment:
+        if replica in online and replica in isr:
+            return Elected(replica, tuple(member for member in isr if member in online))
+    if allow_unclean:
+        for replica in assignment:
+            if replica in online:
+                return Elected(replica, (replica,), unclean=True)
+    return None
+
+
+def elect_for_reassignment(target: Sequence[int], isr: Sequence[int], online: Collection[int]) -> Elected | None:
+    """The first live in-sync replica of the target; the ISR stays as it is, dead members too."""
+    for replica in target:
+        if replica in online and replica in isr:
+            return Elected(replica, tuple(isr))
+    return None
+
+
+def elect_preferred(assignment: Sequence[int], isr: Sequence[int], online: Collection[int]) -> Elected | None:
+    """The first assigned replica if it is live and in sync; the ISR stays as it is."""
+    if assignment and assignment[0] in online and assignment[0] in isr:
+        return Elected(assignment[0], tuple(isr))
+    return None
+
+
+def elect_for_controlled_shutdown(
+    assignment: Sequence[int], isr: Sequence[int], registered: Collection[int], shutting_down: Collection[int]
+) -> Elected | None:
+    """The first registered in-sync replica that stays; every broker that is shutting down leaves the ISR."""
+    for replica in assignment:
+        if replica in registered and replica in isr and replica not in shutting_down:
+            return Elected(replica, tuple(member for member in isr if member not in shutting_down))
+    return None

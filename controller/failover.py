@@ -1,0 +1,148 @@
+"""Who is controller: elections, failovers, and what a controller's loss leaves undone.
+
+Here belongs what Kafka 3.9's `elect`, `onControllerFailover` and `onControllerResignation` mean to the state. A
+controller acts once its epoch is larger than the last one's and /controller names it, in either order.
+"""
+
+from __future__ import annotations
+
+from controller import replica_machine, topic_deletion
+from controller.broker_change import initial_partition_state, trigger_online, with_initial_states
+from controller.context import NO_BROKER, Phase
+from controller.outputs import ControllerRow, Status
+from controller.records import Record
+from controller.replica_machine import Replica
+from controller.states import ReplicaState
+from controller.topics import TopicPartition
+from controller.turn import Turn, replace
+from controller.znodes import ControllerZnode
+
+
+def controller_written(turn: Turn, znode: ControllerZnode, record: Record) -> None:
+    """/controller has this value."""
+    header = turn.header
+    # An election creates the znode; a later version is somebody's edit, and whom it names never took over.
+    header.controller_overwritten = record.version > 0
+    if znode.brokerid == header.controller and not header.controller_overwritten:
+        return
+    _lose(turn, f"broker {header.controller} lost /controller")
+    header.controller, header.controller_since_ms = znode.brokerid, record.observed_ms
+    _take_over(turn)
+    publish_controller(turn)
+
+
+def controller_removed(turn: Turn) -> None:
+    """/controller vanished: nobody is controller."""
+    header = turn.header
+    if header.controller == NO_BROKER:
+        return
+    _lose(turn, f"broker {header.controller} is no longer controller")
+    header.controller, header.controller_since_ms = NO_BROKER, turn.record.observed_ms
+    header.controller_overwritten = False
+    publish_controller(turn)
+
+
+def epoch_written(turn: Turn, epoch: int) -> None:
+    """/controller_epoch has this value."""
+    header = turn.header
+    if epoch < header.controller_epoch:
+        turn.count("divergences/controller_epoch_went_back")
+    if epoch != header.controller_epoch:
+        header.controller_epoch = epoch
+        _take_over(turn)
+        publish_controller(turn)
+
+
+def publish_controller(turn: Turn) -> None:
+    """The controller's row as it is now; during a complete read nothing is published."""
+    header = turn.header
+    if header.phase is Phase.FOLLOWING:
+        turn.effects.append(
+            ControllerRow(
+                **turn.stamp(),
+                broker=header.controller,
+                epoch=header.controller_epoch,
+                since_ms=header.controller_since_ms,
+            )
+        )
+
+
+def adopt(turn: Turn) -> None:
+    """At the end of a complete read: the controller that was found is taken as acting, its past is unknown."""
+    header = turn.header
+    header.term_active = header.controller != NO_BROKER and not header.controller_overwritten
+    header.term_epoch = header.controller_epoch
+
+
+def cut(turn: Turn) -> None:
+    """What was not written when the controller went was never done."""
+    if not turn.header.events:
+        return
+    for name, topic in turn.topics:
+        for number, partition in topic.partitions.items():
+            if partition.pending:
+                tp = TopicPartition(name, number)
+                for intent in partition.pending:
+                    turn.publish_intent(tp, intent, Status.WITHDRAWN, turn.settle(intent))
+                turn.put_partition(tp, replace(partition, pending=()))
+
+
+def _lose(turn: Turn, cause: str) -> None:
+    header = turn.header
+    if header.phase is not Phase.FOLLOWING:
+        return
+    if header.term_active:
+        turn.begin("ControllerResignation", cause)
+        turn.moved("controller", "Active", "Resigned", broker=header.controller)
+    cut(turn)
+    header.term_active = False
+    _touch_unusable(turn)
+
+
+def _take_over(turn: Turn) -> None:
+    """Fail over to the new controller if the epoch and /controller both say that there is one."""
+    header = turn.header
+    if header.phase is not Phase.FOLLOWING or header.controller == NO_BROKER or header.controller_overwritten:
+        return
+    # /controller_epoch is made as 0 before anybody is controller (from 2.1 on): the first term is 1.
+    if header.controller_epoch <= max(header.term_epoch, 0):
+        return
+    cut(turn)
+    header.term_epoch, header.term_active = header.controller_epoch, True
+    header.controller_changes += 1
+    turn.begin("ControllerFailover", f"broker {header.controller} became controller in epoch {header.controller_epoch}")
+    turn.moved("controller", "Elected", "Active", broker=header.controller)
+    if header.brokers:
+        turn.request("UpdateMetadata", tuple(sorted(header.brokers)), partitions=())
+    _start_machines(turn)
+    topic_deletion.resume_all(turn)
+    _touch_unusable(turn)
+
+
+def _start_machines(turn: Turn) -> None:
+    online: list[Replica] = []
+    offline: list[Replica] = []
+    for name, topic in turn.topics:
+        for number, partition in topic.partitions.items():
+            tp = TopicPartition(name, number)
+            turn.put_partition(tp, with_initial_states(turn, partition))
+            for broker in partition.replicas:
+                (online if broker in turn.header.brokers else offline).append(Replica(tp, broker))
+    replica_machine.enter_state(turn, online, ReplicaState.ONLINE)
+    # From 2.3 on the dead leave the ISR before leaders are elected: a dead leader costs two writes at a failover.
+    replica_machine.enter_state(turn, offline, ReplicaState.OFFLINE)
+    for name, topic in turn.topics:
+        for number in topic.partitions:
+            tp = TopicPartition(name, number)
+            settled = turn.partition(tp)
+            if settled is not None:
+                turn.put_partition(tp, replace(settled, state=initial_partition_state(turn, settled)))
+    trigger_online(turn)
+
+
+def _touch_unusable(turn: Turn) -> None:
+    """Whether an election is due depends on the controller: judge again what cannot be used."""
+    for name, topic in turn.topics:
+        for number, partition in topic.partitions.items():
+            if partition.problem is not None:
+                turn.touch(TopicPartition(name, number))

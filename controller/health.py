@@ -1,0 +1,116 @@
+"""Whether a partition can be used, and if not, why: in a word for machines and in a sentence for people.
+
+Here belong pure judgements over a partition and the header. When they are asked, and the alerts that follow, is the
+business of `turn` and `alerts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+from typing import Final
+
+from controller.context import Header
+from controller.election import elect_offline
+from controller.leadership import NO_LEADER, LeaderAndIsr
+from controller.topics import Partition, Topic
+
+
+class Problem(Enum):
+    """What is wrong with a partition."""
+
+    NO_LIVE_IN_SYNC_REPLICA = "no_live_in_sync_replica"  # offline until one of them returns
+    ELECTION_DUE = "election_due"  # the leader is gone, the controller must elect another replica
+    NOT_YET_CREATED = "not_yet_created"  # the controller must still write the first state
+    NO_LIVE_REPLICA_AT_CREATION = "no_live_replica_at_creation"  # created while all its brokers were away
+    LEADERLESS = "leaderless"  # an in-sync replica is live, yet the controller has no reason to elect it
+    UNDER_REPLICATED = "under_replicated"  # usable, but not every assigned replica is in sync
+
+
+UNUSABLE: Final = frozenset(problem.value for problem in Problem if problem is not Problem.UNDER_REPLICATED)
+
+# Not only for the moment: these do not end by what the controller is already about to do.
+LASTING: Final = frozenset(
+    {Problem.NO_LIVE_IN_SYNC_REPLICA.value, Problem.NO_LIVE_REPLICA_AT_CREATION.value, Problem.LEADERLESS.value}
+)
+
+
+def problem_of(partition: Partition, topic: Topic, header: Header) -> Problem | None:
+    """What is wrong with the partition now; a topic that is being deleted has no problems."""
+    if topic.queued:
+        return None
+    value = partition.confirmed
+    if value is None:
+        created = partition.pending or any(replica in header.brokers for replica in partition.replicas)
+        return Problem.NOT_YET_CREATED if created else Problem.NO_LIVE_REPLICA_AT_CREATION
+    if value.leader in header.brokers:
+        return Problem.UNDER_REPLICATED if is_under_replicated(partition, value) else None
+    if successor(partition, topic, header) is not None:
+        return Problem.ELECTION_DUE
+    if any(member in header.brokers for member in value.isr):
+        return Problem.LEADERLESS
+    return Problem.NO_LIVE_IN_SYNC_REPLICA
+
+
+def successor(partition: Partition, topic: Topic, header: Header) -> int | None:
+    """The live broker that the controller, or without one the next controller, must make leader; None if nobody."""
+    if header.acting:
+        predicted = partition.value(header.controller_epoch)
+        return predicted.leader if predicted is not None and predicted.leader in header.brokers else None
+    value = partition.confirmed
+    if value is None:
+        return None
+    unclean = bool(topic.unclean_election)
+    elected = elect_offline(partition.replicas, value.isr, header.brokers, allow_unclean=unclean)
+    return None if elected is None else elected.leader
+
+
+def is_under_replicated(partition: Partition, value: LeaderAndIsr) -> bool:
+    """Kafka's definition: fewer in-sync replicas than assigned ones, those that are being added not counted."""
+    return len(value.isr) < len(partition.replicas) - len(partition.adding)
+
+
+def reason_for(problem: Problem, partition: Partition, topic: Topic, header: Header) -> str:
+    """The problem as a sentence that names brokers and zxids."""
+    value = partition.confirmed
+    if problem is Problem.NOT_YET_CREATED:
+        awaited = "the controller" if header.acting else "no controller is active; the next one"
+        return f"{awaited} must write its first state"
+    if problem is Problem.NO_LIVE_REPLICA_AT_CREATION or value is None:
+        return f"it was created while none of its replicas was live: {_whereabouts(partition.replicas, header)}"
+    if problem is Problem.NO_LIVE_IN_SYNC_REPLICA:
+        return (
+            f"no live in-sync replica: in sync {_listed(value.isr)}, {_whereabouts(value.isr, header)}; "
+            f"it stays offline until broker {_either(value.isr)} returns"
+        )
+    if problem is Problem.UNDER_REPLICATED:
+        missing = [replica for replica in partition.replicas if replica not in value.isr]
+        return f"in sync {_listed(value.isr)} of {_listed(partition.replicas)}: {_whereabouts(missing, header)}"
+    gone = "it has no leader" if value.leader == NO_LEADER else f"leader {_whereabouts((value.leader,), header)}"
+    if problem is Problem.ELECTION_DUE:
+        elector = "the controller" if header.acting else "no controller is active; the next one"
+        return f"{gone}; {elector} must elect broker {successor(partition, topic, header)}"
+    live = [member for member in value.isr if member in header.brokers]
+    return f"{gone}; in-sync replica {_either(live)} is live, but nothing makes the controller elect it"
+
+
+def _whereabouts(brokers: Iterable[int], header: Header) -> str:
+    return ", ".join(_whereabout(broker, header) for broker in brokers)
+
+
+def _whereabout(broker: int, header: Header) -> str:
+    if broker in header.brokers:
+        return f"broker {broker} is live"
+    departure = header.departed.get(broker)
+    if departure is None:
+        return f"broker {broker} was never seen"
+    at = f" at zxid {departure.zxid:#x}" if departure.zxid >= 0 else " unseen"
+    return f"broker {broker} left{at}"
+
+
+def _listed(brokers: Iterable[int]) -> str:
+    return "[" + ",".join(map(str, brokers)) + "]"
+
+
+def _either(brokers: Iterable[int]) -> str:
+    return " or ".join(map(str, brokers))

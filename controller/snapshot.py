@@ -1,0 +1,74 @@
+"""A complete read of the cluster: values are taken as they come, and judged once at the end.
+
+Here belongs the beginning and the end of a read. In between nothing is concluded: a read has an order of its own, not
+the controller's. Afterwards the replica stands where a controller stands that has just loaded its context.
+"""
+
+from __future__ import annotations
+
+from controller import failover, topic_deletion
+from controller.broker_change import forget_unseen_brokers, publish_broker, with_initial_states
+from controller.context import Phase
+from controller.failover import adopt, publish_controller
+from controller.states import PartitionState, ReplicaState
+from controller.topics import Topic, TopicPartition
+from controller.turn import Turn, replace
+
+
+def begin(turn: Turn) -> None:
+    """A complete read starts: what is known stays until the read says otherwise."""
+    header = turn.header
+    failover.cut(turn)
+    header.phase = Phase.LOADING
+    header.term_active = False
+    header.seen_brokers, header.seen_deletions = (), ()
+
+
+def end(turn: Turn) -> None:
+    """The read is complete: forget what it did not name, set the machines up, publish everything."""
+    header = turn.header
+    if header.phase is not Phase.LOADING:
+        return
+    header.phase = Phase.FOLLOWING
+    turn.republish = True
+    for name, topic in turn.topics:
+        for number in topic.partitions:
+            turn.touch(TopicPartition(name, number))
+        if topic.seen_generation != turn.record.generation and topic.exists:
+            turn.put_topic(name, None)
+    forget_unseen_brokers(turn)
+    adopt(turn)
+    for name, topic in turn.topics:
+        if topic.exists:
+            turn.put_topic(name, _set_up(turn, topic, queued=name in header.seen_deletions))
+    header.seen_deletions = ()
+    publish_controller(turn)
+    for broker in sorted({*header.brokers, *header.departed}):
+        publish_broker(turn, broker)
+
+
+def deletion_listed(turn: Turn, name: str) -> None:
+    """The read found an entry in /admin/delete_topics."""
+    turn.header.seen_deletions = (*turn.header.seen_deletions, name)
+    topic_deletion.deletion_asked(turn, name)
+
+
+def _set_up(turn: Turn, topic: Topic, *, queued: bool) -> Topic:
+    partitions = {number: with_initial_states(turn, partition) for number, partition in topic.partitions.items()}
+    if not queued:
+        return replace(topic, partitions=partitions, queued=False, deletion_started=False, ineligible=False)
+    deleting = {
+        number: replace(
+            partition,
+            state=PartitionState.NON_EXISTENT,
+            replica_states=tuple(map(_deletion_state, partition.replica_states)),
+        )
+        for number, partition in partitions.items()
+    }
+    waits = any(state is ReplicaState.OFFLINE for part in partitions.values() for state in part.replica_states)
+    return replace(topic, partitions=deleting, queued=True, deletion_started=True, ineligible=waits)
+
+
+def _deletion_state(state: ReplicaState) -> ReplicaState:
+    # Whether the deletion had begun is not known; a live replica is taken as asked, a dead one as waiting.
+    return ReplicaState.DELETION_STARTED if state is ReplicaState.ONLINE else ReplicaState.DELETION_INELIGIBLE

@@ -1,0 +1,91 @@
+"""The states of partitions and replicas, and which state may follow which.
+
+Everything about legality lives here, as two tables; what a transition does is in `partition_machine` and
+`replica_machine`. The numbers are Kafka's own (`PartitionState`, `ReplicaState`, 3.9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from types import MappingProxyType
+from typing import Final
+
+
+class PartitionState(IntEnum):
+    """A partition's state in the controller's memory."""
+
+    NEW = 0  # assigned, no leader was ever elected
+    ONLINE = 1  # a leader was elected and is not known to be dead
+    OFFLINE = 2  # the leader is known to be dead
+    NON_EXISTENT = 3  # never seen, or deleted
+
+    @property
+    def word(self) -> str:
+        """Kafka's name of the state."""
+        return _PARTITION_WORDS[self]
+
+
+class ReplicaState(IntEnum):
+    """A replica's state in the controller's memory."""
+
+    NEW = 1
+    ONLINE = 2
+    OFFLINE = 3
+    DELETION_STARTED = 4
+    DELETION_SUCCESSFUL = 5
+    DELETION_INELIGIBLE = 6
+    NON_EXISTENT = 7
+
+    @property
+    def word(self) -> str:
+        """Kafka's name of the state."""
+        return _REPLICA_WORDS[self]
+
+
+_PARTITION_WORDS: Final[Mapping[PartitionState, str]] = MappingProxyType(
+    {
+        PartitionState.NEW: "NewPartition",
+        PartitionState.ONLINE: "OnlinePartition",
+        PartitionState.OFFLINE: "OfflinePartition",
+        PartitionState.NON_EXISTENT: "NonExistentPartition",
+    }
+)
+
+_REPLICA_WORDS: Final[Mapping[ReplicaState, str]] = MappingProxyType(
+    {
+        ReplicaState.NEW: "NewReplica",
+        ReplicaState.ONLINE: "OnlineReplica",
+        ReplicaState.OFFLINE: "OfflineReplica",
+        ReplicaState.DELETION_STARTED: "ReplicaDeletionStarted",
+        ReplicaState.DELETION_SUCCESSFUL: "ReplicaDeletionSuccessful",
+        ReplicaState.DELETION_INELIGIBLE: "ReplicaDeletionIneligible",
+        ReplicaState.NON_EXISTENT: "NonExistentReplica",
+    }
+)
+
+_P = PartitionState
+_R = ReplicaState
+
+# Read as: to enter KEY, the partition must be in one of VALUE.
+PARTITION_VALID_PREVIOUS: Final[Mapping[PartitionState, frozenset[PartitionState]]] = MappingProxyType(
+    {
+        _P.NEW: frozenset({_P.NON_EXISTENT}),
+        _P.ONLINE: frozenset({_P.NEW, _P.ONLINE, _P.OFFLINE}),
+        _P.OFFLINE: frozenset({_P.NEW, _P.ONLINE, _P.OFFLINE}),
+        _P.NON_EXISTENT: frozenset({_P.OFFLINE}),
+    }
+)
+
+# Read as: to enter KEY, the replica must be in one of VALUE.
+REPLICA_VALID_PREVIOUS: Final[Mapping[ReplicaState, frozenset[ReplicaState]]] = MappingProxyType(
+    {
+        _R.NEW: frozenset({_R.NON_EXISTENT}),
+        _R.ONLINE: frozenset({_R.NEW, _R.ONLINE, _R.OFFLINE, _R.DELETION_INELIGIBLE}),
+        _R.OFFLINE: frozenset({_R.NEW, _R.ONLINE, _R.OFFLINE, _R.DELETION_INELIGIBLE}),
+        _R.DELETION_STARTED: frozenset({_R.OFFLINE}),
+        _R.DELETION_SUCCESSFUL: frozenset({_R.DELETION_STARTED}),
+        _R.DELETION_INELIGIBLE: frozenset({_R.OFFLINE, _R.DELETION_STARTED}),
+        _R.NON_EXISTENT: frozenset({_R.DELETION_SUCCESSFUL}),
+    }
+)

@@ -1,0 +1,176 @@
+"""A cluster's topics and partitions as the replica holds them, in chunks that can be stored and loaded one by one.
+
+Here belong the immutable `Topic` and `Partition`, and the persistent map of topics. What their states mean is in the
+machines; how chunks become bytes is in `state`.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from controller.leadership import Intent, LeaderAndIsr, fold
+from controller.states import PartitionState, ReplicaState
+
+
+class TopicPartition(NamedTuple):
+    """A partition's name."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class Partition(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A partition: what ZooKeeper confirmed, what the controller is still to write, and the states of the machines."""
+
+    replicas: tuple[int, ...]
+    replica_states: tuple[ReplicaState, ...]  # one for each of `replicas`
+    state: PartitionState = PartitionState.NON_EXISTENT
+    confirmed: LeaderAndIsr | None = None
+    pending: tuple[Intent, ...] = ()
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+    problem: str | None = None  # a `health.Problem` value
+    problem_since_ms: int = 0
+    alerted: bool = False  # a person was told that it is offline
+
+    def value(self, controller_epoch: int) -> LeaderAndIsr | None:
+        """The value that ZooKeeper will hold once the controller has done what it must."""
+        return fold(self.pending, self.confirmed, controller_epoch) if self.pending else self.confirmed
+
+    @property
+    def reassigning(self) -> bool:
+        """Whether replicas are being added or removed."""
+        return bool(self.adding or self.removing)
+
+    def replica_state(self, broker: int) -> ReplicaState:
+        """The state of the replica on this broker."""
+        if broker in self.replicas:
+            return self.replica_states[self.replicas.index(broker)]
+        return ReplicaState.NON_EXISTENT
+
+    def with_replica_state(self, broker: int, state: ReplicaState) -> Partition:
+        """The partition with one replica in another state."""
+        at = self.replicas.index(broker)
+        states = (*self.replica_states[:at], state, *self.replica_states[at + 1 :])
+        return msgspec.structs.replace(self, replica_states=states)
+
+
+class Topic(msgspec.Struct, frozen=True, array_like=True):
+    """A topic's partitions, the settings that the controller reads, and where its deletion stands."""
+
+    partitions: dict[int, Partition] = {}
+    exists: bool = True  # False: only its configuration is known so far
+    topic_id: str | None = None
+    min_insync_replicas: int | None = None
+    unclean_election: bool | None = None
+    queued: bool = False  # its deletion was asked for
+    deletion_started: bool = False
+    ineligible: bool = False  # its deletion waits for a broker
+    seen_generation: int = 0  # of the forwarder that last spoke of it
+
+
+Chunk = Mapping[str, Topic]
+ChunkLoader = Callable[[int], "dict[str, Topic]"]
+
+
+def chunk_of(topic: str, chunk_count: int) -> int:
+    """The chunk that holds a topic: the same on every machine and in every version."""
+    return zlib.crc32(topic.encode()) % chunk_count
+
+
+class StoredChunks:
+    """The chunks as they are stored, each loaded once at its first touch."""
+
+    __slots__ = ("_load", "_loaded")
+
+    def __init__(self, load: ChunkLoader) -> None:
+        self._load = load
+        self._loaded: dict[int, dict[str, Topic]] = {}
+
+    def __getitem__(self, index: int) -> dict[str, Topic]:
+        if index not in self._loaded:
+            self._loaded[index] = self._load(index)
+        return self._loaded[index]
+
+
+class Topics:
+    """A persistent map from topic name to `Topic`; changing it gives another map that shares all untouched chunks.
+
+    A chunk that no step has changed is None here and read from the stored ones.
+    """
+
+    __slots__ = ("_chunks", "_stored")
+
+    def __init__(self, chunks: list[dict[str, Topic] | None], stored: StoredChunks) -> None:
+        self._chunks = chunks
+        self._stored = stored
+
+    @classmethod
+    def load(cls, chunk_count: int, load: ChunkLoader) -> Topics:
+        """The stored topics; `load` gives a chunk when it is first touched."""
+        return cls([None] * chunk_count, StoredChunks(load))
+
+    @classmethod
+    def empty(cls, chunk_count: int) -> Topics:
+        """No topics, in this many chunks."""
+        return cls.load(chunk_count, lambda _: {})
+
+    @property
+    def chunk_count(self) -> int:
+        """How many chunks there are; fixed for the life of a state."""
+        return len(self._chunks)
+
+    def chunk(self, index: int) -> dict[str, Topic]:
+        """One chunk; treat it as read-only."""
+        chunk = self._chunks[index]
+        return self._stored[index] if chunk is None else chunk
+
+    def get(self, topic: str) -> Topic | None:
+        """The topic, None if unknown."""
+        return self.chunk(chunk_of(topic, len(self._chunks))).get(topic)
+
+    def __iter__(self) -> Iterator[tuple[str, Topic]]:
+        for index in range(len(self._chunks)):
+            yield from list(self.chunk(index).items())
+
+    def draft(self) -> TopicsDraft:
+        """A private copy to change."""
+        return TopicsDraft(list(self._chunks), self._stored)
+
+    def changed_since(self, before: Topics) -> list[int]:
+        """The chunks that are not the very same as before."""
+        pairs = enumerate(zip(self._chunks, before._chunks, strict=True))
+        return [index for index, (now, then) in pairs if now is not then]
+
+
+class TopicsDraft(Topics):
+    """Topics that one step changes in place: each touched chunk is copied once, the rest stays shared."""
+
+    __slots__ = ("_owned",)
+
+    def __init__(self, chunks: list[dict[str, Topic] | None], stored: StoredChunks) -> None:
+        super().__init__(chunks, stored)
+        self._owned: set[int] = set()
+
+    def put(self, name: str, topic: Topic | None) -> None:
+        """Replace a topic; None removes it."""
+        index = chunk_of(name, len(self._chunks))
+        if index not in self._owned:
+            self._chunks[index] = dict(self.chunk(index))
+            self._owned.add(index)
+        chunk = self.chunk(index)
+        if topic is None:
+            chunk.pop(name, None)
+        else:
+            chunk[name] = topic
+
+    def freeze(self) -> Topics:
+        """The result; the draft must not be changed any more."""
+        return Topics(self._chunks, self._stored)
