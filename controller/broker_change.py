@@ -161,11 +161,6 @@ def forget_unseen_brokers(turn: Turn) -> None:
     header.seen_brokers = ()
 
 
-def initial_replica_state(turn: Turn, replica: int) -> ReplicaState:
-    """A replica's state after a start: online or offline with its broker."""
-    return ReplicaState.ONLINE if replica in turn.header.brokers else ReplicaState.OFFLINE
-
-
 def initial_partition_state(turn: Turn, partition: Partition) -> PartitionState:
     """A partition's state after a start: New without a state znode, else online or offline with its leader."""
     value = partition.value(turn.header.controller_epoch)
@@ -174,10 +169,7 @@ def initial_partition_state(turn: Turn, partition: Partition) -> PartitionState:
     return PartitionState.ONLINE if value.leader in turn.header.brokers else PartitionState.OFFLINE
 
 
-def with_initial_states(turn: Turn, partition: Partition) -> Partition:
-    """The partition as a start finds it."""
-    return replace(
-        partition,
-        state=initial_partition_state(turn, partition),
-        replica_states=tuple(initial_replica_state(turn, replica) for replica in partition.replicas),
-    )
+def with_initial_states(turn: Turn, partition: Partition, dead: ReplicaState) -> Partition:
+    """The partition as a start finds it; replicas on brokers that are not there are in the state `dead`."""
+    states = (ReplicaState.ONLINE if replica in turn.header.brokers else dead for replica in partition.replicas)
+    return replace(partition, state=initial_partition_state(turn, partition), replica_states=tuple(states))

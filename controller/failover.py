@@ -125,7 +125,7 @@ def _start_machines(turn: Turn) -> None:
     for name, topic in turn.topics:
         for number, partition in topic.partitions.items():
             tp = TopicPartition(name, number)
-            turn.put_partition(tp, with_initial_states(turn, partition))
+            turn.put_partition(tp, with_initial_states(turn, partition, ReplicaState.DELETION_INELIGIBLE))
             for broker in partition.replicas:
                 (online if broker in turn.header.brokers else offline).append(Replica(tp, broker))
     replica_machine.enter_state(turn, online, ReplicaState.ONLINE)

@@ -54,7 +54,10 @@ def deletion_listed(turn: Turn, name: str) -> None:
 
 
 def _set_up(turn: Turn, topic: Topic, *, queued: bool) -> Topic:
-    partitions = {number: with_initial_states(turn, partition) for number, partition in topic.partitions.items()}
+    partitions = {
+        number: with_initial_states(turn, partition, ReplicaState.OFFLINE)
+        for number, partition in topic.partitions.items()
+    }
     if not queued:
         return replace(topic, partitions=partitions, queued=False, deletion_started=False, ineligible=False)
     deleting = {

@@ -186,9 +186,8 @@ class Turn:
 
     def finish(self) -> Context:
         """Judge what was touched, publish its rows and alerts, and give the new context."""
-        if self.header.phase is Phase.FOLLOWING:
-            for tp, before in self._before.items():
-                self._publish_partition(tp, before)
+        for tp, before in self._before.items():
+            self._publish_partition(tp, before)
         return Context(self.header, self.topics.freeze())
 
     def _publish_partition(self, tp: TopicPartition, before: Partition | None) -> None:
@@ -199,6 +198,8 @@ class Turn:
                 gone = Partition(before.replicas, before.replica_states, confirmed=before.confirmed)
                 self.effects.append(_row(self, tp, gone, None))
                 self.effects.extend(partition_alert(self, tp, before, gone, None))
+            return
+        if self.header.phase is not Phase.FOLLOWING:
             return
         problem = problem_of(partition, topic, self.header)
         word = problem.value if problem else None

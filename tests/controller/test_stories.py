@@ -1,0 +1,323 @@
+"""What the replica makes of a cluster's life: creation, deaths, returns, bounces, deletion, failover."""
+
+import pytest
+from znode_history import ZnodeHistory, broker_znode, controller_znode, state_znode, topic_znode
+
+from controller.context import Phase
+from controller.outputs import GaugesRow, RefusedRow, Request, Status, Transition
+from controller.records import RecordKind
+from controller.state import changed_chunks, encode_header, new_context, restore_context
+from controller.step import step
+
+
+@pytest.fixture
+def history() -> ZnodeHistory:
+    """Three brokers, broker 1 is controller, topic t has two partitions: t-0 on 2,3 and t-1 on 3 alone."""
+    history = ZnodeHistory()
+    history.snapshot(
+        ("/controller", controller_znode(1)),
+        ("/controller_epoch", b"1"),
+        *((f"/brokers/ids/{broker}", broker_znode(broker)) for broker in (1, 2, 3)),
+        ("/brokers/topics/t", topic_znode({0: [2, 3], 1: [3]})),
+        ("/brokers/topics/t/partitions/0/state", state_znode(2, 0, [2, 3])),
+        ("/brokers/topics/t/partitions/1/state", state_znode(3, 0, [3])),
+    )
+    return history
+
+
+def test_nothing_is_known_before_a_snapshot_is_complete():
+    history = ZnodeHistory()
+    assert history.gauges().ready is False
+    history.send(RecordKind.SNAPSHOT_BEGIN)
+    history.broker(1)
+    assert history.gauges().ready is False
+    history.send(RecordKind.SNAPSHOT_END)
+    assert history.gauges().ready is True
+
+
+def test_a_snapshot_publishes_every_partition_and_predicts_nothing(history):
+    assert history.row("t", 0).state == "OnlinePartition"
+    assert not [row for row in history.effects if isinstance(row, (Transition, Request))]
+    gauges = history.gauges()
+    assert (gauges.active_brokers, gauges.topics, gauges.partitions) == (3, 1, 2)
+    assert gauges.partitions_by_state["OnlinePartition"] == 2
+
+
+def test_a_new_topic_is_predicted_before_the_controller_writes_it(history):
+    effects = history.topic("new", {0: [3, 1]})
+    assert history.transitions(effects) == [
+        "final topic new NonExistent -> Existing",
+        "final new-0 NonExistentPartition -> NewPartition",
+        "final new-0@1 NonExistentReplica -> NewReplica",
+        "final new-0@3 NonExistentReplica -> NewReplica",
+        "provisional new-0 NewPartition -> OnlinePartition leader=3 epoch=0 isr=[3, 1]",
+        "final new-0@1 NewReplica -> OnlineReplica",
+        "final new-0@3 NewReplica -> OnlineReplica",
+    ]
+    assert history.row("new", 0).problem == "not_yet_created"
+    confirmed = history.state("new", 0, 3, 0, [3, 1])
+    assert history.transitions(confirmed) == ["final new-0 NewPartition -> OnlinePartition leader=3 epoch=0 isr=[3, 1]"]
+    assert history.row("new", 0).problem is None
+    assert history.gauges().pending_writes == 0
+
+
+def test_the_prediction_and_its_confirmation_have_one_key(history):
+    history.topic("new", {0: [3, 1]})
+    history.state("new", 0, 3, 0, [3, 1])
+    moves = [row for row in history.effects if isinstance(row, Transition) and row.to_state == "OnlinePartition"]
+    assert [move.status for move in moves] == [Status.PROVISIONAL, Status.FINAL]
+    assert moves[0].effect == moves[1].effect
+
+
+def test_trap_2_a_partition_without_a_live_replica_stays_new(history):
+    history.topic("new", {0: [8, 9]})
+    assert history.row("new", 0).state == "NewPartition"
+    assert history.row("new", 0).problem == "no_live_replica_at_creation"
+    assert history.gauges().offline_partitions == 0
+
+
+def test_a_dead_leader_is_replaced_and_a_sole_replica_goes_offline_by_name(history):
+    effects = history.broker_leaves(3)
+    assert history.transitions(effects) == [
+        "final broker 3 live -> dead",
+        "final t-1 OnlinePartition -> OfflinePartition",
+        "provisional t-0@3 OnlineReplica -> OfflineReplica",
+        "provisional t-1@3 OnlineReplica -> OfflineReplica",
+    ]
+    offline = history.row("t", 1)
+    assert (offline.state, offline.problem) == ("OfflinePartition", "no_live_in_sync_replica")
+    assert offline.reason == (
+        f"no live in-sync replica: in sync [3], broker 3 left at zxid {history.zxid:#x}; "
+        "it stays offline until broker 3 returns"
+    )
+    assert history.alerts() == [("open", "PartitionOffline/t-1")]
+    assert history.gauges().offline_partitions == 1
+
+
+def test_the_election_is_due_until_zookeeper_shows_it(history):
+    history.broker_leaves(2)
+    due = history.row("t", 0)
+    assert (due.problem, due.predicted_leader, due.predicted_leader_epoch, due.predicted_isr) == (
+        "election_due",
+        3,
+        1,
+        (3,),
+    )
+    assert due.reason.endswith("the controller must elect broker 3")
+    history.state("t", 0, 3, 1, [3])
+    done = history.row("t", 0)
+    assert (done.leader, done.problem, done.predicted_leader) == (3, "under_replicated", None)
+    assert history.gauges().elections == {"OfflinePartitionLeaderElection": 1}
+    assert history.alerts() == []
+
+
+def test_a_partition_comes_back_with_its_broker(history):
+    history.broker_leaves(3)
+    history.state("t", 0, 2, 1, [2])
+    history.state("t", 1, -1, 1, [3])
+    since_ms = history.row("t", 1).problem_since_ms
+    effects = history.broker(3)
+    assert "provisional t-1 OfflinePartition -> OnlinePartition leader=3 epoch=2 isr=[3]" in history.transitions(
+        effects
+    )
+    assert history.row("t", 1).problem_since_ms == since_ms
+    assert history.alerts()[-1] == ("open", "PartitionOffline/t-1")
+    history.state("t", 1, 3, 2, [3])
+    assert history.alerts()[-1] == ("resolved", "PartitionOffline/t-1")
+    assert history.gauges().offline_partitions == 0
+
+
+def test_trap_8_a_new_czxid_under_the_same_name_is_a_bounce(history):
+    del history.znodes["/brokers/ids/3"]
+    effects = history.broker(3)
+    assert history.transitions(effects)[0] == "final broker 3 live -> dead"
+    assert "final broker 3 dead -> live" in history.transitions(effects)
+
+
+def test_a_change_of_the_isr_keeps_what_is_still_to_be_written(history):
+    history.broker_leaves(3)
+    history.state("t", 0, 2, 0, [2])  # the leader was faster than the controller
+    assert history.gauges().isr_changes == {"shrink": 1}
+    assert history.row("t", 0).isr == (2,)
+
+
+def test_trap_6_removals_are_confirmed_in_any_order(history):
+    history.topic("m", {0: [1, 2, 3]})
+    history.state("m", 0, 1, 0, [1, 2, 3])
+    history.broker_leaves(3)
+    history.broker_leaves(2)
+    history.state("m", 0, 1, 1, [1, 3])
+    assert history.row("m", 0).predicted_isr == (1,)
+    history.state("m", 0, 1, 2, [1])
+    row = history.row("m", 0)
+    assert (row.isr, row.predicted_isr) == ((1,), None)
+
+
+def test_values_that_were_never_read_are_confirmed_by_the_one_that_was(history):
+    history.topic("m", {0: [1, 2, 3]})
+    history.state("m", 0, 1, 0, [1, 2, 3])
+    history.broker_leaves(3)
+    history.broker_leaves(2)
+    history.state("m", 0, 1, 2, [1])
+    assert history.row("m", 0).predicted_leader is None
+
+
+def test_a_deletion_runs_to_its_end(history):
+    effects = history.write("/admin/delete_topics/t")
+    assert "final t-0 OnlinePartition -> OfflinePartition" in history.transitions(effects)
+    assert "final t-0 OfflinePartition -> NonExistentPartition" in history.transitions(effects)
+    assert "final t-1@3 OfflineReplica -> ReplicaDeletionStarted" in history.transitions(effects)
+    assert history.gauges().topics_to_delete == 1
+    for partition in (0, 1):
+        history.delete(f"/brokers/topics/t/partitions/{partition}/state")
+    history.delete("/brokers/topics/t")
+    history.delete("/admin/delete_topics/t")
+    gauges = history.gauges()
+    assert (gauges.topics, gauges.partitions, gauges.topics_to_delete, gauges.pending_writes) == (0, 0, 0, 0)
+    assert history.row("t", 0).state == "NonExistentPartition"
+
+
+def test_a_topic_that_is_being_deleted_raises_no_alarm(history):
+    history.broker_leaves(3)
+    assert history.alerts() == [("open", "PartitionOffline/t-1")]
+    history.write("/admin/delete_topics/t")
+    assert history.alerts()[-1] == ("resolved", "PartitionOffline/t-1")
+
+
+def test_trap_3_a_failover_with_a_dead_leader_expects_two_writes(history):
+    history.delete("/controller")
+    history.delete("/brokers/ids/1", same_zxid=True)
+    history.broker_leaves(2)
+    assert history.row("t", 0).reason.endswith("no controller is active; the next one must elect broker 3")
+    effects = history.controller(3, 2)
+    assert "provisional t-0@2 ReplicaDeletionIneligible -> OfflineReplica" in history.transitions(effects)
+    history.state("t", 0, -1, 1, [3], controller_epoch=2)
+    history.state("t", 0, 3, 2, [3], controller_epoch=2)
+    assert history.row("t", 0).leader == 3
+    assert history.gauges().divergences == {}
+
+
+def test_what_the_lost_controller_had_not_written_is_withdrawn(history):
+    history.broker_leaves(2)
+    effects = history.delete("/controller")
+    assert [move for move in history.transitions(effects) if move.startswith("withdrawn")] == [
+        "withdrawn t-0 OfflinePartition -> OnlinePartition",
+    ]
+    assert history.gauges().pending_writes == 0
+
+
+def test_trap_11_who_edits_the_controller_znode_makes_a_ghost(history):
+    history.write("/controller", controller_znode(2))
+    effects = history.broker_leaves(3)
+    assert history.transitions(effects) == []
+    assert history.row("t", 1).problem == "no_live_in_sync_replica"
+
+
+def test_a_cluster_without_controller_is_told_after_the_grace(history):
+    history.delete("/controller")
+    history.heartbeat(5_000)
+    assert history.alerts() == []
+    history.heartbeat(6_000)
+    assert history.alerts() == [("open", "NoController")]
+    history.controller(2, 2)
+    history.heartbeat()
+    assert history.alerts()[-1] == ("resolved", "NoController")
+
+
+def test_writes_that_do_not_come_are_overdue(history):
+    history.broker_leaves(2)
+    history.heartbeat(11_000)
+    assert ("open", "ControllerOverdue") in history.alerts()
+    history.state("t", 0, 3, 1, [3])
+    history.heartbeat()
+    assert history.alerts()[-1] == ("resolved", "ControllerOverdue")
+
+
+def test_a_znode_that_cannot_be_read_is_refused_and_the_last_good_value_stays(history):
+    effects = history.write("/brokers/topics/t/partitions/0/state", b"\xff{not json")
+    refused = next(row for row in effects if isinstance(row, RefusedRow))
+    assert (refused.path, refused.data_base64) == ("/brokers/topics/t/partitions/0/state", "/3tub3QganNvbg==")
+    assert history.row("t", 0).leader == 2
+    assert history.gauges().refused == 1
+
+
+def test_a_preferred_election_and_a_controlled_shutdown_are_explained(history):
+    history.state("t", 0, 3, 1, [3])  # controlled shutdown of 2
+    history.state("t", 0, 3, 1, [3, 2])
+    history.state("t", 0, 2, 2, [3, 2])
+    assert history.gauges().elections == {
+        "ControlledShutdownPartitionLeaderElection": 1,
+        "PreferredReplicaPartitionLeaderElection": 1,
+    }
+
+
+def test_a_write_that_nothing_explains_wins_and_is_counted(history):
+    history.state("t", 0, 1, 7, [1])
+    assert history.row("t", 0).leader == 1
+    assert history.gauges().divergences == {"unexplained_write": 1}
+
+
+def test_a_hand_edited_assignment_is_ignored_as_the_controller_ignores_it(history):
+    history.topic("t", {0: [1, 2, 3], 1: [3]})
+    assert history.row("t", 0).replicas == (2, 3)
+    assert history.gauges().divergences == {"assignment_edited": 1}
+
+
+def test_settings_written_before_their_topic_are_known_to_it(history):
+    history.write("/config/topics/strict", {"version": 1, "config": {"min.insync.replicas": "2"}})
+    history.topic("strict", {0: [1, 2]})
+    history.state("strict", 0, 1, 0, [1])
+    assert history.gauges().under_min_isr_partitions == 1
+    history.delete("/config/topics/strict")
+    assert history.gauges().under_min_isr_partitions == 0
+
+
+def test_a_later_snapshot_forgets_what_it_does_not_name_and_keeps_since_when(history):
+    history.broker_leaves(3)
+    since_ms = history.row("t", 1).problem_since_ms
+    history.generation, history.seq = 2, -1
+    history.znodes.clear()
+    history.snapshot(
+        ("/controller", controller_znode(1)),
+        ("/controller_epoch", b"1"),
+        ("/brokers/ids/1", broker_znode(1)),
+        ("/brokers/topics/t", topic_znode({1: [3]})),
+        ("/brokers/topics/t/partitions/1/state", state_znode(-1, 1, [3])),
+    )
+    assert history.row("t", 1).problem_since_ms == since_ms
+    assert history.row("t", 0).state == "NonExistentPartition"
+    assert sorted(history.context.header.brokers) == [1]
+
+
+def test_an_older_generation_changes_nothing(history):
+    before = history.context
+    history.generation, history.seq = 0, 10_000
+    assert history.broker_leaves(3) == ()
+    assert history.context is before
+
+
+def test_a_new_generation_that_does_not_begin_with_a_snapshot_is_not_trusted(history):
+    history.generation, history.seq = 2, 5
+    gauges = history.gauges()
+    assert isinstance(gauges, GaugesRow)
+    assert gauges.ready is False
+    assert history.context.header.phase is Phase.BOOTSTRAPPING
+
+
+def test_redelivery_changes_nothing(history):
+    for record in history.records:
+        assert step(history.context, record).effects == ()
+
+
+def test_state_that_is_stored_and_restored_after_each_record_gives_the_same_effects(history):
+    history.broker_leaves(3)
+    history.broker(3)
+    stored: dict[int, bytes] = {}
+    context = new_context("c", 8)
+    effects = []
+    for record in history.records:
+        outcome = step(context, record)
+        stored |= changed_chunks(context, outcome.context)
+        effects.extend(outcome.effects)
+        context = restore_context("c", encode_header(outcome.context), stored.get)
+    assert effects == history.effects
