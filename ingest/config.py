@@ -1,0 +1,74 @@
+"""What `kontrast watch` can be told about one cluster, checked before anything is opened.
+
+Here belong the settings of a forwarder and what makes them valid. Where they are read from is `cli/`'s business.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ingest.errors import IngestError
+from transport.address import Address
+from transport.journal import Fsync
+
+_SERVER = r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}"
+_ZOOKEEPER = re.compile(rf"(?P<servers>{_SERVER}(?:,{_SERVER})*)(?P<chroot>(?:/[^/\s,]+)*)/?")
+_SMALLEST = {
+    "coalesce_ms": 0,
+    "heartbeat_seconds": 0.1,
+    "connect_timeout_seconds": 0.1,
+    "session_timeout_seconds": 1,
+    "multi_read_paths": 1,
+    "read_budget_znodes_per_second": 1,
+    "journal_retain_bytes": 1,
+    "journal_retain_seconds": 1,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestConfig:
+    """The settings of one cluster's forwarder; creating it raises IngestError for what cannot work.
+
+    `zookeeper` is HOST:PORT[,HOST:PORT…][/chroot]. Events within `coalesce_ms` are read together. A request reads at
+    most `multi_read_paths` znodes, and all reads together at most `read_budget_znodes_per_second` (None: as fast as
+    they come). `connect_timeout_seconds` is for the start only: a connection lost later is retried for ever.
+    """
+
+    cluster: str
+    zookeeper: str
+    to: Address
+    coalesce_ms: float = 10.0
+    heartbeat_seconds: float = 1.0
+    connect_timeout_seconds: float = 30.0
+    session_timeout_seconds: float = 10.0
+    multi_read_paths: int = 500
+    read_budget_znodes_per_second: int | None = None
+    journal_fsync: Fsync = Fsync.INTERVAL
+    journal_retain_bytes: int | None = 4 * 1024**3
+    journal_retain_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        if not self.cluster or any(character.isspace() for character in self.cluster):
+            raise IngestError(f"cluster {self.cluster!r} is no name: it must be one word")
+        if not _ZOOKEEPER.fullmatch(self.zookeeper):
+            raise IngestError(f"zookeeper {self.zookeeper!r} is no address: expected HOST:PORT[,HOST:PORT][/chroot]")
+        for name, smallest in _SMALLEST.items():
+            value = getattr(self, name)
+            if value is not None and not value >= smallest:
+                raise IngestError(f"{name} is {value}: it must be at least {smallest}")
+
+    @property
+    def servers(self) -> str:
+        """HOST:PORT[,HOST:PORT…] of the watched ensemble."""
+        return self._zookeeper_part("servers")
+
+    @property
+    def chroot(self) -> str:
+        """The path below which the cluster lives, without a slash at its end; empty for none."""
+        return self._zookeeper_part("chroot")
+
+    def _zookeeper_part(self, name: str) -> str:
+        match = _ZOOKEEPER.fullmatch(self.zookeeper)
+        assert match is not None, self.zookeeper
+        return match[name]

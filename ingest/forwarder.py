@@ -1,0 +1,226 @@
+"""The forwarder: one cluster's ZooKeeper, watched and forwarded into one sink, whatever comes in between.
+
+Here belongs the order of work: connect, watch, read everything, then windows of events, heartbeats, and all of it again
+after a lost connection. How each is done is in the modules this one names.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+
+from controller.records import RecordKind
+from ingest.batch import observe_window
+from ingest.config import IngestConfig
+from ingest.errors import IngestError
+from ingest.inbox import Inbox, SessionState
+from ingest.observations import Observation, Value, ZnodeEvent
+from ingest.paths import WATCHED
+from ingest.publisher import Publisher, StoppedError
+from ingest.sinks import Sink, SinkUnavailableError, open_sink
+from ingest.snapshot import read_everything
+from ingest.tree import complete
+from ingest.zookeeper import ConnectionLostError, WatchedZooKeeper
+
+_LOG = logging.getLogger("kontrast.ingest.forwarder")
+
+_STOP_CHECK_SECONDS = 0.2
+_STILL_TRYING_SECONDS = 2.0
+_SINK_RETRY_SECONDS = 0.5
+_READ_AGAIN_SECONDS = 0.1
+_MAX_READS_A_WINDOW = 5
+_READ_WHEN_QUIET = "/controller_epoch"
+
+
+class Forwarder:
+    """Watches one cluster and forwards what it sees."""
+
+    def __init__(self, config: IngestConfig) -> None:
+        self._config = config
+
+    def run(self, stop: threading.Event) -> None:
+        """Forward until asked to stop; raises IngestError for what a person must mend."""
+        sink = self._open_sink(stop)
+        if sink is None:
+            return
+        inbox = Inbox()
+        zookeeper = WatchedZooKeeper(self._config, inbox, stop)
+        publisher = Publisher(sink, self._config.cluster, stop)
+        try:
+            zookeeper.start()
+            self._connect(inbox, stop)
+            _Watch(self._config, zookeeper, inbox, publisher, stop).run()
+        except StoppedError:
+            _LOG.warning("%s: stopped while the sink was unavailable", self._config.cluster)
+        finally:
+            zookeeper.close()
+            sink.close()
+
+    def _open_sink(self, stop: threading.Event) -> Sink | None:
+        deadline = time.monotonic() + self._config.connect_timeout_seconds
+        while not stop.is_set():
+            try:
+                return open_sink(self._config, stop)
+            except SinkUnavailableError as error:
+                if time.monotonic() >= deadline:
+                    raise IngestError(
+                        f"{self._config.to} could not be reached within {self._config.connect_timeout_seconds:g} s: "
+                        f"check that it runs and that the address is right ({error})"
+                    ) from error
+                _LOG.warning("%s is not reachable, trying again: %s", self._config.to, error)
+            stop.wait(_SINK_RETRY_SECONDS)
+        return None
+
+    def _connect(self, inbox: Inbox, stop: threading.Event) -> None:
+        """Wait until there is something to read: the first state is that the session is connected."""
+        address = self._config.zookeeper
+        _LOG.info("%s: connecting to ZooKeeper at %s", self._config.cluster, address)
+        started = said = time.monotonic()
+        while not stop.is_set() and not inbox.wait(_STOP_CHECK_SECONDS):
+            now = time.monotonic()
+            if now - started >= self._config.connect_timeout_seconds:
+                raise IngestError(
+                    f"ZooKeeper at {address} could not be reached within {self._config.connect_timeout_seconds:g} s: "
+                    "check that it runs and that the address is right"
+                )
+            if now - said >= _STILL_TRYING_SECONDS:
+                said = now
+                _LOG.warning("ZooKeeper at %s is not reachable, trying again", address)
+
+
+class _Watch:
+    """The work of a forwarder that has been connected once."""
+
+    def __init__(
+        self,
+        config: IngestConfig,
+        zookeeper: WatchedZooKeeper,
+        inbox: Inbox,
+        publisher: Publisher,
+        stop: threading.Event,
+    ) -> None:
+        self._config = config
+        self._zookeeper = zookeeper
+        self._inbox = inbox
+        self._publisher = publisher
+        self._stop = stop
+        self._state = SessionState.SUSPENDED
+        self._in_step = False  # watches are set, and everything was read after that
+        self._has_snapshot = False
+        self._zxid = -1
+        self._heartbeat_at = time.monotonic()
+
+    def run(self) -> None:
+        """Forward until asked to stop."""
+        while not self._stop.is_set():
+            until_heartbeat = max(0.0, self._heartbeat_at - time.monotonic())
+            has_news = self._inbox.wait(min(until_heartbeat, _STOP_CHECK_SECONDS))
+            self._take_states()
+            self._zookeeper.restart_if_dead()
+            try:
+                self._forward(has_news)
+            except ConnectionLostError:
+                self._in_step = False
+                self._stop.wait(_READ_AGAIN_SECONDS)
+
+    def _forward(self, has_news: bool) -> None:
+        if self._state is SessionState.CONNECTED and (not self._in_step or self._inbox.take_overflow()):
+            self._get_in_step()
+        elif self._in_step and has_news:
+            self._stop.wait(self._config.coalesce_ms / 1000)
+            self._forward_window()
+        if self._has_snapshot and time.monotonic() >= self._heartbeat_at:
+            self._heartbeat()
+
+    def _take_states(self) -> None:
+        for state in self._inbox.take_states():
+            if state is SessionState.CONNECTED:
+                _LOG.info("%s: connected to ZooKeeper at %s", self._config.cluster, self._config.zookeeper)
+            else:
+                _LOG.warning("%s: the ZooKeeper session is %s", self._config.cluster, state.value)
+                events = self._inbox.take_events()
+                if self._in_step:  # else they may not follow on what is known
+                    self._publish_unread(events)
+                self._publish_session(state)
+            self._in_step = False
+            self._state = state
+
+    def _get_in_step(self) -> None:
+        """Set the watches, read everything, publish it or what differs from what was published."""
+        started = time.monotonic()
+        connections = self._zookeeper.connections
+        self._zookeeper.add_watches(WATCHED)
+        self._zookeeper.catch_up()
+        zxid = self._zookeeper.read_values([_READ_WHEN_QUIET]).zxid
+        values = read_everything(self._zookeeper)
+        if self._zookeeper.connections != connections:
+            raise ConnectionLostError
+        if self._has_snapshot:
+            published = self._publisher.tree.differences(values)
+            self._publisher.publish(published)
+        else:
+            published = self._first_snapshot(values, zxid)
+        self._zxid = max(self._zxid, zxid)
+        self._in_step = True
+        self._publish_session(SessionState.CONNECTED)
+        _LOG.info(
+            "%s: read %d znodes, published %d of them, in %.2f s",
+            self._config.cluster,
+            len(values),
+            len(published),
+            time.monotonic() - started,
+        )
+
+    def _first_snapshot(self, values: dict[str, Value], zxid: int) -> list[Observation]:
+        if not values:
+            _LOG.warning(
+                "%s: there is nothing of a Kafka cluster at %s yet: is the address with its chroot right?",
+                self._config.cluster,
+                self._config.zookeeper,
+            )
+        observations = complete(values)
+        self._publisher.publish_snapshot(observations, zxid)
+        self._has_snapshot = True
+        return observations
+
+    def _forward_window(self) -> None:
+        """Publish what the waiting events tell, with the values read after them.
+
+        A window ends where a read was answered: by then the server has sent every event of each change it had made, so
+        no change is split. Events that come while the read is under way belong to the window and are read in turn; a
+        window that finds no end ends all the same.
+        """
+        new = self._inbox.take_events()
+        events = list(new)
+        values: dict[str, Value | None] = {}
+        try:
+            for reads in range(_MAX_READS_A_WINDOW):
+                reading = self._zookeeper.read_values(list({event.path: None for event in new}) or [_READ_WHEN_QUIET])
+                values.update(reading.values)
+                if reads + 1 < _MAX_READS_A_WINDOW:  # else what came meanwhile is left to the next window
+                    new = self._inbox.take_events(reading.position)
+                    events += new
+                    self._zxid = max(self._zxid, reading.zxid)
+                if not new:
+                    break
+        except ConnectionLostError:
+            self._publish_unread(events)
+            raise
+        self._publisher.publish(observe_window(events, values, self._publisher.tree.known))
+
+    def _publish_unread(self, events: list[ZnodeEvent]) -> None:
+        """Tell at least what came into being and vanished; the values come when everything is read again."""
+        self._publisher.publish(observe_window(events, {}, self._publisher.tree.known))
+
+    def _publish_session(self, state: SessionState) -> None:
+        if self._has_snapshot:
+            self._publisher.publish_state(RecordKind.SESSION, state, self._zxid)
+
+    def _heartbeat(self) -> None:
+        """Say that everything up to a zxid has been published; without a connection, that nothing more is known."""
+        if self._in_step:
+            self._forward_window()
+        state = self._state if self._in_step or self._state is not SessionState.CONNECTED else SessionState.SUSPENDED
+        self._publisher.publish_state(RecordKind.HEARTBEAT, state, self._zxid)
+        self._heartbeat_at = max(self._heartbeat_at + self._config.heartbeat_seconds, time.monotonic())

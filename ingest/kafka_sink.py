@@ -1,0 +1,143 @@
+"""The Kafka sink: records into one topic, keyed by cluster, so that a cluster's order is one partition's order.
+
+The one place of the ingest that knows kafka-python.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+
+from kafka import KafkaProducer
+from kafka.admin import KafkaAdminClient, NewTopic
+from kafka.errors import (
+    AuthorizationError,
+    KafkaError,
+    KafkaTimeoutError,
+    MessageSizeTooLargeError,
+    TopicAlreadyExistsError,
+)
+from kafka.producer.future import FutureRecordMetadata
+
+from controller.records import Record, encode_record
+from ingest.errors import IngestError
+from ingest.sinks import SinkUnavailableError
+from transport.address import KafkaAddress
+
+_LOG = logging.getLogger("kontrast.ingest.kafka")
+
+_REQUEST_TIMEOUT_MS = 10_000
+_DELIVERY_TIMEOUT_MS = 15_000
+_BLOCK_MS = 5_000
+_MAX_RECORD_BYTES = 16 * 1024**2  # the broker's own limit decides; a znode has up to 1 MB, more as JSON
+_CLOSE_SECONDS = 1.0
+_STOP_CHECK_SECONDS = 0.2
+
+
+class KafkaSink:
+    """A Kafka topic, created with one partition if it is not there.
+
+    The producer is idempotent with acks=all. After a failure a new one is made and the records are sent again: readers
+    see some of them twice, with two places in the order but the same znode versions.
+    """
+
+    def __init__(self, address: KafkaAddress, cluster: str, stop: threading.Event) -> None:
+        self._address = address
+        self._key = cluster.encode()
+        self._stop = stop
+        self._producer: KafkaProducer | None = None
+        self._topic_exists = False
+        self._connect()
+
+    def append(self, records: Sequence[Record]) -> None:
+        """Return when all in-sync replicas of the topic have the records."""
+        try:
+            producer = self._producer or self._connect()
+            sent = [
+                producer.send(self._address.topic, key=self._key, value=encode_record(record)) for record in records
+            ]
+            for delivery in sent:
+                self._wait_for(delivery)
+        except (AuthorizationError, MessageSizeTooLargeError) as error:
+            self._drop_producer()
+            raise IngestError(f"{self._address} refuses records, change the topic's settings: {error}") from error
+        except KafkaError as error:
+            self._drop_producer()
+            raise self._unavailable(error) from error
+
+    def close(self) -> None:
+        """Let the producer go; everything was acknowledged, or its append has failed."""
+        self._drop_producer()
+
+    def _connect(self) -> KafkaProducer:
+        try:
+            self._ensure_topic()
+            self._producer = KafkaProducer(
+                bootstrap_servers=self._address.bootstrap_servers.split(","),
+                client_id="kontrast-watch",
+                acks="all",
+                enable_idempotence=True,
+                compression_type="gzip",
+                batch_size=1024**2,
+                max_request_size=_MAX_RECORD_BYTES,
+                request_timeout_ms=_REQUEST_TIMEOUT_MS,
+                delivery_timeout_ms=_DELIVERY_TIMEOUT_MS,
+                max_block_ms=_BLOCK_MS,
+                bootstrap_timeout_ms=_BLOCK_MS,
+                reconnect_backoff_max_ms=1000,
+            )
+        except AuthorizationError as error:
+            raise IngestError(f"{self._address} may not be used: {error}") from error
+        except KafkaError as error:
+            raise self._unavailable(error) from error
+        return self._producer
+
+    def _ensure_topic(self) -> None:
+        if self._topic_exists:
+            return
+        admin = KafkaAdminClient(
+            bootstrap_servers=self._address.bootstrap_servers.split(","),
+            client_id="kontrast-watch",
+            request_timeout_ms=_REQUEST_TIMEOUT_MS,
+            bootstrap_timeout_ms=_BLOCK_MS,
+        )
+        try:
+            if self._address.topic not in admin.list_topics():
+                admin.create_topics([NewTopic(self._address.topic, num_partitions=1)], wait_for_metadata=True)
+                _LOG.info("created the topic %s with one partition", self._address)
+        except TopicAlreadyExistsError:
+            _LOG.debug("somebody else created the topic %s first", self._address)
+        finally:
+            admin.close()
+        self._topic_exists = True
+
+    def _wait_for(self, delivery: FutureRecordMetadata) -> None:
+        """Return when it is acknowledged; a forwarder that stops waits a little only."""
+        given_up_at: float | None = None
+        while True:
+            try:
+                delivery.get(timeout=_STOP_CHECK_SECONDS)
+                return
+            except KafkaTimeoutError:
+                if delivery.is_done:
+                    raise
+                if self._stop.is_set():
+                    given_up_at = given_up_at or time.monotonic() + _CLOSE_SECONDS
+                    if time.monotonic() > given_up_at:
+                        raise
+
+    def _drop_producer(self) -> None:
+        if self._producer is None:
+            return
+        # Without this, a close that does not end in time leaves the sending thread at work: what it would still deliver
+        # would come between newer records.
+        self._producer._sender.force_close()
+        with suppress(KafkaError):
+            self._producer.close(timeout=_CLOSE_SECONDS)
+        self._producer = None
+
+    def _unavailable(self, error: KafkaError) -> SinkUnavailableError:
+        return SinkUnavailableError(f"{self._address}: {error}")

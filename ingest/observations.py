@@ -1,0 +1,67 @@
+"""The ingest's vocabulary: what ZooKeeper tells (events, values) and what is made of it (observations).
+
+Here belong plain values and nothing that acts. An observation becomes a `controller.records.Record` when it is
+published, with its cluster and its place in the order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from controller.records import RecordKind
+
+UNKNOWN_ZXID = -1
+
+
+class EventKind(Enum):
+    """What a watch says of a znode, in ZooKeeper's numbers."""
+
+    CREATED = 1
+    DELETED = 2
+    CHANGED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ZnodeEvent:
+    """What a watch told; servers before 3.9 do not send the zxid of the change."""
+
+    kind: EventKind
+    path: str
+    zxid: int = UNKNOWN_ZXID
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A znode as it was read."""
+
+    data: bytes | None
+    czxid: int
+    mzxid: int
+    version: int
+    ephemeral_owner: int
+
+
+Values = Mapping[str, Value | None]
+"""Values by path; None: read and not there. A path that is missing was not read, or may not be read."""
+
+
+class Known(NamedTuple):
+    """Which state of a znode was published last; mzxid and version -1 where only its existence was."""
+
+    czxid: int
+    mzxid: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """A record that has no place in the order yet."""
+
+    kind: RecordKind
+    path: str
+    value: Value | None = None
+    zxid: int = UNKNOWN_ZXID
+    resync: bool = False

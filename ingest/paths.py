@@ -1,0 +1,83 @@
+"""What is watched of a Kafka cluster, and which kind of change comes before which. All paths are below the chroot.
+
+Here belongs knowledge of where Kafka keeps things, none of what they mean.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import IntEnum
+
+TOPICS = "/brokers/topics"
+
+SINGLE_ZNODES = (
+    "/controller",
+    "/controller_epoch",
+    "/feature",
+    "/migration",
+    "/admin/reassign_partitions",
+    "/admin/preferred_replica_election",
+)
+
+PARENTS = (
+    "/brokers/ids",
+    TOPICS,
+    "/config/topics",
+    "/config/brokers",
+    "/admin/delete_topics",
+    "/isr_change_notification",
+    "/log_dir_event_notification",
+)
+
+WATCHED = (*SINGLE_ZNODES, *PARENTS)
+"""Each is watched with all that is below it, whether it exists or not."""
+
+_PARTITION_STATE = re.compile(rf"{TOPICS}/[^/]+/partitions/[^/]+/state")
+_CONTROLLER = {"/controller", "/controller_epoch"}
+_SINGLE = frozenset(SINGLE_ZNODES)
+_PARENTS = frozenset(PARENTS)
+
+
+class Rank(IntEnum):
+    """The order of changes that ZooKeeper made at once: causes before effects."""
+
+    CONTROLLER = 0
+    BROKER = 1
+    CAUSE = 2
+    PARTITION_STATE = 3
+
+
+def is_recorded(path: str) -> bool:
+    """Whether a znode gets records: not the watched parents themselves, nor a topic's `partitions` and `P`."""
+    if path in _SINGLE or path.rpartition("/")[0] in _PARENTS:
+        return True
+    return is_partition_state(path)
+
+
+def is_partition_state(path: str) -> bool:
+    """Whether a path is a partition's state."""
+    return path.endswith("/state") and _PARTITION_STATE.fullmatch(path) is not None
+
+
+def rank(path: str) -> Rank:
+    """Where a recorded path stands among changes that were made at once."""
+    if path in _CONTROLLER:
+        return Rank.CONTROLLER
+    if path.startswith("/brokers/ids/"):
+        return Rank.BROKER
+    return Rank.PARTITION_STATE if is_partition_state(path) else Rank.CAUSE
+
+
+def topic_path(topic: str) -> str:
+    """A topic's znode."""
+    return f"{TOPICS}/{topic}"
+
+
+def partitions_path(topic: str) -> str:
+    """The parent of a topic's partitions."""
+    return f"{TOPICS}/{topic}/partitions"
+
+
+def state_path(topic: str, partition: str) -> str:
+    """A partition's state."""
+    return f"{TOPICS}/{topic}/partitions/{partition}/state"

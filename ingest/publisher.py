@@ -1,0 +1,109 @@
+"""From observations to acknowledged records: their place in the order, their times, and patience with a sink.
+
+Here belongs what makes the stream one gapless order whatever the sink does. What is observed is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Sequence
+
+from controller.records import Record, RecordKind, data_fields
+from ingest.inbox import SessionState
+from ingest.observations import Observation
+from ingest.sinks import Sink, SinkUnavailableError
+from ingest.tree import Tree
+
+_LOG = logging.getLogger("kontrast.ingest.publisher")
+
+_RECORDS_AN_APPEND = 5_000
+_FIRST_RETRY_SECONDS = 0.1
+_LONGEST_RETRY_SECONDS = 5.0
+WATCH_MODE = "persistent"
+
+
+class StoppedError(Exception):
+    """The forwarder was asked to stop while it waited for a sink."""
+
+
+class Publisher:
+    """Numbers observations and hands them to the sink until it has them; `tree` is what readers then know.
+
+    The generation is the start's time in milliseconds since 1970: it grows with every start, on any host whose clock is
+    not behind. Records that are sent again after a failure get new numbers, so that the newest number always tells the
+    newest state.
+    """
+
+    def __init__(self, sink: Sink, cluster: str, stop: threading.Event) -> None:
+        self.tree = Tree()
+        self._sink = sink
+        self._cluster = cluster
+        self._stop = stop
+        self._generation = time.time_ns() // 1_000_000
+        self._next_seq = 0
+        self._newest_ms = 0
+
+    def publish(self, observations: Sequence[Observation]) -> None:
+        """Return when the sink has the observations and the tree knows them; raises StoppedError."""
+        for start in range(0, len(observations), _RECORDS_AN_APPEND):
+            chunk = observations[start : start + _RECORDS_AN_APPEND]
+            self._deliver(chunk)
+            self.tree.apply(chunk)
+
+    def publish_snapshot(self, observations: Sequence[Observation], zxid: int) -> None:
+        """Publish a complete read between its marks; raises StoppedError."""
+        self._deliver([Observation(kind=RecordKind.SNAPSHOT_BEGIN, path="", zxid=zxid)])
+        self.publish(observations)
+        self._deliver([Observation(kind=RecordKind.SNAPSHOT_END, path="", zxid=zxid)])
+
+    def publish_state(self, kind: RecordKind, state: SessionState, zxid: int) -> None:
+        """Publish a heartbeat or session record; raises StoppedError."""
+        data = json.dumps({"session": state.value, "watch_mode": WATCH_MODE}, separators=(",", ":"))
+        self._deliver([Observation(kind=kind, path="", zxid=zxid)], data)
+
+    def _deliver(self, observations: Sequence[Observation], data: str | None = None) -> None:
+        retry_seconds = _FIRST_RETRY_SECONDS
+        failed_at: float | None = None
+        while True:
+            try:
+                self._sink.append(self._number(observations, data))
+                break
+            except SinkUnavailableError as error:
+                if failed_at is None:
+                    failed_at = time.monotonic()
+                    _LOG.warning("records cannot be delivered, trying again until they are: %s", error)
+            if self._stop.wait(retry_seconds):
+                raise StoppedError
+            retry_seconds = min(2 * retry_seconds, _LONGEST_RETRY_SECONDS)
+        if failed_at is not None:
+            _LOG.warning("records are delivered again after %.1f s, none was lost", time.monotonic() - failed_at)
+
+    def _number(self, observations: Sequence[Observation], data: str | None) -> list[Record]:
+        # The clock may be set back; times in the stream never go back.
+        self._newest_ms = max(self._newest_ms, time.time_ns() // 1_000_000)
+        records = [
+            self._record(observation, self._next_seq + index, data) for index, observation in enumerate(observations)
+        ]
+        self._next_seq += len(records)
+        return records
+
+    def _record(self, observation: Observation, seq: int, data: str | None) -> Record:
+        value = observation.value
+        return Record(
+            cluster=self._cluster,
+            generation=self._generation,
+            seq=seq,
+            kind=observation.kind,
+            observed_ms=self._newest_ms,
+            path=observation.path,
+            zxid=observation.zxid,
+            resync=observation.resync,
+            **({"data": data} if value is None else data_fields(value.data)),
+            czxid=-1 if value is None else value.czxid,
+            mzxid=-1 if value is None else value.mzxid,
+            version=-1 if value is None else value.version,
+            ephemeral_owner=0 if value is None else value.ephemeral_owner,
+        )

@@ -1,0 +1,97 @@
+"""Where records go: one interface over the journal and Kafka.
+
+Here belongs handing over bytes and knowing that they arrived. What to send, and when again, is `publisher`'s business.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from controller.records import Record, encode_record
+from ingest.config import IngestConfig
+from ingest.errors import IngestError
+from transport.address import JournalAddress, KafkaAddress
+from transport.journal import JournalError, JournalWriter
+
+
+class SinkUnavailableError(Exception):
+    """The records may not have arrived; the same sink may work again later."""
+
+
+class Sink(Protocol):
+    """Where records go, in order."""
+
+    def append(self, records: Sequence[Record]) -> None:
+        """Return when all are acknowledged; raises SinkUnavailableError when some may not have arrived."""
+
+    def close(self) -> None:
+        """Let go of what is held."""
+
+
+def open_sink(config: IngestConfig, stop: threading.Event) -> Sink:
+    """The sink that the configuration names; raises IngestError, SinkUnavailableError."""
+    if isinstance(config.to, JournalAddress):
+        return JournalSink(config)
+    from ingest.kafka_sink import KafkaSink  # the journal needs no Kafka client
+
+    assert isinstance(config.to, KafkaAddress)
+    return KafkaSink(config.to, config.cluster, stop)
+
+
+@dataclass(slots=True)
+class _OpenJournal:
+    """A journal's one writer of this process, and how many sinks use it."""
+
+    writer: JournalWriter
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    users: int = 0
+
+
+_open_journals: dict[Path, _OpenJournal] = {}
+_opening = threading.Lock()
+
+
+class JournalSink:
+    """A journal; several clusters of one process may share it."""
+
+    def __init__(self, config: IngestConfig) -> None:
+        assert isinstance(config.to, JournalAddress)
+        self._directory = config.to.directory.absolute()
+        with _opening:
+            if self._directory not in _open_journals:
+                _open_journals[self._directory] = _OpenJournal(_open_writer(self._directory, config))
+            self._journal = _open_journals[self._directory]
+            self._journal.users += 1
+
+    def append(self, records: Sequence[Record]) -> None:
+        """Return when all of the records are in the journal; otherwise none is."""
+        lines = [encode_record(record) for record in records]
+        with self._journal.lock:
+            try:
+                self._journal.writer.append(lines)
+            except JournalError as error:
+                raise SinkUnavailableError(str(error)) from error
+
+    def close(self) -> None:
+        """Close the journal with its last user."""
+        with _opening:
+            self._journal.users -= 1
+            if self._journal.users == 0:
+                del _open_journals[self._directory]
+                self._journal.writer.close()
+
+
+def _open_writer(directory: Path, config: IngestConfig) -> JournalWriter:
+    try:
+        return JournalWriter(
+            directory,
+            fsync=config.journal_fsync,
+            retain_bytes=config.journal_retain_bytes,
+            retain_seconds=config.journal_retain_seconds,
+        )
+    except JournalError as error:
+        raise IngestError(str(error)) from error

@@ -1,0 +1,354 @@
+"""The session on the watched ensemble: persistent recursive watches and reads of many znodes in one request.
+
+The one place that knows kazoo's insides: version 2.11 has neither AddWatch (op 106) nor MultiRead (op 22), drops the
+zxid that ZooKeeper 3.9 sends with an event, and hands an event only to the watchers of its very path. Here is every
+request that is ever sent, and each of them only reads. What to watch and read is not decided here.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import (
+    ConnectionClosedError,
+    ConnectionLoss,
+    NoAuthError,
+    NoNodeError,
+    SessionExpiredError,
+    UnimplementedError,
+)
+from kazoo.protocol.connection import ConnectionHandler
+from kazoo.protocol.serialization import GetChildren, GetData, MultiHeader, ReplyHeader, Sync, Watch, write_string
+from kazoo.protocol.states import KazooState
+from kazoo.retry import KazooRetry
+
+from ingest.config import IngestConfig
+from ingest.errors import IngestError
+from ingest.inbox import Inbox, SessionState
+from ingest.observations import UNKNOWN_ZXID, EventKind, Value, ZnodeEvent
+from ingest.paths import is_recorded
+
+_LOG = logging.getLogger("kontrast.ingest.zookeeper")
+_KAZOO_LOG = logging.getLogger("kontrast.ingest.kazoo")
+
+_PERSISTENT_RECURSIVE = 1
+_MAX_REQUEST_BYTES = 512 * 1024  # a server refuses requests over jute.maxbuffer, 1 MB by default
+_REQUESTS_IN_FLIGHT = 4
+_CLOSE_SECONDS = 1.5
+_EVENT_KINDS = {kind.value: kind for kind in EventKind}
+_SESSION_STATES = {
+    KazooState.CONNECTED: SessionState.CONNECTED,
+    KazooState.SUSPENDED: SessionState.SUSPENDED,
+    KazooState.LOST: SessionState.LOST,
+}
+
+
+class ConnectionLostError(Exception):
+    """The connection was lost, or the forwarder asked to stop, before an answer came."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Values read at one moment (the first of them, where several requests were needed).
+
+    Every event that happened before that moment has a position up to `position`, every later one a higher; `zxid` is
+    the newest change that the server had made by then.
+    """
+
+    values: dict[str, Value | None]
+    position: int
+    zxid: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    results: list[Any]
+    position: int
+    zxid: int
+
+
+class _AsyncResult(Protocol):
+    """kazoo's promise of an answer."""
+
+    def get(self, *, timeout: float) -> object:
+        """The answer; raises what went wrong, or the handler's own exception when the time is over."""
+
+
+class _AddWatch:
+    """A watch on a path, there or not, and all that is below it; it stays until the connection is lost."""
+
+    type = 106
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def serialize(self) -> bytes:
+        return bytes(write_string(self._path)) + struct.pack("!i", _PERSISTENT_RECURSIVE)
+
+    @classmethod
+    def deserialize(cls, _buffer: bytes, _offset: int) -> None:
+        return None
+
+
+class _MultiRead:
+    """Many reads in one request, answered at one moment; a result is a value, None (no node) or an exception."""
+
+    type = 22
+
+    def __init__(self, reads: Sequence[GetData | GetChildren], moment: Callable[[], tuple[int, int]]) -> None:
+        self._reads = reads
+        self._moment = moment
+
+    def __repr__(self) -> str:
+        return f"MultiRead({len(self._reads)} paths)"
+
+    def serialize(self) -> bytes:
+        block = bytearray()
+        for read in self._reads:
+            block += MultiHeader(read.type, False, -1).serialize() + read.serialize()
+        return bytes(block + MultiHeader(-1, True, -1).serialize())
+
+    def deserialize(self, buffer: bytes, offset: int) -> _Answer:
+        # Called on the connection's thread in the order of what comes in: the moment is exact.
+        position, zxid = self._moment()
+        results: list[Any] = []
+        header, offset = MultiHeader.deserialize(buffer, offset)
+        while not header.done:
+            result, offset = _read_result(header, buffer, offset)
+            results.append(result)
+            header, offset = MultiHeader.deserialize(buffer, offset)
+        return _Answer(results, position, zxid)
+
+
+_INT = struct.Struct("!i")
+_STAT = struct.Struct("!qqqqiiiqiiq")
+
+
+def _read_result(header: MultiHeader, buffer: bytes, offset: int) -> tuple[Any, int]:
+    if header.type == GetData.type:
+        (length,) = _INT.unpack_from(buffer, offset)
+        offset += _INT.size
+        data = None if length < 0 else buffer[offset : offset + length]
+        offset += max(length, 0)
+        czxid, mzxid, _, _, version, _, _, owner, *_ = _STAT.unpack_from(buffer, offset)
+        return Value(data, czxid, mzxid, version, owner), offset + _STAT.size
+    if header.type == GetChildren.type:
+        (count,) = _INT.unpack_from(buffer, offset)
+        offset += _INT.size
+        children = []
+        for _ in range(count):
+            (length,) = _INT.unpack_from(buffer, offset)
+            offset += _INT.size
+            children.append(buffer[offset : offset + length].decode())
+            offset += length
+        return children, offset
+    (code,) = _INT.unpack_from(buffer, offset)
+    known = {NoNodeError.code: None, NoAuthError.code: NoAuthError()}
+    return known.get(code, ConnectionLoss(f"MultiRead was answered with error {code}")), offset + _INT.size
+
+
+class _Connection(ConnectionHandler):
+    """kazoo's connection, which gives every event away with its zxid instead of looking for its watchers."""
+
+    def __init__(self, client: _Client, retry: KazooRetry) -> None:
+        super().__init__(client, retry, logger=_KAZOO_LOG)
+        self.newest_zxid = 0
+        self._header_zxid = 0
+
+    def _read_header(self, timeout: float) -> tuple[ReplyHeader, bytes, int]:
+        header, buffer, offset = super()._read_header(timeout)
+        self._header_zxid = header.zxid
+        self.newest_zxid = max(self.newest_zxid, header.zxid)
+        return header, buffer, offset
+
+    def _read_watch_event(self, buffer: bytes, offset: int) -> None:
+        watch, _ = Watch.deserialize(buffer, offset)
+        kind = _EVENT_KINDS.get(watch.type)
+        path = watch.path[len(self.client.chroot) :]
+        if kind is not None and is_recorded(path):
+            zxid = self._header_zxid if self._header_zxid > 0 else UNKNOWN_ZXID
+            self.client.inbox.put_event(ZnodeEvent(kind, path, zxid))
+
+
+class _Client(KazooClient):
+    """A kazoo client over `_Connection`."""
+
+    def __init__(self, config: IngestConfig, inbox: Inbox) -> None:
+        super().__init__(
+            hosts=config.servers + config.chroot,
+            timeout=config.session_timeout_seconds,
+            connection_retry={"max_tries": -1, "delay": 0.1, "max_delay": 3.0},
+            logger=_KAZOO_LOG,
+        )
+        self.inbox = inbox
+        self._connection = _Connection(self, self._conn_retry.copy())
+
+
+class WatchedZooKeeper:
+    """A session that watches and reads, and does nothing else; its methods are for one thread.
+
+    Events and session states go to the inbox. Every connection loses its watches: they are to be added again.
+    """
+
+    def __init__(self, config: IngestConfig, inbox: Inbox, stop: threading.Event) -> None:
+        self._config = config
+        self._inbox = inbox
+        self._stop = stop
+        self._client = _Client(config, inbox)
+        self._connections = 0
+        self._next_read_at = 0.0
+
+    def start(self) -> None:
+        """Connect in the background, again and again until it works."""
+        self._client.add_listener(self._on_state)
+        self._client.start_async()
+
+    def restart_if_dead(self) -> None:
+        """Begin anew after a failure that kazoo does not recover from by itself."""
+        if not self._client._connection._connection_routine.is_alive():
+            _LOG.error("the ZooKeeper client for %s ended by itself, starting a new one", self._config.zookeeper)
+            self._close()
+            self._client = _Client(self._config, self._inbox)
+            self.start()
+
+    def close(self) -> None:
+        """Close the session; a server that does not answer is not waited for."""
+        closing = threading.Thread(target=self._close, name="close ZooKeeper session", daemon=True)
+        closing.start()
+        closing.join(_CLOSE_SECONDS)
+
+    @property
+    def connections(self) -> int:
+        """How many connections were made: work that spans two of them has missed events."""
+        return self._connections
+
+    @property
+    def session_id(self) -> int:
+        """The session's number, 0 without one."""
+        identity = self._client.client_id
+        return 0 if identity is None else identity[0] or 0
+
+    def add_watches(self, paths: Sequence[str]) -> None:
+        """Watch each path with all below it; raises ConnectionLostError, IngestError for a server before 3.6."""
+        calls = [self._call(_AddWatch(self._absolute(path))) for path in paths]
+        try:
+            for call in calls:
+                self._wait(call)
+        except UnimplementedError:
+            raise IngestError(
+                f"ZooKeeper at {self._config.servers} does not know persistent watches: "
+                "ZooKeeper 3.6 or newer is needed, upgrade the ensemble"
+            ) from None
+
+    def catch_up(self) -> None:
+        """Let the server see all that the ensemble has agreed on; the one that a new session met may lag."""
+        self._wait(self._call(Sync(self._absolute(""))))
+
+    def read_values(self, paths: Sequence[str]) -> Reading:
+        """The values of the paths (None: not there; missing: may not be read); raises ConnectionLostError."""
+        values: dict[str, Value | None] = {}
+        position, zxid = -1, 0
+        for chunk, answer in self._read(GetData, paths):
+            if position < 0:
+                position, zxid = answer.position, answer.zxid
+            values.update(_readable(chunk, answer.results))
+        return Reading(values, position, zxid)
+
+    def read_children(self, paths: Sequence[str]) -> dict[str, list[str]]:
+        """The children of the paths, none for one that is not there; raises ConnectionLostError."""
+        children: dict[str, list[str]] = {}
+        for chunk, answer in self._read(GetChildren, paths):
+            children.update((path, found or []) for path, found in _readable(chunk, answer.results))
+        return children
+
+    def _read(
+        self, operation: type[GetData | GetChildren], paths: Sequence[str]
+    ) -> Iterator[tuple[list[str], _Answer]]:
+        waiting: list[tuple[list[str], _AsyncResult]] = []
+        for chunk in self._chunks(paths):
+            self._pace(len(chunk))
+            reads = [operation(self._absolute(path), None) for path in chunk]
+            waiting.append((chunk, self._call(_MultiRead(reads, self._moment))))
+            if len(waiting) >= _REQUESTS_IN_FLIGHT:
+                first, call = waiting.pop(0)
+                yield first, self._wait_for_answer(call)
+        for chunk, call in waiting:
+            yield chunk, self._wait_for_answer(call)
+
+    def _chunks(self, paths: Sequence[str]) -> Iterator[list[str]]:
+        chunk: list[str] = []
+        size = 0
+        for path in paths:
+            needed = len(path.encode()) + len(self._config.chroot) + 16
+            if chunk and (len(chunk) >= self._config.multi_read_paths or size + needed > _MAX_REQUEST_BYTES):
+                yield chunk
+                chunk, size = [], 0
+            chunk.append(path)
+            size += needed
+        if chunk:
+            yield chunk
+
+    def _pace(self, count: int) -> None:
+        if self._config.read_budget_znodes_per_second is None:
+            return
+        now = time.monotonic()
+        if self._stop.wait(max(0.0, self._next_read_at - now)):
+            raise ConnectionLostError
+        self._next_read_at = max(now, self._next_read_at) + count / self._config.read_budget_znodes_per_second
+
+    def _call(self, request: object) -> _AsyncResult:
+        if not self._client.connected:
+            raise ConnectionLostError
+        result: _AsyncResult = self._client.handler.async_result()
+        self._client._call(request, result)
+        return result
+
+    def _wait(self, result: _AsyncResult) -> object:
+        while not self._stop.is_set():
+            try:
+                answer = result.get(timeout=0.2)
+            except self._client.handler.timeout_exception:
+                continue
+            except (ConnectionLoss, ConnectionClosedError, SessionExpiredError) as error:
+                raise ConnectionLostError from error
+            return answer
+        raise ConnectionLostError
+
+    def _wait_for_answer(self, result: _AsyncResult) -> _Answer:
+        answer = self._wait(result)
+        assert isinstance(answer, _Answer), answer
+        return answer
+
+    def _moment(self) -> tuple[int, int]:
+        return self._inbox.position, self._client._connection.newest_zxid
+
+    def _absolute(self, path: str) -> str:
+        return self._config.chroot + path or "/"
+
+    def _on_state(self, state: str) -> None:
+        if state == KazooState.CONNECTED:
+            self._connections += 1
+        self._inbox.put_state(_SESSION_STATES[state])
+
+    def _close(self) -> None:
+        self._client.remove_listener(self._on_state)
+        self._client.stop()
+        if self._client._connection.connection_stopped.is_set():
+            self._client.close()
+
+
+def _readable(paths: Sequence[str], results: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+    for path, result in zip(paths, results, strict=True):
+        if isinstance(result, NoAuthError):
+            _LOG.warning("%s may not be read: its ACL does not let this session in, its changes go unseen", path)
+        elif isinstance(result, ConnectionLoss):
+            raise ConnectionLostError from result
+        else:
+            yield path, result

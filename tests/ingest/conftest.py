@@ -1,0 +1,147 @@
+"""A forwarder that watches a real ZooKeeper into a journal, and a client that plays Kafka's part."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+
+from cli.embedded.zookeeper import ZooKeeper
+from controller.records import Record, RecordKind, decode_record
+from ingest.config import IngestConfig
+from ingest.forwarder import Forwarder
+from transport.address import JournalAddress
+from transport.journal import read_journal
+
+DEADLINE_SECONDS = 60
+
+
+def wait_until(happened: Callable[[], bool]) -> None:
+    """Return when it happened; fails after a generous deadline."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not happened():
+        assert time.monotonic() < deadline, "did not happen in time"
+        time.sleep(0.02)
+
+
+def changes(records: list[Record]) -> list[tuple[str, str]]:
+    """Kind and path of the records that tell of a znode."""
+    return [(record.kind.value, record.path) for record in records if record.path]
+
+
+def make_cluster(kafka: KazooClient, root: str = "") -> None:
+    """One broker that is controller, one topic with one partition, and what else a real tree has."""
+    for parent in ("/brokers/ids", "/brokers/topics", "/admin/delete_topics", "/config/topics", "/config/changes"):
+        kafka.ensure_path(root + parent)
+    kafka.create(root + "/controller_epoch", b"1")
+    kafka.create(root + "/controller", b'{"brokerid":1}', ephemeral=True)
+    kafka.create(root + "/brokers/ids/1", b'{"id":1}', ephemeral=True)
+    kafka.create(root + "/brokers/seqid", b"")
+    kafka.create(root + "/config/topics/t", b'{"config":{}}')
+    kafka.create(root + "/brokers/topics/t", b'{"partitions":{"0":[1]}}')
+    kafka.create(root + "/brokers/topics/t/partitions/0/state", b'{"leader":1}', makepath=True)
+
+
+TREE = [
+    "/controller_epoch",
+    "/controller",
+    "/brokers/ids/1",
+    "/config/topics/t",
+    "/brokers/topics/t",
+    "/brokers/topics/t/partitions/0/state",
+]
+
+
+def server_zxid(zookeeper: ZooKeeper) -> int:
+    with socket.create_connection(("127.0.0.1", zookeeper.port), timeout=30) as connection:
+        connection.sendall(b"srvr")
+        answer = b"".join(iter(lambda: connection.recv(4096), b"")).decode()
+    return int(answer.split("Zxid: ")[1].split()[0], 16)
+
+
+class Watching:
+    """A forwarder at work in a thread, and the records that it has published."""
+
+    def __init__(self, config: IngestConfig) -> None:
+        assert isinstance(config.to, JournalAddress)
+        self.config = config
+        self.error: Exception | None = None
+        self._directory: Path = config.to.directory
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def wait_for_snapshot(self) -> None:
+        wait_until(lambda: self.count(RecordKind.SNAPSHOT_END) > 0 or self.error is not None)
+        if self.error:
+            raise self.error
+
+    def stop(self) -> float:
+        """Seconds until it ended."""
+        started = time.monotonic()
+        self._stop.set()
+        self._thread.join(DEADLINE_SECONDS)
+        assert not self._thread.is_alive()
+        return time.monotonic() - started
+
+    def records(self) -> list[Record]:
+        return [decode_record(line) for line in read_journal(self._directory, 0, 1 << 30).lines]
+
+    def count(self, kind: RecordKind, data: str = "") -> int:
+        return sum(record.kind is kind and data in (record.data or "") for record in self.records())
+
+    def after(self, seq: int) -> list[Record]:
+        return [record for record in self.records() if record.seq > seq]
+
+    def settled(self) -> int:
+        """The newest number, when everything that has happened until now is published."""
+        heartbeats = self.count(RecordKind.HEARTBEAT, "connected")
+        wait_until(lambda: self.count(RecordKind.HEARTBEAT, "connected") >= heartbeats + 2)
+        return self.records()[-1].seq
+
+    def _run(self) -> None:
+        try:
+            Forwarder(self.config).run(self._stop)
+        except Exception as error:
+            self.error = error
+
+
+@pytest.fixture
+def kafka(zookeeper: ZooKeeper) -> Iterator[KazooClient]:
+    """A client that writes what Kafka writes, below no chroot."""
+    client = KazooClient(zookeeper.connect_string, timeout=10)
+    client.start(timeout=DEADLINE_SECONDS)
+    yield client
+    client.stop()
+    client.close()
+
+
+@pytest.fixture
+def watch(zookeeper: ZooKeeper, tmp_path: Path) -> Iterator[Callable[..., Watching]]:
+    """Start forwarders; all are stopped at the end."""
+    started: list[Watching] = []
+
+    def start(*, chroot: str = "", journal: str = "journal", wait: bool = True, **settings: object) -> Watching:
+        values = {
+            "cluster": "test",
+            "zookeeper": zookeeper.connect_string + chroot,
+            "to": JournalAddress(tmp_path / journal),
+            "heartbeat_seconds": 0.2,
+            **settings,
+        }
+        started.append(Watching(IngestConfig(**values)))
+        started[-1].start()
+        if wait:
+            started[-1].wait_for_snapshot()
+        return started[-1]
+
+    yield start
+    for watching in started:
+        watching.stop()

@@ -1,0 +1,111 @@
+"""The order rules, one by one, on windows as servers with and without event zxids send them."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.records import RecordKind
+from ingest.batch import observe_window
+from ingest.observations import UNKNOWN_ZXID, EventKind, Known, Observation, Value, ZnodeEvent
+
+CREATED, DELETED, CHANGED = EventKind.CREATED, EventKind.DELETED, EventKind.CHANGED
+STATE = "/brokers/topics/t/partitions/0/state"
+TOPIC = "/brokers/topics/t"
+DELETION = "/admin/delete_topics/t"
+
+
+def value(czxid: int, mzxid: int, version: int = 0) -> Value:
+    return Value(b"x", czxid, mzxid, version, 0)
+
+
+def told(observations: list[Observation]) -> list[tuple[str, str, int]]:
+    return [(observation.kind.value, observation.path, observation.zxid) for observation in observations]
+
+
+def test_a_znode_that_came_and_went_is_told_though_it_was_never_read() -> None:
+    events = [ZnodeEvent(CREATED, DELETION, 5), ZnodeEvent(DELETED, DELETION, 6)]
+    assert told(observe_window(events, {DELETION: None}, {})) == [("created", DELETION, 5), ("deleted", DELETION, 6)]
+
+
+def test_each_life_of_a_znode_is_told_and_the_last_has_its_value() -> None:
+    events = [
+        ZnodeEvent(DELETED, DELETION, 4),
+        ZnodeEvent(CREATED, DELETION, 5),
+        ZnodeEvent(DELETED, DELETION, 6),
+        ZnodeEvent(CREATED, DELETION, 7),
+    ]
+    observations = observe_window(events, {DELETION: value(7, 7)}, {DELETION: Known(3, 3, 0)})
+    assert told(observations) == [
+        ("deleted", DELETION, 4),
+        ("created", DELETION, 5),
+        ("deleted", DELETION, 6),
+        ("node", DELETION, 7),
+    ]
+
+
+def test_a_created_znode_that_may_not_be_read_is_told_without_a_value() -> None:
+    assert told(observe_window([ZnodeEvent(CREATED, DELETION, 5)], {}, {})) == [("created", DELETION, 5)]
+
+
+def test_the_controller_goes_before_the_broker_of_the_same_change() -> None:
+    known = {"/controller": Known(1, 1, 0), "/brokers/ids/1": Known(2, 2, 0)}
+    values = {"/controller": None, "/brokers/ids/1": None, STATE: value(3, 8, 1)}
+    for zxid in (9, UNKNOWN_ZXID):
+        events = [
+            ZnodeEvent(CHANGED, STATE, 8 if zxid > 0 else zxid),
+            ZnodeEvent(DELETED, "/brokers/ids/1", zxid),
+            ZnodeEvent(DELETED, "/controller", zxid),
+        ]
+        paths = [observation.path for observation in observe_window(events, values, known)]
+        # With zxids what was written before the session closed stays before it; without, nobody can tell.
+        first = [STATE] if zxid > 0 else []
+        assert paths[: len(first) + 2] == [*first, "/controller", "/brokers/ids/1"]
+        assert len(paths) == 3
+
+
+def test_a_cause_stands_at_its_first_change_and_a_state_at_its_last() -> None:
+    events = [
+        ZnodeEvent(CHANGED, STATE, 3),
+        ZnodeEvent(CHANGED, TOPIC, 4),
+        ZnodeEvent(CHANGED, STATE, 5),
+        ZnodeEvent(CHANGED, TOPIC, 6),
+        ZnodeEvent(CREATED, "/brokers/ids/2", 7),
+    ]
+    values = {STATE: value(1, 5, 2), TOPIC: value(2, 6, 2), "/brokers/ids/2": value(7, 7)}
+    known = {STATE: Known(1, 1, 0), TOPIC: Known(2, 2, 0)}
+    assert told(observe_window(events, values, known)) == [
+        ("node", TOPIC, 4),
+        ("node", STATE, 5),
+        ("node", "/brokers/ids/2", 7),
+    ]
+
+
+def test_without_zxids_ranks_order_the_window_and_values_bring_their_own() -> None:
+    events = [ZnodeEvent(CHANGED, STATE), ZnodeEvent(CHANGED, TOPIC), ZnodeEvent(CREATED, "/brokers/ids/2")]
+    values = {STATE: value(1, 5, 2), TOPIC: value(2, 6, 2), "/brokers/ids/2": value(7, 7)}
+    assert told(observe_window(events, values, {STATE: Known(1, 1, 0), TOPIC: Known(2, 2, 0)})) == [
+        ("node", "/brokers/ids/2", 7),
+        ("node", TOPIC, 6),
+        ("node", STATE, 5),
+    ]
+
+
+@pytest.mark.parametrize("known", [Known(4, 9, 3), Known(4, 8, 2)])
+def test_what_a_complete_read_has_told_is_not_told_again(known: Known) -> None:
+    events = [ZnodeEvent(DELETED, TOPIC, 3), ZnodeEvent(CREATED, TOPIC, 4), ZnodeEvent(CHANGED, TOPIC, 8)]
+    assert observe_window(events, {TOPIC: value(*known)}, {TOPIC: known}) == []
+
+
+def test_an_old_deletion_without_a_zxid_is_recognised_by_the_znode_that_is_still_there() -> None:
+    events = [ZnodeEvent(DELETED, TOPIC), ZnodeEvent(CREATED, TOPIC)]
+    assert observe_window(events, {TOPIC: value(4, 4)}, {TOPIC: Known(4, 4, 0)}) == []
+
+
+def test_a_znode_deleted_and_made_again_in_one_transaction_keeps_that_order() -> None:
+    events = [ZnodeEvent(DELETED, "/controller", 9), ZnodeEvent(CREATED, "/controller", 9)]
+    observations = observe_window(events, {"/controller": value(9, 9)}, {"/controller": Known(1, 1, 0)})
+    assert [observation.kind for observation in observations] == [RecordKind.DELETED, RecordKind.NODE]
+
+
+def test_a_deletion_of_what_was_never_told_is_not_told() -> None:
+    assert observe_window([ZnodeEvent(DELETED, TOPIC, 9)], {TOPIC: None}, {}) == []

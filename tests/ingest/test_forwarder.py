@@ -1,0 +1,262 @@
+"""A forwarder from end to end: a real ZooKeeper in front, a journal behind."""
+
+from __future__ import annotations
+
+import json
+import resource
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+
+from cli.embedded.zookeeper import ZooKeeper
+from controller.records import RecordKind
+from ingest.config import IngestConfig
+from ingest.errors import IngestError
+from ingest.forwarder import Forwarder
+from tests.ingest.conftest import TREE, Watching, changes, make_cluster, server_zxid, wait_until
+from transport.address import JournalAddress
+from transport.journal import JournalWriter
+
+Watch = Callable[..., Watching]
+
+
+@pytest.mark.parametrize("chroot", ["", "/kafka/blue"])
+def test_the_first_snapshot_holds_every_recorded_znode_in_order(kafka: KazooClient, watch: Watch, chroot: str) -> None:
+    make_cluster(kafka, chroot)
+    records = watch(chroot=chroot).records()
+    assert [record.seq for record in records] == list(range(len(records)))
+    assert records[0].kind is RecordKind.SNAPSHOT_BEGIN
+    assert [(record.kind, record.path) for record in records[1:8]] == [
+        *((RecordKind.NODE, path) for path in TREE),
+        (RecordKind.SNAPSHOT_END, ""),
+    ]
+    controller = records[2]
+    stat = kafka.exists(chroot + "/controller")
+    assert controller.data == '{"brokerid":1}'
+    assert (controller.czxid, controller.mzxid, controller.version) == (stat.czxid, stat.mzxid, stat.version)
+    assert controller.ephemeral_owner == kafka.client_id[0]
+
+
+def test_changes_arrive_with_their_zxid_and_bytes_that_are_no_text(kafka: KazooClient, watch: Watch) -> None:
+    make_cluster(kafka)
+    watching = watch()
+    seq = watching.settled()
+    stat = kafka.set("/brokers/topics/t/partitions/0/state", b'{"leader":-1}')
+    kafka.create("/config/brokers", b"")
+    kafka.create("/config/brokers/<default>", b"\xff\xfe\x00")
+    watching.settled()
+    state, default = (record for record in watching.after(seq) if record.path)
+    assert (state.kind, state.data, state.zxid, state.mzxid, state.version) == (
+        RecordKind.NODE,
+        '{"leader":-1}',
+        stat.mzxid,
+        stat.mzxid,
+        1,
+    )
+    assert (default.path, default.data, default.raw) == ("/config/brokers/<default>", None, b"\xff\xfe\x00")
+
+
+def test_a_znode_that_came_and_went_within_a_window_is_told(kafka: KazooClient, watch: Watch) -> None:
+    make_cluster(kafka)
+    watching = watch(coalesce_ms=300)
+    seq = watching.settled()
+    created = kafka.create("/admin/delete_topics/t", include_data=True)[1]
+    kafka.delete("/admin/delete_topics/t")
+    watching.settled()
+    records = [record for record in watching.after(seq) if record.path]
+    assert changes(records) == [("created", "/admin/delete_topics/t"), ("deleted", "/admin/delete_topics/t")]
+    assert records[0].zxid == created.czxid < records[1].zxid
+
+
+def test_a_closing_session_takes_the_controller_before_the_broker(zookeeper: ZooKeeper, watch: Watch) -> None:
+    broker = KazooClient(zookeeper.connect_string)
+    broker.start(timeout=60)
+    broker.ensure_path("/brokers/ids")
+    broker.create("/brokers/ids/1", b"{}", ephemeral=True)
+    broker.create("/controller", b"{}", ephemeral=True)
+    watching = watch()
+    seq = watching.settled()
+    broker.stop()
+    broker.close()
+    watching.settled()
+    records = [record for record in watching.after(seq) if record.path]
+    assert changes(records) == [("deleted", "/controller"), ("deleted", "/brokers/ids/1")]
+    assert records[0].zxid == records[1].zxid > 0
+
+
+def test_a_cause_that_was_written_again_still_comes_before_its_effect(kafka: KazooClient, watch: Watch) -> None:
+    make_cluster(kafka)
+    watching = watch(coalesce_ms=500)
+    seq = watching.settled()
+    state = "/brokers/topics/t/partitions/0/state"
+    kafka.set(state, b"1")
+    kafka.set("/brokers/topics/t", b"reassigned")
+    kafka.set(state, b"2")
+    kafka.set("/brokers/topics/t", b"done")
+    watching.settled()
+    records = [record for record in watching.after(seq) if record.path]
+    assert [(record.path, record.data) for record in records] == [("/brokers/topics/t", "done"), (state, "2")]
+    assert records[0].zxid < records[1].zxid < records[0].mzxid
+
+
+def test_a_transaction_is_never_split_under_load(kafka: KazooClient, watch: Watch) -> None:
+    make_cluster(kafka)
+    watching = watch(coalesce_ms=0)
+    seq = watching.settled()
+    for number in range(200):
+        transaction = kafka.transaction()
+        transaction.create(f"/brokers/topics/n{number}", b"{}")
+        transaction.set_data("/controller_epoch", str(number).encode())
+        transaction.commit()
+    watching.settled()
+    records = [record for record in watching.after(seq) if record.path]
+    zxids = [record.zxid for record in records]
+    assert zxids == sorted(zxids)
+    created = [record for record in records if record.path.startswith("/brokers/topics/n")]
+    assert len(created) == 200
+    for epoch in (record for record in records if record.path == "/controller_epoch"):
+        # The epoch leads the change that it was written in.
+        following = records[records.index(epoch) + 1]
+        assert following.zxid == epoch.zxid
+
+
+def test_heartbeats_tell_the_newest_zxid_and_the_session(kafka: KazooClient, watch: Watch) -> None:
+    make_cluster(kafka)
+    watching = watch()
+    stat = kafka.set("/controller_epoch", b"2")
+    watching.settled()
+    heartbeats = [record for record in watching.records() if record.kind is RecordKind.HEARTBEAT]
+    assert json.loads(heartbeats[-1].data or "") == {"session": "connected", "watch_mode": "persistent"}
+    assert heartbeats[-1].zxid >= stat.mzxid
+    times = [record.observed_ms for record in watching.records()]
+    assert times == sorted(times)
+
+
+def test_no_heartbeat_comes_before_what_it_has_seen(kafka: KazooClient, watch: Watch) -> None:
+    make_cluster(kafka)
+    watching = watch(heartbeat_seconds=0.1)
+    for number in range(300):
+        kafka.set("/controller_epoch", str(number).encode())
+    watching.settled()
+    newest = 0
+    for record in watching.records():
+        if record.kind is RecordKind.HEARTBEAT:
+            newest = record.zxid
+        elif record.kind is RecordKind.NODE and not record.resync:
+            assert record.zxid > newest or newest == 0
+
+
+def test_a_new_start_has_a_higher_generation_and_a_new_snapshot(kafka: KazooClient, watch: Watch) -> None:
+    make_cluster(kafka)
+    first = watch()
+    first.stop()
+    second = watch()
+    wait_until(lambda: second.count(RecordKind.SNAPSHOT_END) == 2)
+    generations = {record.generation for record in second.records()}
+    assert len(generations) == 2
+    positions = [record.position for record in second.records()]
+    assert positions == sorted(positions)
+
+
+def test_two_clusters_of_one_process_share_a_journal(kafka: KazooClient, watch: Watch) -> None:
+    make_cluster(kafka, "/a")
+    make_cluster(kafka, "/b")
+    first = watch(cluster="a", chroot="/a")
+    watch(cluster="b", chroot="/b")
+    wait_until(lambda: first.count(RecordKind.SNAPSHOT_END) == 2)
+    of_cluster = {name: [record for record in first.records() if record.cluster == name] for name in ("a", "b")}
+    for records in of_cluster.values():
+        assert [record.seq for record in records] == list(range(len(records)))
+        assert [record.path for record in records if record.kind is RecordKind.NODE] == TREE
+
+
+def test_the_watched_ensemble_sees_nothing_but_a_session_that_opens_and_closes(
+    zookeeper: ZooKeeper, kafka: KazooClient, watch: Watch
+) -> None:
+    make_cluster(kafka)
+    before = server_zxid(zookeeper)
+    watching = watch()
+    watching.settled()
+    assert server_zxid(zookeeper) == before + 1  # createSession
+    watching.stop()
+    assert server_zxid(zookeeper) == before + 2  # closeSession: each create, set, delete or failed one would count too
+
+
+def test_it_ends_soon_after_it_is_asked_to(zookeeper: ZooKeeper, watch: Watch) -> None:
+    assert watch().stop() < 2
+    paused = watch(journal="paused")
+    zookeeper.pause()
+    try:
+        assert paused.stop() < 4
+    finally:
+        zookeeper.resume()
+
+
+def test_an_unreachable_zookeeper_is_named_in_time(tmp_path: Path) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{unused.getsockname()[1]}"
+        config = IngestConfig(
+            cluster="c", zookeeper=address, to=JournalAddress(tmp_path), connect_timeout_seconds=1, coalesce_ms=1
+        )
+        started = time.monotonic()
+        with pytest.raises(IngestError, match=f"ZooKeeper at {address} could not be reached within 1 s"):
+            Forwarder(config).run(threading.Event())
+        assert 1 <= time.monotonic() - started < 10
+
+
+def test_a_zookeeper_that_comes_late_is_waited_for(
+    zookeeper: ZooKeeper, watch: Watch, caplog: pytest.LogCaptureFixture
+) -> None:
+    zookeeper.kill()
+    late = watch(connect_timeout_seconds=60, wait=False)
+    wait_until(lambda: f"ZooKeeper at {zookeeper.connect_string} is not reachable, trying again" in caplog.text)
+    zookeeper.start()
+    wait_until(lambda: late.count(RecordKind.SNAPSHOT_END) == 1)
+
+
+def test_a_journal_that_another_process_writes_is_one_sentence(tmp_path: Path) -> None:
+    with JournalWriter(tmp_path):
+        config = IngestConfig(cluster="c", zookeeper="127.0.0.1:1", to=JournalAddress(tmp_path))
+        with pytest.raises(IngestError, match="is being written by another process"):
+            Forwarder(config).run(threading.Event())
+
+
+@contextmanager
+def no_room_beyond(size_bytes: int) -> Iterator[None]:
+    """No file of this process grows beyond a size, as if its disk were full."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_records_wait_for_a_journal_without_room_and_none_is_lost(
+    kafka: KazooClient, watch: Watch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    make_cluster(kafka)
+    watching = watch()
+    seq = watching.settled()
+    segment = next((tmp_path / "journal").glob("*.log"))
+    with no_room_beyond(segment.stat().st_size):
+        kafka.set("/brokers/topics/t", b"in need")
+        kafka.create("/admin/delete_topics/t")
+        kafka.delete("/admin/delete_topics/t")
+        wait_until(lambda: "records cannot be delivered" in caplog.text)
+        assert "no room left" in caplog.text
+        assert changes(watching.after(seq)) == []
+    watching.settled()
+    assert "none was lost" in caplog.text
+    assert changes(watching.after(seq)) == [
+        ("node", "/brokers/topics/t"),
+        ("created", "/admin/delete_topics/t"),
+        ("deleted", "/admin/delete_topics/t"),
+    ]

@@ -1,0 +1,121 @@
+"""The Kafka sink against a real broker: order, one partition, patience, and sentences."""
+
+from __future__ import annotations
+
+import random
+import socket
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+from kafka import KafkaConsumer, TopicPartition
+from kafka.admin import KafkaAdminClient, NewTopic
+
+from cli.embedded.cluster import KafkaCluster
+from controller.records import Record, RecordKind, decode_record
+from ingest.config import IngestConfig
+from ingest.errors import IngestError
+from ingest.forwarder import Forwarder
+from ingest.kafka_sink import KafkaSink
+from ingest.sinks import SinkUnavailableError
+from tests.ingest.conftest import wait_until
+from transport.address import KafkaAddress
+
+
+@pytest.fixture
+def cluster(start_kafka_cluster: Callable[..., KafkaCluster]) -> KafkaCluster:
+    return start_kafka_cluster()
+
+
+@pytest.fixture
+def sink(cluster: KafkaCluster) -> Iterator[KafkaSink]:
+    sink = KafkaSink(address(cluster), "blue", threading.Event())
+    yield sink
+    sink.close()
+
+
+def address(cluster: KafkaCluster, topic: str = "changes") -> KafkaAddress:
+    return KafkaAddress(",".join(cluster.bootstrap_servers), topic)
+
+
+def record(seq: int, data: str = "x" * 500) -> Record:
+    return Record(cluster="blue", generation=1, seq=seq, kind=RecordKind.NODE, observed_ms=1, path="/p", data=data)
+
+
+def is_delivered(sink: KafkaSink, record: Record) -> bool:
+    try:
+        sink.append([record])
+    except SinkUnavailableError:
+        return False
+    return True
+
+
+def consume(cluster: KafkaCluster, topic: str = "changes") -> dict[int, list[tuple[bytes, Record]]]:
+    """Keys and records by partition, up to the topic's end."""
+    consumer = KafkaConsumer(bootstrap_servers=cluster.bootstrap_servers, auto_offset_reset="earliest")
+    partitions = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic)]
+    consumer.assign(partitions)
+    ends = consumer.end_offsets(partitions)
+    found: dict[int, list[tuple[bytes, Record]]] = {partition.partition: [] for partition in partitions}
+    while any(consumer.position(partition) < end for partition, end in ends.items()):
+        for messages in consumer.poll(timeout_ms=500).values():
+            for message in messages:
+                found[message.partition].append((message.key, decode_record(message.value)))
+    consumer.close()
+    return found
+
+
+def test_the_topic_is_made_with_one_partition_and_keeps_the_order(cluster: KafkaCluster, sink: KafkaSink) -> None:
+    sink.append([record(seq) for seq in range(5000)])
+    sink.append([record(5000)])
+    found = consume(cluster)
+    assert list(found) == [0]
+    assert [read.seq for _, read in found[0]] == list(range(5001))
+    assert {key for key, _ in found[0]} == {b"blue"}
+
+
+def test_a_topic_of_many_partitions_keeps_a_cluster_in_one_of_them(cluster: KafkaCluster) -> None:
+    admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
+    admin.create_topics([NewTopic("wide", num_partitions=6, replication_factor=1)])
+    admin.close()
+    sink = KafkaSink(address(cluster, "wide"), "blue", threading.Event())
+    sink.append([record(seq) for seq in range(100)])
+    sink.close()
+    sizes = sorted(len(records) for records in consume(cluster, "wide").values())
+    assert sizes == [0, 0, 0, 0, 0, 100]
+
+
+def test_a_record_that_the_topic_does_not_take_is_a_sentence(cluster: KafkaCluster) -> None:
+    admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
+    admin.create_topics([NewTopic("small", 1, 1, topic_configs={"max.message.bytes": "200"})])
+    admin.close()
+    sink = KafkaSink(address(cluster, "small"), "blue", threading.Event())
+    with pytest.raises(IngestError, match=r"kafka://.*/small refuses records"):
+        sink.append([record(0), record(1, data=random.Random(1).randbytes(2000).hex())])
+
+
+def test_a_sink_whose_broker_was_away_works_again(cluster: KafkaCluster) -> None:
+    stop = threading.Event()
+    sink = KafkaSink(address(cluster), "blue", stop)
+    sink.append([record(0)])
+    broker = cluster.brokers[1]
+    broker.kill()
+    stop.set()  # a stopping forwarder gives up soon instead of waiting for the delivery timeout
+    with pytest.raises(SinkUnavailableError, match="changes"):
+        sink.append([record(1)])
+    stop.clear()
+    broker.start()
+    wait_until(lambda: is_delivered(sink, record(2)))
+    sink.close()
+    sequence = [read.seq for _, read in consume(cluster)[0]]
+    assert sequence[0] == 0
+    assert sequence[-1] == 2
+
+
+def test_an_unreachable_kafka_is_named_in_time() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        there = KafkaAddress(f"127.0.0.1:{unused.getsockname()[1]}", "changes")
+        config = IngestConfig(cluster="c", zookeeper="127.0.0.1:1", to=there, connect_timeout_seconds=1)
+        with pytest.raises(IngestError, match=rf"kafka://{there.bootstrap_servers}/changes could not be reached"):
+            Forwarder(config).run(threading.Event())

@@ -1,0 +1,151 @@
+"""What a forwarder publishes after a lost connection, session or client: what differs, and nothing twice."""
+
+from __future__ import annotations
+
+import json
+import random
+import struct
+from collections.abc import Callable
+
+import pytest
+from kazoo.client import KazooClient
+
+from cli.embedded.zookeeper import ZooKeeper
+from controller.records import RecordKind
+from tests.ingest.conftest import TREE, Watching, changes, make_cluster, server_zxid, wait_until
+from tests.ingest.relay import Relay
+
+Watch = Callable[..., Watching]
+
+
+@pytest.mark.parametrize("way", ["the server is killed", "the server does not answer"])
+def test_after_a_lost_connection_only_differences_are_published(
+    zookeeper: ZooKeeper, kafka: KazooClient, watch: Watch, way: str
+) -> None:
+    make_cluster(kafka)
+    kafka.create("/brokers/topics/gone", b"{}")
+    watching = watch(session_timeout_seconds=2)
+    seq = watching.settled()
+    if way == "the server is killed":
+        zookeeper.kill()
+        wait_until(lambda: watching.count(RecordKind.SESSION, "suspended") == 1)
+        zookeeper.start()
+    else:
+        kafka.set("/brokers/topics/t", b"before")
+        zookeeper.pause()
+        wait_until(lambda: watching.count(RecordKind.SESSION, "suspended") == 1)
+        zookeeper.resume()
+    wait_until(lambda: kafka.connected)
+    kafka.retry(kafka.set, "/brokers/topics/t", b"during or after")
+    kafka.retry(kafka.delete, "/brokers/topics/gone")
+    wait_until(lambda: watching.count(RecordKind.SESSION, '"connected"') == 2)
+    kafka.retry(kafka.create, "/brokers/topics/later", b"{}")
+    watching.settled()
+    records = [record for record in watching.after(seq) if record.path]
+    assert set(changes(records)) == {
+        ("node", "/brokers/topics/t"),
+        ("deleted", "/brokers/topics/gone"),
+        ("node", "/brokers/topics/later"),
+    }
+    assert changes(records).count(("deleted", "/brokers/topics/gone")) == 1
+    assert [record for record in records if record.path == "/brokers/topics/t"][-1].data == "during or after"
+
+
+def test_what_happens_while_nobody_is_connected_is_found_by_reading_again(
+    zookeeper: ZooKeeper, kafka: KazooClient, watch: Watch
+) -> None:
+    make_cluster(kafka)
+    with Relay(zookeeper.port) as relay:
+        watching = watch(zookeeper=f"127.0.0.1:{relay.port}")
+        seq = watching.settled()
+        relay.close_door()
+        wait_until(lambda: watching.count(RecordKind.SESSION, "suspended") == 1)
+        kafka.set("/brokers/topics/t", b"{}")
+        kafka.delete("/config/topics/t")
+        kafka.create("/config/topics/u", b"{}")
+        relay.open_door()
+        wait_until(lambda: watching.count(RecordKind.SESSION, '"connected"') == 2)
+        watching.settled()
+        records = [record for record in watching.after(seq) if record.path]
+        assert sorted(changes(records)) == [
+            ("deleted", "/config/topics/t"),
+            ("node", "/brokers/topics/t"),
+            ("node", "/config/topics/u"),
+        ]
+        assert all(record.resync for record in records)
+        watching.stop()
+
+
+def test_an_expired_session_is_followed_by_a_new_one_that_publishes_differences(
+    zookeeper: ZooKeeper, kafka: KazooClient, watch: Watch
+) -> None:
+    make_cluster(kafka)
+    with Relay(zookeeper.port) as relay:
+        watching = watch(zookeeper=f"127.0.0.1:{relay.port}", session_timeout_seconds=1)
+        seq = watching.settled()
+        relay.close_door()
+        zxid = server_zxid(zookeeper)
+        wait_until(lambda: server_zxid(zookeeper) > zxid)  # closeSession
+        kafka.set("/brokers/topics/t", b"{}")
+        relay.open_door()
+        wait_until(lambda: watching.count(RecordKind.SESSION, "lost") == 1)
+        watching.settled()
+        records = watching.after(seq)
+        assert changes(records) == [("node", "/brokers/topics/t")]
+        sessions = [json.loads(record.data or "")["session"] for record in records if record.kind is RecordKind.SESSION]
+        assert sessions == ["suspended", "lost", "connected"]
+        watching.stop()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # kazoo's thread ends by it
+def test_an_answer_that_makes_no_sense_ends_the_client_not_the_forwarder(
+    zookeeper: ZooKeeper, kafka: KazooClient, watch: Watch
+) -> None:
+    make_cluster(kafka)
+    with Relay(zookeeper.port) as relay:
+        watching = watch(zookeeper=f"127.0.0.1:{relay.port}")
+        seq = watching.settled()
+        relay.say_to_clients(struct.pack("!iiqi", 16, 999_999, 1, 0))
+        wait_until(lambda: watching.count(RecordKind.SESSION, '"connected"') == 2)
+        kafka.set("/brokers/topics/t", b"{}")
+        watching.settled()
+        assert changes(watching.after(seq)) == [("node", "/brokers/topics/t")]
+        watching.stop()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_replaying_the_records_of_any_history_gives_the_servers_tree(
+    zookeeper: ZooKeeper, kafka: KazooClient, watch: Watch, seed: int
+) -> None:
+    make_cluster(kafka)
+    paths = [f"/admin/delete_topics/{name}" for name in "abc"] + [f"/brokers/topics/{name}" for name in "uvwxyz"]
+    chance = random.Random(seed)
+    with Relay(zookeeper.port) as relay:
+        watching = watch(zookeeper=f"127.0.0.1:{relay.port}", coalesce_ms=chance.choice([0, 1, 10]))
+        for _ in range(600):
+            path = chance.choice(paths)
+            if not kafka.exists(path):
+                kafka.create(path, b"new")
+            elif chance.random() < 0.5:
+                kafka.set(path, str(chance.random()).encode())
+            else:
+                kafka.delete(path)
+            if chance.random() < 0.01:
+                relay.close_door()
+            if chance.random() < 0.1:
+                relay.open_door()
+        relay.open_door()
+        wait_until(lambda: watching.records()[-1].data is not None and '"connected"' in watching.records()[-1].data)
+        watching.settled()
+        replayed: dict[str, tuple[bytes | None, int, int]] = {}
+        for record in watching.records():
+            if record.kind is RecordKind.NODE:
+                replayed[record.path] = (record.raw, record.mzxid, record.version)
+            elif record.kind is RecordKind.CREATED:
+                assert record.path not in replayed
+                replayed[record.path] = (None, -1, -1)
+            elif record.kind is RecordKind.DELETED:
+                del replayed[record.path]
+        watching.stop()
+    found = {path: kafka.get(path) for path in [*TREE, *paths] if kafka.exists(path)}
+    assert replayed == {path: (data, stat.mzxid, stat.version) for path, (data, stat) in found.items()}
