@@ -1,0 +1,40 @@
+# Everything that is done with a checkout. `make demo` and `make test` each work on a fresh one.
+.DEFAULT_GOAL := help
+.PHONY: help install install-dev demo test check lint type format clean
+
+# Programs that the tests run may have been put beside Python.
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+TEST_ARGS ?=
+
+help: ## Say what can be made
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
+
+install: ## Make .venv/bin/kontrast, get Java and the Maven artifacts where they are missing
+	@sh deploy/install.sh
+
+install-dev: ## The same with what the tests need
+	@sh deploy/install.sh --dev
+
+demo: install ## Play the story on an embedded cluster and stay up until Ctrl-C (ONCE=1: end after the story)
+	@.venv/bin/kontrast demo $(if $(filter-out 0,$(ONCE)),--once)
+
+test: check ## All checks, then the tests (TEST_ARGS='-k offline' is handed to pytest)
+	.venv/bin/python -m pytest $(TEST_ARGS)
+
+check: lint type ## All checks but the tests
+
+lint: install-dev ## Style, format and import rules
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/lint-imports
+
+type: install-dev ## Types
+	.venv/bin/mypy
+
+format: install-dev ## Write the format, mend what can be mended
+	.venv/bin/ruff check --fix .
+	.venv/bin/ruff format .
+
+clean: ## Remove what was made, but for the cache of Maven artifacts
+	rm -rf .venv .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

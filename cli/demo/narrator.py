@@ -1,0 +1,54 @@
+"""How the demo's story is told: with colours and a spinner on a terminal, as plain lines elsewhere.
+
+Here belong looks; what is said comes from `story` and `stage`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.markup import escape
+
+
+class Narrator:
+    """Tells what happens on standard output."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = console or Console(highlight=False, soft_wrap=True)
+        self._chapter = 0
+
+    def chapter(self, title: str) -> None:
+        """Open a chapter."""
+        self._chapter += 1
+        self._console.print(f"\n[bold]{self._chapter}. {escape(title)}[/bold]")
+
+    def say(self, sentence: str) -> None:
+        """Tell something within a chapter."""
+        self._console.print(f"   {escape(sentence)}")
+
+    def fail(self, sentence: str) -> None:
+        """Tell why the story ended early."""
+        self._console.print(f"\n[bold red]The demo failed:[/bold red] {escape(sentence)}")
+
+    def stays_up(self, metrics_address: str) -> None:
+        """Tell that everything goes on until Ctrl-C."""
+        self._console.print(
+            f"\n[bold]The cluster and Kontrast stay up.[/bold] Metrics: {metrics_address}   Ctrl-C ends everything."
+        )
+
+    @contextmanager
+    def progress(self, what: str) -> Iterator[None]:
+        """Show that something is being waited for, and how long it took."""
+        started = time.monotonic()
+        if self._console.is_terminal:
+            with self._console.status(escape(what)):
+                yield
+            done = f"{escape(what)} "
+        else:
+            self.say(f"{what} ...")
+            yield
+            done = ""
+        self._console.print(f"   [green]ok[/green] {done}[dim]({time.monotonic() - started:.1f} s)[/dim]")

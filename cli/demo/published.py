@@ -1,0 +1,114 @@
+"""What Kontrast says of the demo's cluster, read where an operator would: /metrics over HTTP, and the output journals.
+
+Here belongs reading only. The cluster itself is never asked: what Kontrast does not publish is not known here.
+"""
+
+from __future__ import annotations
+
+import http.client
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
+
+from controller.outputs import AlertRow, OutputRow, PartitionRow, decode_row
+from dashboards import catalogue
+from dashboards.catalogue import CLUSTER_LABEL, Metric
+from transport.journal import read_journal
+
+_READ_BYTES = 16 * 1024**2
+_TIMEOUT_SECONDS = 5
+_LOOPBACK = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # a proxy cannot reach this machine's
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """A cluster as Kontrast publishes it at one moment; partitions are named `topic-partition`."""
+
+    controller: int  # -1 nobody
+    brokers: int
+    topics: int
+    online: int
+    unusable: dict[str, str]  # partition: the reason in a word
+    under_replicated: int
+    leaders: dict[str, int]  # -1 none
+    alerts: dict[str, str]  # subject of an open alert: its cause
+
+
+class Published:
+    """The outputs of the demo's Kontrast."""
+
+    def __init__(self, metrics_address: str, derived: Path, cluster: str) -> None:
+        self._metrics_address = metrics_address
+        self._cluster = cluster
+        self._alerts = _Rows(derived / "alerts")
+        self._metadata = _Rows(derived / "metadata")
+
+    def picture(self) -> Picture | None:
+        """The newest picture; None while the exporter does not answer or has no complete one."""
+        samples = self._scrape()
+        if _count(samples, catalogue.READY) != 1:
+            return None
+        controllers = [int(sample.labels["broker"]) for sample in _of(samples, catalogue.CONTROLLER_INFO)]
+        return Picture(
+            controller=controllers[0] if controllers else -1,
+            brokers=_count(samples, catalogue.BROKERS),
+            topics=_count(samples, catalogue.TOPICS),
+            online=_count(samples, catalogue.PARTITIONS, state="online"),
+            unusable={
+                f"{sample.labels['topic']}-{sample.labels['partition']}": sample.labels["reason"]
+                for sample in _of(samples, catalogue.OFFLINE_SINCE)
+            },
+            under_replicated=_count(samples, catalogue.UNDER_REPLICATED),
+            leaders={
+                f"{row.topic}-{row.partition}": row.leader
+                for row in self._metadata.newest()
+                if isinstance(row, PartitionRow) and row.state != "NonExistentPartition"
+            },
+            alerts={
+                row.subject: row.cause
+                for row in self._alerts.newest()
+                if isinstance(row, AlertRow) and row.state == "open"
+            },
+        )
+
+    def _scrape(self) -> list[Sample]:
+        try:
+            with _LOOPBACK.open(self._metrics_address, timeout=_TIMEOUT_SECONDS) as answer:
+                text = answer.read().decode()
+        except (urllib.error.URLError, http.client.HTTPException, OSError):
+            return []
+        samples = (sample for family in text_string_to_metric_families(text) for sample in family.samples)
+        return [sample for sample in samples if sample.labels.get(CLUSTER_LABEL) == self._cluster]
+
+
+class _Rows:
+    """The newest row of each subject in an output's journal."""
+
+    def __init__(self, journal: Path) -> None:
+        self._journal = journal
+        self._offset = 0
+        self._newest: dict[str, OutputRow] = {}
+
+    def newest(self) -> Iterator[OutputRow]:
+        while True:
+            batch = read_journal(self._journal, self._offset, _READ_BYTES)
+            for line in batch.lines:
+                row = decode_row(line)
+                self._newest[row.subject_key()] = row
+            if batch.next_offset == self._offset:
+                return iter(self._newest.values())
+            self._offset = batch.next_offset
+
+
+def _of(samples: Sequence[Sample], metric: Metric) -> list[Sample]:
+    return [sample for sample in samples if sample.name == metric.name]
+
+
+def _count(samples: Sequence[Sample], metric: Metric, **labels: str) -> int:
+    """The sum of the metric's samples that have these labels."""
+    return int(sum(sample.value for sample in _of(samples, metric) if labels.items() <= sample.labels.items()))

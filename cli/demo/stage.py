@@ -1,0 +1,128 @@
+"""What the demo plays on: a real cluster, and Kontrast's three commands as processes of their own that watch it.
+
+Here belong starting and ending them and looking after them; what happens on the stage is `story`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+
+import cli
+from cli.demo.narrator import Narrator
+from cli.demo.published import Published
+from cli.embedded.cluster import KafkaCluster
+from cli.embedded.process import ChildProcess, accepts_connections, free_port
+from streaming.artifacts import ArtifactSet, jars
+
+CLUSTER = "demo"
+BROKER_IDS = (1, 2, 3)
+SESSION_SECONDS = 3
+_READY_SECONDS = 150
+_TAIL_LINES = 12
+
+
+class StageError(Exception):
+    """A process of the demo that ended by itself; the sentence names it and shows the end of its log."""
+
+
+class Stage:
+    """The cluster and what watches it, started by `with`; nothing of it remains afterwards."""
+
+    def __init__(self, directory: Path, port: int, narrator: Narrator) -> None:
+        self._narrator = narrator
+        self._directory = directory
+        self._listen = f"127.0.0.1:{port or free_port()}"
+        with narrator.progress("get the jars of Kafka, from the cache after the first time"):
+            jars(ArtifactSet.KAFKA_BROKER)
+        self.cluster = KafkaCluster(
+            directory / "cluster",
+            broker_ids=BROKER_IDS,
+            properties={"zookeeper.session.timeout.ms": str(SESSION_SECONDS * 1000)},
+        )
+        self.published = Published(self.metrics_address, directory / "derived", CLUSTER)
+        changes, derived = f"journal:{directory / 'changes'}", f"journal:{directory / 'derived'}"
+        zookeeper = self.cluster.zookeeper.connect_string
+        self._parts = (
+            self._part("watch", "--zookeeper", zookeeper, "--cluster", CLUSTER, "--to", changes),
+            self._part(
+                *("stream", "--from", changes, "--to", derived),
+                *("--checkpoint", str(directory / "checkpoint")),
+            ),
+            self._part("serve", "--from", derived, "--listen", self._listen),
+        )
+
+    @property
+    def metrics_address(self) -> str:
+        """Where Prometheus would scrape."""
+        return f"http://{self._listen}/metrics"
+
+    def check(self) -> None:
+        """Raise StageError if a part of Kontrast is no longer there."""
+        for part in self._parts:
+            if not part.running:
+                raise StageError(part.describe(f"ended by itself with status {part.exit_status}"))
+
+    def log_tails(self) -> str:
+        """The end of what each part of Kontrast logged."""
+        return "\n".join(f"--- {part.name}: the end of its log\n{part.log_tail(_TAIL_LINES)}" for part in self._parts)
+
+    def run_on(self) -> None:
+        """Stay up until Ctrl-C; raises StageError."""
+        while True:
+            self.check()
+            time.sleep(1)
+
+    def __enter__(self) -> Stage:
+        try:
+            self._start()
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end()
+
+    def _start(self) -> None:
+        if accepts_connections(int(self._listen.rpartition(":")[2])):
+            raise StageError(f"{self._listen} is in use: choose another --port")
+        with self._narrator.progress(f"start ZooKeeper and Kafka 3.9.2 brokers {', '.join(map(str, BROKER_IDS))}"):
+            self.cluster.start()
+        with self._narrator.progress("start kontrast watch, stream and serve, and wait for the first picture"):
+            for part in self._parts:
+                part.launch()
+            deadline = time.monotonic() + _READY_SECONDS
+            while self.published.picture() is None:
+                self.check()
+                if time.monotonic() > deadline:
+                    raise StageError(f"nothing was published within {_READY_SECONDS} seconds\n{self.log_tails()}")
+                time.sleep(0.2)
+        self._narrator.say(f"metrics: {self.metrics_address}")
+
+    def _end(self) -> None:
+        with self._narrator.progress("end all processes"):
+            for part in self._parts:
+                part.ask_to_stop()
+            for part in self._parts:
+                part.stop()
+            self.cluster.kill()
+
+    def _part(self, command: str, *arguments: str) -> ChildProcess:
+        # The user's own settings are for the user's own clusters.
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("KONTRAST_")}
+        if "KONTRAST_CACHE" in os.environ:
+            environment["KONTRAST_CACHE"] = os.environ["KONTRAST_CACHE"]
+        root = str(Path(cli.__file__).parent.parent)
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, (root, environment.get("PYTHONPATH"))))
+        return ChildProcess(
+            f"kontrast {command}",
+            (sys.executable, "-m", "cli", command, *arguments),
+            self._directory / f"{command}.log",
+            environment=environment,
+        )

@@ -1,0 +1,65 @@
+"""A whole Kafka cluster on loopback: one ZooKeeper server and a few brokers.
+
+Here belongs starting and ending them together; what happens to one of them is up to whoever holds the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+
+from cli.embedded.kafka import KafkaBroker
+from cli.embedded.zookeeper import ZooKeeper
+
+
+class KafkaCluster:
+    """ZooKeeper and the brokers with these ids, started by `with`; `properties` go to every broker."""
+
+    def __init__(
+        self, directory: Path, *, broker_ids: Iterable[int] = (1,), properties: Mapping[str, str] | None = None
+    ) -> None:
+        self.zookeeper = ZooKeeper(directory / "zookeeper")
+        self.brokers: Mapping[int, KafkaBroker] = MappingProxyType(
+            {
+                broker_id: KafkaBroker(
+                    broker_id,
+                    self.zookeeper.connect_string,
+                    directory / f"broker-{broker_id}",
+                    properties=properties,
+                )
+                for broker_id in broker_ids
+            }
+        )
+
+    @property
+    def bootstrap_servers(self) -> list[str]:
+        """HOST:PORT of every broker."""
+        return [broker.bootstrap_server for broker in self.brokers.values()]
+
+    def start(self) -> None:
+        """Start everything, the brokers side by side; returns when all serve; raises EmbeddedError."""
+        self.zookeeper.start()
+        for broker in self.brokers.values():
+            broker.launch()
+        for broker in self.brokers.values():
+            broker.wait_until_ready()
+
+    def kill(self) -> None:
+        """End everything at once: a cluster that goes away as a whole has nowhere to move its leaderships."""
+        for broker in self.brokers.values():
+            broker.kill()
+        self.zookeeper.kill()
+
+    def __enter__(self) -> KafkaCluster:
+        try:
+            self.start()
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()

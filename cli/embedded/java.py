@@ -1,0 +1,69 @@
+"""How an embedded Java server is run: its command line, the jars that it takes from pyspark, where it logs.
+
+Finding Java is `streaming.java`; the life of the process is `process`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pyspark
+
+from cli.embedded.errors import EmbeddedError
+from streaming.java import find_java
+
+# Both servers log through SLF4J, which pyspark binds to Log4j 2.
+LOGGING_JARS = (
+    "slf4j-api-*.jar",
+    "log4j-api-*.jar",
+    "log4j-core-*.jar",
+    "log4j-1.2-api-*.jar",
+    "log4j-slf4j2-impl-*.jar",
+)
+_LOGGING = """\
+appender.console.type = Console
+appender.console.name = console
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d %p %c{1}: %m%n
+rootLogger.level = info
+rootLogger.appenderRef.console.ref = console
+"""
+
+
+def java_command(main_class: str, configuration: Path, *, class_path: Iterable[Path], heap_mb: int) -> list[str | Path]:
+    """The command line of a small server that logs to its standard output."""
+    return [
+        find_java(),
+        f"-Xmx{heap_mb}m",
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",  # a short life: compile quickly rather than well
+        f"-Dlog4j2.configurationFile={_logging_file(configuration)}",
+        "-cp",
+        ":".join(str(jar) for jar in class_path),
+        main_class,
+        configuration,
+    ]
+
+
+def write_configuration(configuration: Path, properties: dict[str, str]) -> None:
+    """Write the server's properties, and beside them how it logs."""
+    configuration.parent.mkdir(parents=True, exist_ok=True)
+    configuration.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+    _logging_file(configuration).write_text(_LOGGING)
+
+
+def pyspark_jars(patterns: Sequence[str]) -> list[Path]:
+    """The jars that pyspark ships under these names; raises EmbeddedError."""
+    directory = Path(pyspark.__file__).parent / "jars"
+    jars: list[Path] = []
+    for pattern in patterns:
+        found = sorted(directory.glob(pattern))
+        if not found:
+            raise EmbeddedError(f"{directory} has no {pattern}: install the pinned pyspark again")
+        jars += found
+    return jars
+
+
+def _logging_file(configuration: Path) -> Path:
+    return configuration.with_name("log4j2.properties")

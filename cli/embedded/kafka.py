@@ -1,0 +1,182 @@
+"""One real Kafka 3.9.2 broker in ZooKeeper mode.
+
+Here belongs a broker's configuration and life; topics and clients belong to those who use it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException
+from kazoo.handlers.threading import KazooTimeoutError
+
+from cli.embedded.errors import EmbeddedError
+from cli.embedded.java import LOGGING_JARS, java_command, pyspark_jars, write_configuration
+from cli.embedded.process import ChildProcess, accepts_connections, free_port
+from streaming.artifacts import ArtifactSet, jars
+
+_START_SECONDS = 120
+_ZOOKEEPER_SECONDS = 30
+_OLD_SESSION_SECONDS = 60
+_PROPERTIES = {
+    "auto.create.topics.enable": "false",
+    "background.threads": "2",
+    "controlled.shutdown.max.retries": "2",
+    "controlled.shutdown.retry.backoff.ms": "500",
+    "group.initial.rebalance.delay.ms": "0",
+    "log.cleaner.enable": "false",
+    "num.io.threads": "2",
+    "num.network.threads": "2",
+    "num.recovery.threads.per.data.dir": "1",
+    "offsets.topic.num.partitions": "1",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "1",
+    "transaction.state.log.replication.factor": "1",
+    "zookeeper.connection.timeout.ms": "30000",
+    "zookeeper.session.timeout.ms": "6000",
+}
+
+
+class KafkaBroker:
+    """A broker with its data in `directory`; `properties` are added to its server.properties."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        zookeeper_connect: str,
+        directory: Path,
+        *,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        self.broker_id = broker_id
+        self.port = free_port()
+        self._zookeeper_connect = zookeeper_connect
+        self._directory = directory = directory.absolute()
+        self._properties = dict(properties or {})
+        self._configuration = directory / "server.properties"
+        command = java_command("kafka.Kafka", self._configuration, class_path=_class_path(), heap_mb=256)
+        self._process = ChildProcess(f"broker {broker_id}", command, directory / "broker.log")
+
+    @property
+    def bootstrap_server(self) -> str:
+        """HOST:PORT for clients."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def log(self) -> Path:
+        """Where its output goes."""
+        return self._process.log
+
+    @property
+    def running(self) -> bool:
+        """Whether the broker's process is there, paused or not."""
+        return self._process.running
+
+    def start(self) -> None:
+        """Start it, or start it again on the same port and data; returns when it serves; raises EmbeddedError."""
+        self.launch()
+        self.wait_until_ready()
+
+    def launch(self) -> None:
+        """Start it without waiting for more than the end of its former registration; raises EmbeddedError.
+
+        A broker that was killed leaves its znode until its session expires, and a successor that finds it gives up.
+        """
+        if accepts_connections(self.port):
+            raise EmbeddedError(f"{self._process.name} cannot listen on {self.bootstrap_server}: the port is in use")
+        self._wait_for_the_old_session()
+        self._write_configuration()
+        self._process.launch()
+
+    def wait_until_ready(self) -> None:
+        """Return when it is registered in ZooKeeper and accepts connections; raises EmbeddedError."""
+        with self._zookeeper() as client:
+            self._process.wait_until(lambda: self._serves(client), timeout_seconds=_START_SECONDS)
+
+    def stop(self) -> None:
+        """End it in order (SIGTERM): a controlled shutdown, which moves its leaderships first."""
+        self._process.stop()
+
+    def kill(self) -> None:
+        """End it as a crash does (SIGKILL)."""
+        self._process.kill()
+
+    def pause(self) -> None:
+        """Freeze it: connections stay open, nobody answers, its ZooKeeper session expires."""
+        self._process.pause()
+
+    def resume(self) -> None:
+        """Let the paused broker go on."""
+        self._process.resume()
+
+    def describe(self, sentence: str) -> str:
+        """The sentence about this broker, with the end of its log."""
+        return self._process.describe(sentence)
+
+    def __enter__(self) -> KafkaBroker:
+        try:
+            self.start()
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _write_configuration(self) -> None:
+        settings = {
+            **_PROPERTIES,
+            "broker.id": str(self.broker_id),
+            "listeners": f"PLAINTEXT://{self.bootstrap_server}",
+            "log.dirs": str(self._directory / "data"),
+            "zookeeper.connect": self._zookeeper_connect,
+            **self._properties,
+        }
+        write_configuration(self._configuration, settings)
+
+    @contextmanager
+    def _zookeeper(self) -> Iterator[KazooClient]:
+        client = KazooClient(hosts=self._zookeeper_connect, timeout=10)
+        try:
+            client.start(timeout=_ZOOKEEPER_SECONDS)
+            yield client
+        except KazooTimeoutError as error:
+            raise EmbeddedError(f"ZooKeeper at {self._zookeeper_connect} does not answer: start it first") from error
+        finally:
+            client.stop()
+            client.close()
+
+    @property
+    def _znode(self) -> str:
+        return f"/brokers/ids/{self.broker_id}"
+
+    def _wait_for_the_old_session(self) -> None:
+        deadline = time.monotonic() + _OLD_SESSION_SECONDS
+        with self._zookeeper() as client:
+            while client.exists(self._znode):
+                if time.monotonic() > deadline:
+                    raise EmbeddedError(
+                        f"{self._process.name} is still registered in {self._zookeeper_connect} after "
+                        f"{_OLD_SESSION_SECONDS} seconds: end the other broker with this id"
+                    )
+                time.sleep(0.1)
+
+    def _serves(self, client: KazooClient) -> bool:
+        with suppress(KazooException):
+            return bool(client.exists(self._znode)) and accepts_connections(self.port)
+        return False
+
+
+def _class_path() -> list[Path]:
+    # Ivy leaves out Scala's library because Spark has it; Kafka's own SLF4J has no logger bound to it.
+    kafka = [jar for jar in jars(ArtifactSet.KAFKA_BROKER) if not jar.name.startswith("org.slf4j_")]
+    return [*kafka, *pyspark_jars(("scala-library-*.jar", *LOGGING_JARS))]

@@ -1,0 +1,161 @@
+"""A child process that cannot outlive its parent, with its output in a log file.
+
+Here belong starting, waiting for and ending a process; what it runs is up to `zookeeper`, `kafka` and the demo.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import random
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from cli.embedded.errors import EmbeddedError
+
+_PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_POLL_SECONDS = 0.05
+_TAIL_LINES = 25
+
+
+class ChildProcess:
+    """One child, startable again after its end; its output is appended to `log`, in whose folder it runs.
+
+    Start it from a thread that lives as long as the child shall: the kernel kills the child when that thread ends.
+    """
+
+    def __init__(
+        self, name: str, command: Sequence[str | Path], log: Path, *, environment: Mapping[str, str] | None = None
+    ) -> None:
+        self.name = name
+        self.log = log.absolute()
+        self._command = [str(part) for part in command]
+        self._environment = dict(environment) if environment is not None else None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._asked_to_stop = False
+
+    @property
+    def running(self) -> bool:
+        """Whether the process is there, paused or not."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int | None:
+        """The process id while it runs."""
+        return self._process.pid if self._process is not None and self.running else None
+
+    @property
+    def exit_status(self) -> int | None:
+        """How it ended, negative for a signal; None while it runs and before its first start."""
+        return self._process.poll() if self._process is not None else None
+
+    def launch(self) -> None:
+        """Start the process without waiting for anything."""
+        if self.running:
+            raise EmbeddedError(f"{self.name} runs already")
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        self._asked_to_stop = False
+        parent = os.getpid()
+        with self.log.open("ab") as log:
+            # A session of its own: Ctrl-C reaches only the parent, which ends its children in the right order.
+            self._process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=self._environment,
+                cwd=self.log.parent,
+                start_new_session=True,
+                preexec_fn=lambda: _die_with(parent),
+            )
+
+    def wait_until(self, ready: Callable[[], bool], *, timeout_seconds: float) -> None:
+        """Return when `ready` says so; raises EmbeddedError with the log's tail if the child ends or is too slow."""
+        deadline = time.monotonic() + timeout_seconds
+        while not ready():
+            if not self.running:
+                raise EmbeddedError(self.describe(f"ended with status {self.exit_status} before it was ready"))
+            if time.monotonic() > deadline:
+                raise EmbeddedError(self.describe(f"was not ready after {timeout_seconds:g} seconds"))
+            time.sleep(_POLL_SECONDS)
+
+    def ask_to_stop(self) -> None:
+        """Ask it once to end (SIGTERM); many take a second asking as an order to end at once."""
+        if self.running and not self._asked_to_stop:
+            self._asked_to_stop = True
+            self._signal(signal.SIGCONT)
+            self._signal(signal.SIGTERM)
+
+    def stop(self, *, timeout_seconds: float = 20) -> None:
+        """Ask it to end, end it (SIGKILL) if it does not in time; nothing of its group remains."""
+        self.ask_to_stop()
+        if self._process is not None:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(timeout_seconds)
+        self.kill()
+
+    def kill(self) -> None:
+        """End it at once (SIGKILL), with what it started in its own process group."""
+        if self._process is None:
+            return
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def pause(self) -> None:
+        """Freeze it (SIGSTOP): connections stay open, nobody answers."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a paused process go on."""
+        self._signal(signal.SIGCONT)
+
+    def describe(self, sentence: str) -> str:
+        """The sentence about this child, with the last lines that it wrote."""
+        tail = self.log_tail()
+        return f"{self.name} {sentence}" + (f"; the end of {self.log}:\n{tail}" if tail else f"; {self.log} is empty")
+
+    def log_tail(self, lines: int = _TAIL_LINES) -> str:
+        """The last lines of its log."""
+        try:
+            text = self.log.read_text(errors="replace")
+        except FileNotFoundError:
+            return ""
+        return "\n".join(text.splitlines()[-lines:])
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is None or not self.running:
+            raise EmbeddedError(f"{self.name} does not run")
+        self._process.send_signal(number)
+
+
+def _die_with(parent: int) -> None:
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it died between fork and prctl
+        os._exit(1)
+
+
+def free_port() -> int:
+    """A loopback port on which nobody listens.
+
+    It lies below the range that the kernel gives to outgoing connections: a client that retries a stopped server's
+    port in that range can connect to itself and so keep the server from coming back.
+    """
+    for port in random.sample(range(20_000, 32_000), 200):
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise EmbeddedError("no free loopback port between 20000 and 32000: end what holds them")
+
+
+def accepts_connections(port: int) -> bool:
+    """Whether somebody listens on this loopback port."""
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+        return True
+    return False

@@ -1,0 +1,142 @@
+"""One real ZooKeeper server, run from the jars that pyspark ships.
+
+Here belongs the server's configuration and life; who talks to it belongs elsewhere.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+from cli.embedded.errors import EmbeddedError
+from cli.embedded.java import LOGGING_JARS, java_command, pyspark_jars, write_configuration
+from cli.embedded.process import ChildProcess, accepts_connections, free_port
+
+_START_SECONDS = 60
+_MAIN_CLASS = "org.apache.zookeeper.server.ZooKeeperServerMain"
+_JARS = (
+    "zookeeper-[0-9]*.jar",
+    "zookeeper-jute-*.jar",
+    "netty-buffer-*.jar",
+    "netty-codec-[0-9]*.jar",
+    "netty-codec-base-*.jar",
+    "netty-common-*.jar",
+    "netty-handler-[0-9]*.jar",
+    "netty-resolver-[0-9]*.jar",
+    "netty-transport-[0-9]*.jar",
+    "netty-transport-classes-epoll-*.jar",
+    "netty-transport-native-unix-common-*.jar",
+    *LOGGING_JARS,
+    "metrics-core-*.jar",
+    "snappy-java-*.jar",
+)
+# A tick of half a second allows sessions from 1 s; what a test or a demo writes need not survive a power cut.
+_PROPERTIES = {
+    "tickTime": "500",
+    "admin.enableServer": "false",
+    "maxClientCnxns": "0",
+    "4lw.commands.whitelist": "*",
+    "forceSync": "no",
+}
+
+
+class ZooKeeper:
+    """A ZooKeeper server with its data in `directory`; `properties` are added to its zoo.cfg."""
+
+    def __init__(
+        self, directory: Path, *, port: int | None = None, properties: Mapping[str, str] | None = None
+    ) -> None:
+        self.port = port or free_port()
+        self._directory = directory = directory.absolute()
+        self._properties = dict(properties or {})
+        self._configuration = directory / "zoo.cfg"
+        command = java_command(_MAIN_CLASS, self._configuration, class_path=pyspark_jars(_JARS), heap_mb=128)
+        self._process = ChildProcess("ZooKeeper", command, directory / "zookeeper.log")
+
+    @property
+    def connect_string(self) -> str:
+        """HOST:PORT for clients."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def data_directory(self) -> Path:
+        """Where its transaction logs and snapshots are, in the folder version-2."""
+        return self._directory / "data"
+
+    @property
+    def log(self) -> Path:
+        """Where its output goes."""
+        return self._process.log
+
+    @property
+    def running(self) -> bool:
+        """Whether the server process is there, paused or not."""
+        return self._process.running
+
+    def start(self) -> None:
+        """Start it, or start it again on the same port and data; returns when it answers; raises EmbeddedError."""
+        self.launch()
+        self.wait_until_ready()
+
+    def launch(self) -> None:
+        """Start it without waiting; raises EmbeddedError when the port is taken."""
+        if accepts_connections(self.port):
+            raise EmbeddedError(f"ZooKeeper cannot listen on 127.0.0.1:{self.port}: the port is in use, choose another")
+        self._write_configuration()
+        self._process.launch()
+
+    def wait_until_ready(self) -> None:
+        """Return when it answers; raises EmbeddedError."""
+        self._process.wait_until(self._answers, timeout_seconds=_START_SECONDS)
+
+    def stop(self) -> None:
+        """End it in order (SIGTERM)."""
+        self._process.stop()
+
+    def kill(self) -> None:
+        """End it as a crash does (SIGKILL)."""
+        self._process.kill()
+
+    def pause(self) -> None:
+        """Freeze it: connections stay open, nobody answers."""
+        self._process.pause()
+
+    def resume(self) -> None:
+        """Let the paused server go on."""
+        self._process.resume()
+
+    def __enter__(self) -> ZooKeeper:
+        try:
+            self.start()
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _write_configuration(self) -> None:
+        self.data_directory.mkdir(parents=True, exist_ok=True)
+        settings = {
+            **_PROPERTIES,
+            "dataDir": str(self.data_directory),
+            "clientPort": str(self.port),
+            "clientPortAddress": "127.0.0.1",
+            **self._properties,
+        }
+        write_configuration(self._configuration, settings)
+
+    def _answers(self) -> bool:
+        with (
+            suppress(OSError),
+            socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection,
+        ):
+            connection.sendall(b"srvr")
+            return connection.recv(64).startswith(b"Zookeeper version")
+        return False

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "deploy" / "install.sh"
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A checkout that has the script alone, in a path with a space."""
+    root = tmp_path / "a checkout"
+    (root / "deploy").mkdir(parents=True)
+    shutil.copy(SCRIPT, root / "deploy")
+    return root
+
+
+def install(checkout, *arguments, **environment):
+    return subprocess.run(
+        ["sh", checkout / "deploy" / "install.sh", *arguments],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def test_an_unknown_argument_is_refused_by_name(checkout):
+    ended = install(checkout, "--fast")
+    assert ended.returncode == 1
+    assert ended.stderr == "install: unknown argument --fast: the only one is --dev\n"
+
+
+def test_a_python_that_cannot_be_used_is_refused_by_name_and_nothing_is_made(checkout):
+    ended = install(checkout, PYTHON="false")
+    assert ended.returncode == 1
+    assert ended.stderr == "install: PYTHON is false, which is no Python 3.10 or newer: name another or unset it\n"
+    assert not (checkout / ".venv").exists()
+
+
+def test_a_machine_without_a_python_is_told_what_to_install(checkout, tmp_path):
+    for tool in ("sh", "dirname", "env"):
+        (tmp_path / tool).symlink_to(shutil.which(tool))
+    ended = install(checkout, PATH=str(tmp_path), PYTHON="")
+    assert ended.returncode == 1
+    assert ended.stderr == "install: no Python 3.10 or newer in PATH: install one, or set PYTHON to it\n"

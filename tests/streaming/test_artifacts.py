@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from streaming import artifacts
+from streaming.artifacts import ArtifactError, ArtifactSet, MavenRequest, cache_directory, jars, main, read_lock
+
+BROKER = ArtifactSet.KAFKA_BROKER
+JARS = ["example_first-1.0.jar", "example_second-2.0.jar"]
+POM = """<project><modelVersion>4.0.0</modelVersion>
+<groupId>example</groupId><artifactId>{name}</artifactId><version>{version}</version>
+<dependencies>{dependencies}</dependencies></project>"""
+NEEDS_SECOND = (
+    "<dependency><groupId>example</groupId><artifactId>second</artifactId><version>2.0</version></dependency>"
+)
+
+
+@pytest.fixture
+def repository(java, tmp_path, monkeypatch):
+    """A Maven repository in a directory, which Spark's Ivy reads instead of Maven Central; `first` needs `second`."""
+    root = tmp_path / "a repository"
+    publish(root, "first", "1.0", NEEDS_SECOND)
+    publish(root, "second", "2.0", "")
+    monkeypatch.setenv("DEFAULT_ARTIFACT_REPOSITORY", root.as_uri() + "/")
+    monkeypatch.setenv("KONTRAST_CACHE", str(tmp_path / "a cache"))
+    monkeypatch.setattr(artifacts, "REQUESTS", {each: (MavenRequest(("example:first:1.0",)),) for each in ArtifactSet})
+    monkeypatch.setattr(artifacts, "LOCK_FILE", tmp_path / "artifacts.lock")
+    lines = [
+        f"{sha256(path_of(root, name, version))}  {each.value}/example_{name}-{version}.jar\n"
+        for each in ArtifactSet
+        for name, version in (("first", "1.0"), ("second", "2.0"))
+    ]
+    artifacts.LOCK_FILE.write_text("".join(lines))
+    return root
+
+
+def path_of(root, name, version):
+    return root / "example" / name / version / f"{name}-{version}.jar"
+
+
+def publish(root, name, version, dependencies):
+    path = path_of(root, name, version)
+    path.parent.mkdir(parents=True)
+    path.with_suffix(".pom").write_text(POM.format(name=name, version=version, dependencies=dependencies))
+    with zipfile.ZipFile(path, "w") as jar:
+        jar.writestr("name", name)
+
+
+def sha256(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_a_set_is_fetched_once_and_then_taken_from_the_cache(repository):
+    told = []
+    fetched = jars(BROKER, tell=told.append)
+    assert [jar.name for jar in fetched] == JARS
+    assert jars(BROKER, tell=told.append) == fetched
+    assert told == ["fetching 2 of 2 jars for kafka-broker"]
+
+
+def test_a_damaged_or_missing_jar_is_noticed_and_fetched_again(repository):
+    first, second = jars(BROKER)
+    whole = first.read_bytes()
+    first.write_bytes(whole[:-1])
+    second.unlink()
+    told = []
+    assert jars(BROKER, tell=told.append) == (first, second)
+    assert told == ["fetching 2 of 2 jars for kafka-broker"]
+    assert first.read_bytes() == whole
+
+
+def test_a_jar_that_differs_from_the_lock_is_never_put_into_the_cache(repository):
+    path_of(repository, "second", "2.0").write_bytes(b"something else")
+    with pytest.raises(ArtifactError, match=r"example_second-2\.0\.jar came with a checksum that is not in"):
+        jars(BROKER)
+    assert not list(cache_directory().rglob("*.jar"))
+
+
+def test_callers_at_the_same_time_fetch_once(repository):
+    told = []
+    with ThreadPoolExecutor(3) as callers:
+        results = set(callers.map(lambda _: jars(BROKER, tell=told.append), range(3)))
+    assert len(results) == 1
+    assert len(told) == 1
+
+
+def test_an_unreachable_repository_is_one_sentence_and_a_failure(repository, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("DEFAULT_ARTIFACT_REPOSITORY", (tmp_path / "nothing").as_uri() + "/")
+    monkeypatch.setattr(artifacts, "_ATTEMPTS", 1)
+    assert main([]) == 1
+    assert "error: example:first:1.0 could not be fetched" in capsys.readouterr().err
+
+
+def test_relock_writes_the_lock_file_that_the_fetch_is_checked_against(repository):
+    by_hand = read_lock()
+    artifacts.LOCK_FILE.unlink()
+    assert main(["--relock"]) == 0
+    assert read_lock() == by_hand
+
+
+def test_a_damaged_lock_file_is_refused_by_line(repository):
+    artifacts.LOCK_FILE.write_text("what is this\n")
+    with pytest.raises(ArtifactError, match="line 1 is not 'SHA256  SET/FILE'"):
+        jars(BROKER)
+
+
+def test_the_committed_lock_file_names_every_set_with_the_pinned_versions():
+    lock = read_lock()
+    assert "org.apache.kafka_kafka_2.13-3.9.2.jar" in lock[BROKER]
+    assert sorted(lock[ArtifactSet.SPARK_KAFKA_CONNECTOR]) == [
+        "org.apache.commons_commons-pool2-2.12.1.jar",
+        "org.apache.kafka_kafka-clients-3.9.2.jar",
+        "org.apache.spark_spark-sql-kafka-0-10_2.13-4.2.0.jar",
+        "org.apache.spark_spark-token-provider-kafka-0-10_2.13-4.0.0.jar",
+    ]
