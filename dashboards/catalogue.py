@@ -1,0 +1,214 @@
+"""Every metric that Kontrast exports: the only place where one is named.
+
+Here belong names, types, units, labels and help texts, and the page `docs/metrics.md` that is made from them
+(`python -m dashboards.catalogue`). Where a value comes from is the collector's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+CLUSTER_LABEL = "kafka_cluster"
+
+
+class MetricType(Enum):
+    """A Prometheus metric type."""
+
+    GAUGE = "gauge"
+    COUNTER = "counter"
+    INFO = "info"
+    HISTOGRAM = "histogram"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One metric as it is written on `/metrics`; `labels` come after the cluster label where there is one.
+
+    What is not `before_ready` is a statement about the watched cluster: it is absent, never zero, until a complete
+    snapshot of that cluster has come through.
+    """
+
+    name: str
+    help: str
+    type: MetricType = MetricType.GAUGE
+    unit: str = ""
+    labels: tuple[str, ...] = (CLUSTER_LABEL,)
+    before_ready: bool = False
+
+
+def _of_cluster(name: str, text: str, *labels: str, unit: str = "") -> Metric:
+    return Metric(name=f"kontrast_{name}", help=text, labels=(CLUSTER_LABEL, *labels), unit=unit)
+
+
+def _counter(name: str, text: str, *labels: str) -> Metric:
+    full_name = f"kontrast_{name}_total"
+    return Metric(name=full_name, help=text, labels=(CLUSTER_LABEL, *labels), type=MetricType.COUNTER)
+
+
+# What Kontrast knows of itself.
+BUILD_INFO = Metric(
+    name="kontrast_build_info",
+    help="The running Kontrast; always 1.",
+    type=MetricType.INFO,
+    labels=("version", "python"),
+    before_ready=True,
+)
+SOURCE_UP = Metric(
+    name="kontrast_source_up",
+    help="1 while the exporter can read the outputs of the streaming job, 0 while it cannot.",
+    labels=(),
+    before_ready=True,
+)
+READY = Metric(
+    name="kontrast_ready",
+    help="1 once a complete snapshot of the cluster has been applied and read, else 0. "
+    "While it is 0 nothing is said about the cluster.",
+    before_ready=True,
+)
+HEARTBEAT = Metric(
+    name="kontrast_heartbeat_timestamp_seconds",
+    help="Time of the newest heartbeat that came through the whole pipeline, by the clock of `kontrast watch`.",
+    unit="seconds",
+    before_ready=True,
+)
+SESSION_CONNECTED = Metric(
+    name="kontrast_zookeeper_session_connected",
+    help="1 while `kontrast watch` has a live ZooKeeper session, else 0: then nothing new is seen of the cluster.",
+    before_ready=True,
+)
+WATCH_INFO = Metric(
+    name="kontrast_watch_info",
+    help="How ZooKeeper is watched: one persistent recursive watch, or one-shot watches on servers before 3.6.",
+    type=MetricType.INFO,
+    labels=(CLUSTER_LABEL, "mode"),
+    before_ready=True,
+)
+END_TO_END_LAG = Metric(
+    name="kontrast_end_to_end_lag_seconds",
+    help="From the observation of a change in ZooKeeper to the exporter's reading of a row that it caused. "
+    "Rows that were there before the exporter started are not counted.",
+    type=MetricType.HISTOGRAM,
+    unit="seconds",
+    before_ready=True,
+)
+ROWS = Metric(
+    name="kontrast_rows_total",
+    help="Output rows read by the exporter since it started.",
+    type=MetricType.COUNTER,
+    labels=(CLUSTER_LABEL, "output"),
+    before_ready=True,
+)
+BAD_ROWS = Metric(
+    name="kontrast_bad_rows_total",
+    help="Lines of an output that the exporter could not read as a row, and left out.",
+    type=MetricType.COUNTER,
+    labels=("output",),
+    before_ready=True,
+)
+GAPS = Metric(
+    name="kontrast_gaps_total",
+    help="How often retention dropped rows of an output before the exporter had read them.",
+    type=MetricType.COUNTER,
+    labels=("output",),
+    before_ready=True,
+)
+
+# The controller.
+CONTROLLER_INFO = Metric(
+    name="kontrast_controller_info",
+    help="The broker that is the active controller; absent while no broker is.",
+    type=MetricType.INFO,
+    labels=(CLUSTER_LABEL, "broker"),
+)
+CONTROLLER_ACTIVE = _of_cluster("controller_active", "1 while a broker is the active controller, else 0.")
+CONTROLLER_EPOCH = _of_cluster("controller_epoch", "Controller epoch as ZooKeeper has it.")
+CONTROLLER_SINCE = _of_cluster(
+    "controller_since_timestamp_seconds",
+    "Since when this broker, or none, is the active controller.",
+    unit="seconds",
+)
+CONTROLLER_CHANGES = _counter("controller_changes", "Changes of the active controller since the job's state began.")
+PENDING_WRITES = _of_cluster("pending_writes", "Writes to ZooKeeper that the controller must still do.")
+
+# Brokers, topics, partitions, replicas.
+BROKERS = _of_cluster("brokers", "Brokers that are registered in ZooKeeper.")
+BROKER_REGISTERED = _of_cluster("broker_registered", "1 while a known broker is registered, else 0.", "broker")
+BROKER_LEADERS = _of_cluster("broker_leaders", "Partitions that the broker leads.", "broker")
+BROKER_REPLICAS = _of_cluster("broker_replicas", "Replicas that are assigned to the broker.", "broker")
+TOPICS = _of_cluster("topics", "Topics, as Kafka's GlobalTopicCount.")
+PARTITIONS = _of_cluster("partitions", "Partitions by the controller's partition state.", "state")
+REPLICAS = _of_cluster("replicas", "Replicas by the controller's replica state.", "state")
+OFFLINE = _of_cluster("partitions_offline", "Offline partitions, as Kafka's OfflinePartitionsCount.")
+LEADERLESS = _of_cluster(
+    "partitions_leaderless", "Partitions without a live leader right now, whether an election is due or not."
+)
+UNDER_REPLICATED = _of_cluster("partitions_under_replicated", "Partitions whose ISR lacks an assigned replica.")
+UNDER_MIN_ISR = _of_cluster("partitions_under_min_isr", "Partitions with an ISR below min.insync.replicas.")
+AT_MIN_ISR = _of_cluster("partitions_at_min_isr", "Partitions with an ISR of exactly min.insync.replicas.")
+PREFERRED_IMBALANCE = _of_cluster(
+    "partitions_preferred_imbalance",
+    "Partitions that their preferred replica does not lead, as Kafka's PreferredReplicaImbalanceCount.",
+)
+TOPICS_TO_DELETE = _of_cluster("topics_to_delete", "Topics whose deletion is queued.")
+REPLICAS_TO_DELETE = _of_cluster("replicas_to_delete", "Replicas whose deletion is queued.")
+TOPICS_INELIGIBLE = _of_cluster("topics_ineligible_to_delete", "Topics whose deletion cannot go on for now.")
+REPLICAS_INELIGIBLE = _of_cluster("replicas_ineligible_to_delete", "Replicas whose deletion cannot go on for now.")
+OFFLINE_SINCE = _of_cluster(
+    "partition_offline_since_timestamp_seconds",
+    "Since when a partition that cannot be used is so, by name and with the reason; only such partitions are named.",
+    "topic",
+    "partition",
+    "reason",
+    unit="seconds",
+)
+DETAIL_DROPPED = _of_cluster(
+    "partition_detail_dropped", "Partitions that cannot be used but are not named, for there are too many."
+)
+
+# What happened.
+RECORDS = _counter("records", "Records of ZooKeeper observations applied since the job's state began.", "kind")
+ELECTIONS = _counter("leader_elections", "Confirmed leader elections since the job's state began.", "strategy")
+ISR_CHANGES = _counter("isr_changes", "ISR changes since the job's state began.", "operation")
+REFUSED = _counter("refused", "Znodes that could not be read since the job's state began; the last good value stays.")
+DIVERGENCES = _counter(
+    "divergences", "Where the real controller did not do what it must, since the job's state began.", "kind"
+)
+OPEN_ALERTS = _of_cluster("open_alerts", "Alerts of Kontrast that are open.", "severity")
+ZXID_EPOCH = _of_cluster("last_zxid_epoch", "ZooKeeper leader epoch of the newest change applied: zxid's high 32 bits.")
+ZXID_SEQUENCE = _of_cluster(
+    "last_zxid_sequence", "Number of the newest change applied within its epoch: zxid's low 32 bits."
+)
+
+CATALOGUE: tuple[Metric, ...] = tuple(value for value in tuple(globals().values()) if isinstance(value, Metric))
+
+
+def metrics_page(catalogue: Iterable[Metric] = CATALOGUE) -> str:
+    """The text of `docs/metrics.md`."""
+    lines = [
+        "# Metrics",
+        "",
+        "What `kontrast serve` exports on `/metrics`. This page is made by `python -m dashboards.catalogue`.",
+        "",
+        "A metric marked *when ready* is a statement about the watched cluster. It is absent, never zero, until a",
+        "complete snapshot of that cluster has come through the pipeline and been read (`kontrast_ready` is 1).",
+        "",
+        "| metric | type | labels | exported | meaning |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for metric in catalogue:
+        labels = ", ".join(f"`{label}`" for label in metric.labels)
+        exported = "always" if metric.before_ready else "when ready"
+        lines.append(f"| `{metric.name}` | {metric.type.value} | {labels} | {exported} | {metric.help} |")
+    return "\n".join([*lines, ""])
+
+
+def main() -> None:
+    """Write `docs/metrics.md`."""
+    (Path(__file__).parent.parent / "docs" / "metrics.md").write_text(metrics_page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

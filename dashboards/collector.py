@@ -1,0 +1,268 @@
+"""Builds the metric families of one scrape from a snapshot of the view.
+
+Here belongs where each metric of the catalogue gets its values. Names and help texts are the catalogue's.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from types import MappingProxyType
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+)
+from prometheus_client.core import Metric as Family
+from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
+
+from controller.election import Strategy
+from controller.outputs import GaugesRow, Severity
+from controller.records import RecordKind
+from controller.states import PartitionState, ReplicaState
+from dashboards import catalogue
+from dashboards.catalogue import CATALOGUE, Metric, MetricType
+from dashboards.reading import LAG_BUCKETS_SECONDS, Lag, Reading, ReadingSnapshot
+from dashboards.view import ClusterSnapshot, View, unusable_since_ms
+
+Sample = tuple[tuple[str, ...], float]  # label values in the catalogue's order, and the value
+
+# Kafka's name of a state in the rows, and the label value that stands for it.
+_STATE_LABELS: Mapping[str, str] = MappingProxyType(
+    {
+        state.word: state.name.lower().replace("non_existent", "nonexistent")
+        for states in (PartitionState, ReplicaState)
+        for state in states
+    }
+)
+
+_ELECTIONS = (*(strategy.value for strategy in Strategy), f"Unclean{Strategy.OFFLINE.value}")
+
+
+@dataclass(frozen=True, slots=True)
+class Scrape:
+    """All that one scrape is answered from."""
+
+    clusters: tuple[ClusterSnapshot, ...]
+    reading: ReadingSnapshot
+    partition_detail_limit: int
+
+    def is_ready(self, cluster: ClusterSnapshot) -> bool:
+        """Whether something may be said about the cluster: what is still being read of it is the past."""
+        return self.reading.caught_up and cluster.ready
+
+
+def build_version() -> str:
+    """The installed version of Kontrast, `unknown` in a source tree that is not installed."""
+    try:
+        return version("kontrast")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _gauge(read: Callable[[GaugesRow], float]) -> Callable[[ClusterSnapshot, GaugesRow], Iterator[Sample]]:
+    def samples(_: ClusterSnapshot, gauges: GaugesRow) -> Iterator[Sample]:
+        yield (), read(gauges)
+
+    return samples
+
+
+def _counts(
+    read: Callable[[GaugesRow], Mapping[str, int]], *known: str
+) -> Callable[[ClusterSnapshot, GaugesRow], Iterator[Sample]]:
+    """A sample a key; the known ones are there from the start, for `rate()` does not see a counter's first value."""
+
+    def samples(_: ClusterSnapshot, gauges: GaugesRow) -> Iterator[Sample]:
+        for key, count in sorted({**dict.fromkeys(known, 0), **read(gauges)}.items()):
+            yield (key,), count
+
+    return samples
+
+
+def _by_broker(
+    read: Callable[[GaugesRow], Mapping[int, int]],
+) -> Callable[[ClusterSnapshot, GaugesRow], Iterator[Sample]]:
+    def samples(cluster: ClusterSnapshot, gauges: GaugesRow) -> Iterator[Sample]:
+        known = dict.fromkeys((row.broker for row in cluster.brokers), 0)
+        for broker, count in sorted({**known, **read(gauges)}.items()):
+            yield (str(broker),), count
+
+    return samples
+
+
+def _by_state(counts: Mapping[str, int], states: type[PartitionState] | type[ReplicaState]) -> dict[str, int]:
+    """Every state has a count; a state that has no name here is shown as the row has it, never dropped."""
+    complete = {**dict.fromkeys((state.word for state in states), 0), **counts}
+    return {_STATE_LABELS.get(word, word): count for word, count in complete.items()}
+
+
+def _controller_info(_: ClusterSnapshot, gauges: GaugesRow) -> Iterator[Sample]:
+    if gauges.controller >= 0:
+        yield (str(gauges.controller),), 1
+
+
+def _controller_since(cluster: ClusterSnapshot, _: GaugesRow) -> Iterator[Sample]:
+    if cluster.controller is not None:
+        yield (), cluster.controller.since_ms / 1000
+
+
+def _broker_registered(cluster: ClusterSnapshot, _: GaugesRow) -> Iterator[Sample]:
+    for row in cluster.brokers:
+        yield (str(row.broker),), row.registered
+
+
+def _open_alerts(cluster: ClusterSnapshot, _: GaugesRow) -> Iterator[Sample]:
+    for severity in Severity:
+        yield (severity.value,), sum(alert.severity is severity for alert in cluster.open_alerts)
+
+
+def _zxid_part(part: Callable[[int], int]) -> Callable[[ClusterSnapshot, GaugesRow], Iterator[Sample]]:
+    def samples(_: ClusterSnapshot, gauges: GaugesRow) -> Iterator[Sample]:
+        if gauges.zxid >= 0:
+            yield (), part(gauges.zxid)
+
+    return samples
+
+
+# Read as: KEY has these samples for a cluster that is ready.
+_OF_READY_CLUSTER: Mapping[Metric, Callable[[ClusterSnapshot, GaugesRow], Iterator[Sample]]] = MappingProxyType(
+    {
+        catalogue.CONTROLLER_INFO: _controller_info,
+        catalogue.CONTROLLER_ACTIVE: _gauge(lambda gauges: gauges.controller >= 0),
+        catalogue.CONTROLLER_EPOCH: _gauge(lambda gauges: gauges.controller_epoch),
+        catalogue.CONTROLLER_SINCE: _controller_since,
+        catalogue.CONTROLLER_CHANGES: _gauge(lambda gauges: gauges.controller_changes),
+        catalogue.PENDING_WRITES: _gauge(lambda gauges: gauges.pending_writes),
+        catalogue.BROKERS: _gauge(lambda gauges: gauges.active_brokers),
+        catalogue.BROKER_REGISTERED: _broker_registered,
+        catalogue.BROKER_LEADERS: _by_broker(lambda gauges: gauges.leaders_by_broker),
+        catalogue.BROKER_REPLICAS: _by_broker(lambda gauges: gauges.replicas_by_broker),
+        catalogue.TOPICS: _gauge(lambda gauges: gauges.topics),
+        catalogue.PARTITIONS: _counts(lambda gauges: _by_state(gauges.partitions_by_state, PartitionState)),
+        catalogue.REPLICAS: _counts(lambda gauges: _by_state(gauges.replicas_by_state, ReplicaState)),
+        catalogue.OFFLINE: _gauge(lambda gauges: gauges.offline_partitions),
+        catalogue.LEADERLESS: _gauge(lambda gauges: gauges.leaderless_partitions),
+        catalogue.UNDER_REPLICATED: _gauge(lambda gauges: gauges.under_replicated_partitions),
+        catalogue.UNDER_MIN_ISR: _gauge(lambda gauges: gauges.under_min_isr_partitions),
+        catalogue.AT_MIN_ISR: _gauge(lambda gauges: gauges.at_min_isr_partitions),
+        catalogue.PREFERRED_IMBALANCE: _gauge(lambda gauges: gauges.preferred_replica_imbalance),
+        catalogue.TOPICS_TO_DELETE: _gauge(lambda gauges: gauges.topics_to_delete),
+        catalogue.REPLICAS_TO_DELETE: _gauge(lambda gauges: gauges.replicas_to_delete),
+        catalogue.TOPICS_INELIGIBLE: _gauge(lambda gauges: gauges.topics_ineligible_to_delete),
+        catalogue.REPLICAS_INELIGIBLE: _gauge(lambda gauges: gauges.replicas_ineligible_to_delete),
+        catalogue.RECORDS: _counts(lambda gauges: gauges.records, *(kind.value for kind in RecordKind)),
+        catalogue.ELECTIONS: _counts(lambda gauges: gauges.elections, *_ELECTIONS),
+        catalogue.ISR_CHANGES: _counts(lambda gauges: gauges.isr_changes, "shrink", "expand"),
+        catalogue.REFUSED: _gauge(lambda gauges: gauges.refused),
+        catalogue.DIVERGENCES: _counts(lambda gauges: gauges.divergences),
+        catalogue.OPEN_ALERTS: _open_alerts,
+        catalogue.ZXID_EPOCH: _zxid_part(lambda zxid: zxid >> 32),
+        catalogue.ZXID_SEQUENCE: _zxid_part(lambda zxid: zxid & 0xFFFFFFFF),
+    }
+)
+
+
+def _offline_since(scrape: Scrape) -> Iterator[Sample]:
+    for cluster in filter(scrape.is_ready, scrape.clusters):
+        for row in cluster.unusable[: scrape.partition_detail_limit]:
+            labels = (cluster.cluster, row.topic, str(row.partition), str(row.problem))
+            yield labels, unusable_since_ms(row) / 1000
+
+
+def _detail_dropped(scrape: Scrape) -> Iterator[Sample]:
+    for cluster in filter(scrape.is_ready, scrape.clusters):
+        yield (cluster.cluster,), max(0, len(cluster.unusable) - scrape.partition_detail_limit)
+
+
+def _ready(scrape: Scrape) -> Iterator[Sample]:
+    for cluster in scrape.clusters:
+        yield (cluster.cluster,), scrape.is_ready(cluster)
+
+
+def _with_gauges(
+    read: Callable[[GaugesRow], Sample],
+) -> Callable[[Scrape], Iterator[Sample]]:
+    def samples(scrape: Scrape) -> Iterator[Sample]:
+        for cluster in scrape.clusters:
+            if cluster.gauges is not None:
+                labels, value = read(cluster.gauges)
+                yield (cluster.cluster, *labels), value
+
+    return samples
+
+
+# Read as: KEY has these samples, whether clusters are ready or not.
+_OF_SCRAPE: Mapping[Metric, Callable[[Scrape], Iterable[Sample]]] = MappingProxyType(
+    {
+        catalogue.BUILD_INFO: lambda _: [((build_version(), platform.python_version()), 1)],
+        catalogue.SOURCE_UP: lambda scrape: [((), scrape.reading.source_up)],
+        catalogue.READY: _ready,
+        catalogue.HEARTBEAT: _with_gauges(lambda gauges: ((), gauges.time_ms / 1000)),
+        catalogue.SESSION_CONNECTED: _with_gauges(lambda gauges: ((), gauges.session == "connected")),
+        catalogue.WATCH_INFO: _with_gauges(lambda gauges: ((gauges.watch_mode,), 1)),
+        catalogue.ROWS: lambda scrape: scrape.reading.rows.items(),
+        catalogue.BAD_ROWS: lambda scrape: [((output,), count) for output, count in scrape.reading.bad_rows.items()],
+        catalogue.GAPS: lambda scrape: [((output,), count) for output, count in scrape.reading.gaps.items()],
+        catalogue.OFFLINE_SINCE: _offline_since,
+        catalogue.DETAIL_DROPPED: _detail_dropped,
+    }
+)
+
+
+class ViewCollector(Collector):
+    """Answers each scrape from the view and the reading as they are at that moment."""
+
+    def __init__(self, view: View, reading: Reading, partition_detail_limit: int) -> None:
+        self._view = view
+        self._reading = reading
+        self._partition_detail_limit = partition_detail_limit
+
+    def collect(self) -> Iterator[Family]:
+        """Every family of the catalogue, in its order; one without samples has nothing to say for now."""
+        scrape = Scrape(self._view.snapshot(), self._reading.snapshot(), self._partition_detail_limit)
+        for metric in CATALOGUE:
+            if metric.type is MetricType.HISTOGRAM:
+                yield _lag_family(metric, scrape.reading.lag)
+            else:
+                yield _family(metric, _samples(metric, scrape))
+
+
+def _samples(metric: Metric, scrape: Scrape) -> Iterator[Sample]:
+    if metric in _OF_SCRAPE:
+        yield from _OF_SCRAPE[metric](scrape)
+        return
+    samples_of_cluster = _OF_READY_CLUSTER[metric]
+    for cluster in scrape.clusters:
+        if cluster.gauges is not None and scrape.is_ready(cluster):
+            for labels, value in samples_of_cluster(cluster, cluster.gauges):
+                yield (cluster.cluster, *labels), value
+
+
+def _family(metric: Metric, samples: Iterable[Sample]) -> Family:
+    if metric.type is MetricType.INFO:
+        info = InfoMetricFamily(metric.name.removesuffix("_info"), metric.help, labels=())
+        for values, _ in samples:
+            info.add_metric((), dict(zip(metric.labels, values, strict=True)))
+        return info
+    kind = CounterMetricFamily if metric.type is MetricType.COUNTER else GaugeMetricFamily
+    family = kind(metric.name, metric.help, labels=metric.labels, unit=metric.unit)
+    for values, value in samples:
+        family.add_metric(values, float(value))
+    return family
+
+
+def _lag_family(metric: Metric, lags: Mapping[str, Lag]) -> Family:
+    family = HistogramMetricFamily(metric.name, metric.help, labels=metric.labels, unit=metric.unit)
+    for cluster, lag in sorted(lags.items()):
+        reached = 0
+        buckets = []
+        for bound, count in zip(LAG_BUCKETS_SECONDS, lag.counts, strict=True):
+            reached += count
+            buckets.append((floatToGoString(bound), reached))
+        family.add_metric((cluster,), buckets, lag.sum_seconds)
+    return family

@@ -1,0 +1,156 @@
+"""Follows the outputs of the streaming job and keeps the view up to date, in a thread of its own.
+
+Here belongs what is done with lines, and with a source that fails. How lines are fetched is `journal_source`'s and
+`kafka_source`'s business.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol
+
+from controller.outputs import BadRowError, decode_row
+from dashboards.errors import ServeError
+from dashboards.reading import Reading
+from dashboards.view import View
+
+_IDLE_SECONDS = 0.1
+_FIRST_RETRY_SECONDS = 0.5
+_LONGEST_RETRY_SECONDS = 10.0
+_JOIN_SECONDS = 15.0
+_BAD_ROWS_LOGGED = 10  # of each output; the rest is counted only
+
+_logger = logging.getLogger("kontrast.dashboards")
+
+
+class SourceDownError(Exception):
+    """The outputs cannot be read for now, in one sentence; trying again may help."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """Lines of one output, in order."""
+
+    output: str
+    lines: Sequence[bytes]
+    live: bool  # written after the exporter began to follow
+    after_gap: bool = False  # rows before these were dropped unread
+    begins_anew: bool = False  # the output was replaced: what it said before is void
+
+
+class Source(Protocol):
+    """Where outputs are read."""
+
+    def poll(self) -> Sequence[Chunk]:
+        """What is new; raises SourceDownError, or ServeError if trying again cannot help."""
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether everything that was there at the first poll has been given."""
+
+    def close(self) -> None:
+        """Let go of connections."""
+
+
+class Follower:
+    """The thread that reads a source into a view; `failure` is set when it had to give up.
+
+    A source that never answered within `connect_timeout_seconds` is given up; one that once did is tried for ever.
+    """
+
+    def __init__(self, source: Source, view: View, reading: Reading, connect_timeout_seconds: float) -> None:
+        self.failure: ServeError | None = None
+        self._source = source
+        self._view = view
+        self._reading = reading
+        self._connect_timeout_seconds = connect_timeout_seconds
+        self._logged_bad_rows: dict[str, int] = {}
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="follower", daemon=True)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread.is_alive()
+
+    def __enter__(self) -> Follower:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join(_JOIN_SECONDS)
+        if self._thread.is_alive():  # a daemon: it does not keep the process
+            _logger.warning("the source does not let go; leaving without it")
+
+    def _run(self) -> None:
+        try:
+            self._follow()
+        except ServeError as error:
+            self.failure = error
+        except Exception as error:  # a bug must end the exporter, or it would show old values as if they were new
+            _logger.exception("reading the outputs failed")
+            self.failure = ServeError(f"reading the outputs failed: {error!r}; the log has the details")
+        finally:
+            self._reading.source_is(up=False)
+            self._source.close()
+
+    def _follow(self) -> None:
+        give_up_at: float | None = time.monotonic() + self._connect_timeout_seconds
+        retry_seconds = _FIRST_RETRY_SECONDS
+        while not self._stop.is_set():
+            try:
+                chunks = self._source.poll()
+            except SourceDownError as error:
+                self._reading.source_is(up=False)
+                if give_up_at is not None and time.monotonic() >= give_up_at:
+                    raise ServeError(f"{error}; gave up after {self._connect_timeout_seconds:g} s") from error
+                _logger.warning("%s; trying again in %.1f s", error, retry_seconds)
+                self._stop.wait(retry_seconds)
+                retry_seconds = min(2 * retry_seconds, _LONGEST_RETRY_SECONDS)
+                continue
+            give_up_at, retry_seconds = None, _FIRST_RETRY_SECONDS
+            self._take(chunks)
+
+    def _take(self, chunks: Sequence[Chunk]) -> None:
+        for chunk in chunks:
+            self._take_chunk(chunk)
+        self._reading.source_is(up=True)
+        if self._source.caught_up:
+            self._reading.caught_up()
+        if not chunks:
+            self._stop.wait(_IDLE_SECONDS)
+
+    def _take_chunk(self, chunk: Chunk) -> None:
+        if chunk.begins_anew:
+            _logger.warning("output %s was replaced: reading it from its beginning", chunk.output)
+            self._view.forget(chunk.output)
+        if chunk.after_gap:
+            _logger.warning("rows of output %s were dropped by retention before they were read", chunk.output)
+            self._reading.gap(chunk.output)
+        for line in chunk.lines:
+            self._take_line(chunk, line)
+
+    def _take_line(self, chunk: Chunk, line: bytes) -> None:
+        try:
+            row = decode_row(line)
+        except BadRowError as error:
+            self._reading.bad_row(chunk.output)
+            self._log_bad_row(chunk.output, error)
+            return
+        self._reading.row(row.cluster, chunk.output)
+        if self._view.apply(row) and chunk.live:
+            self._reading.lag(row.cluster, time.time() - row.time_ms / 1000)
+
+    def _log_bad_row(self, output: str, error: BadRowError) -> None:
+        logged = self._logged_bad_rows.get(output, 0)
+        if logged < _BAD_ROWS_LOGGED:
+            self._logged_bad_rows[output] = logged + 1
+            _logger.warning("left out a line of output %s: %s", output, error)

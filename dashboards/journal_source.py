@@ -1,0 +1,104 @@
+"""Outputs in a directory that holds one journal an output.
+
+Here belongs where in each journal the exporter is. What the lines say is the follower's business.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from dashboards.errors import ServeError
+from dashboards.follower import Chunk, SourceDownError
+from dashboards.reading import FOLLOWED_OUTPUTS
+from transport.journal import (
+    ForeignOffsetError,
+    JournalError,
+    NewerJournalError,
+    OffsetGoneError,
+    earliest_offset,
+    end_offset,
+    read_journal,
+)
+
+_READ_BYTES = 1024 * 1024
+_CHUNKS_OF_ONE_OUTPUT = 64  # in one poll, so that stopping never waits for a long backlog
+
+_logger = logging.getLogger("kontrast.dashboards")
+
+
+class _FollowedJournal:
+    def __init__(self, directory: Path, output: str) -> None:
+        self.output = output
+        self._directory = directory
+        self._live_from = end_offset(directory)
+        self._offset = earliest_offset(directory)
+
+    @property
+    def caught_up(self) -> bool:
+        return self._offset >= self._live_from
+
+    def read(self) -> Chunk | None:
+        after_gap = begins_anew = False
+        try:
+            batch = read_journal(self._directory, self._offset, _READ_BYTES)
+        except OffsetGoneError as error:
+            after_gap = True
+            batch = read_journal(self._directory, error.earliest, _READ_BYTES)
+        except ForeignOffsetError:
+            begins_anew = True
+            self._live_from = end_offset(self._directory)
+            batch = read_journal(self._directory, earliest_offset(self._directory), _READ_BYTES)
+        live = self._offset >= self._live_from and not begins_anew
+        moved = batch.next_offset != self._offset
+        self._offset = batch.next_offset
+        if not (moved or after_gap or begins_anew):
+            return None
+        return Chunk(output=self.output, lines=batch.lines, live=live, after_gap=after_gap, begins_anew=begins_anew)
+
+
+class JournalSource:
+    """Reads `DIRECTORY/<output>`; a journal that is not there yet is one without rows."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._journals: tuple[_FollowedJournal, ...] = ()
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether everything that was there at the first poll has been given."""
+        return bool(self._journals) and all(journal.caught_up for journal in self._journals)
+
+    def poll(self) -> Sequence[Chunk]:
+        """What is new, a part of it if there is much; an output is read to its end before the next one is begun."""
+        try:
+            if not self._journals:
+                self._open()
+            return self._read()
+        except NewerJournalError as error:
+            raise ServeError(str(error)) from error
+        except JournalError as error:
+            raise SourceDownError(str(error)) from error
+        except OSError as error:
+            raise SourceDownError(f"the outputs in {self._directory} cannot be read: {error.strerror}") from error
+
+    def _open(self) -> None:
+        if not any((self._directory / output).exists() for output in FOLLOWED_OUTPUTS):
+            _logger.warning("no outputs in %s yet: waiting for the streaming job to write them", self._directory)
+        self._journals = tuple(_FollowedJournal(self._directory / output, output) for output in FOLLOWED_OUTPUTS)
+
+    def _read(self) -> list[Chunk]:
+        chunks: list[Chunk] = []
+        for journal in self._journals:
+            for _ in range(_CHUNKS_OF_ONE_OUTPUT):
+                chunk = journal.read()
+                if chunk is None:
+                    break
+                chunks.append(chunk)
+            else:
+                return chunks
+        return chunks
+
+    def close(self) -> None:
+        """Nothing is held open between two polls."""

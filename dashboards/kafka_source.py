@@ -1,0 +1,103 @@
+"""Outputs in Kafka topics, one topic an output, named PREFIX.output.
+
+Here belongs where in each topic the exporter is. What the lines say is the follower's business.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from kafka import KafkaConsumer, TopicPartition
+from kafka.errors import KafkaError
+
+from dashboards.follower import Chunk, SourceDownError
+from dashboards.reading import FOLLOWED_OUTPUTS
+from transport.address import KafkaAddress
+
+_POLL_MS = 200
+_POLL_ROWS = 5000
+_BOOTSTRAP_MS = 5000
+_LOOK_SECONDS = 5.0  # for new topics and partitions, and whether the brokers still answer
+
+
+class KafkaSource:
+    """Reads the topics from their beginning; a topic that is not there yet is one without rows."""
+
+    def __init__(self, address: KafkaAddress) -> None:
+        self._address = address
+        self._topics = {f"{address.topic}.{output}": output for output in FOLLOWED_OUTPUTS}
+        self._consumer: KafkaConsumer | None = None
+        self._next_look = 0.0
+        self._live_from: dict[TopicPartition, int] = {}
+        self._positions: dict[TopicPartition, int] = {}
+        self._connected_once = False
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether everything that was there at the first poll has been given."""
+        return self._connected_once and all(
+            self._positions.get(partition, 0) >= offset for partition, offset in self._live_from.items()
+        )
+
+    def poll(self) -> Sequence[Chunk]:
+        """What is new; waits a moment for it."""
+        try:
+            if self._consumer is None:
+                self._consumer = self._connect()
+            if time.monotonic() >= self._next_look:
+                self._look(self._consumer)
+            return self._read(self._consumer) if self._live_from else ()
+        except (KafkaError, OSError) as error:
+            raise SourceDownError(f"Kafka at {self._address.bootstrap_servers} does not answer: {error}") from error
+
+    def close(self) -> None:
+        """Let go of the brokers."""
+        if self._consumer is not None:
+            self._consumer.close()
+
+    def _connect(self) -> KafkaConsumer:
+        return KafkaConsumer(
+            bootstrap_servers=self._address.bootstrap_servers.split(","),
+            group_id=None,
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            allow_auto_create_topics=False,
+            bootstrap_timeout_ms=_BOOTSTRAP_MS,
+            reconnect_backoff_max_ms=2000,
+        )
+
+    def _look(self, consumer: KafkaConsumer) -> None:
+        """Assign what has come into being; the first look fixes which rows were there before."""
+        found = {
+            TopicPartition(topic, partition)
+            for topic in self._topics
+            for partition in consumer.partitions_for_topic(topic)
+        }
+        if found:
+            ends = consumer.end_offsets(sorted(found), timeout_ms=_BOOTSTRAP_MS)
+            for partition in found - self._live_from.keys():
+                self._live_from[partition] = 0 if self._connected_once else ends[partition]
+            consumer.assign(sorted(self._live_from))
+        self._connected_once = True
+        self._next_look = time.monotonic() + _LOOK_SECONDS
+
+    def _read(self, consumer: KafkaConsumer) -> list[Chunk]:
+        # Asked before the poll: a failure behind it would lose the rows that it took.
+        self._positions = {
+            partition: consumer.position(partition, timeout_ms=_BOOTSTRAP_MS) or 0 for partition in self._live_from
+        }
+        chunks: list[Chunk] = []
+        polled = consumer.poll(timeout_ms=_POLL_MS, max_records=_POLL_ROWS)
+        for partition, messages in polled.items():
+            live_from = self._live_from[partition]
+            for live in (False, True):
+                # A message without a value is a compacted topic's tombstone: the row before it has said so.
+                lines = [
+                    message.value
+                    for message in messages
+                    if message.value is not None and (message.offset >= live_from) is live
+                ]
+                if lines:
+                    chunks.append(Chunk(output=self._topics[partition.topic], lines=lines, live=live))
+        return sorted(chunks, key=lambda chunk: FOLLOWED_OUTPUTS.index(chunk.output))

@@ -1,0 +1,99 @@
+"""What the exporter knows of its own reading: rows, bad rows, gaps, lag, and whether it has caught up.
+
+Here belong the counts and how they are kept together. What the rows say is the view's business.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+LAG_BUCKETS_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, float("inf"))
+
+# The outputs that the exporter needs. Gauges come last: a heartbeat never overtakes what it stands for.
+FOLLOWED_OUTPUTS = ("metadata", "alerts", "gauges")
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """How many rows came with a lag of at most each bucket and more than the one before, and the sum of all lags."""
+
+    counts: tuple[int, ...] = (0,) * len(LAG_BUCKETS_SECONDS)
+    sum_seconds: float = 0.0
+
+    def observe(self, lag_seconds: float) -> Lag:
+        """The lag with one row more; a clock that runs ahead counts as no lag."""
+        seconds = max(0.0, lag_seconds)
+        bucket = bisect_left(LAG_BUCKETS_SECONDS, seconds)
+        counts = (*self.counts[:bucket], self.counts[bucket] + 1, *self.counts[bucket + 1 :])
+        return Lag(counts, self.sum_seconds + seconds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingSnapshot:
+    """The counts at one moment."""
+
+    source_up: bool
+    caught_up: bool  # everything that was there when the exporter started has been read
+    rows: Mapping[tuple[str, str], int]  # by cluster and output
+    bad_rows: Mapping[str, int]  # by output
+    gaps: Mapping[str, int]  # by output
+    lag: Mapping[str, Lag]  # by cluster
+
+
+class Reading:
+    """The counts while they grow; one thread counts, any thread takes snapshots."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._source_up = False
+        self._caught_up = False
+        self._rows: Counter[tuple[str, str]] = Counter()
+        self._bad_rows: Counter[str] = Counter(dict.fromkeys(FOLLOWED_OUTPUTS, 0))
+        self._gaps: Counter[str] = Counter(dict.fromkeys(FOLLOWED_OUTPUTS, 0))
+        self._lag: dict[str, Lag] = {}
+
+    def source_is(self, *, up: bool) -> None:
+        """The outputs can or cannot be read."""
+        with self._lock:
+            self._source_up = up
+
+    def caught_up(self) -> None:
+        """Everything that was there at the start has been read."""
+        with self._lock:
+            self._caught_up = True
+
+    def row(self, cluster: str, output: str) -> None:
+        """One row was read."""
+        with self._lock:
+            self._rows[cluster, output] += 1
+
+    def bad_row(self, output: str) -> None:
+        """One line was no row."""
+        with self._lock:
+            self._bad_rows[output] += 1
+
+    def gap(self, output: str) -> None:
+        """Rows were dropped before they were read."""
+        with self._lock:
+            self._gaps[output] += 1
+
+    def lag(self, cluster: str, lag_seconds: float) -> None:
+        """A new row arrived this long after its cause was observed."""
+        with self._lock:
+            self._lag[cluster] = self._lag.get(cluster, Lag()).observe(lag_seconds)
+
+    def snapshot(self) -> ReadingSnapshot:
+        """The counts as they are now."""
+        with self._lock:
+            return ReadingSnapshot(
+                source_up=self._source_up,
+                caught_up=self._caught_up,
+                rows=dict(self._rows),
+                bad_rows=dict(self._bad_rows),
+                gaps=dict(self._gaps),
+                lag=dict(self._lag),
+            )

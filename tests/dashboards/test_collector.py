@@ -1,0 +1,220 @@
+"""What is exported is what the catalogue says, and nothing that looks like health before it is known."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
+from prometheus_client.parser import text_string_to_metric_families as parse
+
+from dashboards.catalogue import CATALOGUE, MetricType, metrics_page
+from dashboards.collector import ViewCollector
+from dashboards.reading import FOLLOWED_OUTPUTS, LAG_BUCKETS_SECONDS, Reading
+from dashboards.view import View
+
+HOSTILE_NAMES = ("a\nb", 'quo"te', "back\\slash\\n", "Grüße-日本", '{x="y"} 1\n# HELP', "a\x00b", " ")
+
+
+class Bench:
+    """A view, a reading that has caught up, and what a scrape of them gives."""
+
+    def __init__(self, limit: int = 500) -> None:
+        self.view, self.reading = View(), Reading()
+        self.reading.source_is(up=True)
+        self.reading.caught_up()
+        self.registry = CollectorRegistry()
+        self.registry.register(ViewCollector(self.view, self.reading, limit))
+
+    def apply(self, *applied) -> None:
+        for row in applied:
+            self.view.apply(row)
+            self.reading.row(row.cluster, row.output)
+            self.reading.lag(row.cluster, 0.2)
+
+    def families(self) -> dict:
+        return {family.name: family for family in parse(generate_latest(self.registry).decode())}
+
+    def samples(self, name: str) -> dict[tuple, float]:
+        return {
+            tuple(sample.labels.items()): sample.value
+            for family in self.families().values()
+            for sample in family.samples
+            if sample.name == name
+        }
+
+    def value(self, name: str, **labels) -> float | None:
+        wanted = {"kafka_cluster": "north", **labels}
+        found = [value for given, value in self.samples(name).items() if dict(given) == wanted]
+        return found[0] if found else None
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def exported_name(name: str) -> str:
+    for suffix in ("_bucket", "_count", "_sum"):
+        if name.endswith(suffix) and name.removesuffix(suffix).endswith("_seconds"):
+            return name.removesuffix(suffix)
+    return name
+
+
+def test_every_exported_sample_is_in_the_catalogue_and_every_metric_of_the_catalogue_is_exported(bench, rows):
+    bench.apply(*rows.of_everything())
+    exported = {exported_name(s.name): s.labels.keys() for f in bench.families().values() for s in f.samples}
+    assert set(exported) == {metric.name for metric in CATALOGUE}
+
+
+def test_labels_types_and_help_texts_are_the_catalogue_s(bench, rows):
+    bench.apply(*rows.of_everything())
+    families = {exported_name(s.name): (f, s) for f in bench.families().values() for s in f.samples}
+    for metric in CATALOGUE:
+        family, sample = families[metric.name]
+        assert set(sample.labels) - {"le"} == set(metric.labels), metric.name
+        assert family.documentation == metric.help, metric.name
+        # The plain text format has no info type.
+        assert family.type == ("gauge" if metric.type is MetricType.INFO else metric.type.value), metric.name
+
+
+def test_the_page_on_metrics_is_current():
+    page = Path(__file__).parents[2] / "docs" / "metrics.md"
+    assert page.read_text(encoding="utf-8") == metrics_page(), "run `python -m dashboards.catalogue`"
+
+
+def test_the_openmetrics_answer_parses_strictly_and_has_the_units(bench, rows):
+    bench.apply(*rows.of_everything())
+    families = {family.name: family for family in parse_openmetrics(generate_openmetrics(bench.registry).decode())}
+    for metric in CATALOGUE:
+        family = families[metric.name.removesuffix("_total").removesuffix("_info")]
+        assert (family.type, family.unit) == (metric.type.value, metric.unit)
+
+
+def test_values_are_those_of_the_rows(bench, rows):
+    bench.apply(*rows.of_everything())
+    assert bench.value("kontrast_controller_active") == 1
+    assert bench.value("kontrast_controller_info", broker="1") == 1
+    assert bench.value("kontrast_controller_changes_total") == 2
+    assert bench.value("kontrast_partitions", state="offline") == 1
+    assert bench.value("kontrast_partitions", state="new") == 0
+    assert bench.value("kontrast_replicas", state="deletion_ineligible") == 0
+    assert bench.value("kontrast_broker_registered", broker="1") == 1
+    assert bench.value("kontrast_broker_registered", broker="2") == 0
+    assert bench.value("kontrast_open_alerts", severity="page") == 1
+    assert bench.value("kontrast_open_alerts", severity="warn") == 0
+    assert bench.value("kontrast_last_zxid_epoch") == 3
+    assert bench.value("kontrast_last_zxid_sequence") == 9
+    assert bench.value("kontrast_heartbeat_timestamp_seconds") == pytest.approx(1_700_000_000 + rows.seq / 1000)
+    labels = {"topic": "orders", "partition": "1", "reason": "no_live_in_sync_replica"}
+    assert bench.value("kontrast_partition_offline_since_timestamp_seconds", **labels) == 1_700_000_000
+    assert len(bench.samples("kontrast_replicas")) == 7
+
+
+def test_what_has_not_happened_yet_is_zero_so_that_its_first_time_is_seen_as_a_change(bench, rows):
+    bench.apply(rows.broker(4), rows.gauges(elections={}, isr_changes={}, records={}, leaders_by_broker={}))
+    assert bench.value("kontrast_leader_elections_total", strategy="UncleanOfflinePartitionLeaderElection") == 0
+    assert bench.value("kontrast_isr_changes_total", operation="shrink") == 0
+    assert bench.value("kontrast_records_total", kind="snapshot-begin") == 0
+    assert bench.value("kontrast_broker_leaders", broker="4") == 0
+
+
+def test_no_controller_is_said_as_inactive_and_not_as_broker_minus_one(bench, rows):
+    bench.apply(rows.gauges(controller=-1))
+    assert bench.value("kontrast_controller_active") == 0
+    assert bench.samples("kontrast_controller_info") == {}
+
+
+def test_a_state_without_a_known_name_is_shown_and_not_dropped(bench, rows):
+    bench.apply(rows.gauges(partitions_by_state={"StrangePartition": 4}))
+    assert bench.value("kontrast_partitions", state="StrangePartition") == 4
+
+
+def about_clusters(bench: Bench) -> set[str]:
+    told = {exported_name(s.name) for f in bench.families().values() for s in f.samples}
+    return told & {metric.name for metric in CATALOGUE if not metric.before_ready}
+
+
+def test_nothing_is_said_of_a_cluster_before_its_snapshot_is_complete(bench, rows):
+    everything = rows.of_everything()
+    bench.apply(*everything[:-1])
+    assert bench.value("kontrast_ready") == 0
+    assert about_clusters(bench) == set()
+    bench.apply(rows.gauges(ready=False))
+    assert bench.value("kontrast_ready") == 0
+    assert bench.value("kontrast_zookeeper_session_connected") == 1
+    assert about_clusters(bench) == set()
+    bench.apply(rows.gauges(zxid=1))
+    assert bench.value("kontrast_ready") == 1
+    assert "kontrast_partition_offline_since_timestamp_seconds" in about_clusters(bench)
+
+
+def test_nothing_is_said_of_a_cluster_while_the_past_is_still_being_read(rows):
+    bench = Bench()
+    bench.reading = Reading()
+    bench.registry = CollectorRegistry()
+    bench.registry.register(ViewCollector(bench.view, bench.reading, 500))
+    bench.apply(*rows.of_everything())
+    assert bench.value("kontrast_ready") == 0
+    assert about_clusters(bench) == set()
+    bench.reading.caught_up()
+    assert bench.value("kontrast_ready") == 1
+
+
+def test_one_cluster_s_readiness_is_not_another_s(bench, rows):
+    bench.apply(rows.gauges(cluster="south", ready=False), rows.gauges(cluster="north"))
+    assert bench.value("kontrast_ready", kafka_cluster="south") == 0
+    assert bench.value("kontrast_ready", kafka_cluster="north") == 1
+    assert bench.value("kontrast_brokers", kafka_cluster="south") is None
+
+
+def test_a_lost_session_is_not_connected(bench, rows):
+    for session in ("suspended", "lost", "unknown"):
+        bench.apply(rows.gauges(session=session))
+        assert bench.value("kontrast_zookeeper_session_connected") == 0
+
+
+def test_too_many_unusable_partitions_are_capped_and_the_rest_is_counted(rows):
+    bench = Bench(limit=3)
+    bench.apply(rows.gauges(), *(rows.offline("orders", number, problem_since_ms=number) for number in range(10)))
+    named = bench.samples("kontrast_partition_offline_since_timestamp_seconds")
+    assert sorted(dict(labels)["partition"] for labels in named) == ["0", "1", "2"]
+    assert bench.value("kontrast_partition_detail_dropped") == 7
+
+
+def test_hostile_names_survive_both_formats(bench, rows):
+    bench.apply(rows.gauges(), *(rows.offline(name) for name in HOSTILE_NAMES))
+    for text, parser in (
+        (generate_latest(bench.registry).decode(), parse),
+        (generate_openmetrics(bench.registry).decode(), parse_openmetrics),
+    ):
+        topics = {
+            sample.labels["topic"]
+            for family in parser(text)
+            for sample in family.samples
+            if sample.name == "kontrast_partition_offline_since_timestamp_seconds"
+        }
+        assert topics == set(HOSTILE_NAMES)
+
+
+def test_lag_falls_into_its_buckets(bench):
+    for seconds in (-5.0, 0.1, 0.3, 1e9):
+        bench.reading.lag("north", seconds)
+    assert bench.value("kontrast_end_to_end_lag_seconds_bucket", le="0.1") == 2
+    assert bench.value("kontrast_end_to_end_lag_seconds_bucket", le="0.25") == 2
+    assert bench.value("kontrast_end_to_end_lag_seconds_bucket", le="0.5") == 3
+    assert bench.value("kontrast_end_to_end_lag_seconds_bucket", le="300.0") == 3
+    assert bench.value("kontrast_end_to_end_lag_seconds_bucket", le="+Inf") == 4
+    assert bench.value("kontrast_end_to_end_lag_seconds_count") == 4
+    assert bench.value("kontrast_end_to_end_lag_seconds_sum") == pytest.approx(1e9 + 0.4)
+    assert math.isinf(LAG_BUCKETS_SECONDS[-1])
+
+
+def test_an_exporter_without_rows_says_only_that_it_runs(bench):
+    assert about_clusters(bench) == set()
+    assert bench.samples("kontrast_ready") == {}
+    assert bench.samples("kontrast_source_up") == {(): 1}
+    assert len(bench.samples("kontrast_bad_rows_total")) == len(FOLLOWED_OUTPUTS)

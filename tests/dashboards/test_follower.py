@@ -1,0 +1,189 @@
+"""The follower over real journals and real Kafka topics: nothing lost, nothing shown that is void."""
+
+from __future__ import annotations
+
+import shutil
+import time
+
+from kafka import KafkaProducer
+from kafka.admin import KafkaAdminClient, NewTopic
+
+from controller.outputs import OUTPUTS, encode_row
+from dashboards.follower import Follower
+from dashboards.journal_source import JournalSource
+from dashboards.kafka_source import KafkaSource
+from dashboards.reading import FOLLOWED_OUTPUTS, Reading
+from dashboards.view import View
+from transport.address import KafkaAddress
+from transport.journal import JournalWriter
+
+
+def write(directory, *written, **settings):
+    with JournalWriter(directory / written[0].output, batches=True, **settings) as journal:
+        journal.append_batch(journal.last_batch_id + 1, [encode_row(row) for row in written])
+
+
+def lines(chunks):
+    return [line for chunk in chunks for line in chunk.lines]
+
+
+def test_the_followed_outputs_exist_and_gauges_come_last():
+    assert set(FOLLOWED_OUTPUTS) <= set(OUTPUTS)
+    assert FOLLOWED_OUTPUTS[-1] == "gauges"
+
+
+def test_outputs_that_are_not_there_yet_are_waited_for(tmp_path, rows, caplog):
+    source = JournalSource(tmp_path / "later")
+    assert source.poll() == []
+    assert source.caught_up
+    assert "later" in caplog.text
+    row = rows.gauges()
+    write(tmp_path / "later", row)
+    (chunk,) = source.poll()
+    assert (chunk.output, chunk.lines, chunk.live) == ("gauges", (encode_row(row),), True)
+    assert source.poll() == []
+
+
+def test_what_was_there_at_the_start_is_given_but_not_as_live(tmp_path, rows):
+    write(tmp_path, rows.gauges())
+    source = JournalSource(tmp_path)
+    assert not source.caught_up
+    assert [chunk.live for chunk in source.poll()] == [False]
+    assert source.caught_up
+    write(tmp_path, rows.gauges())
+    assert [chunk.live for chunk in source.poll()] == [True]
+
+
+def test_a_long_backlog_comes_whole_and_in_order_before_the_heartbeats(tmp_path, rows):
+    many = [rows.partition("a-topic-with-quite-a-long-name", number) for number in range(8000)]
+    write(tmp_path, *many)
+    write(tmp_path, rows.gauges())
+    source = JournalSource(tmp_path)
+    chunks = list(source.poll())
+    while not source.caught_up:
+        chunks += source.poll()
+    assert len(chunks) > 2
+    assert lines(chunks[:-1]) == [encode_row(row) for row in many]
+    assert chunks[-1].output == "gauges"
+
+
+def test_rows_that_retention_dropped_unread_are_told_as_a_gap(tmp_path, rows):
+    write(tmp_path, rows.gauges())
+    source = JournalSource(tmp_path)
+    source.poll()
+    for _ in range(20):
+        write(tmp_path, rows.gauges(), segment_bytes=1, retain_bytes=5000)
+    first, *rest = source.poll()
+    assert first.after_gap
+    assert not any(chunk.after_gap for chunk in rest)
+    assert lines([first, *rest])[-1].startswith(b'{"kind":"gauges"')
+
+
+def test_a_replaced_output_is_read_anew_and_what_it_said_is_void(exporter, rows):
+    exporter.write(*rows.of_everything(), *(rows.offline("old", number) for number in range(50)))
+    exporter.metrics_with(r"^kontrast_partition_detail_dropped\{.*\} 49")
+    shutil.rmtree(exporter.directory / "metadata")
+    exporter.write(rows.offline("new"), rows.gauges())
+    text = exporter.metrics_with(r'^kontrast_partition_offline_since_timestamp_seconds\{.*topic="new"')
+    assert 'topic="old"' not in text
+    assert 'kontrast_partition_detail_dropped{kafka_cluster="north"} 0.0' in text
+
+
+def test_a_source_that_fails_for_a_while_is_down_for_that_while(exporter, rows):
+    exporter.write(*rows.of_everything())
+    exporter.metrics_with(r"^kontrast_ready\{.*\} 1")
+    directory = exporter.directory / "metadata"
+    directory.rename(exporter.directory / "aside")
+    directory.write_text("in the way")
+    exporter.metrics_with(r"^kontrast_source_up 0")
+    assert exporter.get("/readyz")[0] == 503
+    assert exporter.get("/healthz")[0] == 200
+    directory.unlink()
+    (exporter.directory / "aside").rename(directory)
+    exporter.metrics_with(r"^kontrast_source_up 1")
+    assert exporter.get("/readyz")[0] == 200
+
+
+def test_gaps_are_counted(exporter, rows):
+    exporter.write(*rows.of_everything())
+    exporter.metrics_with(r"^kontrast_ready\{.*\} 1")
+    with JournalWriter(exporter.directory / "gauges", batches=True, segment_bytes=1, retain_bytes=1) as journal:
+        deadline = time.monotonic() + 60
+        while 'kontrast_gaps_total{output="gauges"} 0.0' in exporter.metrics():
+            assert time.monotonic() < deadline
+            for _ in range(50):  # far more than one poll's worth between two polls
+                journal.append_batch(journal.last_batch_id + 1, [encode_row(rows.gauges())])
+    exporter.write(rows.gauges(topics=55))
+    exporter.metrics_with(r"^kontrast_topics\{.*\} 55")
+
+
+def wait_until(holds, follower, reading):
+    deadline = time.monotonic() + 90
+    while not holds():
+        assert follower.failure is None
+        assert time.monotonic() < deadline, reading.snapshot()
+        time.sleep(0.05)
+
+
+class Topics:
+    """Output topics on a real broker."""
+
+    def __init__(self, servers, *outputs):
+        self.address = KafkaAddress(",".join(servers), "out")
+        self._admin = KafkaAdminClient(bootstrap_servers=servers)
+        self._producer = KafkaProducer(bootstrap_servers=servers)
+        self.create(*outputs)
+
+    def create(self, *outputs):
+        self._admin.create_topics([NewTopic(f"out.{output}", 2, 1) for output in outputs])
+
+    def produce(self, *written):
+        for row in written:
+            value, key = encode_row(row), row.subject_key().encode()
+            self._producer.send(f"out.{row.output}", value=value, key=key).get(60)
+
+    def delete_key(self, output, key):
+        self._producer.send(f"out.{output}", key=key, value=None).get(60)
+
+    def close(self):
+        self._admin.close()
+        self._producer.close()
+
+
+def test_kafka_topics_are_followed_from_their_beginning_and_as_they_grow(start_kafka_cluster, rows):
+    topics = Topics(start_kafka_cluster().bootstrap_servers, "metadata", "gauges")
+    view, reading = View(), Reading()
+    topics.produce(rows.offline("orders"), rows.gauges(topics=1))
+    topics.delete_key("metadata", b"north/partition/gone/0")
+    with Follower(KafkaSource(topics.address), view, reading, 60) as follower:
+        wait_until(lambda: reading.snapshot().caught_up, follower, reading)
+        (cluster,) = view.snapshot()
+        assert [row.topic for row in cluster.unusable] == ["orders"]
+        assert reading.snapshot().lag == {}
+        topics.create("alerts")
+        topics.produce(rows.partition("orders"), rows.alert("a"), rows.gauges(topics=2))
+        wait_until(lambda: sum(reading.snapshot().rows.values()) == 5, follower, reading)
+        (cluster,) = view.snapshot()
+        assert (cluster.unusable, len(cluster.open_alerts), cluster.gauges.topics) == ((), 1, 2)
+        assert sum(reading.snapshot().lag["north"].counts) == 3
+        assert sum(reading.snapshot().bad_rows.values()) == 0
+    topics.close()
+    assert not follower.alive
+
+
+def test_a_kafka_that_dies_is_down_until_it_is_back(start_kafka_cluster, rows):
+    cluster = start_kafka_cluster(properties={"zookeeper.session.timeout.ms": "2000"})
+    topics = Topics(cluster.bootstrap_servers, "metadata", "gauges")  # looking for the one that lacks must not hang
+    view, reading = View(), Reading()
+    topics.produce(rows.gauges())
+    with Follower(KafkaSource(topics.address), view, reading, 60) as follower:
+        wait_until(lambda: reading.snapshot().rows, follower, reading)
+        cluster.brokers[1].kill()
+        wait_until(lambda: not reading.snapshot().source_up, follower, reading)
+        cluster.brokers[1].start()
+        wait_until(lambda: reading.snapshot().source_up, follower, reading)
+        topics.produce(rows.gauges(topics=2))
+        wait_until(lambda: view.snapshot()[0].gauges.topics == 2, follower, reading)
+        cluster.brokers[1].kill()
+    topics.close()
+    assert not follower.alive
