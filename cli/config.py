@@ -1,0 +1,238 @@
+"""One TOML file and the environment, read into the configuration of each part.
+
+Here belong the shape of the file (`[watch]`, `[clusters.NAME]`, `[stream]`, `[serve]`), the names of the environment
+variables, and which source wins: defaults < TOML < environment < flags. The keys themselves are the fields of the
+parts' dataclasses (`cli.keys`); nothing here lists them.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from cli.keys import Key, keys_of
+from dashboards.config import ServeConfig
+from dashboards.errors import ServeError
+from ingest.config import IngestConfig
+from ingest.errors import IngestError
+from streaming.config import StreamConfig
+from streaming.errors import StreamError
+from transport.address import JournalAddress
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+Config = TypeVar("Config")
+
+SECTIONS: Final[Mapping[str, type]] = {"watch": IngestConfig, "stream": StreamConfig, "serve": ServeConfig}
+
+_PREFIX: Final = "KONTRAST_"
+_NESTING: Final = "__"
+
+
+class ConfigError(Exception):
+    """A setting that cannot be used: one sentence that names it, its place, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A value of its key's type, and the place that gave it."""
+
+    value: object
+    place: str
+
+
+Layer = Mapping[str, Setting]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the file and the environment say: a layer a section, and one a cluster."""
+
+    sections: Mapping[str, Layer]
+    clusters: Mapping[str, Layer]
+
+
+def read_settings(path: Path | None, environment: Mapping[str, str]) -> Settings:
+    """The settings of a TOML file, if one is given, and of the environment, which overrides it key by key."""
+    sections: dict[str, dict[str, Setting]] = {name: {} for name in SECTIONS}
+    clusters: dict[str, dict[str, Setting]] = {}
+    for name, table in ({} if path is None else _load(path)).items():
+        if name == "clusters":
+            for cluster, cluster_table in _table(table, f"{path}: [clusters]").items():
+                place = f"{path}: [clusters.{cluster}]"
+                clusters[cluster] = _read_table(_cluster_keys(), _table(cluster_table, place), place)
+        elif name in SECTIONS:
+            place = f"{path}: [{name}]"
+            sections[name] = _read_table(keys_of(SECTIONS[name]), _table(table, place), place)
+        else:
+            raise ConfigError(_unknown(f"{path}: unknown table or key {name!r}", name, [*SECTIONS, "clusters"]))
+    for variable in sorted(environment):
+        # A name with single underscores is not ours to judge: Kubernetes sets KONTRAST_PORT for a service "kontrast".
+        if variable.startswith(_PREFIX) and _NESTING in variable:
+            _read_variable(variable, environment[variable], sections, clusters)
+    return Settings(sections, clusters)
+
+
+def read_flags(section: str, values: Mapping[str, Any]) -> Layer:
+    """The settings given on a command line: values by field, None where the flag is absent."""
+    given = {}
+    for key in keys_of(SECTIONS[section]).values():
+        value = values.get(key.field)
+        if value is not None:
+            given[key.name] = Setting(value if key.is_switch else _value(key.from_text, value, key.flag), key.flag)
+    return given
+
+
+def build(config_type: Callable[..., Config], section: str, *layers: Layer, subject: str = "") -> Config:
+    """The configuration that the layers give, a later one over an earlier one; raises ConfigError."""
+    settings = {name: setting for layer in layers for name, setting in layer.items()}
+    keys = keys_of(SECTIONS[section])
+    for key in keys.values():
+        if key.required and key.name not in settings:
+            raise ConfigError(
+                f"{subject or section}: {key.name!r} is not set: give {key.flag}, {variable_name(section, key)}, "
+                f"or {key.name} in the [{section}] table of the --config file"
+            )
+    try:
+        return config_type(**{keys[name].field: setting.value for name, setting in settings.items()})
+    except (ValueError, IngestError, StreamError, ServeError) as error:
+        raise ConfigError(f"{subject or section}: {error}") from error
+
+
+def watch_configs(settings: Settings, chosen: Sequence[str], flags: Layer) -> list[IngestConfig]:
+    """The clusters to watch: the chosen ones, else the one that [watch] names, else all that are configured."""
+    defaults = dict(settings.sections["watch"])
+    default_cluster = defaults.pop("cluster", None)
+    names = list(dict.fromkeys(chosen or ([str(default_cluster.value)] if default_cluster else settings.clusters)))
+    if not names:
+        raise ConfigError(
+            "no cluster to watch: give --cluster NAME --zookeeper HOST:PORT --to ADDRESS, "
+            "or a [clusters.NAME] table in the --config file"
+        )
+    configs = []
+    for name in names:
+        if settings.clusters and name not in settings.clusters and "zookeeper" not in flags:
+            raise ConfigError(_unknown(f"no cluster {name!r} is configured", name, settings.clusters))
+        identity = {"cluster": Setting(name, "--cluster")}
+        layers = (defaults, settings.clusters.get(name, {}), flags, identity)
+        configs.append(build(IngestConfig, "watch", *layers, subject=f"cluster {name}"))
+    _refuse_shared_zookeeper(configs)
+    _refuse_disagreement_about_a_journal(configs)
+    return configs
+
+
+def variable_name(section: str, key: Key) -> str:
+    """The environment variable of a section's key."""
+    return f"{_PREFIX}{section}{_NESTING}{key.name}".upper()
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        document: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot read the configuration: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not a TOML file: {error}") from error
+    return document
+
+
+def _cluster_keys() -> dict[str, Key]:
+    keys = keys_of(IngestConfig)
+    del keys["cluster"]  # the table's name says it
+    return keys
+
+
+def _table(value: object, place: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ConfigError(f"{place} must be a table, not {value!r}")
+    return value
+
+
+def _read_table(keys: Mapping[str, Key], table: Mapping[str, Any], place: str) -> dict[str, Setting]:
+    settings = {}
+    for name, value in table.items():
+        if name not in keys:
+            raise ConfigError(_unknown(f"{place}: unknown key {name!r}", name, keys))
+        settings[name] = Setting(_value(keys[name].from_toml, value, f"{place}: {name}"), f"{place} {name}")
+    return settings
+
+
+def _read_variable(
+    variable: str, text: str, sections: dict[str, dict[str, Setting]], clusters: dict[str, dict[str, Setting]]
+) -> None:
+    by_variable = {
+        variable_name(section, key): (section, key)
+        for section, config_type in SECTIONS.items()
+        for key in keys_of(config_type).values()
+    }
+    if variable in by_variable:
+        section, key = by_variable[variable]
+        sections[section][key.name] = Setting(_value(key.from_text, text, variable), variable)
+        return
+    of_cluster = re.fullmatch(rf"{_PREFIX}CLUSTERS__(?P<cluster>.+)__(?P<key>[A-Z0-9_]+?)", variable)
+    keys = {key.name.upper(): key for key in _cluster_keys().values()}
+    if of_cluster is None:
+        raise ConfigError(_unknown(f"unknown environment variable {variable}", variable, by_variable))
+    if of_cluster["key"] not in keys:
+        message = f"unknown key {of_cluster['key']} in the environment variable {variable}"
+        raise ConfigError(_unknown(message, of_cluster["key"], keys))
+    key = keys[of_cluster["key"]]
+    cluster = _cluster_meant(of_cluster["cluster"], clusters, variable)
+    clusters.setdefault(cluster, {})[key.name] = Setting(_value(key.from_text, text, variable), variable)
+
+
+def _cluster_meant(written: str, clusters: Iterable[str], variable: str) -> str:
+    # A variable's name has no dash or dot and is mostly upper case; a cluster's name may have both.
+    meant = [name for name in clusters if re.sub(r"[^A-Za-z0-9]", "_", name).upper() == written.upper()]
+    if len(meant) > 1:
+        raise ConfigError(f"the environment variable {variable} could mean any of the clusters {', '.join(meant)}")
+    return meant[0] if meant else written.lower()
+
+
+def _value(convert: Callable[[Any], object], written: object, place: str) -> object:
+    try:
+        return convert(written)
+    except ValueError as error:
+        raise ConfigError(f"{place}: {error}") from error
+
+
+def _unknown(message: str, name: str, known: Iterable[str]) -> str:
+    choices = list(known)
+    near = difflib.get_close_matches(name, choices, cutoff=0.7)
+    if near:
+        return f"{message}: did you mean {' or '.join(near)}?"
+    return f"{message}: expected one of {', '.join(choices)}"
+
+
+def _refuse_shared_zookeeper(configs: Sequence[IngestConfig]) -> None:
+    first_by_zookeeper: dict[str, str] = {}
+    for config in configs:
+        first = first_by_zookeeper.setdefault(config.zookeeper, config.cluster)
+        if first != config.cluster:
+            raise ConfigError(
+                f"the clusters {first} and {config.cluster} have the same zookeeper {config.zookeeper}: "
+                "give each its own, or choose one with --cluster"
+            )
+
+
+def _refuse_disagreement_about_a_journal(configs: Sequence[IngestConfig]) -> None:
+    # Clusters of one process share a journal's one writer, and so what it is told.
+    first_by_journal: dict[JournalAddress, IngestConfig] = {}
+    for config in configs:
+        if not isinstance(config.to, JournalAddress):
+            continue
+        first = first_by_journal.setdefault(config.to, config)
+        for name in keys_of(IngestConfig):
+            if name.startswith("journal_") and getattr(config, name) != getattr(first, name):
+                raise ConfigError(
+                    f"the clusters {first.cluster} and {config.cluster} write the same {config.to} with a different "
+                    f"{name}: set it in [watch] for both, or give each its own journal"
+                )

@@ -1,0 +1,138 @@
+"""The settings of a part as people write them: the fields of its frozen dataclass are its keys.
+
+Here belong a key's spellings (TOML, flag, environment) and how a written value becomes one of the field's type.
+Where values come from and which of them wins is `cli.config`'s business; what a value may be is the dataclass's own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+import typing
+from collections.abc import Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from transport.address import JournalAddress, parse_address
+
+# A field that cannot be called what an operator calls it (`from` is a Python keyword).
+_WRITTEN_AS: Final = {"source": "from", "sink": "to"}
+
+# How a setting that may be None is written; TOML has no word for it.
+NONE: Final = "none"
+
+_TYPE_WORDS: Final[Mapping[object, str]] = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "a text",
+    Path: "a path",
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """One setting: how it is written, the field that takes it, and the field's type and default."""
+
+    name: str
+    field: str
+    hint: object
+    default: object  # dataclasses.MISSING: there is none
+
+    @property
+    def required(self) -> bool:
+        """Whether the part cannot run without it."""
+        return self.default is dataclasses.MISSING
+
+    @property
+    def flag(self) -> str:
+        """The key on a command line."""
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def can_be_none(self) -> bool:
+        """Whether the setting may be switched off."""
+        return types.NoneType in typing.get_args(self.hint)
+
+    @property
+    def is_switch(self) -> bool:
+        """Whether the key is only ever true or false."""
+        return _without_none(self.hint) == (bool,)
+
+    @property
+    def is_address(self) -> bool:
+        """Whether the key names a stream."""
+        return JournalAddress in typing.get_args(self.hint)
+
+    @property
+    def expected(self) -> str:
+        """What may be written, in words."""
+        words = [_words(hint) for hint in _without_none(self.hint)]
+        return " or ".join([*words, repr(NONE)] if self.can_be_none else words)
+
+    def from_toml(self, value: object) -> object:
+        """The field's value for a value of TOML; raises ValueError with what was expected."""
+        return self._convert(value, strict=True)
+
+    def from_text(self, text: str) -> object:
+        """The field's value for a flag or an environment variable; raises ValueError with what was expected."""
+        if any(typing.get_origin(hint) in (tuple, list, frozenset) for hint in _without_none(self.hint)):
+            return self._convert([item.strip() for item in text.split(",") if item.strip()], strict=False)
+        return self._convert(text, strict=False)
+
+    def _convert(self, value: object, *, strict: bool) -> object:
+        if value == NONE and self.can_be_none:
+            return None
+        if value == "" and self.default != "":
+            raise ValueError("must not be empty")
+        if self.is_address and isinstance(value, str):
+            return parse_address(value)
+        try:
+            hint = str if self.is_address else self.hint
+            converted = msgspec.convert(value, hint, strict=strict, dec_hook=_from_builtin)
+        except msgspec.ValidationError:
+            raise ValueError(f"must be {self.expected}, not {value!r}") from None
+        if isinstance(converted, float) and not math.isfinite(converted):
+            raise ValueError(f"must be a finite number, not {value!r}")
+        return converted
+
+
+def keys_of(config_type: type) -> dict[str, Key]:
+    """The keys of a part's configuration by name, in the order of its fields."""
+    hints = typing.get_type_hints(config_type)
+    keys = {}
+    for field in dataclasses.fields(config_type):
+        default = field.default
+        if field.default_factory is not dataclasses.MISSING:
+            default = field.default_factory()
+        name = _WRITTEN_AS.get(field.name, field.name)
+        keys[name] = Key(name=name, field=field.name, hint=hints[field.name], default=default)
+    return keys
+
+
+def _from_builtin(hint: type, value: object) -> object:
+    if hint is Path and isinstance(value, str):
+        return Path(value).expanduser()
+    raise TypeError
+
+
+def _without_none(hint: object) -> tuple[object, ...]:
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return tuple(member for member in typing.get_args(hint) if member is not types.NoneType)
+    return (hint,)
+
+
+def _words(hint: object) -> str:
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return "one of " + ", ".join(str(member.value) for member in hint)
+    if typing.get_origin(hint) is typing.Literal:
+        return "one of " + ", ".join(map(str, typing.get_args(hint)))
+    if typing.get_origin(hint) in (tuple, list, frozenset):
+        return "a list"
+    if getattr(hint, "__module__", "") == JournalAddress.__module__:
+        return "journal:DIRECTORY" if hint is JournalAddress else "kafka://HOST:PORT/TOPIC"
+    return _TYPE_WORDS.get(getattr(hint, "__supertype__", hint), str(hint))

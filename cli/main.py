@@ -1,0 +1,109 @@
+"""The `kontrast` command: its subcommands, what they have in common, and how an error ends the process.
+
+A subcommand is imported when it is called, so that none pays for another's libraries. What one does is in its own file.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import sys
+from typing import Any, Final, NoReturn
+
+import click
+
+from cli import output
+from cli.config import ConfigError
+from cli.running import ExitCode
+
+# Name: (module that has the command under this name, its line in `kontrast --help`).
+_COMMANDS: Final = {
+    "watch": ("cli.watch", "Watch clusters' ZooKeeper and forward every change into a stream."),
+    "stream": ("cli.stream", "Derive metadata, transitions, requests and alerts in a Spark job."),
+    "serve": ("cli.serve", "Serve /metrics for Prometheus."),
+    "replay": ("cli.replay", "Work out what the controller did from the files of a ZooKeeper server."),
+    "demo": ("cli.demo", "Play a short story on an embedded cluster."),
+}
+
+_EXIT_CODES: Final = """\b
+Exit codes:
+  0    done, or stopped by a first Ctrl-C or SIGTERM
+  1    failed unexpectedly, or a check found something
+  2    a flag, a setting or the configuration file is wrong
+  3    what is needed cannot be used: ZooKeeper, Kafka, a journal, a checkpoint, a port
+  130  ended at once by a second Ctrl-C (143: SIGTERM)
+"""
+
+
+class _LazyGroup(click.Group):
+    """A group that knows its commands by name and imports one when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = getattr(importlib.import_module(_COMMANDS[cmd_name][0]), cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
+
+    def main(self, *args: Any, **extra: Any) -> NoReturn:  # noqa: ANN401 (click's own)
+        """Run a command and exit; every mistake of its user ends as one sentence."""
+        output.configure()
+        extra["standalone_mode"] = False
+        try:
+            code = super().main(*args, **extra)
+        except (click.UsageError, ConfigError) as error:
+            output.complain(_sentence(error))
+            code = ExitCode.USAGE
+        except click.ClickException as error:
+            output.complain(error.format_message())
+            code = ExitCode.FAILED
+        except click.Abort:
+            code = 130
+        sys.exit(int(code or ExitCode.OK))
+
+
+def _sentence(error: click.UsageError | ConfigError) -> str:
+    if isinstance(error, ConfigError):
+        return str(error)
+    command = error.ctx.command_path if error.ctx else "kontrast"
+    return f"{error.format_message()} Try '{command} --help'."
+
+
+def _print_version(ctx: click.Context, _option: click.Parameter, asked: bool) -> None:
+    if not asked or ctx.resilient_parsing:
+        return
+    try:
+        click.echo(f"kontrast {importlib.metadata.version('kontrast')}")
+    except importlib.metadata.PackageNotFoundError:
+        click.echo("kontrast, run from a source tree that is not installed")
+    ctx.exit()
+
+
+@click.group(
+    cls=_LazyGroup,
+    epilog=_EXIT_CODES,
+    no_args_is_help=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+)
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print it.")
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"], case_sensitive=False),
+    default="info",
+    show_default=True,
+    envvar="KONTRAST_LOG_LEVEL",
+    help="How much is logged to standard error. [env: KONTRAST_LOG_LEVEL]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Log one JSON object a line.")
+def main(log_level: str, *, as_json: bool) -> None:
+    """A second Kafka controller that never writes.
+
+    It shows what a ZooKeeper-mode cluster's controller must do, and where the real one differs.
+    """
+    output.configure(log_level.lower(), as_json=as_json)

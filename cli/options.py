@@ -1,0 +1,105 @@
+"""The command-line options of a part, made from the fields of its configuration, and `--config`.
+
+Here belongs what each key is for, in words: help pages and `docs/reference-config.toml` take them from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from cli.config import SECTIONS, variable_name
+from cli.keys import NONE, Key, keys_of
+
+Command = Callable[..., Any]
+
+HELP: Final[Mapping[str, Mapping[str, str]]] = {
+    "watch": {
+        "cluster": "The one cluster to watch, where no [clusters.NAME] table names any.",
+        "zookeeper": "The cluster's ensemble: HOST:PORT[,HOST:PORT...][/chroot].",
+        "to": "Where the changes go: journal:DIRECTORY or kafka://HOST:PORT/TOPIC, never a topic of a watched cluster.",
+        "coalesce_ms": "Changes that come within this many milliseconds are read together.",
+        "heartbeat_seconds": "How often the watcher says that it is alive; deadlines are judged against it.",
+        "connect_timeout_seconds": "How long ZooKeeper may be unreachable at the start before the command gives up.",
+        "session_timeout_seconds": "The ZooKeeper session timeout to ask for.",
+        "multi_read_paths": "Most znodes that one request reads.",
+        "read_budget_znodes_per_second": "Most znodes read in a second; none: as fast as they come.",
+        "journal_fsync": "When a journal is forced to disk: always, interval or never.",
+        "journal_retain_bytes": "Bytes of a journal that are kept, the oldest go first; none: no bound.",
+        "journal_retain_seconds": "Age up to which a journal is kept, the oldest go first; none: no bound.",
+    },
+    "stream": {
+        "from": "The stream that `kontrast watch` writes.",
+        "to": "Where the outputs go: a directory that holds one journal an output, or a prefix of Kafka topics.",
+        "checkpoint": "Directory with what the job must not forget, on a local disk or a mounted volume.",
+        "master": "Cores of this machine that Spark may use: local[N], or local[*] for all.",
+        "driver_memory": "Heap of the Java process, like 512m or 2g.",
+        "chunk_count": "Parts that a cluster's topics are held in; fixed by a checkpoint's first start.",
+        "shuffle_partitions": "Clusters worked on at the same time; fixed by a checkpoint's first start.",
+        "max_batch_bytes": "Most bytes that one batch takes from a journal.",
+        "max_batch_records": "Most records that one batch takes from Kafka.",
+        "connect_timeout_seconds": "How long Kafka may be unreachable at the start before the command gives up.",
+    },
+    "serve": {
+        "from": "The outputs of `kontrast stream`.",
+        "listen": "HOST:PORT or [IPV6]:PORT to answer on; port 0 takes any that is free.",
+        "connect_timeout_seconds": "How long the outputs may be unreachable at the start before the command gives up.",
+        "partition_detail_limit": "Most partitions of a cluster that /metrics names; the rest is counted only.",
+    },
+}
+
+config_option = click.option(
+    "--config",
+    "config_file",
+    type=click.Path(path_type=Path),
+    envvar="KONTRAST_CONFIG",
+    metavar="FILE",
+    help="TOML file with the settings of all commands. [env: KONTRAST_CONFIG]",
+)
+
+
+def settings_options(section: str, *, leave_out: tuple[str, ...] = ()) -> Callable[[Command], Command]:
+    """A decorator that gives a command one option a key of the section."""
+
+    def decorate(command: Command) -> Command:
+        for key in reversed(keys_of(SECTIONS[section]).values()):
+            if key.name not in leave_out:
+                command = _option(section, key)(command)
+        return command
+
+    return decorate
+
+
+def describe_default(key: Key) -> str:
+    """A key's default as it would be written, empty where there is none to tell."""
+    if key.required or key.default == "" or key.default == ():
+        return ""
+    if key.default is None:
+        return NONE
+    if isinstance(key.default, bool):
+        return str(key.default).lower()
+    if isinstance(key.default, tuple):
+        return ",".join(map(str, key.default))
+    return str(getattr(key.default, "value", key.default))
+
+
+def _option(section: str, key: Key) -> Callable[[Command], Command]:
+    default = describe_default(key)
+    notes = [note for note in (default and f"default: {default}", f"env: {variable_name(section, key)}") if note]
+    text = f"{HELP[section].get(key.name, '')} [{'; '.join(notes)}]"
+    if key.is_switch:
+        return click.option(f"{key.flag}/--no-{key.flag[2:]}", key.field, default=None, help=text)
+    return click.option(key.flag, key.field, metavar=_metavar(key), help=text)
+
+
+def _metavar(key: Key) -> str:
+    if key.is_address:
+        return "ADDRESS"
+    if key.expected.startswith(("a number", "a whole number")):
+        return "NUMBER"
+    if key.expected.startswith("one of "):
+        return "|".join(key.expected.removeprefix("one of ").split(", "))
+    return "LIST" if key.expected == "a list" else "TEXT"

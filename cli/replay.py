@@ -1,0 +1,198 @@
+"""`kontrast replay`: what the controller did, worked out afterwards from the files of a ZooKeeper server.
+
+Here belongs the wiring: files to records, records to `controller.step`, rows to standard output. How a row is written
+is in `replay_lines`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from cli import output
+from cli.replay_lines import EMITTABLE, RowWriter
+from cli.running import run_until_stopped
+
+if TYPE_CHECKING:
+    from ingest.history import History
+    from ingest.zookeeper_files import Until
+
+_CHUNK_COUNT: Final = 64
+_PROGRESS_EVERY_RECORDS: Final = 200
+
+
+class _Zxid(click.ParamType):
+    """A zxid as ZooKeeper's tools write it."""
+
+    name = "ZXID"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        text = str(value)
+        try:
+            return int(text.removeprefix("0x"), 16) if text.startswith("0x") else self.fail(_not_a_zxid(text))
+        except ValueError:
+            self.fail(_not_a_zxid(text))
+
+
+class _Moment(click.ParamType):
+    """A zxid or a time."""
+
+    name = "ZXID|TIME"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Until:
+        from ingest.zookeeper_files import Until  # not for --help
+
+        if not isinstance(value, str):
+            assert isinstance(value, Until)
+            return value
+        if value.startswith("0x"):
+            return Until(zxid=_Zxid().convert(value, param, ctx))
+        if value.isascii() and value.isdigit():
+            return Until(time_ms=int(value))
+        try:
+            moment = datetime.fromisoformat(value[:-1] + "+00:00" if value.endswith("Z") else value)
+        except ValueError:
+            self.fail(
+                f"{value!r} is neither a zxid (0x1f) nor a time (2024-05-01T03:12:00Z, or milliseconds since 1970)."
+            )
+        return Until(
+            time_ms=round((moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp() * 1000)
+        )
+
+
+class _Outputs(click.ParamType):
+    """A list of outputs."""
+
+    name = "LIST"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> frozenset[str]:
+        chosen = frozenset(filter(None, (name.strip() for name in str(value).split(","))))
+        unknown = sorted(chosen - set(EMITTABLE))
+        if unknown or not chosen:
+            self.fail(f"{', '.join(unknown) or 'nothing'!r} is not among {', '.join(EMITTABLE)}.")
+        return chosen
+
+
+def _not_a_zxid(text: str) -> str:
+    return f"{text!r} is no zxid: write it as ZooKeeper does, for example 0x1f."
+
+
+def _check_chroot(_ctx: click.Context, _param: click.Parameter, chroot: str) -> str:
+    if not chroot.startswith("/"):
+        raise click.BadParameter(f"{chroot!r} does not begin with /.")
+    return chroot
+
+
+@click.command()
+@click.option(
+    "--zk-data",
+    "directories",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    required=True,
+    metavar="DIR",
+    help="A ZooKeeper server's dataDir; give its dataLogDir too, if that is another one.",
+)
+@click.option(
+    "--chroot",
+    default="/",
+    callback=_check_chroot,
+    metavar="PATH",
+    show_default=True,
+    help="The znode below which Kafka keeps everything.",
+)
+@click.option("--cluster", default="replay", metavar="NAME", show_default=True, help="What the cluster is called.")
+@click.option("--from", "start", type=_Zxid(), help="Begin with this transaction; what was before it is not printed.")
+@click.option("--until", type=_Moment(), help="End with this: 0x1f, 2024-05-01T03:12:00Z, or milliseconds since 1970.")
+@click.option(
+    "--emit",
+    type=_Outputs(),
+    default="transitions,alerts",
+    show_default=True,
+    help=f"What is printed: any of {','.join(EMITTABLE)}.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+def replay(  # noqa: PLR0913 (one parameter an option)
+    directories: tuple[Path, ...],
+    chroot: str,
+    cluster: str,
+    start: int | None,
+    until: Until | None,
+    emit: frozenset[str],
+    *,
+    as_json: bool,
+) -> int:
+    """Work out what the controller did from the files of a ZooKeeper server.
+
+    Nothing needs to have run then: log.* and snapshot.* have every change with its zxid, time and session.
+    """
+
+    def run(stop: threading.Event) -> None:
+        from ingest.history import History  # not for --help
+
+        history = History(directories, cluster, chroot=chroot, start_zxid=start, until=until)
+        writer = RowWriter(emit, as_json=as_json, from_zxid=start or 0)
+        try:
+            _replay(history, cluster, writer, stop)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # Whoever reads has seen enough. What is still buffered must not fail at the interpreter's end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return
+        _tell(history, writer, chroot)
+
+    return run_until_stopped({"replay": run})
+
+
+def _replay(history: History, cluster: str, writer: RowWriter, stop: threading.Event) -> None:
+    from controller.state import new_context
+    from controller.step import step
+
+    context = new_context(cluster, _CHUNK_COUNT)
+    with _progress(history) as show:
+        for count, record in enumerate(history.records()):
+            if stop.is_set():
+                break
+            writer.before(record, context)
+            outcome = step(context, record)
+            context = outcome.context
+            for row in outcome.effects:
+                writer.row(row)
+            if count % _PROGRESS_EVERY_RECORDS == 0:
+                show()
+    writer.end(context)
+
+
+@contextmanager
+def _progress(history: History) -> Iterator[Callable[[], None]]:
+    """A bar on standard error, if a person sees it and it does not run into what is printed."""
+    if not sys.stderr.isatty() or sys.stdout.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeElapsedColumn
+
+    columns = (BarColumn(), DownloadColumn(), TimeElapsedColumn())
+    # The rows go to standard output, which rich would take for its own.
+    with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as progress:
+        task = progress.add_task("replay", total=history.files.total_bytes)
+        yield lambda: progress.update(task, completed=history.files.read_bytes)
+
+
+def _tell(history: History, writer: RowWriter, chroot: str) -> None:
+    for note in history.files.notes:
+        output.say(note)
+    if writer.refused:
+        output.say(f"{writer.refused} znode values could not be read; --emit refused shows them")
+    if not writer.saw_znodes:
+        others = " or ".join(sorted(history.other_chroots))
+        hint = f", but a cluster below {others}: give --chroot" if others else ""
+        output.say(f"the files have nothing of Kafka's below {chroot}{hint}")

@@ -1,0 +1,199 @@
+"""How `kontrast replay` writes what the replica derived: as JSON objects, or as lines for people.
+
+Here belong the names and the looks of what is printed, and which rows are. What they say comes from `controller`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping
+from datetime import datetime, timezone
+from typing import Any, Final
+
+import msgspec
+
+from controller.context import Context, Phase
+from controller.gauges import gauges_row
+from controller.outputs import OUTPUTS, GaugesRow, RefusedRow, Request, Row, Status, Transition
+from controller.records import Record, RecordKind
+
+EMITTABLE: Final = OUTPUTS
+
+# What belongs to the stream that a row usually travels in; a replay has none.
+_OF_THE_STREAM: Final = frozenset({"v", "cluster", "generation", "seq", "ordinal", "effect", "status"})
+
+# Kafka's name of each gauge, and where the row has it.
+_KAFKA_GAUGES: Final[Mapping[str, Callable[[GaugesRow], Any]]] = {
+    "ActiveControllerCount": lambda row: int(row.controller >= 0),
+    "ActiveBrokerCount": lambda row: row.active_brokers,
+    "GlobalTopicCount": lambda row: row.topics,
+    "GlobalPartitionCount": lambda row: row.partitions,
+    "OfflinePartitionsCount": lambda row: row.offline_partitions,
+    "PreferredReplicaImbalanceCount": lambda row: row.preferred_replica_imbalance,
+    "TopicsToDeleteCount": lambda row: row.topics_to_delete,
+    "ReplicasToDeleteCount": lambda row: row.replicas_to_delete,
+    "TopicsIneligibleToDeleteCount": lambda row: row.topics_ineligible_to_delete,
+    "ReplicasIneligibleToDeleteCount": lambda row: row.replicas_ineligible_to_delete,
+    "UnderReplicatedPartitions": lambda row: row.under_replicated_partitions,
+    "UnderMinIsrPartitionCount": lambda row: row.under_min_isr_partitions,
+    "AtMinIsrPartitionCount": lambda row: row.at_min_isr_partitions,
+    "LeaderCount": lambda row: _by_broker(row.leaders_by_broker),
+    "PartitionCount": lambda row: _by_broker(row.replicas_by_broker),
+}
+
+
+class RowWriter:
+    """Writes the chosen outputs to standard output, each transaction's gauges behind it if they differ."""
+
+    def __init__(self, outputs: Collection[str], *, as_json: bool, from_zxid: int = 0) -> None:
+        self.refused = 0
+        self.saw_znodes = False
+        self._outputs = outputs
+        self._as_json = as_json
+        self._from_zxid = from_zxid
+        self._gauges: dict[str, Any] | None = None
+        self._newest: Record | None = None
+
+    def before(self, record: Record, context: Context) -> None:
+        """A record comes; when it is another transaction's, the one before is complete."""
+        if self._newest is not None and (record.zxid != self._newest.zxid or record.kind is RecordKind.HEARTBEAT):
+            self._write_gauges(context)
+        self._newest = record
+        self.saw_znodes = self.saw_znodes or record.kind is RecordKind.NODE
+
+    def end(self, context: Context) -> None:
+        """No record comes any more."""
+        self._write_gauges(context)
+
+    def row(self, row: Row) -> None:
+        """Write the row if it is to be seen."""
+        if isinstance(row, RefusedRow) and "refused" not in self._outputs:
+            self.refused += 1
+        if row.output in self._outputs and row.zxid >= self._from_zxid and _is_told(row):
+            for fields in row_objects(row):
+                self._write(fields)
+
+    def _write_gauges(self, context: Context) -> None:
+        record = self._newest
+        if "gauges" not in self._outputs or record is None or context.header.phase is not Phase.FOLLOWING:
+            return
+        stamp = {"cluster": record.cluster, "generation": record.generation, "seq": record.seq, "ordinal": 0}
+        row = gauges_row(context.header, **stamp, zxid=record.zxid, time_ms=record.observed_ms)
+        gauges = {name: get(row) for name, get in _KAFKA_GAUGES.items()}
+        if gauges == self._gauges or record.zxid < self._from_zxid:
+            return
+        before = self._gauges or {}
+        told = {name: value for name, value in gauges.items() if self._as_json or before.get(name) != value}
+        self._write({"kind": "gauges", "zxid": _hex(record.zxid), "time_ms": record.observed_ms} | told)
+        self._gauges = gauges
+
+    def _write(self, fields: Mapping[str, Any]) -> None:
+        line = msgspec.json.encode(fields).decode() if self._as_json else sentence(fields)
+        sys.stdout.write(f"{line}\n")
+
+
+def row_objects(row: Row) -> Iterator[dict[str, Any]]:
+    """The row's JSON objects: one, or one a broker where a request says each broker something of its own."""
+    fields = {key: value for key, value in msgspec.to_builtins(row).items() if key not in _OF_THE_STREAM}
+    common = {"kind": fields.pop("kind"), "zxid": _hex(row.zxid), "time_ms": fields.pop("time_ms")}
+    last = {"cause": fields.pop("cause")} if "cause" in fields else {}
+    del fields["zxid"]
+    if isinstance(row, Transition) and row.subject == "replica":
+        fields["replica"] = fields.pop("broker")
+    if isinstance(row, Request) and row.api == "UpdateMetadata":
+        yield common | {"partitions": []} | fields | last
+    elif isinstance(row, Request):
+        for broker in fields.pop("brokers"):
+            yield common | {"broker": broker} | fields | last
+    else:
+        yield common | fields | last
+
+
+def _is_told(row: Row) -> bool:
+    """A transition is told when it is certain, a request as it is derived; gauges are written by transaction."""
+    if isinstance(row, Transition):
+        return row.status is Status.FINAL
+    if isinstance(row, Request):
+        return row.status is not Status.WITHDRAWN
+    return not isinstance(row, GaugesRow)
+
+
+def _hex(zxid: int) -> str | None:
+    return f"{zxid:#x}" if zxid >= 0 else None
+
+
+def _by_broker(counts: Mapping[int, int]) -> dict[str, int]:
+    return {str(broker): count for broker, count in sorted(counts.items())}
+
+
+# --- lines for people
+
+
+def sentence(fields: Mapping[str, Any]) -> str:
+    """The JSON object as a line for people: time, zxid, kind, and what it says."""
+    moment = datetime.fromtimestamp(fields["time_ms"] / 1000, timezone.utc)
+    time = moment.isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00")
+    return f"{time}  {fields['zxid'] or '-':>8}  {fields['kind']:<10}  {_SAID.get(fields['kind'], _pairs)(fields)}"
+
+
+def _transition(fields: Mapping[str, Any]) -> str:
+    who = [fields["subject"], _topic_partition(fields), str(fields.get("broker", ""))]
+    who += [f"on broker {fields['replica']}"] if "replica" in fields else []
+    written = f"  {_written(fields)}" if "leader" in fields else ""
+    return f"{' '.join(filter(None, who))}: {fields['from']} -> {fields['to']}{written}  ({fields['cause']})"
+
+
+def _request(fields: Mapping[str, Any]) -> str:
+    to = fields["broker"] if "broker" in fields else _numbers(fields["brokers"])
+    said = f"{fields['api']} to {to}: "
+    if "partitions" in fields:
+        named = [f"{topic}-{partition}" for topic, partition in fields["partitions"]]
+        more = f" and {len(named) - _NAMED_PARTITIONS} more" if len(named) > _NAMED_PARTITIONS else ""
+        return said + (", ".join(named[:_NAMED_PARTITIONS]) or "brokers only") + more
+    details = [_written(fields)] if "leader" in fields else []
+    details += [f"replicas {_numbers(fields['replicas'])}"] if "replicas" in fields else []
+    details += [word for key, word in (("is_new", "new"), ("delete_partition", "delete")) if fields.get(key)]
+    return f"{said}{_topic_partition(fields)}  {', '.join(details)}".rstrip()
+
+
+def _partition(fields: Mapping[str, Any]) -> str:
+    said = f"{_topic_partition(fields)} {fields['state']}  {_written(fields)}, replicas {_numbers(fields['replicas'])}"
+    return f"{said}  {fields['reason']}" if fields["reason"] else said
+
+
+def _alert(fields: Mapping[str, Any]) -> str:
+    return f"{fields['state']} {fields['severity']} {fields['alert']} of {fields['subject']}: {fields['cause']}"
+
+
+def _pairs(fields: Mapping[str, Any]) -> str:
+    said = {key: value for key, value in fields.items() if key not in ("kind", "zxid", "time_ms")}
+    return "  ".join(f"{key} {_pair(value)}" for key, value in said.items() if value is not None)
+
+
+def _pair(value: object) -> str:
+    if isinstance(value, Mapping):
+        return " ".join(f"{key}:{count}" for key, count in value.items()) or "none"
+    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
+def _written(fields: Mapping[str, Any]) -> str:
+    leader = fields["leader"] if fields["leader"] >= 0 else "none"
+    return f"leader {leader} (epoch {fields['leader_epoch']}), isr {_numbers(fields['isr'])}"
+
+
+def _topic_partition(fields: Mapping[str, Any]) -> str:
+    topic = fields.get("topic", "")
+    return f"{topic}-{fields['partition']}" if "partition" in fields else topic
+
+
+def _numbers(numbers: Collection[int]) -> str:
+    return ",".join(map(str, numbers)) or "none"
+
+
+_NAMED_PARTITIONS: Final = 8
+_SAID: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
+    "transition": _transition,
+    "request": _request,
+    "partition": _partition,
+    "alert": _alert,
+}

@@ -1,0 +1,34 @@
+"""`kontrast stream`: run the Spark job that derives the metadata. Only the wiring is here."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import click
+
+from cli.config import build, read_flags, read_settings
+from cli.options import config_option, settings_options
+from cli.running import run_until_stopped
+from streaming.config import StreamConfig
+
+
+@click.command()
+@config_option
+@settings_options("stream")
+@click.option("--available-now", is_flag=True, help="Work off what the stream holds now, then end.")
+def stream(config_file: Path | None, *, available_now: bool, **flags: object) -> int:
+    """Derive metadata, transitions, requests and alerts in a Spark job.
+
+    It reads what `kontrast watch` forwarded, and goes on from its checkpoint when it is started again.
+    """
+    settings = read_settings(config_file, os.environ)
+    config = build(StreamConfig, "stream", settings.sections["stream"], read_flags("stream", flags))
+
+    def run(stop: threading.Event) -> None:
+        from streaming import job  # brings pyspark, which the other commands do without
+
+        job.run(config, stop, available_now=available_now)
+
+    return run_until_stopped({"stream": run})

@@ -1,0 +1,167 @@
+"""The command as a person meets it: help, one sentence for a mistake, exit codes."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cli.main import main
+
+KONTRAST = [sys.executable, "-m", "cli"]
+WIRED = ["watch", "stream", "serve"]
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("KONTRAST_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def taken_port() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+@pytest.fixture
+def refusing_port() -> Iterator[int]:
+    # Bound but not listening: nobody else can take the port, and every connection to it is refused.
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield bound.getsockname()[1]
+
+
+def invoke(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments)
+
+
+def run(*arguments: str, seconds: float = 120) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*KONTRAST, *arguments], capture_output=True, text=True, timeout=seconds, check=False)
+
+
+def sentences(stderr: str) -> list[str]:
+    return [line for line in stderr.splitlines() if line.startswith("kontrast: ")]
+
+
+def test_help_names_every_command_and_exit_code():
+    result = invoke("--help")
+    assert result.exit_code == 0
+    for word in [*WIRED, "demo", "Exit codes:", "  2    ", "  3    "]:
+        assert word in result.output
+
+
+@pytest.mark.parametrize("command", WIRED)
+def test_help_of_a_command_names_its_flags_defaults_and_variables(command):
+    result = invoke(command, "--help")
+    assert result.exit_code == 0
+    text = " ".join(result.output.split())
+    assert "--config FILE" in text
+    assert f"[default: 30.0; env: KONTRAST_{command.upper()}__CONNECT_TIMEOUT_SECONDS]" in text
+
+
+@pytest.mark.parametrize("command", WIRED)
+def test_the_overview_says_of_a_command_what_its_own_help_says(command):
+    context = main.make_context("kontrast", ["--help"], resilient_parsing=True)
+    own = main.get_command(context, command).get_short_help_str(limit=200)
+    assert own in " ".join(invoke("--help").output.split())
+
+
+@pytest.mark.parametrize("arguments", [["--help"], *([command, "--help"] for command in WIRED)])
+def test_help_is_given_without_loading_the_libraries_of_the_parts(arguments):
+    script = (
+        "import sys\n"
+        "from cli.main import main\n"
+        "try:\n"
+        f"    main({arguments})\n"
+        "finally:\n"
+        "    heavy = {'pyspark', 'pandas', 'kazoo', 'kafka', 'uvicorn', 'starlette'} & set(sys.modules)\n"
+        "    print('loaded:', sorted(heavy))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.endswith("loaded: []\n")
+
+
+def test_the_version_is_printed():
+    result = invoke("--version")
+    assert result.exit_code == 0
+    assert result.output.startswith("kontrast")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ([], "Missing command"),
+        (["wacth"], "wacth"),
+        (["watch", "--zookeper", "x"], "--zookeper"),
+        (["--log-level", "loud", "serve"], "'loud'"),
+        (["watch"], "no cluster to watch"),
+        (["watch", "--cluster", "a", "--to", "journal:/x"], "--zookeeper"),
+        (["watch", "--cluster", "a", "--zookeeper", "zk:2181", "--to", "file:/x"], "'file:/x'"),
+        (["watch", "--cluster", "a", "--zookeeper", "zk:port", "--to", "journal:/x"], "zk:port"),
+        (["stream", "--from", "journal:/x", "--to", "kafka://b/t", "--checkpoint", "/c"], "--to: 'kafka://b/t'"),
+        (["stream", "--from", "journal:/x", "--to", "journal:/y"], "--checkpoint"),
+        (["serve"], "--from"),
+        (["serve", "--from", "journal:/x", "--listen", "nowhere"], "nowhere"),
+        (["serve", "--from", "journal:/x", "--config", "/absent.toml"], "/absent.toml"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_exit_code_2(arguments, named):
+    result = invoke(*arguments)
+    assert result.exit_code == 2
+    assert len(result.stderr.splitlines()) == 1
+    assert result.stderr.startswith("kontrast: ")
+    assert named in result.stderr
+
+
+def test_the_configuration_file_may_be_named_by_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    file = tmp_path / "kontrast.toml"
+    file.write_text("[serve]\nlissten = 'x'")
+    monkeypatch.setenv("KONTRAST_CONFIG", str(file))
+    result = invoke("serve", "--from", "journal:/x")
+    assert result.exit_code == 2
+    assert f"{file}: [serve]: unknown key 'lissten': did you mean listen?" in result.stderr
+
+
+def test_every_command_refuses_an_unknown_setting_of_any_other(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("KONTRAST_STREAM__CHEKPOINT", "x")
+    for command in WIRED:
+        result = invoke(command)
+        assert result.exit_code == 2
+        assert "KONTRAST_STREAM__CHEKPOINT: did you mean KONTRAST_STREAM__CHECKPOINT" in result.stderr
+
+
+def test_an_unreachable_zookeeper_ends_in_one_sentence_with_its_address_in_time(refusing_port, tmp_path):
+    address = f"127.0.0.1:{refusing_port}"
+    to = f"journal:{tmp_path / 'changes'}"
+    began = time.monotonic()
+    done = run("watch", "--cluster", "a", "--zookeeper", address, "--to", to, "--connect-timeout-seconds", "2")
+    assert done.returncode == 3
+    assert time.monotonic() - began < 60
+    (sentence,) = sentences(done.stderr)
+    assert address in sentence
+    assert "Traceback" not in done.stderr
+    assert "kazoo" not in done.stderr
+
+
+def test_a_port_in_use_ends_in_one_sentence_with_the_port(taken_port, tmp_path):
+    (tmp_path / "outputs").mkdir()
+    done = run("serve", "--from", f"journal:{tmp_path / 'outputs'}", "--listen", f"127.0.0.1:{taken_port}")
+    assert done.returncode == 3
+    (sentence,) = sentences(done.stderr)
+    assert str(taken_port) in sentence
+    assert "Traceback" not in done.stderr
+
+
+def test_json_makes_every_line_an_object(refusing_port, tmp_path):
+    where = ["--zookeeper", f"127.0.0.1:{refusing_port}", "--to", f"journal:{tmp_path}"]
+    done = run("--json", "watch", "--cluster", "a", *where, "--connect-timeout-seconds", "1")
+    assert done.returncode == 3
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    assert [line["level"] for line in lines if line["logger"] == "kontrast.cli"] == ["ERROR"]

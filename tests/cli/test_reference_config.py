@@ -1,0 +1,121 @@
+"""`docs/reference-config.toml` and the help pages say what the dataclasses say. REWRITE=1 writes the file anew."""
+
+import dataclasses
+import json
+import os
+import re
+import textwrap
+from enum import Enum
+from pathlib import Path
+
+import pytest
+
+from cli.config import SECTIONS, build, read_settings, watch_configs
+from cli.keys import NONE, Key, keys_of
+from cli.options import HELP
+from cli.running import ExitCode
+
+DOCUMENTATION = Path(__file__).parents[2] / "docs" / "cli.md"
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference-config.toml"
+
+HEADER = """\
+# Every setting of Kontrast with its default. A copy of this file is a configuration that works once the values of the
+# keys marked "required" are yours. Unknown keys are refused by name. What overrides what: docs/cli.md.
+"""
+
+TABLES = {
+    "watch": "`kontrast watch`: what all clusters share. A [clusters.NAME] table may have each key but `cluster`.",
+    "stream": "`kontrast stream`: the Spark job.",
+    "serve": "`kontrast serve`: the exporter.",
+}
+
+CLUSTERS = """\
+
+# One table a cluster that `kontrast watch` watches; NAME is how every output names it.
+[clusters.orders]
+zookeeper = "zk1:2181,zk2:2181,zk3:2181/kafka"
+"""
+
+# Said by [clusters.orders], so only a comment in [watch].
+ELSEWHERE = {("watch", "cluster"), ("watch", "zookeeper")}
+
+# Values for the keys that have no default.
+EXAMPLES = {
+    ("watch", "cluster"): "orders",
+    ("watch", "zookeeper"): "zk1:2181",
+    ("watch", "to"): "journal:/var/lib/kontrast/changes",
+    ("stream", "from"): "journal:/var/lib/kontrast/changes",
+    ("stream", "to"): "journal:/var/lib/kontrast/outputs",
+    ("stream", "checkpoint"): "/var/lib/kontrast/checkpoint",
+    ("serve", "from"): "journal:/var/lib/kontrast/outputs",
+}
+
+
+def reference() -> str:
+    parts = [HEADER]
+    for section, config_type in SECTIONS.items():
+        parts.append(f"\n# {TABLES[section]}\n[{section}]\n")
+        parts += [entry(section, key) for key in keys_of(config_type).values()]
+        if section == "watch":
+            parts.append(CLUSTERS)
+    return "".join(parts)
+
+
+def entry(section: str, key: Key) -> str:
+    value = EXAMPLES[section, key.name] if key.required else key.default
+    comment = HELP[section][key.name] + (" Required." if key.required else "")
+    line = f"{key.name} = {literal(value)}"
+    if (section, key.name) in ELSEWHERE:
+        line = f"# {line}"
+    return textwrap.fill(comment, 118, initial_indent="# ", subsequent_indent="# ") + f"\n{line}\n"
+
+
+def literal(value: object) -> str:
+    if value is None:
+        return literal(NONE)
+    if isinstance(value, Enum):
+        return literal(value.value)
+    if isinstance(value, (tuple, list, frozenset)):
+        return f"[{', '.join(map(literal, value))}]"
+    return json.dumps(value if isinstance(value, (bool, int, float)) else str(value))
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_every_key_is_explained_and_nothing_else_is(section):
+    assert set(HELP[section]) == set(keys_of(SECTIONS[section]))
+    assert all(text.endswith(".") for text in HELP[section].values())
+
+
+def test_the_reference_lists_every_key_with_its_default():
+    if os.environ.get("REWRITE"):
+        REFERENCE.write_text(reference())
+    assert REFERENCE.read_text() == reference()
+
+
+def test_the_reference_is_read_back_as_the_defaults():
+    settings = read_settings(REFERENCE, {})
+    (watch,) = watch_configs(settings, (), {})
+    stream = build(SECTIONS["stream"], "stream", settings.sections["stream"])
+    serve = build(SECTIONS["serve"], "serve", settings.sections["serve"])
+    for config in (watch, stream, serve):
+        needed = {f.name: getattr(config, f.name) for f in dataclasses.fields(config) if keys_required(config, f.name)}
+        assert config == type(config)(**needed)
+
+
+def test_the_file_that_the_documentation_shows_is_a_configuration(tmp_path):
+    (shown,) = re.findall(r"```toml\n(.*?)```", DOCUMENTATION.read_text(), re.DOTALL)
+    file = tmp_path / "kontrast.toml"
+    file.write_text(shown)
+    settings = read_settings(file, {})
+    assert [config.cluster for config in watch_configs(settings, (), {})] == ["orders", "payments"]
+    for section in ("stream", "serve"):
+        build(SECTIONS[section], section, settings.sections[section])
+
+
+def test_the_documentation_names_every_exit_code():
+    for code in ExitCode:
+        assert f"\n| {code.value} |" in DOCUMENTATION.read_text()
+
+
+def keys_required(config: object, field: str) -> bool:
+    return next(key for key in keys_of(type(config)).values() if key.field == field).required

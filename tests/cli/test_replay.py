@@ -1,0 +1,210 @@
+"""`kontrast replay` on what a real cluster left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import tarfile
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cli.main import main
+from cli.replay_lines import row_objects, sentence
+from controller.outputs import Request, Status, Transition
+
+RECORDINGS = Path(__file__).parents[1] / "conformance" / "recordings"
+ALL = "transitions,requests,metadata,alerts,gauges,refused"
+STAMP = {"cluster": "c", "generation": 1, "seq": 1, "ordinal": 0, "zxid": 109, "time_ms": 1_700_000_000_123}
+EFFECT = {"effect": "1-2-3", "status": Status.FINAL, "cause": "BrokerChange: broker 3 left", "controller_epoch": 1}
+
+
+@pytest.fixture(scope="module")
+def zk_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The ZooKeeper of a recorded cluster."""
+    directory = tmp_path_factory.mktemp("recording")
+    with tarfile.open(RECORDINGS / "dev39.tar.xz") as archive:
+        members = [member for member in archive if member.name.startswith("dev39/zk/")]
+        archive.extractall(directory, members, filter="data")
+    return directory / "dev39" / "zk"
+
+
+def invoke(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["replay", *map(str, arguments)])
+
+
+def objects(result: Result) -> list[dict]:
+    assert result.exit_code == 0, result.stderr
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def everything(zk_data: Path) -> list[dict]:
+    return objects(invoke("--zk-data", zk_data, "--emit", ALL, "--json"))
+
+
+def test_every_object_has_its_kind_zxid_and_time(everything: list[dict]):
+    for row in everything:
+        assert list(row)[:3] == ["kind", "zxid", "time_ms"]
+        assert row["zxid"] == f"{int(row['zxid'], 16):#x}"
+        assert 1_795_252_140_000 < row["time_ms"] < 1_795_252_360_000
+    kinds = {row["kind"] for row in everything}
+    assert kinds >= {"transition", "request", "partition", "broker", "controller", "alert", "gauges"}
+
+
+def test_transitions_tell_the_story_of_the_recording(everything: list[dict]):
+    transitions = [row for row in everything if row["kind"] == "transition"]
+    created = next(row for row in transitions if (row["subject"], row.get("topic")) == ("partition", "a"))
+    assert (created["from"], created["to"]) == ("NonExistentPartition", "NewPartition")
+    unclean = [row for row in transitions if row.get("topic") == "c" and row.get("partition") == 3 and "leader" in row]
+    assert [row["leader_epoch"] for row in unclean] == sorted(row["leader_epoch"] for row in unclean)
+    assert all({"leader", "leader_epoch", "isr"} <= set(row) for row in unclean)
+    replicas = [row for row in transitions if row["subject"] == "replica"]
+    assert all("replica" in row and "broker" not in row for row in replicas)
+    assert {row["controller_epoch"] for row in transitions} >= {1, 2, 3}
+
+
+def test_gauges_are_written_when_they_change_with_kafkas_names(everything: list[dict]):
+    gauges = [row for row in everything if row["kind"] == "gauges"]
+    values = [{key: value for key, value in row.items() if key not in ("zxid", "time_ms")} for row in gauges]
+    assert all(before != after for before, after in zip(values, values[1:], strict=False))
+    assert (gauges[0]["ActiveControllerCount"], gauges[0]["GlobalTopicCount"]) == (0, 0)
+    last = gauges[-1]
+    assert {"OfflinePartitionsCount", "PreferredReplicaImbalanceCount", "TopicsToDeleteCount"} <= set(last)
+    assert (last["ActiveControllerCount"], last["ActiveBrokerCount"], last["GlobalTopicCount"]) == (1, 3, 1)
+    assert (last["GlobalPartitionCount"], sum(last["PartitionCount"].values())) == (9, 27)
+
+
+def test_only_what_is_asked_for_is_printed(zk_data: Path, everything: list[dict]):
+    alerts = objects(invoke("--zk-data", zk_data, "--emit", "alerts", "--json"))
+    assert alerts == [row for row in everything if row["kind"] == "alert"]
+
+
+def test_until_ends_the_same_story_earlier(zk_data: Path, everything: list[dict]):
+    transitions = [row for row in everything if row["kind"] == "transition"]
+    middle = transitions[len(transitions) // 2]
+    moment = datetime.fromtimestamp(middle["time_ms"] / 1000, timezone.utc).isoformat(timespec="milliseconds")
+    for until in (middle["zxid"], middle["time_ms"], moment, moment.replace("+00:00", "Z")):
+        part = objects(invoke("--zk-data", zk_data, "--emit", "transitions", "--json", "--until", until))
+        assert part == transitions[: len(part)]
+        assert middle in part
+        assert part[-1]["time_ms"] < middle["time_ms"] + 1_000
+
+
+def test_from_leaves_out_what_was_before(zk_data: Path, everything: list[dict]):
+    transitions = [row for row in everything if row["kind"] == "transition"]
+    start = transitions[len(transitions) // 2]["zxid"]
+    part = objects(invoke("--zk-data", zk_data, "--emit", "transitions", "--json", "--from", start))
+    assert part == [row for row in transitions if int(row["zxid"], 16) >= int(start, 16)]
+
+
+def test_lines_for_people_say_the_same(zk_data: Path, everything: list[dict]):
+    result = invoke("--zk-data", zk_data, "--emit", ALL)
+    assert result.exit_code == 0
+    assert len(result.stdout.splitlines()) == len(everything)
+    assert "None" not in result.stdout
+    assert "partition a-0: NonExistentPartition -> NewPartition" in result.stdout
+
+
+def test_it_prints_while_it_reads_and_a_closed_pipe_is_no_mistake(zk_data: Path):
+    command = [sys.executable, "-m", "cli", "replay", "--zk-data", str(zk_data), "--emit", ALL, "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert json.loads(process.stdout.readline())
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(60) == 0
+
+
+def test_a_person_at_a_terminal_sees_progress_and_the_rows_go_where_they_shall(zk_data: Path, everything: list[dict]):
+    leader, follower = pty.openpty()
+    command = [sys.executable, "-m", "cli", "replay", "--zk-data", str(zk_data), "--emit", ALL, "--json"]
+    environment = {**os.environ, "TERM": "xterm"}
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=follower, timeout=60, check=True, env=environment)
+    os.close(follower)
+    shown = os.read(leader, 1 << 16).decode()
+    os.close(leader)
+    assert [json.loads(line) for line in done.stdout.splitlines()] == everything
+    assert "MB" in shown
+    assert "transition" not in shown
+
+
+def test_a_damaged_log_is_told_at_the_end(zk_data: Path, tmp_path: Path):
+    content = (zk_data / "version-2" / "log.1").read_bytes()
+    (tmp_path / "log.1").write_bytes(content[:20_000])
+    result = invoke("--zk-data", tmp_path, "--json")
+    assert objects(result)
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"kontrast: {tmp_path / 'log.1'} cannot be read from byte ")
+
+
+def test_a_wrong_chroot_is_told_with_the_right_one(zk_data: Path):
+    result = invoke("--zk-data", zk_data, "--chroot", "/kafka")
+    assert result.exit_code == 0
+    assert "nothing of Kafka's below /kafka, but a cluster below /: give --chroot" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "named"),
+    [
+        ([], 2, "--zk-data"),
+        (["--zk-data", "/absent"], 3, "/absent is no directory"),
+        (["--zk-data", "/", "--until", "yesterday"], 2, "'yesterday'"),
+        (["--zk-data", "/", "--until", "0xzz"], 2, "'0xzz'"),
+        (["--zk-data", "/", "--from", "31"], 2, "'31' is no zxid"),
+        (["--zk-data", "/", "--emit", "transitions,request"], 2, "'request' is not among transitions"),
+        (["--zk-data", "/", "--emit", ","], 2, "--emit"),
+        (["--zk-data", "/", "--chroot", "kafka"], 2, "'kafka' does not begin with /"),
+    ],
+)
+def test_a_mistake_is_one_sentence(arguments, code, named):
+    result = invoke(*arguments)
+    assert result.exit_code == code
+    assert len(result.stderr.splitlines()) == 1
+    assert named in result.stderr
+
+
+def test_a_request_to_several_brokers_is_one_object_each_but_for_update_metadata():
+    leader = Request(
+        **STAMP, **EFFECT, api="LeaderAndIsr", brokers=(1, 2), topic="a", partition=0, leader=1, leader_epoch=2,
+        isr=(1, 2), replicas=(3, 1, 2), is_new=False,
+    )  # fmt: skip
+    common = {"kind": "request", "zxid": "0x6d", "time_ms": STAMP["time_ms"], "controller_epoch": 1}
+    cause = {"cause": EFFECT["cause"]}
+    assert list(row_objects(leader)) == [
+        common | cause | {
+            "broker": broker, "api": "LeaderAndIsr", "topic": "a", "partition": 0, "leader": 1, "leader_epoch": 2,
+            "isr": (1, 2), "replicas": (3, 1, 2), "is_new": False,
+        }
+        for broker in (1, 2)
+    ]  # fmt: skip
+    update = Request(**STAMP, **EFFECT, api="UpdateMetadata", brokers=(1, 2), partitions=(("a", 0), ("a", 1)))
+    (fields,) = row_objects(update)
+    assert fields == common | cause | {
+        "api": "UpdateMetadata", "brokers": (1, 2), "partitions": (("a", 0), ("a", 1)),
+    }  # fmt: skip
+    assert sentence(fields).endswith("UpdateMetadata to 1,2: a-0, a-1")
+
+
+def test_a_replicas_broker_is_called_replica():
+    (fields,) = row_objects(
+        Transition(
+            **STAMP, **EFFECT, subject="replica", from_state="OnlineReplica", to_state="OfflineReplica", topic="a",
+            partition=0, broker=3,
+        )
+    )  # fmt: skip
+    assert fields == {
+        "kind": "transition", "zxid": "0x6d", "time_ms": STAMP["time_ms"], "controller_epoch": 1, "subject": "replica",
+        "from": "OnlineReplica", "to": "OfflineReplica", "topic": "a", "partition": 0, "replica": 3,
+        "cause": EFFECT["cause"],
+    }  # fmt: skip
+    assert sentence(fields) == (
+        "2023-11-14 22:13:20.123      0x6d  transition  replica a-0 on broker 3: OnlineReplica -> OfflineReplica  "
+        "(BrokerChange: broker 3 left)"
+    )

@@ -1,0 +1,99 @@
+"""Parts in threads, under real signals in a process of their own."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+SCRIPT = """
+import sys, time
+from cli import output
+from cli.running import run_until_stopped
+from ingest.errors import IngestError
+
+def patient(stop):
+    print("patient runs", flush=True)
+    stop.wait()
+
+def deaf(stop):
+    print("deaf runs", flush=True)
+    stop.wait()
+    print("deaf was asked", flush=True)
+    time.sleep(600)
+
+def unreachable(stop):
+    raise IngestError("nobody answers at\\nnowhere:2181")
+
+def broken(stop):
+    raise RuntimeError("a defect")
+
+def brief(stop):
+    pass
+
+output.configure()
+sys.exit(run_until_stopped({name: globals()[name] for name in sys.argv[1:]}))
+"""
+
+
+@contextmanager
+def running(*parts: str) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-c", SCRIPT, *parts]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def end(process: subprocess.Popen[str]) -> tuple[int, str]:
+    _, stderr = process.communicate(timeout=60)
+    return process.returncode, stderr
+
+
+def test_a_part_that_ends_by_itself_ends_the_command():
+    with running("brief") as process:
+        assert end(process) == (0, "")
+
+
+def test_the_first_signal_lets_the_parts_finish():
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with running("patient") as process:
+            assert process.stdout.readline() == "patient runs\n"
+            process.send_signal(number)
+            code, stderr = end(process)
+            assert code == 0
+            assert stderr == f"kontrast: stopping on {number.name}; a second one ends at once\n"
+
+
+def test_the_second_signal_ends_at_once():
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with running("deaf") as process:
+            assert process.stdout.readline() == "deaf runs\n"
+            process.send_signal(number)
+            assert process.stdout.readline() == "deaf was asked\n"
+            process.send_signal(number)
+            assert end(process)[0] == 128 + number
+
+
+def test_a_part_that_fails_leaves_the_others_running_and_is_told_at_the_end():
+    with running("unreachable", "patient") as process:
+        assert process.stderr.readline() == "kontrast: unreachable: nobody answers at nowhere:2181\n"
+        assert process.stdout.readline() == "patient runs\n"
+        assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        assert end(process)[0] == 3
+
+
+def test_a_part_alone_is_not_named_in_its_sentence():
+    with running("unreachable") as process:
+        assert end(process) == (3, "kontrast: nobody answers at nowhere:2181\n")
+
+
+def test_a_defect_is_logged_with_its_stack_and_is_exit_code_1():
+    with running("broken", "unreachable") as process:
+        code, stderr = end(process)
+        assert code == 1
+        assert "Traceback" in stderr
+        assert "kontrast: broken: failed unexpectedly" in stderr
+        assert "RuntimeError: a defect" in stderr

@@ -1,0 +1,85 @@
+"""`kontrast watch` as a process, on a real ZooKeeper."""
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cli.embedded.zookeeper import ZooKeeper
+from controller.records import Record, RecordKind, decode_record
+from transport.journal import read_journal
+
+_DEADLINE_SECONDS = 60
+
+
+@contextmanager
+def watching(log: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    with log.open("wb") as stderr:
+        process = subprocess.Popen([sys.executable, "-m", "cli", "watch", *arguments], stderr=stderr)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + _DEADLINE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, "it never came about"
+        time.sleep(0.1)
+
+
+def records(journal: Path) -> list[Record]:
+    return [decode_record(line) for line in read_journal(journal, 0, 64 * 1024**2).lines]
+
+
+def heartbeats(journal: Path, cluster: str) -> int:
+    return sum(record.kind is RecordKind.HEARTBEAT and record.cluster == cluster for record in records(journal))
+
+
+def end(process: subprocess.Popen[bytes]) -> int:
+    process.send_signal(signal.SIGTERM)
+    return process.wait(timeout=_DEADLINE_SECONDS)
+
+
+def test_a_watched_cluster_is_in_the_journal_and_sigterm_ends_in_order(zookeeper: ZooKeeper, tmp_path):
+    journal, log = tmp_path / "changes", tmp_path / "stderr"
+    where = ["--zookeeper", zookeeper.connect_string, "--to", f"journal:{journal}"]
+    with watching(log, "--cluster", "orders", *where) as process:
+        eventually(lambda: any(record.kind is RecordKind.SNAPSHOT_END for record in records(journal)))
+        assert end(process) == 0
+    assert "Traceback" not in log.read_text()
+
+
+def test_a_cluster_that_cannot_be_reached_leaves_the_other_one_watched(zookeeper: ZooKeeper, tmp_path):
+    file, log, journal = tmp_path / "kontrast.toml", tmp_path / "stderr", tmp_path / "orders"
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))  # bound but not listening: connections are refused
+        absent = f"127.0.0.1:{bound.getsockname()[1]}"
+        file.write_text(
+            "[watch]\nheartbeat_seconds = 0.2\nconnect_timeout_seconds = 3\n"
+            f'[clusters.orders]\nzookeeper = "{zookeeper.connect_string}"\nto = "journal:{journal}"\n'
+            f'[clusters.absent]\nzookeeper = "{absent}"\nto = "journal:{tmp_path / "absent"}"\n'
+        )
+        with watching(log, "--config", str(file)) as process:
+            eventually(lambda: "kontrast: absent: " in log.read_text() and absent in log.read_text())
+            before = heartbeats(journal, "orders")
+            eventually(lambda: heartbeats(journal, "orders") > before + 3)
+            assert end(process) == 3
+
+
+def test_several_clusters_can_share_one_journal(zookeeper: ZooKeeper, tmp_path):
+    file, log, journal = tmp_path / "kontrast.toml", tmp_path / "stderr", tmp_path / "changes"
+    file.write_text(
+        f'[watch]\nto = "journal:{journal}"\nheartbeat_seconds = 0.2\n'
+        f'[clusters.orders]\nzookeeper = "{zookeeper.connect_string}"\n'
+        f'[clusters.payments]\nzookeeper = "{zookeeper.connect_string}/payments"\n'
+    )
+    with watching(log, "--config", str(file)) as process:
+        eventually(lambda: heartbeats(journal, "orders") > 3 and heartbeats(journal, "payments") > 3)
+        assert end(process) == 0
