@@ -65,3 +65,14 @@ def elect_for_controlled_shutdown(
         if replica in registered and replica in isr and replica not in shutting_down:
             return Elected(replica, tuple(member for member in isr if member not in shutting_down))
     return None
+
+
+def recipients(strategy: Strategy, candidates: Sequence[int], online: Collection[int]) -> tuple[int, ...]:
+    """The replicas that learn the result; as in every election `online` means registered in a controlled shutdown.
+
+    Candidates are the assignment, in a reassignment its target. Only a preferred election and a reassignment name dead
+    replicas too; a broker that is shutting down must learn that it no longer leads (since Kafka 2.1, KAFKA-7482).
+    """
+    if strategy in (Strategy.PREFERRED, Strategy.REASSIGN):
+        return tuple(candidates)
+    return tuple(replica for replica in candidates if replica in online)

@@ -56,6 +56,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
     ephemeral_owner: int = 0
     zxid: int = -1  # the change that this record tells of; for a heartbeat the newest zxid seen
     resync: bool = False  # a difference found by reading again after a gap, not by a watch
+    author: int = 0  # the session that wrote the transaction; only ZooKeeper's log tells it
+    cxid: int = -1  # the author's number of the request, from the log too; a session's end: 0 expired, else closed
 
     @property
     def position(self) -> Position:

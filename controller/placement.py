@@ -1,0 +1,104 @@
+"""Where the replicas of new partitions go, as Kafka's own tools and controllers compute it.
+
+Here belongs the arithmetic (Kafka 3.9 `AdminUtils.assignReplicasToBrokers`), without racks and with them. Kafka draws
+the start index and the shift at random unless it is told one number for both; here they are always arguments, so that
+a placement can be computed again. What becomes of a partition's replicas later is `assignment`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
+from itertools import zip_longest
+
+
+class Refusal(Enum):
+    """Why Kafka places no replicas; the values are the names of its exceptions."""
+
+    PARTITIONS = "InvalidPartitionsException"
+    REPLICATION_FACTOR = "InvalidReplicationFactorException"
+    RACKS = "AdminOperationException"
+
+
+class PlacementError(ValueError):
+    """Replicas that Kafka would refuse to place: the kind of refusal, and Kafka's own sentence as the message."""
+
+    def __init__(self, kind: Refusal, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+def place_replicas(
+    brokers: Mapping[int, str | None],
+    partition_count: int,
+    replication_factor: int,
+    *,
+    start_index: int,
+    shift: int,
+    start_partition_id: int = 0,
+) -> dict[int, tuple[int, ...]]:
+    """The replicas of `partition_count` new partitions, by partition id; the first replica is the preferred leader.
+
+    `brokers` gives each broker's rack, or None. Without racks the order of the brokers counts (Kafka's callers sort
+    them by id); with racks it does not. To add partitions to a topic, start at the number that it already has.
+
+    Raises PlacementError.
+    """
+    _refuse_what_kafka_refuses(brokers, partition_count, replication_factor)
+    racks = {broker: rack for broker, rack in brokers.items() if rack is not None}
+    ring = _alternate_racks(racks) if racks else tuple(brokers)
+    rack_count = len(set(brokers.values()))  # brokers without racks are as if all were in one
+    first_partition = max(0, start_partition_id)
+    placed = {}
+    for partition in range(first_partition, first_partition + partition_count):
+        if partition > 0 and partition % len(ring) == 0:
+            shift += 1  # a new round: else the same brokers would follow the same leaders as in the last one
+        first = (partition + start_index) % len(ring)
+        candidates = _walk(ring, first, shift * rack_count)
+        placed[partition] = _spread(ring[first], candidates, brokers, rack_count, replication_factor)
+    return placed
+
+
+def _refuse_what_kafka_refuses(
+    brokers: Mapping[int, str | None], partition_count: int, replication_factor: int
+) -> None:
+    # In Kafka's order: where two things are wrong, the first is named.
+    if partition_count <= 0:
+        raise PlacementError(Refusal.PARTITIONS, "Number of partitions must be larger than 0.")
+    if replication_factor <= 0:
+        raise PlacementError(Refusal.REPLICATION_FACTOR, "Replication factor must be larger than 0.")
+    if replication_factor > len(brokers):
+        message = f"Replication factor: {replication_factor} larger than available brokers: {len(brokers)}."
+        raise PlacementError(Refusal.REPLICATION_FACTOR, message)
+    if None in brokers.values() and set(brokers.values()) != {None}:
+        message = "Not all brokers have rack information for replica rack aware assignment."
+        raise PlacementError(Refusal.RACKS, message)
+
+
+def _alternate_racks(racks: Mapping[int, str]) -> tuple[int, ...]:
+    by_rack: dict[bytes, list[int]] = {}
+    for broker in sorted(racks):
+        # Java sorts by UTF-16 code units, Python by code points: they differ beyond the basic plane.
+        by_rack.setdefault(racks[broker].encode("utf-16-be", "surrogatepass"), []).append(broker)
+    rounds = zip_longest(*(by_rack[rack] for rack in sorted(by_rack)))
+    return tuple(broker for one_of_each in rounds for broker in one_of_each if broker is not None)
+
+
+def _walk(ring: Sequence[int], first: int, shift: int) -> Iterator[int]:
+    # For ever round the ring, never over the first replica's place.
+    while True:
+        yield ring[(first + 1 + shift % (len(ring) - 1)) % len(ring)]
+        shift += 1
+
+
+def _spread(
+    leader: int, candidates: Iterator[int], racks: Mapping[int, str | None], rack_count: int, replication_factor: int
+) -> tuple[int, ...]:
+    replicas, used_racks = [leader], {racks[leader]}
+    while len(replicas) < replication_factor:
+        broker = next(candidates)
+        rack_is_free = racks[broker] not in used_racks or len(used_racks) == rack_count
+        if rack_is_free and broker not in replicas:
+            replicas.append(broker)
+            used_racks.add(racks[broker])
+    return tuple(replicas)
