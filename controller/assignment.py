@@ -1,0 +1,57 @@
+"""A partition's replica assignment, with what a reassignment adds and removes.
+
+Here belongs the arithmetic of KIP-455 (Kafka 2.4 to 3.9, `ReplicaAssignment`); when a reassignment runs and what it
+writes does not, and where the replicas of new partitions go is `placement`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaAssignment:
+    """All replicas of a partition, new ones first while it is being reassigned."""
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+    @property
+    def origin(self) -> tuple[int, ...]:
+        """The replicas before the reassignment, in today's order: where the target shared some, theirs is lost."""
+        return _without(self.replicas, self.adding)
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        """The replicas once the reassignment is complete."""
+        return _without(self.replicas, self.removing)
+
+    @property
+    def is_being_reassigned(self) -> bool:
+        """Whether any replica is still being added or removed; a mere change of order is no reassignment."""
+        return bool(self.adding or self.removing)
+
+    def reassign_to(self, target: Sequence[int]) -> ReplicaAssignment:
+        """The assignment that begins the way to a target, also from the middle of the way to another.
+
+        Only the origin counts of what is there: replicas that a superseded reassignment was adding are dropped.
+        """
+        origin = self.origin
+        replicas = tuple(dict.fromkeys((*target, *origin)))
+        return ReplicaAssignment(
+            replicas=replicas, adding=_without(replicas, origin), removing=_without(replicas, target)
+        )
+
+
+def _without(replicas: Sequence[int], others: Iterable[int]) -> tuple[int, ...]:
+    left = Counter(others)  # as in Scala's `diff`, one occurrence takes away one: a znode may name a broker twice
+    kept = []
+    for replica in replicas:
+        if left[replica]:
+            left[replica] -= 1
+        else:
+            kept.append(replica)
+    return tuple(kept)
