@@ -68,10 +68,14 @@ def cluster_alerts(turn: Turn) -> None:
     _set(turn, "NoController", Severity.PAGE, header.controller_since_ms if absent else None,
          "no broker is controller: leaders that die are not replaced",
          f"broker {header.controller} is controller in epoch {header.controller_epoch}")  # fmt: skip
-    due = [event for event in header.events.values() if header.time_ms - event.time_ms >= OVERDUE_GRACE_MS]
+    due = [
+        event
+        for event in header.events.values()
+        if event.writes_due and header.time_ms - event.time_ms >= OVERDUE_GRACE_MS
+    ]
     oldest = min(due, key=lambda event: event.id, default=None)
     _set(turn, "ControllerOverdue", Severity.WARN, oldest.time_ms if oldest else None,
-         f"{sum(event.due for event in due)} writes of controller {header.controller} are overdue, the oldest since "
+         f"{sum(event.writes_due for event in due)} writes of controller {header.controller} are overdue, the oldest since "
          f"{oldest.kind}: {oldest.cause}" if oldest else "", "nothing is overdue")  # fmt: skip
 
 

@@ -6,7 +6,7 @@ Here belongs what the controller does about brokers (Kafka 3.9 `KafkaController.
 
 from __future__ import annotations
 
-from controller import partition_machine, replica_machine, topic_deletion
+from controller import partition_machine, reassignment, replica_machine, topic_deletion
 from controller.context import Broker, Departure, Phase
 from controller.leadership import NO_LEADER
 from controller.outputs import BrokerRow
@@ -28,6 +28,7 @@ def broker_written(turn: Turn, broker: int, znode: BrokerZnode, record: Record) 
     if known == now:
         return
     if known is not None and known.epoch != now.epoch and header.acting:
+        _forget_offline_dirs(turn, broker)
         _bounced(turn, broker, now)
     elif known is None and header.acting:
         header.brokers = {**header.brokers, broker: now}
@@ -48,12 +49,24 @@ def broker_removed(turn: Turn, broker: int) -> None:
         return
     header.brokers = {key: value for key, value in header.brokers.items() if key != broker}
     header.departed = {**header.departed, broker: Departure(turn.record.zxid, turn.record.observed_ms)}
+    _forget_offline_dirs(turn, broker)
     if header.acting:
-        turn.begin("BrokerChange", f"broker {broker} left")
-        turn.moved("broker", "live", "dead", broker=broker)
-        _on_failure(turn, broker)
+        _died(turn, broker)
     _touch_hosted(turn, broker)
     publish_broker(turn, broker)
+
+
+def _died(turn: Turn, broker: int) -> None:
+    # Deaths that the controller has not begun to handle are handled together: one event for all.
+    last = turn.last_event()
+    together = last.died if last is not None and last.died and not last.begun else ()
+    if last is not None and together:
+        turn.undo(last)
+    brokers = (*together, broker)
+    event = turn.begin("BrokerChange", f"broker {' and '.join(map(str, brokers))} left")
+    event.died = brokers
+    turn.moved("broker", "live", "dead", broker=broker)
+    _on_failure(turn, brokers)
 
 
 def publish_broker(turn: Turn, broker: int) -> None:
@@ -93,7 +106,7 @@ def _bounced(turn: Turn, broker: int, now: Broker) -> None:
     turn.begin("BrokerChange", f"broker {broker} bounced: it registered again with epoch {now.epoch}")
     header.brokers = {key: value for key, value in header.brokers.items() if key != broker}
     turn.moved("broker", "live", "dead", broker=broker)
-    _on_failure(turn, broker)
+    _on_failure(turn, (broker,))
     header.brokers = {**header.brokers, broker: now}
     turn.moved("broker", "dead", "live", broker=broker)
     _on_startup(turn, broker)
@@ -104,30 +117,49 @@ def _on_startup(turn: Turn, broker: int) -> None:
     if others:
         turn.request("UpdateMetadata", others, partitions=())
     turn.request("UpdateMetadata", (broker,))
-    hosted = [tp for tp, _ in _hosted(turn, broker)]
+    hosted = hosted_by(turn, broker)
     replica_machine.enter_state(turn, [Replica(tp, broker) for tp in hosted], ReplicaState.ONLINE)
     trigger_online(turn)
+    reassignment.resume_on(turn, broker)
     topic_deletion.resume(turn, broker)
     _touch_hosted(turn, broker)
 
 
-def _on_failure(turn: Turn, broker: int) -> None:
-    partition_machine.enter_state(turn, _without_live_leader(turn), PartitionState.OFFLINE)
-    trigger_online(turn)
-    hosted = _hosted(turn, broker)
-    queued = [tp for tp, topic_is_queued in hosted if topic_is_queued]
-    others = [Replica(tp, broker) for tp, topic_is_queued in hosted if not topic_is_queued]
+def _on_failure(turn: Turn, brokers: tuple[int, ...]) -> None:
+    header = turn.header
+    header.shutting_down = tuple(broker for broker in header.shutting_down if broker not in brokers)
+    header.shutdown_attempts = {key: value for key, value in header.shutdown_attempts.items() if key not in brokers}
+    replicas = [Replica(tp, broker) for broker in brokers for tp in hosted_by(turn, broker)]
+    replicas_went_offline(turn, replicas)
+
+
+def replicas_went_offline(turn: Turn, replicas: list[Replica], *, alone: bool = False) -> None:
+    """Everything that lost its leader goes offline and is elected again; then the replicas leave their ISR.
+
+    `alone` looks after no other partitions than theirs.
+    """
+    theirs = {replica.tp for replica in replicas}
+    leaderless = [tp for tp in without_online_leader(turn) if not alone or tp in theirs]
+    partition_machine.enter_state(turn, leaderless, PartitionState.OFFLINE)
+    if alone:
+        partition_machine.bring_online(turn, leaderless)
+    else:
+        trigger_online(turn)
+    queued = {name for name, topic in turn.topics if topic.queued}
+    others = [replica for replica in replicas if replica.tp.topic not in queued]
     replica_machine.enter_state(turn, others, ReplicaState.OFFLINE)
-    topic_deletion.replicas_failed(turn, [Replica(tp, broker) for tp in queued])
+    topic_deletion.replicas_failed(turn, [replica for replica in replicas if replica.tp.topic in queued])
 
 
-def _without_live_leader(turn: Turn) -> list[TopicPartition]:
+def without_online_leader(turn: Turn) -> list[TopicPartition]:
+    """The partitions that have a state and whose leader is not online, those of queued topics left out."""
     return [
         TopicPartition(name, number)
         for name, topic in turn.topics
         if not topic.queued
         for number, partition in topic.partitions.items()
-        if _leader(turn, partition) not in turn.header.brokers and partition.confirmed is not None
+        if partition.value(turn.header.controller_epoch) is not None
+        and not turn.is_online(_leader(turn, partition), partition)
     ]
 
 
@@ -136,10 +168,10 @@ def _leader(turn: Turn, partition: Partition) -> int:
     return NO_LEADER if value is None else value.leader
 
 
-def _hosted(turn: Turn, broker: int) -> list[tuple[TopicPartition, bool]]:
-    """The partitions with a replica on the broker, and whether their topic is queued for deletion."""
+def hosted_by(turn: Turn, broker: int) -> list[TopicPartition]:
+    """The partitions with a replica on the broker."""
     return [
-        (TopicPartition(name, number), topic.queued)
+        TopicPartition(name, number)
         for name, topic in turn.topics
         for number, partition in topic.partitions.items()
         if broker in partition.replicas
@@ -148,8 +180,16 @@ def _hosted(turn: Turn, broker: int) -> list[tuple[TopicPartition, bool]]:
 
 def _touch_hosted(turn: Turn, broker: int) -> None:
     if turn.header.phase is Phase.FOLLOWING:
-        for tp, _ in _hosted(turn, broker):
+        for tp in hosted_by(turn, broker):
             turn.touch(tp)
+
+
+def _forget_offline_dirs(turn: Turn, broker: int) -> None:
+    for tp in hosted_by(turn, broker):
+        partition = turn.partition(tp)
+        if partition is not None and broker in partition.offline_dirs:
+            left = tuple(other for other in partition.offline_dirs if other != broker)
+            turn.put_partition(tp, replace(partition, offline_dirs=left))
 
 
 def forget_unseen_brokers(turn: Turn) -> None:
@@ -166,10 +206,12 @@ def initial_partition_state(turn: Turn, partition: Partition) -> PartitionState:
     value = partition.value(turn.header.controller_epoch)
     if value is None:
         return PartitionState.NEW
-    return PartitionState.ONLINE if value.leader in turn.header.brokers else PartitionState.OFFLINE
+    return PartitionState.ONLINE if turn.is_online(value.leader, partition) else PartitionState.OFFLINE
 
 
 def with_initial_states(turn: Turn, partition: Partition, dead: ReplicaState) -> Partition:
     """The partition as a start finds it; replicas on brokers that are not there are in the state `dead`."""
-    states = (ReplicaState.ONLINE if replica in turn.header.brokers else dead for replica in partition.replicas)
-    return replace(partition, state=initial_partition_state(turn, partition), replica_states=tuple(states))
+    states = {
+        replica: ReplicaState.ONLINE if turn.is_online(replica, partition) else dead for replica in partition.replicas
+    }
+    return replace(partition, state=initial_partition_state(turn, partition), replica_states=states)

@@ -11,7 +11,9 @@ from enum import Enum
 
 import msgspec
 
+from controller.profile import Profile
 from controller.records import Position
+from controller.settings import BrokerSettings
 from controller.topics import Topics
 
 NO_BROKER = -1
@@ -42,15 +44,48 @@ class Departure(msgspec.Struct, frozen=True, array_like=True):
     time_ms: int
 
 
-class Event(msgspec.Struct, frozen=True, array_like=True):
-    """Something that the controller handles, in Kafka's words, while writes of it are still due."""
+class Event(msgspec.Struct, array_like=True):
+    """Something that the controller handles, in Kafka's words, while steps of it are not certain yet.
+
+    It runs in passes of the state machines, one after the other: what belongs to a pass is certain once the event is
+    known to have begun and no earlier write of it is due. A turn changes copies of its own.
+    """
 
     id: int
     kind: str
     cause: str
     zxid: int
     time_ms: int
-    due: int = 0  # writes that ZooKeeper has not shown yet
+    epoch: int  # the controller's
+    due: list[int] = []  # writes by pass that ZooKeeper has not shown yet
+    begun: bool = False  # a write of it was seen, or it has none
+    queued: int = 0  # steps that are not certain yet
+    topics: dict[str, None] = {}  # that it concerns, in order
+    died: tuple[int, ...] = ()  # the brokers whose death it handles
+
+    @property
+    def frontier(self) -> int:
+        """The first pass that still has a write due: what is before it is done."""
+        return next((at for at, count in enumerate(self.due) if count), len(self.due))
+
+    @property
+    def writes_due(self) -> int:
+        """How many writes are due in all."""
+        return sum(self.due)
+
+
+class ShutdownAttempt(msgspec.Struct, frozen=True, array_like=True):
+    """A broker's next request to be shut down."""
+
+    due_ms: int
+    left: int
+
+
+class LogDirFailure(msgspec.Struct, frozen=True, array_like=True):
+    """A broker's report of a failed log directory, and whether a consequence of it was seen."""
+
+    reported_ms: int
+    handled: bool = False
 
 
 class Header(msgspec.Struct, array_like=True):
@@ -76,6 +111,13 @@ class Header(msgspec.Struct, array_like=True):
     term_epoch: int = -1  # the newest epoch whose controller took over
     term_active: bool = False  # that controller is still there
     controller_changes: int = 0
+    profile: Profile = Profile()
+    settings: BrokerSettings = BrokerSettings()
+    shutting_down: tuple[int, ...] = ()  # brokers whose controlled shutdown shows in what was written
+    shutdown_attempts: dict[int, ShutdownAttempt] = {}  # brokers that will ask again, because they still lead something
+    log_dir_failures: dict[int, LogDirFailure] = {}  # by the broker that reported one
+    poisoned: dict[int, int] = {}  # KAFKA-12315: broker -> epoch of its registration
+    halted_deletions: dict[str, int] = {}  # topics whose deletion a dead replica holds: when the others were asked
     next_event: int = 0
     events: dict[int, Event] = {}
     counts: dict[str, int] = {}  # see `gauges`
@@ -87,6 +129,12 @@ class Header(msgspec.Struct, array_like=True):
     def acting(self) -> bool:
         """Whether a controller is there that has taken over and handles events."""
         return self.phase is Phase.FOLLOWING and self.term_active
+
+    @property
+    def is_poisoned(self) -> bool:
+        """Whether the controller's process cannot move replicas any more (KAFKA-12315)."""
+        registered = self.brokers.get(self.controller)
+        return registered is not None and self.poisoned.get(self.controller) == registered.epoch
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,15 @@ controller acts once its epoch is larger than the last one's and /controller nam
 
 from __future__ import annotations
 
-from controller import replica_machine, topic_deletion
+from controller import reassignment, replica_machine, topic_deletion
 from controller.broker_change import initial_partition_state, trigger_online, with_initial_states
-from controller.context import NO_BROKER, Phase
-from controller.outputs import ControllerRow, Status
+from controller.context import NO_BROKER, Event, Phase
+from controller.leadership import Remove
+from controller.outputs import ControllerRow
 from controller.records import Record
 from controller.replica_machine import Replica
 from controller.states import ReplicaState
-from controller.topics import TopicPartition
+from controller.topics import Partition, TopicPartition
 from controller.turn import Turn, replace
 from controller.znodes import ControllerZnode
 
@@ -75,16 +76,40 @@ def adopt(turn: Turn) -> None:
 
 
 def cut(turn: Turn) -> None:
-    """What was not written when the controller went was never done."""
-    if not turn.header.events:
+    """What was not written when the controller went was never done.
+
+    The controller is one thread: an event that has begun and has writes due is where it stopped, and what it had done
+    of it is published already. If it stopped among removals from the ISR, its process is poisoned (KAFKA-12315).
+    """
+    header = turn.header
+    if not header.events:
         return
+    stopped_in = next((event for event in header.events.values() if event.begun and event.writes_due), None)
+    fenced = header.profile.fences_writes
+    if fenced and stopped_in is not None and _is_among_removals(turn, stopped_in):
+        registered = header.brokers.get(header.controller)
+        if registered is not None:
+            header.poisoned = {**header.poisoned, header.controller: registered.epoch}
     for name, topic in turn.topics:
         for number, partition in topic.partitions.items():
-            if partition.pending:
-                tp = TopicPartition(name, number)
-                for intent in partition.pending:
-                    turn.publish_intent(tp, intent, Status.WITHDRAWN, turn.settle(intent))
-                turn.put_partition(tp, replace(partition, pending=()))
+            if partition.queue:
+                _drop_queue(turn, TopicPartition(name, number), partition)
+
+
+def _is_among_removals(turn: Turn, event: Event) -> bool:
+    for name in event.topics:
+        topic = turn.topic(name)
+        for partition in topic.partitions.values() if topic else ():
+            for step in partition.queue:
+                if step.event == event.id and step.at_pass == event.frontier and isinstance(step, Remove):
+                    return True
+    return False
+
+
+def _drop_queue(turn: Turn, tp: TopicPartition, partition: Partition) -> None:
+    for step in partition.queue:
+        turn.withdraw(tp, step)
+    turn.put_partition(tp, replace(partition, queue=()))
 
 
 def _lose(turn: Turn, cause: str) -> None:
@@ -109,12 +134,15 @@ def _take_over(turn: Turn) -> None:
         return
     cut(turn)
     header.term_epoch, header.term_active = header.controller_epoch, True
+    header.shutting_down, header.shutdown_attempts, header.log_dir_failures = (), {}, {}
+    header.halted_deletions = {}
     header.controller_changes += 1
     turn.begin("ControllerFailover", f"broker {header.controller} became controller in epoch {header.controller_epoch}")
     turn.moved("controller", "Elected", "Active", broker=header.controller)
     if header.brokers:
         turn.request("UpdateMetadata", tuple(sorted(header.brokers)), partitions=())
     _start_machines(turn)
+    reassignment.resume_all(turn)
     topic_deletion.resume_all(turn)
     _touch_unusable(turn)
 
@@ -125,12 +153,16 @@ def _start_machines(turn: Turn) -> None:
     for name, topic in turn.topics:
         for number, partition in topic.partitions.items():
             tp = TopicPartition(name, number)
-            turn.put_partition(tp, with_initial_states(turn, partition, ReplicaState.DELETION_INELIGIBLE))
-            for broker in partition.replicas:
+            loaded = replace(partition, offline_dirs=(), announced=None, expected=(), known=None)
+            if partition.announced is not None:
+                loaded = loaded.with_assignment(partition.announced)
+            turn.put_partition(tp, with_initial_states(turn, loaded, ReplicaState.DELETION_INELIGIBLE))
+            for broker in loaded.replicas:
                 (online if broker in turn.header.brokers else offline).append(Replica(tp, broker))
     replica_machine.enter_state(turn, online, ReplicaState.ONLINE)
-    # From 2.3 on the dead leave the ISR before leaders are elected: a dead leader costs two writes at a failover.
-    replica_machine.enter_state(turn, offline, ReplicaState.OFFLINE)
+    if turn.header.profile.removes_dead_replicas_at_failover:
+        # The dead leave the ISR before leaders are elected: a dead leader costs two writes at a failover.
+        replica_machine.enter_state(turn, offline, ReplicaState.OFFLINE)
     for name, topic in turn.topics:
         for number in topic.partitions:
             tp = TopicPartition(name, number)

@@ -24,9 +24,10 @@ _REPLICA_STATE: Final = {state: f"replicas/{state.word}" for state in ReplicaSta
 def counted(topic: Topic, partition: Partition) -> Iterator[str]:
     """The counts to which the partition adds one, some of them more than once."""
     yield _PARTITION_STATE[partition.state]
-    for replica, state in zip(partition.replicas, partition.replica_states, strict=True):
-        yield _REPLICA_STATE[state]
+    for replica in partition.replicas:
         yield f"replicas_by_broker/{replica}"
+    for state in partition.replica_states.values():
+        yield _REPLICA_STATE[state]
         if topic.queued and state is not ReplicaState.DELETION_SUCCESSFUL:
             yield "replicas_to_delete"
         if topic.queued and state is ReplicaState.DELETION_INELIGIBLE:
@@ -107,7 +108,7 @@ def gauges_row(header: Header, **stamp: Any) -> GaugesRow:  # noqa: ANN401 (a ro
         replicas_ineligible_to_delete=counts.get("replicas_ineligible_to_delete", 0),
         leaders_by_broker={int(broker): count for broker, count in _part(counts, "leaders_by_broker/").items()},
         replicas_by_broker={int(broker): count for broker, count in _part(counts, "replicas_by_broker/").items()},
-        pending_writes=sum(event.due for event in header.events.values()),
+        pending_writes=sum(event.writes_due for event in header.events.values()),
         records=_part(counts, "records/"),
         elections=_part(counts, "elections/"),
         isr_changes=_part(counts, "isr_changes/"),

@@ -41,7 +41,7 @@ def problem_of(partition: Partition, topic: Topic, header: Header) -> Problem | 
         return None
     value = partition.confirmed
     if value is None:
-        created = partition.pending or any(replica in header.brokers for replica in partition.replicas)
+        created = partition.write_due or any(replica in header.brokers for replica in partition.replicas)
         return Problem.NOT_YET_CREATED if created else Problem.NO_LIVE_REPLICA_AT_CREATION
     if value.leader in header.brokers:
         return Problem.UNDER_REPLICATED if is_under_replicated(partition, value) else None

@@ -1,8 +1,9 @@
-"""What a partition's state znode says, and what the controller is about to write into it.
+"""What a partition's state znode says, and how a write of the controller changes it.
 
-Here belongs the value (`LeaderAndIsr`), the intents and how an intent changes a value. An intent is data: it holds
-what the controller knew when it decided, never the value that results. A partition's predicted value is its pending
-intents folded over the value that ZooKeeper confirmed, so an ISR change that lands in between needs no repair.
+Here belong the value (`LeaderAndIsr`) and the steps of the controller. A write is an intent: it holds what the controller knew when it
+decided, never the value that results. A partition's predicted value is its pending writes folded over the value that
+ZooKeeper confirmed, so an ISR change that lands in between needs no repair. Moves and requests that belong between two
+writes stand between them, and take the value that is there once ZooKeeper has shown it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from controller.election import (
     elect_offline,
     elect_preferred,
 )
-from controller.states import PartitionState
 
 NO_LEADER = -1
 
@@ -40,27 +40,27 @@ class LeaderAndIsr(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return self.leader_epoch == other.leader_epoch and self.leader == other.leader and self.isr == other.isr
 
 
-class _Intent(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False):
-    """What every intent has: the event that decided it, and its place among that event's effects."""
+class Step(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False):
+    """What every step of the controller has: its event, the pass of a state machine in it, and its place."""
 
     event: int
+    at_pass: int
     ordinal: int
 
 
-class Create(_Intent, frozen=True, array_like=True, kw_only=True, tag=1, gc=False):
+class Create(Step, frozen=True, array_like=True, kw_only=True, tag=1, gc=False):
     """The first state of a new partition: the first live replica leads, all live replicas are in sync."""
 
     isr: tuple[int, ...]
 
 
-class Elect(_Intent, frozen=True, array_like=True, kw_only=True, tag=2, gc=False):
+class Elect(Step, frozen=True, array_like=True, kw_only=True, tag=2, gc=False):
     """A leader election, with what the controller knew when it began.
 
     `online` are the candidates that count as alive for the strategy (registered ones for a controlled shutdown).
     """
 
     strategy: Strategy
-    from_state: PartitionState
     candidates: tuple[int, ...]
     online: tuple[int, ...]
     shutting_down: tuple[int, ...] = ()
@@ -77,45 +77,75 @@ class Elect(_Intent, frozen=True, array_like=True, kw_only=True, tag=2, gc=False
         return elect_for_controlled_shutdown(self.candidates, isr, self.online, self.shutting_down)
 
 
-class Remove(_Intent, frozen=True, array_like=True, kw_only=True, tag=3, gc=False):
+class Remove(Step, frozen=True, array_like=True, kw_only=True, tag=3, gc=False):
     """A replica that goes offline leaves the ISR; the last member stays, but no longer leads."""
 
     replica: int
-    from_state: int  # the ReplicaState it left
 
 
-class Bump(_Intent, frozen=True, array_like=True, kw_only=True, tag=4, gc=False):
+class Bump(Step, frozen=True, array_like=True, kw_only=True, tag=4, gc=False):
     """The leader epoch alone grows, so that the brokers accept a changed replica list."""
 
 
-Intent = Union[Create, Elect, Remove, Bump]  # noqa: UP007 (msgspec needs it at run time on 3.10)
+class Move(Step, frozen=True, array_like=True, kw_only=True, tag=5, gc=False):
+    """A partition (`replica` -1) or one of its replicas moved from one state to another.
+
+    `written` moves were part of a write; `value` is what that write left, once ZooKeeper has shown it.
+    """
+
+    replica: int
+    from_state: int
+    to_state: int
+    written: bool = False
+    value: LeaderAndIsr | None = None
 
 
-def apply(intent: Intent, value: LeaderAndIsr | None, controller_epoch: int) -> LeaderAndIsr | None:
-    """The value after the intent's write; None where it would write nothing."""
-    if isinstance(intent, Create):
-        return None if value else LeaderAndIsr(intent.isr[0], 0, intent.isr, controller_epoch)
+class Tell(Step, frozen=True, array_like=True, kw_only=True, tag=6, gc=False):
+    """A broker must be told of the partition: LeaderAndIsr (`flag`: is new) or StopReplica (`flag`: delete).
+
+    `value` is what it is told, once ZooKeeper has shown it. `read` says that the controller read the state just before,
+    so that its own copy is not older than ZooKeeper's.
+    """
+
+    api: str
+    broker: int
+    replicas: tuple[int, ...]
+    flag: bool
+    read: bool = False
+    value: LeaderAndIsr | None = None
+
+
+Write = Union[Create, Elect, Remove, Bump]  # noqa: UP007 (msgspec needs it at run time on 3.10)
+AnyStep = Union[Create, Elect, Remove, Bump, Move, Tell]  # noqa: UP007 (the same)
+WRITES = (Create, Elect, Remove, Bump)
+
+
+def apply(write: Write, value: LeaderAndIsr | None, controller_epoch: int) -> LeaderAndIsr | None:
+    """The value after the write; None where it would write nothing."""
+    if isinstance(write, Create):
+        return None if value else LeaderAndIsr(write.isr[0], 0, write.isr, controller_epoch)
     if value is None:
         return None
     epoch = value.leader_epoch + 1
-    if isinstance(intent, Elect):
-        elected = intent.choose(value.isr)
+    if isinstance(write, Elect):
+        elected = write.choose(value.isr)
         if elected is None:
             return None
         recovering = elected.unclean or value.recovering
         return LeaderAndIsr(elected.leader, epoch, elected.isr, controller_epoch, recovering=recovering)
-    if isinstance(intent, Remove):
-        if intent.replica not in value.isr:
+    if isinstance(write, Remove):
+        if write.replica not in value.isr:
             return None
-        leader = NO_LEADER if value.leader == intent.replica else value.leader
-        isr = value.isr if len(value.isr) == 1 else tuple(member for member in value.isr if member != intent.replica)
+        leader = NO_LEADER if value.leader == write.replica else value.leader
+        isr = value.isr if len(value.isr) == 1 else tuple(member for member in value.isr if member != write.replica)
         return LeaderAndIsr(leader, epoch, isr, controller_epoch, recovering=value.recovering)
     return LeaderAndIsr(value.leader, epoch, value.isr, controller_epoch, recovering=value.recovering)
 
 
-def fold(pending: Iterable[Intent], confirmed: LeaderAndIsr | None, controller_epoch: int) -> LeaderAndIsr | None:
-    """The value that ZooKeeper will hold once all pending intents are written."""
+def fold(steps: Iterable[AnyStep], confirmed: LeaderAndIsr | None, controller_epoch: int) -> LeaderAndIsr | None:
+    """The value that ZooKeeper will hold once all writes among the steps are done."""
     value = confirmed
-    for intent in pending:
-        value = apply(intent, value, controller_epoch) or value
+    for step in steps:
+        if isinstance(step, WRITES):
+            value = apply(step, value, controller_epoch) or value
     return value

@@ -1,16 +1,16 @@
 """Partition states as ZooKeeper shows them, held against what the controller was expected to write.
 
-Here belongs the comparison: a write confirms pending intents, is a leader's change of the ISR, is explained by
-something that no znode announced, or stays unexplained. The observed value always wins.
+Here belongs the comparison: a write confirms steps that were expected, is a leader's change of the ISR, or is left to
+`explanation`. The observed value always wins.
 """
 
 from __future__ import annotations
 
+import msgspec
+
+from controller import explanation, reassignment, topic_deletion
 from controller.context import Phase
-from controller.election import Strategy
-from controller.leadership import Create, Elect, Intent, LeaderAndIsr, apply
-from controller.outputs import Status
-from controller.states import PartitionState
+from controller.leadership import WRITES, AnyStep, Bump, Elect, LeaderAndIsr, Move, Tell, apply
 from controller.topics import Partition, TopicPartition
 from controller.turn import Turn, replace
 from controller.znodes import StateZnode
@@ -28,60 +28,134 @@ def state_written(turn: Turn, tp: TopicPartition, znode: StateZnode, version: in
     before = partition.confirmed
     if before == written:
         return
+    if written.leader in turn.header.shutting_down:
+        # The controller never makes a broker leader that is shutting down: this one no longer is.
+        staying = (broker for broker in turn.header.shutting_down if broker != written.leader)
+        turn.header.shutting_down = tuple(staying)
     if turn.header.phase is not Phase.FOLLOWING:
         turn.put_partition(tp, replace(partition, confirmed=written))
-    elif partition.pending and _confirm(turn, tp, partition, written):
+    elif confirm(turn, tp, written):
         return
     elif before is not None and before.leader_epoch == written.leader_epoch and before.leader == written.leader:
         _change_isr(turn, tp, partition, written)
     else:
-        _explain(turn, tp, partition, written)
+        explanation.explain(turn, tp, written)
 
 
 def state_removed(turn: Turn, tp: TopicPartition) -> None:
     """A partition's state znode vanished; a topic's deletion removes its states first."""
+    topic, partition = turn.topic(tp.topic), turn.partition(tp)
+    if topic is None or partition is None or partition.confirmed is None:
+        return
+    if topic.queued and turn.header.phase is Phase.FOLLOWING and turn.header.acting:
+        topic_deletion.completed(turn, tp.topic)
+        partition = turn.partition(tp) or partition
+    for step in partition.queue:
+        if isinstance(step, WRITES):
+            turn.settle(step, seen=False)
+    kept = tuple(step for step in partition.queue if not isinstance(step, WRITES))
+    turn.put_partition(tp, replace(partition, confirmed=None, queue=kept))
+
+
+def confirm(turn: Turn, tp: TopicPartition, written: LeaderAndIsr) -> bool:
+    """Let go of the expected writes that led to the written value; False if none did."""
     partition = turn.partition(tp)
-    if partition is not None and partition.confirmed is not None:
-        for intent in partition.pending:
-            turn.settle(intent)
-        turn.put_partition(tp, replace(partition, confirmed=None, pending=()))
-
-
-def _confirm(turn: Turn, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> bool:
-    """Let go of the pending intents that led to the written value; False if none did."""
-    done = _written_intents(partition, written)
-    if not done:
+    if partition is None or not partition.write_due:
         return False
-    for intent in done:
-        turn.publish_intent(tp, intent, Status.FINAL, turn.settle(intent), written)
-        _count_election(turn, intent, partition.confirmed)
-    pending = tuple(intent for intent in partition.pending if intent not in done)
-    turn.put_partition(tp, replace(partition, confirmed=written, pending=pending))
+    at = _matching_prefix(partition, written)
+    if at is not None:
+        queue = _settle_prefix(turn, partition, at, written)
+    else:
+        at = _matching_single(partition, written)
+        if at is None:
+            return False
+        turn.settle(partition.queue[at], seen=True)
+        queue = (*partition.queue[:at], *partition.queue[at + 1 :])
+    known = _known_after(turn, partition, at, written)
+    turn.put_partition(tp, replace(partition, confirmed=written, queue=queue, known=known))
+    prune(turn, tp)
     return True
 
 
-def _written_intents(partition: Partition, written: LeaderAndIsr) -> tuple[Intent, ...]:
-    # Values that were overwritten before they could be read leave one write for several intents: a prefix.
+def _known_after(turn: Turn, partition: Partition, at: int, written: LeaderAndIsr) -> LeaderAndIsr | None:
+    """The controller's own copy after its write: up to 2.3 a mere bump of the leader epoch did not reach it."""
+    if isinstance(partition.queue[at], Bump) and not turn.header.profile.bump_refreshes_cache:
+        return partition.known or partition.confirmed
+    return None
+
+
+def _matching_prefix(partition: Partition, written: LeaderAndIsr) -> int | None:
+    """The write up to which all must be done for the value: values overwritten before they were read leave one."""
     value = partition.confirmed
-    for end, intent in enumerate(partition.pending, start=1):
-        value = apply(intent, value, written.controller_epoch) or value
-        if value is not None and value.same_write(written):
-            return partition.pending[:end]
-    # A batch's removals are written in an order that only the controller's hash maps know: any single one.
-    for intent in partition.pending[1:]:
-        value = apply(intent, partition.confirmed, written.controller_epoch)
-        if value is not None and value.same_write(written):
-            return (intent,)
-    return ()
+    for at, step in enumerate(partition.queue):
+        if isinstance(step, WRITES):
+            after = apply(step, value, written.controller_epoch)
+            if after is not None and after.same_write(written):
+                return at
+            value = after or value
+    return None
 
 
-def _count_election(turn: Turn, intent: Intent, before: LeaderAndIsr | None) -> None:
-    if isinstance(intent, Elect) and before is not None:
-        elected = intent.choose(before.isr)
+def _matching_single(partition: Partition, written: LeaderAndIsr) -> int | None:
+    """One write that by itself gives the value: the order of removals is known only to the controller's hash maps."""
+    for at, step in enumerate(partition.queue):
+        if isinstance(step, WRITES):
+            after = apply(step, partition.confirmed, written.controller_epoch)
+            if after is not None and after.same_write(written):
+                return at
+    return None
+
+
+def _settle_prefix(turn: Turn, partition: Partition, at: int, written: LeaderAndIsr) -> tuple[AnyStep, ...]:
+    """The queue without the writes up to `at`; what stood between them keeps the value it stood behind."""
+    value, known = partition.confirmed, partition.known
+    kept: list[AnyStep] = []
+    for step in partition.queue[: at + 1]:
+        if isinstance(step, WRITES):
+            _count_election(turn, step, value)
+            value, known = apply(step, value, written.controller_epoch) or value, None
+            turn.settle(step, seen=True)
+        else:
+            lags = isinstance(step, Tell) and not step.read
+            kept.append(step if step.value else msgspec.structs.replace(step, value=(known if lags else None) or value))
+    known = _known_after(turn, partition, at, written)
+    rest = list(partition.queue[at + 1 :])
+    for index, step in enumerate(rest):
+        if isinstance(step, WRITES):
+            break
+        lags = isinstance(step, Tell) and not step.read
+        rest[index] = msgspec.structs.replace(step, value=(known if lags else None) or written)
+    return (*kept, *rest)
+
+
+def _count_election(turn: Turn, step: AnyStep, before: LeaderAndIsr | None) -> None:
+    if isinstance(step, Elect) and before is not None:
+        elected = step.choose(before.isr)
         unclean = elected is not None and elected.unclean
-        turn.count(f"elections/{'Unclean' if unclean else ''}{intent.strategy.value}")
-    elif isinstance(intent, Create):
-        turn.count("elections/Creation")
+        turn.count(f"elections/{'Unclean' if unclean else ''}{step.strategy.value}")
+
+
+def prune(turn: Turn, tp: TopicPartition) -> None:
+    """Drop expected writes that would write nothing any more, and the move to Online of a failed election."""
+    partition = turn.partition(tp)
+    if partition is None or not partition.write_due:
+        return
+    value, kept, failed = partition.confirmed, list[AnyStep](), False
+    for step in partition.queue:
+        if isinstance(step, WRITES):
+            after = apply(step, value, turn.header.controller_epoch)
+            if after is None:
+                turn.settle(step, seen=False)
+                failed = failed or isinstance(step, Elect)
+                continue
+            value = after
+        elif failed and isinstance(step, Move) and step.written:
+            turn.withdraw(tp, step)
+            failed = False
+            continue
+        kept.append(step)
+    if len(kept) != len(partition.queue):
+        turn.put_partition(tp, replace(partition, queue=tuple(kept)))
 
 
 def _change_isr(turn: Turn, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
@@ -92,73 +166,20 @@ def _change_isr(turn: Turn, tp: TopicPartition, partition: Partition, written: L
         turn.count("isr_changes/shrink")
     if set(written.isr) - set(before.isr):
         turn.count("isr_changes/expand")
-    turn.put_partition(tp, replace(partition, confirmed=written))
+    known = partition.known
+    if turn.header.profile.hears_isr_changes_by_notification:
+        known = known or before
+    turn.put_partition(tp, replace(partition, confirmed=written, known=known))
+    prune(turn, tp)
+    changed = turn.partition(tp) or partition
+    if reassignment.isr_reaches_target(changed, written) and turn.header.acting:
+        turn.begin("AlterPartitionReceived", f"the new replicas of partition {tp} are in sync")
+        reassignment.complete(turn, tp)
 
 
-def _explain(turn: Turn, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
-    """Nothing announced this write: name what reproduces it, else say that it is unexplained."""
-    explained = _explanation(turn, partition, written)
-    if explained is None:
-        turn.count("divergences/unexplained_write")
-    kind, cause = explained or ("Unexplained", f"partition {tp} was written as nothing foretold")
-    turn.begin(kind, cause)
-    for intent in partition.pending:
-        turn.publish_intent(tp, intent, Status.WITHDRAWN, turn.settle(intent))
-    live = written.leader in turn.header.brokers
-    state = PartitionState.ONLINE if live else PartitionState.OFFLINE
-    before = partition.confirmed
-    if before is None or before.leader != written.leader or state is not partition.state:
-        _publish_move(turn, tp, partition, state, written)
-    if kind != "Unexplained":
-        turn.count(f"elections/{kind}")
-    turn.put_partition(tp, replace(partition, state=state, confirmed=written, pending=()))
-
-
-def _publish_move(
-    turn: Turn, tp: TopicPartition, partition: Partition, state: PartitionState, written: LeaderAndIsr
-) -> None:
-    turn.moved(
-        "partition",
-        partition.state.word,
-        state.word,
-        topic=tp.topic,
-        partition=tp.partition,
-        leader=written.leader,
-        leader_epoch=written.leader_epoch,
-        isr=written.isr,
-    )
-
-
-def _explanation(turn: Turn, partition: Partition, written: LeaderAndIsr) -> tuple[str, str] | None:
-    before = partition.confirmed
-    if before is None or written.leader_epoch != before.leader_epoch + 1:
-        return None
-    if _reproduces(_hypothesis(turn, partition, Strategy.PREFERRED), before, written):
-        return Strategy.PREFERRED.value, f"the preferred replica {written.leader} leads again"
-    for broker in sorted(set(before.isr) - set(written.isr)):
-        shutdown = _hypothesis(turn, partition, Strategy.CONTROLLED_SHUTDOWN, (broker,))
-        if broker in turn.header.brokers and (_reproduces(shutdown, before, written) or _left_isr(before, written)):
-            return Strategy.CONTROLLED_SHUTDOWN.value, f"broker {broker} shuts down"
-    return None
-
-
-def _hypothesis(turn: Turn, partition: Partition, strategy: Strategy, shutting_down: tuple[int, ...] = ()) -> Elect:
-    return Elect(
-        event=-1,
-        ordinal=-1,
-        strategy=strategy,
-        from_state=partition.state,
-        candidates=partition.replicas,
-        online=tuple(replica for replica in partition.replicas if replica in turn.header.brokers),
-        shutting_down=shutting_down,
-    )
-
-
-def _reproduces(intent: Intent, before: LeaderAndIsr, written: LeaderAndIsr) -> bool:
-    value = apply(intent, before, written.controller_epoch)
-    return value is not None and value.leader != before.leader and value.same_write(written)
-
-
-def _left_isr(before: LeaderAndIsr, written: LeaderAndIsr) -> bool:
-    # The follower's part of a controlled shutdown: the leader stays, one member goes.
-    return before.leader == written.leader and len(before.isr) == len(written.isr) + 1
+def isr_changes_notified(turn: Turn, tps: list[TopicPartition]) -> None:
+    """Leaders told the controller of ISR changes that they wrote: it reads those states again."""
+    for tp in tps:
+        partition = turn.partition(tp)
+        if partition is not None and partition.known is not None:
+            turn.put_partition(tp, replace(partition, known=None))

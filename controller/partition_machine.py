@@ -10,26 +10,32 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from controller.election import Strategy
-from controller.leadership import Create, Elect, apply
-from controller.outputs import Status
+from controller.leadership import Bump, Create, Elect, Move, apply
 from controller.requests import RequestBatch
 from controller.states import PARTITION_VALID_PREVIOUS, PartitionState
 from controller.topics import Partition, TopicPartition
 from controller.turn import Turn, replace
 
+_OF_PARTITION = -1
+
 
 def enter_state(turn: Turn, tps: Iterable[TopicPartition], target: PartitionState) -> None:
     """Move partitions to New, Offline or NonExistent: their state changes, nothing is written or sent."""
+    turn.next_pass()
     for tp in tps:
         partition = _valid(turn, tp, target)
         if partition is not None:
-            turn.moved("partition", partition.state.word, target.word, topic=tp.topic, partition=tp.partition)
-            turn.put_partition(tp, replace(partition, state=target))
+            turn.queue(tp, replace(partition, state=target), _move(turn, partition, target, written=False))
 
 
-def bring_online(turn: Turn, tps: Iterable[TopicPartition]) -> None:
-    """Move partitions to Online by an offline election, those that never had a leader by their creation."""
+def bring_online(turn: Turn, tps: Iterable[TopicPartition], *, allow_unclean: bool | None = None) -> int:
+    """Move partitions to Online by an offline election, those that never had a leader by their creation.
+
+    Gives the number of elections that will succeed. `allow_unclean` None leaves it to the settings of the topic.
+    """
+    turn.next_pass()
     batch = RequestBatch(turn)
+    elected = 0
     for tp in tps:
         partition = _valid(turn, tp, PartitionState.ONLINE)
         if partition is None:
@@ -37,49 +43,107 @@ def bring_online(turn: Turn, tps: Iterable[TopicPartition]) -> None:
         if partition.state is PartitionState.NEW:
             _create(turn, batch, tp, partition)
         else:
-            _elect(turn, batch, tp, partition)
+            intent = _offline_election(turn, tp, partition, allow_unclean)
+            elected += _elect(turn, batch, tp, partition, intent, intent.online)
     batch.send()
+    return elected
+
+
+def elect(turn: Turn, tps: Iterable[TopicPartition], strategy: Strategy) -> list[TopicPartition]:
+    """Elect leaders by a strategy that moves leadership between live brokers; gives those that will succeed."""
+    turn.next_pass()
+    batch = RequestBatch(turn)
+    moved = []
+    for tp in tps:
+        partition = _valid(turn, tp, PartitionState.ONLINE)
+        if partition is None:
+            continue
+        intent = election_of(turn, partition, strategy)
+        if _elect(turn, batch, tp, partition, intent, _recipients(turn, partition, strategy)):
+            moved.append(tp)
+    batch.send()
+    return moved
+
+
+def election_of(turn: Turn, partition: Partition, strategy: Strategy) -> Elect:
+    """The election of a partition by a strategy, as the controller would run it now."""
+    shutting_down = turn.header.shutting_down
+    registered = tuple(replica for replica in partition.replicas if replica in turn.header.brokers)
+    by_shutdown = strategy is Strategy.CONTROLLED_SHUTDOWN
+    candidates = partition.assignment.target if strategy is Strategy.REASSIGN else partition.replicas
+    return Elect(
+        **turn.place(),
+        strategy=strategy,
+        candidates=candidates,
+        online=registered if by_shutdown else tuple(r for r in registered if turn.is_online(r, partition)),
+        shutting_down=tuple(sorted(shutting_down)) if by_shutdown else (),
+    )
+
+
+def _recipients(turn: Turn, partition: Partition, strategy: Strategy) -> tuple[int, ...]:
+    if strategy is Strategy.REASSIGN:
+        return partition.assignment.target
+    if strategy is Strategy.CONTROLLED_SHUTDOWN and not turn.header.profile.shutdown_tells_leaving_broker:
+        return tuple(r for r in partition.replicas if turn.is_online(r, partition))
+    return partition.replicas
 
 
 def _valid(turn: Turn, tp: TopicPartition, target: PartitionState) -> Partition | None:
     partition = turn.partition(tp)
     if partition is not None and partition.state in PARTITION_VALID_PREVIOUS[target]:
         return partition
-    turn.count("divergences/illegal_transition")
     return None
 
 
+def _move(turn: Turn, partition: Partition, target: PartitionState, *, written: bool) -> Move:
+    return Move(**turn.place(), replica=_OF_PARTITION, from_state=partition.state, to_state=target, written=written)
+
+
 def _create(turn: Turn, batch: RequestBatch, tp: TopicPartition, partition: Partition) -> None:
-    live = tuple(replica for replica in partition.replicas if replica in turn.header.brokers)
+    live = tuple(replica for replica in partition.replicas if turn.is_online(replica, partition))
     if not live or partition.confirmed is not None:
         return  # it stays New: without a live replica there is nothing to write, and what exists is never overwritten
-    assert turn.event is not None, "a creation outside of an event"
-    intent = Create(event=turn.event.id, ordinal=turn.next_ordinal(), isr=live)
-    _expect(turn, tp, partition, intent)
-    batch.leader_and_isr(live, tp, is_new=True)
+    create = Create(**turn.place(), isr=live)
+    move = _move(turn, partition, PartitionState.ONLINE, written=True)
+    turn.queue(tp, replace(partition, state=PartitionState.ONLINE), create, move)
+    batch.leader_and_isr(live, tp, is_new=True, read=True)
 
 
-def _elect(turn: Turn, batch: RequestBatch, tp: TopicPartition, partition: Partition) -> None:
-    online = tuple(replica for replica in partition.replicas if replica in turn.header.brokers)
+def _offline_election(turn: Turn, tp: TopicPartition, partition: Partition, allow_unclean: bool | None) -> Elect:
     topic = turn.topic(tp.topic)
-    assert turn.event is not None, "an election outside of an event"
-    intent = Elect(
-        event=turn.event.id,
-        ordinal=turn.next_ordinal(),
+    by_settings = topic.unclean_election if topic is not None else None
+    if by_settings is None:
+        by_settings = turn.header.settings.unclean_leader_election_enable
+    return Elect(
+        **turn.place(),
         strategy=Strategy.OFFLINE,
-        from_state=partition.state,
         candidates=partition.replicas,
-        online=online,
-        allow_unclean=bool(topic and topic.unclean_election),
+        online=tuple(replica for replica in partition.replicas if turn.is_online(replica, partition)),
+        allow_unclean=by_settings if allow_unclean is None else allow_unclean,
     )
-    if apply(intent, partition.value(turn.header.controller_epoch), turn.header.controller_epoch) is None:
-        return  # nobody can be elected: it stays as it is
-    _expect(turn, tp, partition, intent)
-    batch.leader_and_isr(online, tp, is_new=False)
 
 
-def _expect(turn: Turn, tp: TopicPartition, partition: Partition, intent: Create | Elect) -> None:
+def _elect(  # noqa: PLR0913
+    turn: Turn,
+    batch: RequestBatch,
+    tp: TopicPartition,
+    partition: Partition,
+    intent: Elect,
+    recipients: tuple[int, ...],
+) -> bool:
     epoch = turn.header.controller_epoch
-    value = apply(intent, partition.value(epoch), epoch)
-    turn.publish_intent(tp, intent, Status.PROVISIONAL, turn.event, value)
-    turn.expect(tp, replace(partition, state=PartitionState.ONLINE), intent)
+    if apply(intent, partition.value(epoch), epoch) is None:
+        return False  # nobody can be elected: it stays as it is
+    move = _move(turn, partition, PartitionState.ONLINE, written=True)
+    turn.queue(tp, replace(partition, state=PartitionState.ONLINE), intent, move)
+    batch.leader_and_isr(recipients, tp, is_new=False, read=True)
+    return True
+
+
+def bump(turn: Turn, tp: TopicPartition) -> Partition | None:
+    """Let the leader epoch grow by one; None for a partition without a state."""
+    partition = turn.partition(tp)
+    if partition is None or partition.value(turn.header.controller_epoch) is None:
+        return None
+    turn.next_pass()
+    return turn.queue(tp, partition, Bump(**turn.place()))

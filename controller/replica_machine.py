@@ -7,12 +7,12 @@ replica that may not enter a state keeps the one it has, and the others go on.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import groupby
 from typing import Final, NamedTuple
 
-from controller.leadership import Remove, apply
-from controller.outputs import Status
+from controller.leadership import Move, Remove
 from controller.requests import RequestBatch
-from controller.states import REPLICA_VALID_PREVIOUS, ReplicaState
+from controller.states import ReplicaState
 from controller.topics import Partition, TopicPartition
 from controller.turn import Turn
 
@@ -26,16 +26,25 @@ class Replica(NamedTuple):
 
 def enter_state(turn: Turn, replicas: Iterable[Replica], target: ReplicaState) -> None:
     """Move replicas to a state, write what it costs the ISR, and send what brokers must be told."""
+    if turn.header.is_poisoned:
+        return  # KAFKA-12315: every transition of this controller's replica machine ends in an exception
     batch = RequestBatch(turn)
-    # The controller handles them grouped by broker.
-    for replica in sorted(replicas, key=lambda replica: replica.broker):
-        partition = turn.partition(replica.tp)
-        state = partition.replica_state(replica.broker) if partition else ReplicaState.NON_EXISTENT
-        if partition is None or state not in REPLICA_VALID_PREVIOUS[target]:
-            turn.count("divergences/illegal_transition")
-            continue
-        _ACTIONS[target](turn, batch, replica, partition, state)
+    by_broker = sorted(replicas, key=lambda replica: replica.broker)
+    # The controller handles them broker by broker: one round of reads and writes each.
+    for _, group in groupby(by_broker, key=lambda replica: replica.broker):
+        turn.next_pass()
+        for replica in group:
+            _enter(turn, batch, replica, target)
     batch.send()
+
+
+def _enter(turn: Turn, batch: RequestBatch, replica: Replica, target: ReplicaState) -> None:
+    partition = turn.partition(replica.tp)
+    state = partition.replica_state(replica.broker) if partition else ReplicaState.NON_EXISTENT
+    valid = turn.header.profile.replica_valid_previous(target)
+    if partition is None or state not in valid:
+        return
+    _ACTIONS[target](turn, batch, replica, partition, state)
 
 
 _Action = Callable[[Turn, RequestBatch, Replica, Partition, ReplicaState], None]
@@ -51,7 +60,6 @@ def _only_state(target: ReplicaState) -> _Action:
 def _to_new(turn: Turn, batch: RequestBatch, replica: Replica, partition: Partition, state: ReplicaState) -> None:
     value = partition.value(turn.header.controller_epoch)
     if value is not None and value.leader == replica.broker:
-        turn.count("divergences/illegal_transition")
         return
     _move(turn, replica, partition, state, ReplicaState.NEW)
     if value is not None:
@@ -65,21 +73,18 @@ def _to_online(turn: Turn, batch: RequestBatch, replica: Replica, partition: Par
 
 
 def _to_offline(turn: Turn, batch: RequestBatch, replica: Replica, partition: Partition, state: ReplicaState) -> None:
-    tp, epoch = replica.tp, turn.header.controller_epoch
+    tp = replica.tp
     batch.stop_replica(replica.broker, tp, delete=False)
-    value = partition.value(epoch)
-    if value is None or replica.broker not in value.isr:
-        _move(turn, replica, partition, state, ReplicaState.OFFLINE)
-    else:
-        assert turn.event is not None, "an ISR removal outside of an event"
-        intent = Remove(event=turn.event.id, ordinal=turn.next_ordinal(), replica=replica.broker, from_state=int(state))
-        turn.publish_intent(tp, intent, Status.PROVISIONAL, turn.event, apply(intent, value, epoch))
-        turn.expect(tp, partition.with_replica_state(replica.broker, ReplicaState.OFFLINE), intent)
+    value = partition.value(turn.header.controller_epoch)
+    if value is not None and replica.broker in value.isr:
+        partition = turn.queue(tp, partition, Remove(**turn.place(), replica=replica.broker))
+    _move(turn, replica, partition, state, ReplicaState.OFFLINE)
     topic = turn.topic(tp.topic)
     if value is None:
         batch.update_metadata(tp)
     elif topic is not None and not topic.queued:
-        batch.leader_and_isr((other for other in partition.replicas if other != replica.broker), tp, is_new=False)
+        others = [other for other in partition.replicas if other != replica.broker]
+        batch.leader_and_isr(others, tp, is_new=False, read=True)
 
 
 def _to_deletion_started(
@@ -90,15 +95,8 @@ def _to_deletion_started(
 
 
 def _move(turn: Turn, replica: Replica, partition: Partition, state: ReplicaState, target: ReplicaState) -> None:
-    turn.moved(
-        "replica",
-        state.word,
-        target.word,
-        topic=replica.tp.topic,
-        partition=replica.tp.partition,
-        broker=replica.broker,
-    )
-    turn.put_partition(replica.tp, partition.with_replica_state(replica.broker, target))
+    move = Move(**turn.place(), replica=replica.broker, from_state=state, to_state=target)
+    turn.queue(replica.tp, partition.with_replica_state(replica.broker, target), move)
 
 
 _ACTIONS: Final[Mapping[ReplicaState, _Action]] = {

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from controller.leadership import LeaderAndIsr
+from controller.leadership import Tell
 from controller.topics import TopicPartition
 
 if TYPE_CHECKING:
@@ -20,18 +20,21 @@ if TYPE_CHECKING:
 class RequestBatch:
     """What one pass of a state machine must send."""
 
-    __slots__ = ("_leader_and_isr", "_stop_replica", "_turn", "_update_metadata")
+    __slots__ = ("_leader_and_isr", "_read", "_stop_replica", "_turn", "_update_metadata")
 
     def __init__(self, turn: Turn) -> None:
         self._turn = turn
         self._leader_and_isr: dict[tuple[int, TopicPartition], bool] = {}
+        self._read: set[TopicPartition] = set()
         self._update_metadata: dict[TopicPartition, None] = {}
         self._stop_replica: dict[tuple[int, TopicPartition], bool] = {}
 
-    def leader_and_isr(self, brokers: Iterable[int], tp: TopicPartition, *, is_new: bool) -> None:
-        """Tell brokers who leads the partition; everybody learns it by UpdateMetadata too."""
+    def leader_and_isr(self, brokers: Iterable[int], tp: TopicPartition, *, is_new: bool, read: bool = False) -> None:
+        """Tell brokers who leads the partition (`read`: the controller has just read it); all learn it by metadata."""
+        if read:
+            self._read.add(tp)
         for broker in brokers:
-            if broker in self._turn.header.brokers:
+            if broker in self._turn.header.brokers or self._turn.header.profile.tells_dead_brokers:
                 key = (broker, tp)
                 self._leader_and_isr[key] = is_new or self._leader_and_isr.get(key, False)
         self.update_metadata(tp)
@@ -47,34 +50,32 @@ class RequestBatch:
             self._stop_replica[key] = delete or self._stop_replica.get(key, False)
 
     def send(self) -> None:
-        """Publish the requests with the values as they are predicted now."""
+        """Put the requests behind the writes of this pass."""
+        if not (self._leader_and_isr or self._update_metadata or self._stop_replica):
+            return
+        self._turn.next_pass()
         for (broker, tp), is_new in self._leader_and_isr.items():
-            self._send_leader_and_isr(broker, tp, is_new)
-        known = tuple(tp for tp in self._update_metadata if self._value(tp) is not None)
+            self._tell("LeaderAndIsr", broker, tp, is_new)
+        known = tuple(tp for tp in self._update_metadata if self._is_known(tp))
         brokers = tuple(sorted(self._turn.header.brokers))
         if known and brokers:
             self._turn.request("UpdateMetadata", brokers, partitions=tuple((tp.topic, tp.partition) for tp in known))
         for (broker, tp), delete in self._stop_replica.items():
-            self._turn.request(
-                "StopReplica", (broker,), topic=tp.topic, partition=tp.partition, delete_partition=delete
-            )
+            self._tell("StopReplica", broker, tp, delete)
 
-    def _value(self, tp: TopicPartition) -> LeaderAndIsr | None:
+    def _is_known(self, tp: TopicPartition) -> bool:
         partition = self._turn.partition(tp)
-        return None if partition is None else partition.value(self._turn.header.controller_epoch)
+        return partition is not None and partition.value(self._turn.header.controller_epoch) is not None
 
-    def _send_leader_and_isr(self, broker: int, tp: TopicPartition, is_new: bool) -> None:
-        partition, value = self._turn.partition(tp), self._value(tp)
-        if partition is None or value is None:
-            return
-        self._turn.request(
-            "LeaderAndIsr",
-            (broker,),
-            topic=tp.topic,
-            partition=tp.partition,
-            leader=value.leader,
-            leader_epoch=value.leader_epoch,
-            isr=value.isr,
-            replicas=partition.replicas,
-            is_new=is_new,
-        )
+    def _tell(self, api: str, broker: int, tp: TopicPartition, flag: bool) -> None:
+        partition = self._turn.partition(tp)
+        if partition is not None and (api == "StopReplica" or self._is_known(tp)):
+            tell = Tell(
+                **self._turn.place(),
+                api=api,
+                broker=broker,
+                replicas=partition.replicas,
+                flag=flag,
+                read=tp in self._read,
+            )
+            self._turn.queue(tp, partition, tell)

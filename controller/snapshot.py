@@ -64,11 +64,11 @@ def _set_up(turn: Turn, topic: Topic, *, queued: bool) -> Topic:
         number: replace(
             partition,
             state=PartitionState.NON_EXISTENT,
-            replica_states=tuple(map(_deletion_state, partition.replica_states)),
+            replica_states={broker: _deletion_state(state) for broker, state in partition.replica_states.items()},
         )
         for number, partition in partitions.items()
     }
-    waits = any(state is ReplicaState.OFFLINE for part in partitions.values() for state in part.replica_states)
+    waits = any(state is ReplicaState.OFFLINE for part in partitions.values() for state in part.replica_states.values())
     return replace(topic, partitions=deleting, queued=True, deletion_started=True, ineligible=waits)
 
 

@@ -12,6 +12,8 @@ from typing import TypeVar
 import msgspec
 
 from controller.context import Context, Header
+from controller.profile import Profile
+from controller.settings import BrokerSettings
 from controller.topics import Topic, Topics
 
 STATE_VERSION = 1
@@ -28,9 +30,12 @@ class StateVersionError(ValueError):
     """Stored state that this Kontrast cannot read."""
 
 
-def new_context(cluster: str, chunk_count: int) -> Context:
+def new_context(
+    cluster: str, chunk_count: int, settings: BrokerSettings | None = None, profile: Profile | None = None
+) -> Context:
     """A cluster of which nothing is known yet; the number of chunks is fixed for the life of its state."""
-    return Context(Header(cluster, chunk_count), Topics.empty(chunk_count))
+    header = Header(cluster, chunk_count, settings=settings or BrokerSettings(), profile=profile or Profile())
+    return Context(header, Topics.empty(chunk_count))
 
 
 def encode_header(context: Context) -> bytes:

@@ -10,7 +10,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from controller import broker_change, failover, observation, snapshot, topic_change, topic_deletion
+from controller import (
+    broker_change,
+    controlled_shutdown,
+    failover,
+    leader_election,
+    log_dir_failure,
+    observation,
+    reassignment,
+    snapshot,
+    topic_change,
+    topic_deletion,
+)
 from controller.alerts import cluster_alerts
 from controller.context import Context, Phase
 from controller.gauges import gauges_row
@@ -23,6 +34,8 @@ from controller.znodes import (
     ConfigZnode,
     ControllerZnode,
     ForwarderStatus,
+    LogDirEventZnode,
+    PartitionsZnode,
     Place,
     StateZnode,
     TopicZnode,
@@ -57,8 +70,17 @@ def step(context: Context, record: Record) -> Outcome:
         # A new forwarder's first record must begin a complete read; without it nothing can be concluded any more.
         turn.header.phase = Phase.BOOTSTRAPPING
         turn.count("divergences/snapshot_missing")
+    _what_time_brings(turn)
     _HANDLERS[record.kind](turn, record)
     return Outcome(turn.finish(), tuple(turn.effects))
+
+
+def _what_time_brings(turn: Turn) -> None:
+    header = turn.header
+    if header.shutdown_attempts:
+        controlled_shutdown.ask_again(turn)
+    if header.halted_deletions and header.acting:
+        topic_deletion.judge_halted(turn)
 
 
 def _node(turn: Turn, record: Record) -> None:
@@ -135,6 +157,12 @@ def _broker_written(turn: Turn, where: ZnodePath, record: Record) -> None:
     broker_change.broker_written(turn, where.number, decode(record.raw, BrokerZnode), record)
 
 
+def _broker_removed(turn: Turn, where: ZnodePath) -> None:
+    if turn.record.cxid > 0:
+        controlled_shutdown.closed_in_order(turn, where.number)
+    broker_change.broker_removed(turn, where.number)
+
+
 def _topic_written(turn: Turn, where: ZnodePath, record: Record) -> None:
     topic_change.topic_written(turn, where.name, decode(record.raw, TopicZnode))
 
@@ -149,6 +177,30 @@ def _deletion_written(turn: Turn, where: ZnodePath, _: Record) -> None:
         snapshot.deletion_listed(turn, where.name)
     else:
         topic_deletion.deletion_asked(turn, where.name)
+
+
+def _log_dir_event(turn: Turn, _: ZnodePath, record: Record) -> None:
+    if turn.header.phase is Phase.FOLLOWING:
+        log_dir_failure.reported(turn, decode(record.raw, LogDirEventZnode).broker)
+
+
+def _reassignment_asked(turn: Turn, _: ZnodePath, record: Record) -> None:
+    entries = decode(record.raw, PartitionsZnode).partitions
+    if turn.header.acting and record.version == 0:
+        last = {(entry.topic, entry.partition): entry for entry in entries}
+        reassignment.asked_by_znode(turn, list(last.values()))
+
+
+def _preferred_asked(turn: Turn, _: ZnodePath, record: Record) -> None:
+    entries = decode(record.raw, PartitionsZnode).partitions
+    if turn.header.acting and record.version == 0:
+        tps = dict.fromkeys(TopicPartition(entry.topic, entry.partition) for entry in entries)
+        leader_election.preferred_asked_by_znode(turn, list(tps))
+
+
+def _isr_changed(turn: Turn, _: ZnodePath, record: Record) -> None:
+    entries = decode(record.raw, PartitionsZnode).partitions
+    observation.isr_changes_notified(turn, [TopicPartition(entry.topic, entry.partition) for entry in entries])
 
 
 def _settings_written(turn: Turn, where: ZnodePath, record: Record) -> None:
@@ -174,12 +226,16 @@ _WRITTEN: Final[Mapping[Place, Callable[[Turn, ZnodePath, Record], None]]] = {
     Place.PARTITION_STATE: _state_written,
     Place.DELETE_TOPIC: _deletion_written,
     Place.TOPIC_CONFIG: _settings_written,
+    Place.LOG_DIR_EVENT: _log_dir_event,
+    Place.REASSIGN_PARTITIONS: _reassignment_asked,
+    Place.PREFERRED_ELECTION: _preferred_asked,
+    Place.ISR_CHANGE: _isr_changed,
 }
 
 # What a znode's end means, by its place.
 _REMOVED: Final[Mapping[Place, Callable[[Turn, ZnodePath], None]]] = {
     Place.CONTROLLER: lambda turn, _: failover.controller_removed(turn),
-    Place.BROKER: lambda turn, where: broker_change.broker_removed(turn, where.number),
+    Place.BROKER: _broker_removed,
     Place.TOPIC: lambda turn, where: topic_change.topic_removed(turn, where.name),
     Place.PARTITION_STATE: lambda turn, where: observation.state_removed(
         turn, TopicPartition(where.name, where.number)

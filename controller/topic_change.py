@@ -6,7 +6,8 @@ Here belongs what the controller does about topic znodes (Kafka 3.9 `processTopi
 
 from __future__ import annotations
 
-from controller import partition_machine, replica_machine
+from controller import partition_machine, reassignment, replica_machine, topic_deletion
+from controller.assignment import ReplicaAssignment
 from controller.context import Phase
 from controller.replica_machine import Replica
 from controller.states import PartitionState, ReplicaState
@@ -18,17 +19,14 @@ from controller.znodes import ConfigZnode, TopicZnode
 def topic_written(turn: Turn, name: str, znode: TopicZnode) -> None:
     """A topic's znode has this value: it was created, expanded, or its replicas change."""
     known = turn.topic(name) or Topic(exists=False)
-    generation = turn.record.generation
-    topic = replace(known, exists=True, topic_id=znode.topic_id, seen_generation=generation)
+    topic = replace(known, exists=True, topic_id=znode.topic_id, seen_generation=turn.record.generation)
     if turn.header.phase is not Phase.FOLLOWING:
         partitions = {number: _loaded(known, znode, number) for number in znode.partitions}
         turn.put_topic(name, replace(topic, partitions=partitions))
         return
     added = [number for number in znode.partitions if number not in known.partitions]
-    partitions = {
-        number: _modified(turn, partition, znode, number) for number, partition in known.partitions.items()
-    } | {number: _new(znode, number) for number in added}
-    turn.put_topic(name, replace(topic, partitions=partitions))
+    created = {number: Partition(_assignment(znode, number).replicas) for number in added}
+    turn.put_topic(name, replace(topic, partitions={**known.partitions, **created}))
     if added and turn.header.acting and not topic.queued:
         kind = "PartitionModifications" if known.exists else "TopicChange"
         what = f"{len(added)} partitions added to topic {name}" if known.exists else f"topic {name} was created"
@@ -36,6 +34,8 @@ def topic_written(turn: Turn, name: str, znode: TopicZnode) -> None:
         if not known.exists:
             turn.moved("topic", "NonExistent", "Existing", topic=name)
         _create(turn, [TopicPartition(name, number) for number in added])
+    for number in known.partitions:
+        _announced(turn, TopicPartition(name, number), _assignment(znode, number))
 
 
 def topic_removed(turn: Turn, name: str) -> None:
@@ -43,14 +43,17 @@ def topic_removed(turn: Turn, name: str) -> None:
     topic = turn.topic(name)
     if topic is None or not topic.exists:
         return
-    for partition in topic.partitions.values():
-        for intent in partition.pending:
-            turn.settle(intent)
     if turn.header.phase is Phase.FOLLOWING:
+        if topic.queued:
+            topic_deletion.completed(turn, name)
+        else:
+            turn.count("divergences/topic_removed_by_hand")
         turn.begin("TopicDeletion", f"topic {name} was {'deleted' if topic.queued else 'removed by hand'}")
         turn.moved("topic", "Existing", "NonExistent", topic=name)
-        if not topic.queued:
-            turn.count("divergences/topic_removed_by_hand")
+    topic = turn.topic(name) or topic
+    for number, partition in topic.partitions.items():
+        for step in partition.queue:
+            turn.withdraw(TopicPartition(name, number), step)
     settings = Topic(
         exists=False, min_insync_replicas=topic.min_insync_replicas, unclean_election=topic.unclean_election
     )
@@ -74,46 +77,59 @@ def _has_settings(topic: Topic) -> bool:
 
 
 def _create(turn: Turn, tps: list[TopicPartition]) -> None:
-    replicas = [Replica(tp, broker) for tp in tps for broker in _replicas(turn, tp)]
+    partitions = {tp: turn.partition(tp) for tp in tps}
+    replicas = [Replica(tp, broker) for tp, found in partitions.items() if found for broker in found.replicas]
     partition_machine.enter_state(turn, tps, PartitionState.NEW)
     replica_machine.enter_state(turn, replicas, ReplicaState.NEW)
     partition_machine.bring_online(turn, tps)
     replica_machine.enter_state(turn, replicas, ReplicaState.ONLINE)
 
 
-def _replicas(turn: Turn, tp: TopicPartition) -> tuple[int, ...]:
-    partition = turn.partition(tp)
-    return partition.replicas if partition else ()
-
-
-def _new(znode: TopicZnode, number: int) -> Partition:
-    replicas = tuple(dict.fromkeys(znode.partitions[number]))
-    return Partition(
-        replicas=replicas,
-        replica_states=(ReplicaState.NON_EXISTENT,) * len(replicas),
-        adding=znode.adding_replicas.get(number, ()),
-        removing=znode.removing_replicas.get(number, ()),
+def _assignment(znode: TopicZnode, number: int) -> ReplicaAssignment:
+    return ReplicaAssignment(
+        tuple(dict.fromkeys(znode.partitions.get(number, ()))),
+        znode.adding_replicas.get(number, ()),
+        znode.removing_replicas.get(number, ()),
     )
 
 
 def _loaded(known: Topic, znode: TopicZnode, number: int) -> Partition:
     # What was judged before the read stays, so that a problem that lasts keeps its beginning.
-    fresh, before = _new(znode, number), known.partitions.get(number)
-    if before is None:
-        return fresh
-    return replace(fresh, confirmed=before.confirmed, problem=before.problem, problem_since_ms=before.problem_since_ms)
+    assignment, before = _assignment(znode, number), known.partitions.get(number)
+    return replace(before or Partition(()), queue=(), announced=None, expected=()).with_assignment(assignment)
 
 
-def _modified(turn: Turn, partition: Partition, znode: TopicZnode, number: int) -> Partition:
-    """The partition with the replicas that the controller itself wrote; other edits it ignores, and so do we."""
-    replicas = tuple(dict.fromkeys(znode.partitions.get(number, ())))
-    adding, removing = znode.adding_replicas.get(number, ()), znode.removing_replicas.get(number, ())
-    if (replicas, adding, removing) == (partition.replicas, partition.adding, partition.removing):
-        return partition
-    if not (adding or removing or partition.reassigning):
+def _announced(turn: Turn, tp: TopicPartition, written: ReplicaAssignment) -> None:
+    """The topic's znode says this of a partition that was known: the controller's own write, or an edit by hand."""
+    partition = turn.partition(tp)
+    if partition is None or written == (partition.announced or partition.assignment):
+        return
+    at = next((at for at, due in enumerate(partition.expected) if _same(turn, due, written)), None)
+    if at is not None:
+        left = partition.expected[at + 1 :]
+        announced = None if written == partition.assignment else written
+        turn.put_partition(tp, replace(partition, announced=announced, expected=left))
+    elif written.is_being_reassigned or partition.reassigning:
+        _reassigned(turn, tp, partition, written)
+    else:
+        turn.put_partition(tp, replace(partition, announced=written))
         turn.count("divergences/assignment_edited")
-        return partition
-    states = tuple(
-        partition.replica_state(replica) if replica in partition.replicas else ReplicaState.NEW for replica in replicas
-    )
-    return replace(partition, replicas=replicas, replica_states=states, adding=adding, removing=removing)
+
+
+def _same(turn: Turn, due: ReplicaAssignment, written: ReplicaAssignment) -> bool:
+    if turn.header.profile.reassigns_in_topic_znode:
+        return written == due
+    # Up to 2.3 the znode holds the inflated list alone, in an order that a hash set gave it.
+    return set(written.replicas) == set(due.replicas)
+
+
+def _reassigned(turn: Turn, tp: TopicPartition, partition: Partition, written: ReplicaAssignment) -> None:
+    if turn.header.acting:
+        turn.begin("ApiPartitionReassignment", f"partition {tp} moves to {list(written.target)}")
+        reassignment.run(turn, tp, written)
+    else:
+        turn.put_partition(tp, partition.with_assignment(written))
+    moved = turn.partition(tp)
+    if moved is not None:
+        left = moved.expected[moved.expected.index(written) + 1 :] if written in moved.expected else ()
+        turn.put_partition(tp, replace(moved, announced=written if left else None, expected=left))

@@ -1,7 +1,7 @@
 """TopicDeletion: a topic's way from the request to its end.
 
-Here belongs what Kafka 3.9's `TopicDeletionManager` does: queue, start, wait for a broker, start again. That brokers
-answered a StopReplica is never seen; success shows when the topic's znodes go.
+Here belongs what Kafka 3.9's `TopicDeletionManager` does: queue, start, wait for a broker, start again. That a broker
+answered a StopReplica is never seen; it shows in what the controller does next.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from controller.replica_machine import Replica
 from controller.states import PartitionState, ReplicaState
 from controller.topics import Topic, TopicPartition
 from controller.turn import Turn, replace
+
+# A live broker answers a StopReplica well within this; only what came later can be told from a missing answer.
+ANSWER_MS = 100
 
 
 def deletion_asked(turn: Turn, name: str) -> None:
@@ -44,58 +47,139 @@ def resume(turn: Turn, broker: int) -> None:
 
 
 def resume_all(turn: Turn) -> None:
-    """A new controller takes up every deletion that was asked for."""
+    """A new controller takes up every deletion that was asked for, unless a broker or a reassignment holds it."""
     for name, topic in list(turn.topics):
         if topic.queued:
-            ineligible = any(state is not ReplicaState.ONLINE for _, state in _replica_states(topic, name))
-            turn.put_topic(name, replace(topic, deletion_started=False, ineligible=ineligible))
-            if not ineligible:
-                _start(turn, name)
+            held = any(
+                partition.reassigning or not turn.is_online(broker, partition)
+                for partition in topic.partitions.values()
+                for broker in partition.replicas
+            )
+            turn.put_topic(name, replace(topic, deletion_started=False, ineligible=held))
+            _retry(turn, name)
 
 
 def replicas_failed(turn: Turn, replicas: Sequence[Replica]) -> None:
-    """Replicas whose deletion cannot be done now: their broker left."""
-    replica_machine.enter_state(turn, replicas, ReplicaState.DELETION_INELIGIBLE)
+    """Replicas whose deletion cannot be done now, because their broker left."""
     for name in dict.fromkeys(replica.tp.topic for replica in replicas):
         topic = turn.topic(name)
-        if topic is not None:
-            turn.put_topic(name, replace(topic, ineligible=True))
+        if topic is None:
+            continue
+        failed = [replica for replica in replicas if replica.tp.topic == name]
+        replica_machine.enter_state(turn, failed, ReplicaState.DELETION_INELIGIBLE)
+        # That its deletion was not complete when a broker died means that this broker had not answered.
+        answered(turn, name)
+        turn.put_topic(name, replace(turn.topic(name) or topic, ineligible=True))
+        _retry(turn, name)
+
+
+def answered(turn: Turn, name: str) -> None:
+    """The live brokers deleted their replicas of the topic."""
+    started = _in_state(turn, name, ReplicaState.DELETION_STARTED)
+    live = [replica for replica in started if replica.broker in turn.header.brokers]
+    if live:
+        replica_machine.enter_state(turn, live, ReplicaState.DELETION_SUCCESSFUL)
+
+
+def completed(turn: Turn, name: str) -> None:
+    """All replicas are deleted: the controller forgets them and removes the topic's znodes."""
+    topic = turn.topic(name)
+    if topic is None or not any(partition.replica_states for partition in topic.partitions.values()):
+        return
+    turn.begin("TopicDeletionStopReplicaResponseReceived", f"all brokers deleted their replicas of topic {name}")
+    answered(turn, name)
+    if not turn.header.profile.retires_partitions_at_deletion_start:
+        _retire_partitions(turn, name)
+    done = _in_state(turn, name, ReplicaState.DELETION_SUCCESSFUL)
+    if done:
+        replica_machine.enter_state(turn, done, ReplicaState.NON_EXISTENT)
+
+
+def _retire_partitions(turn: Turn, name: str) -> None:
+    topic = turn.topic(name)
+    tps = [TopicPartition(name, number) for number in topic.partitions] if topic else []
+    partition_machine.enter_state(turn, tps, PartitionState.OFFLINE)
+    partition_machine.enter_state(turn, tps, PartitionState.NON_EXISTENT)
 
 
 def _start(turn: Turn, name: str) -> None:
     topic = turn.topic(name)
     if topic is None or topic.ineligible:
         return
-    if not topic.deletion_started:
-        tps = [TopicPartition(name, number) for number in topic.partitions]
-        partition_machine.enter_state(turn, tps, PartitionState.OFFLINE)
-        partition_machine.enter_state(turn, tps, PartitionState.NON_EXISTENT)
-    replicas = [replica for replica, _ in _replica_states(turn.topic(name) or topic, name)]
-    alive = [replica for replica in replicas if replica.broker in turn.header.brokers]
-    dead = [replica for replica in replicas if replica.broker not in turn.header.brokers]
-    replica_machine.enter_state(turn, dead, ReplicaState.DELETION_INELIGIBLE)
-    replica_machine.enter_state(turn, alive, ReplicaState.OFFLINE)
-    replica_machine.enter_state(turn, alive, ReplicaState.DELETION_STARTED)
-    started = turn.topic(name)
-    if started is not None:
-        turn.put_topic(name, replace(started, deletion_started=True, ineligible=bool(dead)))
+    if not topic.deletion_started and turn.header.profile.retires_partitions_at_deletion_start:
+        _retire_partitions(turn, name)
+    replicas = _replicas(turn.topic(name) or topic, name)
+    dead = [replica for replica in replicas if not _is_online(turn, replica)]
+    todo = [
+        replica
+        for replica in replicas
+        if _is_online(turn, replica) and _state(turn, replica) is not ReplicaState.DELETION_SUCCESSFUL
+    ]
+    if dead:
+        replica_machine.enter_state(turn, dead, ReplicaState.DELETION_INELIGIBLE)
+    replica_machine.enter_state(turn, todo, ReplicaState.OFFLINE)
+    replica_machine.enter_state(turn, todo, ReplicaState.DELETION_STARTED)
+    started = turn.topic(name) or topic
+    asked_ms = turn.record.observed_ms
+    turn.put_topic(name, replace(started, deletion_started=True, ineligible=bool(dead), asked_ms=asked_ms))
+    if dead:
+        turn.header.halted_deletions = {**turn.header.halted_deletions, name: asked_ms}
+
+
+def judge_halted(turn: Turn) -> None:
+    """Where a dead replica holds a deletion, the live brokers have answered after a while: their replicas are gone."""
+    header = turn.header
+    ripe = [name for name, asked_ms in header.halted_deletions.items() if header.time_ms - asked_ms > ANSWER_MS]
+    for name in ripe:
+        halted_answered(turn, name)
+
+
+def halted_answered(turn: Turn, name: str) -> None:
+    """The live brokers deleted their replicas of a topic that others hold: what is held waits as offline again."""
+    header = turn.header
+    header.halted_deletions = {key: ms for key, ms in header.halted_deletions.items() if key != name}
+    topic = turn.topic(name)
+    if topic is None or not topic.queued or not header.acting:
+        return
+    turn.begin("TopicDeletionStopReplicaResponseReceived", f"the live brokers deleted their replicas of topic {name}")
+    answered(turn, name)
+    halted = _in_state(turn, name, ReplicaState.DELETION_INELIGIBLE)
+    if halted:
+        replica_machine.enter_state(turn, halted, ReplicaState.OFFLINE)
 
 
 def _retry(turn: Turn, name: str) -> None:
     topic = turn.topic(name)
     if topic is None:
         return
-    states = _replica_states(topic, name)
-    if any(state is ReplicaState.DELETION_STARTED for _, state in states):
+    if topic.asked_ms and turn.record.observed_ms - topic.asked_ms > ANSWER_MS:
+        answered(turn, name)
+    if _in_state(turn, name, ReplicaState.DELETION_STARTED):
         return
-    halted = [replica for replica, state in states if state is ReplicaState.DELETION_INELIGIBLE]
-    replica_machine.enter_state(turn, halted, ReplicaState.OFFLINE)
+    halted = _in_state(turn, name, ReplicaState.DELETION_INELIGIBLE)
+    if halted:
+        replica_machine.enter_state(turn, halted, ReplicaState.OFFLINE)
     _start(turn, name)
 
 
-def _replica_states(topic: Topic, name: str) -> list[tuple[Replica, ReplicaState]]:
+def _replicas(topic: Topic, name: str) -> list[Replica]:
     return [
-        (Replica(TopicPartition(name, number), broker), state)
+        Replica(TopicPartition(name, number), broker)
         for number, partition in topic.partitions.items()
-        for broker, state in zip(partition.replicas, partition.replica_states, strict=True)
+        for broker in partition.replicas
     ]
+
+
+def _in_state(turn: Turn, name: str, state: ReplicaState) -> list[Replica]:
+    topic = turn.topic(name)
+    return [replica for replica in (_replicas(topic, name) if topic else ()) if _state(turn, replica) is state]
+
+
+def _state(turn: Turn, replica: Replica) -> ReplicaState:
+    partition = turn.partition(replica.tp)
+    return partition.replica_state(replica.broker) if partition else ReplicaState.NON_EXISTENT
+
+
+def _is_online(turn: Turn, replica: Replica) -> bool:
+    partition = turn.partition(replica.tp)
+    return partition is not None and turn.is_online(replica.broker, partition)

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from controller.leadership import Intent, LeaderAndIsr, fold
+from controller.assignment import ReplicaAssignment
+from controller.leadership import WRITES, AnyStep, LeaderAndIsr, fold
 from controller.states import PartitionState, ReplicaState
 
 
@@ -29,20 +30,29 @@ class TopicPartition(NamedTuple):
 class Partition(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A partition: what ZooKeeper confirmed, what the controller is still to write, and the states of the machines."""
 
-    replicas: tuple[int, ...]
-    replica_states: tuple[ReplicaState, ...]  # one for each of `replicas`
+    replicas: tuple[int, ...]  # as the controller has them in memory
+    replica_states: dict[int, ReplicaState] = {}  # by broker, of replicas that are on their way out too
     state: PartitionState = PartitionState.NON_EXISTENT
     confirmed: LeaderAndIsr | None = None
-    pending: tuple[Intent, ...] = ()
+    queue: tuple[AnyStep, ...] = ()  # what the controller does with it, from the oldest write that is still due on
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
     problem: str | None = None  # a `health.Problem` value
     problem_since_ms: int = 0
     alerted: bool = False  # a person was told that it is offline
+    known: LeaderAndIsr | None = None  # the controller's own copy of the state, where it lags behind ZooKeeper
+    offline_dirs: tuple[int, ...] = ()  # replicas whose log directory failed
+    announced: ReplicaAssignment | None = None  # what the topic's znode says, where that is not what memory says
+    expected: tuple[ReplicaAssignment, ...] = ()  # what the controller is still to write there, in order
 
     def value(self, controller_epoch: int) -> LeaderAndIsr | None:
         """The value that ZooKeeper will hold once the controller has done what it must."""
-        return fold(self.pending, self.confirmed, controller_epoch) if self.pending else self.confirmed
+        return fold(self.queue, self.confirmed, controller_epoch) if self.queue else self.confirmed
+
+    @property
+    def write_due(self) -> bool:
+        """Whether the controller must still write its state."""
+        return any(isinstance(step, WRITES) for step in self.queue)
 
     @property
     def reassigning(self) -> bool:
@@ -51,15 +61,25 @@ class Partition(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     def replica_state(self, broker: int) -> ReplicaState:
         """The state of the replica on this broker."""
-        if broker in self.replicas:
-            return self.replica_states[self.replicas.index(broker)]
-        return ReplicaState.NON_EXISTENT
+        return self.replica_states.get(broker, ReplicaState.NON_EXISTENT)
 
     def with_replica_state(self, broker: int, state: ReplicaState) -> Partition:
-        """The partition with one replica in another state."""
-        at = self.replicas.index(broker)
-        states = (*self.replica_states[:at], state, *self.replica_states[at + 1 :])
+        """The partition with one replica in another state; one that no longer exists is forgotten."""
+        states = {**self.replica_states, broker: state}
+        if state is ReplicaState.NON_EXISTENT:
+            del states[broker]
         return msgspec.structs.replace(self, replica_states=states)
+
+    @property
+    def assignment(self) -> ReplicaAssignment:
+        """The replicas, with those that are being added and removed."""
+        return ReplicaAssignment(self.replicas, self.adding, self.removing)
+
+    def with_assignment(self, assignment: ReplicaAssignment) -> Partition:
+        """The partition with other replicas in the controller's memory."""
+        return msgspec.structs.replace(
+            self, replicas=assignment.replicas, adding=assignment.adding, removing=assignment.removing
+        )
 
 
 class Topic(msgspec.Struct, frozen=True, array_like=True):
@@ -73,6 +93,7 @@ class Topic(msgspec.Struct, frozen=True, array_like=True):
     queued: bool = False  # its deletion was asked for
     deletion_started: bool = False
     ineligible: bool = False  # its deletion waits for a broker
+    asked_ms: int = 0  # when its replicas were last told to delete
     seen_generation: int = 0  # of the forwarder that last spoke of it
 
 

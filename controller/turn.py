@@ -6,6 +6,7 @@ What changes and why is decided by the machines and handlers that are given a tu
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import msgspec
@@ -14,19 +15,35 @@ from controller.alerts import partition_alert
 from controller.context import Context, Event, Header, Phase
 from controller.gauges import counted, counted_for_topic
 from controller.health import LASTING, UNUSABLE, Problem, problem_of, reason_for
-from controller.leadership import Create, Elect, Intent, LeaderAndIsr, Remove
-from controller.outputs import PartitionRow, Request, Row, Status, Transition
+from controller.leadership import WRITES, AnyStep, LeaderAndIsr, Move, Tell, apply
+from controller.outputs import Request, Row, Status, Transition
 from controller.records import Record
+from controller.rows import move_row, partition_row, tell_row
 from controller.states import PartitionState, ReplicaState
 from controller.topics import Partition, Topic, TopicPartition
 
 replace = msgspec.structs.replace
 
+# For how long an event whose writes are due holds up the certainty of what follows it.
+UNFINISHED_MS = 3_000
+
 
 class Turn:
     """A step's private copy of the context."""
 
-    __slots__ = ("_before", "_ordinal", "effects", "event", "header", "record", "republish", "topics")
+    __slots__ = (
+        "_advanced",
+        "_before",
+        "_fresh",
+        "_open",
+        "_ordinal",
+        "effects",
+        "event",
+        "header",
+        "record",
+        "republish",
+        "topics",
+    )
 
     def __init__(self, context: Context, record: Record) -> None:
         self.header: Header = replace(
@@ -42,7 +59,26 @@ class Turn:
         self.event: Event | None = None
         self.republish = False  # give each touched partition's row, changed or not
         self._ordinal = 0
+        self._open: dict[int, Event] = {}
+        self._fresh: set[int] = set()
+        self._advanced: set[int] = set()
         self._before: dict[TopicPartition, Partition | None] = {}
+
+    def fork(self) -> Turn:
+        """A trial of this turn: what is done to it does not touch this one."""
+        trial = copy.copy(self)
+        trial.header = replace(self.header, counts=dict(self.header.counts))
+        trial.topics = self.topics.draft()
+        trial.effects = list(self.effects)
+        trial._open = {key: replace(e, due=list(e.due), topics=dict(e.topics)) for key, e in self._open.items()}
+        trial._fresh, trial._advanced = set(self._fresh), set(self._advanced)
+        trial._before = dict(self._before)
+        return trial
+
+    def adopt(self, trial: Turn) -> None:
+        """Go on from where the trial stands."""
+        for name in Turn.__slots__:
+            setattr(self, name, getattr(trial, name))
 
     def stamp(self) -> dict[str, Any]:
         """The fields that every row of this step has."""
@@ -102,101 +138,208 @@ class Turn:
         if tp not in self._before:
             self._before[tp] = self.partition(tp)
 
+    def is_online(self, replica: int, partition: Partition) -> bool:
+        """Whether the replica's broker is live and its log directory works, as far as the controller knows."""
+        header = self.header
+        live = replica in header.brokers and replica not in header.shutting_down
+        return live and replica not in partition.offline_dirs
+
     def _recount(self, topic: Topic | None, partition: Partition, by: int) -> None:
         counts = self.header.counts
         for key in counted(topic, partition) if topic else ():
             counts[key] = counts.get(key, 0) + by
 
-    # --- events, intents and what is published of them
+    # --- events and their steps
 
     def begin(self, kind: str, cause: str) -> Event:
-        """Start an event of the controller; the transitions that follow belong to it."""
+        """Start an event of the controller; the steps that follow belong to it."""
         header = self.header
-        self.event = Event(header.next_event, kind, cause, self.record.zxid, self.record.observed_ms)
+        self.event = Event(
+            header.next_event, kind, cause, self.record.zxid, self.record.observed_ms, header.controller_epoch
+        )
         header.next_event += 1
+        self._open[self.event.id] = self.event
+        self._fresh.add(self.event.id)
         self._ordinal = 0
         return self.event
 
-    def next_ordinal(self) -> int:
-        """The place of the next effect within the event."""
+    def next_pass(self) -> None:
+        """Start the next pass of a state machine in the current event."""
+        assert self.event is not None, "a pass outside of an event"
+        self.event.due.append(0)
+
+    def place(self) -> dict[str, Any]:
+        """The fields that say where in the current event the next step stands."""
+        assert self.event is not None, "a step outside of an event"
+        assert self.event.due, "a step outside of a pass"
         self._ordinal += 1
-        return self._ordinal - 1
+        return {"event": self.event.id, "at_pass": len(self.event.due) - 1, "ordinal": self._ordinal - 1}
 
-    def expect(self, tp: TopicPartition, partition: Partition, intent: Intent) -> None:
-        """Hold the intent until ZooKeeper shows its write."""
-        event = self.header.events.get(intent.event) or self.event
-        assert event is not None, "an intent of no event"
-        self._set_due(event, event.due + 1)
-        self.put_partition(tp, replace(partition, pending=(*partition.pending, intent)))
+    def queue(self, tp: TopicPartition, partition: Partition, *steps: AnyStep) -> Partition:
+        """Let the partition (which may have changed otherwise too) wait for these steps of the current event."""
+        assert self.event is not None, "a step outside of an event"
+        self.event.queued += len(steps)
+        self.event.topics[tp.topic] = None
+        for step in steps:
+            if isinstance(step, WRITES):
+                self.event.due[step.at_pass] += 1
+        waiting = replace(partition, queue=(*partition.queue, *steps))
+        self.put_partition(tp, waiting)
+        return waiting
 
-    def settle(self, intent: Intent) -> Event | None:
-        """Let go of an intent that was written or cut; gives its event."""
-        event = self.header.events.get(intent.event)
-        if event is not None:
-            self._set_due(event, event.due - 1)
+    def open_event(self, event_id: int) -> Event:
+        """The event, to be changed in this step."""
+        event = self._open.get(event_id)
+        if event is None:
+            stored = self.header.events[event_id]
+            event = self._open[event_id] = replace(stored, due=list(stored.due), topics=dict(stored.topics))
         return event
 
-    def _set_due(self, event: Event, due: int) -> None:
-        events = {**self.header.events, event.id: replace(event, due=due)}
-        if due <= 0:
-            del events[event.id]
-        self.header.events = events
+    def last_event(self) -> Event | None:
+        """The newest event of which something is not certain yet."""
+        open_ids = {**self.header.events, **self._open}
+        newest = max((key for key, event in open_ids.items() if event.queued), default=None)
+        return None if newest is None else self.open_event(newest)
 
-    def effect_id(self, event: int, ordinal: int) -> str:
-        """The key that an effect keeps from its prediction to its confirmation."""
-        return f"{self.header.controller_epoch}-{event}-{ordinal}"
+    def undo(self, event: Event) -> None:
+        """Take back an event that has not begun: its steps were only expected."""
+        for name in list(event.topics):
+            topic = self.topics.get(name)
+            for number in list(topic.partitions) if topic else ():
+                self._undo_in(TopicPartition(name, number), event.id)
+
+    def _undo_in(self, tp: TopicPartition, event_id: int) -> None:
+        partition = self.partition(tp)
+        if partition is None or not any(step.event == event_id for step in partition.queue):
+            return
+        for step in reversed(partition.queue):
+            if step.event == event_id:
+                self.withdraw(tp, step)
+                if isinstance(step, Move):
+                    partition = before_move(partition, step)
+        kept = tuple(step for step in partition.queue if step.event != event_id)
+        self.put_partition(tp, replace(partition, queue=kept))
+
+    def settle(self, write: AnyStep, *, seen: bool) -> None:
+        """A write is no longer due: it was seen, or it turned out that there is nothing to write."""
+        event = self.open_event(write.event)
+        event.due[write.at_pass] -= 1
+        event.queued -= 1
+        event.begun = event.begun or seen
+        self._advanced.add(event.id)
+
+    def withdraw(self, tp: TopicPartition, step: AnyStep) -> None:
+        """A step will not be done."""
+        event = self.open_event(step.event)
+        event.queued -= 1
+        if isinstance(step, WRITES):
+            event.due[step.at_pass] -= 1
+            self._advanced.add(event.id)
+        elif step.event not in self._fresh:
+            self._publish_step(tp, step, Status.WITHDRAWN, step.value)
 
     def moved(self, subject: str, from_state: str, to_state: str, **details: Any) -> None:  # noqa: ANN401 (row fields)
         """Publish a transition that is certain at once."""
-        assert self.event is not None, "a transition outside of an event"
-        self._publish(Transition, self.event, self.next_ordinal(), Status.FINAL, subject=subject,
-                      from_state=from_state, to_state=to_state, **details)  # fmt: skip
-
-    def publish_intent(
-        self, tp: TopicPartition, intent: Intent, status: Status, event: Event | None, value: LeaderAndIsr | None = None
-    ) -> None:
-        """Publish the transition that the intent's write is part of; a bump of the leader epoch has none."""
-        described = _described(intent)
-        if described is None:
-            return
-        details: dict[str, Any] = {"topic": tp.topic, "partition": tp.partition} | described
-        if value is not None and described["subject"] == "partition":
-            details |= {"leader": value.leader, "leader_epoch": value.leader_epoch, "isr": value.isr}
-        known = event or Event(intent.event, "unknown", "its event is no longer known", -1, 0)
-        self._publish(Transition, known, intent.ordinal, status, **details)
+        self._publish(Transition, Status.FINAL, subject=subject, from_state=from_state, to_state=to_state, **details)
 
     def request(self, api: str, brokers: tuple[int, ...], **content: Any) -> None:  # noqa: ANN401 (row fields)
-        """Publish a request that the controller must send."""
-        assert self.event is not None, "a request outside of an event"
-        self._publish(Request, self.event, self.next_ordinal(), Status.PROVISIONAL, api=api, brokers=brokers, **content)
+        """Publish a request that depends on no write."""
+        self._publish(Request, Status.FINAL, api=api, brokers=brokers, **content)
 
-    def _publish(self, row: Any, event: Event, ordinal: int, status: Status, **fields: Any) -> None:  # noqa: ANN401
-        self.effects.append(
-            row(
-                **self.stamp(),
-                effect=self.effect_id(event.id, ordinal),
-                status=status,
-                cause=f"{event.kind}: {event.cause}",
-                controller_epoch=self.header.controller_epoch,
-                **fields,
-            )
-        )
+    def _publish(self, row: Any, status: Status, **fields: Any) -> None:  # noqa: ANN401
+        assert self.event is not None, "an effect outside of an event"
+        self._ordinal += 1
+        self.effects.append(row(**self._effect(self.event, self._ordinal - 1, status), **fields))
+
+    def _effect(self, event: Event, ordinal: int, status: Status) -> dict[str, Any]:
+        return self.stamp() | {
+            "effect": f"{event.epoch}-{event.id}-{ordinal}",
+            "status": status,
+            "cause": f"{event.kind}: {event.cause}",
+            "controller_epoch": event.epoch,
+        }
+
+    def _publish_step(self, tp: TopicPartition, step: Move | Tell, status: Status, value: LeaderAndIsr | None) -> None:
+        effect = self._effect(self.open_event(step.event), step.ordinal, status)
+        if isinstance(step, Move):
+            self.effects.append(move_row(tp, step, value, effect))
+        else:
+            self.effects.append(tell_row(tp, step, value, effect))
 
     # --- the end of the step
 
     def finish(self) -> Context:
-        """Judge what was touched, publish its rows and alerts, and give the new context."""
+        """Publish what is certain and what is expected, judge what was touched, and give the new context."""
+        self._publish_certain()
         for tp, before in self._before.items():
+            self._publish_expected(tp)
             self._publish_partition(tp, before)
+        if self._open:
+            known = {**self.header.events, **self._open}
+            self.header.events = {key: event for key, event in known.items() if event.queued > 0}
         return Context(self.header, self.topics.freeze())
+
+    def _publish_certain(self) -> None:
+        known = {**self.header.events, **self._open}
+        for event_id in self._begun_now(known):
+            event = self.open_event(event_id)
+            event.begun = True
+            for name in list(event.topics):
+                topic = self.topics.get(name)
+                for number in list(topic.partitions) if topic else ():
+                    self._flush(TopicPartition(name, number))
+
+    def _begun_now(self, known: dict[int, Event]) -> list[int]:
+        """The events of which more is certain now.
+
+        The controller is one thread: an event without writes leaves no trace of its own, and is certain once nothing
+        that came before it is due any more, or is due for so long that it will not come.
+        """
+        certain, unfinished = [], False
+        for event_id in sorted(known):
+            event = known[event_id]
+            if event.writes_due:
+                if event.begun and event_id in self._advanced:
+                    certain.append(event_id)
+                unfinished = unfinished or self.header.time_ms - event.time_ms <= UNFINISHED_MS
+            elif event.begun or not unfinished:
+                certain.append(event_id)
+        return certain
+
+    def _flush(self, tp: TopicPartition) -> None:
+        """Publish what stands in front of the partition's queue and is certain."""
+        partition = self.partition(tp)
+        assert partition is not None, f"{tp} was not there to flush"
+        queue = partition.queue
+        done = 0
+        for step in queue:
+            if not isinstance(step, (Move, Tell)):
+                break
+            event = self.open_event(step.event)
+            if not event.begun or step.at_pass >= event.frontier and event.writes_due:
+                break
+            self._publish_step(tp, step, Status.FINAL, step.value or told_value(partition, step))
+            event.queued -= 1
+            done += 1
+        if done:
+            self.put_partition(tp, replace(partition, queue=queue[done:]))
+
+    def _publish_expected(self, tp: TopicPartition) -> None:
+        partition = self.partition(tp)
+        value = partition.confirmed if partition else None
+        for step in partition.queue if partition else ():
+            if not isinstance(step, (Move, Tell)):
+                value = apply(step, value, self.open_event(step.event).epoch) or value
+            elif step.event in self._fresh:
+                self._publish_step(tp, step, Status.PROVISIONAL, step.value or value)
 
     def _publish_partition(self, tp: TopicPartition, before: Partition | None) -> None:
         topic = self.topics.get(tp.topic)
         partition = topic.partitions.get(tp.partition) if topic else None
         if topic is None or partition is None:
             if before is not None:
-                gone = Partition(before.replicas, before.replica_states, confirmed=before.confirmed)
-                self.effects.append(_row(self, tp, gone, None))
+                gone = Partition(before.replicas, confirmed=before.confirmed)
+                self.effects.append(partition_row(tp, gone, None, self.header, self.stamp()))
                 self.effects.extend(partition_alert(self, tp, before, gone, None))
             return
         if self.header.phase is not Phase.FOLLOWING:
@@ -213,7 +356,7 @@ class Turn:
             self.put_partition(tp, judged)
         if judged != before or self.republish:
             reason = reason_for(problem, judged, topic, self.header) if problem else None
-            self.effects.append(_row(self, tp, judged, reason))
+            self.effects.append(partition_row(tp, judged, reason, self.header, self.stamp()))
             self.effects.extend(partition_alert(self, tp, before, judged, reason))
 
     def _problem_since(self, partition: Partition, problem: Problem | None) -> int:
@@ -225,40 +368,15 @@ class Turn:
         return self.record.observed_ms
 
 
-def _described(intent: Intent) -> dict[str, Any] | None:
-    if isinstance(intent, Remove):
-        return {
-            "subject": "replica",
-            "from_state": ReplicaState(intent.from_state).word,
-            "to_state": ReplicaState.OFFLINE.word,
-            "broker": intent.replica,
-        }
-    if isinstance(intent, (Create, Elect)):
-        from_state = PartitionState.NEW if isinstance(intent, Create) else intent.from_state
-        return {"subject": "partition", "from_state": from_state.word, "to_state": PartitionState.ONLINE.word}
-    return None
+def before_move(partition: Partition, move: Move) -> Partition:
+    """The partition as it was before the move."""
+    if move.replica < 0:
+        return replace(partition, state=PartitionState(move.from_state))
+    return partition.with_replica_state(move.replica, ReplicaState(move.from_state))
 
 
-def _row(turn: Turn, tp: TopicPartition, partition: Partition, reason: str | None) -> PartitionRow:
-    value = partition.confirmed
-    predicted = partition.value(turn.header.controller_epoch) if partition.pending else None
-    return PartitionRow(
-        **turn.stamp(),
-        topic=tp.topic,
-        partition=tp.partition,
-        state=partition.state.word,
-        leader=value.leader if value else -1,
-        leader_epoch=value.leader_epoch if value else -1,
-        isr=value.isr if value else (),
-        replicas=partition.replicas,
-        adding_replicas=partition.adding,
-        removing_replicas=partition.removing,
-        controller_epoch=value.controller_epoch if value else -1,
-        partition_epoch=value.partition_epoch if value else -1,
-        predicted_leader=predicted.leader if predicted else None,
-        predicted_leader_epoch=predicted.leader_epoch if predicted else None,
-        predicted_isr=predicted.isr if predicted else None,
-        problem=partition.problem,
-        problem_since_ms=partition.problem_since_ms if partition.problem else None,
-        reason=reason,
-    )
+def told_value(partition: Partition, step: AnyStep) -> LeaderAndIsr | None:
+    """What a step speaks of: ZooKeeper's value, or the controller's own copy where it has not read it again."""
+    if isinstance(step, Tell) and not step.read and partition.known is not None:
+        return partition.known
+    return partition.confirmed

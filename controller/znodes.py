@@ -155,6 +155,26 @@ class ConfigZnode(msgspec.Struct, frozen=True):
         return {"true": True, "false": False}.get(self.config.get(key, "").strip().lower())
 
 
+class LogDirEventZnode(msgspec.Struct, frozen=True):
+    """/log_dir_event_notification/log_dir_event_N."""
+
+    broker: Int32
+
+
+class ReassignmentEntry(msgspec.Struct, frozen=True):
+    """One partition's target in /admin/reassign_partitions."""
+
+    topic: str
+    partition: Int32
+    replicas: Brokers = ()
+
+
+class PartitionsZnode(msgspec.Struct, frozen=True):
+    """/admin/reassign_partitions, /admin/preferred_replica_election and isr_change_N."""
+
+    partitions: tuple[ReassignmentEntry, ...] = ()
+
+
 class ForwarderStatus(msgspec.Struct, frozen=True):
     """The `data` of heartbeat and session records: how the forwarder stands with ZooKeeper."""
 
@@ -162,7 +182,17 @@ class ForwarderStatus(msgspec.Struct, frozen=True):
     watch_mode: str = "unknown"
 
 
-_Content = TypeVar("_Content", ControllerZnode, BrokerZnode, TopicZnode, StateZnode, ConfigZnode, ForwarderStatus)
+_Content = TypeVar(
+    "_Content",
+    ControllerZnode,
+    BrokerZnode,
+    TopicZnode,
+    StateZnode,
+    ConfigZnode,
+    LogDirEventZnode,
+    PartitionsZnode,
+    ForwarderStatus,
+)
 
 
 def decode(data: bytes | None, content: type[_Content]) -> _Content:

@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from znode_history import ZnodeHistory, broker_znode, controller_znode, state_znode, topic_znode
 
 from controller.gauges import counted, counted_for_topic
+from controller.leadership import WRITES
 from controller.outputs import PartitionRow, Status, Transition, decode_row, encode_row
 from controller.records import RecordKind
 from controller.state import changed_chunks, encode_header, new_context, restore_context
@@ -85,7 +86,7 @@ class AnyHistory(RuleBasedStateMachine):
         known = self.history.context.topics.get(topic)
         for number, partition in known.partitions.items() if known else ():
             value = partition.value(1)
-            if partition.pending and value is not None:
+            if partition.write_due and value is not None:
                 self.history.state(topic, number, value.leader, value.leader_epoch, list(value.isr))
 
     @rule(topic=topics, what=st.sampled_from(["/brokers/topics/{}", "/admin/delete_topics/{}", "/config/topics/{}"]))
@@ -142,9 +143,15 @@ class AnyHistory(RuleBasedStateMachine):
         assert {key: count for key, count in counts.items() if not key.startswith(running)} == dict(recount)
 
     @invariant()
-    def due_writes_equal_the_pending_intents(self) -> None:
-        pending = [i for _, t in self.history.context.topics for p in t.partitions.values() for i in p.pending]
-        assert sum(event.due for event in self.history.context.header.events.values()) == len(pending)
+    def events_know_what_is_queued(self) -> None:
+        queued, due = Counter[int](), Counter[int]()
+        for _, topic in self.history.context.topics:
+            for partition in topic.partitions.values():
+                queued.update(step.event for step in partition.queue)
+                due.update(step.event for step in partition.queue if isinstance(step, WRITES))
+        events = self.history.context.header.events
+        assert {key: event.queued for key, event in events.items()} == dict(queued)
+        assert {key: event.writes_due for key, event in events.items() if event.writes_due} == dict(due)
 
     @invariant()
     def redelivery_changes_nothing(self) -> None:

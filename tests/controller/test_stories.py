@@ -47,18 +47,35 @@ def test_a_new_topic_is_predicted_before_the_controller_writes_it(history):
     effects = history.topic("new", {0: [3, 1]})
     assert history.transitions(effects) == [
         "final topic new NonExistent -> Existing",
-        "final new-0 NonExistentPartition -> NewPartition",
-        "final new-0@1 NonExistentReplica -> NewReplica",
-        "final new-0@3 NonExistentReplica -> NewReplica",
+        "provisional new-0 NonExistentPartition -> NewPartition",
+        "provisional new-0@1 NonExistentReplica -> NewReplica",
+        "provisional new-0@3 NonExistentReplica -> NewReplica",
         "provisional new-0 NewPartition -> OnlinePartition leader=3 epoch=0 isr=[3, 1]",
-        "final new-0@1 NewReplica -> OnlineReplica",
-        "final new-0@3 NewReplica -> OnlineReplica",
+        "provisional new-0@1 NewReplica -> OnlineReplica",
+        "provisional new-0@3 NewReplica -> OnlineReplica",
     ]
     assert history.row("new", 0).problem == "not_yet_created"
     confirmed = history.state("new", 0, 3, 0, [3, 1])
-    assert history.transitions(confirmed) == ["final new-0 NewPartition -> OnlinePartition leader=3 epoch=0 isr=[3, 1]"]
+    assert history.transitions(confirmed) == [
+        "final new-0 NonExistentPartition -> NewPartition",
+        "final new-0@1 NonExistentReplica -> NewReplica",
+        "final new-0@3 NonExistentReplica -> NewReplica",
+        "final new-0 NewPartition -> OnlinePartition leader=3 epoch=0 isr=[3, 1]",
+        "final new-0@1 NewReplica -> OnlineReplica",
+        "final new-0@3 NewReplica -> OnlineReplica",
+    ]
     assert history.row("new", 0).problem is None
     assert history.gauges().pending_writes == 0
+
+
+def test_the_requests_of_a_creation_carry_what_was_written(history):
+    history.topic("new", {0: [3, 1]})
+    effects = history.state("new", 0, 3, 0, [3, 1])
+    told = [row for row in effects if isinstance(row, Request)]
+    assert [(row.api, row.brokers, row.leader, row.leader_epoch, row.isr, row.is_new) for row in told] == [
+        ("LeaderAndIsr", (3,), 3, 0, (3, 1), True),
+        ("LeaderAndIsr", (1,), 3, 0, (3, 1), True),
+    ]
 
 
 def test_the_prediction_and_its_confirmation_have_one_key(history):
@@ -80,9 +97,9 @@ def test_a_dead_leader_is_replaced_and_a_sole_replica_goes_offline_by_name(histo
     effects = history.broker_leaves(3)
     assert history.transitions(effects) == [
         "final broker 3 live -> dead",
-        "final t-1 OnlinePartition -> OfflinePartition",
-        "provisional t-0@3 OnlineReplica -> OfflineReplica",
+        "provisional t-1 OnlinePartition -> OfflinePartition",
         "provisional t-1@3 OnlineReplica -> OfflineReplica",
+        "provisional t-0@3 OnlineReplica -> OfflineReplica",
     ]
     offline = history.row("t", 1)
     assert (offline.state, offline.problem) == ("OfflinePartition", "no_live_in_sync_replica")
@@ -164,9 +181,9 @@ def test_values_that_were_never_read_are_confirmed_by_the_one_that_was(history):
 
 def test_a_deletion_runs_to_its_end(history):
     effects = history.write("/admin/delete_topics/t")
-    assert "final t-0 OnlinePartition -> OfflinePartition" in history.transitions(effects)
-    assert "final t-0 OfflinePartition -> NonExistentPartition" in history.transitions(effects)
-    assert "final t-1@3 OfflineReplica -> ReplicaDeletionStarted" in history.transitions(effects)
+    assert "provisional t-0 OnlinePartition -> OfflinePartition" in history.transitions(effects)
+    assert "provisional t-0 OfflinePartition -> NonExistentPartition" in history.transitions(effects)
+    assert "provisional t-1@3 OfflineReplica -> ReplicaDeletionStarted" in history.transitions(effects)
     assert history.gauges().topics_to_delete == 1
     for partition in (0, 1):
         history.delete(f"/brokers/topics/t/partitions/{partition}/state")
@@ -201,7 +218,9 @@ def test_what_the_lost_controller_had_not_written_is_withdrawn(history):
     history.broker_leaves(2)
     effects = history.delete("/controller")
     assert [move for move in history.transitions(effects) if move.startswith("withdrawn")] == [
+        "withdrawn t-0 OnlinePartition -> OfflinePartition",
         "withdrawn t-0 OfflinePartition -> OnlinePartition",
+        "withdrawn t-0@2 OnlineReplica -> OfflineReplica",
     ]
     assert history.gauges().pending_writes == 0
 

@@ -1,0 +1,73 @@
+"""ControlledShutdown: a broker asks to be shut down, and asks again while it still leads something.
+
+Here belongs what Kafka 3.9's `processControlledShutdown` does. The request itself is never seen: the first write that
+only a shutdown explains tells of it, and later attempts follow from the brokers' settings.
+"""
+
+from __future__ import annotations
+
+from controller import partition_machine, replica_machine
+from controller.broker_change import hosted_by
+from controller.context import ShutdownAttempt
+from controller.election import Strategy
+from controller.replica_machine import Replica
+from controller.requests import RequestBatch
+from controller.states import ReplicaState
+from controller.topics import TopicPartition
+from controller.turn import Turn
+
+# An attempt takes a little longer than the backoff itself: its own round trip comes on top (1.06 times, measured).
+_ROUND_TRIP_SHARE = 1.06
+
+
+def ask(turn: Turn, broker: int) -> None:
+    """A broker asks to be shut down for the first time."""
+    _attempt(turn, broker, turn.header.time_ms, turn.header.settings.controlled_shutdown_max_retries - 1)
+
+
+def ask_again(turn: Turn) -> None:
+    """Brokers whose next attempts are due by the record's time ask again, as often as was due."""
+    for broker in sorted(turn.header.shutdown_attempts):
+        while (attempt := turn.header.shutdown_attempts.get(broker)) and attempt.due_ms <= turn.header.time_ms:
+            if not turn.header.acting:
+                return
+            _attempt(turn, broker, attempt.due_ms, attempt.left)
+
+
+def closed_in_order(turn: Turn, broker: int) -> None:
+    """A broker closed its session itself: it had asked for its shutdown, though no write of it may have come."""
+    header = turn.header
+    if header.acting and broker in header.brokers and broker not in header.shutting_down:
+        ask(turn, broker)
+        while attempt := turn.header.shutdown_attempts.get(broker):
+            _attempt(turn, broker, attempt.due_ms, attempt.left)
+
+
+def _attempt(turn: Turn, broker: int, at_ms: int, left: int) -> None:
+    header = turn.header
+    turn.begin("ControlledShutdown", f"broker {broker} shuts down")
+    header.shutting_down = tuple(sorted({*header.shutting_down, broker}))
+    led, followed = _hosted(turn, broker)
+    moved = partition_machine.elect(turn, led, Strategy.CONTROLLED_SHUTDOWN)
+    batch = RequestBatch(turn)
+    for tp in followed:
+        batch.stop_replica(broker, tp, delete=False)
+    batch.send()
+    replica_machine.enter_state(turn, [Replica(tp, broker) for tp in followed], ReplicaState.OFFLINE)
+    others = {key: attempt for key, attempt in header.shutdown_attempts.items() if key != broker}
+    if len(moved) < len(led) and left > 0:
+        backoff_ms = header.settings.controlled_shutdown_retry_backoff_ms * _ROUND_TRIP_SHARE
+        others[broker] = ShutdownAttempt(at_ms + int(backoff_ms), left - 1)
+    header.shutdown_attempts = others
+
+
+def _hosted(turn: Turn, broker: int) -> tuple[list[TopicPartition], list[TopicPartition]]:
+    """The partitions with other replicas too that the broker leads, and those that it follows."""
+    led: list[TopicPartition] = []
+    followed: list[TopicPartition] = []
+    for tp in hosted_by(turn, broker):
+        topic, partition = turn.topic(tp.topic), turn.partition(tp)
+        value = partition.value(turn.header.controller_epoch) if partition else None
+        if topic and partition and value and len(partition.replicas) > 1 and not topic.queued:
+            (led if value.leader == broker else followed).append(tp)
+    return led, followed

@@ -1,0 +1,80 @@
+"""Writes that no znode announced: hypotheses about what the controller was asked to do.
+
+Here belong the hypotheses, in the order in which they are tried. Each runs the controller's own handler on a trial of
+the turn and is taken only if the written value is exactly what that handler would write; else the write is
+unexplained, never guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from controller import (
+    controlled_shutdown,
+    leader_election,
+    log_dir_failure,
+    observation,
+    reassignment,
+    topic_deletion,
+)
+from controller.leadership import LeaderAndIsr, Move
+from controller.states import PartitionState
+from controller.topics import Partition, TopicPartition
+from controller.turn import Turn, replace
+
+Hypothesis = Callable[[Turn], None]
+
+
+def explain(turn: Turn, tp: TopicPartition, written: LeaderAndIsr) -> None:
+    """Take the first hypothesis that reproduces the write; else let the observed value win and count it."""
+    partition = turn.partition(tp)
+    if partition is None:
+        return
+    if turn.header.acting:
+        for hypothesis in _hypotheses(turn, tp, partition, written):
+            trial = turn.fork()
+            hypothesis(trial)
+            if observation.confirm(trial, tp, written):
+                turn.adopt(trial)
+                return
+    _accept(turn, tp, partition, written)
+
+
+def _accept(turn: Turn, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
+    turn.count("divergences/unexplained_write")
+    turn.begin("Unexplained", f"partition {tp} was written as nothing foretold")
+    for step in partition.queue:
+        turn.withdraw(tp, step)
+    partition = replace(partition, queue=())
+    state = PartitionState.ONLINE if turn.is_online(written.leader, partition) else PartitionState.OFFLINE
+    before = partition.confirmed
+    if before is None or before.leader != written.leader or state is not partition.state:
+        turn.next_pass()
+        move = Move(**turn.place(), replica=-1, from_state=partition.state, to_state=state, written=True, value=written)
+        partition = turn.queue(tp, partition, move)
+    turn.put_partition(tp, replace(partition, state=state, confirmed=written))
+
+
+def _hypotheses(turn: Turn, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> Iterator[Hypothesis]:
+    before = partition.confirmed
+    if before is None or written.leader_epoch != before.leader_epoch + 1:
+        return
+    if tp.topic in turn.header.halted_deletions:
+        yield lambda trial: topic_deletion.halted_answered(trial, tp.topic)
+    gone = set(before.isr) - set(written.isr)
+    if not gone and written.leader != before.leader:
+        yield lambda trial: leader_election.preferred(trial, tp)
+    for broker in sorted({before.leader, *gone} & set(turn.header.brokers)):
+        if log_dir_failure.reported_lately(turn, broker):
+            yield lambda trial, broker=broker: log_dir_failure.failed(trial, broker, tp)  # type: ignore[misc]
+        if broker in gone:
+            yield lambda trial, broker=broker: controlled_shutdown.ask(trial, broker)  # type: ignore[misc]
+    if not gone and written.leader == before.leader:
+        yield lambda trial: _reassigned_again(trial, tp, partition)
+    if written.leader != before.leader:
+        yield lambda trial: leader_election.unclean(trial, tp)
+
+
+def _reassigned_again(turn: Turn, tp: TopicPartition, partition: Partition) -> None:
+    turn.begin("ApiPartitionReassignment", f"partition {tp} was reassigned to the replicas it has")
+    reassignment.run(turn, tp, partition.assignment)

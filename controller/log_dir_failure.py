@@ -1,0 +1,48 @@
+"""LogDirEventNotification: a broker's log directory fails while the broker lives on.
+
+Here belongs what Kafka 3.9 does about it: probe the broker, and treat the replicas that it calls failed as offline.
+Which ones they are is an answer that nobody sees; each write that only this explains names one.
+"""
+
+from __future__ import annotations
+
+from controller import replica_machine
+from controller.broker_change import hosted_by, replicas_went_offline
+from controller.context import LogDirFailure
+from controller.replica_machine import Replica
+from controller.states import ReplicaState
+from controller.topics import TopicPartition
+from controller.turn import Turn, replace
+
+# How long after a broker's report a write may be a consequence of it.
+_CONSEQUENCE_MS = 5_000
+
+
+def reported(turn: Turn, broker: int) -> None:
+    """A broker told of a failed log directory: the controller probes all its replicas."""
+    header = turn.header
+    header.log_dir_failures = {**header.log_dir_failures, broker: LogDirFailure(header.time_ms)}
+    if header.acting and broker in header.brokers:
+        turn.begin("LogDirEventNotification", f"broker {broker} told of a failed log directory")
+        replicas = [Replica(tp, broker) for tp in hosted_by(turn, broker)]
+        replica_machine.enter_state(turn, replicas, ReplicaState.ONLINE)
+
+
+def reported_lately(turn: Turn, broker: int) -> bool:
+    """Whether a write may be a consequence of the broker's report."""
+    failure = turn.header.log_dir_failures.get(broker)
+    return failure is not None and turn.header.time_ms - failure.reported_ms <= _CONSEQUENCE_MS
+
+
+def failed(turn: Turn, broker: int, tp: TopicPartition) -> None:
+    """The broker answered that this replica is on the failed directory, alone or with others in one answer."""
+    header = turn.header
+    turn.begin("LeaderAndIsrResponseReceived", f"a log directory of broker {broker} failed")
+    partition = turn.partition(tp)
+    if partition is not None and broker not in partition.offline_dirs:
+        turn.put_partition(tp, replace(partition, offline_dirs=(*partition.offline_dirs, broker)))
+    failure = header.log_dir_failures[broker]
+    # One answer names many replicas, each of which shows by a write of its own: what else is without a leader is
+    # looked after once.
+    replicas_went_offline(turn, [Replica(tp, broker)], alone=failure.handled)
+    header.log_dir_failures = {**header.log_dir_failures, broker: replace(failure, handled=True)}

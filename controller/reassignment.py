@@ -1,0 +1,149 @@
+"""Reassignment: a partition's way from one set of replicas to another.
+
+Here belongs what Kafka 3.9's `onPartitionReassignment` does (KIP-455, from 2.4 on). A reassignment that a znode asks
+for is predicted; one that the API asked for shows first in what the controller writes into the topic's znode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from controller import partition_machine, replica_machine
+from controller.assignment import ReplicaAssignment
+from controller.election import Strategy
+from controller.leadership import LeaderAndIsr
+from controller.replica_machine import Replica
+from controller.requests import RequestBatch
+from controller.states import ReplicaState
+from controller.topics import Partition, TopicPartition
+from controller.turn import Turn, replace
+from controller.znodes import ReassignmentEntry
+
+_ON_THE_WAY_OUT = (
+    ReplicaState.OFFLINE,
+    ReplicaState.DELETION_STARTED,
+    ReplicaState.DELETION_SUCCESSFUL,
+    ReplicaState.NON_EXISTENT,
+)
+
+
+def asked_by_znode(turn: Turn, entries: Sequence[ReassignmentEntry]) -> None:
+    """/admin/reassign_partitions was created; only that counts, later edits of it are ignored."""
+    for entry in entries:
+        tp = TopicPartition(entry.topic, entry.partition)
+        topic, partition = turn.topic(tp.topic), turn.partition(tp)
+        if topic is None or partition is None or topic.queued:
+            continue
+        if turn.header.profile.reassigns_in_topic_znode or partition.replicas != entry.replicas:
+            # One event each: in which order the controller takes them is known only to its hash maps.
+            turn.begin(
+                "ZkPartitionReassignment", f"partition {tp} was asked to move to {list(entry.replicas)} by znode"
+            )
+            run(turn, tp, partition.assignment.reassign_to(entry.replicas))
+
+
+def resume_on(turn: Turn, broker: int) -> None:
+    """A broker is back: reassignments that it is a target of run again, at the cost of a leader epoch each."""
+    for tp in reassigning(turn):
+        partition = turn.partition(tp)
+        if partition is not None and broker in partition.assignment.target:
+            run(turn, tp, partition.assignment)
+
+
+def resume_all(turn: Turn) -> None:
+    """A new controller takes up every reassignment that it finds."""
+    for tp in reassigning(turn):
+        partition = turn.partition(tp)
+        if partition is not None:
+            run(turn, tp, partition.assignment)
+
+
+def reassigning(turn: Turn) -> list[TopicPartition]:
+    """The partitions that are being reassigned."""
+    return [
+        TopicPartition(name, number)
+        for name, topic in turn.topics
+        for number, partition in topic.partitions.items()
+        if partition.reassigning
+    ]
+
+
+def run(turn: Turn, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
+    """Take a partition to an assignment: wait for its new replicas, or complete it if they are in sync."""
+    partition = turn.partition(tp)
+    if partition is None:
+        return
+    if partition.assignment != assignment:
+        dropped = [broker for broker in partition.replicas if broker not in assignment.replicas]
+        _remember(turn, tp, partition, assignment)
+        _stop(turn, tp, dropped)
+    partition = turn.partition(tp)
+    value = partition.value(turn.header.controller_epoch) if partition else None
+    if partition is None or value is None:
+        return
+    if assignment.is_being_reassigned and not set(assignment.target) <= set(value.isr):
+        _wait_for_new_replicas(turn, tp, assignment)
+    else:
+        complete(turn, tp)
+
+
+def _remember(turn: Turn, tp: TopicPartition, partition: Partition, assignment: ReplicaAssignment) -> None:
+    """Change the assignment in the controller's memory; the topic's znode says the old one until it is written."""
+    announced = partition.announced or partition.assignment
+    expected = (*partition.expected, assignment)
+    turn.put_partition(tp, replace(partition.with_assignment(assignment), announced=announced, expected=expected))
+
+
+def _wait_for_new_replicas(turn: Turn, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
+    partition_machine.bump(turn, tp)
+    batch = RequestBatch(turn)
+    batch.leader_and_isr(assignment.origin, tp, is_new=False, read=True)
+    batch.leader_and_isr(assignment.adding, tp, is_new=turn.header.profile.adding_replicas_are_new, read=True)
+    batch.send()
+    _enter(turn, tp, assignment.adding, ReplicaState.NEW)
+
+
+def complete(turn: Turn, tp: TopicPartition) -> None:
+    """The target is in sync: make it the assignment, move the leader into it, drop the other replicas."""
+    partition = turn.partition(tp)
+    if partition is None:
+        return
+    assignment = partition.assignment
+    by_topic_znode = turn.header.profile.reassigns_in_topic_znode
+    _enter(turn, tp, assignment.adding if by_topic_znode else assignment.target, ReplicaState.ONLINE)
+    partition = turn.partition(tp) or partition
+    _remember(turn, tp, partition, ReplicaAssignment(assignment.target))
+    told = assignment.target if by_topic_znode else assignment.replicas
+    _move_leader(turn, tp, assignment.target, told)
+    _stop(turn, tp, assignment.removing)
+
+
+def _move_leader(turn: Turn, tp: TopicPartition, target: tuple[int, ...], told: tuple[int, ...]) -> None:
+    partition = turn.partition(tp)
+    value = partition.value(turn.header.controller_epoch) if partition else None
+    if partition is None or value is None:
+        return
+    if value.leader in target and turn.is_online(value.leader, partition):
+        partition_machine.bump(turn, tp)
+        batch = RequestBatch(turn)
+        batch.leader_and_isr(told, tp, is_new=False, read=True)
+        batch.send()
+    else:
+        partition_machine.elect(turn, [tp], Strategy.REASSIGN)
+
+
+def _stop(turn: Turn, tp: TopicPartition, brokers: Iterable[int]) -> None:
+    leaving = list(brokers)
+    for state in _ON_THE_WAY_OUT if leaving else ():
+        _enter(turn, tp, leaving, state)
+
+
+def _enter(turn: Turn, tp: TopicPartition, brokers: Iterable[int], state: ReplicaState) -> None:
+    replicas = [Replica(tp, broker) for broker in brokers]
+    if replicas:
+        replica_machine.enter_state(turn, replicas, state)
+
+
+def isr_reaches_target(partition: Partition, value: LeaderAndIsr) -> bool:
+    """Whether an ISR change lets the reassignment complete."""
+    return partition.reassigning and set(partition.assignment.target) <= set(value.isr)

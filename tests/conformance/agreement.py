@@ -1,0 +1,86 @@
+"""How far two accounts of the same history agree.
+
+Here belongs the counting: longest common subsequences of moves for each subject, multisets of requests.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from difflib import SequenceMatcher
+from typing import NamedTuple
+
+from controller_log import Account, Move, Told
+
+from controller.outputs import Request, Row, Status, Transition
+
+
+class Agreement(NamedTuple):
+    """How many were matched, how many really were, how many were derived."""
+
+    matched: int
+    real: int
+    derived: int
+
+    @property
+    def share(self) -> float:
+        return self.matched / max(self.real, self.derived, 1)
+
+    def __str__(self) -> str:
+        return f"{self.matched} / {self.real} / {self.derived}  {100 * self.share:.1f} %"
+
+
+def account_of(rows: list[Row]) -> Account:
+    """The replica's account: its final transitions in order, and its requests."""
+    account = Account({}, Counter())
+    for row in rows:
+        if isinstance(row, Transition) and row.status is Status.FINAL and row.subject in ("partition", "replica"):
+            tp = f"{row.topic}-{row.partition}"
+            subject = tp if row.subject == "partition" else f"{tp}@{row.broker}"
+            move = Move(row.controller_epoch, row.from_state, row.to_state, row.leader, row.leader_epoch, row.isr)
+            account.moves.setdefault(subject, []).append(move)
+        elif isinstance(row, Request) and row.status is Status.FINAL and row.topic is not None:
+            flag = bool(row.delete_partition if row.api == "StopReplica" else row.is_new)
+            for broker in row.brokers:
+                told = Told(row.api, row.controller_epoch, broker, f"{row.topic}-{row.partition}", row.leader,
+                            row.leader_epoch, row.isr, flag)  # fmt: skip
+                account.requests[told] += 1
+    return account
+
+
+def common(real: list[Move], derived: list[Move]) -> int:
+    """The length of the longest common subsequence."""
+    row = [0] * (len(derived) + 1)
+    for move in real:
+        before = row
+        row = [0]
+        for index, other in enumerate(derived):
+            row.append(before[index] + 1 if move == other else max(row[-1], before[index + 1]))
+    return row[-1]
+
+
+def moves_agreement(real: Account, derived: Account) -> Agreement:
+    """Moves of partitions and replicas, summed over subjects."""
+    subjects = {*real.moves, *derived.moves}
+    matched = sum(common(real.moves.get(name, []), derived.moves.get(name, [])) for name in subjects)
+    return Agreement(matched, sum(map(len, real.moves.values())), sum(map(len, derived.moves.values())))
+
+
+def requests_agreement(real: Account, derived: Account, apis: tuple[str, ...]) -> Agreement:
+    """Entries of requests, as multisets."""
+    ours = {told: count for told, count in derived.requests.items() if told.api in apis}
+    theirs = {told: count for told, count in real.requests.items() if told.api in apis}
+    matched = sum(min(count, ours.get(told, 0)) for told, count in theirs.items())
+    return Agreement(matched, sum(theirs.values()), sum(ours.values()))
+
+
+def differences(real: Account, derived: Account) -> list[str]:
+    """Where the accounts part, subject by subject, for a person to read."""
+    lines = []
+    for name in sorted({*real.moves, *derived.moves}):
+        ours, theirs = derived.moves.get(name, []), real.moves.get(name, [])
+        matcher = SequenceMatcher(None, theirs, ours, autojunk=False)
+        for tag, start, end, our_start, our_end in matcher.get_opcodes():
+            if tag != "equal":
+                lines += [f"{name} real    {move}" for move in theirs[start:end]]
+                lines += [f"{name} derived {move}" for move in ours[our_start:our_end]]
+    return lines

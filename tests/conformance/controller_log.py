@@ -1,0 +1,101 @@
+"""What a real controller said that it did: its state-change log as transitions and requests.
+
+Here belongs the reading of log lines of Kafka 1.1 to 3.9. How they are compared with the replica is in `agreement`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+LINE = re.compile(r"\[(?P<time>[^\]]+)\] \w+ \[Controller id=(?P<id>\d+) epoch=(?P<epoch>\d+)\] (?P<text>.*)")
+PARTITION_MOVE = re.compile(r"Changed partition (?P<tp>\S+) state from (?P<from>\w+) to (?P<to>\w+)")
+PARTITION_WRITE = re.compile(
+    r"Changed partition (?P<tp>\S+) from (?P<from>\w+) to (?P<to>\w+) with state LeaderAndIsr\(leader=(?P<leader>-?\d+), "
+    r"leaderEpoch=(?P<epoch>\d+), (?:isr=List\((?P<isr>[^)]*)\)|isrWithBrokerEpoch=List\((?P<states>.*)\)), "
+)
+REPLICA_MOVE = re.compile(
+    r"Changed state of replica (?P<replica>\d+) for partition (?P<tp>\S+) from (?P<from>\w+) to (?P<to>\w+)"
+)
+LEADER_AND_ISR = re.compile(
+    r"Sending become-(?:leader|follower) LeaderAndIsr request .*?\bleader=(?P<leader>-?\d+), leaderEpoch=(?P<epoch>\d+), "
+    r"isr=\[?(?P<isr>[\d, ]*)\]?, (?:partitionEpoch|zkVersion)=.*?isNew=(?P<new>true|false).*? "
+    r"to broker (?P<broker>\d+) for partition (?P<tp>\S+)"
+)
+STOP_REPLICA = re.compile(
+    r"Sending StopReplica request .*?deletePartition=(?P<delete>true|false).*? to broker (?P<broker>\d+) "
+    r"for partition (?P<tp>\S+)"
+)
+
+
+class Move(NamedTuple):
+    """One step of a partition or a replica; the last three only where a state was written."""
+
+    epoch: int
+    from_state: str
+    to_state: str
+    leader: int | None = None
+    leader_epoch: int | None = None
+    isr: tuple[int, ...] | None = None
+
+
+class Told(NamedTuple):
+    """One partition's entry in a request to one broker."""
+
+    api: str
+    epoch: int
+    broker: int
+    partition: str
+    leader: int | None = None
+    leader_epoch: int | None = None
+    isr: tuple[int, ...] | None = None
+    flag: bool = False
+
+
+class Account(NamedTuple):
+    """Who did what: each subject's moves in order, and all requests as a multiset."""
+
+    moves: dict[str, list[Move]]
+    requests: Counter[Told]
+
+
+def _ids(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.replace(" ", "").split(",") if part)
+
+
+def _lines(logs: Iterable[Path]) -> Iterator[tuple[int, str, str]]:
+    lines = []
+    for log in logs:
+        for order, line in enumerate(log.read_text(errors="replace").splitlines()):
+            match = LINE.match(line)
+            if match:
+                lines.append((int(match["epoch"]), match["time"], order, match["text"]))
+    for epoch, time, _, text in sorted(lines, key=lambda line: line[:3]):
+        yield epoch, time, text
+
+
+def read_account(logs: Iterable[Path]) -> Account:
+    """The account of all controllers of a recording, by epoch, then time."""
+    moves: dict[str, list[Move]] = {}
+    requests: Counter[Told] = Counter()
+    for epoch, _, text in _lines(logs):
+        if match := PARTITION_WRITE.match(text):
+            isr = match["isr"]
+            members = _ids(isr) if isr is not None else tuple(map(int, re.findall(r"brokerId=(\d+)", match["states"])))
+            move = Move(epoch, match["from"], match["to"], int(match["leader"]), int(match["epoch"]), members)
+            moves.setdefault(match["tp"], []).append(move)
+        elif match := PARTITION_MOVE.match(text):
+            moves.setdefault(match["tp"], []).append(Move(epoch, match["from"], match["to"]))
+        elif match := REPLICA_MOVE.match(text):
+            subject = f"{match['tp']}@{match['replica']}"
+            moves.setdefault(subject, []).append(Move(epoch, match["from"], match["to"]))
+        elif match := LEADER_AND_ISR.match(text):
+            told = Told("LeaderAndIsr", epoch, int(match["broker"]), match["tp"], int(match["leader"]),
+                        int(match["epoch"]), _ids(match["isr"]), match["new"] == "true")  # fmt: skip
+            requests[told] += 1
+        elif match := STOP_REPLICA.match(text):
+            requests[Told("StopReplica", epoch, int(match["broker"]), match["tp"], flag=match["delete"] == "true")] += 1
+    return Account(moves, requests)

@@ -1,0 +1,198 @@
+"""Whatever ZooKeeper holds, in whatever order: named invariants over random histories."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from znode_history import ZnodeHistory, broker_znode, controller_znode, state_znode, topic_znode
+
+from controller.gauges import counted, counted_for_topic
+from controller.leadership import WRITES
+from controller.outputs import PartitionRow, Status, Transition, decode_row, encode_row
+from controller.records import RecordKind
+from controller.state import changed_chunks, encode_header, new_context, restore_context
+from controller.states import PARTITION_VALID_PREVIOUS, PartitionState
+from controller.step import step
+
+brokers = st.integers(1, 4)
+replica_lists = st.lists(brokers, min_size=0, max_size=3)
+topics = st.sampled_from(["a", "b", "__consumer_offsets"])
+assignments = st.dictionaries(st.integers(0, 3), replica_lists, max_size=4)
+paths = st.sampled_from(
+    [
+        "/controller",
+        "/controller_epoch",
+        "/brokers/ids/1",
+        "/brokers/topics/a",
+        "/brokers/topics/a/partitions/0/state",
+        "/admin/delete_topics/a",
+        "/config/topics/a",
+        "/feature",
+        "/brokers/topics/a/partitions/99999999999/state",
+        "/nonsense",
+    ]
+)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["leader", "isr", "config", "partitions", "x"]), inner, max_size=3)
+    ),  # noqa: E501
+    max_leaves=8,
+)
+LEGAL_WORDS = {(state.word, target.word) for target, states in PARTITION_VALID_PREVIOUS.items() for state in states}
+EXPLAINED = ("Unexplained", "PreferredReplica", "ControlledShutdown")
+
+
+class AnyHistory(RuleBasedStateMachine):
+    """Random changes of znodes, sensible and not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.history = ZnodeHistory(chunk_count=4)
+        self.history.snapshot(("/controller", controller_znode(1)), ("/controller_epoch", b"1"))
+        self.epoch = 1
+        self.seen = 0
+
+    @rule(broker=brokers)
+    def broker_registers(self, broker: int) -> None:
+        self.history.broker(broker)
+
+    @rule(broker=brokers)
+    def broker_bounces(self, broker: int) -> None:
+        self.history.znodes.pop(f"/brokers/ids/{broker}", None)
+        self.history.broker(broker)
+
+    @rule(broker=brokers)
+    def broker_leaves(self, broker: int) -> None:
+        self.history.broker_leaves(broker)
+
+    @rule(topic=topics, assignment=assignments, adding=assignments)
+    def topic_is_written(self, topic: str, assignment: dict[int, list[int]], adding: dict[int, list[int]]) -> None:
+        self.history.write(f"/brokers/topics/{topic}", topic_znode(assignment, adding_replicas=adding))
+
+    @rule(
+        topic=topics, partition=st.integers(0, 3), leader=st.integers(-1, 4), epoch=st.integers(0, 5), isr=replica_lists
+    )
+    def state_is_written(self, topic: str, partition: int, leader: int, epoch: int, isr: list[int]) -> None:
+        self.history.state(topic, partition, leader, epoch, isr)
+
+    @rule(topic=topics, data=st.data())
+    def the_controller_writes_what_it_must(self, topic: str, data: st.DataObject) -> None:
+        known = self.history.context.topics.get(topic)
+        for number, partition in known.partitions.items() if known else ():
+            value = partition.value(1)
+            if partition.write_due and value is not None:
+                self.history.state(topic, number, value.leader, value.leader_epoch, list(value.isr))
+
+    @rule(topic=topics, what=st.sampled_from(["/brokers/topics/{}", "/admin/delete_topics/{}", "/config/topics/{}"]))
+    def a_topic_znode_vanishes(self, topic: str, what: str) -> None:
+        self.history.delete(what.format(topic))
+
+    @rule(topic=topics)
+    def deletion_is_asked_for(self, topic: str) -> None:
+        self.history.write(f"/admin/delete_topics/{topic}")
+
+    @rule(broker=brokers)
+    def the_controller_moves(self, broker: int) -> None:
+        self.history.delete("/controller")
+        self.epoch += 1
+        self.history.controller(broker, self.epoch)
+
+    @rule(path=paths, value=json_values)
+    def anything_is_written(self, path: str, value: object) -> None:
+        self.history.write(path, json.dumps(value).encode())
+
+    @rule(path=paths, value=st.binary(max_size=8))
+    def any_bytes_are_written(self, path: str, value: bytes) -> None:
+        self.history.write(path, value)
+
+    @rule(after_ms=st.sampled_from([0, 1_000, 20_000]))
+    def time_passes(self, after_ms: int) -> None:
+        self.history.heartbeat(after_ms)
+
+    @rule(known=st.lists(st.tuples(topics, assignments), max_size=2, unique_by=lambda pair: pair[0]))
+    def another_forwarder_reads_everything(self, known: list[tuple[str, dict[int, list[int]]]]) -> None:
+        self.history.generation += 1
+        self.history.seq = -1
+        writes = [("/controller", controller_znode(2)), ("/controller_epoch", str(self.epoch).encode())]
+        writes += [("/brokers/ids/2", broker_znode(2))]
+        writes += [(f"/brokers/topics/{topic}", topic_znode(assignment)) for topic, assignment in known]
+        writes += [(f"/brokers/topics/{topic}/partitions/0/state", state_znode(2, 1, [2])) for topic, _ in known]
+        self.history.snapshot(*writes)
+
+    @rule()
+    def a_forwarder_begins_in_the_middle(self) -> None:
+        self.history.generation += 1
+        self.history.seq = 5
+        self.history.send(RecordKind.DELETED, path="/brokers/ids/1")
+
+    @invariant()
+    def counts_equal_a_recount(self) -> None:
+        recount: Counter[str] = Counter()
+        for _, topic in self.history.context.topics:
+            recount.update(counted_for_topic(topic))
+            for partition in topic.partitions.values():
+                recount.update(counted(topic, partition))
+        counts = {key: count for key, count in self.history.context.header.counts.items() if count}
+        running = ("records/", "elections/", "isr_changes/", "divergences/", "refused")
+        assert {key: count for key, count in counts.items() if not key.startswith(running)} == dict(recount)
+
+    @invariant()
+    def events_know_what_is_queued(self) -> None:
+        queued, due = Counter[int](), Counter[int]()
+        for _, topic in self.history.context.topics:
+            for partition in topic.partitions.values():
+                queued.update(step.event for step in partition.queue)
+                due.update(step.event for step in partition.queue if isinstance(step, WRITES))
+        events = self.history.context.header.events
+        assert {key: event.queued for key, event in events.items()} == dict(queued)
+        assert {key: event.writes_due for key, event in events.items() if event.writes_due} == dict(due)
+
+    @invariant()
+    def redelivery_changes_nothing(self) -> None:
+        if self.history.records:
+            outcome = step(self.history.context, self.history.records[-1])
+            assert outcome.effects == ()
+            assert outcome.context is self.history.context
+
+    @invariant()
+    def no_illegal_transition_is_ever_published(self) -> None:
+        for row in self.history.effects[self.seen :]:
+            assert decode_row(encode_row(row)) == row
+            if isinstance(row, Transition) and row.subject == "partition" and not row.cause.startswith(EXPLAINED):
+                assert (row.from_state, row.to_state) in LEGAL_WORDS, row
+        self.seen = len(self.history.effects)
+
+    def teardown(self) -> None:
+        self._stored_state_continues_as_if_never_stored()
+        self._the_last_row_of_each_partition_is_its_state()
+
+    def _stored_state_continues_as_if_never_stored(self) -> None:
+        context, stored, effects = new_context("c", 4), {}, []
+        for record in self.history.records:
+            outcome = step(context, record)
+            stored |= changed_chunks(context, outcome.context)
+            effects.extend(outcome.effects)
+            context = restore_context("c", encode_header(outcome.context), stored.get)
+        assert effects == self.history.effects
+
+    def _the_last_row_of_each_partition_is_its_state(self) -> None:
+        last = {(row.topic, row.partition): row for row in self.history.effects if isinstance(row, PartitionRow)}
+        ready = self.history.context.header.phase.value == "following"
+        for name, topic in self.history.context.topics if ready else ():
+            for number, partition in topic.partitions.items():
+                row = last[name, number]
+                assert (row.state, row.problem) == (PartitionState(partition.state).word, partition.problem)
+                assert (row.leader == -1) if partition.confirmed is None else (row.isr == partition.confirmed.isr)
+        assert {row.status for row in self.history.effects if isinstance(row, Transition)} <= set(Status)
+
+
+AnyHistory.TestCase.settings = settings(
+    max_examples=800, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+)
+test_any_history = AnyHistory.TestCase
