@@ -1,0 +1,141 @@
+"""The checkpoint directory: whose it is, what was chosen at its first start, and that one job uses it at a time.
+
+Here belong its lock and its settings file. What Spark keeps in it is Spark's business, in a directory of its own.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+from streaming.errors import StreamError
+
+CHECKPOINT_FORMAT = 1
+STATE_FORMAT = "state format"  # a setting that nobody can give
+LOCK_WAIT_SECONDS = 10.0  # a job that was killed a moment ago may still be on its way out
+
+_SETTINGS_FILE = "kontrast.json"
+_DRAFT_FILE = "kontrast.json.new"
+_LOCK_FILE = "kontrast.lock"
+_FORMAT = "format"
+
+Settings = Mapping[str, int | str]
+
+
+class Checkpoint:
+    """A checkpoint directory that is held by this job until it is closed; raises StreamError.
+
+    A directory that is neither empty nor a checkpoint is refused before anything is written into it.
+    """
+
+    def __init__(self, directory: Path, *, lock_wait_seconds: float = LOCK_WAIT_SECONDS) -> None:
+        self.directory = directory
+        _create(directory)
+        self.lock = _lock(directory / _LOCK_FILE, lock_wait_seconds)
+
+    @property
+    def spark_directory(self) -> Path:
+        """Where Spark keeps offsets, commits and state."""
+        return self.directory / "spark"
+
+    def settings(self) -> Settings | None:
+        """What was chosen at the first start, None before it."""
+        path = self.directory / _SETTINGS_FILE
+        try:
+            stored = json.loads(path.read_bytes())
+            stored_format = int(stored.pop(_FORMAT))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise StreamError(f"{path} cannot be read: {error.strerror}") from error
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise StreamError(
+                f"{path} is damaged: restore it, or start with an empty --checkpoint directory"
+            ) from error
+        if stored_format > CHECKPOINT_FORMAT:
+            raise StreamError(
+                f"checkpoint {self.directory} has format {stored_format}, newer than this Kontrast's "
+                f"{CHECKPOINT_FORMAT}: upgrade it, or start with an empty --checkpoint directory"
+            )
+        return dict(stored)
+
+    def require(self, wanted: Settings) -> None:
+        """Refuse a checkpoint that was started with other settings, naming both values."""
+        stored = self.settings() or {}
+        for name, value in wanted.items():
+            if stored.get(name) != value:
+                same = "run the Kontrast that wrote it" if name == STATE_FORMAT else "give that value again"
+                raise StreamError(
+                    f"checkpoint {self.directory} was started with {name} {stored.get(name)}, not {value}: "
+                    f"{same}, or start with an empty --checkpoint directory"
+                )
+
+    def begin(self, chosen: Settings) -> None:
+        """Write down what holds for the life of this checkpoint, all at once."""
+        draft = self.directory / _DRAFT_FILE
+        try:
+            with draft.open("w", encoding="utf-8") as file:
+                json.dump({_FORMAT: CHECKPOINT_FORMAT, **chosen}, file, indent=2)
+                file.write("\n")
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(self.directory / _SETTINGS_FILE)
+        except OSError as error:
+            raise StreamError(f"checkpoint {self.directory} cannot be written: {error.strerror}") from error
+
+    def close(self) -> None:
+        """Let the next job in."""
+        # Unlocked and not only closed: the Java process holds a duplicate, so that a job whose Python side was killed
+        # keeps the checkpoint until its Java side is gone too.
+        fcntl.flock(self.lock, fcntl.LOCK_UN)
+        os.close(self.lock)
+
+    def __enter__(self) -> Checkpoint:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _create(directory: Path) -> None:
+    own = {_SETTINGS_FILE, _DRAFT_FILE, _LOCK_FILE}
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        names = set(os.listdir(directory))
+    except OSError as error:
+        raise StreamError(f"checkpoint {directory} cannot be used: {error.strerror}") from error
+    if _SETTINGS_FILE not in names and names - own:
+        raise StreamError(
+            f"{directory} is neither empty nor a checkpoint of Kontrast: give another directory with --checkpoint"
+        )
+
+
+def _lock(path: Path, wait_seconds: float) -> int:
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise StreamError(f"checkpoint {path.parent} cannot be written: {error.strerror}") from error
+    deadline = time.monotonic() + wait_seconds
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            if time.monotonic() < deadline:
+                time.sleep(0.1)
+                continue
+            owner = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
+            os.close(descriptor)
+            raise StreamError(
+                f"checkpoint {path.parent} is in use by process {owner or 'unknown'}: "
+                "stop that one first, or give another directory with --checkpoint"
+            ) from None
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)
+        return descriptor

@@ -1,0 +1,63 @@
+"""Turns the failure of a Spark query into one sentence.
+
+Here belongs the search for the cause in what Spark wraps around it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from py4j.protocol import Py4JJavaError
+
+from streaming.errors import StreamError
+from transport.journal import JournalError
+
+_PYTHON_TRACEBACK = "Traceback (most recent call last)"
+_RAISED = re.compile(r"^(?:\w+\.)*(?P<kind>\w+(?:Error|Exception)): (?P<sentence>.+)$", re.MULTILINE)
+_ERROR_CLASS = re.compile(r"^\[[A-Z0-9_.]+\]\s*")
+_OWN_KINDS = {"StreamError", "JournalError", "NewerJournalError", "ForeignOffsetError"}
+_LOST_RECORDS = re.compile(r"KAFKA_DATA_LOSS|data may have been (lost|missed)", re.IGNORECASE)
+_START_AGAIN = (
+    "start with an empty --checkpoint directory, and restart `kontrast watch` so that it writes a new snapshot"
+)
+
+
+def stream_error(failure: BaseException) -> StreamError:
+    """The error to show for a failed query; the failure itself is for the log."""
+    if isinstance(failure, StreamError | JournalError):
+        return StreamError(str(failure))
+    messages = [message for message in _messages(failure) if message.strip()]
+    for message in messages:
+        if _LOST_RECORDS.search(message):
+            return StreamError(f"the stream lost records ({_first_sentence(message)}): {_START_AGAIN}")
+    for message in messages:
+        _, traceback, raised = message.partition(_PYTHON_TRACEBACK)
+        for match in list(_RAISED.finditer(raised))[-1:]:
+            if match["kind"] in _OWN_KINDS:
+                return StreamError(match["sentence"])
+            return StreamError(f"the stream failed: {match['kind']}: {match['sentence']}")
+    return StreamError(f"the stream failed: {_first_sentence((messages or [type(failure).__name__])[-1])}")
+
+
+def _messages(failure: BaseException) -> Iterator[str]:
+    """What each exception says, from the outermost to the cause of all."""
+    cause: BaseException | None = failure
+    while cause is not None:
+        if isinstance(cause, Py4JJavaError):
+            yield from _java_messages(cause)
+            return
+        # str() of an exception that pyspark caught would append the Java stack trace.
+        yield str(getattr(cause, "_desc", None) or cause)
+        cause = getattr(cause, "_cause", None) or cause.__cause__
+
+
+def _java_messages(failure: Py4JJavaError) -> Iterator[str]:
+    throwable = failure.java_exception
+    while throwable is not None:
+        yield str(throwable.getMessage() or throwable.getClass().getSimpleName())
+        throwable = throwable.getCause()
+
+
+def _first_sentence(message: str) -> str:
+    return _ERROR_CLASS.sub("", message.strip().splitlines()[0]).rstrip(".;")

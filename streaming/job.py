@@ -1,0 +1,167 @@
+"""The job: from the source through the replica to the sink, from its checks at the start to its orderly end.
+
+Here belongs the order in which things are checked, started and stopped. What they do is in the other files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors.exceptions.base import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from controller.state import STATE_VERSION
+from streaming.artifacts import ArtifactSet, jars
+from streaming.checkpoint import LOCK_WAIT_SECONDS, STATE_FORMAT, Checkpoint, Settings
+from streaming.config import StreamConfig
+from streaming.errors import StreamError
+from streaming.failure import stream_error
+from streaming.replica import OUTPUT_SCHEMA, Replica
+from streaming.session import spark_session
+from streaming.sinks import Sink, open_sink
+from streaming.sources import check_journal, read_records, wait_for_kafka
+from transport.address import Address, JournalAddress
+
+logger = logging.getLogger("kontrast.streaming")
+
+_FIRST_BATCH = "first batch"
+_LOOK_SECONDS = 0.1
+
+
+def run(config: StreamConfig, stop: threading.Event, *, available_now: bool = False) -> None:
+    """Run the job until `stop` is set, or with `available_now` until the source's present end; raises StreamError.
+
+    A running batch is finished first. What cannot work is refused before anything is started or changed.
+    """
+    with prepare(config, stop) as job:
+        if stop.is_set():
+            return
+        try:
+            with spark_session(config, jars=_jars(config), inherited_files=[job.checkpoint.lock]) as session:
+                job.stream(session, stop, available_now=available_now)
+        except StreamError as error:
+            if not stop.is_set():
+                raise
+            # Whoever asked for the stop may have ended Spark's processes too.
+            logger.warning("the last batch was not finished and comes again at the next start: %s", error)
+
+
+@contextlib.contextmanager
+def prepare(
+    config: StreamConfig, stop: threading.Event, *, lock_wait_seconds: float = LOCK_WAIT_SECONDS
+) -> Iterator[Job]:
+    """Check everything that needs no Spark, and hold the checkpoint and the sink; raises StreamError."""
+    with Checkpoint(config.checkpoint_directory, lock_wait_seconds=lock_wait_seconds) as checkpoint:
+        settings = _settings(config)
+        stored = checkpoint.settings()
+        if stored is not None:
+            checkpoint.require(settings)
+        if isinstance(config.source, JournalAddress):
+            check_journal(config.source)
+        for address in config.kafka_addresses:
+            wait_for_kafka(address, config.connect_timeout_seconds, stop)
+        with contextlib.closing(open_sink(config.sink)) as sink:
+            if stored is None:
+                stored = {**settings, _FIRST_BATCH: sink.next_batch}
+                checkpoint.begin(stored)
+            yield Job(config, checkpoint, sink, int(stored[_FIRST_BATCH]))
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job that may start: its checkpoint and its sink are its own.
+
+    `first_batch` is what its sink calls the batch that Spark calls 0.
+    """
+
+    config: StreamConfig
+    checkpoint: Checkpoint
+    sink: Sink
+    first_batch: int
+
+    def stream(self, session: SparkSession, stop: threading.Event, *, available_now: bool = False) -> None:
+        """Run the query in this session until `stop` is set or it ends; raises StreamError."""
+        failures: list[
+            Exception
+        ] = []  # what was raised while a batch was written; Spark would tell of it in Java's way
+        try:
+            query = self._start(session, stop, failures, available_now=available_now)
+            logger.info("reading %s, writing %s", self.config.source, self.config.sink)
+            _wait(query, stop)
+            failures += filter(None, [query.exception()])
+        except (PySparkException, Py4JJavaError) as error:
+            failures.append(error)
+        # A batch that began after the stop is not written: its query ends with _StoppedError, and it comes again.
+        if failures and not isinstance(failures[0], _StoppedError):
+            logger.debug("the query failed", exc_info=failures[0])
+            raise stream_error(failures[0]) from failures[0]
+        logger.info("ended between two batches")
+
+    def _start(
+        self, session: SparkSession, stop: threading.Event, failures: list[Exception], *, available_now: bool
+    ) -> StreamingQuery:
+        def write(rows: DataFrame, batch: int) -> None:
+            began = time.monotonic()
+            try:
+                if stop.is_set():
+                    raise _StoppedError
+                self.sink.write(rows, self.first_batch + batch)
+            except Exception as error:
+                failures.append(error)
+                raise
+            logger.debug("batch %d took %.3f seconds", batch, time.monotonic() - began)
+
+        replica = Replica(run=uuid.uuid4().hex, source=str(self.config.source), chunk_count=self.config.chunk_count)
+        writer = (
+            read_records(session, self.config)
+            .groupBy("cluster")
+            .transformWithState(replica, outputStructType=OUTPUT_SCHEMA, outputMode="Append", timeMode="None")
+            .writeStream.queryName(f"kontrast {self.config.checkpoint_directory}")
+            .option("checkpointLocation", str(self.checkpoint.spark_directory))
+            .foreachBatch(write)
+        )
+        trigger = writer.trigger(availableNow=True) if available_now else writer.trigger(processingTime="0 seconds")
+        return trigger.start()
+
+
+class _StoppedError(Exception):
+    """Ends the query before a batch that it should not begin any more."""
+
+
+def _wait(query: StreamingQuery, stop: threading.Event) -> None:
+    """Return when the query has ended; after `stop`, end it between two batches."""
+    while query.isActive and not stop.wait(_LOOK_SECONDS):
+        pass
+    while query.isActive and query.status["isDataAvailable"]:
+        time.sleep(_LOOK_SECONDS)
+    query.stop()
+
+
+def _settings(config: StreamConfig) -> Settings:
+    return {
+        STATE_FORMAT: STATE_VERSION,
+        "chunk count": config.chunk_count,
+        "shuffle partitions": config.shuffle_partitions,
+        "source": _identity(config.source),
+        "sink": _identity(config.sink),
+    }
+
+
+def _identity(address: Address) -> str:
+    """What of an address may not change under a checkpoint: a Kafka cluster's bootstrap servers may."""
+    if isinstance(address, JournalAddress):
+        return f"journal:{address.directory.absolute()}"
+    return f"kafka topic {address.topic}"
+
+
+def _jars(config: StreamConfig) -> tuple[Path, ...]:
+    return jars(ArtifactSet.SPARK_KAFKA_CONNECTOR, tell=logger.info) if config.kafka_addresses else ()

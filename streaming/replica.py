@@ -1,0 +1,187 @@
+"""The replica inside Spark: takes a cluster's records to `controller.step` and its state to Spark's state store.
+
+Here belongs the adapter, and nothing that interprets or repairs: what a record means is `controller/`'s business.
+State is a small header and chunks, of which only the touched ones are read and written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pyspark.sql import Row
+from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessor, StatefulProcessorHandle, TimerValues
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
+
+from controller.context import Context
+from controller.outputs import RefusedRow, encode_row
+from controller.outputs import Row as OutputRow
+from controller.records import BadRecordError, Position, Record, data_fields, decode_record
+from controller.state import StateVersionError, changed_chunks, encode_header, new_context, restore_context
+from controller.step import step
+from streaming.errors import StreamError
+
+OUTPUT_SCHEMA = StructType(
+    [
+        StructField("output", StringType(), nullable=False),
+        StructField("key", StringType(), nullable=False),
+        StructField("value", StringType(), nullable=False),
+    ]
+)
+# A checkpoint outlives the release that wrote it: fields may be added (nullable), never removed or retyped.
+_HEADER_SCHEMA = StructType(
+    [
+        StructField("generation", LongType()),
+        StructField("seq", LongType()),
+        StructField("applied", LongType()),
+        StructField("body", BinaryType()),
+    ]
+)
+_CHUNK_KEY_SCHEMA = StructType([StructField("chunk", IntegerType())])
+_CHUNK_SCHEMA = StructType([StructField("body", BinaryType())])
+
+_UNKNOWN_TIME_MS = 0  # a line that is no record has no time of its own
+_NO_GENERATION = -1
+
+
+class Header(NamedTuple):
+    """A stored header: the position and count of what led to this state prove which state it is."""
+
+    generation: int
+    seq: int
+    applied: int
+    body: bytes
+
+
+class Chunks:
+    """The stored chunks of the batch that is being worked on.
+
+    A context keeps its loader beyond its batch, Spark's handle of the state is good for one batch only; so the handle
+    is exchanged inside.
+    """
+
+    def __init__(self, state: MapState) -> None:
+        self.state = state
+
+    def load(self, chunk: int) -> bytes | None:
+        """The stored chunk, None where there is none."""
+        found = self.state.getValue((chunk,))
+        return None if found is None else bytes(found[0])
+
+
+@dataclass(frozen=True, slots=True)
+class _Remembered:
+    """A cluster's decoded context, and the header that proves it to be the state now stored."""
+
+    header: Header
+    context: Context
+    chunks: Chunks
+
+
+# Lives as long as this Python process. Spark may use another one for the next batch, or run a batch again: then the
+# stored header is not the remembered one, and the context is restored from the state.
+_remembered: dict[tuple[str, str], _Remembered] = {}
+
+
+class Replica(StatefulProcessor):
+    """Applies the records of a cluster in the order of their positions; `run` names the run of the query."""
+
+    def __init__(self, *, run: str, source: str, chunk_count: int) -> None:
+        self._run = run
+        self._source = source
+        self._chunk_count = chunk_count
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Declare the state."""
+        self._header_state = handle.getValueState("header", _HEADER_SCHEMA)
+        self._chunk_state = handle.getMapState("chunks", _CHUNK_KEY_SCHEMA, _CHUNK_SCHEMA)
+
+    def handleInputRows(  # noqa: N802 (Spark's name)
+        self,
+        key: tuple[str],
+        rows: Iterator[Row],
+        timerValues: TimerValues,  # noqa: N803 (the same)
+    ) -> Iterator[Row]:
+        """The output rows of one cluster's records of a batch, refused lines first."""
+        (cluster,) = key
+        records, outputs = self._decode(cluster, rows)
+        if records:
+            try:
+                outputs.extend(self._apply(cluster, records))
+            except StateVersionError as error:
+                raise StreamError(
+                    f"{error}: run the Kontrast that wrote it, or start with an empty --checkpoint directory"
+                ) from error
+        return iter([_to_spark(row) for row in outputs])
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _decode(self, cluster: str, rows: Iterable[Row]) -> tuple[list[Record], list[OutputRow]]:
+        records: list[Record] = []
+        refused: list[OutputRow] = []
+        for row in rows:
+            try:
+                record = decode_record(row.value)
+                if not cluster or record.cluster != cluster:
+                    raise BadRecordError("not a record: it names no cluster, or two")
+                records.append(record)
+            except BadRecordError as error:
+                refused.append(self._refuse(cluster, row, str(error)))
+        # A shuffle keeps no order inside a group.
+        records.sort(key=lambda record: record.position)
+        return records, refused
+
+    def _refuse(self, cluster: str, row: Row, reason: str) -> RefusedRow:
+        fields = data_fields(bytes(row.value))
+        return RefusedRow(
+            cluster=cluster,
+            generation=_NO_GENERATION,
+            seq=row.offset,
+            ordinal=row.partition,
+            zxid=-1,
+            time_ms=_UNKNOWN_TIME_MS,
+            path=f"{self._source}@{row.partition}:{row.offset}",
+            reason=reason,
+            data=fields.get("data"),
+            data_base64=fields.get("data_base64"),
+        )
+
+    def _apply(self, cluster: str, records: list[Record]) -> list[OutputRow]:
+        before, applied, chunks = self._restore(cluster)
+        context = before
+        effects: list[OutputRow] = []
+        for record in records:
+            outcome = step(context, record)
+            context = outcome.context
+            effects.extend(outcome.effects)
+        self._store(cluster, before, context, records[-1].position, applied + len(records), chunks)
+        return effects
+
+    def _restore(self, cluster: str) -> tuple[Context, int, Chunks]:
+        stored = self._header_state.get()
+        chunks = Chunks(self._chunk_state)
+        if stored is None:
+            return new_context(cluster, self._chunk_count), 0, chunks
+        header = Header(stored[0], stored[1], stored[2], bytes(stored[3]))
+        remembered = _remembered.get((self._run, cluster))
+        if remembered is not None and remembered.header == header:
+            remembered.chunks.state = self._chunk_state
+            return remembered.context, header.applied, remembered.chunks
+        return restore_context(cluster, header.body, chunks.load), header.applied, chunks
+
+    def _store(  # noqa: PLR0913 (one call)
+        self, cluster: str, before: Context, after: Context, position: Position, applied: int, chunks: Chunks
+    ) -> None:
+        for chunk, body in changed_chunks(before, after).items():
+            self._chunk_state.updateValue((chunk,), (body,))
+        header = Header(*position, applied, encode_header(after))
+        self._header_state.update(tuple(header))
+        for other in [key for key in _remembered if key[0] != self._run]:
+            del _remembered[other]
+        _remembered[self._run, cluster] = _Remembered(header, after, chunks)
+
+
+def _to_spark(row: OutputRow) -> Row:
+    return Row(output=row.output, key=row.subject_key(), value=encode_row(row).decode())

@@ -1,0 +1,187 @@
+"""The job with journals at both ends: it writes what the replica says, once, whatever interrupts it."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import Counter
+
+import pytest
+from cluster_records import Streams, life_of
+
+from controller.outputs import OUTPUTS
+from streaming.errors import StreamError
+from streaming.job import prepare
+from transport.journal import JournalWriter, end_offset
+
+_DEADLINE_SECONDS = 120
+
+
+def _until(condition):
+    deadline = time.monotonic() + _DEADLINE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come about in time"
+        time.sleep(0.02)
+
+
+def test_every_output_holds_what_the_replica_says_row_for_row(streams, work_off):
+    life = life_of("east")
+    streams.append(life.lines)
+    work_off(streams.config())
+    expected = life.rows()
+    assert expected["metadata"]
+    assert expected["transitions"]
+    assert streams.read_all() == expected
+
+
+def test_clusters_in_one_stream_are_followed_apart(streams, work_off):
+    east, west = life_of("east", topics=3), life_of("west", topics=5, losses=1)
+    mixed = [line for pair in zip(east.lines, west.lines, strict=False) for line in pair]
+    streams.append([*mixed, *east.lines[len(west.lines) :], *west.lines[len(east.lines) :]])
+    work_off(streams.config())
+    for output in OUTPUTS:
+        rows = streams.read(output)
+        for life in (east, west):
+            own = [row for row in rows if json.loads(row)["cluster"] == life.cluster]
+            assert own == life.rows()[output]
+
+
+def test_restarts_in_the_middle_lose_and_double_nothing(streams, work_off):
+    life = life_of("east")
+    third = len(life.lines) // 3
+    for part in (life.lines[:third], life.lines[third : 2 * third], life.lines[2 * third :]):
+        streams.append(part)
+        work_off(streams.config(max_batch_bytes=4096))  # several batches a run
+    assert streams.read_all() == life.rows()
+
+
+def test_a_batch_that_was_written_but_not_committed_is_not_written_twice(streams, work_off):
+    life = life_of("east")
+    half = len(life.lines) // 2
+    streams.append(life.lines[:half])
+    work_off(streams.config())
+    commits = streams.checkpoint / "spark" / "commits"
+    (commits / max((path.name for path in commits.iterdir() if path.name.isdigit()), key=int)).unlink()
+    streams.append(life.lines[half:])
+    work_off(streams.config())
+    assert streams.read_all() == life.rows()
+
+
+def test_a_batch_that_was_written_in_part_is_completed(streams, work_off):
+    life = life_of("east")
+    streams.append(life.lines)
+    work_off(streams.config())
+    (streams.checkpoint / "spark" / "commits" / "0").unlink()
+    for segment in (streams.outputs / "gauges").glob("*.log"):
+        segment.unlink()
+    assert streams.read("gauges") == []
+    work_off(streams.config())
+    assert streams.read_all() == life.rows()
+
+
+def test_a_repeated_record_changes_nothing(streams, work_off):
+    life = life_of("east", topics=4)
+    streams.append(life.lines)
+    work_off(streams.config())
+    streams.append(life.lines)
+    work_off(streams.config())
+    assert streams.read_all() == life.rows()
+
+
+def test_a_torn_tail_is_read_when_it_has_become_whole(streams, work_off):
+    life = life_of("east", topics=2)
+    streams.append(life.lines[:-1])
+    last = life.lines[-1] + b"\n"
+    (segment,) = streams.input.glob("*.log")
+    with segment.open("ab") as file:
+        file.write(last[:20])
+    work_off(streams.config())
+    assert len(streams.read("gauges")) == len(life.rows()["gauges"]) - 1
+    with segment.open("ab") as file:
+        file.write(last[20:])
+    work_off(streams.config())
+    assert streams.read_all() == life.rows()
+
+
+def test_a_line_that_is_no_record_is_kept_as_a_refused_row_and_disturbs_nothing(streams, work_off):
+    life = life_of("east", topics=2)
+    bad = {
+        b"garbage": "",
+        b"\xff\xfe\x00": "",
+        b"": "",
+        b'{"cluster": "east", "kind": "unheard-of"}': "east",
+        b'{"cluster":"","generation":1,"seq":0,"kind":"heartbeat","observed_ms":1,"v":1}': "",
+        b'{"cluster":"east","generation":1,"seq":9,"kind":"heartbeat","observed_ms":1,"v":99}': "east",
+    }
+    streams.append([*life.lines[:5], *bad, *life.lines[5:]])
+    work_off(streams.config())
+    refused = [json.loads(row) for row in streams.read("refused")]
+    assert Counter(row["cluster"] for row in refused) == Counter(bad.values())
+    assert {row["data"] for row in refused} >= {"garbage", ""}
+    assert {row["data_base64"] for row in refused} == {None, "//4A"}
+    assert all(row["path"].startswith(f"journal:{streams.input}@0:") and row["reason"] for row in refused)
+    assert len({(row["seq"], row["ordinal"]) for row in refused}) == len(bad)
+    expected = life.rows()
+    assert {**streams.read_all(), "refused": []} == expected
+
+
+def test_a_lost_offset_is_an_error_that_says_what_to_do(streams, work_off):
+    life = life_of("east")
+    streams.append(life.lines[:10])
+    work_off(streams.config())
+    with JournalWriter(streams.input, segment_bytes=1000, retain_bytes=2000) as writer:
+        for line in life.lines[10:]:
+            writer.append([line])
+    before = streams.read_all()
+    with pytest.raises(StreamError, match=r"^journal .* was dropped by retention.*empty --checkpoint.*kontrast watch"):
+        work_off(streams.config())
+    assert streams.read_all() == before
+
+
+def test_a_new_checkpoint_goes_on_behind_the_outputs_of_an_older_one(streams, work_off, tmp_path):
+    life = life_of("east", topics=2)
+    streams.append(life.lines)
+    work_off(streams.config(max_batch_bytes=2048))
+    work_off(streams.config(checkpoint=str(tmp_path / "another")))
+    once = life.rows()
+    assert streams.read_all() == {output: rows + rows for output, rows in once.items()}
+
+
+def test_a_job_waits_for_its_journal_and_finishes_its_batch_when_it_is_stopped(spark, streams, work_off):
+    life = life_of("east")
+    stop = threading.Event()
+    failures = []
+
+    def run():
+        try:
+            with prepare(streams.config(max_batch_bytes=4096), stop) as job:
+                job.stream(spark, stop)
+        except StreamError as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        _until(lambda: (streams.checkpoint / "spark" / "offsets").exists() or failures)
+        streams.append(life.lines)
+        _until(lambda: end_offset(streams.outputs / "metadata") or failures)
+    finally:
+        stop.set()
+        thread.join(_DEADLINE_SECONDS)
+    assert not failures
+    assert not thread.is_alive()
+    written = streams.read_all()
+    assert written["metadata"]
+    assert len(written["metadata"]) < len(life.rows()["metadata"])  # stopped in the middle
+    spark_directory = streams.checkpoint / "spark"
+    committed = {path.name for path in (spark_directory / "commits").iterdir() if path.name.isdigit()}
+    batches = end_offset(streams.outputs / "metadata") and _last_batch(streams)
+    assert str(batches) in committed
+    work_off(streams.config())
+    assert streams.read_all() == life.rows()
+
+
+def _last_batch(streams: Streams) -> int:
+    with JournalWriter(streams.outputs / "metadata", batches=True) as writer:
+        return writer.last_batch_id

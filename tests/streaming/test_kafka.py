@@ -1,0 +1,105 @@
+"""The job with a real broker at both ends."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+from cluster_records import life_of
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import KafkaAdminClient, NewTopic
+
+from controller.outputs import OUTPUTS, decode_row
+from streaming.errors import StreamError
+from transport.address import KafkaAddress
+
+
+@pytest.fixture
+def bootstrap_server(start_kafka_cluster):
+    (server,) = start_kafka_cluster(broker_ids=[1]).bootstrap_servers
+    return server
+
+
+def _create_topics(server, *topics):
+    admin = KafkaAdminClient(bootstrap_servers=server)
+    admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1) for topic in topics])
+    admin.close()
+
+
+def _send(server, lines):
+    producer = KafkaProducer(bootstrap_servers=server, acks="all")
+    for line in lines:
+        producer.send("records", key=b"east", value=line)
+    producer.flush()
+    producer.close()
+
+
+def _read(server, topic):
+    consumer = KafkaConsumer(bootstrap_servers=server, auto_offset_reset="earliest", enable_auto_commit=False)
+    partition = TopicPartition(topic, 0)
+    consumer.assign([partition])
+    end = consumer.end_offsets([partition])[partition]
+    rows = []
+    while consumer.position(partition) < end:
+        for messages in consumer.poll(1000).values():
+            rows += [(message.key.decode(), message.value) for message in messages]
+    consumer.close()
+    return rows
+
+
+def test_records_from_kafka_become_rows_in_kafka_across_a_restart(bootstrap_server, streams, work_off):
+    outputs = [f"east.{output}" for output in OUTPUTS]
+    _create_topics(bootstrap_server, "records", *outputs)
+    life = life_of("east", topics=5)
+    config = streams.config(
+        source=KafkaAddress(bootstrap_server, "records"), sink=KafkaAddress(bootstrap_server, "east")
+    )
+    half = len(life.lines) // 2
+    _send(bootstrap_server, [None, b"garbage", *life.lines[:half]])
+    work_off(config)
+    _send(bootstrap_server, life.lines[half:])
+    work_off(config)
+    expected = life.rows()
+    for output in OUTPUTS:
+        rows = _read(bootstrap_server, f"east.{output}")
+        if output == "refused":
+            places = [(json.loads(row)["path"], json.loads(row)["data"]) for _, row in rows]
+            source = f"kafka://{bootstrap_server}/records"
+            assert sorted(places) == [(f"{source}@0:0", ""), (f"{source}@0:1", "garbage")]
+        else:
+            assert [value for _, value in rows] == expected[output]
+            assert [key for key, _ in rows] == [decode_row(value).subject_key() for _, value in rows]
+
+
+def test_a_topic_that_does_not_exist_yet_is_no_error(bootstrap_server, streams, work_off):
+    config = streams.config(source=KafkaAddress(bootstrap_server, "records"))
+    work_off(config)
+    _create_topics(bootstrap_server, "records")
+    life = life_of("east", topics=2)
+    _send(bootstrap_server, life.lines)
+    work_off(config)
+    assert streams.read_all() == life.rows()
+
+
+def test_records_that_kafka_dropped_are_an_error_that_says_what_to_do(bootstrap_server, streams, work_off):
+    _create_topics(bootstrap_server, "records")
+    life = life_of("east", topics=2)
+    _send(bootstrap_server, life.lines[:10])
+    config = streams.config(source=KafkaAddress(bootstrap_server, "records"))
+    work_off(config)
+    _send(bootstrap_server, life.lines[10:])
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap_server)
+    admin.delete_records({TopicPartition("records", 0): 15})
+    admin.close()
+    with pytest.raises(StreamError, match=r"^the stream lost records \(.*empty --checkpoint.*kontrast watch") as raised:
+        work_off(config)
+    assert "\n" not in str(raised.value)
+
+
+def test_stopping_does_not_wait_for_kafka_that_is_away(streams):
+    from streaming.sources import wait_for_kafka
+
+    stop = threading.Event()
+    stop.set()
+    wait_for_kafka(KafkaAddress("127.0.0.1:1", "records"), 60, stop)

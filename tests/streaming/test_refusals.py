@@ -1,0 +1,133 @@
+"""What cannot work is refused in one sentence, before anything is started or changed."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from streaming.checkpoint import Checkpoint
+from streaming.errors import StreamError
+from streaming.job import prepare
+from transport.address import JournalAddress, KafkaAddress
+from transport.journal import JournalWriter
+
+
+def _prepare(config):
+    with prepare(config, threading.Event(), lock_wait_seconds=0):
+        pass
+
+
+def _files(directory):
+    return {path: path.read_bytes() for path in directory.rglob("*") if path.is_file() and path.suffix != ".lock"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"chunk_count": 32}, "chunk count 64, not 32"),
+        ({"shuffle_partitions": 2}, "shuffle partitions 1, not 2"),
+        ({"source": JournalAddress(Path("/elsewhere"))}, "not journal:/elsewhere"),
+    ],
+)
+def test_a_checkpoint_that_was_started_with_other_settings_is_refused(streams, changes, words):
+    _prepare(streams.config())
+    before = _files(streams.checkpoint)
+    with pytest.raises(StreamError, match=f"{words}: give that value again, or start with an empty --checkpoint"):
+        _prepare(streams.config(**changes))
+    assert _files(streams.checkpoint) == before
+    _prepare(streams.config())
+
+
+def test_outputs_cannot_be_sent_elsewhere_in_the_middle(streams, tmp_path):
+    _prepare(streams.config())
+    with pytest.raises(StreamError, match="was started with sink journal:"):
+        _prepare(streams.config(sink=JournalAddress(tmp_path / "other")))
+
+
+def test_a_directory_that_holds_something_else_is_refused_and_left_alone(streams):
+    streams.checkpoint.mkdir()
+    (streams.checkpoint / "thesis.txt").write_text("precious")
+    with pytest.raises(StreamError, match="neither empty nor a checkpoint of Kontrast"):
+        _prepare(streams.config())
+    assert [path.name for path in streams.checkpoint.iterdir()] == ["thesis.txt"]
+
+
+def test_a_checkpoint_of_a_newer_kontrast_is_refused(streams):
+    streams.checkpoint.mkdir()
+    (streams.checkpoint / "kontrast.json").write_text(json.dumps({"format": 99}))
+    with pytest.raises(StreamError, match="format 99, newer than this Kontrast's"):
+        _prepare(streams.config())
+
+
+def test_state_in_a_format_that_this_kontrast_does_not_know_is_refused(streams):
+    _prepare(streams.config())
+    settings = streams.checkpoint / "kontrast.json"
+    settings.write_text(json.dumps({**json.loads(settings.read_text()), "state format": 99}))
+    with pytest.raises(StreamError, match="started with state format 99, not [0-9]+: run the Kontrast that wrote it"):
+        _prepare(streams.config())
+
+
+def test_a_damaged_settings_file_is_refused(streams):
+    streams.checkpoint.mkdir()
+    (streams.checkpoint / "kontrast.json").write_text("[")
+    with pytest.raises(StreamError, match="kontrast.json is damaged"):
+        _prepare(streams.config())
+
+
+def test_a_checkpoint_path_that_is_a_file_is_refused(streams):
+    streams.checkpoint.write_text("")
+    with pytest.raises(StreamError, match="checkpoint .* cannot be used: "):
+        _prepare(streams.config())
+
+
+def test_a_second_job_on_the_same_checkpoint_is_refused(streams):
+    with Checkpoint(streams.checkpoint), pytest.raises(StreamError, match="is in use by process [0-9]+"):
+        _prepare(streams.config())
+    _prepare(streams.config())
+
+
+def test_a_second_job_on_the_same_outputs_is_refused(streams):
+    with (
+        JournalWriter(streams.outputs / "alerts", batches=True),
+        pytest.raises(StreamError, match="is being written by another process"),
+    ):
+        _prepare(streams.config())
+
+
+def test_a_journal_of_a_newer_kontrast_is_refused(streams):
+    streams.append([])
+    (streams.input / "journal.json").write_text(json.dumps({"format": 99, "batches": False}))
+    with pytest.raises(StreamError, match="format 99, newer than this Kontrast's"):
+        _prepare(streams.config())
+    assert not (streams.checkpoint / "kontrast.json").exists()
+
+
+def test_kafka_that_cannot_be_reached_is_named_after_the_timeout(streams):
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))  # bound and not listening: connections are refused
+        server = f"127.0.0.1:{unused.getsockname()[1]}"
+        config = streams.config(source=KafkaAddress(server, "records"), connect_timeout_seconds=1)
+        with pytest.raises(StreamError, match=f"Kafka at {server} was not reached in 1 seconds"):
+            _prepare(config)
+    assert not (streams.checkpoint / "kontrast.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"master": "yarn"}, r"master 'yarn' is not local\[N\]"),
+        ({"checkpoint": "hdfs://host/dir"}, "hdfs://host/dir is no local directory"),
+        ({"checkpoint": ""}, "has no name"),
+        ({"driver_memory": "lots"}, "driver memory 'lots' is no size"),
+        ({"chunk_count": 0}, "chunk_count is 0: it must be at least 1"),
+        ({"connect_timeout_seconds": 0}, "must be above 0"),
+        ({"sink": JournalAddress(Path("/x")), "source": JournalAddress(Path("/x"))}, "both source and sink"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(streams, changes, words):
+    with pytest.raises(StreamError, match=words):
+        streams.config(**changes)
