@@ -74,9 +74,12 @@ def cluster_alerts(turn: Turn) -> None:
         if event.writes_due and header.time_ms - event.time_ms >= OVERDUE_GRACE_MS
     ]
     oldest = min(due, key=lambda event: event.id, default=None)
-    _set(turn, "ControllerOverdue", Severity.WARN, oldest.time_ms if oldest else None,
-         f"{sum(event.writes_due for event in due)} writes of controller {header.controller} are overdue, the oldest since "
-         f"{oldest.kind}: {oldest.cause}" if oldest else "", "nothing is overdue")  # fmt: skip
+    overdue = sum(event.writes_due for event in due)
+    opening = f"{overdue} writes of controller {header.controller} are overdue"
+    if oldest is not None:
+        opening += f", the oldest since {oldest.kind}: {oldest.cause}"
+    since_ms = oldest.time_ms if oldest else None
+    _set(turn, "ControllerOverdue", Severity.WARN, since_ms, opening, "nothing is overdue")
 
 
 def _set(turn: Turn, alert: str, severity: Severity, since_ms: int | None, opening: str, ending: str) -> None:

@@ -1,9 +1,9 @@
 """What a partition's state znode says, and how a write of the controller changes it.
 
-Here belong the value (`LeaderAndIsr`) and the steps of the controller. A write is an intent: it holds what the controller knew when it
-decided, never the value that results. A partition's predicted value is its pending writes folded over the value that
-ZooKeeper confirmed, so an ISR change that lands in between needs no repair. Moves and requests that belong between two
-writes stand between them, and take the value that is there once ZooKeeper has shown it.
+Here belong the value (`LeaderAndIsr`) and the steps of the controller. A write is an intent: it holds what the
+controller knew when it decided, never the value that results. A partition's predicted value is its pending writes
+folded over the value that ZooKeeper confirmed, so an ISR change that lands in between needs no repair. Moves and
+requests that belong between two writes stand between them, and take the value that is there once ZooKeeper shows it.
 """
 
 from __future__ import annotations

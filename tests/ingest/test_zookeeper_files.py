@@ -274,8 +274,8 @@ def test_a_chroot_is_stripped_and_what_is_beside_it_left_out(zookeeper: ZooKeepe
     with client(zookeeper) as outside:
         outside.create("/controller_epoch", b"7")
         outside.create("/kafka-two/controller_epoch", b"8", makepath=True)
+        outside.ensure_path("/kafka")
     with client(zookeeper, "/kafka") as kafka:
-        kafka.ensure_path("/")
         kafka.create("/controller_epoch", b"9")
         tree = read_tree(kafka)
     history = History([zookeeper.data_directory], "orders", chroot="/kafka/")
@@ -367,6 +367,26 @@ def test_every_snapshot_leads_to_the_same_end(long_recording: Recording) -> None
         assert set(after) <= {(record.zxid, record.path) for record in whole if record.zxid > snapshot}
 
 
+def test_a_snapshot_with_what_came_while_it_was_written_tells_nothing_twice(
+    long_recording: Recording, tmp_path: Path
+) -> None:
+    shutil.copytree(long_recording.directory, tmp_path / "zk")
+    folder = tmp_path / "zk/version-2"
+    zxids = sorted(int(path.name[9:], 16) for path in folder.glob("snapshot.*"))
+    newest, begun = zxids[-1], zxids[-2] + 1
+    (folder / f"snapshot.{newest:x}").rename(folder / f"snapshot.{begun:x}")
+    records = records_of(tmp_path / "zk", start_zxid=begun + 1)
+    assert records[0].zxid == begun
+    assert fold(records) == long_recording.tree
+    read = told(records[: [record.kind for record in records].index(RecordKind.SNAPSHOT_END)])
+    assert any(record.mzxid > begun for record in read)  # or it would not be such a snapshot
+    assert all(record.czxid <= begun for record in read)
+    newest_known: dict[str, int] = {}
+    for record in told(records):
+        assert record.zxid > newest_known.get(record.path, -1)
+        newest_known[record.path] = record.zxid
+
+
 def test_a_complete_read_tells_causes_before_effects(copied: Recording) -> None:
     with ZooKeeper(copied.directory.parent / "server") as server:
         play_kafka(server)
@@ -454,6 +474,19 @@ def test_an_older_log_that_a_crash_tore_is_no_gap(tmp_path: Path) -> None:
     history = History([tmp_path], "orders")
     assert list(history.records())[-1].zxid == 3
     assert len(history.files.notes) == 1
+
+
+def test_damage_right_before_a_new_epoch_is_a_gap_unless_a_crash_explains_it(tmp_path: Path) -> None:
+    epoch = 1 << 32
+    write_log(tmp_path / "log.1", [(1, 1000), (2, 1000), (3, 1000)])
+    write_log(tmp_path / f"log.{epoch + 1:x}", [(epoch + 1, 2000)])
+    whole, offsets = (tmp_path / "log.1").read_bytes(), entry_offsets(tmp_path / "log.1")
+    (tmp_path / "log.1").write_bytes(whole[: offsets[2] + 9])
+    assert records_of(tmp_path)[-1].zxid == epoch + 1
+    (tmp_path / "log.1").write_bytes(whole)
+    spoil(tmp_path / "log.1", offsets[1] + 20)
+    with pytest.raises(IngestError, match=f"from byte {offsets[1]} on.*restore the file"):
+        records_of(tmp_path)
 
 
 def test_a_new_epoch_follows_the_one_before(tmp_path: Path) -> None:
