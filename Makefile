@@ -1,6 +1,6 @@
 # Everything that is done with a checkout. `make demo` and `make test` each work on a fresh one.
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo test check lint type format clean
+.PHONY: help install install-dev demo test check lint type format lock clean
 
 # Programs that the tests run may have been put beside Python.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
@@ -34,6 +34,12 @@ type: install-dev ## Types
 format: install-dev ## Write the format, mend what can be mended
 	.venv/bin/ruff check --fix .
 	.venv/bin/ruff format .
+
+lock: ## Renew the pins in requirements/ (needs uv)
+	uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header \
+		pyproject.toml -o requirements/run.txt
+	uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header \
+		pyproject.toml --group dev -c requirements/run.txt -o requirements/dev.txt
 
 clean: ## Remove what was made, but for the cache of Maven artifacts
 	rm -rf .venv .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist

@@ -92,7 +92,12 @@ def _option(section: str, key: Key) -> Callable[[Command], Command]:
     text = f"{HELP[section].get(key.name, '')} [{'; '.join(notes)}]"
     if key.is_switch:
         return click.option(f"{key.flag}/--no-{key.flag[2:]}", key.field, default=None, help=text)
-    return click.option(key.flag, key.field, metavar=_metavar(key), help=text)
+    return click.option(key.flag, *_short_flag(key), key.field, metavar=_metavar(key), help=text)
+
+
+def _short_flag(key: Key) -> tuple[str, ...]:
+    """The flag without its unit, where everybody expects seconds."""
+    return (key.flag.removesuffix("-seconds"),) if key.flag.endswith("-timeout-seconds") else ()
 
 
 def _metavar(key: Key) -> str:

@@ -110,11 +110,9 @@ def row_objects(row: Row) -> Iterator[dict[str, Any]]:
 
 
 def _is_told(row: Row) -> bool:
-    """A transition is told when it is certain, a request as it is derived; gauges are written by transaction."""
-    if isinstance(row, Transition):
+    """Transitions and requests are told when they are certain; gauges are written by transaction."""
+    if isinstance(row, (Transition, Request)):
         return row.status is Status.FINAL
-    if isinstance(row, Request):
-        return row.status is not Status.WITHDRAWN
     return not isinstance(row, GaugesRow)
 
 

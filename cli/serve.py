@@ -10,6 +10,7 @@ import click
 
 from cli.config import build, read_flags, read_settings
 from cli.options import config_option, settings_options
+from cli.output import say
 from cli.running import run_until_stopped
 from dashboards.config import ServeConfig
 
@@ -28,6 +29,6 @@ def serve(config_file: Path | None, **flags: object) -> int:
     def run(stop: threading.Event) -> None:
         from dashboards import server  # not for --help
 
-        server.run(config, stop)
+        server.run(config, stop, started=lambda address: say(f"metrics: {address}/metrics"))
 
     return run_until_stopped({"serve": run})

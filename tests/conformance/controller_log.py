@@ -15,14 +15,16 @@ LINE = re.compile(r"\[(?P<time>[^\]]+)\] \w+ \[Controller id=(?P<id>\d+) epoch=(
 PARTITION_MOVE = re.compile(r"Changed partition (?P<tp>\S+) state from (?P<from>\w+) to (?P<to>\w+)")
 PARTITION_WRITE = re.compile(
     r"Changed partition (?P<tp>\S+) from (?P<from>\w+) to (?P<to>\w+) with state LeaderAndIsr\("
-    r"leader=(?P<leader>-?\d+), leaderEpoch=(?P<epoch>\d+), (?:isr=List\((?P<isr>[^)]*)\)|isrWithBrokerEpoch=List\((?P<states>.*)\)), "
+    r"leader=(?P<leader>-?\d+), leaderEpoch=(?P<epoch>\d+), "
+    r"(?:isr=List\((?P<isr>[^)]*)\)|isrWithBrokerEpoch=List\((?P<states>.*)\)), "
 )
 REPLICA_MOVE = re.compile(
     r"Changed state of replica (?P<replica>\d+) for partition (?P<tp>\S+) from (?P<from>\w+) to (?P<to>\w+)"
 )
 LEADER_AND_ISR = re.compile(
     r"Sending become-(?:leader|follower) LeaderAndIsr request .*?\bleader=(?P<leader>-?\d+), "
-    r"leaderEpoch=(?P<epoch>\d+), isr=\[?(?P<isr>[\d, ]*)\]?, (?:partitionEpoch|zkVersion)=.*?isNew=(?P<new>true|false).*? "
+    r"leaderEpoch=(?P<epoch>\d+), isr=\[?(?P<isr>[\d, ]*)\]?, "
+    r"(?:partitionEpoch|zkVersion)=.*?isNew=(?P<new>true|false).*? "
     r"to broker (?P<broker>\d+) for partition (?P<tp>\S+)"
 )
 STOP_REPLICA = re.compile(

@@ -14,7 +14,6 @@ from controller.election import Strategy, recipients
 from controller.leadership import Elect, LeaderAndIsr, apply
 from controller.partitioner import murmur2, partition_for_key
 from controller.placement import PlacementError, Refusal, place_replicas
-from controller.states import PartitionState
 
 VECTORS = Path(__file__).parent / "vectors"
 
@@ -47,9 +46,9 @@ def elect(question):
         online -= shutting_down
     intent = Elect(
         event=1,
+        at_pass=0,
         ordinal=0,
         strategy=strategy,
-        from_state=PartitionState.ONLINE,
         candidates=candidates,
         online=tuple(online),
         shutting_down=tuple(shutting_down),
