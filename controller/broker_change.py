@@ -21,6 +21,8 @@ from controller.znodes import BrokerZnode
 def broker_written(turn: Turn, broker: int, znode: BrokerZnode, record: Record) -> None:
     """A broker's znode has this value: it registered, bounced, or changed its endpoints."""
     header = turn.header
+    in_two_steps = record.version >= 1 and record.mzxid == record.czxid
+    header.witness(broker_version=znode.version, registers_in_two_steps=int(in_two_steps))
     known = header.brokers.get(broker)
     since_ms = known.since_ms if known and known.epoch == record.czxid else record.observed_ms
     now = Broker(record.czxid, record.ephemeral_owner, since_ms, znode.addresses(), znode.rack)

@@ -11,7 +11,7 @@ from enum import Enum
 
 import msgspec
 
-from controller.profile import Profile
+from controller.profile import NEWEST, Evidence, Profile, profile_of
 from controller.records import Position
 from controller.settings import BrokerSettings
 from controller.topics import Topics
@@ -111,7 +111,9 @@ class Header(msgspec.Struct, array_like=True):
     term_epoch: int = -1  # the newest epoch whose controller took over
     term_active: bool = False  # that controller is still there
     controller_changes: int = 0
-    profile: Profile = Profile()
+    profile: Profile = profile_of(NEWEST)
+    profile_is_set: bool = False  # by a person; else it follows from the evidence
+    evidence: Evidence = Evidence()
     settings: BrokerSettings = BrokerSettings()
     shutting_down: tuple[int, ...] = ()  # brokers whose controlled shutdown shows in what was written
     shutdown_attempts: dict[int, ShutdownAttempt] = {}  # brokers that will ask again, because they still lead something
@@ -129,6 +131,14 @@ class Header(msgspec.Struct, array_like=True):
     def acting(self) -> bool:
         """Whether a controller is there that has taken over and handles events."""
         return self.phase is Phase.FOLLOWING and self.term_active
+
+    def witness(self, **facts: int) -> None:
+        """Learn what a znode shows of the controller's release; a higher value replaces a lower one."""
+        known = {name: max(value, getattr(self.evidence, name)) for name, value in facts.items()}
+        if any(value != getattr(self.evidence, name) for name, value in known.items()):
+            self.evidence = msgspec.structs.replace(self.evidence, **known)
+            if not self.profile_is_set:
+                self.profile = self.evidence.profile()
 
     @property
     def is_poisoned(self) -> bool:

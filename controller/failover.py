@@ -22,6 +22,7 @@ from controller.znodes import ControllerZnode
 def controller_written(turn: Turn, znode: ControllerZnode, record: Record) -> None:
     """/controller has this value."""
     header = turn.header
+    header.witness(controller_version=znode.version)
     # An election creates the znode; a later version is somebody's edit, and whom it names never took over.
     header.controller_overwritten = record.version > 0
     if znode.brokerid == header.controller and not header.controller_overwritten:

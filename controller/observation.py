@@ -167,7 +167,7 @@ def _change_isr(turn: Turn, tp: TopicPartition, partition: Partition, written: L
     if set(written.isr) - set(before.isr):
         turn.count("isr_changes/expand")
     known = partition.known
-    if turn.header.profile.hears_isr_changes_by_notification:
+    if not turn.header.profile.hears_isr_changes_at_once:
         known = known or before
     turn.put_partition(tp, replace(partition, confirmed=written, known=known))
     prune(turn, tp)
@@ -179,6 +179,7 @@ def _change_isr(turn: Turn, tp: TopicPartition, partition: Partition, written: L
 
 def isr_changes_notified(turn: Turn, tps: list[TopicPartition]) -> None:
     """Leaders told the controller of ISR changes that they wrote: it reads those states again."""
+    turn.header.witness(notifies_isr_changes=1)
     for tp in tps:
         partition = turn.partition(tp)
         if partition is not None and partition.known is not None:

@@ -1,31 +1,58 @@
 """What differs between Kafka's versions, as switches; the code never asks for a version.
 
-Here belongs the table of switches and their values by release. Which profile a cluster has is inferred or set.
+Here belong the table of switches, with the release that each came with, and what a cluster's znodes tell of its
+release. What a switch does is with the machines.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
 
 import msgspec
 
 from controller.states import REPLICA_VALID_PREVIOUS, ReplicaState
 
+Release = tuple[int, int]
+
+# Read as: the controller does KEY from release VALUE on.
+SINCE: Final[Mapping[str, Release]] = MappingProxyType(
+    {
+        "fences_writes": (2, 1),  # KAFKA-6082
+        "retires_partitions_at_deletion_start": (2, 1),
+        "shutdown_tells_leaving_broker": (2, 1),  # KAFKA-7482
+        "notices_bounces": (2, 2),  # KAFKA-7235
+        "skips_preferred_that_lead": (2, 2),
+        "tells_only_live_brokers": (2, 2),
+        "removes_dead_replicas_at_failover": (2, 3),  # KAFKA-3143
+        "ineligible_from_offline": (2, 3),
+        "reassigns_in_topic_znode": (2, 4),  # KIP-455
+        "bump_refreshes_cache": (2, 4),  # KAFKA-9212
+        "adding_replicas_are_new": (2, 7),  # KAFKA-10314
+        "hears_isr_changes_at_once": (2, 7),  # AlterIsr, from IBP 2.7-IV2 on
+    }
+)
+OLDEST: Final[Release] = (0, 10)
+NEWEST: Final[Release] = (3, 9)
+
 
 class Profile(msgspec.Struct, frozen=True, array_like=True):
-    """How a controller behaves; the defaults are those of 3.9."""
+    """How a controller behaves: what it does, and what it does not do yet."""
 
-    name: str = "3.9"
-    fences_writes: bool = True  # from 2.1 (KAFKA-6082): what a lost controller was doing ends in an exception
-    removes_dead_replicas_at_failover: bool = True  # from 2.3 (KAFKA-3143)
-    notices_bounces: bool = True  # from 2.2 (KAFKA-7235)
-    hears_isr_changes_by_notification: bool = False  # IBP before 2.7-IV2: its cache lags behind ZooKeeper
-    bump_refreshes_cache: bool = True  # from 2.4 (KAFKA-9212)
-    retires_partitions_at_deletion_start: bool = True  # from 2.1; before, at the end
-    ineligible_from_offline: bool = True  # from 2.3
-    skips_preferred_that_lead: bool = True  # from 2.2
-    shutdown_tells_leaving_broker: bool = True  # from 2.1 (KAFKA-7482)
-    reassigns_in_topic_znode: bool = True  # from 2.4 (KIP-455)
-    adding_replicas_are_new: bool = True  # from 2.7 (KAFKA-10314)
-    tells_dead_brokers: bool = False  # 1.1 logs requests to brokers that are gone
+    release: Release
+    fences_writes: bool  # what a lost controller was doing ends in an exception
+    retires_partitions_at_deletion_start: bool  # before, at the end
+    shutdown_tells_leaving_broker: bool
+    notices_bounces: bool
+    skips_preferred_that_lead: bool
+    tells_only_live_brokers: bool
+    removes_dead_replicas_at_failover: bool
+    ineligible_from_offline: bool  # a replica whose deletion cannot start waits as ineligible
+    reassigns_in_topic_znode: bool
+    bump_refreshes_cache: bool
+    adding_replicas_are_new: bool
+    hears_isr_changes_at_once: bool  # before, its copy of a state lags until leaders notify it
 
     def replica_valid_previous(self, target: ReplicaState) -> frozenset[ReplicaState]:
         """Which states a replica may leave for the target."""
@@ -34,21 +61,45 @@ class Profile(msgspec.Struct, frozen=True, array_like=True):
         return REPLICA_VALID_PREVIOUS[target]
 
 
-KAFKA_3_9 = Profile()
-KAFKA_2_8 = Profile(name="2.8")
-KAFKA_2_4 = Profile(name="2.4", hears_isr_changes_by_notification=True, adding_replicas_are_new=False)
-KAFKA_1_1 = Profile(
-    name="1.1",
-    fences_writes=False,
-    removes_dead_replicas_at_failover=False,
-    notices_bounces=False,
-    hears_isr_changes_by_notification=True,
-    bump_refreshes_cache=False,
-    retires_partitions_at_deletion_start=False,
-    ineligible_from_offline=False,
-    skips_preferred_that_lead=False,
-    shutdown_tells_leaving_broker=False,
-    reassigns_in_topic_znode=False,
-    adding_replicas_are_new=False,
-    tells_dead_brokers=True,
-)
+def profile_of(release: Release) -> Profile:
+    """The profile of a release."""
+    return Profile(release, **{switch: release >= since for switch, since in SINCE.items()})
+
+
+class Evidence(msgspec.Struct, frozen=True, array_like=True):
+    """What a cluster's znodes show of the software that wrote them; each only ever grows."""
+
+    controller_version: int = 0  # the highest "version" in /controller
+    broker_version: int = 0  # in /brokers/ids/N
+    topic_version: int = 0  # in /brokers/topics/T
+    registers_in_two_steps: int = 0  # 1: a fresh registration already has data version 1
+    notifies_isr_changes: int = 0  # 1: an isr_change_N was seen
+
+    def profile(self) -> Profile:
+        """The profile of the oldest release that leaves such znodes.
+
+        A topic znode's version follows the writer's binary, a broker znode's its inter.broker.protocol.version.
+        """
+        at_least = [
+            (self.controller_version >= 2, (3, 4)),
+            (self.topic_version >= 3, (2, 8)),
+            (self.broker_version >= 5, (2, 7)),
+            (self.topic_version >= 2, (2, 4)),
+            (self.registers_in_two_steps >= 1, (2, 2)),
+        ]
+        release = next((release for seen, release in at_least if seen), (1, 1))
+        profile = profile_of(NEWEST if release == (3, 4) else release)
+        if self.notifies_isr_changes:
+            return msgspec.structs.replace(profile, hears_isr_changes_at_once=False)
+        return profile
+
+
+def read_release(text: str) -> Release:
+    """The release that the text names, like 2.8 or 3.9.2; raises ValueError."""
+    parts = text.strip().split(".")
+    if len(parts) < 2 or not all(part.isascii() and part.isdigit() for part in parts):
+        raise ValueError(f"{text!r} is no Kafka release: expected one like 2.8 or 3.9.2")
+    release = (int(parts[0]), int(parts[1]))
+    if not OLDEST <= release <= NEWEST:
+        raise ValueError(f"Kafka {text} is none that ran a ZooKeeper controller as known here: 0.10 to 3.9")
+    return release

@@ -34,7 +34,7 @@ class RequestBatch:
         if read:
             self._read.add(tp)
         for broker in brokers:
-            if broker in self._turn.header.brokers or self._turn.header.profile.tells_dead_brokers:
+            if broker in self._turn.header.brokers or not self._turn.header.profile.tells_only_live_brokers:
                 key = (broker, tp)
                 self._leader_and_isr[key] = is_new or self._leader_and_isr.get(key, False)
         self.update_metadata(tp)

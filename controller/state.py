@@ -34,7 +34,8 @@ def new_context(
     cluster: str, chunk_count: int, settings: BrokerSettings | None = None, profile: Profile | None = None
 ) -> Context:
     """A cluster of which nothing is known yet; the number of chunks is fixed for the life of its state."""
-    header = Header(cluster, chunk_count, settings=settings or BrokerSettings(), profile=profile or Profile())
+    header = Header(cluster, chunk_count, settings=settings or BrokerSettings(), profile_is_set=profile is not None)
+    header.profile = profile or header.profile
     return Context(header, Topics.empty(chunk_count))
 
 

@@ -18,6 +18,7 @@ from controller.znodes import ConfigZnode, TopicZnode
 
 def topic_written(turn: Turn, name: str, znode: TopicZnode) -> None:
     """A topic's znode has this value: it was created, expanded, or its replicas change."""
+    turn.header.witness(topic_version=znode.version)
     known = turn.topic(name) or Topic(exists=False)
     topic = replace(known, exists=True, topic_id=znode.topic_id, seen_generation=turn.record.generation)
     if turn.header.phase is not Phase.FOLLOWING:

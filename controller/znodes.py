@@ -99,6 +99,7 @@ class ControllerZnode(msgspec.Struct, frozen=True):
     """/controller, v1 and v2."""
 
     brokerid: Int32
+    version: Int32 = 1
     kraftControllerEpoch: Int32 = -1  # noqa: N815 (Kafka's key)
 
 

@@ -8,17 +8,30 @@ from __future__ import annotations
 import json
 
 from controller.context import Context
-from controller.outputs import AlertRow, PartitionRow, Row, Transition
+from controller.leadership import WRITES, apply
+from controller.outputs import AlertRow, PartitionRow, RefusedRow, Request, Row, Status, Transition
+from controller.profile import Profile
 from controller.records import Record, RecordKind, data_fields
+from controller.settings import BrokerSettings
 from controller.state import new_context
 from controller.step import step
+
+# Sessions are numbered by whose they are: the broker's id in the last digits, its life in front.
+_FIRST_SESSION, _NEXT_LIFE = 0x1000, 0x10000
 
 
 class ZnodeHistory:
     """Changes znodes, hands each change to the core as a record, and keeps what came of it."""
 
-    def __init__(self, cluster: str = "c", chunk_count: int = 8) -> None:
-        self.context: Context = new_context(cluster, chunk_count)
+    def __init__(
+        self,
+        cluster: str = "c",
+        chunk_count: int = 8,
+        *,
+        profile: Profile | None = None,
+        settings: BrokerSettings | None = None,
+    ) -> None:
+        self.context: Context = new_context(cluster, chunk_count, settings, profile)
         self.effects: list[Row] = []
         self.records: list[Record] = []
         self.cluster = cluster
@@ -27,6 +40,7 @@ class ZnodeHistory:
         self.zxid = 100
         self.now_ms = 1_000_000
         self.znodes: dict[str, tuple[int, int]] = {}  # path -> czxid, version
+        self.sessions: dict[int, int] = {}  # broker -> its ZooKeeper session
 
     def send(self, kind: RecordKind, **fields) -> tuple[Row, ...]:
         self.seq += 1
@@ -40,9 +54,13 @@ class ZnodeHistory:
         self.effects.extend(outcome.effects)
         return outcome.effects
 
-    def write(self, path: str, content: object = None, *, same_zxid: bool = False) -> tuple[Row, ...]:
+    def write(
+        self, path: str, content: object = None, *, same_zxid: bool = False, owner: int | None = None, **fields
+    ) -> tuple[Row, ...]:
         if not same_zxid:
             self.zxid += 1
+        if owner is None:
+            owner = self._owner(path, content)
         czxid, version = self.znodes.get(path, (self.zxid, -1))
         self.znodes[path] = (czxid, version + 1)
         data = content if isinstance(content, bytes) or content is None else json.dumps(content).encode()
@@ -51,16 +69,28 @@ class ZnodeHistory:
             path=path,
             czxid=czxid,
             mzxid=self.zxid,
-            zxid=self.zxid,
-            version=version + 1,
+            **{"zxid": self.zxid, "version": version + 1, "ephemeral_owner": owner} | fields,
             **data_fields(data),
         )
 
-    def delete(self, path: str, *, same_zxid: bool = False) -> tuple[Row, ...]:
+    def _owner(self, path: str, content: object) -> int:
+        """The session that an ephemeral znode belongs to, as the brokers would have made it."""
+        if path.startswith("/brokers/ids/") and path.rpartition("/")[2].isdigit():
+            broker = int(path.rpartition("/")[2])
+            if path not in self.znodes and broker in self.sessions:
+                self.sessions[broker] += _NEXT_LIFE
+            return self.session_of(broker)
+        names_broker = path == "/controller" and isinstance(content, dict)
+        return self.session_of(content["brokerid"]) if names_broker else 0
+
+    def session_of(self, broker: int) -> int:
+        return self.sessions.setdefault(broker, _FIRST_SESSION + broker)
+
+    def delete(self, path: str, *, same_zxid: bool = False, **fields) -> tuple[Row, ...]:
         if not same_zxid:
             self.zxid += 1
         self.znodes.pop(path, None)
-        return self.send(RecordKind.DELETED, path=path, zxid=self.zxid)
+        return self.send(RecordKind.DELETED, path=path, **{"zxid": self.zxid} | fields)
 
     def heartbeat(self, after_ms: int = 1_000) -> tuple[Row, ...]:
         self.now_ms += after_ms
@@ -72,6 +102,31 @@ class ZnodeHistory:
             self.write(path, content)
         self.send(RecordKind.SNAPSHOT_END, zxid=self.zxid)
 
+    def start(
+        self,
+        *brokers: int,
+        controller: int = 1,
+        epoch: int = 1,
+        topics: dict[str, dict[int, tuple]] | None = None,
+        **more: object,
+    ) -> ZnodeHistory:
+        """A complete read: `topics` gives each partition's (replicas,) or (replicas, leader, epoch, isr)."""
+        writes: list[tuple[str, object]] = [
+            ("/controller", controller_znode(controller)),
+            ("/controller_epoch", str(epoch).encode()),
+        ]
+        writes += [(f"/brokers/ids/{broker}", broker_znode(broker)) for broker in brokers]
+        for name, partitions in (topics or {}).items():
+            replicas = {number: list(partition[0]) for number, partition in partitions.items()}
+            writes.append((f"/brokers/topics/{name}", topic_znode(replicas, **more)))
+            for number, (_, *state) in partitions.items():
+                if state:
+                    leader, leader_epoch, isr = state
+                    path = f"/brokers/topics/{name}/partitions/{number}/state"
+                    writes.append((path, state_znode(leader, leader_epoch, list(isr), epoch)))
+        self.snapshot(*writes)
+        return self
+
     # --- the cluster's vocabulary
 
     def broker(self, broker: int) -> tuple[Row, ...]:
@@ -80,6 +135,54 @@ class ZnodeHistory:
     def broker_leaves(self, broker: int) -> tuple[Row, ...]:
         return self.delete(f"/brokers/ids/{broker}")
 
+    def broker_bounces(self, broker: int) -> tuple[Row, ...]:
+        """The broker registers again before anybody could see that it was gone."""
+        path = f"/brokers/ids/{broker}"
+        del self.znodes[path]
+        return self.broker(broker)
+
+    def controller_dies(self, broker: int) -> tuple[Row, ...]:
+        """The controller's session ends: its two ephemeral znodes vanish in one transaction."""
+        effects = self.delete("/controller")
+        return effects + self.delete(f"/brokers/ids/{broker}", same_zxid=True)
+
+    def reassign(self, *targets: tuple[str, int, list[int]]) -> tuple[Row, ...]:
+        entries = [{"topic": topic, "partition": number, "replicas": to} for topic, number, to in targets]
+        return self.write("/admin/reassign_partitions", {"version": 1, "partitions": entries})
+
+    def elect_preferred(self, *partitions: tuple[str, int]) -> tuple[Row, ...]:
+        entries = [{"topic": topic, "partition": number} for topic, number in partitions]
+        return self.write("/admin/preferred_replica_election", {"version": 1, "partitions": entries})
+
+    def delete_topic(self, name: str) -> tuple[Row, ...]:
+        return self.write(f"/admin/delete_topics/{name}")
+
+    def topic_vanishes(self, name: str, *partitions: int) -> tuple[Row, ...]:
+        """The last writes of a deletion, in the controller's order."""
+        effects: tuple[Row, ...] = ()
+        for number in partitions:
+            effects += self.delete(f"/brokers/topics/{name}/partitions/{number}/state")
+        effects += self.delete(f"/brokers/topics/{name}")
+        return effects + self.delete(f"/admin/delete_topics/{name}")
+
+    def the_controller_writes_its_due(self, *topics: str) -> tuple[Row, ...]:
+        """Every state that the controller still has to write is written, one write after the other."""
+        effects: tuple[Row, ...] = ()
+        names = topics or tuple(name for name, _ in self.context.topics)
+        while write := next(filter(None, map(self._next_write, names)), None):
+            effects += self.state(*write)
+        return effects
+
+    def _next_write(self, name: str) -> tuple | None:
+        topic = self.context.topics.get(name)
+        epoch = self.context.header.controller_epoch
+        for number, partition in topic.partitions.items() if topic else ():
+            for intent in partition.queue:
+                value = apply(intent, partition.confirmed, epoch) if isinstance(intent, WRITES) else None
+                if value is not None:
+                    return name, number, value.leader, value.leader_epoch, list(value.isr), epoch
+        return None
+
     def controller(self, broker: int, epoch: int) -> tuple[Row, ...]:
         effects = self.write("/controller", controller_znode(broker))
         return effects + self.write("/controller_epoch", str(epoch).encode(), same_zxid=True)
@@ -87,9 +190,19 @@ class ZnodeHistory:
     def topic(self, name: str, assignment: dict[int, list[int]], **more: object) -> tuple[Row, ...]:
         return self.write(f"/brokers/topics/{name}", topic_znode(assignment, **more))
 
-    def state(self, name: str, partition: int, leader: int, leader_epoch: int, isr: list[int], **more: object):
+    def state(
+        self,
+        name: str,
+        partition: int,
+        leader: int,
+        leader_epoch: int,
+        isr: list[int],
+        controller_epoch: int | None = None,
+        **more: object,
+    ):
         path = f"/brokers/topics/{name}/partitions/{partition}/state"
-        return self.write(path, state_znode(leader, leader_epoch, isr, **more))
+        written_by = max(1, self.context.header.controller_epoch) if controller_epoch is None else controller_epoch
+        return self.write(path, state_znode(leader, leader_epoch, isr, written_by, **more))
 
     # --- what came of it
 
@@ -106,12 +219,43 @@ class ZnodeHistory:
     def transitions(self, effects: tuple[Row, ...]) -> list[str]:
         return [told(row) for row in effects if isinstance(row, Transition)]
 
+    def moves(self, effects: tuple[Row, ...], status: Status) -> list[str]:
+        """The transitions of one status, without its word."""
+        rows = [row for row in effects if isinstance(row, Transition) and row.status is status]
+        return [told(row).partition(" ")[2] for row in rows]
+
+    def requests(self, effects: tuple[Row, ...]) -> list[str]:
+        return [asked(row) for row in effects if isinstance(row, Request)]
+
+    def refusals(self) -> list[RefusedRow]:
+        return [row for row in self.effects if isinstance(row, RefusedRow)]
+
+    def predicted(self, topic: str, partition: int) -> tuple[int, int, tuple[int, ...]] | None:
+        """What the controller must still make of the partition's state: leader, leader epoch, ISR."""
+        known = self.context.topics.get(topic).partitions[partition]
+        if not known.write_due:
+            return None
+        value = known.value(self.context.header.controller_epoch)
+        return value.leader, value.leader_epoch, value.isr
+
 
 def told(row: Transition) -> str:
     subject = {"partition": f"{row.topic}-{row.partition}", "replica": f"{row.topic}-{row.partition}@{row.broker}"}
     what = subject.get(row.subject, f"{row.subject} {row.topic or row.broker}")
     led = "" if row.leader is None else f" leader={row.leader} epoch={row.leader_epoch} isr={list(row.isr)}"
     return f"{row.status.value} {what} {row.from_state} -> {row.to_state}{led}"
+
+
+def asked(row: Request) -> str:
+    to = ",".join(map(str, row.brokers))
+    if row.api == "UpdateMetadata":
+        named = "all partitions" if row.partitions is None else " ".join(f"{t}-{p}" for t, p in row.partitions)
+        return f"{row.status.value} UpdateMetadata to {to}: {named or 'no partitions'}"
+    if row.api == "StopReplica":
+        return f"{row.status.value} StopReplica to {to}: {row.topic}-{row.partition}{' delete' * row.delete_partition}"
+    led = "" if row.leader is None else f" leader={row.leader} epoch={row.leader_epoch} isr={list(row.isr)}"
+    new = " new" if row.is_new else ""
+    return f"{row.status.value} LeaderAndIsr to {to}: {row.topic}-{row.partition}{led}{new}"
 
 
 def broker_znode(broker: int) -> dict:

@@ -1,0 +1,260 @@
+"""What the core costs: time and memory of `controller.step`, for clusters of several sizes in one run.
+
+Here belong the scenarios and their measurement, nothing that judges: the figures depend on the machine. The ratio
+compares the largest cluster with the smallest: an event that costs what it touches has a ratio near 1, and so has a
+complete read, whose cost is given for each partition.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import random
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from time import perf_counter
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from controller.context import Context
+from controller.outputs import GaugesRow, PartitionRow, Row
+from controller.records import Record, RecordKind, decode_record, encode_record
+from controller.state import changed_chunks, encode_header, new_context, restore_context
+from controller.step import step
+
+CHUNKS = 64
+BROKERS = 30
+PARTITIONS_A_TOPIC = 100
+ISR_CHANGES = 50_000
+VICTIM, VICTIMS_PARTITIONS = BROKERS - 1, 6_000
+REPEATED = 200
+
+
+class Lines:
+    """The encoded records of one made-up cluster, as its forwarder would write them."""
+
+    def __init__(self, partitions: int) -> None:
+        self.partitions = partitions
+        self.topics = max(1, partitions // PARTITIONS_A_TOPIC)
+        self._seq = count()
+        self._zxid = count(1_000)
+        self._hosts = {self._tp(index): self._replicas(index) for index in range(partitions)}
+
+    def record(self, kind: RecordKind, path: str = "", content: object = None, version: int = 0) -> bytes:
+        """One record; every one of them is a second after the one before for the sake of the alerts' clocks."""
+        seq, zxid = next(self._seq), next(self._zxid)
+        data = None if content is None else json.dumps(content)
+        fields = {"path": path, "data": data, "czxid": zxid, "mzxid": zxid, "zxid": zxid, "version": version}
+        return encode_record(
+            Record(cluster="bench", generation=1, seq=seq, kind=kind, observed_ms=1_700_000_000_000 + seq, **fields)
+        )
+
+    def state(self, topic: str, partition: int, leader: int, epoch: int, isr: Iterable[int], version: int) -> bytes:
+        """A partition's state znode."""
+        content = {"controller_epoch": 1, "leader": leader, "version": 1, "leader_epoch": epoch, "isr": list(isr)}
+        return self.record(RecordKind.NODE, f"/brokers/topics/{topic}/partitions/{partition}/state", content, version)
+
+    def topic(self, name: str, assignment: dict[int, tuple[int, ...]]) -> bytes:
+        """A topic's znode."""
+        content = {"version": 3, "topic_id": name, "partitions": assignment, "adding_replicas": {}}
+        return self.record(RecordKind.NODE, f"/brokers/topics/{name}", content)
+
+    def snapshot(self) -> list[bytes]:
+        """A complete read."""
+        node, begin, end = RecordKind.NODE, RecordKind.SNAPSHOT_BEGIN, RecordKind.SNAPSHOT_END
+        lines = [self.record(begin), self.record(node, "/controller", {"version": 2, "brokerid": 0})]
+        lines.append(self.record(node, "/controller_epoch", 1))
+        for broker in range(BROKERS):
+            lines.append(self.record(node, f"/brokers/ids/{broker}", {"endpoints": [f"PLAINTEXT://b{broker}:9092"]}))
+        for topic in range(self.topics):
+            hosts = (self._hosts[f"topic-{topic:05}", number] for number in range(PARTITIONS_A_TOPIC))
+            lines.append(self.topic(f"topic-{topic:05}", dict(enumerate(hosts))))
+        lines += [self.state(*tp, hosts[0], 0, hosts, 0) for tp, hosts in self._hosts.items()]
+        return [*lines, self.record(end)]
+
+    def isr_changes(self) -> list[bytes]:
+        """Followers leave the ISR of random partitions and come back."""
+        tps = random.Random(1).choices(list(self._hosts), k=ISR_CHANGES // 2)
+        lines = []
+        for version, tp in zip(count(1, 2), tps, strict=False):
+            hosts = self._hosts[tp]
+            lines.append(self.state(*tp, hosts[0], 0, hosts[:2], version))
+            lines.append(self.state(*tp, hosts[0], 0, hosts, version + 1))
+        return lines
+
+    def creations(self) -> list[bytes]:
+        """Topics are created."""
+        hosts = {number: (number, number + 1, number + 2) for number in range(10)}
+        return [self.topic(f"new-{index}", hosts) for index in range(REPEATED)]
+
+    def heartbeats(self) -> list[bytes]:
+        """Nothing happens."""
+        return [self.record(RecordKind.HEARTBEAT, content={"session": "connected"}) for _ in range(REPEATED)]
+
+    def death(self) -> list[bytes]:
+        """A broker vanishes."""
+        return [self.record(RecordKind.DELETED, f"/brokers/ids/{VICTIM}")]
+
+    def writes_after(self, rows: Iterable[Row]) -> list[bytes]:
+        """What the controller then writes, as the rows foretell it."""
+        due = [row for row in rows if isinstance(row, PartitionRow) and row.predicted_leader is not None]
+        return [
+            self.state(row.topic, row.partition, row.predicted_leader, row.predicted_leader_epoch, row.predicted_isr, 9)
+            for row in due
+        ]
+
+    def _tp(self, index: int) -> tuple[str, int]:
+        return f"topic-{index // PARTITIONS_A_TOPIC:05}", index % PARTITIONS_A_TOPIC
+
+    def _replicas(self, index: int) -> tuple[int, ...]:
+        # The victim hosts as many partitions in every cluster, spread over all topics.
+        first = index * 7
+        hosts = [(first + place) % VICTIM for place in (0, 1, 2)]
+        nth = (index * VICTIMS_PARTITIONS) // self.partitions
+        if ((index + 1) * VICTIMS_PARTITIONS) // self.partitions > nth:
+            hosts[nth % 3] = VICTIM
+        return tuple(hosts)
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One measured figure, and what it should be."""
+
+    name: str
+    unit: str
+    value: float
+    goal: str = ""
+
+
+def apply(context: Context, lines: Iterable[bytes]) -> tuple[Context, list[Row], float]:
+    """The context and all rows after these lines, and the seconds that it took to decode and apply them."""
+    rows: list[Row] = []
+    start = perf_counter()
+    for line in lines:
+        outcome = step(context, decode_record(line))
+        context = outcome.context
+        rows.extend(outcome.effects)
+    return context, rows, perf_counter() - start
+
+
+def fresh(measure: Callable[[], tuple[Context, list[Row], float]]) -> tuple[Context, list[Row], float]:
+    """A measurement that no other one's garbage disturbs."""
+    gc.collect()
+    return measure()
+
+
+def figures(partitions: int) -> Iterator[Figure]:
+    """All scenarios for one size of cluster."""
+    lines = Lines(partitions)
+    snapshot = lines.snapshot()
+    context, rows, seconds = fresh(lambda: apply(new_context("bench", CHUNKS), snapshot))
+    assert sum(isinstance(row, PartitionRow) for row in rows) == partitions
+    assert any(isinstance(row, GaugesRow) for row in rows)
+    del rows
+    yield Figure("complete read", "s", seconds, "4 with 200,000 partitions" if partitions == 200_000 else "")
+    yield Figure("complete read, a partition", "µs", seconds / partitions * 1e6)
+    yield Figure("complete read, a second", "znodes", len(snapshot) / seconds)
+    yield Figure("memory, a partition", "bytes", deep_size(context) / partitions, "at most 1,500")
+    yield from _stored(context, partitions)
+    isr_changes = lines.isr_changes()
+    context, rows, seconds = fresh(lambda: apply(context, isr_changes))
+    yield Figure("ISR changes, a second", "znodes", len(isr_changes) / seconds, "at least 50,000")
+    yield Figure("ISR change", "µs", seconds / len(isr_changes) * 1e6)
+    heartbeats = lines.heartbeats()
+    context, rows, seconds = fresh(lambda: apply(context, heartbeats))
+    yield Figure("heartbeat", "µs", seconds / REPEATED * 1e6)
+    creations = lines.creations()
+    _, rows, seconds = fresh(lambda: apply(context, creations))
+    yield Figure("creation of a topic with 10 partitions", "µs", seconds / REPEATED * 1e6)
+    lines = Lines(partitions)
+    context, _, _ = apply(new_context("bench", CHUNKS), lines.snapshot())
+    death = lines.death()
+    context, rows, seconds = fresh(lambda: apply(context, death))
+    yield Figure("a broker's death with 6,000 partitions", "s", seconds, "at most 0.4")
+    yield Figure("rows of this death", "", len(rows))
+    writes = lines.writes_after(rows)
+    context, rows, seconds = fresh(lambda: apply(context, writes))
+    assert not context.header.events, "a write was not foretold"
+    yield Figure("writes that confirm it, a second", "znodes", len(writes) / seconds)
+
+
+def _stored(context: Context, partitions: int) -> Iterator[Figure]:
+    """What a restart costs: the state as bytes, and a death as the first thing that loads all of it."""
+    chunks = changed_chunks(new_context("bench", CHUNKS), context)
+    header = encode_header(context)
+    yield Figure("stored, a partition", "bytes", sum(map(len, chunks.values())) / partitions)
+    yield Figure("stored header", "bytes", len(header))
+    start = perf_counter()
+    restored = restore_context("bench", header, chunks.get)
+    assert sum(len(topic.partitions) for _, topic in restored.topics) == partitions
+    yield Figure("restored, a partition", "µs", (perf_counter() - start) / partitions * 1e6)
+
+
+def deep_size(root: object) -> int:
+    """The bytes of all objects that are reachable, each counted once; what the interpreter shares is not counted."""
+    seen: set[int] = set()
+    waiting, size = [root], 0
+    while waiting:
+        value = waiting.pop()
+        if id(value) in seen or value is None or isinstance(value, (bool, type)) or callable(value):
+            continue
+        seen.add(id(value))
+        size += sys.getsizeof(value)
+        waiting.extend(_inside(value))
+    return size
+
+
+def _inside(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return [*value.keys(), *value.values()]
+    if isinstance(value, (tuple, list, set, frozenset)):
+        return value
+    if isinstance(value, msgspec.Struct):
+        return [getattr(value, name) for name in value.__struct_fields__]
+    return [getattr(value, name) for name in getattr(type(value), "__slots__", ()) if hasattr(value, name)]
+
+
+def table(sizes: list[int], columns: list[list[Figure]]) -> Table:
+    """The figures by size, with the ratio of the last to the first."""
+    shown = Table(title=f"The core on one core, {BROKERS} brokers, replication factor 3", title_justify="left")
+    shown.add_column("")
+    for size in sizes:
+        shown.add_column(f"{size:,}", justify="right")
+    shown.add_column("ratio", justify="right")
+    shown.add_column("goal")
+    for row in zip(*columns, strict=True):
+        first, last = row[0], row[-1]
+        ratio = f"{last.value / first.value:.2f}" if first.value else ""
+        cells = [f"{_rounded(figure.value)} {figure.unit}".rstrip() for figure in row]
+        shown.add_row(first.name, *cells, ratio, last.goal)
+    return shown
+
+
+def _rounded(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1_000 else f"{value:.3g}"
+
+
+def main() -> None:
+    """Measure, and print a table or JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--partitions", type=int, nargs="+", default=[20_000, 200_000], metavar="N")
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    asked = parser.parse_args()
+    columns = [list(figures(size)) for size in asked.partitions]
+    if asked.json:
+        named = [{figure.name: figure.value for figure in column} for column in columns]
+        print(json.dumps(dict(zip(map(str, asked.partitions), named, strict=True)), indent=2))
+    else:
+        Console().print(table(asked.partitions, columns))
+
+
+if __name__ == "__main__":
+    main()
