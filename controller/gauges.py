@@ -20,12 +20,16 @@ DEFAULT_MIN_INSYNC_REPLICAS: Final = 1  # Kafka's default of min.insync.replicas
 _PARTITION_STATE: Final = {state: f"partitions/{state.word}" for state in PartitionState}
 _REPLICA_STATE: Final = {state: f"replicas/{state.word}" for state in ReplicaState}
 
+# A broker that was told to delete its replica does not count it any more.
+_DELETED_ON_DISK: Final = (ReplicaState.DELETION_STARTED, ReplicaState.DELETION_SUCCESSFUL)
+
 
 def counted(topic: Topic, partition: Partition) -> Iterator[str]:
     """The counts to which the partition adds one, some of them more than once."""
     yield _PARTITION_STATE[partition.state]
     for replica in partition.replicas:
-        yield f"replicas_by_broker/{replica}"
+        if partition.replica_state(replica) not in _DELETED_ON_DISK:
+            yield f"replicas_by_broker/{replica}"
     for state in partition.replica_states.values():
         yield _REPLICA_STATE[state]
         if topic.queued and state is not ReplicaState.DELETION_SUCCESSFUL:
@@ -49,11 +53,14 @@ def _counted_by_leadership(topic: Topic, partition: Partition) -> Iterator[str]:
     yield f"leaders_by_broker/{value.leader}"
     if is_under_replicated(partition, value):
         yield "under_replicated"
+        yield f"under_replicated_by_broker/{value.leader}"
     least = topic.min_insync_replicas or DEFAULT_MIN_INSYNC_REPLICAS
     if len(value.isr) < least:
         yield "under_min_isr"
+        yield f"under_min_isr_by_broker/{value.leader}"
     elif len(value.isr) == least:
         yield "at_min_isr"
+        yield f"at_min_isr_by_broker/{value.leader}"
 
 
 def _is_imbalanced(partition: Partition) -> bool:
@@ -77,6 +84,10 @@ def counted_for_topic(topic: Topic) -> Iterator[str]:
 
 def _part(counts: Mapping[str, int], prefix: str) -> dict[str, int]:
     return {key[len(prefix) :]: count for key, count in counts.items() if key.startswith(prefix) and count}
+
+
+def _by_broker(counts: Mapping[str, int], prefix: str) -> dict[int, int]:
+    return {int(broker): count for broker, count in _part(counts, prefix).items()}
 
 
 def gauges_row(header: Header, **stamp: Any) -> GaugesRow:  # noqa: ANN401 (a row's common fields)
@@ -106,8 +117,11 @@ def gauges_row(header: Header, **stamp: Any) -> GaugesRow:  # noqa: ANN401 (a ro
         replicas_to_delete=counts.get("replicas_to_delete", 0),
         topics_ineligible_to_delete=counts.get("topics_ineligible_to_delete", 0),
         replicas_ineligible_to_delete=counts.get("replicas_ineligible_to_delete", 0),
-        leaders_by_broker={int(broker): count for broker, count in _part(counts, "leaders_by_broker/").items()},
-        replicas_by_broker={int(broker): count for broker, count in _part(counts, "replicas_by_broker/").items()},
+        leaders_by_broker=_by_broker(counts, "leaders_by_broker/"),
+        replicas_by_broker=_by_broker(counts, "replicas_by_broker/"),
+        under_replicated_by_broker=_by_broker(counts, "under_replicated_by_broker/"),
+        under_min_isr_by_broker=_by_broker(counts, "under_min_isr_by_broker/"),
+        at_min_isr_by_broker=_by_broker(counts, "at_min_isr_by_broker/"),
         pending_writes=sum(event.writes_due for event in header.events.values()),
         records=_part(counts, "records/"),
         elections=_part(counts, "elections/"),

@@ -199,6 +199,9 @@ class GaugesRow(Row, frozen=True, kw_only=True, tag="gauges"):
     replicas_ineligible_to_delete: int
     leaders_by_broker: dict[int, int]
     replicas_by_broker: dict[int, int]
+    under_replicated_by_broker: dict[int, int] = {}  # by the leader, as its ReplicaManager counts
+    under_min_isr_by_broker: dict[int, int] = {}
+    at_min_isr_by_broker: dict[int, int] = {}
     pending_writes: int  # writes that the controller must still do
     records: dict[str, int]  # applied, by kind, since this state began
     elections: dict[str, int]  # confirmed leader elections, by strategy

@@ -158,7 +158,9 @@ def _broker_written(turn: Turn, where: ZnodePath, record: Record) -> None:
 
 
 def _broker_removed(turn: Turn, where: ZnodePath) -> None:
-    if turn.record.cxid > 0:
+    registered = turn.header.brokers.get(where.number)
+    # Only ZooKeeper's log tells it: the broker's own session was closed, it did not expire.
+    if registered is not None and turn.record.cxid > 0 and turn.record.author == registered.session:
         controlled_shutdown.closed_in_order(turn, where.number)
     broker_change.broker_removed(turn, where.number)
 

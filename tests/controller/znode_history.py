@@ -10,7 +10,7 @@ import json
 from controller.context import Context
 from controller.leadership import WRITES, apply
 from controller.outputs import AlertRow, PartitionRow, RefusedRow, Request, Row, Status, Transition
-from controller.profile import Profile
+from controller.profile import profile_of
 from controller.records import Record, RecordKind, data_fields
 from controller.settings import BrokerSettings
 from controller.state import new_context
@@ -28,9 +28,10 @@ class ZnodeHistory:
         cluster: str = "c",
         chunk_count: int = 8,
         *,
-        profile: Profile | None = None,
+        release: tuple[int, int] | None = None,
         settings: BrokerSettings | None = None,
     ) -> None:
+        profile = None if release is None else profile_of(release)
         self.context: Context = new_context(cluster, chunk_count, settings, profile)
         self.effects: list[Row] = []
         self.records: list[Record] = []

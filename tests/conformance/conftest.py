@@ -1,0 +1,45 @@
+"""The conformance tests import their own vocabulary from beside them, and print what agreed."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from recording import Recording, Replay, replay, unpack  # noqa: E402 (needs the path above)
+
+_LINES = pytest.StashKey[list[str]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_LINES] = []
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    lines = config.stash[_LINES]
+    if lines:
+        terminalreporter.section("agreement with real controllers (matched / real / derived)")
+        for line in lines:
+            terminalreporter.write_line(line)
+
+
+@pytest.fixture(scope="session")
+def report(pytestconfig: pytest.Config) -> list[str]:
+    """Lines that are printed at the end of the session."""
+    return pytestconfig.stash[_LINES]
+
+
+@pytest.fixture(scope="session")
+def recordings(tmp_path_factory: pytest.TempPathFactory):
+    """Gives a recording and its replay by name; each is unpacked and replayed once."""
+    directory = tmp_path_factory.mktemp("recordings")
+    done: dict[str, tuple[Recording, Replay]] = {}
+
+    def get(name: str) -> tuple[Recording, Replay]:
+        if name not in done:
+            recording = unpack(name, directory)
+            done[name] = recording, replay(recording.records())
+        return done[name]
+
+    return get

@@ -1,0 +1,86 @@
+"""A recording: one run of a real cluster, with ZooKeeper's log and the controllers' own accounts.
+
+Here belong unpacking a recording and replaying it. What was agreed on is counted in `agreement`.
+"""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from controller_log import Account, read_account
+
+from controller.context import Context
+from controller.gauges import gauges_row
+from controller.outputs import GaugesRow, Row
+from controller.records import Record
+from controller.settings import BrokerSettings
+from controller.state import new_context
+from controller.step import step
+from ingest.history import History
+from ingest.zookeeper_files import Until
+
+ARCHIVES = Path(__file__).parent / "recordings"
+
+# What the brokers of all recordings were configured with and no znode shows.
+SETTINGS = BrokerSettings(controlled_shutdown_retry_backoff_ms=1_000, leader_imbalance_check_interval_seconds=20)
+
+# The last transaction that counts, where the recording's own end is in the log.
+LAST_ZXID = {"hard39": 571}
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What the replica made of a recording."""
+
+    rows: list[Row]
+    context: Context
+    gauges: list[GaugesRow]  # after each record that changed something, by time
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """An unpacked recording."""
+
+    name: str
+    directory: Path
+
+    def records(self) -> Iterator[Record]:
+        """What ZooKeeper's log holds, as records."""
+        last = LAST_ZXID.get(self.name)
+        history = History([self.directory / "zk"], "recorded", until=None if last is None else Until(zxid=last))
+        return history.records()
+
+    def account(self) -> Account:
+        """What the controllers said that they did."""
+        return read_account(sorted(self.directory.glob("logs*/state-change.log")))
+
+    def jmx(self) -> list[dict]:
+        """The samples of the brokers' gauges."""
+        file = self.directory / "jmx.jsonl"
+        return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def unpack(name: str, directory: Path) -> Recording:
+    """The recording of this name, unpacked into a directory."""
+    with tarfile.open(ARCHIVES / f"{name}.tar.xz") as archive:
+        archive.extractall(directory, filter="data")
+    return Recording(name, directory / name)
+
+
+def replay(records: Iterable[Record]) -> Replay:
+    """Let the replica apply the records."""
+    context = new_context("recorded", 16, SETTINGS)
+    rows: list[Row] = []
+    gauges: list[GaugesRow] = []
+    for record in records:
+        outcome = step(context, record)
+        if outcome.context is not context:
+            context = outcome.context
+            stamp = {"generation": record.generation, "seq": record.seq, "ordinal": 0, "zxid": record.zxid}
+            gauges.append(gauges_row(context.header, cluster="recorded", time_ms=record.observed_ms, **stamp))
+        rows.extend(outcome.effects)
+    return Replay(rows, context, gauges)

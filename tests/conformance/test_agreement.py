@@ -1,0 +1,37 @@
+"""The replica against the accounts of real controllers: transitions, requests and gauges."""
+
+from __future__ import annotations
+
+import pytest
+from agreement import account_of, differences, moves_agreement, requests_agreement
+from gauge_samples import compare_gauges
+
+RECORDINGS = ("dev39", "dev28", "dev11", "hard39", "race39")
+WITH_GAUGES = ("dev39", "dev28")
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_every_transition_and_request_is_the_controllers_own(name, recordings, report):
+    recording, replay = recordings(name)
+    real, ours = recording.account(), account_of(replay.rows)
+    # The log of 1.1 has its StopReplica requests elsewhere.
+    apis = ("LeaderAndIsr",) if name == "dev11" else ("LeaderAndIsr", "StopReplica")
+    moves, requests = moves_agreement(real, ours), requests_agreement(real, ours, apis)
+    report.append(f"{name:8} transitions {moves}   requests {requests}")
+    assert moves.matched == moves.real == moves.derived, "\n".join(differences(real, ours)[:20])
+    assert requests.matched == requests.real == requests.derived
+
+
+@pytest.mark.parametrize("name", WITH_GAUGES)
+def test_every_gauge_is_the_active_controllers_at_quiet_moments(name, recordings, report):
+    recording, replay = recordings(name)
+    equal, compared, wrong = compare_gauges(recording, replay)
+    report.append(f"{name:8} gauges {equal} equal of {compared} compared")
+    assert compared > 300
+    assert wrong == []
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_nothing_in_a_recording_is_unexplained(name, recordings):
+    _, replay = recordings(name)
+    assert replay.gauges[-1].divergences == {}

@@ -1,0 +1,300 @@
+"""What a naive replica gets wrong about leaders and in-sync replicas: traps 1 to 7, 23, 27 to 29."""
+
+import pytest
+from znode_history import ZnodeHistory
+
+from controller.election import (
+    Elected,
+    elect_for_controlled_shutdown,
+    elect_for_reassignment,
+    elect_offline,
+    elect_preferred,
+)
+from controller.outputs import Request, Status, Transition
+from controller.settings import BrokerSettings
+
+
+def t0(history: ZnodeHistory) -> tuple[int, int, tuple[int, ...]] | None:
+    return history.predicted("t", 0)
+
+
+# 1: who leads, and what it costs the ISR
+
+
+def test_trap_01_the_leader_is_the_first_live_member_in_assignment_order_not_isr_order():
+    assert elect_offline([3, 1, 2], isr=[2, 1, 3], online={1, 2}, allow_unclean=False) == Elected(1, (2, 1))
+    history = ZnodeHistory().start(1, 2, 3, topics={"t": {0: ([3, 1, 2], 3, 0, [2, 3, 1])}})
+    history.broker_leaves(3)
+    assert t0(history) == (1, 1, (2, 1))
+
+
+def test_trap_01_only_the_offline_and_controlled_shutdown_elections_shrink_the_isr():
+    assert elect_for_reassignment([1, 2], isr=[1, 2, 9], online={1, 2}) == Elected(1, (1, 2, 9))
+    assert elect_preferred([1, 2], isr=[2, 1, 9], online={1}) == Elected(1, (2, 1, 9))
+    assert elect_for_controlled_shutdown([1, 2, 3], isr=[1, 2, 3], registered={1, 2, 3}, shutting_down={1}) == Elected(
+        2, (2, 3)
+    )
+
+
+def test_trap_01_a_preferred_election_leaves_a_dead_member_in_the_isr():
+    history = ZnodeHistory().start(1, 2, topics={"t": {0: ([1, 2, 9], 2, 4, [2, 1, 9])}})
+    history.elect_preferred(("t", 0))
+    assert t0(history) == (1, 5, (2, 1, 9))
+
+
+def test_trap_01_a_reassignment_leaves_a_dead_member_of_its_target_in_the_isr():
+    history = ZnodeHistory().start(1, 2, topics={"t": {0: ([1, 2, 9], 1, 4, [1, 2, 9])}})
+    history.reassign(("t", 0, [2, 9]))
+    history.state("t", 0, 2, 5, [1, 2, 9])
+    assert history.row("t", 0).isr == (1, 2, 9)
+    assert t0(history) == (2, 6, (2, 9))
+
+
+# 2: a new partition
+
+
+def test_trap_02_a_new_partitions_isr_is_its_live_replicas_only():
+    history = ZnodeHistory().start(1, 3)
+    history.topic("t", {0: [2, 3, 1]})
+    assert t0(history) == (3, 0, (3, 1))
+
+
+def test_trap_02_a_new_partition_without_a_live_replica_stays_new_and_is_not_counted_offline():
+    history = ZnodeHistory().start(1)
+    history.topic("t", {0: [8, 9]})
+    row, gauges = history.row("t", 0), history.gauges()
+    assert (row.state, row.problem, t0(history)) == ("NewPartition", "no_live_replica_at_creation", None)
+    assert (gauges.offline_partitions, gauges.partitions, gauges.topics) == (0, 0, 1)
+
+
+def test_trap_02_a_new_partition_is_created_by_the_first_of_its_brokers_that_comes():
+    history = ZnodeHistory().start(1)
+    history.topic("t", {0: [8, 9]})
+    history.broker(9)
+    assert t0(history) == (9, 0, (9,))
+
+
+# 3 to 5: deaths
+
+
+def test_trap_03_an_ordinary_death_of_a_leader_makes_one_write():
+    history = ZnodeHistory().start(1, 2, 3, topics={"t": {0: ([2, 3, 1], 2, 0, [2, 3, 1])}})
+    history.broker_leaves(2)
+    assert t0(history) == (3, 1, (3, 1))
+    assert history.gauges().pending_writes == 1
+    history.state("t", 0, 3, 1, [3, 1])
+    assert history.gauges().pending_writes == 0
+
+
+def test_trap_03_a_failover_with_a_dead_leader_makes_two_writes():
+    history = ZnodeHistory().start(1, 2, 3, topics={"t": {0: ([1, 2, 3], 1, 2, [1, 3, 2])}})
+    history.controller_dies(1)
+    effects = history.controller(2, 2)
+    assert t0(history) == (2, 4, (3, 2))
+    assert history.moves(effects, Status.PROVISIONAL)[:3] == [
+        "t-0@2 OnlineReplica -> OnlineReplica",
+        "t-0@3 OnlineReplica -> OnlineReplica",
+        "t-0@1 ReplicaDeletionIneligible -> OfflineReplica",
+    ]
+    history.state("t", 0, -1, 3, [3, 2])
+    history.state("t", 0, 2, 4, [3, 2])
+    gauges = history.gauges()
+    assert (gauges.pending_writes, gauges.divergences) == (0, {})
+
+
+def test_trap_03_a_failover_up_to_2_2_makes_one_write_and_leaves_dead_followers_in_the_isr():
+    topics = {"t": {0: ([1, 2, 3], 1, 2, [1, 3, 2]), 1: ([2, 1, 3], 2, 0, [2, 1, 3])}}
+    history = ZnodeHistory(release=(2, 2)).start(1, 2, 3, topics=topics)
+    history.controller_dies(1)
+    history.controller(2, 2)
+    assert t0(history) == (2, 3, (3, 2))
+    assert history.predicted("t", 1) is None
+
+
+def test_trap_04_the_last_member_of_the_isr_is_never_removed():
+    history = ZnodeHistory().start(1, 2, topics={"t": {0: ([2, 1], 2, 5, [2])}})
+    history.broker_leaves(2)
+    assert t0(history) == (-1, 6, (2,))
+
+
+@pytest.mark.parametrize(("unclean", "isr"), [(True, ()), (False, (2,))])
+def test_trap_04_up_to_1_0_the_isr_becomes_empty_where_unclean_elections_are_allowed(unclean, isr):
+    settings = BrokerSettings(unclean_leader_election_enable=unclean)
+    history = ZnodeHistory(release=(1, 0), settings=settings).start(1, 2, topics={"t": {0: ([2], 2, 5, [2])}})
+    history.broker_leaves(2)
+    assert t0(history) == (-1, 6, isr)
+
+
+def test_trap_05_a_failover_writes_a_dead_partition_again_with_the_same_content():
+    history = ZnodeHistory().start(1, 2, topics={"t": {0: ([9], -1, 3, [9])}})
+    history.controller_dies(1)
+    effects = history.controller(2, 2)
+    assert t0(history) == (-1, 4, (9,))
+    history.state("t", 0, -1, 4, [9])
+    gauges = history.gauges()
+    assert (gauges.pending_writes, gauges.elections, gauges.divergences) == (0, {}, {})
+    moves = [row for row in effects if isinstance(row, Transition) and row.subject == "partition"]
+    assert not [row for row in moves if row.to_state == "OnlinePartition"]
+
+
+def test_trap_05_up_to_2_2_a_failover_leaves_a_dead_partition_alone():
+    history = ZnodeHistory(release=(2, 2)).start(1, 2, topics={"t": {0: ([9], -1, 3, [9])}})
+    history.controller_dies(1)
+    history.controller(2, 2)
+    assert t0(history) is None
+
+
+# 6 and 7: several brokers at once
+
+
+@pytest.mark.parametrize(
+    "writes",
+    [
+        [(-1, 1, [3]), (-1, 2, [3])],  # 2 left the ISR first
+        [(2, 1, [2]), (-1, 2, [2])],  # 3 left first
+        [(-1, 2, [3])],  # the first of them was overwritten before it was read
+        [(-1, 2, [2])],
+    ],
+)
+def test_trap_06_any_member_may_survive_where_the_whole_isr_dies_at_once(writes):
+    history = ZnodeHistory().start(1, 2, 3, topics={"t": {0: ([2, 3], 2, 0, [2, 3])}})
+    history.broker_leaves(2)
+    history.broker_leaves(3)
+    for leader, epoch, isr in writes:
+        history.state("t", 0, leader, epoch, isr)
+    row, gauges = history.row("t", 0), history.gauges()
+    assert (row.state, row.problem, row.predicted_leader) == ("OfflinePartition", "no_live_in_sync_replica", None)
+    assert (gauges.pending_writes, gauges.divergences, gauges.offline_partitions) == (0, {}, 1)
+
+
+def test_trap_07_new_brokers_are_handled_while_the_dead_still_count_as_live():
+    history = ZnodeHistory().start(1, 2, topics={"t": {0: ([2, 4], 2, 0, [2])}})
+    started = history.broker(4)
+    history.broker_leaves(2)
+    assert "final LeaderAndIsr to 4: t-0 leader=2 epoch=0 isr=[2]" in history.requests(started)
+    assert t0(history) == (-1, 1, (2,))
+
+
+def test_trap_07_a_birth_and_a_death_in_one_event_elect_the_newborn_in_one_write():
+    # The death is seen first, but the controller reads both at once: with 4 live before 2 is dead, 2's partition
+    # needs no write without a leader first.
+    settings = BrokerSettings(unclean_leader_election_enable=True)
+    history = ZnodeHistory(settings=settings).start(1, 2, topics={"t": {0: ([2, 4], 2, 0, [2])}})
+    history.broker_leaves(2)
+    history.broker(4)
+    history.state("t", 0, 4, 1, [4])
+    row, gauges = history.row("t", 0), history.gauges()
+    assert (row.leader, row.state, row.predicted_leader) == (4, "OnlinePartition", None)
+    assert (gauges.pending_writes, gauges.divergences) == (0, {})
+
+
+# 23: controlled shutdown
+
+
+def test_trap_23_a_controlled_shutdown_drops_every_broker_that_shuts_down():
+    elected = elect_for_controlled_shutdown([1, 2, 3], isr=[1, 2, 3], registered={1, 2, 3}, shutting_down={1, 2})
+    assert elected == Elected(3, (3,))
+    everybody = elect_for_controlled_shutdown([1, 2], isr=[1, 2], registered={1, 2}, shutting_down={1, 2})
+    assert everybody is None
+    topics = {"t": {0: ([2, 3, 1], 2, 0, [2, 3, 1]), 1: ([3, 2, 1], 3, 0, [3, 2, 1])}}
+    history = ZnodeHistory().start(1, 2, 3, topics=topics)
+    history.state("t", 0, 3, 1, [3, 1])  # 2 shuts down: it loses what it led, then what it followed
+    history.state("t", 1, 3, 1, [3, 1])
+    history.state("t", 1, 1, 2, [1])  # then 3
+    assert t0(history) == (1, 2, (1,))
+
+
+def test_trap_23_a_controlled_shutdown_leaves_partitions_with_one_replica_until_the_broker_is_gone():
+    topics = {"t": {0: ([2, 1], 2, 0, [2, 1])}, "single": {0: ([2], 2, 0, [2])}}
+    history = ZnodeHistory().start(1, 2, topics=topics)
+    history.state("t", 0, 1, 1, [1])
+    assert history.predicted("single", 0) is None
+    assert history.row("single", 0).state == "OnlinePartition"
+    history.broker_leaves(2)
+    assert history.predicted("single", 0) == (-1, 1, (2,))
+
+
+def test_trap_23_the_end_of_the_session_after_a_shutdown_writes_nothing_more():
+    topics = {"t": {0: ([2, 1], 2, 0, [2, 1]), 1: ([1, 2], 1, 0, [1, 2])}}
+    history = ZnodeHistory().start(1, 2, topics=topics)
+    history.state("t", 0, 1, 1, [1])
+    history.state("t", 1, 1, 1, [1])
+    history.broker_leaves(2)
+    assert history.gauges().pending_writes == 0
+    assert history.gauges().divergences == {}
+
+
+# 27 and 28: preferred elections
+
+
+def rebalance(settings: BrokerSettings | None, led_elsewhere: int) -> tuple[ZnodeHistory, str]:
+    """Ten partitions prefer broker 2, some are led by 1; long after the failover one of them moves back."""
+    partitions = {n: ([2, 1], 1 if n < led_elsewhere else 2, 4, [1, 2]) for n in range(10)}
+    history = ZnodeHistory(settings=settings).start(1, 2, topics={"t": partitions})
+    history.heartbeat(400_000)
+    effects = history.state("t", 0, 2, 5, [1, 2])
+    return history, next(row.cause for row in effects if isinstance(row, Transition))
+
+
+def test_trap_27_a_leader_that_moves_back_without_a_znode_is_a_preferred_election():
+    history, _ = rebalance(None, 2)
+    assert history.gauges().elections == {"PreferredReplicaPartitionLeaderElection": 1}
+    assert history.gauges().divergences == {}
+
+
+def test_trap_27_above_the_percentage_it_is_the_automatic_rebalance():
+    assert rebalance(None, 2)[1].startswith("AutoPreferredReplicaLeaderElection:")
+
+
+def test_trap_27_at_the_percentage_it_is_not_because_the_comparison_is_strict():
+    assert rebalance(None, 1)[1].startswith("ReplicaLeaderElection:")
+
+
+def test_trap_27_with_the_rebalance_switched_off_it_was_asked_for():
+    settings = BrokerSettings(auto_leader_rebalance_enable=False)
+    assert rebalance(settings, 9)[1].startswith("ReplicaLeaderElection:")
+
+
+def test_trap_27_the_preferred_replica_must_be_in_the_isr():
+    history = ZnodeHistory().start(1, 2, topics={"t": {0: ([2, 1], 1, 4, [1])}})
+    history.state("t", 0, 2, 5, [1])
+    assert history.gauges().elections == {}
+    assert history.gauges().divergences == {"unexplained_write": 1}
+
+
+@pytest.mark.parametrize(("release", "write"), [((1, 1), (2, 5, (2, 1))), ((2, 1), (2, 5, (2, 1))), ((2, 2), None)])
+def test_trap_28_up_to_2_1_a_preferred_election_costs_an_epoch_though_the_preferred_replica_leads(release, write):
+    history = ZnodeHistory(release=release).start(1, 2, topics={"t": {0: ([2, 1], 2, 4, [2, 1])}})
+    history.elect_preferred(("t", 0))
+    assert t0(history) == write
+
+
+# 29: who writes ISR changes
+
+
+def told_after_an_isr_change(release: tuple[int, int], *, notified: bool) -> list[Request]:
+    history = ZnodeHistory(release=release).start(1, 2, 3, topics={"t": {0: ([1, 2, 3], 1, 4, [1, 2, 3])}})
+    history.state("t", 0, 1, 4, [1, 2])
+    assert history.row("t", 0).leader_epoch == 4
+    if notified:
+        entries = [{"topic": "t", "partition": 0}]
+        history.write("/isr_change_notification/isr_change_0000000000", {"version": 1, "partitions": entries})
+    effects = history.broker_bounces(3)
+    return [row for row in effects if isinstance(row, Request) and row.brokers == (3,) and row.leader == 1]
+
+
+@pytest.mark.parametrize(
+    ("release", "notified", "isr"),
+    [((2, 6), False, (1, 2, 3)), ((2, 6), True, (1, 2)), ((2, 7), False, (1, 2))],
+)
+def test_trap_29_before_2_7_the_controller_knows_an_isr_change_only_once_it_is_notified(release, notified, isr):
+    assert {row.isr for row in told_after_an_isr_change(release, notified=notified)} == {isr}
+
+
+def test_trap_29_an_isr_change_costs_no_leader_epoch_and_is_nobodys_election():
+    history = ZnodeHistory().start(1, 2, topics={"t": {0: ([1, 2], 1, 4, [1, 2])}})
+    history.state("t", 0, 1, 4, [1])
+    effects = history.state("t", 0, 1, 4, [1, 2])
+    gauges = history.gauges()
+    assert history.transitions(effects) == []
+    assert (gauges.isr_changes, gauges.elections, gauges.divergences) == ({"shrink": 1, "expand": 1}, {}, {})
