@@ -29,7 +29,12 @@ def broker_written(turn: Turn, broker: int, znode: BrokerZnode, record: Record) 
     header.seen_brokers = (*header.seen_brokers, broker) if header.phase is Phase.LOADING else ()
     if known == now:
         return
-    if known is not None and known.epoch != now.epoch and header.acting:
+    if known is not None and header.acting and known.epoch == now.epoch:
+        header.brokers = {**header.brokers, broker: now}
+        if known.endpoints != now.endpoints:
+            turn.begin("BrokerModifications", f"broker {broker} changed its endpoints")
+            turn.request("UpdateMetadata", tuple(sorted(header.brokers)), partitions=())
+    elif known is not None and header.acting and header.profile.notices_bounces:
         _forget_offline_dirs(turn, broker)
         _bounced(turn, broker, now)
     elif known is None and header.acting:

@@ -15,8 +15,10 @@ from controller.profile import NEWEST, Evidence, Profile, profile_of
 from controller.records import Position
 from controller.settings import BrokerSettings
 from controller.topics import Topics
+from controller.znodes import ConfigZnode, ReassignmentEntry
 
 NO_BROKER = -1
+UNCLEAN_ELECTION = "unclean.leader.election.enable"
 
 
 class Phase(Enum):
@@ -25,6 +27,14 @@ class Phase(Enum):
     BOOTSTRAPPING = "bootstrapping"  # no complete read was seen yet: nothing is known
     LOADING = "loading"  # a complete read is coming in: values are taken, nothing is concluded
     FOLLOWING = "following"  # changes are followed one by one
+
+
+class Standing(Enum):
+    """What makes whom /controller names controller, or not."""
+
+    ELECTED = "elected"
+    OVERWRITTEN = "overwritten"  # somebody edited the znode: who it names never took over
+    KRAFT = "kraft"  # a KRaft controller owns it
 
 
 class Broker(msgspec.Struct, frozen=True, array_like=True):
@@ -107,24 +117,35 @@ class Header(msgspec.Struct, array_like=True):
     controller: int = NO_BROKER  # as /controller names it
     controller_since_ms: int = 0
     controller_epoch: int = -1  # as /controller_epoch says
-    controller_overwritten: bool = False  # /controller was edited: who it names never took over
+    controller_session: int = 0  # the owner of /controller
+    standing: Standing = Standing.ELECTED
+    migrating: bool = False  # /migration is there: the cluster is on its way to KRaft
+    duplicate_topic_ids: tuple[tuple[str, str, str], ...] = ()  # id and two topics that have it
     term_epoch: int = -1  # the newest epoch whose controller took over
     term_active: bool = False  # that controller is still there
     controller_changes: int = 0
     profile: Profile = profile_of(NEWEST)
     profile_is_set: bool = False  # by a person; else it follows from the evidence
     evidence: Evidence = Evidence()
-    settings: BrokerSettings = BrokerSettings()
+    settings: BrokerSettings = BrokerSettings()  # static, of all brokers
+    dynamic_settings: dict[str, dict[str, str]] = {}  # /config/brokers by broker id or <default>, what is used of it
     shutting_down: tuple[int, ...] = ()  # brokers whose controlled shutdown shows in what was written
     shutdown_attempts: dict[int, ShutdownAttempt] = {}  # brokers that will ask again, because they still lead something
     log_dir_failures: dict[int, LogDirFailure] = {}  # by the broker that reported one
     poisoned: dict[int, int] = {}  # KAFKA-12315: broker -> epoch of its registration
+    terms_since_ms: tuple[int, ...] = ()  # when the last controllers took over
+    reassign_znode: tuple[ReassignmentEntry, ...] | None = None  # what /admin/reassign_partitions asks for
+    reassign_blind: bool = False  # the controller will not see the next one, until a failover
+    preferred_znode: tuple[ReassignmentEntry, ...] | None = None  # what /admin/preferred_replica_election asks for
+    rebalancing: dict[int, int] = {}  # brokers that an automatic rebalance brings leaders back to: when last
+    leaked_offline: int = 0  # offline partitions of topics removed by hand, which the controller goes on counting
     halted_deletions: dict[str, int] = {}  # topics whose deletion a dead replica holds: when the others were asked
     next_event: int = 0
     events: dict[int, Event] = {}
     counts: dict[str, int] = {}  # see `gauges`
     open_alerts: dict[str, int] = {}  # alerts of the cluster itself: id -> since_ms
-    seen_brokers: tuple[int, ...] = ()  # named by the read that is coming in
+    seen_controller: bool = False  # named by the read that is coming in
+    seen_brokers: tuple[int, ...] = ()  # the same
     seen_deletions: tuple[str, ...] = ()  # the same
 
     @property
@@ -139,6 +160,30 @@ class Header(msgspec.Struct, array_like=True):
             self.evidence = msgspec.structs.replace(self.evidence, **known)
             if not self.profile_is_set:
                 self.profile = self.evidence.profile()
+
+    @property
+    def allows_unclean_election(self) -> bool:
+        """Whether topics without a setting of their own allow unclean elections, on the controller's broker."""
+        for name in (str(self.controller), "<default>"):
+            value = ConfigZnode(self.dynamic_settings.get(name, {})).boolean(UNCLEAN_ELECTION)
+            if value is not None:
+                return value
+        return self.settings.unclean_leader_election_enable
+
+    @property
+    def is_ghost(self) -> bool:
+        """Whether who /controller names never took over: it was edited, or is not owned by that broker's session."""
+        if self.controller == NO_BROKER or self.standing is Standing.KRAFT:
+            return False
+        registered = self.brokers.get(self.controller)
+        foreign = registered is not None and registered.session != self.controller_session
+        return self.standing is Standing.OVERWRITTEN or foreign
+
+    @property
+    def may_act(self) -> bool:
+        """Whether the cluster has a controller of its own that could take over."""
+        there = self.controller != NO_BROKER and self.standing is not Standing.KRAFT and not self.is_ghost
+        return there and not self.migrating and not self.duplicate_topic_ids
 
     @property
     def is_poisoned(self) -> bool:

@@ -1,79 +1,35 @@
-"""Who is controller: elections, failovers, and what a controller's loss leaves undone.
+"""Failovers: what a new controller does first, and what a lost one leaves undone.
 
-Here belongs what Kafka 3.9's `elect`, `onControllerFailover` and `onControllerResignation` mean to the state. A
-controller acts once its epoch is larger than the last one's and /controller names it, in either order.
+Here belongs what Kafka 3.9's `onControllerFailover` and `onControllerResignation` mean to the state. Who is controller
+is the business of `controllership`.
 """
 
 from __future__ import annotations
 
-from controller import reassignment, replica_machine, topic_deletion
+from controller import leader_election, reassignment, replica_machine, topic_deletion
 from controller.broker_change import initial_partition_state, trigger_online, with_initial_states
-from controller.context import NO_BROKER, Event, Phase
+from controller.context import Event
 from controller.leadership import Remove
-from controller.outputs import ControllerRow
-from controller.records import Record
 from controller.replica_machine import Replica
 from controller.states import ReplicaState
 from controller.topics import Partition, TopicPartition
 from controller.turn import Turn, replace
-from controller.znodes import ControllerZnode
 
 
-def controller_written(turn: Turn, znode: ControllerZnode, record: Record) -> None:
-    """/controller has this value."""
+def run(turn: Turn) -> None:
+    """A controller takes over: it forgets what only memory held, starts the machines, and takes up what is pending."""
     header = turn.header
-    header.witness(controller_version=znode.version)
-    # An election creates the znode; a later version is somebody's edit, and whom it names never took over.
-    header.controller_overwritten = record.version > 0
-    if znode.brokerid == header.controller and not header.controller_overwritten:
-        return
-    _lose(turn, f"broker {header.controller} lost /controller")
-    header.controller, header.controller_since_ms = znode.brokerid, record.observed_ms
-    _take_over(turn)
-    publish_controller(turn)
-
-
-def controller_removed(turn: Turn) -> None:
-    """/controller vanished: nobody is controller."""
-    header = turn.header
-    if header.controller == NO_BROKER:
-        return
-    _lose(turn, f"broker {header.controller} is no longer controller")
-    header.controller, header.controller_since_ms = NO_BROKER, turn.record.observed_ms
-    header.controller_overwritten = False
-    publish_controller(turn)
-
-
-def epoch_written(turn: Turn, epoch: int) -> None:
-    """/controller_epoch has this value."""
-    header = turn.header
-    if epoch < header.controller_epoch:
-        turn.count("divergences/controller_epoch_went_back")
-    if epoch != header.controller_epoch:
-        header.controller_epoch = epoch
-        _take_over(turn)
-        publish_controller(turn)
-
-
-def publish_controller(turn: Turn) -> None:
-    """The controller's row as it is now; during a complete read nothing is published."""
-    header = turn.header
-    if header.phase is Phase.FOLLOWING:
-        turn.effects.append(
-            ControllerRow(
-                **turn.stamp(),
-                broker=header.controller,
-                epoch=header.controller_epoch,
-                since_ms=header.controller_since_ms,
-            )
-        )
-
-
-def adopt(turn: Turn) -> None:
-    """At the end of a complete read: the controller that was found is taken as acting, its past is unknown."""
-    header = turn.header
-    header.term_active = header.controller != NO_BROKER and not header.controller_overwritten
-    header.term_epoch = header.controller_epoch
+    header.shutting_down, header.shutdown_attempts, header.log_dir_failures = (), {}, {}
+    header.halted_deletions, header.rebalancing = {}, {}
+    header.reassign_blind, header.leaked_offline = False, 0
+    turn.begin("ControllerFailover", f"broker {header.controller} became controller in epoch {header.controller_epoch}")
+    turn.moved("controller", "Elected", "Active", broker=header.controller)
+    if header.brokers:
+        turn.request("UpdateMetadata", tuple(sorted(header.brokers)), partitions=())
+    _start_machines(turn)
+    reassignment.take_up(turn)
+    topic_deletion.resume_all(turn)
+    leader_election.take_up(turn)
 
 
 def cut(turn: Turn) -> None:
@@ -113,41 +69,6 @@ def _drop_queue(turn: Turn, tp: TopicPartition, partition: Partition) -> None:
     turn.put_partition(tp, replace(partition, queue=()))
 
 
-def _lose(turn: Turn, cause: str) -> None:
-    header = turn.header
-    if header.phase is not Phase.FOLLOWING:
-        return
-    if header.term_active:
-        turn.begin("ControllerResignation", cause)
-        turn.moved("controller", "Active", "Resigned", broker=header.controller)
-    cut(turn)
-    header.term_active = False
-    _touch_unusable(turn)
-
-
-def _take_over(turn: Turn) -> None:
-    """Fail over to the new controller if the epoch and /controller both say that there is one."""
-    header = turn.header
-    if header.phase is not Phase.FOLLOWING or header.controller == NO_BROKER or header.controller_overwritten:
-        return
-    # /controller_epoch is made as 0 before anybody is controller (from 2.1 on): the first term is 1.
-    if header.controller_epoch <= max(header.term_epoch, 0):
-        return
-    cut(turn)
-    header.term_epoch, header.term_active = header.controller_epoch, True
-    header.shutting_down, header.shutdown_attempts, header.log_dir_failures = (), {}, {}
-    header.halted_deletions = {}
-    header.controller_changes += 1
-    turn.begin("ControllerFailover", f"broker {header.controller} became controller in epoch {header.controller_epoch}")
-    turn.moved("controller", "Elected", "Active", broker=header.controller)
-    if header.brokers:
-        turn.request("UpdateMetadata", tuple(sorted(header.brokers)), partitions=())
-    _start_machines(turn)
-    reassignment.resume_all(turn)
-    topic_deletion.resume_all(turn)
-    _touch_unusable(turn)
-
-
 def _start_machines(turn: Turn) -> None:
     online: list[Replica] = []
     offline: list[Replica] = []
@@ -171,11 +92,3 @@ def _start_machines(turn: Turn) -> None:
             if settled is not None:
                 turn.put_partition(tp, replace(settled, state=initial_partition_state(turn, settled)))
     trigger_online(turn)
-
-
-def _touch_unusable(turn: Turn) -> None:
-    """Whether an election is due depends on the controller: judge again what cannot be used."""
-    for name, topic in turn.topics:
-        for number, partition in topic.partitions.items():
-            if partition.problem is not None:
-                turn.touch(TopicPartition(name, number))

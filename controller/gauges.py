@@ -46,8 +46,11 @@ def _counted_by_leadership(topic: Topic, partition: Partition) -> Iterator[str]:
     if value is None:
         return
     yield "partitions"
-    if not topic.queued and _is_imbalanced(partition):
-        yield "imbalanced"
+    if topic.queued:
+        yield f"deleting_by_leader/{value.leader}"
+    else:
+        yield f"by_leader/{value.leader}"
+        yield from _counted_by_preference(partition)
     if value.leader < 0:
         return  # nobody leads it, so it is in no broker's count
     yield f"leaders_by_broker/{value.leader}"
@@ -61,6 +64,14 @@ def _counted_by_leadership(topic: Topic, partition: Partition) -> Iterator[str]:
     elif len(value.isr) == least:
         yield "at_min_isr"
         yield f"at_min_isr_by_broker/{value.leader}"
+
+
+def _counted_by_preference(partition: Partition) -> Iterator[str]:
+    if partition.replicas:
+        yield f"preferred_by_broker/{partition.replicas[0]}"
+        if _is_imbalanced(partition):
+            yield "imbalanced"
+            yield f"imbalanced_by_broker/{partition.replicas[0]}"
 
 
 def _is_imbalanced(partition: Partition) -> bool:
@@ -90,6 +101,18 @@ def _by_broker(counts: Mapping[str, int], prefix: str) -> dict[int, int]:
     return {int(broker): count for broker, count in _part(counts, prefix).items()}
 
 
+def _offline_partitions(header: Header) -> int:
+    """OfflinePartitionsCount as the cluster's release defines it."""
+    counts, release = header.counts, header.profile.release
+    if release >= (2, 1):  # those in state Offline, with what a topic removed by hand leaves behind
+        return counts.get(_PARTITION_STATE[PartitionState.OFFLINE], 0) + header.leaked_offline
+    led = _by_broker(counts, "by_leader/")
+    if release < (0, 11):  # up to 0.10.1 topics that are being deleted count too
+        deleting = _by_broker(counts, "deleting_by_leader/")
+        led = {leader: led.get(leader, 0) + deleting.get(leader, 0) for leader in {*led, *deleting}}
+    return sum(count for leader, count in led.items() if leader not in header.brokers)
+
+
 def gauges_row(header: Header, **stamp: Any) -> GaugesRow:  # noqa: ANN401 (a row's common fields)
     """The cluster's counts as they are now."""
     counts = header.counts
@@ -107,7 +130,7 @@ def gauges_row(header: Header, **stamp: Any) -> GaugesRow:  # noqa: ANN401 (a ro
         partitions=counts.get("partitions", 0),
         partitions_by_state=states,
         replicas_by_state={state.word: counts.get(key, 0) for state, key in _REPLICA_STATE.items()},
-        offline_partitions=states[PartitionState.OFFLINE.word],
+        offline_partitions=_offline_partitions(header),
         leaderless_partitions=counts.get("leaderless", 0),
         under_replicated_partitions=counts.get("under_replicated", 0),
         under_min_isr_partitions=counts.get("under_min_isr", 0),

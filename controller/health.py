@@ -60,7 +60,8 @@ def successor(partition: Partition, topic: Topic, header: Header) -> int | None:
     value = partition.confirmed
     if value is None:
         return None
-    unclean = bool(topic.unclean_election)
+    by_topic = topic.unclean_election
+    unclean = header.allows_unclean_election if by_topic is None else by_topic
     elected = elect_offline(partition.replicas, value.isr, header.brokers, allow_unclean=unclean)
     return None if elected is None else elected.leader
 

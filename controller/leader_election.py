@@ -7,22 +7,55 @@ the automatic rebalance, show only as their writes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
-from controller import partition_machine
+from controller import partition_machine, reassignment
 from controller.election import Strategy
 from controller.topics import TopicPartition
 from controller.turn import Turn
+from controller.znodes import ReassignmentEntry
+
+# A rebalance writes all leaders of a broker in one batch: what follows so soon belongs to it.
+_ONE_REBALANCE_MS: Final = 2_000
 
 
-def preferred_asked_by_znode(turn: Turn, tps: Sequence[TopicPartition]) -> None:
-    """/admin/preferred_replica_election was created."""
+def znode_written(turn: Turn, entries: Sequence[ReassignmentEntry], *, is_new: bool) -> None:
+    """/admin/preferred_replica_election has this content; from 1.1 on only its creation counts."""
+    header = turn.header
+    header.preferred_znode = tuple(entries)
+    if header.acting and (is_new or header.profile.hears_edits_of_triggers):
+        take_up(turn)
+
+
+def znode_removed(turn: Turn) -> None:
+    """/admin/preferred_replica_election vanished: the controller is done with it."""
+    turn.header.preferred_znode = None
+
+
+def take_up(turn: Turn) -> None:
+    """Elect what /admin/preferred_replica_election asks for."""
+    if turn.header.preferred_znode is None:
+        return
+    tps = list(dict.fromkeys(TopicPartition(entry.topic, entry.partition) for entry in turn.header.preferred_znode))
+    if any(_ends_in_an_exception(turn, tp) for tp in tps):
+        return
     turn.begin("ReplicaLeaderElection", f"a preferred election of {len(tps)} partitions was asked for by znode")
     partition_machine.elect(turn, [tp for tp in tps if _may_be_elected(turn, tp)], Strategy.PREFERRED)
 
 
+def _ends_in_an_exception(turn: Turn, tp: TopicPartition) -> bool:
+    # The filter asks the state of each partition: one that has none ends the whole election, and the znode stays.
+    topic, partition = turn.topic(tp.topic), turn.partition(tp)
+    if topic is None or topic.queued or partition is None or not turn.header.profile.skips_preferred_that_lead:
+        return False
+    return partition.value(turn.header.controller_epoch) is None
+
+
 def preferred(turn: Turn, tp: TopicPartition) -> None:
-    """The preferred replica of a partition is made leader, by the API or by the automatic rebalance."""
-    turn.begin("ReplicaLeaderElection", f"the preferred replica of partition {tp} leads again")
+    """The preferred replica of a partition is made leader, by the automatic rebalance or by the API."""
+    automatic = _is_rebalancing(turn, tp)
+    kind = "AutoPreferredReplicaLeaderElection" if automatic else "ReplicaLeaderElection"
+    turn.begin(kind, f"the preferred replica of partition {tp} leads again")
     partition_machine.elect(turn, [tp], Strategy.PREFERRED)
 
 
@@ -38,3 +71,25 @@ def _may_be_elected(turn: Turn, tp: TopicPartition) -> bool:
     if topic is None or topic.queued or partition is None or value is None or not partition.replicas:
         return False
     return value.leader != partition.replicas[0] or not turn.header.profile.skips_preferred_that_lead
+
+
+def _is_rebalancing(turn: Turn, tp: TopicPartition) -> bool:
+    """Whether the automatic rebalance brings leaders back to the partition's preferred broker just now.
+
+    It begins where more than the configured share of the broker's partitions is led elsewhere, and then takes them all.
+    """
+    header, partition = turn.header, turn.partition(tp)
+    if partition is None or not partition.replicas or not header.settings.auto_leader_rebalance_enable:
+        return False
+    broker = partition.replicas[0]
+    since_ms = header.rebalancing.get(broker)
+    if since_ms is not None and header.time_ms - since_ms <= _ONE_REBALANCE_MS:
+        return True
+    if not header.profile.rebalances_while_reassigning and reassignment.reassigning(turn):
+        return False
+    imbalanced = header.counts.get(f"imbalanced_by_broker/{broker}", 0)
+    preferred = header.counts.get(f"preferred_by_broker/{broker}", 0)
+    if imbalanced * 100 <= preferred * header.settings.leader_imbalance_per_broker_percentage:
+        return False
+    header.rebalancing = {**header.rebalancing, broker: header.time_ms}
+    return True

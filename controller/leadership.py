@@ -81,6 +81,7 @@ class Remove(Step, frozen=True, array_like=True, kw_only=True, tag=3, gc=False):
     """A replica that goes offline leaves the ISR; the last member stays, but no longer leads."""
 
     replica: int
+    empties: bool = False  # up to 1.0: the last member leaves too where unclean elections are allowed
 
 
 class Bump(Step, frozen=True, array_like=True, kw_only=True, tag=4, gc=False):
@@ -137,7 +138,8 @@ def apply(write: Write, value: LeaderAndIsr | None, controller_epoch: int) -> Le
         if write.replica not in value.isr:
             return None
         leader = NO_LEADER if value.leader == write.replica else value.leader
-        isr = value.isr if len(value.isr) == 1 else tuple(member for member in value.isr if member != write.replica)
+        last_stays = len(value.isr) == 1 and not write.empties
+        isr = value.isr if last_stays else tuple(member for member in value.isr if member != write.replica)
         return LeaderAndIsr(leader, epoch, isr, controller_epoch, recovering=value.recovering)
     return LeaderAndIsr(value.leader, epoch, value.isr, controller_epoch, recovering=value.recovering)
 

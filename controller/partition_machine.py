@@ -113,7 +113,7 @@ def _offline_election(turn: Turn, tp: TopicPartition, partition: Partition, allo
     topic = turn.topic(tp.topic)
     by_settings = topic.unclean_election if topic is not None else None
     if by_settings is None:
-        by_settings = turn.header.settings.unclean_leader_election_enable
+        by_settings = turn.header.allows_unclean_election
     return Elect(
         **turn.place(),
         strategy=Strategy.OFFLINE,

@@ -29,6 +29,8 @@ SINCE: Final[Mapping[str, Release]] = MappingProxyType(
         "ineligible_from_offline": (2, 3),
         "reassigns_in_topic_znode": (2, 4),  # KIP-455
         "bump_refreshes_cache": (2, 4),  # KAFKA-9212
+        "keeps_last_isr_member": (1, 1),  # KAFKA-5642; before, only where unclean election is not allowed
+        "reverts_expansion_of_queued_topics": (2, 0),  # KAFKA-6612
         "adding_replicas_are_new": (2, 7),  # KAFKA-10314
         "hears_isr_changes_at_once": (2, 7),  # AlterIsr, from IBP 2.7-IV2 on
     }
@@ -51,8 +53,20 @@ class Profile(msgspec.Struct, frozen=True, array_like=True):
     ineligible_from_offline: bool  # a replica whose deletion cannot start waits as ineligible
     reassigns_in_topic_znode: bool
     bump_refreshes_cache: bool
+    keeps_last_isr_member: bool
+    reverts_expansion_of_queued_topics: bool
     adding_replicas_are_new: bool
     hears_isr_changes_at_once: bool  # before, its copy of a state lags until leaders notify it
+
+    @property
+    def hears_edits_of_triggers(self) -> bool:
+        """Whether a changed reassignment or preferred election znode counts like a new one: up to 1.0."""
+        return self.release < (1, 1)
+
+    @property
+    def rebalances_while_reassigning(self) -> bool:
+        """Whether the automatic rebalance runs though partitions are being reassigned (from 3.4, KAFKA-10149)."""
+        return self.release >= (3, 4)
 
     def replica_valid_previous(self, target: ReplicaState) -> frozenset[ReplicaState]:
         """Which states a replica may leave for the target."""

@@ -27,8 +27,45 @@ _ON_THE_WAY_OUT = (
 )
 
 
-def asked_by_znode(turn: Turn, entries: Sequence[ReassignmentEntry]) -> None:
-    """/admin/reassign_partitions was created; only that counts, later edits of it are ignored."""
+def znode_written(turn: Turn, entries: Sequence[ReassignmentEntry], *, is_new: bool) -> None:
+    """/admin/reassign_partitions has this content; from 1.1 on only its creation counts, later edits are ignored."""
+    header = turn.header
+    last = {(entry.topic, entry.partition): entry for entry in entries}
+    header.reassign_znode = tuple(last.values())
+    if header.acting and not header.reassign_blind and (is_new or header.profile.hears_edits_of_triggers):
+        _run_entries(turn, header.reassign_znode)
+
+
+def znode_removed(turn: Turn) -> None:
+    """/admin/reassign_partitions vanished: the controller is done with it, or somebody took it away.
+
+    From 2.4 on the controller does not watch for the next one unless it removed this one itself.
+    """
+    header = turn.header
+    entries = header.reassign_znode
+    header.reassign_znode = None
+    if header.acting and entries is not None and header.profile.reassigns_in_topic_znode:
+        unfinished = [entry for entry in entries if _is_reassigning(turn, entry)]
+        header.reassign_blind = header.reassign_blind or not entries or bool(unfinished)
+
+
+def take_up(turn: Turn) -> None:
+    """A new controller takes up what /admin/reassign_partitions asks for, then every other reassignment it finds."""
+    entries = turn.header.reassign_znode or ()
+    _run_entries(turn, entries)
+    asked = {TopicPartition(entry.topic, entry.partition) for entry in entries}
+    for tp in reassigning(turn):
+        partition = turn.partition(tp)
+        if partition is not None and tp not in asked:
+            run(turn, tp, partition.assignment)
+
+
+def _is_reassigning(turn: Turn, entry: ReassignmentEntry) -> bool:
+    partition = turn.partition(TopicPartition(entry.topic, entry.partition))
+    return partition is not None and partition.reassigning
+
+
+def _run_entries(turn: Turn, entries: Sequence[ReassignmentEntry]) -> None:
     for entry in entries:
         tp = TopicPartition(entry.topic, entry.partition)
         topic, partition = turn.topic(tp.topic), turn.partition(tp)
@@ -47,14 +84,6 @@ def resume_on(turn: Turn, broker: int) -> None:
     for tp in reassigning(turn):
         partition = turn.partition(tp)
         if partition is not None and broker in partition.assignment.target:
-            run(turn, tp, partition.assignment)
-
-
-def resume_all(turn: Turn) -> None:
-    """A new controller takes up every reassignment that it finds."""
-    for tp in reassigning(turn):
-        partition = turn.partition(tp)
-        if partition is not None:
             run(turn, tp, partition.assignment)
 
 

@@ -14,7 +14,7 @@ from controller.leadership import Move, Remove
 from controller.requests import RequestBatch
 from controller.states import ReplicaState
 from controller.topics import Partition, TopicPartition
-from controller.turn import Turn
+from controller.turn import Turn, replace
 
 
 class Replica(NamedTuple):
@@ -77,7 +77,10 @@ def _to_offline(turn: Turn, batch: RequestBatch, replica: Replica, partition: Pa
     batch.stop_replica(replica.broker, tp, delete=False)
     value = partition.value(turn.header.controller_epoch)
     if value is not None and replica.broker in value.isr:
-        partition = turn.queue(tp, partition, Remove(**turn.place(), replica=replica.broker))
+        remove = Remove(**turn.place(), replica=replica.broker, empties=_empties_isr(turn, tp))
+        partition = turn.queue(tp, partition, remove)
+    elif value is not None:
+        partition = replace(partition, known=None)  # nothing to write, but the state was read
     _move(turn, replica, partition, state, ReplicaState.OFFLINE)
     topic = turn.topic(tp.topic)
     if value is None:
@@ -85,6 +88,12 @@ def _to_offline(turn: Turn, batch: RequestBatch, replica: Replica, partition: Pa
     elif topic is not None and not topic.queued:
         others = [other for other in partition.replicas if other != replica.broker]
         batch.leader_and_isr(others, tp, is_new=False, read=True)
+
+
+def _empties_isr(turn: Turn, tp: TopicPartition) -> bool:
+    topic = turn.topic(tp.topic)
+    allowed = turn.header.allows_unclean_election if topic is None else topic.unclean_election
+    return bool(allowed) and not turn.header.profile.keeps_last_isr_member
 
 
 def _to_deletion_started(

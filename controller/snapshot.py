@@ -9,7 +9,7 @@ from __future__ import annotations
 from controller import failover, topic_deletion
 from controller.broker_change import forget_unseen_brokers, publish_broker, with_initial_states
 from controller.context import Phase
-from controller.failover import adopt, publish_controller
+from controller.controllership import adopt, publish_controller
 from controller.states import PartitionState, ReplicaState
 from controller.topics import Topic, TopicPartition
 from controller.turn import Turn, replace
@@ -21,7 +21,8 @@ def begin(turn: Turn) -> None:
     failover.cut(turn)
     header.phase = Phase.LOADING
     header.term_active = False
-    header.seen_brokers, header.seen_deletions = (), ()
+    header.seen_controller, header.seen_brokers, header.seen_deletions = False, (), ()
+    header.migrating, header.reassign_znode, header.preferred_znode = False, None, None
 
 
 def end(turn: Turn) -> None:

@@ -12,8 +12,9 @@ from typing import Final
 
 from controller import (
     broker_change,
+    broker_config,
     controlled_shutdown,
-    failover,
+    controllership,
     leader_election,
     log_dir_failure,
     observation,
@@ -146,15 +147,17 @@ def _snapshot_end(turn: Turn, _: Record) -> None:
 
 
 def _controller_written(turn: Turn, _: ZnodePath, record: Record) -> None:
-    failover.controller_written(turn, decode(record.raw, ControllerZnode), record)
+    controllership.controller_written(turn, decode(record.raw, ControllerZnode), record)
 
 
 def _epoch_written(turn: Turn, _: ZnodePath, record: Record) -> None:
-    failover.epoch_written(turn, decode_epoch(record.raw))
+    controllership.epoch_written(turn, decode_epoch(record.raw))
 
 
 def _broker_written(turn: Turn, where: ZnodePath, record: Record) -> None:
     broker_change.broker_written(turn, where.number, decode(record.raw, BrokerZnode), record)
+    if where.number == turn.header.controller:
+        controllership.take_over_if_due(turn)  # read together, /controller came first and its session was not known
 
 
 def _broker_removed(turn: Turn, where: ZnodePath) -> None:
@@ -187,17 +190,23 @@ def _log_dir_event(turn: Turn, _: ZnodePath, record: Record) -> None:
 
 
 def _reassignment_asked(turn: Turn, _: ZnodePath, record: Record) -> None:
-    entries = decode(record.raw, PartitionsZnode).partitions
-    if turn.header.acting and record.version == 0:
-        last = {(entry.topic, entry.partition): entry for entry in entries}
-        reassignment.asked_by_znode(turn, list(last.values()))
+    asked = () if turn.header.reassign_znode is None else turn.header.reassign_znode
+    try:
+        asked = decode(record.raw, PartitionsZnode).partitions
+    finally:
+        reassignment.znode_written(turn, asked, is_new=record.version == 0)
 
 
 def _preferred_asked(turn: Turn, _: ZnodePath, record: Record) -> None:
-    entries = decode(record.raw, PartitionsZnode).partitions
-    if turn.header.acting and record.version == 0:
-        tps = dict.fromkeys(TopicPartition(entry.topic, entry.partition) for entry in entries)
-        leader_election.preferred_asked_by_znode(turn, list(tps))
+    leader_election.znode_written(turn, decode(record.raw, PartitionsZnode).partitions, is_new=record.version == 0)
+
+
+def _migration_written(turn: Turn, _: ZnodePath, __: Record) -> None:
+    controllership.migration_began(turn)
+
+
+def _broker_config_written(turn: Turn, where: ZnodePath, record: Record) -> None:
+    broker_config.written(turn, where.name, decode(record.raw, ConfigZnode))
 
 
 def _isr_changed(turn: Turn, _: ZnodePath, record: Record) -> None:
@@ -232,16 +241,21 @@ _WRITTEN: Final[Mapping[Place, Callable[[Turn, ZnodePath, Record], None]]] = {
     Place.REASSIGN_PARTITIONS: _reassignment_asked,
     Place.PREFERRED_ELECTION: _preferred_asked,
     Place.ISR_CHANGE: _isr_changed,
+    Place.MIGRATION: _migration_written,
+    Place.BROKER_CONFIG: _broker_config_written,
 }
 
 # What a znode's end means, by its place.
 _REMOVED: Final[Mapping[Place, Callable[[Turn, ZnodePath], None]]] = {
-    Place.CONTROLLER: lambda turn, _: failover.controller_removed(turn),
+    Place.CONTROLLER: lambda turn, _: controllership.controller_removed(turn),
     Place.BROKER: _broker_removed,
     Place.TOPIC: lambda turn, where: topic_change.topic_removed(turn, where.name),
     Place.PARTITION_STATE: lambda turn, where: observation.state_removed(
         turn, TopicPartition(where.name, where.number)
     ),
     Place.DELETE_TOPIC: lambda turn, where: topic_deletion.deletion_entry_removed(turn, where.name),
+    Place.REASSIGN_PARTITIONS: lambda turn, _: reassignment.znode_removed(turn),
+    Place.PREFERRED_ELECTION: lambda turn, _: leader_election.znode_removed(turn),
+    Place.BROKER_CONFIG: lambda turn, where: broker_config.written(turn, where.name, ConfigZnode()),
     Place.TOPIC_CONFIG: lambda turn, where: topic_change.settings_written(turn, where.name, ConfigZnode()),
 }

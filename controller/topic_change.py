@@ -26,6 +26,8 @@ def topic_written(turn: Turn, name: str, znode: TopicZnode) -> None:
         turn.put_topic(name, replace(topic, partitions=partitions))
         return
     added = [number for number in znode.partitions if number not in known.partitions]
+    if topic.queued and turn.header.profile.reverts_expansion_of_queued_topics:
+        added = []  # the controller writes the znode back as it was
     created = {number: Partition(_assignment(znode, number).replicas) for number in added}
     turn.put_topic(name, replace(topic, partitions={**known.partitions, **created}))
     if added and turn.header.acting and not topic.queued:
@@ -34,7 +36,8 @@ def topic_written(turn: Turn, name: str, znode: TopicZnode) -> None:
         turn.begin(kind, what)
         if not known.exists:
             turn.moved("topic", "NonExistent", "Existing", topic=name)
-        _create(turn, [TopicPartition(name, number) for number in added])
+        leaked = known.leaked if known.leaked_epoch == turn.header.controller_epoch else ()
+        _create(turn, [TopicPartition(name, number) for number in added if number not in leaked])
     for number in known.partitions:
         _announced(turn, TopicPartition(name, number), _assignment(znode, number))
 
@@ -48,7 +51,7 @@ def topic_removed(turn: Turn, name: str) -> None:
         if topic.queued:
             topic_deletion.completed(turn, name)
         else:
-            turn.count("divergences/topic_removed_by_hand")
+            _leak(turn, topic)
         turn.begin("TopicDeletion", f"topic {name} was {'deleted' if topic.queued else 'removed by hand'}")
         turn.moved("topic", "Existing", "NonExistent", topic=name)
     topic = turn.topic(name) or topic
@@ -56,7 +59,11 @@ def topic_removed(turn: Turn, name: str) -> None:
         for step in partition.queue:
             turn.withdraw(TopicPartition(name, number), step)
     settings = Topic(
-        exists=False, min_insync_replicas=topic.min_insync_replicas, unclean_election=topic.unclean_election
+        exists=False,
+        min_insync_replicas=topic.min_insync_replicas,
+        unclean_election=topic.unclean_election,
+        leaked=() if topic.queued or not turn.header.acting else tuple(sorted({*topic.leaked, *topic.partitions})),
+        leaked_epoch=turn.header.controller_epoch,
     )
     turn.put_topic(name, settings if _has_settings(settings) else None)
 
@@ -71,10 +78,22 @@ def settings_written(turn: Turn, name: str, znode: ConfigZnode) -> None:
     )
     if settings != topic:
         turn.put_topic(name, settings if settings.exists or _has_settings(settings) else None)
+    if settings.exists and settings.unclean_election and not settings.queued and turn.header.acting:
+        turn.begin("TopicUncleanLeaderElectionEnable", f"unclean leader election is allowed for topic {name}")
+        waiting = (PartitionState.NEW, PartitionState.OFFLINE)
+        tps = [TopicPartition(name, number) for number, part in settings.partitions.items() if part.state in waiting]
+        partition_machine.bring_online(turn, tps)
+
+
+def _leak(turn: Turn, topic: Topic) -> None:
+    """The controller forgets a topic that was removed by hand, but not the states of its partitions."""
+    turn.count("divergences/topic_removed_by_hand")
+    offline = sum(partition.state is PartitionState.OFFLINE for partition in topic.partitions.values())
+    turn.header.leaked_offline += offline if turn.header.acting else 0
 
 
 def _has_settings(topic: Topic) -> bool:
-    return topic.min_insync_replicas is not None or topic.unclean_election is not None
+    return topic.min_insync_replicas is not None or topic.unclean_election is not None or bool(topic.leaked)
 
 
 def _create(turn: Turn, tps: list[TopicPartition]) -> None:
@@ -104,6 +123,9 @@ def _announced(turn: Turn, tp: TopicPartition, written: ReplicaAssignment) -> No
     """The topic's znode says this of a partition that was known: the controller's own write, or an edit by hand."""
     partition = turn.partition(tp)
     if partition is None or written == (partition.announced or partition.assignment):
+        return
+    if written == partition.assignment and not partition.expected:
+        turn.put_partition(tp, replace(partition, announced=None))  # memory wins: an edit was written over
         return
     at = next((at for at, due in enumerate(partition.expected) if _same(turn, due, written)), None)
     if at is not None:

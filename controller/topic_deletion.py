@@ -22,8 +22,8 @@ ANSWER_MS = 100
 def deletion_asked(turn: Turn, name: str) -> None:
     """An entry appeared in /admin/delete_topics."""
     topic = turn.topic(name)
-    if topic is None or not topic.exists or topic.queued:
-        return
+    if topic is None or not topic.exists or topic.queued or not turn.header.settings.delete_topic_enable:
+        return  # an entry that cannot be served is removed, the topic stays
     turn.put_topic(name, replace(topic, queued=True))
     if turn.header.phase is Phase.FOLLOWING and turn.header.acting:
         turn.begin("TopicDeletion", f"the deletion of topic {name} was asked for")

@@ -1,0 +1,28 @@
+"""The brokers' dynamic configuration: what /config/brokers changes of the static settings.
+
+Here belongs which setting is in force, and what Kafka 3.9's `UncleanLeaderElectionEnable` does. With ZooKeeper ACLs
+these znodes may be unreadable; then the static settings are all there is.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from controller import broker_change
+from controller.context import UNCLEAN_ELECTION
+from controller.turn import Turn
+from controller.znodes import ConfigZnode
+
+_USED: Final = (UNCLEAN_ELECTION,)
+
+
+def written(turn: Turn, name: str, znode: ConfigZnode) -> None:
+    """A broker's dynamic configuration, or the default of all, has this value."""
+    header = turn.header
+    was_allowed = header.allows_unclean_election
+    used = {key: value for key, value in znode.config.items() if key in _USED}
+    others = {key: value for key, value in header.dynamic_settings.items() if key != name}
+    header.dynamic_settings = {**others, name: used} if used else others
+    if header.acting and header.allows_unclean_election and not was_allowed:
+        turn.begin("UncleanLeaderElectionEnable", "unclean leader election was allowed for all topics")
+        broker_change.trigger_online(turn)

@@ -1,0 +1,143 @@
+"""Who is controller: elections, resignations, ghosts, and the end of ZooKeeper's controllers.
+
+Here belongs what /controller, /controller_epoch and /migration say. A controller takes over once its epoch is larger
+than the last one's and /controller names it, in either order; what it then does is in `failover`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from controller import failover
+from controller.context import NO_BROKER, Phase, Standing
+from controller.outputs import ControllerRow
+from controller.records import Record
+from controller.topics import TopicPartition
+from controller.turn import Turn
+from controller.znodes import ControllerZnode
+
+_TERMS_KEPT: Final = 10
+
+
+def controller_written(turn: Turn, znode: ControllerZnode, record: Record) -> None:
+    """/controller has this value."""
+    header = turn.header
+    header.witness(controller_version=znode.version)
+    header.seen_controller = True
+    standing = _standing(znode, record)
+    known = (header.controller, header.controller_session, header.standing)
+    if known == (znode.brokerid, record.ephemeral_owner, standing):
+        return
+    _lose(turn, f"broker {header.controller} lost /controller")
+    header.controller, header.controller_since_ms = znode.brokerid, record.observed_ms
+    header.controller_session, header.standing = record.ephemeral_owner, standing
+    take_over_if_due(turn)
+    publish_controller(turn)
+
+
+def _standing(znode: ControllerZnode, record: Record) -> Standing:
+    # A ZooKeeper controller's znode is ephemeral; one that stays is KRaft's.
+    if znode.kraftControllerEpoch >= 0 or record.ephemeral_owner == 0:
+        return Standing.KRAFT
+    # An election creates the znode; a later version is somebody's edit.
+    return Standing.OVERWRITTEN if record.version > 0 else Standing.ELECTED
+
+
+def controller_removed(turn: Turn) -> None:
+    """/controller vanished: nobody is controller."""
+    header = turn.header
+    if header.controller == NO_BROKER:
+        return
+    _lose(turn, f"broker {header.controller} is no longer controller")
+    header.controller, header.controller_since_ms = NO_BROKER, turn.record.observed_ms
+    header.standing = Standing.ELECTED
+    publish_controller(turn)
+
+
+def epoch_written(turn: Turn, epoch: int) -> None:
+    """/controller_epoch has this value."""
+    header = turn.header
+    if epoch < header.controller_epoch:
+        turn.count("divergences/controller_epoch_went_back")
+    if epoch != header.controller_epoch:
+        header.controller_epoch = epoch
+        take_over_if_due(turn)
+        publish_controller(turn)
+
+
+def migration_began(turn: Turn) -> None:
+    """/migration is there: the cluster is on its way to KRaft, and what is foretold here would no longer be true."""
+    if not turn.header.migrating:
+        turn.header.migrating = True
+        _lose(turn, "the cluster migrates to KRaft")
+
+
+def publish_controller(turn: Turn) -> None:
+    """The controller's row as it is now; during a complete read nothing is published."""
+    header = turn.header
+    if header.phase is Phase.FOLLOWING:
+        turn.effects.append(
+            ControllerRow(
+                **turn.stamp(),
+                broker=header.controller,
+                epoch=header.controller_epoch,
+                since_ms=header.controller_since_ms,
+            )
+        )
+
+
+def adopt(turn: Turn) -> None:
+    """At the end of a complete read: the controller that was found is taken as acting, its past is unknown."""
+    header = turn.header
+    if not header.seen_controller:
+        header.controller, header.controller_since_ms = NO_BROKER, turn.record.observed_ms
+    header.duplicate_topic_ids = tuple(_duplicate_topic_ids(turn))
+    header.term_active = header.may_act
+    header.term_epoch = header.controller_epoch
+
+
+def take_over_if_due(turn: Turn) -> None:
+    """Fail over to the new controller if the epoch and /controller both say that there is one."""
+    header = turn.header
+    # /controller_epoch is made as 0 before anybody is controller (from 2.1 on): the first term is 1.
+    if header.phase is not Phase.FOLLOWING or header.controller_epoch <= max(header.term_epoch, 0):
+        return
+    if header.controller == NO_BROKER or header.standing is not Standing.ELECTED or header.is_ghost:
+        return
+    failover.cut(turn)
+    # With one id on two topics every broker fails while it loads its context, and passes the controllership on.
+    header.duplicate_topic_ids = tuple(_duplicate_topic_ids(turn))
+    header.term_epoch, header.term_active = header.controller_epoch, header.may_act
+    header.controller_changes += 1
+    header.terms_since_ms = (*header.terms_since_ms, header.time_ms)[-_TERMS_KEPT:]
+    if header.term_active:
+        failover.run(turn)
+    _judge_again(turn)
+
+
+def _lose(turn: Turn, cause: str) -> None:
+    header = turn.header
+    if header.phase is not Phase.FOLLOWING:
+        return
+    if header.term_active:
+        turn.begin("ControllerResignation", cause)
+        turn.moved("controller", "Active", "Resigned", broker=header.controller)
+    failover.cut(turn)
+    header.term_active = False
+    _judge_again(turn)
+
+
+def _judge_again(turn: Turn) -> None:
+    """Whether an election is due depends on the controller: judge again what cannot be used."""
+    for name, topic in turn.topics:
+        for number, partition in topic.partitions.items():
+            if partition.problem is not None:
+                turn.touch(TopicPartition(name, number))
+
+
+def _duplicate_topic_ids(turn: Turn) -> Iterator[tuple[str, str, str]]:
+    first: dict[str, str] = {}
+    for name, topic in sorted(turn.topics):
+        if topic.exists and topic.topic_id is not None and first.setdefault(topic.topic_id, name) != name:
+            yield topic.topic_id, first[topic.topic_id], name
