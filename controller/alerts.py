@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from controller.context import NO_BROKER
+from controller.context import NO_BROKER, Standing
 from controller.outputs import AlertRow, Severity
 from controller.states import PartitionState
 from controller.topics import Partition, TopicPartition
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 # How long the cluster may be without a controller, and a write may be due, before a person is told.
 NO_CONTROLLER_GRACE_MS: Final = 10_000
 OVERDUE_GRACE_MS: Final = 10_000
+
+# So many controllers in such a time are not failovers any more.
+FLAPPING_TERMS: Final = 5
+FLAPPING_WITHIN_MS: Final = 60_000
 
 OPEN, RESOLVED = "open", "resolved"
 
@@ -68,6 +72,14 @@ def cluster_alerts(turn: Turn) -> None:
     _set(turn, "NoController", Severity.PAGE, header.controller_since_ms if absent else None,
          "no broker is controller: leaders that die are not replaced",
          f"broker {header.controller} is controller in epoch {header.controller_epoch}")  # fmt: skip
+    _set_overdue(turn)
+    _set_ghost(turn)
+    _set_flapping(turn)
+    _set_duplicate_topic_ids(turn)
+
+
+def _set_overdue(turn: Turn) -> None:
+    header = turn.header
     due = [
         event
         for event in header.events.values()
@@ -80,6 +92,37 @@ def cluster_alerts(turn: Turn) -> None:
         opening += f", the oldest since {oldest.kind}: {oldest.cause}"
     since_ms = oldest.time_ms if oldest else None
     _set(turn, "ControllerOverdue", Severity.WARN, since_ms, opening, "nothing is overdue")
+
+
+def _set_ghost(turn: Turn) -> None:
+    header = turn.header
+    how = "was edited" if header.standing is Standing.OVERWRITTEN else "is not owned by that broker's session"
+    opening = (
+        f"/controller names broker {header.controller}, but {how}: it never took over, "
+        "and no broker acts as controller until /controller is deleted"
+    )
+    since_ms = header.controller_since_ms if header.is_ghost else None
+    _set(turn, "GhostController", Severity.PAGE, since_ms, opening, "/controller is as an election leaves it")
+
+
+def _set_flapping(turn: Turn) -> None:
+    header = turn.header
+    recent = [at_ms for at_ms in header.terms_since_ms if header.time_ms - at_ms <= FLAPPING_WITHIN_MS]
+    opening = f"{len(recent)} controllers took over within a minute, now in epoch {header.controller_epoch}"
+    if header.preferred_znode is not None:
+        opening += "; /admin/preferred_replica_election is there: if it names a partition without a state, delete it"
+    since_ms = recent[0] if len(recent) >= FLAPPING_TERMS else None
+    _set(turn, "ControllerFlapping", Severity.PAGE, since_ms, opening, "the controller stays")
+
+
+def _set_duplicate_topic_ids(turn: Turn) -> None:
+    header = turn.header
+    pairs = "; ".join(
+        f"topic {first} and topic {second} have {topic_id}" for topic_id, first, second in header.duplicate_topic_ids
+    )
+    opening = f"no broker can become controller, because two topics have the same id: {pairs}"
+    since_ms = header.controller_since_ms if header.duplicate_topic_ids else None
+    _set(turn, "DuplicateTopicId", Severity.PAGE, since_ms, opening, "every topic has an id of its own")
 
 
 def _set(turn: Turn, alert: str, severity: Severity, since_ms: int | None, opening: str, ending: str) -> None:

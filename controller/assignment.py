@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaAssignment:
+class ReplicaAssignment(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """All replicas of a partition, new ones first while it is being reassigned."""
 
     replicas: tuple[int, ...]

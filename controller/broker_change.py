@@ -6,9 +6,10 @@ Here belongs what the controller does about brokers (Kafka 3.9 `KafkaController.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from controller import partition_machine, reassignment, replica_machine, topic_deletion
 from controller.context import Broker, Departure, Phase
-from controller.leadership import NO_LEADER
 from controller.outputs import BrokerRow
 from controller.records import Record
 from controller.replica_machine import Replica
@@ -33,7 +34,7 @@ def broker_written(turn: Turn, broker: int, znode: BrokerZnode, record: Record) 
         header.brokers = {**header.brokers, broker: now}
         if known.endpoints != now.endpoints:
             turn.begin("BrokerModifications", f"broker {broker} changed its endpoints")
-            turn.request("UpdateMetadata", tuple(sorted(header.brokers)), partitions=())
+            turn.broadcast(header.brokers, ())
     elif known is not None and header.acting and header.profile.notices_bounces:
         _forget_offline_dirs(turn, broker)
         _bounced(turn, broker, now)
@@ -95,8 +96,8 @@ def publish_broker(turn: Turn, broker: int) -> None:
     )
 
 
-def trigger_online(turn: Turn) -> None:
-    """Try to bring every New and Offline partition online, those of queued topics left out."""
+def trigger_online(turn: Turn) -> int:
+    """Try to bring every New and Offline partition online, queued topics left out; how many will be elected."""
     waiting = [
         TopicPartition(name, number)
         for name, topic in turn.topics
@@ -104,7 +105,7 @@ def trigger_online(turn: Turn) -> None:
         for number, partition in topic.partitions.items()
         if partition.state in (PartitionState.NEW, PartitionState.OFFLINE)
     ]
-    partition_machine.bring_online(turn, waiting)
+    return partition_machine.bring_online(turn, waiting)
 
 
 def _bounced(turn: Turn, broker: int, now: Broker) -> None:
@@ -122,8 +123,8 @@ def _bounced(turn: Turn, broker: int, now: Broker) -> None:
 def _on_startup(turn: Turn, broker: int) -> None:
     others = tuple(sorted(other for other in turn.header.brokers if other != broker))
     if others:
-        turn.request("UpdateMetadata", others, partitions=())
-    turn.request("UpdateMetadata", (broker,))
+        turn.broadcast(others, ())
+    turn.broadcast((broker,), None)
     hosted = hosted_by(turn, broker)
     replica_machine.enter_state(turn, [Replica(tp, broker) for tp in hosted], ReplicaState.ONLINE)
     trigger_online(turn)
@@ -148,31 +149,26 @@ def replicas_went_offline(turn: Turn, replicas: list[Replica], *, alone: bool = 
     theirs = {replica.tp for replica in replicas}
     leaderless = [tp for tp in without_online_leader(turn) if not alone or tp in theirs]
     partition_machine.enter_state(turn, leaderless, PartitionState.OFFLINE)
-    if alone:
-        partition_machine.bring_online(turn, leaderless)
-    else:
-        trigger_online(turn)
+    elected = partition_machine.bring_online(turn, leaderless) if alone else trigger_online(turn)
     queued = {name for name, topic in turn.topics if topic.queued}
     others = [replica for replica in replicas if replica.tp.topic not in queued]
     replica_machine.enter_state(turn, others, ReplicaState.OFFLINE)
     topic_deletion.replicas_failed(turn, [replica for replica in replicas if replica.tp.topic in queued])
+    told = others or elected if turn.header.profile.tells_brokers_of_every_death else leaderless
+    if not told and turn.header.brokers:
+        turn.broadcast(turn.header.brokers, ())
 
 
 def without_online_leader(turn: Turn) -> list[TopicPartition]:
     """The partitions that have a state and whose leader is not online, those of queued topics left out."""
-    return [
-        TopicPartition(name, number)
-        for name, topic in turn.topics
-        if not topic.queued
-        for number, partition in topic.partitions.items()
-        if partition.value(turn.header.controller_epoch) is not None
-        and not turn.is_online(_leader(turn, partition), partition)
-    ]
-
-
-def _leader(turn: Turn, partition: Partition) -> int:
-    value = partition.value(turn.header.controller_epoch)
-    return NO_LEADER if value is None else value.leader
+    epoch, live = turn.header.controller_epoch, turn.live
+    found = []
+    for name, topic in turn.topics:
+        for number, partition in topic.partitions.items() if not topic.queued else ():
+            value = partition.value(epoch) if partition.queue else partition.confirmed
+            if value is not None and (value.leader not in live or value.leader in partition.offline_dirs):
+                found.append(TopicPartition(name, number))
+    return found
 
 
 def hosted_by(turn: Turn, broker: int) -> list[TopicPartition]:
@@ -218,7 +214,14 @@ def initial_partition_state(turn: Turn, partition: Partition) -> PartitionState:
 
 def with_initial_states(turn: Turn, partition: Partition, dead: ReplicaState) -> Partition:
     """The partition as a start finds it; replicas on brokers that are not there are in the state `dead`."""
-    states = {
-        replica: ReplicaState.ONLINE if turn.is_online(replica, partition) else dead for replica in partition.replicas
-    }
+    live = turn.live.difference(partition.offline_dirs) if partition.offline_dirs else turn.live
+    states = _initial_replica_states(partition.replicas, live, dead)
     return replace(partition, state=initial_partition_state(turn, partition), replica_states=states)
+
+
+@lru_cache(1 << 15)
+def _initial_replica_states(
+    replicas: tuple[int, ...], live: frozenset[int], dead: ReplicaState
+) -> dict[int, ReplicaState]:
+    """Shared by all partitions with these replicas: such a dict is never changed, only replaced."""
+    return {replica: ReplicaState.ONLINE if replica in live else dead for replica in replicas}

@@ -6,7 +6,6 @@ small on purpose: a heartbeat needs nothing else.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 import msgspec
@@ -54,6 +53,15 @@ class Departure(msgspec.Struct, frozen=True, array_like=True):
     time_ms: int
 
 
+class Broadcast(msgspec.Struct, frozen=True, array_like=True):
+    """An UpdateMetadata request of an event: to brokers, about partitions (None: all that there are)."""
+
+    at_pass: int
+    ordinal: int
+    brokers: tuple[int, ...]
+    partitions: tuple[tuple[str, int], ...] | None
+
+
 class Event(msgspec.Struct, array_like=True):
     """Something that the controller handles, in Kafka's words, while steps of it are not certain yet.
 
@@ -71,7 +79,13 @@ class Event(msgspec.Struct, array_like=True):
     begun: bool = False  # a write of it was seen, or it has none
     queued: int = 0  # steps that are not certain yet
     topics: dict[str, None] = {}  # that it concerns, in order
+    broadcasts: tuple[Broadcast, ...] = ()  # not certain yet
     died: tuple[int, ...] = ()  # the brokers whose death it handles
+
+    @property
+    def sentence(self) -> str:
+        """The event in words, as rows give it."""
+        return f"{self.kind}: {self.cause}"
 
     @property
     def frontier(self) -> int:
@@ -142,7 +156,8 @@ class Header(msgspec.Struct, array_like=True):
     halted_deletions: dict[str, int] = {}  # topics whose deletion a dead replica holds: when the others were asked
     next_event: int = 0
     events: dict[int, Event] = {}
-    counts: dict[str, int] = {}  # see `gauges`
+    counts: dict[str, int] = {}  # of what happened since this state began
+    census: dict[str, int] = {}  # of what there is, as of the last step that was followed: see `gauges`
     open_alerts: dict[str, int] = {}  # alerts of the cluster itself: id -> since_ms
     seen_controller: bool = False  # named by the read that is coming in
     seen_brokers: tuple[int, ...] = ()  # the same
@@ -192,8 +207,7 @@ class Header(msgspec.Struct, array_like=True):
         return registered is not None and self.poisoned.get(self.controller) == registered.epoch
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(msgspec.Struct, frozen=True):
     """One cluster as the replica knows it; immutable."""
 
     header: Header

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from controller import (
+    confirmation,
     controlled_shutdown,
     leader_election,
     log_dir_failure,
-    observation,
     reassignment,
     topic_deletion,
 )
@@ -34,7 +34,7 @@ def explain(turn: Turn, tp: TopicPartition, written: LeaderAndIsr) -> None:
         for hypothesis in _hypotheses(turn, tp, partition, written):
             trial = turn.fork()
             hypothesis(trial)
-            if observation.confirm(trial, tp, written):
+            if confirmation.confirm(trial, tp, written):
                 turn.adopt(trial)
                 return
     _accept(turn, tp, partition, written)
@@ -50,7 +50,9 @@ def _accept(turn: Turn, tp: TopicPartition, partition: Partition, written: Leade
     before = partition.confirmed
     if before is None or before.leader != written.leader or state is not partition.state:
         turn.next_pass()
-        move = Move(**turn.place(), replica=-1, from_state=partition.state, to_state=state, written=True, value=written)
+        move = Move(
+            **turn.place(), replica=None, from_state=partition.state, to_state=state, written=True, value=written
+        )
         partition = turn.queue(tp, partition, move)
     turn.put_partition(tp, replace(partition, state=state, confirmed=written))
 

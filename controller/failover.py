@@ -25,7 +25,7 @@ def run(turn: Turn) -> None:
     turn.begin("ControllerFailover", f"broker {header.controller} became controller in epoch {header.controller_epoch}")
     turn.moved("controller", "Elected", "Active", broker=header.controller)
     if header.brokers:
-        turn.request("UpdateMetadata", tuple(sorted(header.brokers)), partitions=())
+        turn.broadcast(header.brokers, ())
     _start_machines(turn)
     reassignment.take_up(turn)
     topic_deletion.resume_all(turn)
@@ -51,6 +51,8 @@ def cut(turn: Turn) -> None:
         for number, partition in topic.partitions.items():
             if partition.queue:
                 _drop_queue(turn, TopicPartition(name, number), partition)
+    for event_id in list(header.events):
+        turn.withdraw_broadcasts(turn.open_event(event_id))
 
 
 def _is_among_removals(turn: Turn, event: Event) -> bool:

@@ -6,14 +6,17 @@ as partitions change, so that a total never needs a walk over all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from controller.context import Header, Phase
 from controller.health import UNUSABLE, is_under_replicated
+from controller.leadership import LeaderAndIsr
 from controller.outputs import GaugesRow
 from controller.states import PartitionState, ReplicaState
-from controller.topics import Partition, Topic
+from controller.topics import Partition, Topic, Topics
 
 DEFAULT_MIN_INSYNC_REPLICAS: Final = 1  # Kafka's default of min.insync.replicas
 
@@ -23,74 +26,149 @@ _REPLICA_STATE: Final = {state: f"replicas/{state.word}" for state in ReplicaSta
 # A broker that was told to delete its replica does not count it any more.
 _DELETED_ON_DISK: Final = (ReplicaState.DELETION_STARTED, ReplicaState.DELETION_SUCCESSFUL)
 
+Keys = tuple[str, ...]
+InTopic = tuple["Topic | None", "Partition | None"]
+_LEADERLESS: Final[Mapping[bool, Keys]] = {False: (), True: ("leaderless",)}
 
-def counted(topic: Topic, partition: Partition) -> Iterator[str]:
+# Few facts decide what a partition adds, and most partitions share them.
+_REMEMBERED: Final = 1 << 15
+
+
+def counted(topic: Topic, partition: Partition) -> Keys:
     """The counts to which the partition adds one, some of them more than once."""
-    yield _PARTITION_STATE[partition.state]
-    for replica in partition.replicas:
-        if partition.replica_state(replica) not in _DELETED_ON_DISK:
-            yield f"replicas_by_broker/{replica}"
-    for state in partition.replica_states.values():
-        yield _REPLICA_STATE[state]
-        if topic.queued and state is not ReplicaState.DELETION_SUCCESSFUL:
-            yield "replicas_to_delete"
-        if topic.queued and state is ReplicaState.DELETION_INELIGIBLE:
-            yield "replicas_ineligible_to_delete"
-    if partition.problem in UNUSABLE:
-        yield "leaderless"
-    yield from _counted_by_leadership(topic, partition)
+    return _hosting(topic, partition) + _leading(topic, partition)
 
 
-def _counted_by_leadership(topic: Topic, partition: Partition) -> Iterator[str]:
+def _hosting(topic: Topic, partition: Partition) -> Keys:
+    states = tuple(partition.replica_states.items())
+    return _by_replicas(partition.state, partition.replicas, states, topic.queued)
+
+
+def _leading(topic: Topic, partition: Partition) -> Keys:
     value = partition.confirmed
+    leaderless = partition.problem in UNUSABLE
     if value is None:
-        return
-    yield "partitions"
+        return _LEADERLESS[leaderless]
+    margin = len(value.isr) - (topic.min_insync_replicas or DEFAULT_MIN_INSYNC_REPLICAS)
+    facts = (value.leader, min(margin, 1), is_under_replicated(partition, value), leaderless)
     if topic.queued:
-        yield f"deleting_by_leader/{value.leader}"
-    else:
-        yield f"by_leader/{value.leader}"
-        yield from _counted_by_preference(partition)
-    if value.leader < 0:
-        return  # nobody leads it, so it is in no broker's count
-    yield f"leaders_by_broker/{value.leader}"
-    if is_under_replicated(partition, value):
-        yield "under_replicated"
-        yield f"under_replicated_by_broker/{value.leader}"
-    least = topic.min_insync_replicas or DEFAULT_MIN_INSYNC_REPLICAS
-    if len(value.isr) < least:
-        yield "under_min_isr"
-        yield f"under_min_isr_by_broker/{value.leader}"
-    elif len(value.isr) == least:
-        yield "at_min_isr"
-        yield f"at_min_isr_by_broker/{value.leader}"
+        return _by_leadership(*facts) + (f"deleting_by_leader/{value.leader}",)
+    return _by_leadership(*facts) + _by_preference(
+        value.leader, partition.replicas[:1], _is_imbalanced(partition, value)
+    )
 
 
-def _counted_by_preference(partition: Partition) -> Iterator[str]:
-    if partition.replicas:
-        yield f"preferred_by_broker/{partition.replicas[0]}"
-        if _is_imbalanced(partition):
-            yield "imbalanced"
-            yield f"imbalanced_by_broker/{partition.replicas[0]}"
+def _hosted_alike(before: Partition, after: Partition) -> bool:
+    same_replicas = before.replicas is after.replicas and before.replica_states is after.replica_states
+    return same_replicas and before.state is after.state
 
 
-def _is_imbalanced(partition: Partition) -> bool:
-    value = partition.confirmed
-    if value is None or not partition.replicas:
+@lru_cache(_REMEMBERED)
+def _by_replicas(
+    state: PartitionState, replicas: tuple[int, ...], states: tuple[tuple[int, ReplicaState], ...], queued: bool
+) -> Keys:
+    deleted = {replica for replica, replica_state in states if replica_state in _DELETED_ON_DISK}
+    keys = [_PARTITION_STATE[state]]
+    keys += [f"replicas_by_broker/{replica}" for replica in replicas if replica not in deleted]
+    for _, replica_state in states:
+        keys.append(_REPLICA_STATE[replica_state])
+        if queued and replica_state is not ReplicaState.DELETION_SUCCESSFUL:
+            keys.append("replicas_to_delete")
+        if queued and replica_state is ReplicaState.DELETION_INELIGIBLE:
+            keys.append("replicas_ineligible_to_delete")
+    return tuple(keys)
+
+
+@lru_cache(_REMEMBERED)
+def _by_leadership(leader: int, isr_margin: int, under_replicated: bool, leaderless: bool) -> Keys:
+    """Of a partition that has a state; `isr_margin` is by how many the ISR exceeds min.insync.replicas."""
+    keys = [*_LEADERLESS[leaderless], "partitions"]
+    if leader < 0:
+        return tuple(keys)  # nobody leads it, so it is in no broker's count
+    keys.append(f"leaders_by_broker/{leader}")
+    lacking = ["under_replicated"] if under_replicated else []
+    if isr_margin <= 0:
+        lacking.append("at_min_isr" if isr_margin == 0 else "under_min_isr")
+    for key in lacking:
+        keys += [key, f"{key}_by_broker/{leader}"]
+    return tuple(keys)
+
+
+@lru_cache(_REMEMBERED)
+def _by_preference(leader: int, preferred: tuple[int, ...], imbalanced: bool) -> Keys:
+    keys = [f"by_leader/{leader}"]
+    for broker in preferred:
+        keys.append(f"preferred_by_broker/{broker}")
+        keys += ["imbalanced", f"imbalanced_by_broker/{broker}"] if imbalanced else []
+    return tuple(keys)
+
+
+def _is_imbalanced(partition: Partition, value: LeaderAndIsr) -> bool:
+    if not partition.replicas:
         return False
     preferred = partition.replicas[0]
     # While the preferred replica is still being added it counts only once it is in sync, whoever leads.
     return preferred in value.isr if preferred in partition.adding else value.leader != preferred
 
 
-def counted_for_topic(topic: Topic) -> Iterator[str]:
+def counted_for_topic(topic: Topic) -> Keys:
     """The counts to which the topic itself adds one."""
-    if topic.exists:
-        yield "topics"
-        if topic.queued:
-            yield "topics_to_delete"
-        if topic.ineligible:
-            yield "topics_ineligible_to_delete"
+    if not topic.exists:
+        return ()
+    more = {"topics_to_delete": topic.queued, "topics_ineligible_to_delete": topic.ineligible}
+    return ("topics", *(key for key, adds in more.items() if adds))
+
+
+class Census:
+    """A cluster's counts while a step changes them; they are copied at the first change."""
+
+    __slots__ = ("_owned", "counts")
+
+    def __init__(self, counts: dict[str, int]) -> None:
+        self.counts = counts
+        self._owned = False
+
+    def recount_topic(self, before: Topic | None, after: Topic | None) -> None:
+        """Count a topic as it is after the step, no more as it was before it."""
+        self._replace(counted_for_topic(before) if before else (), counted_for_topic(after) if after else ())
+
+    def recount(self, before: InTopic, after: InTopic) -> None:
+        """Count a partition as it is after the step, no more as it was before it; its topic's settings count too."""
+        (then, was), (now, is_) = before, after
+        if then and was and now and is_ and then.queued is now.queued and _hosted_alike(was, is_):
+            self._replace(_leading(then, was), _leading(now, is_))
+        else:
+            self._replace(counted(then, was) if then and was else (), counted(now, is_) if now and is_ else ())
+
+    def _replace(self, gone: Keys, come: Keys) -> None:
+        if gone == come:
+            return
+        if not self._owned:
+            self.counts, self._owned = self.counts.copy(), True
+        self._add(gone, -1)
+        self._add(come, 1)
+
+    def _add(self, keys: Keys, by: int) -> None:
+        counts = self.counts
+        for key in keys:
+            counts[key] = count = counts.get(key, 0) + by
+            if not count:
+                del counts[key]
+
+
+def census_of(topics: Topics) -> dict[str, int]:
+    """All counts, counted anew."""
+    alike: Counter[Keys] = Counter()
+    for _, topic in topics:
+        alike[counted_for_topic(topic)] += 1
+        for partition in topic.partitions.values():
+            alike[_hosting(topic, partition)] += 1
+            alike[_leading(topic, partition)] += 1
+    census: Counter[str] = Counter()
+    for keys, times in alike.items():
+        for key in keys:
+            census[key] += times
+    return dict(census)
 
 
 def _part(counts: Mapping[str, int], prefix: str) -> dict[str, int]:
@@ -103,7 +181,7 @@ def _by_broker(counts: Mapping[str, int], prefix: str) -> dict[int, int]:
 
 def _offline_partitions(header: Header) -> int:
     """OfflinePartitionsCount as the cluster's release defines it."""
-    counts, release = header.counts, header.profile.release
+    counts, release = header.census, header.profile.release
     if release >= (2, 1):  # those in state Offline, with what a topic removed by hand leaves behind
         return counts.get(_PARTITION_STATE[PartitionState.OFFLINE], 0) + header.leaked_offline
     led = _by_broker(counts, "by_leader/")
@@ -115,7 +193,7 @@ def _offline_partitions(header: Header) -> int:
 
 def gauges_row(header: Header, **stamp: Any) -> GaugesRow:  # noqa: ANN401 (a row's common fields)
     """The cluster's counts as they are now."""
-    counts = header.counts
+    counts = header.census
     states = {state.word: counts.get(key, 0) for state, key in _PARTITION_STATE.items()}
     return GaugesRow(
         **stamp,
@@ -146,9 +224,9 @@ def gauges_row(header: Header, **stamp: Any) -> GaugesRow:  # noqa: ANN401 (a ro
         under_min_isr_by_broker=_by_broker(counts, "under_min_isr_by_broker/"),
         at_min_isr_by_broker=_by_broker(counts, "at_min_isr_by_broker/"),
         pending_writes=sum(event.writes_due for event in header.events.values()),
-        records=_part(counts, "records/"),
-        elections=_part(counts, "elections/"),
-        isr_changes=_part(counts, "isr_changes/"),
-        refused=counts.get("refused", 0),
-        divergences=_part(counts, "divergences/"),
+        records=_part(header.counts, "records/"),
+        elections=_part(header.counts, "elections/"),
+        isr_changes=_part(header.counts, "isr_changes/"),
+        refused=header.counts.get("refused", 0),
+        divergences=_part(header.counts, "divergences/"),
     )

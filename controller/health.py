@@ -43,13 +43,17 @@ def problem_of(partition: Partition, topic: Topic, header: Header) -> Problem | 
     if value is None:
         created = partition.write_due or any(replica in header.brokers for replica in partition.replicas)
         return Problem.NOT_YET_CREATED if created else Problem.NO_LIVE_REPLICA_AT_CREATION
-    if value.leader in header.brokers:
+    if _is_online(value.leader, partition, header):
         return Problem.UNDER_REPLICATED if is_under_replicated(partition, value) else None
     if successor(partition, topic, header) is not None:
         return Problem.ELECTION_DUE
-    if any(member in header.brokers for member in value.isr):
+    if any(_is_online(member, partition, header) for member in value.isr):
         return Problem.LEADERLESS
     return Problem.NO_LIVE_IN_SYNC_REPLICA
+
+
+def _is_online(replica: int, partition: Partition, header: Header) -> bool:
+    return replica in header.brokers and replica not in partition.offline_dirs
 
 
 def successor(partition: Partition, topic: Topic, header: Header) -> int | None:
@@ -73,33 +77,33 @@ def is_under_replicated(partition: Partition, value: LeaderAndIsr) -> bool:
 
 def reason_for(problem: Problem, partition: Partition, topic: Topic, header: Header) -> str:
     """The problem as a sentence that names brokers and zxids."""
+
+    def where(brokers: Iterable[int]) -> str:
+        return ", ".join(_whereabout(broker, partition, header) for broker in brokers)
+
     value = partition.confirmed
+    elector = "the controller" if header.acting else "no controller is active; the next one"
     if problem is Problem.NOT_YET_CREATED:
-        awaited = "the controller" if header.acting else "no controller is active; the next one"
-        return f"{awaited} must write its first state"
+        return f"{elector} must write its first state"
     if problem is Problem.NO_LIVE_REPLICA_AT_CREATION or value is None:
-        return f"it was created while none of its replicas was live: {_whereabouts(partition.replicas, header)}"
+        return f"it was created while none of its replicas was live: {where(partition.replicas)}"
     if problem is Problem.NO_LIVE_IN_SYNC_REPLICA:
-        return (
-            f"no live in-sync replica: in sync {_listed(value.isr)}, {_whereabouts(value.isr, header)}; "
-            f"it stays offline until broker {_either(value.isr)} returns"
-        )
+        back = "its directory is back" if partition.offline_dirs else f"broker {_either(value.isr)} returns"
+        in_sync = f"in sync {_listed(value.isr)}, {where(value.isr)}"
+        return f"no live in-sync replica: {in_sync}; it stays offline until {back}"
     if problem is Problem.UNDER_REPLICATED:
         missing = [replica for replica in partition.replicas if replica not in value.isr]
-        return f"in sync {_listed(value.isr)} of {_listed(partition.replicas)}: {_whereabouts(missing, header)}"
-    gone = "it has no leader" if value.leader == NO_LEADER else f"leader {_whereabouts((value.leader,), header)}"
+        return f"in sync {_listed(value.isr)} of {_listed(partition.replicas)}: {where(missing)}"
+    gone = "it has no leader" if value.leader == NO_LEADER else f"leader {where((value.leader,))}"
     if problem is Problem.ELECTION_DUE:
-        elector = "the controller" if header.acting else "no controller is active; the next one"
         return f"{gone}; {elector} must elect broker {successor(partition, topic, header)}"
-    live = [member for member in value.isr if member in header.brokers]
+    live = [member for member in value.isr if _is_online(member, partition, header)]
     return f"{gone}; in-sync replica {_either(live)} is live, but nothing makes the controller elect it"
 
 
-def _whereabouts(brokers: Iterable[int], header: Header) -> str:
-    return ", ".join(_whereabout(broker, header) for broker in brokers)
-
-
-def _whereabout(broker: int, header: Header) -> str:
+def _whereabout(broker: int, partition: Partition, header: Header) -> str:
+    if broker in header.brokers and broker in partition.offline_dirs:
+        return f"broker {broker} is live, but its log directory failed"
     if broker in header.brokers:
         return f"broker {broker} is live"
     departure = header.departed.get(broker)

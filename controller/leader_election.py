@@ -87,8 +87,8 @@ def _is_rebalancing(turn: Turn, tp: TopicPartition) -> bool:
         return True
     if not header.profile.rebalances_while_reassigning and reassignment.reassigning(turn):
         return False
-    imbalanced = header.counts.get(f"imbalanced_by_broker/{broker}", 0)
-    preferred = header.counts.get(f"preferred_by_broker/{broker}", 0)
+    imbalanced = header.census.get(f"imbalanced_by_broker/{broker}", 0)
+    preferred = header.census.get(f"preferred_by_broker/{broker}", 0)
     if imbalanced * 100 <= preferred * header.settings.leader_imbalance_per_broker_percentage:
         return False
     header.rebalancing = {**header.rebalancing, broker: header.time_ms}

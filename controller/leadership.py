@@ -89,12 +89,12 @@ class Bump(Step, frozen=True, array_like=True, kw_only=True, tag=4, gc=False):
 
 
 class Move(Step, frozen=True, array_like=True, kw_only=True, tag=5, gc=False):
-    """A partition (`replica` -1) or one of its replicas moved from one state to another.
+    """A partition (`replica` None) or one of its replicas moved from one state to another.
 
     `written` moves were part of a write; `value` is what that write left, once ZooKeeper has shown it.
     """
 
-    replica: int
+    replica: int | None
     from_state: int
     to_state: int
     written: bool = False

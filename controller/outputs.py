@@ -30,7 +30,7 @@ class Severity(Enum):
     INFO = "info"
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=False):
+class Row(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=False, gc=False):
     """What every row has: its cluster, the position of its cause, and its place among that cause's effects."""
 
     output: ClassVar[str]
@@ -48,7 +48,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defa
         return f"{self.cluster}/{self.generation}-{self.seq}-{self.ordinal}"
 
 
-class Transition(Row, frozen=True, kw_only=True, tag="transition", omit_defaults=True):
+class Transition(Row, frozen=True, kw_only=True, gc=False, tag="transition", omit_defaults=True):
     """A partition, replica, topic, broker or controller moved from one state to another."""
 
     output: ClassVar[str] = "transitions"
@@ -68,7 +68,7 @@ class Transition(Row, frozen=True, kw_only=True, tag="transition", omit_defaults
     isr: tuple[int, ...] | None = None
 
 
-class Request(Row, frozen=True, kw_only=True, tag="request", omit_defaults=True):
+class Request(Row, frozen=True, kw_only=True, gc=False, tag="request", omit_defaults=True):
     """A request that the controller must send to a broker."""
 
     output: ClassVar[str] = "requests"
@@ -90,7 +90,7 @@ class Request(Row, frozen=True, kw_only=True, tag="request", omit_defaults=True)
     partitions: tuple[tuple[str, int], ...] | None = None
 
 
-class PartitionRow(Row, frozen=True, kw_only=True, tag="partition"):
+class PartitionRow(Row, frozen=True, kw_only=True, gc=False, tag="partition"):
     """A partition as it is now: what ZooKeeper says, what the controller must write next, and what is wrong."""
 
     output: ClassVar[str] = "metadata"
@@ -118,7 +118,7 @@ class PartitionRow(Row, frozen=True, kw_only=True, tag="partition"):
         return f"{self.cluster}/partition/{self.topic}/{self.partition}"
 
 
-class BrokerRow(Row, frozen=True, kw_only=True, tag="broker"):
+class BrokerRow(Row, frozen=True, kw_only=True, gc=False, tag="broker"):
     """A broker's registration as it is now."""
 
     output: ClassVar[str] = "metadata"
@@ -135,7 +135,7 @@ class BrokerRow(Row, frozen=True, kw_only=True, tag="broker"):
         return f"{self.cluster}/broker/{self.broker}"
 
 
-class ControllerRow(Row, frozen=True, kw_only=True, tag="controller"):
+class ControllerRow(Row, frozen=True, kw_only=True, gc=False, tag="controller"):
     """Who is controller now; broker -1 when nobody is."""
 
     output: ClassVar[str] = "metadata"
@@ -149,7 +149,7 @@ class ControllerRow(Row, frozen=True, kw_only=True, tag="controller"):
         return f"{self.cluster}/controller"
 
 
-class AlertRow(Row, frozen=True, kw_only=True, tag="alert"):
+class AlertRow(Row, frozen=True, kw_only=True, gc=False, tag="alert"):
     """An alert that was opened, changed or resolved."""
 
     output: ClassVar[str] = "alerts"
@@ -171,7 +171,7 @@ class AlertRow(Row, frozen=True, kw_only=True, tag="alert"):
         return f"{self.cluster}/{self.id}"
 
 
-class GaugesRow(Row, frozen=True, kw_only=True, tag="gauges"):
+class GaugesRow(Row, frozen=True, kw_only=True, gc=False, tag="gauges"):
     """A cluster's counts, in Kafka's own definitions where Kafka has the gauge; written at every heartbeat."""
 
     output: ClassVar[str] = "gauges"
@@ -214,7 +214,7 @@ class GaugesRow(Row, frozen=True, kw_only=True, tag="gauges"):
         return f"{self.cluster}/gauges"
 
 
-class RefusedRow(Row, frozen=True, kw_only=True, tag="refused"):
+class RefusedRow(Row, frozen=True, kw_only=True, gc=False, tag="refused"):
     """A znode or record that could not be read, kept whole; the last good value stays in force."""
 
     output: ClassVar[str] = "refused"

@@ -16,8 +16,6 @@ from controller.states import PARTITION_VALID_PREVIOUS, PartitionState
 from controller.topics import Partition, TopicPartition
 from controller.turn import Turn, replace
 
-_OF_PARTITION = -1
-
 
 def enter_state(turn: Turn, tps: Iterable[TopicPartition], target: PartitionState) -> None:
     """Move partitions to New, Offline or NonExistent: their state changes, nothing is written or sent."""
@@ -96,7 +94,7 @@ def _valid(turn: Turn, tp: TopicPartition, target: PartitionState) -> Partition 
 
 
 def _move(turn: Turn, partition: Partition, target: PartitionState, *, written: bool) -> Move:
-    return Move(**turn.place(), replica=_OF_PARTITION, from_state=partition.state, to_state=target, written=written)
+    return Move(**turn.place(), replica=None, from_state=partition.state, to_state=target, written=written)
 
 
 def _create(turn: Turn, batch: RequestBatch, tp: TopicPartition, partition: Partition) -> None:

@@ -92,8 +92,9 @@ def _to_offline(turn: Turn, batch: RequestBatch, replica: Replica, partition: Pa
 
 def _empties_isr(turn: Turn, tp: TopicPartition) -> bool:
     topic = turn.topic(tp.topic)
-    allowed = turn.header.allows_unclean_election if topic is None else topic.unclean_election
-    return bool(allowed) and not turn.header.profile.keeps_last_isr_member
+    by_topic = topic.unclean_election if topic is not None else None
+    allowed = turn.header.allows_unclean_election if by_topic is None else by_topic
+    return allowed and not turn.header.profile.keeps_last_isr_member
 
 
 def _to_deletion_started(

@@ -57,15 +57,14 @@ class RequestBatch:
         for (broker, tp), is_new in self._leader_and_isr.items():
             self._tell("LeaderAndIsr", broker, tp, is_new)
         known = tuple(tp for tp in self._update_metadata if self._is_known(tp))
-        brokers = tuple(sorted(self._turn.header.brokers))
-        if known and brokers:
-            self._turn.request("UpdateMetadata", brokers, partitions=tuple((tp.topic, tp.partition) for tp in known))
+        if known:
+            self._turn.broadcast(self._turn.header.brokers, tuple((tp.topic, tp.partition) for tp in known))
         for (broker, tp), delete in self._stop_replica.items():
             self._tell("StopReplica", broker, tp, delete)
 
     def _is_known(self, tp: TopicPartition) -> bool:
         partition = self._turn.partition(tp)
-        return partition is not None and partition.value(self._turn.header.controller_epoch) is not None
+        return partition is not None and partition.has_value
 
     def _tell(self, api: str, broker: int, tp: TopicPartition, flag: bool) -> None:
         partition = self._turn.partition(tp)

@@ -19,7 +19,7 @@ Stamp = Mapping[str, Any]
 
 def move_row(tp: TopicPartition, move: Move, value: LeaderAndIsr | None, stamp: Stamp) -> Transition:
     """A partition's or a replica's transition; a partition's election with what was written."""
-    of_partition = move.replica < 0
+    of_partition = move.replica is None
     written = value if of_partition and move.written else None
     states = PartitionState if of_partition else ReplicaState
     return Transition(
@@ -29,7 +29,7 @@ def move_row(tp: TopicPartition, move: Move, value: LeaderAndIsr | None, stamp: 
         to_state=states(move.to_state).word,
         topic=tp.topic,
         partition=tp.partition,
-        broker=None if of_partition else move.replica,
+        broker=move.replica,
         leader=written.leader if written else None,
         leader_epoch=written.leader_epoch if written else None,
         isr=written.isr if written else None,

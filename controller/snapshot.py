@@ -11,7 +11,7 @@ from controller.broker_change import forget_unseen_brokers, publish_broker, with
 from controller.context import Phase
 from controller.controllership import adopt, publish_controller
 from controller.states import PartitionState, ReplicaState
-from controller.topics import Topic, TopicPartition
+from controller.topics import Topic
 from controller.turn import Turn, replace
 
 
@@ -31,10 +31,8 @@ def end(turn: Turn) -> None:
     if header.phase is not Phase.LOADING:
         return
     header.phase = Phase.FOLLOWING
-    turn.republish = True
+    turn.shows_all = True
     for name, topic in turn.topics:
-        for number in topic.partitions:
-            turn.touch(TopicPartition(name, number))
         if topic.seen_generation != turn.record.generation and topic.exists:
             turn.put_topic(name, None)
     forget_unseen_brokers(turn)

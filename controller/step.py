@@ -7,8 +7,9 @@ path and its bytes mean is in `znodes`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from controller import (
     broker_change,
@@ -25,7 +26,6 @@ from controller import (
 )
 from controller.alerts import cluster_alerts
 from controller.context import Context, Phase
-from controller.gauges import gauges_row
 from controller.outputs import RefusedRow, Row
 from controller.records import Record, RecordKind
 from controller.topics import TopicPartition
@@ -48,8 +48,7 @@ from controller.znodes import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """The context after a record, and what is to be published, in order."""
 
     context: Context
@@ -66,7 +65,7 @@ def step(context: Context, record: Record) -> Outcome:
     if record.position <= header.position:
         return Outcome(context, ())
     turn = Turn(context, record)
-    turn.count(f"records/{record.kind.value}")
+    turn.count(_COUNTED[record.kind])
     if record.generation != header.position.generation and record.kind is not RecordKind.SNAPSHOT_BEGIN:
         # A new forwarder's first record must begin a complete read; without it nothing can be concluded any more.
         turn.header.phase = Phase.BOOTSTRAPPING
@@ -126,7 +125,7 @@ def _heartbeat(turn: Turn, record: Record) -> None:
     _session(turn, record)
     if turn.header.phase is Phase.FOLLOWING:
         cluster_alerts(turn)
-    turn.effects.append(gauges_row(turn.header, **turn.stamp()))
+    turn.shows_gauges = True
 
 
 def _session(turn: Turn, record: Record) -> None:
@@ -143,7 +142,7 @@ def _snapshot_begin(turn: Turn, _: Record) -> None:
 
 def _snapshot_end(turn: Turn, _: Record) -> None:
     snapshot.end(turn)
-    turn.effects.append(gauges_row(turn.header, **turn.stamp()))
+    turn.shows_gauges = True
 
 
 def _controller_written(turn: Turn, _: ZnodePath, record: Record) -> None:
@@ -227,6 +226,8 @@ _HANDLERS: Final[Mapping[RecordKind, Callable[[Turn, Record], None]]] = {
     RecordKind.HEARTBEAT: _heartbeat,
     RecordKind.SESSION: _session,
 }
+
+_COUNTED: Final[Mapping[RecordKind, str]] = {kind: f"records/{kind.value}" for kind in RecordKind}
 
 # What a znode's new value means, by its place; other places are followed but say nothing to the replica yet.
 _WRITTEN: Final[Mapping[Place, Callable[[Turn, ZnodePath, Record], None]]] = {

@@ -108,6 +108,10 @@ def _start(turn: Turn, name: str) -> None:
         return
     if not topic.deletion_started and turn.header.profile.retires_partitions_at_deletion_start:
         _retire_partitions(turn, name)
+    if not topic.deletion_started and turn.header.brokers:
+        # Sent with a leader that stands for a deletion, so that the brokers stop serving it.
+        partitions = tuple((name, number) for number in topic.partitions)
+        turn.broadcast(turn.header.brokers, partitions)
     replicas = _replicas(turn.topic(name) or topic, name)
     dead = [replica for replica in replicas if not _is_online(turn, replica)]
     todo = [

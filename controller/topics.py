@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from controller.assignment import ReplicaAssignment
-from controller.leadership import WRITES, AnyStep, LeaderAndIsr, fold
+from controller.leadership import WRITES, AnyStep, Create, LeaderAndIsr, fold
 from controller.states import PartitionState, ReplicaState
 
 
@@ -52,7 +52,12 @@ class Partition(msgspec.Struct, frozen=True, array_like=True, gc=False):
     @property
     def write_due(self) -> bool:
         """Whether the controller must still write its state."""
-        return any(isinstance(step, WRITES) for step in self.queue)
+        return bool(self.queue) and any(isinstance(step, WRITES) for step in self.queue)
+
+    @property
+    def has_value(self) -> bool:
+        """Whether ZooKeeper holds a value, or will once the controller has done what it must."""
+        return self.confirmed is not None or any(isinstance(step, Create) for step in self.queue)
 
     @property
     def reassigning(self) -> bool:
@@ -157,7 +162,9 @@ class Topics:
 
     def get(self, topic: str) -> Topic | None:
         """The topic, None if unknown."""
-        return self.chunk(chunk_of(topic, len(self._chunks))).get(topic)
+        index = chunk_of(topic, len(self._chunks))
+        chunk = self._chunks[index]
+        return (self._stored[index] if chunk is None else chunk).get(topic)
 
     def __iter__(self) -> Iterator[tuple[str, Topic]]:
         for index in range(len(self._chunks)):
@@ -176,11 +183,18 @@ class Topics:
 class TopicsDraft(Topics):
     """Topics that one step changes in place: each touched chunk is copied once, the rest stays shared."""
 
-    __slots__ = ("_owned",)
+    __slots__ = ("_owned", "_owned_topics")
 
     def __init__(self, chunks: list[dict[str, Topic] | None], stored: StoredChunks) -> None:
-        super().__init__(chunks, stored)
+        self._chunks = chunks
+        self._stored = stored
         self._owned: set[int] = set()
+        self._owned_topics: dict[str, Topic] = {}
+
+    def get(self, topic: str) -> Topic | None:
+        """The topic as it is now, None if unknown."""
+        owned = self._owned_topics.get(topic)
+        return Topics.get(self, topic) if owned is None else owned
 
     def put(self, name: str, topic: Topic | None) -> None:
         """Replace a topic; None removes it."""
@@ -189,10 +203,22 @@ class TopicsDraft(Topics):
             self._chunks[index] = dict(self.chunk(index))
             self._owned.add(index)
         chunk = self.chunk(index)
+        self._owned_topics.pop(name, None)
         if topic is None:
             chunk.pop(name, None)
         else:
             chunk[name] = topic
+
+    def own(self, name: str) -> Topic:
+        """A known topic whose partitions may be changed in place: they are copied at the step's first change."""
+        owned = self._owned_topics.get(name)
+        if owned is None:
+            topic = self.get(name)
+            assert topic is not None, f"{name} is no known topic"
+            owned = msgspec.structs.replace(topic, partitions=topic.partitions.copy())
+            self.put(name, owned)
+            self._owned_topics[name] = owned
+        return owned
 
     def freeze(self) -> Topics:
         """The result; the draft must not be changed any more."""

@@ -7,15 +7,16 @@ What changes and why is decided by the machines and handlers that are given a tu
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from controller.alerts import partition_alert
-from controller.context import Context, Event, Header, Phase
-from controller.gauges import counted, counted_for_topic
+from controller.context import Broadcast, Broker, Context, Event, Header, Phase
+from controller.gauges import Census, census_of, gauges_row
 from controller.health import LASTING, UNUSABLE, Problem, problem_of, reason_for
-from controller.leadership import WRITES, AnyStep, LeaderAndIsr, Move, Tell, apply
+from controller.leadership import WRITES, AnyStep, LeaderAndIsr, Move, Remove, Tell, apply
 from controller.outputs import Request, Row, Status, Transition
 from controller.records import Record
 from controller.rows import move_row, partition_row, tell_row
@@ -35,44 +36,55 @@ class Turn:
         "_advanced",
         "_before",
         "_fresh",
+        "_live",
         "_open",
         "_ordinal",
+        "_stamp",
+        "_touched",
+        "_touched_topics",
         "effects",
         "event",
         "header",
         "record",
-        "republish",
+        "shows_all",
+        "shows_gauges",
         "topics",
     )
 
     def __init__(self, context: Context, record: Record) -> None:
-        self.header: Header = replace(
-            context.header,
-            position=record.position,
-            time_ms=max(record.observed_ms, context.header.time_ms),
-            zxid=max(record.zxid, context.header.zxid),
-            counts=dict(context.header.counts),
-        )
+        self.header: Header = replace(context.header)
+        self.header.position = record.position
+        self.header.counts = context.header.counts.copy()
+        if record.observed_ms > self.header.time_ms:
+            self.header.time_ms = record.observed_ms
+        if record.zxid > self.header.zxid:
+            self.header.zxid = record.zxid
         self.topics = context.topics.draft()
         self.record = record
         self.effects: list[Row] = []
         self.event: Event | None = None
-        self.republish = False  # give each touched partition's row, changed or not
+        self.shows_all = False  # give each partition's row, changed or not
+        self.shows_gauges = False
+        self._stamp = _stamp_of(record)
+        self._live: tuple[dict[int, Broker], tuple[int, ...], frozenset[int]] | None = None
         self._ordinal = 0
         self._open: dict[int, Event] = {}
         self._fresh: set[int] = set()
         self._advanced: set[int] = set()
-        self._before: dict[TopicPartition, Partition | None] = {}
+        self._before = context.topics
+        self._touched: dict[TopicPartition, None] = {}
+        self._touched_topics: dict[str, None] = {}
 
     def fork(self) -> Turn:
         """A trial of this turn: what is done to it does not touch this one."""
         trial = copy.copy(self)
-        trial.header = replace(self.header, counts=dict(self.header.counts))
+        trial.header = replace(self.header)
+        trial.header.counts = self.header.counts.copy()
         trial.topics = self.topics.draft()
         trial.effects = list(self.effects)
         trial._open = {key: replace(e, due=list(e.due), topics=dict(e.topics)) for key, e in self._open.items()}
         trial._fresh, trial._advanced = set(self._fresh), set(self._advanced)
-        trial._before = dict(self._before)
+        trial._touched, trial._touched_topics = dict(self._touched), dict(self._touched_topics)
         return trial
 
     def adopt(self, trial: Turn) -> None:
@@ -82,18 +94,10 @@ class Turn:
 
     def stamp(self) -> dict[str, Any]:
         """The fields that every row of this step has."""
-        record = self.record
-        return {
-            "cluster": record.cluster,
-            "generation": record.generation,
-            "seq": record.seq,
-            "ordinal": len(self.effects),
-            "zxid": record.zxid,
-            "time_ms": record.observed_ms,
-        }
+        return {**self._stamp, "ordinal": len(self.effects)}
 
     def count(self, key: str, by: int = 1) -> None:
-        """Add to one of the cluster's counts."""
+        """Count something that happened."""
         self.header.counts[key] = self.header.counts.get(key, 0) + by
 
     # --- topics and partitions
@@ -108,46 +112,33 @@ class Turn:
         return None if topic is None else topic.partitions.get(tp.partition)
 
     def put_topic(self, name: str, topic: Topic | None) -> None:
-        """Replace a topic (None removes it), and count its partitions by the new settings."""
-        before = self.topics.get(name)
-        for number, partition in before.partitions.items() if before else ():
+        """Replace a topic; None removes it."""
+        known = self.topics.get(name)
+        for number in {**(known.partitions if known else {}), **(topic.partitions if topic else {})}:
             self.touch(TopicPartition(name, number))
-            self._recount(before, partition, -1)
-        for key in counted_for_topic(before) if before else ():
-            self.count(key, -1)
+        self._touched_topics[name] = None
         self.topics.put(name, topic)
-        for key in counted_for_topic(topic) if topic else ():
-            self.count(key)
-        for number, partition in topic.partitions.items() if topic else ():
-            self._before.setdefault(TopicPartition(name, number), None)
-            self._recount(topic, partition, 1)
 
     def put_partition(self, tp: TopicPartition, partition: Partition) -> None:
         """Replace a partition of a known topic."""
-        self.touch(tp)
-        topic = self.topics.get(tp.topic)
-        assert topic is not None, f"{tp} of an unknown topic"
-        before = topic.partitions.get(tp.partition)
-        if before is not None:
-            self._recount(topic, before, -1)
-        self._recount(topic, partition, 1)
-        self.topics.put(tp.topic, replace(topic, partitions={**topic.partitions, tp.partition: partition}))
+        self._touched[tp] = None
+        self.topics.own(tp.topic).partitions[tp.partition] = partition
 
     def touch(self, tp: TopicPartition) -> None:
         """Judge the partition's health at the end of the step, though nothing of its own may change."""
-        if tp not in self._before:
-            self._before[tp] = self.partition(tp)
+        self._touched[tp] = None
 
     def is_online(self, replica: int, partition: Partition) -> bool:
         """Whether the replica's broker is live and its log directory works, as far as the controller knows."""
-        header = self.header
-        live = replica in header.brokers and replica not in header.shutting_down
-        return live and replica not in partition.offline_dirs
+        return replica in self.live and replica not in partition.offline_dirs
 
-    def _recount(self, topic: Topic | None, partition: Partition, by: int) -> None:
-        counts = self.header.counts
-        for key in counted(topic, partition) if topic else ():
-            counts[key] = counts.get(key, 0) + by
+    @property
+    def live(self) -> frozenset[int]:
+        """The brokers that are registered and not shutting down."""
+        brokers, shutting_down = self.header.brokers, self.header.shutting_down
+        if self._live is None or self._live[0] is not brokers or self._live[1] is not shutting_down:
+            self._live = (brokers, shutting_down, frozenset(brokers).difference(shutting_down))
+        return self._live[2]
 
     # --- events and their steps
 
@@ -192,7 +183,7 @@ class Turn:
         event = self._open.get(event_id)
         if event is None:
             stored = self.header.events[event_id]
-            event = self._open[event_id] = replace(stored, due=list(stored.due), topics=dict(stored.topics))
+            event = self._open[event_id] = replace(stored, due=list(stored.due))
         return event
 
     def last_event(self) -> Event | None:
@@ -207,6 +198,7 @@ class Turn:
             topic = self.topics.get(name)
             for number in list(topic.partitions) if topic else ():
                 self._undo_in(TopicPartition(name, number), event.id)
+        self.withdraw_broadcasts(event)
 
     def _undo_in(self, tp: TopicPartition, event_id: int) -> None:
         partition = self.partition(tp)
@@ -219,6 +211,14 @@ class Turn:
                     partition = before_move(partition, step)
         kept = tuple(step for step in partition.queue if step.event != event_id)
         self.put_partition(tp, replace(partition, queue=kept))
+
+    def removal_of(self, move: Move) -> Remove:
+        """The write that a replica's move to Offline turns out to need, due from now on."""
+        assert move.replica is not None, "a partition leaves no ISR"
+        event = self.open_event(move.event)
+        event.due[move.at_pass] += 1
+        event.queued += 1
+        return Remove(event=move.event, at_pass=move.at_pass, ordinal=move.ordinal, replica=move.replica)
 
     def settle(self, write: AnyStep, *, seen: bool) -> None:
         """A write is no longer due: it was seen, or it turned out that there is nothing to write."""
@@ -242,9 +242,27 @@ class Turn:
         """Publish a transition that is certain at once."""
         self._publish(Transition, Status.FINAL, subject=subject, from_state=from_state, to_state=to_state, **details)
 
-    def request(self, api: str, brokers: tuple[int, ...], **content: Any) -> None:  # noqa: ANN401 (row fields)
-        """Publish a request that depends on no write."""
-        self._publish(Request, Status.FINAL, api=api, brokers=brokers, **content)
+    def broadcast(self, brokers: Iterable[int], partitions: tuple[tuple[str, int], ...] | None) -> None:
+        """Tell brokers of partitions (None: of all) by UpdateMetadata, behind the writes so far."""
+        event, to = self.event, tuple(sorted(brokers))
+        assert event is not None, "a request outside of an event"
+        if to:
+            self._ordinal += 1
+            event.broadcasts += (Broadcast(len(event.due) - 1, self._ordinal - 1, to, partitions),)
+            event.queued += 1
+
+    def _publish_broadcasts(self, event: Event, status: Status, broadcasts: Iterable[Broadcast]) -> None:
+        for broadcast in broadcasts:
+            stamp = self._effect(event, broadcast.ordinal, status)
+            to, about = broadcast.brokers, broadcast.partitions
+            self.effects.append(Request(**stamp, api="UpdateMetadata", brokers=to, partitions=about))
+
+    def withdraw_broadcasts(self, event: Event) -> None:
+        """What the event would have told all brokers is not told."""
+        if event.id not in self._fresh:
+            self._publish_broadcasts(event, Status.WITHDRAWN, event.broadcasts)
+        event.queued -= len(event.broadcasts)
+        event.broadcasts = ()
 
     def _publish(self, row: Any, status: Status, **fields: Any) -> None:  # noqa: ANN401
         assert self.event is not None, "an effect outside of an event"
@@ -252,10 +270,12 @@ class Turn:
         self.effects.append(row(**self._effect(self.event, self._ordinal - 1, status), **fields))
 
     def _effect(self, event: Event, ordinal: int, status: Status) -> dict[str, Any]:
-        return self.stamp() | {
+        return {
+            **self._stamp,
+            "ordinal": len(self.effects),
             "effect": f"{event.epoch}-{event.id}-{ordinal}",
             "status": status,
-            "cause": f"{event.kind}: {event.cause}",
+            "cause": event.sentence,
             "controller_epoch": event.epoch,
         }
 
@@ -270,24 +290,53 @@ class Turn:
 
     def finish(self) -> Context:
         """Publish what is certain and what is expected, judge what was touched, and give the new context."""
-        self._publish_certain()
-        for tp, before in self._before.items():
-            self._publish_expected(tp)
-            self._publish_partition(tp, before)
+        header = self.header
+        if self._open or header.events:
+            self._publish_certain()
+        for event_id in sorted(self._fresh):
+            self._publish_broadcasts(self._open[event_id], Status.PROVISIONAL, self._open[event_id].broadcasts)
+        census = Census(header.census)
+        if header.phase is Phase.FOLLOWING or self._touched_topics:
+            for tp in self._touched:
+                self._conclude(tp, census)
+        for name in self._touched_topics:
+            census.recount_topic(self._before.get(name), self.topics.get(name))
         if self._open:
-            known = {**self.header.events, **self._open}
-            self.header.events = {key: event for key, event in known.items() if event.queued > 0}
-        return Context(self.header, self.topics.freeze())
+            known = {**header.events, **self._open}
+            header.events = {key: event for key, event in known.items() if event.queued > 0}
+        topics = self.topics.freeze()
+        if header.phase is Phase.FOLLOWING:
+            header.census = census_of(topics) if self.shows_all else census.counts
+        if self.shows_gauges:
+            self.effects.append(gauges_row(header, **self.stamp()))
+        return Context(header, topics)
 
     def _publish_certain(self) -> None:
-        known = {**self.header.events, **self._open}
-        for event_id in self._begun_now(known):
-            event = self.open_event(event_id)
+        for event_id in self._begun_now({**self.header.events, **self._open}):
+            event, stored = self.open_event(event_id), self.header.events.get(event_id)
             event.begun = True
-            for name in list(event.topics):
-                topic = self.topics.get(name)
-                for number in list(topic.partitions) if topic else ():
-                    self._flush(TopicPartition(name, number))
+            # Only a pass that is done makes certain what stands in partitions that were not touched.
+            same_pass = stored is not None and stored.begun and event.frontier == stored.frontier
+            for tp in list(self._touched) if same_pass else self._waiting(event):
+                self._flush(tp)
+            self._publish_certain_broadcasts(event)
+
+    def _waiting(self, event: Event) -> list[TopicPartition]:
+        """The partitions of an event's topics that wait for something."""
+        found = ((name, self.topics.get(name)) for name in event.topics)
+        return [
+            TopicPartition(name, number)
+            for name, topic in found
+            if topic is not None
+            for number, partition in topic.partitions.items()
+            if partition.queue
+        ]
+
+    def _publish_certain_broadcasts(self, event: Event) -> None:
+        certain = [told for told in event.broadcasts if told.at_pass < event.frontier or not event.writes_due]
+        self._publish_broadcasts(event, Status.FINAL, certain)
+        event.broadcasts = event.broadcasts[len(certain) :]
+        event.queued -= len(certain)
 
     def _begun_now(self, known: dict[int, Event]) -> list[int]:
         """The events of which more is certain now.
@@ -296,8 +345,7 @@ class Turn:
         that came before it is due any more, or is due for so long that it will not come.
         """
         certain, unfinished = [], False
-        for event_id in sorted(known):
-            event = known[event_id]
+        for event_id, event in known.items():
             if event.writes_due:
                 if event.begun and event_id in self._advanced:
                     certain.append(event_id)
@@ -309,7 +357,8 @@ class Turn:
     def _flush(self, tp: TopicPartition) -> None:
         """Publish what stands in front of the partition's queue and is certain."""
         partition = self.partition(tp)
-        assert partition is not None, f"{tp} was not there to flush"
+        if partition is None:
+            return
         queue = partition.queue
         done = 0
         for step in queue:
@@ -324,40 +373,59 @@ class Turn:
         if done:
             self.put_partition(tp, replace(partition, queue=queue[done:]))
 
-    def _publish_expected(self, tp: TopicPartition) -> None:
-        partition = self.partition(tp)
-        value = partition.confirmed if partition else None
-        for step in partition.queue if partition else ():
+    def _conclude(self, tp: TopicPartition, census: Census) -> None:
+        """Publish and count what a touched partition has become."""
+        then, now = self._before.get(tp.topic), self.topics.get(tp.topic)
+        before = then.partitions.get(tp.partition) if then else None
+        partition = now.partitions.get(tp.partition) if now else None
+        if partition is not None and partition.queue and self._fresh:
+            self._publish_expected(tp, partition)
+        if now is not None and partition is not None:
+            if self.header.phase is not Phase.FOLLOWING:
+                return
+            partition = self._publish_partition(tp, before, partition, now)
+        elif before is not None:
+            self._publish_gone(tp, before)
+        if not self.shows_all:
+            census.recount((then, before), (now, partition))
+
+    def _publish_expected(self, tp: TopicPartition, partition: Partition) -> None:
+        value = partition.confirmed
+        for step in partition.queue:
             if not isinstance(step, (Move, Tell)):
                 value = apply(step, value, self.open_event(step.event).epoch) or value
             elif step.event in self._fresh:
                 self._publish_step(tp, step, Status.PROVISIONAL, step.value or value)
 
-    def _publish_partition(self, tp: TopicPartition, before: Partition | None) -> None:
-        topic = self.topics.get(tp.topic)
-        partition = topic.partitions.get(tp.partition) if topic else None
-        if topic is None or partition is None:
-            if before is not None:
-                gone = Partition(before.replicas, confirmed=before.confirmed)
-                self.effects.append(partition_row(tp, gone, None, self.header, self.stamp()))
-                self.effects.extend(partition_alert(self, tp, before, gone, None))
-            return
-        if self.header.phase is not Phase.FOLLOWING:
-            return
+    def _publish_gone(self, tp: TopicPartition, before: Partition) -> None:
+        gone = Partition(before.replicas, confirmed=before.confirmed)
+        self.effects.append(partition_row(tp, gone, None, self.header, self.stamp()))
+        self.effects.extend(partition_alert(self, tp, before, gone, None))
+
+    def _publish_partition(
+        self, tp: TopicPartition, before: Partition | None, partition: Partition, topic: Topic
+    ) -> Partition:
         problem = problem_of(partition, topic, self.header)
-        word = problem.value if problem else None
-        judged = replace(
-            partition,
-            problem=word,
-            problem_since_ms=self._problem_since(partition, problem),
-            alerted=word in LASTING or (partition.alerted and word in UNUSABLE),
-        )
-        if judged != partition:
+        judged = self._judged(partition, problem)
+        if judged is not partition:
             self.put_partition(tp, judged)
-        if judged != before or self.republish:
+        if self.shows_all or judged != before:
             reason = reason_for(problem, judged, topic, self.header) if problem else None
             self.effects.append(partition_row(tp, judged, reason, self.header, self.stamp()))
-            self.effects.extend(partition_alert(self, tp, before, judged, reason))
+            if judged.alerted or (before is not None and before.alerted):
+                self.effects.extend(partition_alert(self, tp, before, judged, reason))
+        return judged
+
+    def _judged(self, partition: Partition, problem: Problem | None) -> Partition:
+        """The partition with this problem, the very same if it had it before."""
+        if problem is None and partition.problem is None:
+            return partition
+        word = problem.value if problem else None
+        since_ms = self._problem_since(partition, problem)
+        alerted = word in LASTING or (partition.alerted and word in UNUSABLE)
+        if (word, since_ms, alerted) == (partition.problem, partition.problem_since_ms, partition.alerted):
+            return partition
+        return replace(partition, problem=word, problem_since_ms=since_ms, alerted=alerted)
 
     def _problem_since(self, partition: Partition, problem: Problem | None) -> int:
         if problem is None:
@@ -368,9 +436,19 @@ class Turn:
         return self.record.observed_ms
 
 
+def _stamp_of(record: Record) -> dict[str, Any]:
+    return {
+        "cluster": record.cluster,
+        "generation": record.generation,
+        "seq": record.seq,
+        "zxid": record.zxid,
+        "time_ms": record.observed_ms,
+    }
+
+
 def before_move(partition: Partition, move: Move) -> Partition:
     """The partition as it was before the move."""
-    if move.replica < 0:
+    if move.replica is None:
         return replace(partition, state=PartitionState(move.from_state))
     return partition.with_replica_state(move.replica, ReplicaState(move.from_state))
 

@@ -7,6 +7,7 @@ cannot be read becomes a `ZnodeError` whose text says why. What follows from a v
 from __future__ import annotations
 
 from enum import Enum
+from functools import lru_cache
 from typing import Annotated, NamedTuple, TypeVar
 
 import msgspec
@@ -70,13 +71,16 @@ _OTHER = ZnodePath(Place.OTHER)
 
 def locate(path: str) -> ZnodePath:
     """What the path means; anything unexpected is `Place.OTHER`."""
+    parts = path.split("/")
+    if len(parts) == 7:
+        root, brokers, topics, name, partitions, digits, leaf = parts
+        number = _number(digits)
+        if number < 0 or (root, brokers, topics, partitions, leaf) != ("", "brokers", "topics", "partitions", "state"):
+            return _OTHER
+        return ZnodePath(Place.PARTITION_STATE, name, number)
     fixed = _FIXED.get(path)
     if fixed is not None:
         return fixed
-    parts = path.split("/")
-    if len(parts) == 7 and parts[:3] == ["", "brokers", "topics"] and parts[4] == "partitions" and parts[6] == "state":
-        number = _number(parts[5])
-        return _OTHER if number < 0 else ZnodePath(Place.PARTITION_STATE, parts[3], number)
     if len(parts) == 4:
         if parts[1:3] == ["brokers", "ids"]:
             number = _number(parts[3])
@@ -196,12 +200,17 @@ _Content = TypeVar(
 )
 
 
+# One decoder a form: making one costs more than decoding.
+_decoder_of = lru_cache(None)(msgspec.json.Decoder)
+
+
 def decode(data: bytes | None, content: type[_Content]) -> _Content:
     """The znode's content; raises ZnodeError."""
     if not data:
         raise ZnodeError("no data")
     try:
-        return msgspec.json.decode(data, type=content)
+        decoded: _Content = _decoder_of(content).decode(data)
+        return decoded
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ZnodeError(str(error)) from error
 
@@ -209,6 +218,6 @@ def decode(data: bytes | None, content: type[_Content]) -> _Content:
 def decode_epoch(data: bytes | None) -> int:
     """/controller_epoch's decimal text; raises ZnodeError."""
     text = (data or b"").decode("ascii", "replace").strip()
-    if not text.isdigit() or len(text) > 10:
+    if not text.isdigit() or len(text) > 10 or int(text) >= 2**31:
         raise ZnodeError(f"no epoch: {text[:40]!r}")
     return int(text)

@@ -75,6 +75,7 @@ def test_the_requests_of_a_creation_carry_what_was_written(history):
     assert [(row.api, row.brokers, row.leader, row.leader_epoch, row.isr, row.is_new) for row in told] == [
         ("LeaderAndIsr", (3,), 3, 0, (3, 1), True),
         ("LeaderAndIsr", (1,), 3, 0, (3, 1), True),
+        ("UpdateMetadata", (1, 2, 3), None, None, None, None),
     ]
 
 

@@ -255,6 +255,17 @@ def test_trap_27_with_the_rebalance_switched_off_it_was_asked_for():
     assert rebalance(settings, 9)[1].startswith("ReplicaLeaderElection:")
 
 
+@pytest.mark.parametrize(("release", "event"), [((3, 3), "ReplicaLeaderElection"), ((3, 4), "AutoPreferredReplica")])
+def test_trap_27_up_to_3_3_any_reassignment_holds_the_rebalance(release, event):
+    topics = {"t": {n: ([2, 1], 1, 4, [1, 2]) for n in range(4)}, "moving": {0: ([1], 1, 0, [1])}}
+    history = ZnodeHistory(release=release).start(1, 2, topics=topics)
+    history.reassign(("moving", 0, [9]))
+    history.state("moving", 0, 1, 1, [1])
+    history.heartbeat(400_000)
+    effects = history.state("t", 0, 2, 5, [1, 2])
+    assert next(row.cause for row in effects if isinstance(row, Transition)).startswith(event)
+
+
 def test_trap_27_the_preferred_replica_must_be_in_the_isr():
     history = ZnodeHistory().start(1, 2, topics={"t": {0: ([2, 1], 1, 4, [1])}})
     history.state("t", 0, 2, 5, [1])
@@ -272,23 +283,30 @@ def test_trap_28_up_to_2_1_a_preferred_election_costs_an_epoch_though_the_prefer
 # 29: who writes ISR changes
 
 
-def told_after_an_isr_change(release: tuple[int, int], *, notified: bool) -> list[Request]:
-    history = ZnodeHistory(release=release).start(1, 2, 3, topics={"t": {0: ([1, 2, 3], 1, 4, [1, 2, 3])}})
-    history.state("t", 0, 1, 4, [1, 2])
+def isr_told_to_a_newcomer(release: tuple[int, int], *, notified: bool = False, dies_first: bool = False) -> set:
+    """The ISR shrinks by its leader's own write; then 3 comes, and is told of the partition."""
+    brokers = (1, 2, 3) if dies_first else (1, 2)
+    history = ZnodeHistory(release=release).start(*brokers, topics={"t": {0: ([1, 2, 3], 1, 4, [1, 2])}})
+    history.state("t", 0, 1, 4, [1])
     assert history.row("t", 0).leader_epoch == 4
     if notified:
         entries = [{"topic": "t", "partition": 0}]
         history.write("/isr_change_notification/isr_change_0000000000", {"version": 1, "partitions": entries})
-    effects = history.broker_bounces(3)
-    return [row for row in effects if isinstance(row, Request) and row.brokers == (3,) and row.leader == 1]
+    if dies_first:
+        history.broker_leaves(3)
+    told = [row for row in history.broker(3) if isinstance(row, Request) and row.api == "LeaderAndIsr"]
+    return {row.isr for row in told if row.brokers == (3,)}
 
 
 @pytest.mark.parametrize(
-    ("release", "notified", "isr"),
-    [((2, 6), False, (1, 2, 3)), ((2, 6), True, (1, 2)), ((2, 7), False, (1, 2))],
+    ("release", "notified", "isr"), [((2, 6), False, (1, 2)), ((2, 6), True, (1,)), ((2, 7), False, (1,))]
 )
 def test_trap_29_before_2_7_the_controller_knows_an_isr_change_only_once_it_is_notified(release, notified, isr):
-    assert {row.isr for row in told_after_an_isr_change(release, notified=notified)} == {isr}
+    assert isr_told_to_a_newcomer(release, notified=notified) == {isr}
+
+
+def test_trap_29_a_death_that_costs_no_write_lets_the_controller_read_the_state_again():
+    assert isr_told_to_a_newcomer((2, 6), dies_first=True) == {(1,)}
 
 
 def test_trap_29_an_isr_change_costs_no_leader_epoch_and_is_nobodys_election():

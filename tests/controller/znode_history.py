@@ -41,11 +41,15 @@ class ZnodeHistory:
         self.zxid = 100
         self.now_ms = 1_000_000
         self.znodes: dict[str, tuple[int, int]] = {}  # path -> czxid, version
+        self.contents: dict[str, object] = {}  # path -> what was last written there
         self.sessions: dict[int, int] = {}  # broker -> its ZooKeeper session
+        self.registered: set[int] = set()  # brokers that were there before: another registration is another session
+        self.reading = False  # between a complete read's begin and its end
 
     def send(self, kind: RecordKind, **fields) -> tuple[Row, ...]:
         self.seq += 1
         self.now_ms += 10
+        self.reading = kind is RecordKind.SNAPSHOT_BEGIN or (self.reading and kind is not RecordKind.SNAPSHOT_END)
         record = Record(
             cluster=self.cluster, generation=self.generation, seq=self.seq, kind=kind, observed_ms=self.now_ms, **fields
         )
@@ -58,28 +62,26 @@ class ZnodeHistory:
     def write(
         self, path: str, content: object = None, *, same_zxid: bool = False, owner: int | None = None, **fields
     ) -> tuple[Row, ...]:
-        if not same_zxid:
-            self.zxid += 1
         if owner is None:
             owner = self._owner(path, content)
+        read_again = self.reading and path in self.znodes and self.contents.get(path, ...) == content
+        if not same_zxid and not read_again:
+            self.zxid += 1
         czxid, version = self.znodes.get(path, (self.zxid, -1))
+        version -= read_again
         self.znodes[path] = (czxid, version + 1)
+        self.contents[path] = content
         data = content if isinstance(content, bytes) or content is None else json.dumps(content).encode()
-        return self.send(
-            RecordKind.NODE,
-            path=path,
-            czxid=czxid,
-            mzxid=self.zxid,
-            **{"zxid": self.zxid, "version": version + 1, "ephemeral_owner": owner} | fields,
-            **data_fields(data),
-        )
+        stat = {"czxid": czxid, "mzxid": self.zxid, "version": version + 1, "ephemeral_owner": owner}
+        return self.send(RecordKind.NODE, path=path, **{"zxid": self.zxid} | stat | fields, **data_fields(data))
 
     def _owner(self, path: str, content: object) -> int:
         """The session that an ephemeral znode belongs to, as the brokers would have made it."""
         if path.startswith("/brokers/ids/") and path.rpartition("/")[2].isdigit():
             broker = int(path.rpartition("/")[2])
-            if path not in self.znodes and broker in self.sessions:
+            if path not in self.znodes and broker in self.registered:
                 self.sessions[broker] += _NEXT_LIFE
+            self.registered.add(broker)
             return self.session_of(broker)
         names_broker = path == "/controller" and isinstance(content, dict)
         return self.session_of(content["brokerid"]) if names_broker else 0
@@ -135,6 +137,10 @@ class ZnodeHistory:
 
     def broker_leaves(self, broker: int) -> tuple[Row, ...]:
         return self.delete(f"/brokers/ids/{broker}")
+
+    def broker_closes(self, broker: int) -> tuple[Row, ...]:
+        """The broker closes its session itself; only ZooKeeper's log tells that from an expiry."""
+        return self.delete(f"/brokers/ids/{broker}", cxid=9, author=self.session_of(broker))
 
     def broker_bounces(self, broker: int) -> tuple[Row, ...]:
         """The broker registers again before anybody could see that it was gone."""

@@ -1,0 +1,170 @@
+"""Which of the expected writes a written value shows.
+
+Here belongs the matching: a write may show several that came before it, one out of its turn, or one behind ISR changes
+that were never read. What no expected write explains is left to `explanation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import permutations
+
+import msgspec
+
+from controller.leadership import WRITES, AnyStep, Bump, Elect, LeaderAndIsr, Move, Remove, Tell, Write, apply, fold
+from controller.states import ReplicaState
+from controller.topics import Partition, TopicPartition
+from controller.turn import Turn, before_move, replace
+
+# So many removals of one partition are tried in every order; more replicas than that do not leave at once.
+_PERMUTED_REMOVALS = 4
+
+
+def confirm(turn: Turn, tp: TopicPartition, written: LeaderAndIsr) -> bool:
+    """Let go of the expected writes that led to the written value; False if none did."""
+    partition = turn.partition(tp)
+    if partition is None or not partition.write_due:
+        return False
+    writes = tuple(step for step in partition.queue if isinstance(step, WRITES))
+    for done in _candidates(writes, partition.confirmed, written):
+        queue = _settle(turn, partition, done, written)
+        known = _known_after(turn, partition, done[-1])
+        turn.put_partition(tp, replace(partition, confirmed=written, queue=queue, known=known))
+        prune(turn, tp)
+        return True
+    return False
+
+
+def count_isr_change(turn: Turn, before: tuple[int, ...], after: tuple[int, ...]) -> None:
+    """Count an ISR change as a shrink, an expansion, or both."""
+    if set(before) - set(after):
+        turn.count("isr_changes/shrink")
+    if set(after) - set(before):
+        turn.count("isr_changes/expand")
+
+
+def _candidates(
+    writes: tuple[Write, ...], confirmed: LeaderAndIsr | None, written: LeaderAndIsr
+) -> Iterator[tuple[Write, ...]]:
+    """The sets of writes that give the value, the likeliest first."""
+    epoch = written.controller_epoch
+    # Values overwritten before they were read leave one write for several: a prefix.
+    for end in range(1, len(writes) + 1):
+        if _gives(writes[:end], confirmed, written):
+            yield writes[:end]
+    # The order of a batch's removals is known only to the controller's hash maps: one alone, or some in another order.
+    yield from ((write,) for write in writes[1:] if _gives((write,), confirmed, written))
+    removals = [write for write in writes if isinstance(write, Remove)][:_PERMUTED_REMOVALS]
+    for size in range(2, len(removals) + 1):
+        yield from (chosen for chosen in permutations(removals, size) if _gives(chosen, confirmed, written))
+    if confirmed is None or written.partition_epoch - confirmed.partition_epoch < 2:
+        return
+    # The data version grew by more than the writes: ISR changes of the leader behind or in front of them were missed.
+    for end in range(1, len(writes) + 1):
+        value = fold(writes[:end], confirmed, epoch)
+        same_leadership = value is not None and (value.leader, value.leader_epoch) == (
+            written.leader,
+            written.leader_epoch,
+        )
+        leaving = {write.replica for write in writes[:end] if isinstance(write, Remove)}
+        before = replace(confirmed, isr=tuple(m for m in confirmed.isr if m in written.isr or m in leaving))
+        if same_leadership or _gives(writes[:end], before, written):
+            yield writes[:end]
+
+
+def _gives(writes: tuple[Write, ...], before: LeaderAndIsr | None, written: LeaderAndIsr) -> bool:
+    """Whether the writes give the value, none of them in vain."""
+    value = before
+    for write in writes[:-1]:
+        value = apply(write, value, written.controller_epoch) or value
+    last = apply(writes[-1], value, written.controller_epoch)
+    return last is not None and last.same_write(written)
+
+
+def _known_after(turn: Turn, partition: Partition, last: Write) -> LeaderAndIsr | None:
+    """The controller's own copy after its write: up to 2.3 a mere bump of the leader epoch did not reach it."""
+    if isinstance(last, Bump) and not turn.header.profile.bump_refreshes_cache:
+        return partition.known or partition.confirmed
+    return None
+
+
+def _settle(turn: Turn, partition: Partition, done: tuple[Write, ...], written: LeaderAndIsr) -> tuple[AnyStep, ...]:
+    """The queue without what was written; what stood between the writes keeps the value it stood behind."""
+    for write in done:
+        turn.settle(write, seen=True)
+    value = partition.confirmed
+    for write in done:
+        _count_election(turn, write, value)
+        value = apply(write, value, written.controller_epoch) or value
+    if value is not None and value.isr != written.isr:
+        count_isr_change(turn, value.isr, written.isr)
+    writes = tuple(step for step in partition.queue if isinstance(step, WRITES))
+    if writes[: len(done)] != done:
+        return tuple(step for step in partition.queue if step not in done)
+    return _frozen(turn, partition, done, written)
+
+
+def _frozen(turn: Turn, partition: Partition, done: tuple[Write, ...], written: LeaderAndIsr) -> tuple[AnyStep, ...]:
+    value, known = partition.confirmed, partition.known
+    kept: list[AnyStep] = []
+    left = len(done)
+    waits = False
+    for step in partition.queue:
+        if isinstance(step, WRITES):
+            waits = waits or not left
+            if not left:
+                kept.append(step)
+                continue
+            left -= 1
+            last = not left
+            value = written if last else apply(step, value, written.controller_epoch) or value
+            known = _known_after(turn, partition, step) if last else None
+        elif waits:
+            kept.append(step)
+        else:
+            lags = isinstance(step, Tell) and not step.read
+            frozen = step.value if left else None
+            kept.append(msgspec.structs.replace(step, value=frozen or (known if lags else None) or value))
+    return tuple(kept)
+
+
+def _count_election(turn: Turn, step: AnyStep, before: LeaderAndIsr | None) -> None:
+    if isinstance(step, Elect) and before is not None:
+        elected = step.choose(before.isr)
+        unclean = elected is not None and elected.unclean
+        turn.count(f"elections/{'Unclean' if unclean else ''}{step.strategy.value}")
+
+
+def prune(turn: Turn, tp: TopicPartition) -> None:
+    """Take the expected writes as they follow from what is confirmed now.
+
+    One that would write nothing any more is dropped; where that is an election, its move to Online is taken back, and
+    the dead leader, which the election would have dropped, leaves the ISR by a write of its own.
+    """
+    partition = turn.partition(tp)
+    if partition is None or not partition.write_due:
+        return
+    value, kept, failed = partition.confirmed, list[AnyStep](), False
+    for step in partition.queue:
+        if isinstance(step, WRITES):
+            after = apply(step, value, turn.header.controller_epoch)
+            if after is None:
+                turn.settle(step, seen=False)
+                failed = failed or isinstance(step, Elect)
+                continue
+            value = after
+        elif failed and isinstance(step, Move) and step.replica is None and step.written:
+            turn.withdraw(tp, step)
+            partition = before_move(partition, step)
+            continue
+        elif failed and isinstance(step, Move) and value is not None and _leaves_isr(step, value):
+            removal = turn.removal_of(step)
+            value = apply(removal, value, turn.header.controller_epoch)
+            kept.append(removal)
+        kept.append(step)
+    if kept != list(partition.queue):
+        turn.put_partition(tp, replace(partition, queue=tuple(kept)))
+
+
+def _leaves_isr(move: Move, value: LeaderAndIsr) -> bool:
+    return move.replica in value.isr and move.to_state == ReplicaState.OFFLINE

@@ -1,0 +1,470 @@
+"""The life of a cluster as Kafka's ControllerIntegrationTest tells it, in what ZooKeeper shows of it.
+
+Here belong its cases that are not a trap of their own; deletion is in `test_topic_deletion`.
+"""
+
+import pytest
+from znode_history import ZnodeHistory, controller_znode
+
+from controller.outputs import Request, Status, Transition
+from controller.records import RecordKind
+from controller.settings import BrokerSettings
+
+ALL = (1, 2, 3)
+LOG_DIR_EVENT = "/log_dir_event_notification/log_dir_event_0000000000"
+
+
+def on(replicas: list[int], leader: int, epoch: int, isr: list[int]) -> dict[str, dict[int, tuple]]:
+    return {"t": {0: (replicas, leader, epoch, isr)}}
+
+
+def t0(history: ZnodeHistory) -> tuple[int, int, tuple[int, ...]] | None:
+    return history.predicted("t", 0)
+
+
+def assert_all_as_foretold(history: ZnodeHistory) -> None:
+    gauges = history.gauges()
+    assert (gauges.pending_writes, gauges.divergences) == (0, {})
+
+
+# Controllers
+
+
+def test_an_empty_cluster_has_its_first_controller_in_epoch_1():
+    history = ZnodeHistory()
+    history.snapshot()
+    history.broker(1)
+    effects = history.controller(1, 1)
+    assert "final controller 1 Elected -> Active" in history.transitions(effects)
+    gauges = history.gauges()
+    assert (gauges.controller, gauges.controller_epoch, gauges.active_brokers) == (1, 1, 1)
+
+
+def test_the_controller_epoch_outlives_all_brokers():
+    history = ZnodeHistory().start(1)
+    history.controller_dies(1)
+    history.broker(1)
+    history.controller(1, 2)
+    assert history.gauges().controller_epoch == 2
+
+
+def test_a_controller_that_moves_leaves_what_it_was_doing_to_the_next():
+    history = ZnodeHistory().start(1, 2)
+    history.topic("t", {0: [2, 1]})
+    effects = history.delete("/controller")
+    assert "t-0 NewPartition -> OnlinePartition" in history.moves(effects, Status.WITHDRAWN)
+    history.controller(2, 2)
+    assert t0(history) == (2, 0, (2, 1))
+    history.state("t", 0, 2, 0, [2, 1])
+    assert_all_as_foretold(history)
+
+
+def test_without_a_controller_nothing_is_expected_of_anybody():
+    history = ZnodeHistory().start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
+    history.delete("/controller")
+    history.delete("/controller")  # and again: it is gone already
+    history.broker_leaves(2)
+    history.broker(4)
+    history.topic("new", {0: [3]})
+    history.reassign(("t", 0, [3, 1]))
+    history.elect_preferred(("t", 0))
+    history.write(LOG_DIR_EVENT, {"version": 1, "broker": 3, "event": 1})
+    assert history.gauges().pending_writes == 0
+    assert [row for row in history.effects if isinstance(row, Request)] == []
+
+
+def test_the_same_controller_written_again_is_no_change():
+    history = ZnodeHistory().start(1, 2)
+    effects = history.send(
+        RecordKind.NODE,
+        path="/controller",
+        data='{"version":2,"brokerid":1,"timestamp":"1"}',
+        version=0,
+        czxid=101,
+        mzxid=101,
+        zxid=history.zxid,
+        ephemeral_owner=history.session_of(1),
+    )
+    assert history.transitions(effects) == []
+    assert history.gauges().controller_changes == 0
+
+
+def test_an_epoch_that_goes_back_is_no_election_and_is_counted():
+    history = ZnodeHistory().start(1, 2, epoch=5)
+    history.write("/controller_epoch", b"3")
+    gauges = history.gauges()
+    assert (gauges.controller_changes, gauges.divergences) == (0, {"controller_epoch_went_back": 1})
+
+
+def test_a_controller_whose_epoch_did_not_grow_never_took_over():
+    history = ZnodeHistory().start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
+    history.delete("/controller")
+    history.write("/controller", controller_znode(3))
+    assert history.transitions(history.broker_leaves(2)) == []
+
+
+# Brokers and topics
+
+
+def test_a_topic_on_brokers_of_which_one_is_away_starts_without_it():
+    history = ZnodeHistory().start(1)
+    history.topic("t", {0: [9, 1]})
+    assert t0(history) == (1, 0, (1,))
+
+
+def test_partitions_added_while_a_broker_is_away_start_without_it():
+    history = ZnodeHistory().start(1, topics=on([1, 9], 1, 0, [1]))
+    history.topic("t", {0: [1, 9], 1: [9, 1], 2: [9]})
+    assert history.predicted("t", 1) == (1, 0, (1,))
+    assert history.predicted("t", 2) is None
+    assert history.row("t", 2).state == "NewPartition"
+
+
+def test_the_whole_isr_dead_without_unclean_elections_keeps_the_last_member_and_nobody_leads():
+    history = ZnodeHistory().start(1, 2, topics=on([2, 1], 2, 4, [2]))
+    history.broker_leaves(2)
+    assert t0(history) == (-1, 5, (2,))
+
+
+@pytest.mark.parametrize("by", ["topic", "brokers"])
+def test_the_whole_isr_dead_with_unclean_elections_elects_another(by):
+    settings = BrokerSettings(unclean_leader_election_enable=by == "brokers")
+    history = ZnodeHistory(settings=settings).start(1, 2, topics=on([2, 1], 2, 4, [2]))
+    if by == "topic":
+        history.write("/config/topics/t", {"version": 1, "config": {"unclean.leader.election.enable": "true"}})
+    history.broker_leaves(2)
+    assert t0(history) == (1, 5, (1,))
+    history.state("t", 0, 1, 5, [1], leader_recovery_state=1)
+    assert history.gauges().elections == {"UncleanOfflinePartitionLeaderElection": 1}
+
+
+def test_a_topic_may_forbid_what_the_brokers_allow():
+    settings = BrokerSettings(unclean_leader_election_enable=True)
+    history = ZnodeHistory(settings=settings).start(1, 2, topics=on([2, 1], 2, 4, [2]))
+    history.write("/config/topics/t", {"version": 1, "config": {"unclean.leader.election.enable": "false"}})
+    history.broker_leaves(2)
+    assert t0(history) == (-1, 5, (2,))
+
+
+def test_allowing_unclean_elections_on_an_offline_topic_elects_at_once():
+    history = ZnodeHistory().start(1, topics=on([9, 1], -1, 4, [9]))
+    history.write("/config/topics/t", {"version": 1, "config": {"unclean.leader.election.enable": "true"}})
+    assert t0(history) == (1, 5, (1,))
+
+
+def test_an_unclean_election_that_an_operator_asked_for_is_explained():
+    history = ZnodeHistory().start(1, topics=on([9, 1], -1, 4, [9]))
+    effects = history.state("t", 0, 1, 5, [1], leader_recovery_state=1)
+    assert "final t-0 OfflinePartition -> OnlinePartition leader=1 epoch=5 isr=[1]" in history.transitions(effects)
+    assert next(row.cause for row in effects if isinstance(row, Transition)).startswith("ReplicaLeaderElection:")
+    assert history.gauges().elections == {"UncleanOfflinePartitionLeaderElection": 1}
+    assert_all_as_foretold(history)
+
+
+def test_a_bounce_removes_the_broker_from_the_isr_though_it_never_seemed_away():
+    history = ZnodeHistory().start(*ALL, topics=on([1, 3], 1, 0, [1, 3]))
+    history.broker_bounces(3)
+    assert t0(history) == (1, 1, (1,))
+    history.state("t", 0, 1, 1, [1])
+    history.state("t", 0, 1, 1, [1, 3])
+    assert_all_as_foretold(history)
+
+
+# Reassignment
+
+
+def reassigning_to_a_dead_broker() -> ZnodeHistory:
+    history = ZnodeHistory().start(1, topics=on([1], 1, 0, [1]))
+    history.reassign(("t", 0, [2]))
+    history.topic("t", {0: [2, 1]}, adding_replicas={"0": [2]}, removing_replicas={"0": [1]})
+    history.state("t", 0, 1, 1, [1])
+    return history
+
+
+def test_a_reassignment_costs_three_epochs_with_one_replica_to_one_other():
+    history = ZnodeHistory().start(1, 2, topics=on([1], 1, 0, [1]))
+    history.reassign(("t", 0, [2]))
+    history.state("t", 0, 1, 1, [1])
+    history.state("t", 0, 1, 1, [1, 2])
+    assert t0(history) == (2, 3, (2,))
+
+
+def test_a_reassignment_to_a_dead_broker_halts_after_its_start():
+    history = reassigning_to_a_dead_broker()
+    assert t0(history) is None
+    history.heartbeat(60_000)
+    assert history.row("t", 0).adding_replicas == (2,)
+
+
+def test_it_resumes_when_the_broker_comes_and_costs_four_epochs():
+    history = reassigning_to_a_dead_broker()
+    history.broker(2)
+    assert t0(history) == (1, 2, (1,))
+    history.state("t", 0, 1, 2, [1])
+    history.state("t", 0, 1, 2, [1, 2])
+    assert t0(history) == (2, 4, (2,))
+    history.the_controller_writes_its_due()
+    history.topic("t", {0: [2]})
+    assert_all_as_foretold(history)
+
+
+def test_a_reassignment_of_what_is_unknown_or_without_state_is_dropped():
+    history = ZnodeHistory().start(1, topics={"t": {0: ([9],)}})
+    history.reassign(("nobody", 0, [1]), ("t", 7, [1]), ("t", 0, [1]))
+    assert history.gauges().pending_writes == 0
+
+
+def test_the_last_entry_of_a_partition_counts():
+    history = ZnodeHistory().start(*ALL, topics=on([1], 1, 0, [1]))
+    history.reassign(("t", 0, [2]), ("t", 0, [3]))
+    assert history.row("t", 0).replicas == (3, 1)
+
+
+def test_a_reassignment_by_the_api_supersedes_another():
+    history = ZnodeHistory().start(*ALL, topics=on([1], 1, 0, [1]))
+    history.topic("t", {0: [2, 1]}, adding_replicas={"0": [2]}, removing_replicas={"0": [1]})
+    history.state("t", 0, 1, 1, [1])
+    effects = history.topic("t", {0: [3, 1]}, adding_replicas={"0": [3]}, removing_replicas={"0": [1]})
+    assert "provisional StopReplica to 2: t-0 delete" in history.requests(effects)
+    assert t0(history) == (1, 2, (1,))
+    assert history.row("t", 0).replicas == (3, 1)
+
+
+def test_a_reassignment_that_nobody_directs_is_seen_all_the_same():
+    history = ZnodeHistory().start(1, 2, topics=on([1], 1, 0, [1]))
+    history.delete("/controller")
+    history.topic("t", {0: [2, 1]}, adding_replicas={"0": [2]}, removing_replicas={"0": [1]})
+    assert history.row("t", 0).adding_replicas == (2,)
+    history.controller(2, 2)
+    assert t0(history) == (1, 1, (1,))
+
+
+def test_an_identical_reassignment_by_the_api_is_explained_by_its_bump():
+    history = ZnodeHistory().start(1, 2, topics=on([1, 2], 1, 4, [1, 2]))
+    effects = history.state("t", 0, 1, 5, [1, 2])
+    assert "final LeaderAndIsr to 2: t-0 leader=1 epoch=5 isr=[1, 2]" in history.requests(effects)
+    history.topic("t", {0: [1, 2]})
+    assert_all_as_foretold(history)
+
+
+def test_a_completion_whose_leader_is_dead_elects_from_the_target():
+    history = ZnodeHistory().start(*ALL, topics=on([1, 2, 3], 1, 0, [1, 2, 3]))
+    history.reassign(("t", 0, [2, 3]))
+    history.the_controller_writes_its_due()
+    history.topic("t", {0: [2, 3]})
+    row = history.row("t", 0)
+    assert (row.leader, row.isr, row.leader_epoch) == (2, (2, 3), 2)
+    assert history.gauges().elections == {"ReassignPartitionLeaderElection": 1}
+
+
+# Preferred elections
+
+
+def test_a_preferred_election_whose_replica_is_dead_does_nothing():
+    history = ZnodeHistory().start(1, topics=on([9, 1], 1, 4, [1]))
+    history.elect_preferred(("t", 0))
+    history.delete("/admin/preferred_replica_election")
+    assert_all_as_foretold(history)
+    assert history.row("t", 0).leader == 1
+
+
+def test_preferred_elections_back_to_back():
+    history = ZnodeHistory().start(1, 2, topics={"t": {0: ([2, 1], 1, 0, [1, 2]), 1: ([2, 1], 1, 0, [1, 2])}})
+    for partition in (0, 1):
+        history.elect_preferred(("t", partition))
+        history.delete("/admin/preferred_replica_election")
+    history.the_controller_writes_its_due()
+    assert [history.row("t", partition).leader for partition in (0, 1)] == [2, 2]
+    assert_all_as_foretold(history)
+
+
+# Controlled shutdown
+
+
+def test_brokers_that_shut_down_one_after_the_other_leave_the_last_its_leadership():
+    history = ZnodeHistory().start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
+    history.state("t", 0, 3, 1, [3])
+    history.broker_leaves(2)
+    history.broker_closes(3)  # in order, though it cannot give its leadership away
+    assert t0(history) == (-1, 2, (3,))
+    history.state("t", 0, -1, 2, [3])
+    assert_all_as_foretold(history)
+
+
+def shutting_down(retries: int, *, leads_more: bool = True) -> ZnodeHistory:
+    """2 shuts down: t-0 moves to 3; u-0, whose other replica is out of sync, cannot move."""
+    topics = on([2, 3], 2, 0, [2, 3])
+    if leads_more:
+        topics["u"] = {0: ([2, 3], 2, 0, [2])}
+    settings = BrokerSettings(controlled_shutdown_max_retries=retries, controlled_shutdown_retry_backoff_ms=1_000)
+    history = ZnodeHistory(settings=settings).start(*ALL, topics=topics)
+    history.state("t", 0, 3, 1, [3])
+    return history
+
+
+@pytest.mark.parametrize(("retries", "asked"), [(1, 0), (2, 1), (3, 2)])
+def test_a_broker_that_still_leads_something_asks_again_as_often_as_it_is_set_to(retries, asked):
+    history = shutting_down(retries)
+    effects = history.heartbeat(10_000)
+    causes = [row.cause for row in effects if isinstance(row, Transition)]
+    assert causes == ["ControlledShutdown: broker 2 shuts down"] * asked
+
+
+def test_a_broker_that_leads_nothing_any_more_does_not_ask_again():
+    assert shutting_down(3, leads_more=False).context.header.shutdown_attempts == {}
+
+
+def test_a_broker_that_asks_again_may_give_up_what_it_could_not_before():
+    history = shutting_down(3)
+    history.state("u", 0, 2, 0, [2, 3])  # 3 caught up
+    history.heartbeat(10_000)
+    assert history.predicted("u", 0) == (3, 1, (3,))
+
+
+def test_nobody_is_asked_again_once_the_controller_is_gone():
+    history = shutting_down(3)
+    history.delete("/controller")
+    assert not [row for row in history.heartbeat(10_000) if isinstance(row, Transition)]
+
+
+def test_a_session_that_its_broker_closed_tells_of_a_shutdown_that_wrote_nothing():
+    history = ZnodeHistory().start(*ALL, topics=on([3, 1], 1, 0, [1]))
+    effects = history.broker_closes(3)
+    causes = {row.cause for row in effects if isinstance(row, Transition)}
+    assert causes == {"ControlledShutdown: broker 3 shuts down", "BrokerChange: broker 3 left"}
+
+
+def test_a_session_that_its_broker_closed_while_it_led_what_nobody_could_take_asked_to_the_last():
+    history = ZnodeHistory().start(*ALL, topics=on([3, 1], 3, 0, [3]))
+    effects = history.broker_closes(3)
+    assert t0(history) == (-1, 1, (3,))
+    assert any(row.cause.startswith("BrokerChange") for row in effects if isinstance(row, Transition))
+    assert history.context.header.shutdown_attempts == {}
+
+
+def test_a_broker_that_becomes_leader_again_is_not_shutting_down_any_more():
+    history = shutting_down(3)
+    history.broker_bounces(2)
+    assert history.context.header.shutting_down == ()
+
+
+# Log directories
+
+
+def test_a_log_dir_event_probes_every_replica_of_the_broker():
+    history = ZnodeHistory().start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
+    effects = history.write(LOG_DIR_EVENT, {"version": 1, "broker": 2, "event": 1})
+    assert "final t-0@2 OnlineReplica -> OnlineReplica" in history.transitions(effects)
+    assert "final LeaderAndIsr to 2: t-0 leader=2 epoch=0 isr=[2, 3]" in history.requests(effects)
+
+
+def test_a_failed_log_directory_moves_the_leader_and_the_broker_stays():
+    history = ZnodeHistory().start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
+    history.write(LOG_DIR_EVENT, {"version": 1, "broker": 2, "event": 1})
+    effects = history.state("t", 0, 3, 1, [3])
+    assert next(row.cause for row in effects if isinstance(row, Transition)) == (
+        "LeaderAndIsrResponseReceived: a log directory of broker 2 failed"
+    )
+    assert 2 in history.context.header.brokers
+    assert_all_as_foretold(history)
+
+
+def test_a_partition_whose_only_log_directory_failed_says_so():
+    history = ZnodeHistory().start(1, 2, topics=on([2], 2, 0, [2]))
+    history.write(LOG_DIR_EVENT, {"version": 1, "broker": 2, "event": 1})
+    history.state("t", 0, -1, 1, [2])
+    assert "log directory" in history.row("t", 0).reason
+
+
+def test_a_reassignment_to_a_broker_whose_log_directory_failed_does_not_elect_it():
+    history = ZnodeHistory().start(*ALL, topics=on([1, 2], 1, 0, [1, 2]))
+    history.write(LOG_DIR_EVENT, {"version": 1, "broker": 2, "event": 1})
+    history.state("t", 0, 1, 1, [1])
+    history.state("t", 0, 1, 1, [1, 2])
+    history.reassign(("t", 0, [2, 3]))
+    history.state("t", 0, 1, 2, [1, 2])
+    history.state("t", 0, 1, 2, [1, 2, 3])
+    assert t0(history)[0] == 3
+
+
+def test_a_restart_of_the_broker_forgets_its_failed_directories():
+    history = ZnodeHistory().start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
+    history.write(LOG_DIR_EVENT, {"version": 1, "broker": 2, "event": 1})
+    history.state("t", 0, 3, 1, [3])
+    assert history.context.topics.get("t").partitions[0].offline_dirs == (2,)
+    history.broker_bounces(2)
+    assert history.context.topics.get("t").partitions[0].offline_dirs == ()
+
+
+def test_a_write_long_after_the_event_is_no_consequence_of_it():
+    history = ZnodeHistory().start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
+    history.write(LOG_DIR_EVENT, {"version": 1, "broker": 2, "event": 1})
+    history.heartbeat(60_000)
+    effects = history.state("t", 0, 3, 1, [3])
+    assert next(row.cause for row in effects if isinstance(row, Transition)).startswith("ControlledShutdown")
+
+
+# What leaders write
+
+
+def test_an_alter_partition_may_land_between_a_death_and_its_writes():
+    history = ZnodeHistory().start(*ALL, topics=on([1, 2, 3], 1, 0, [1, 2]))
+    history.broker_leaves(2)
+    assert t0(history) == (1, 1, (1,))
+    history.state("t", 0, 1, 0, [1, 2, 3])
+    assert t0(history) == (1, 1, (1, 3))
+    history.state("t", 0, 1, 1, [1, 3])
+    assert_all_as_foretold(history)
+
+
+def test_a_leader_that_dropped_the_dead_itself_leaves_the_controller_nothing_to_write():
+    history = ZnodeHistory().start(*ALL, topics=on([1, 2], 1, 0, [1, 2]))
+    history.broker_leaves(2)
+    effects = history.state("t", 0, 1, 0, [1])
+    assert "final t-0@2 OnlineReplica -> OfflineReplica" in history.transitions(effects)
+    assert_all_as_foretold(history)
+
+
+def left_without_a_candidate() -> tuple[ZnodeHistory, list[str]]:
+    """2 dies, 3 is to lead; then 2's last write shows that 3 was out of sync already."""
+    history = ZnodeHistory().start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
+    history.broker_leaves(2)
+    assert t0(history) == (3, 1, (3,))
+    return history, history.transitions(history.state("t", 0, 2, 0, [2]))
+
+
+def test_an_isr_change_may_leave_a_foretold_election_without_a_candidate():
+    history, moves = left_without_a_candidate()
+    assert any(move.startswith("withdrawn t-0 OfflinePartition -> OnlinePartition") for move in moves)
+    row = history.row("t", 0)
+    assert (row.state, row.problem) == ("OfflinePartition", "no_live_in_sync_replica")
+    assert history.gauges().offline_partitions == 1
+
+
+def test_the_dead_leader_then_leaves_its_lead_though_it_is_the_last_in_sync():
+    history, _ = left_without_a_candidate()
+    assert t0(history) == (-1, 1, (2,))
+    history.state("t", 0, -1, 1, [2])
+    assert_all_as_foretold(history)
+
+
+def test_the_end_of_a_recovery_after_an_unclean_election_is_the_leaders_own_write():
+    history = ZnodeHistory().start(1, 9, topics=on([1, 9], 1, 5, [1]))
+    history.state("t", 0, 1, 5, [1], leader_recovery_state=1)
+    history.state("t", 0, 1, 5, [1])
+    gauges = history.gauges()
+    assert (gauges.isr_changes, gauges.divergences, gauges.elections) == ({}, {}, {})
+
+
+def test_a_state_of_a_partition_that_nobody_announced_is_counted():
+    history = ZnodeHistory().start(1)
+    history.state("nobody", 3, 1, 0, [1])
+    assert history.gauges().divergences == {"orphan_state": 1}
+
+
+def test_a_state_that_vanishes_by_hand_takes_its_due_writes_with_it():
+    history = ZnodeHistory().start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
+    history.broker_leaves(3)
+    history.delete("/brokers/topics/t/partitions/0/state")
+    history.delete("/brokers/topics/t/partitions/0/state")
+    assert history.gauges().pending_writes == 0

@@ -1,0 +1,286 @@
+"""The partition and the replica machine, each driven by hand: every (state, target) pair, and what a move brings.
+
+After Kafka's own PartitionStateMachineTest, ReplicaStateMachineTest and ControllerChannelManagerTest, by meaning.
+"""
+
+import msgspec
+import pytest
+from test_states import PARTITION_MOVES, REPLICA_MOVES
+from znode_history import ZnodeHistory
+
+from controller import partition_machine, replica_machine
+from controller.election import Strategy
+from controller.leadership import Bump, Create, Elect, Move, Remove, Tell
+from controller.outputs import Request
+from controller.records import Record, RecordKind
+from controller.replica_machine import Replica
+from controller.requests import RequestBatch
+from controller.states import PartitionState, ReplicaState
+from controller.topics import Partition, TopicPartition
+from controller.turn import Turn
+
+T0 = TopicPartition("t", 0)
+NOWHERE = TopicPartition("nowhere", 0)
+replace = msgspec.structs.replace
+
+
+@pytest.fixture
+def history() -> ZnodeHistory:
+    """t-0 on 1, 2 and the dead 9, led by 2 with 1 and 2 in sync."""
+    return ZnodeHistory().start(1, 2, 3, topics={"t": {0: ([1, 2, 9], 2, 4, [1, 2])}})
+
+
+def a_turn(history: ZnodeHistory, **partition: object) -> Turn:
+    """A turn in an event, with t-0 changed to what is given."""
+    position = {"generation": history.generation, "seq": history.seq + 1}
+    record = Record(cluster="c", kind=RecordKind.HEARTBEAT, observed_ms=history.now_ms, zxid=history.zxid, **position)
+    turn = Turn(history.context, record)
+    turn.begin("Test", "a machine is driven by hand")
+    turn.put_partition(T0, replace(turn.partition(T0), **partition))
+    return turn
+
+
+def after(turn: Turn) -> Partition:
+    partition = turn.partition(T0)
+    assert partition is not None
+    return partition
+
+
+def writes(turn: Turn) -> list[type]:
+    return [type(step) for step in after(turn).queue if not isinstance(step, (Move, Tell))]
+
+
+def told(turn: Turn) -> list[tuple]:
+    return [(step.api, step.broker, step.flag) for step in after(turn).queue if isinstance(step, Tell)]
+
+
+def moves(turn: Turn) -> list[tuple[str, str]]:
+    return [
+        (PartitionState(step.from_state).word, PartitionState(step.to_state).word)
+        for step in after(turn).queue
+        if isinstance(step, Move) and step.replica is None
+    ]
+
+
+# The partition machine
+
+
+@pytest.mark.parametrize("target", PartitionState)
+@pytest.mark.parametrize("state", PartitionState)
+def test_a_partition_enters_a_state_only_from_a_valid_one_and_keeps_its_own_otherwise(history, state, target):
+    confirmed = None if state is PartitionState.NEW else after(a_turn(history)).confirmed
+    turn = a_turn(history, state=state, confirmed=confirmed)
+    if target is PartitionState.ONLINE:
+        partition_machine.bring_online(turn, [T0])
+    else:
+        partition_machine.enter_state(turn, [T0], target)
+    valid = (state.word, target.word) in PARTITION_MOVES
+    assert after(turn).state is (target if valid else state)
+    assert moves(turn) == ([(state.word, target.word)] if valid else [])
+    assert bool(writes(turn)) == (valid and target is PartitionState.ONLINE)
+
+
+@pytest.mark.parametrize("strategy", [Strategy.PREFERRED, Strategy.CONTROLLED_SHUTDOWN, Strategy.REASSIGN])
+@pytest.mark.parametrize("state", [PartitionState.NON_EXISTENT, PartitionState.ONLINE])
+def test_an_election_needs_a_partition_that_may_be_online(history, strategy, state):
+    turn = a_turn(history, state=state)
+    elected = partition_machine.elect(turn, [T0, NOWHERE], strategy)
+    assert elected == ([T0] if state is PartitionState.ONLINE else [])
+    assert writes(turn) == ([Elect] if state is PartitionState.ONLINE else [])
+
+
+@pytest.mark.parametrize("state", [PartitionState.OFFLINE, PartitionState.ONLINE])
+def test_an_election_that_finds_nobody_keeps_the_state_and_writes_nothing(history, state):
+    dead = replace(after(a_turn(history)).confirmed, leader=9, isr=(9,))
+    turn = a_turn(history, state=state, confirmed=dead)
+    assert partition_machine.bring_online(turn, [T0]) == 0
+    assert partition_machine.elect(turn, [T0], Strategy.PREFERRED) == []
+    assert (after(turn).state, after(turn).queue) == (state, ())
+
+
+def test_a_new_partition_whose_brokers_are_all_dead_stays_new(history):
+    turn = a_turn(history, state=PartitionState.NEW, confirmed=None, replicas=(8, 9))
+    partition_machine.bring_online(turn, [T0])
+    assert (after(turn).state, after(turn).queue) == (PartitionState.NEW, ())
+
+
+def test_a_new_partition_whose_state_exists_already_stays_new_because_nothing_is_overwritten(history):
+    turn = a_turn(history, state=PartitionState.NEW)
+    partition_machine.bring_online(turn, [T0])
+    assert (after(turn).state, writes(turn)) == (PartitionState.NEW, [])
+
+
+def test_a_new_partition_is_told_to_its_live_replicas_only_and_as_new(history):
+    turn = a_turn(history, state=PartitionState.NEW, confirmed=None)
+    partition_machine.bring_online(turn, [T0])
+    assert writes(turn) == [Create]
+    assert told(turn) == [("LeaderAndIsr", 1, True), ("LeaderAndIsr", 2, True)]
+
+
+def test_a_partition_that_nobody_knows_is_left_alone(history):
+    turn = a_turn(history)
+    partition_machine.enter_state(turn, [NOWHERE], PartitionState.OFFLINE)
+    assert partition_machine.bring_online(turn, [NOWHERE]) == 0
+    assert partition_machine.bump(turn, NOWHERE) is None
+    assert turn.topic("nowhere") is None
+
+
+def test_a_leader_epoch_grows_alone_only_where_there_is_a_state(history):
+    turn = a_turn(history)
+    partition_machine.bump(turn, T0)
+    assert writes(turn) == [Bump]
+    without = a_turn(history, confirmed=None)
+    assert partition_machine.bump(without, T0) is None
+
+
+# The replica machine
+
+
+@pytest.mark.parametrize("target", ReplicaState)
+@pytest.mark.parametrize("state", ReplicaState)
+def test_a_replica_enters_a_state_only_from_a_valid_one_and_keeps_its_own_otherwise(history, state, target):
+    states = {} if state is ReplicaState.NON_EXISTENT else {1: state}
+    turn = a_turn(history, replica_states=states)
+    replica_machine.enter_state(turn, [Replica(T0, 1)], target)
+    valid = (state.word, target.word) in REPLICA_MOVES
+    assert after(turn).replica_state(1) is (target if valid else state)
+    assert bool(after(turn).queue) == valid
+
+
+TOLD = {
+    ReplicaState.NEW: [("LeaderAndIsr", 1, True)],
+    ReplicaState.ONLINE: [("LeaderAndIsr", 1, False)],
+    ReplicaState.OFFLINE: [("LeaderAndIsr", 2, False), ("StopReplica", 1, False)],
+    ReplicaState.DELETION_STARTED: [("StopReplica", 1, True)],
+    ReplicaState.DELETION_SUCCESSFUL: [],
+    ReplicaState.DELETION_INELIGIBLE: [],
+    ReplicaState.NON_EXISTENT: [],
+}
+FROM = {
+    ReplicaState.NEW: ReplicaState.NON_EXISTENT,
+    ReplicaState.ONLINE: ReplicaState.OFFLINE,
+    ReplicaState.OFFLINE: ReplicaState.ONLINE,
+    ReplicaState.DELETION_STARTED: ReplicaState.OFFLINE,
+    ReplicaState.DELETION_SUCCESSFUL: ReplicaState.DELETION_STARTED,
+    ReplicaState.DELETION_INELIGIBLE: ReplicaState.DELETION_STARTED,
+    ReplicaState.NON_EXISTENT: ReplicaState.DELETION_SUCCESSFUL,
+}
+
+
+@pytest.mark.parametrize("target", ReplicaState)
+def test_what_brokers_are_told_when_a_replica_enters_a_state(history, target):
+    states = {} if FROM[target] is ReplicaState.NON_EXISTENT else {1: FROM[target]}
+    turn = a_turn(history, replica_states=states)
+    replica_machine.enter_state(turn, [Replica(T0, 1)], target)
+    assert told(turn) == TOLD[target]
+    assert writes(turn) == ([Remove] if target is ReplicaState.OFFLINE else [])
+
+
+def test_from_new_to_online_nobody_is_told(history):
+    turn = a_turn(history, replica_states={1: ReplicaState.NEW})
+    replica_machine.enter_state(turn, [Replica(T0, 1)], ReplicaState.ONLINE)
+    assert (after(turn).replica_state(1), told(turn)) == (ReplicaState.ONLINE, [])
+
+
+def test_a_leader_cannot_become_a_new_replica(history):
+    turn = a_turn(history, replica_states={})
+    replica_machine.enter_state(turn, [Replica(T0, 2)], ReplicaState.NEW)
+    assert (after(turn).replica_state(2), after(turn).queue) == (ReplicaState.NON_EXISTENT, ())
+
+
+def test_a_replica_out_of_sync_goes_offline_without_a_write(history):
+    turn = a_turn(history, replica_states={9: ReplicaState.ONLINE})
+    replica_machine.enter_state(turn, [Replica(T0, 9)], ReplicaState.OFFLINE)
+    assert writes(turn) == []
+    assert told(turn) == [("LeaderAndIsr", 1, False), ("LeaderAndIsr", 2, False)]  # 9 is gone: nobody stops it
+
+
+def test_a_replica_without_a_state_goes_offline_without_a_write(history):
+    turn = a_turn(history, confirmed=None, replica_states={1: ReplicaState.NEW})
+    replica_machine.enter_state(turn, [Replica(T0, 1)], ReplicaState.OFFLINE)
+    assert (after(turn).replica_state(1), writes(turn)) == (ReplicaState.OFFLINE, [])
+    assert told(turn) == [("StopReplica", 1, False)]
+
+
+def test_replicas_of_a_topic_that_is_being_deleted_leave_without_the_others_being_told(history):
+    turn = a_turn(history)
+    turn.put_topic("t", replace(turn.topic("t"), queued=True))
+    replica_machine.enter_state(turn, [Replica(T0, 1)], ReplicaState.OFFLINE)
+    assert told(turn) == [("StopReplica", 1, False)]
+
+
+def test_two_replicas_that_leave_are_two_writes(history):
+    turn = a_turn(history)
+    replica_machine.enter_state(turn, [Replica(T0, 2), Replica(T0, 1)], ReplicaState.OFFLINE)
+    removed = [step.replica for step in after(turn).queue if isinstance(step, Remove)]
+    assert removed == [1, 2]
+    value = after(turn).value(1)
+    assert (value.leader, value.leader_epoch, value.isr) == (-1, 6, (2,))
+
+
+def test_a_replica_that_nobody_knows_is_left_alone(history):
+    turn = a_turn(history)
+    replica_machine.enter_state(turn, [Replica(NOWHERE, 1), Replica(T0, 77)], ReplicaState.ONLINE)
+    assert after(turn).queue == ()
+
+
+@pytest.mark.parametrize(("release", "state"), [((2, 2), "OfflineReplica"), ((2, 3), "ReplicaDeletionIneligible")])
+def test_up_to_2_2_only_a_started_deletion_becomes_ineligible(release, state):
+    history = ZnodeHistory(release=release).start(1, 2, topics={"t": {0: ([1, 2, 9], 2, 4, [1, 2])}})
+    turn = a_turn(history, replica_states={9: ReplicaState.OFFLINE})
+    replica_machine.enter_state(turn, [Replica(T0, 9)], ReplicaState.DELETION_INELIGIBLE)
+    assert after(turn).replica_state(9).word == state
+
+
+# Request batches
+
+
+def sent(turn: Turn) -> list[Request]:
+    return [row for row in turn.effects if isinstance(row, Request)]
+
+
+def test_once_new_stays_new_and_once_delete_stays_delete_in_one_batch(history):
+    turn = a_turn(history)
+    batch = RequestBatch(turn)
+    batch.leader_and_isr([1], T0, is_new=True)
+    batch.leader_and_isr([1, 2], T0, is_new=False)
+    batch.stop_replica(3, T0, delete=True)
+    batch.stop_replica(3, T0, delete=False)
+    batch.send()
+    assert told(turn) == [("LeaderAndIsr", 1, True), ("LeaderAndIsr", 2, False), ("StopReplica", 3, True)]
+
+
+def test_requests_go_to_brokers_that_are_live_or_shutting_down_only(history):
+    turn = a_turn(history)
+    turn.header.shutting_down = (3,)
+    batch = RequestBatch(turn)
+    batch.leader_and_isr([3, 9], T0, is_new=False)
+    batch.stop_replica(9, T0, delete=True)
+    batch.stop_replica(3, T0, delete=True)
+    batch.send()
+    assert told(turn) == [("LeaderAndIsr", 3, False), ("StopReplica", 3, True)]
+    assert [told.brokers for told in turn.event.broadcasts] == [(1, 2, 3)]
+
+
+def test_up_to_2_1_requests_go_to_dead_brokers_too():
+    history = ZnodeHistory(release=(2, 1)).start(1, topics={"t": {0: ([1, 9], 1, 4, [1])}})
+    turn = a_turn(history)
+    batch = RequestBatch(turn)
+    batch.leader_and_isr([9], T0, is_new=False)
+    batch.send()
+    assert told(turn) == [("LeaderAndIsr", 9, False)]
+
+
+def test_metadata_leaves_out_partitions_without_a_state(history):
+    turn = a_turn(history, confirmed=None)
+    batch = RequestBatch(turn)
+    batch.leader_and_isr([1], T0, is_new=False)
+    batch.update_metadata(NOWHERE)
+    batch.send()
+    assert (told(turn), sent(turn)) == ([], [])
+
+
+def test_an_empty_batch_sends_nothing(history):
+    turn = a_turn(history)
+    RequestBatch(turn).send()
+    assert (after(turn).queue, sent(turn)) == ((), [])

@@ -1,0 +1,246 @@
+"""Deletion in all its turns: what holds it, what resumes it, what becomes of a topic that grows, moves or is unknown.
+
+After Kafka's own TopicDeletionManagerTest and DeleteTopicTest, by meaning.
+"""
+
+import pytest
+from znode_history import ZnodeHistory
+
+from controller.outputs import Status
+from controller.records import RecordKind
+from controller.settings import BrokerSettings
+
+TOPIC = {"t": {0: ([1, 2], 1, 0, [1, 2])}}
+
+
+def deletion_states(history: ZnodeHistory, topic: str = "t") -> dict[int, str]:
+    known = history.context.topics.get(topic)
+    return {broker: state.word for broker, state in sorted(known.partitions[0].replica_states.items())}
+
+
+def finish(history: ZnodeHistory, *partitions: int) -> None:
+    """All brokers answer: the controller removes the topic."""
+    history.the_controller_writes_its_due()
+    history.topic_vanishes("t", *partitions)
+    gauges = history.gauges()
+    assert (gauges.topics, gauges.partitions, gauges.topics_to_delete, gauges.replicas_to_delete) == (0, 0, 0, 0)
+    assert (gauges.pending_writes, gauges.divergences) == (0, {})
+
+
+def test_a_deletion_goes_through_all_states_of_its_replicas():
+    history = ZnodeHistory().start(1, 2, topics=TOPIC)
+    asked = history.delete_topic("t")
+    assert history.moves(asked, Status.PROVISIONAL) == [
+        "t-0 OnlinePartition -> OfflinePartition",
+        "t-0 OfflinePartition -> NonExistentPartition",
+        "t-0@1 OnlineReplica -> OfflineReplica",
+        "t-0@2 OnlineReplica -> OfflineReplica",
+        "t-0@1 OfflineReplica -> ReplicaDeletionStarted",
+        "t-0@2 OfflineReplica -> ReplicaDeletionStarted",
+    ]
+    history.the_controller_writes_its_due()
+    gone = history.topic_vanishes("t", 0)
+    assert history.moves(gone, Status.FINAL) == [
+        "t-0@1 ReplicaDeletionStarted -> ReplicaDeletionSuccessful",
+        "t-0@2 ReplicaDeletionStarted -> ReplicaDeletionSuccessful",
+        "t-0@1 ReplicaDeletionSuccessful -> NonExistentReplica",
+        "t-0@2 ReplicaDeletionSuccessful -> NonExistentReplica",
+        "topic t Existing -> NonExistent",
+    ]
+
+
+def test_up_to_2_0_the_partitions_are_retired_at_the_end():
+    history = ZnodeHistory(release=(2, 0)).start(1, 2, topics=TOPIC)
+    asked = history.delete_topic("t")
+    assert not [move for move in history.transitions(asked) if " t-0 " in move]
+    history.the_controller_writes_its_due()
+    gone = history.moves(history.topic_vanishes("t", 0), Status.FINAL)
+    assert gone.index("t-0 OfflinePartition -> NonExistentPartition") > gone.index(
+        "t-0@2 ReplicaDeletionStarted -> ReplicaDeletionSuccessful"
+    )
+
+
+@pytest.mark.parametrize("name", ["nobody-knows-me", "__consumer_offsets", "x" * 249])
+def test_an_entry_for_an_unknown_topic_changes_nothing(name):
+    history = ZnodeHistory().start(1, 2, topics=TOPIC)
+    effects = history.delete_topic(name)
+    effects += history.delete(f"/admin/delete_topics/{name}")
+    assert (history.transitions(effects), history.gauges().topics_to_delete) == ([], 0)
+
+
+def test_an_entry_for_a_topic_that_is_queued_already_changes_nothing():
+    history = ZnodeHistory().start(1, 2, topics=TOPIC)
+    history.delete_topic("t")
+    assert history.transitions(history.delete_topic("t")) == []
+    assert history.gauges().pending_writes == 2
+
+
+def test_with_deletion_disabled_the_entry_goes_and_the_topic_stays():
+    settings = BrokerSettings(delete_topic_enable=False)
+    history = ZnodeHistory(settings=settings).start(1, 2, topics=TOPIC)
+    effects = history.delete_topic("t")
+    assert history.transitions(effects) == []
+    assert history.gauges().pending_writes == 0
+    history.delete("/admin/delete_topics/t")
+    gauges = history.gauges()
+    assert (gauges.topics, gauges.topics_to_delete, gauges.divergences) == (1, 0, {})
+    assert history.row("t", 0).state == "OnlinePartition"
+
+
+def test_an_entry_that_vanishes_while_the_topic_stays_gives_the_deletion_up():
+    history = ZnodeHistory().start(1, 2, topics=TOPIC)
+    history.delete_topic("t")
+    history.delete("/admin/delete_topics/t")
+    gauges = history.gauges()
+    assert (gauges.topics, gauges.topics_to_delete, gauges.divergences) == (1, 0, {"deletion_given_up": 1})
+
+
+def test_a_topic_without_partitions_vanishes_without_a_write():
+    history = ZnodeHistory().start(1, 2)
+    history.topic("t", {})
+    assert history.gauges().topics == 1
+    history.delete_topic("t")
+    assert history.gauges().pending_writes == 0
+    finish(history)
+
+
+def test_a_topic_that_never_had_a_leader_vanishes_too():
+    history = ZnodeHistory().start(1)
+    history.topic("t", {0: [9]})
+    history.delete_topic("t")
+    assert deletion_states(history) == {9: "OnlineReplica"}  # from there it may not become ineligible
+    history.broker(9)
+    assert deletion_states(history) == {9: "ReplicaDeletionStarted"}
+    history.delete("/brokers/topics/t")
+    history.delete("/admin/delete_topics/t")
+    assert history.gauges().topics == 0
+
+
+def test_a_dead_broker_holds_a_deletion_until_it_is_back():
+    history = ZnodeHistory().start(1, 2, topics={"t": {0: ([1, 2, 9], 1, 0, [1, 2])}})
+    history.delete_topic("t")
+    history.the_controller_writes_its_due()
+    history.heartbeat(1_000)
+    assert deletion_states(history) == {
+        1: "ReplicaDeletionSuccessful",
+        2: "ReplicaDeletionSuccessful",
+        9: "OfflineReplica",
+    }
+    assert history.gauges().topics_ineligible_to_delete == 1
+    history.broker(9)
+    assert deletion_states(history)[9] == "ReplicaDeletionStarted"
+    assert history.gauges().topics_ineligible_to_delete == 0
+    finish(history, 0)
+
+
+def test_a_broker_that_dies_before_it_answered_holds_the_deletion():
+    history = ZnodeHistory().start(1, 2, topics=TOPIC)
+    history.delete_topic("t")
+    history.the_controller_writes_its_due()
+    history.heartbeat(1_000)
+    history.broker_leaves(2)
+    gauges = history.gauges()
+    assert deletion_states(history)[1] == "ReplicaDeletionSuccessful"
+    assert gauges.topics_ineligible_to_delete == 1
+    history.broker(2)
+    assert deletion_states(history)[2] == "ReplicaDeletionStarted"
+    finish(history, 0)
+
+
+def test_a_broker_without_replicas_of_the_topic_resumes_nothing():
+    history = ZnodeHistory().start(1, 2, topics={"t": {0: ([1, 9], 1, 0, [1])}})
+    history.delete_topic("t")
+    history.the_controller_writes_its_due()
+    effects = history.broker(3)
+    assert not [move for move in history.transitions(effects) if "t-0" in move]
+    assert history.gauges().topics_ineligible_to_delete == 1
+
+
+def test_a_failover_takes_up_a_deletion_where_it_was():
+    history = ZnodeHistory().start(1, 2, 3, topics=TOPIC)
+    history.delete_topic("t")
+    history.state("t", 0, -1, 1, [2])
+    history.delete("/controller")
+    effects = history.controller(3, 2)
+    assert history.predicted("t", 0) == (-1, 2, (2,))  # 1 has left already
+    assert "t-0@1 OfflineReplica -> ReplicaDeletionStarted" in history.moves(effects, Status.PROVISIONAL)
+    finish(history, 0)
+
+
+def test_a_failover_with_a_dead_broker_holds_the_deletion_from_the_start():
+    history = ZnodeHistory().start(1, 2, 3, topics={"t": {0: ([2, 9], 2, 0, [2])}})
+    history.delete("/controller")
+    history.delete_topic("t")
+    effects = history.controller(3, 2)
+    assert not [row for row in history.requests(effects) if "delete" in row]
+    gauges = history.gauges()
+    assert (gauges.topics_to_delete, gauges.topics_ineligible_to_delete) == (1, 1)
+    assert history.predicted("t", 0) is None
+
+
+def test_a_request_that_a_lost_controller_got_is_found_by_the_next():
+    history = ZnodeHistory().start(1, 2, 3, topics=TOPIC)
+    history.delete("/controller")
+    assert history.transitions(history.delete_topic("t")) == []
+    history.controller(3, 2)
+    assert history.predicted("t", 0) is not None
+    finish(history, 0)
+
+
+def test_a_deletion_is_seen_in_its_name_alone():
+    history = ZnodeHistory().start(1, 2, topics=TOPIC)
+    effects = history.send(RecordKind.CREATED, path="/admin/delete_topics/t", zxid=history.zxid)
+    assert "t-0@1 OfflineReplica -> ReplicaDeletionStarted" in history.moves(effects, Status.PROVISIONAL)
+    assert history.transitions(history.send(RecordKind.CREATED, path="/controller", zxid=history.zxid)) == []
+
+
+def test_a_snapshot_finds_a_deletion_in_the_middle():
+    history = ZnodeHistory()
+    history.start(1, 2, topics={"kept": {0: ([1], 1, 0, [1])}})
+    history.generation, history.seq = 2, -1
+    history.znodes.clear()
+    history.snapshot(
+        *((f"/brokers/ids/{broker}", {"host": "h", "port": 1}) for broker in (1, 2)),
+        ("/controller", {"version": 2, "brokerid": 1, "timestamp": "1"}),
+        ("/controller_epoch", b"1"),
+        ("/brokers/topics/t", {"version": 1, "partitions": {"0": [1, 9]}}),
+        ("/brokers/topics/t/partitions/0/state", {"leader": -1, "leader_epoch": 3, "controller_epoch": 1, "isr": [1]}),
+        ("/admin/delete_topics/t", None),
+        ("/admin/delete_topics/unknown", None),
+    )
+    assert deletion_states(history) == {1: "ReplicaDeletionStarted", 9: "ReplicaDeletionIneligible"}
+    gauges = history.gauges()
+    assert (gauges.topics, gauges.topics_to_delete, gauges.topics_ineligible_to_delete) == (1, 1, 1)
+    assert history.row("t", 0).problem is None
+    history.broker(9)
+    finish(history, 0)
+
+
+def test_a_reassignment_of_a_topic_that_is_being_deleted_is_dropped():
+    history = ZnodeHistory().start(1, 2, 3, topics=TOPIC)
+    history.delete_topic("t")
+    due = history.gauges().pending_writes
+    history.reassign(("t", 0, [3]))
+    assert history.gauges().pending_writes == due
+    assert history.row("t", 0).adding_replicas == ()
+
+
+def test_two_topics_are_deleted_beside_each_other():
+    topics = TOPIC | {"u": {0: ([2], 2, 0, [2])}}
+    history = ZnodeHistory().start(1, 2, topics=topics)
+    history.delete_topic("t")
+    history.delete_topic("u")
+    history.the_controller_writes_its_due("u")
+    history.topic_vanishes("u", 0)
+    assert history.gauges().topics_to_delete == 1
+    finish(history, 0)
+
+
+def test_the_topics_own_settings_outlive_nothing_but_themselves():
+    history = ZnodeHistory().start(1, 2, topics=TOPIC)
+    history.write("/config/topics/t", {"version": 1, "config": {"min.insync.replicas": "2"}})
+    history.delete_topic("t")
+    finish(history, 0)
+    assert history.context.topics.get("t").exists is False
+    history.delete("/config/topics/t")
+    assert history.context.topics.get("t") is None

@@ -1,0 +1,27 @@
+"""The stories in `traces/`, told again: what the replica makes of each must be what is written there.
+
+`REWRITE=1 pytest tests/controller/test_traces.py` writes down what it makes of them now; commit only what you can
+explain.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+from trace_language import run_story
+
+TRACES = sorted((Path(__file__).parent / "traces").glob("*.txt"))
+
+
+@pytest.mark.parametrize("trace", TRACES, ids=lambda trace: trace.stem)
+def test_a_story_is_told_as_before(trace):
+    written = trace.read_text(encoding="utf-8")
+    told = run_story(written)
+    if os.environ.get("REWRITE"):
+        trace.write_text(told, encoding="utf-8")
+    else:
+        assert told == written
+
+
+def test_there_are_stories():
+    assert len(TRACES) >= 12

@@ -1,0 +1,386 @@
+"""What a naive replica gets wrong about brokers, controllers and what they remember: traps 8 to 12, 24, 30 to 34."""
+
+import pytest
+from znode_history import ZnodeHistory, broker_znode, controller_znode, state_znode, topic_znode
+
+from controller.outputs import AlertRow, GaugesRow, Request, Transition
+from controller.records import RecordKind
+
+TOPIC = {"t": {0: ([2, 3], 2, 0, [2, 3])}}
+
+
+def open_alerts(history: ZnodeHistory) -> dict[str, AlertRow]:
+    last = {row.id: row for row in history.effects if isinstance(row, AlertRow)}
+    return {key: row for key, row in last.items() if row.state == "open"}
+
+
+def assert_nobody_acts(history: ZnodeHistory) -> None:
+    """A broker dies, and nothing is expected of a controller."""
+    effects = history.broker_leaves(2)
+    assert history.transitions(effects) == []
+    assert history.requests(effects) == []
+    assert history.gauges().pending_writes == 0
+
+
+# 8: broker epochs
+
+
+def test_trap_08_a_fresh_registration_already_has_data_version_1_and_is_no_change():
+    history = ZnodeHistory().start(1, 2, topics=TOPIC)
+    history.zxid += 1
+    effects = history.write("/brokers/ids/3", broker_znode(3), same_zxid=True, version=1)
+    assert history.transitions(effects)[0] == "final broker 3 dead -> live"
+    assert history.context.header.brokers[3].epoch == history.zxid
+
+
+def test_trap_08_a_new_czxid_under_the_same_name_is_a_bounce():
+    history = ZnodeHistory().start(1, 2, 3, topics=TOPIC)
+    effects = history.broker_bounces(2)
+    assert history.transitions(effects)[0] == "final broker 2 live -> dead"
+    assert "final broker 2 dead -> live" in history.transitions(effects)
+    assert history.predicted("t", 0) == (3, 1, (3,))
+    assert history.context.header.brokers[2].epoch == history.zxid
+
+
+def test_trap_08_the_same_czxid_is_the_same_registration_whatever_its_version():
+    history = ZnodeHistory().start(1, 2, 3, topics=TOPIC)
+    registered = history.context.header.brokers[2]
+    changed = broker_znode(2) | {"endpoints": ["PLAINTEXT://elsewhere:9094"]}
+    effects = history.write("/brokers/ids/2", changed)
+    assert history.transitions(effects) == []
+    assert history.context.header.brokers[2].epoch == registered.epoch
+    assert history.gauges().pending_writes == 0
+
+
+def test_trap_08_changed_endpoints_are_told_to_all_brokers_and_a_changed_rack_to_nobody():
+    history = ZnodeHistory().start(1, 2, 3, topics=TOPIC)
+    assert history.requests(history.write("/brokers/ids/2", broker_znode(2) | {"rack": "r1"})) == []
+    changed = broker_znode(2) | {"endpoints": ["PLAINTEXT://elsewhere:9094"]}
+    assert history.requests(history.write("/brokers/ids/2", changed)) == [
+        "final UpdateMetadata to 1,2,3: no partitions"
+    ]
+
+
+def test_trap_08_up_to_2_1_a_bounce_goes_unnoticed():
+    history = ZnodeHistory(release=(2, 1)).start(1, 2, 3, topics=TOPIC)
+    effects = history.broker_bounces(2)
+    assert history.transitions(effects) == []
+    assert history.requests(effects) == []
+    assert history.gauges().pending_writes == 0
+
+
+# 9 and 10: epochs
+
+
+def test_trap_09_the_epoch_and_the_controller_znode_come_in_either_order():
+    for epoch_first in (True, False):
+        history = ZnodeHistory().start(1, 2, 3, topics=TOPIC)
+        history.controller_dies(1)
+        writes = [("/controller", controller_znode(3)), ("/controller_epoch", b"2")]
+        for path, content in reversed(writes) if epoch_first else writes:
+            assert not history.context.header.acting
+            history.write(path, content)
+        assert history.context.header.acting
+        assert history.gauges().controller_changes == 1
+
+
+def test_trap_09_before_2_1_what_a_zombie_still_writes_wins_as_zookeeper_shows_it():
+    history = ZnodeHistory(release=(2, 0)).start(1, 2, 3, topics=TOPIC)
+    history.broker_leaves(2)
+    history.delete("/controller")
+    history.controller(3, 2)
+    assert history.predicted("t", 0) == (3, 1, (3,))
+    history.state("t", 0, 3, 1, [3], controller_epoch=1)
+    row = history.row("t", 0)
+    assert (row.leader, row.controller_epoch, row.predicted_leader) == (3, 1, None)
+
+
+def test_trap_09_from_2_1_a_controller_that_is_cut_among_removals_is_poisoned_before_it_is_not():
+    for release, poisoned in (((2, 1), True), ((2, 0), False)):
+        topics = {"t": {0: ([1, 2], 1, 0, [1, 2]), 1: ([1, 2], 1, 0, [1, 2])}}
+        history = ZnodeHistory(release=release).start(1, 2, topics=topics)
+        history.broker_leaves(2)
+        history.state("t", 0, 1, 1, [1])
+        history.delete("/controller")
+        assert (1 in history.context.header.poisoned) == poisoned
+
+
+@pytest.mark.parametrize("first_epoch", [b"0", None])
+def test_trap_10_the_first_controller_has_epoch_1_whether_or_not_the_epoch_was_made_as_0(first_epoch):
+    history = ZnodeHistory()
+    history.snapshot()
+    history.broker(1)
+    if first_epoch is not None:  # from 2.1 on
+        history.write("/controller_epoch", first_epoch)
+    history.write("/controller", controller_znode(1))
+    assert not history.context.header.acting
+    history.write("/controller_epoch", b"1")
+    assert history.context.header.acting
+    assert history.gauges().controller_epoch == 1
+
+
+def test_trap_10_an_old_controller_epoch_in_a_state_is_normal():
+    history = ZnodeHistory()
+    history.snapshot(
+        ("/controller", controller_znode(1)),
+        ("/controller_epoch", b"85"),
+        *((f"/brokers/ids/{broker}", broker_znode(broker)) for broker in (1, 2)),
+        ("/brokers/topics/t", topic_znode({0: [2, 1]})),
+        ("/brokers/topics/t/partitions/0/state", state_znode(2, 3, [2, 1], 4)),
+    )
+    assert (history.row("t", 0).problem, history.row("t", 0).controller_epoch) == (None, 4)
+    history.controller_dies(1)
+    history.controller(2, 86)
+    history.the_controller_writes_its_due()
+    assert history.gauges().divergences == {}
+
+
+# 11: ghosts
+
+
+def test_trap_11_who_edits_the_controller_znode_makes_a_ghost():
+    history = ZnodeHistory().start(1, 2, 3, topics=TOPIC)
+    history.write("/controller", controller_znode(3))
+    assert_nobody_acts(history)
+
+
+def test_trap_11_an_ephemeral_owner_that_is_not_the_brokers_own_makes_a_ghost():
+    history = ZnodeHistory().start(1, 2, 3, topics=TOPIC)
+    history.delete("/controller")
+    history.write("/controller", controller_znode(3), owner=0xBAD)
+    history.write("/controller_epoch", b"2")
+    assert_nobody_acts(history)
+
+
+def test_trap_11_a_ghost_that_a_snapshot_finds_is_one_too():
+    history = ZnodeHistory()
+    history.znodes["/controller"] = (90, 0)
+    history.start(1, 2, 3, topics=TOPIC)
+    assert_nobody_acts(history)
+
+
+def test_trap_11_deleting_the_controller_znode_cures_it():
+    history = ZnodeHistory().start(1, 2, 3, topics=TOPIC)
+    history.write("/controller", controller_znode(3))
+    history.topic("born-under-a-ghost", {0: [2, 3]})
+    assert history.predicted("born-under-a-ghost", 0) is None
+    history.delete("/controller")
+    history.controller(2, 2)
+    assert history.predicted("born-under-a-ghost", 0) == (2, 0, (2, 3))
+
+
+def test_trap_11_a_ghost_is_told_to_a_person_by_name():
+    history = ZnodeHistory().start(1, 2, 3, topics=TOPIC)
+    history.write("/controller", controller_znode(3))
+    history.heartbeat(60_000)
+    assert any("broker 3" in row.cause and "/controller" in row.cause for row in open_alerts(history).values())
+
+
+# 12: flapping
+
+
+def with_a_partition_that_has_no_state() -> ZnodeHistory:
+    history = ZnodeHistory().start(1, 2, topics={"t": {0: ([2, 1], 1, 0, [1, 2])}, "nolead": {0: ([9],)}})
+    history.elect_preferred(("t", 0), ("nolead", 0))
+    return history
+
+
+def test_trap_12_a_preferred_election_of_a_partition_without_state_elects_nobody_of_its_list():
+    history = with_a_partition_that_has_no_state()
+    assert history.predicted("t", 0) is None
+    assert history.gauges().pending_writes == 0
+
+
+def test_trap_12_controllers_that_flap_are_told_with_the_znode_that_makes_them():
+    history = with_a_partition_that_has_no_state()
+    for epoch in range(2, 12):
+        history.delete("/controller")
+        history.controller(1 + epoch % 2, epoch)
+        history.heartbeat(80)
+    causes = [row.cause for row in open_alerts(history).values()]
+    assert any("/admin/preferred_replica_election" in cause for cause in causes)
+
+
+def test_trap_12_a_new_controller_takes_up_a_pending_preferred_election():
+    history = ZnodeHistory().start(1, 2, topics={"t": {0: ([2, 1], 1, 0, [1, 2])}})
+    history.delete("/controller")
+    history.elect_preferred(("t", 0))
+    assert history.predicted("t", 0) is None
+    history.controller(2, 2)
+    assert history.predicted("t", 0) == (2, 1, (1, 2))
+
+
+# 24: what a failover forgets
+
+
+def test_trap_24_a_failover_forgets_who_is_shutting_down():
+    topics = {"t": {0: ([2, 3, 1], 2, 0, [2, 3, 1]), 1: ([3, 2], 3, 0, [3, 2])}}
+    history = ZnodeHistory().start(1, 2, 3, topics=topics)
+    history.state("t", 0, 3, 1, [3, 1])
+    assert history.context.header.shutting_down == (2,)
+    history.delete("/controller")
+    history.controller(1, 2)
+    assert history.context.header.shutting_down == ()
+    history.topic("new", {0: [2, 3]})
+    assert history.predicted("new", 0) == (2, 0, (2, 3))
+
+
+def test_trap_24_a_failover_forgets_offline_log_directories():
+    history = ZnodeHistory().start(1, 2, 3, topics={"t": {0: ([2, 3], 2, 0, [2, 3])}})
+    history.write("/log_dir_event_notification/log_dir_event_0000000000", {"version": 1, "broker": 2, "event": 1})
+    history.state("t", 0, 3, 1, [3])
+    history.delete("/log_dir_event_notification/log_dir_event_0000000000")
+    assert history.context.topics.get("t").partitions[0].offline_dirs == (2,)
+    history.delete("/controller")
+    effects = history.controller(1, 2)
+    assert history.context.topics.get("t").partitions[0].offline_dirs == ()
+    assert any(isinstance(row, Request) and row.api == "LeaderAndIsr" and row.brokers == (2,) for row in effects)
+
+
+# 30 to 32: what is counted and how
+
+
+def test_trap_30_elections_are_counted_by_what_was_written_not_by_broker_events():
+    history = ZnodeHistory().start(1, 2, 3, topics=TOPIC)
+    history.broker(4)
+    history.broker_leaves(4)
+    assert history.gauges().elections == {}
+    history.broker_leaves(2)
+    assert history.gauges().elections == {}
+    history.state("t", 0, 3, 1, [3])
+    assert history.gauges().elections == {"OfflinePartitionLeaderElection": 1}
+
+
+TOPIC_V1 = {"version": 1, "partitions": {"0": [1]}}
+TOPIC_V2 = {"version": 2, "partitions": {"0": [1]}, "adding_replicas": {}, "removing_replicas": {}}
+TOPIC_V3 = TOPIC_V2 | {"version": 3, "topic_id": "_EOu-aHUSKuKzvTtnqs9Zw"}
+BROKER_V1 = {"version": 1, "host": "h", "port": 1, "jmx_port": -1, "timestamp": "1"}
+BROKER_V2 = BROKER_V1 | {"version": 2, "endpoints": ["PLAINTEXT://h:1"]}
+BROKER_V3 = BROKER_V2 | {"version": 3, "rack": "r"}
+BROKER_V4 = BROKER_V2 | {"version": 4, "host": None, "port": -1, "listener_security_protocol_map": {"IN": "SSL"}}
+BROKER_V5 = BROKER_V4 | {"version": 5, "features": {"f": {"min_version": 1, "max_version": 2}}}
+BROKER_V6 = BROKER_V5 | {"version": 6, "rack": None, "news": [1]}
+
+
+@pytest.mark.parametrize("broker", [BROKER_V1, BROKER_V2, BROKER_V3, BROKER_V4, BROKER_V5, BROKER_V6])
+@pytest.mark.parametrize("topic", [TOPIC_V1, TOPIC_V2, TOPIC_V3])
+def test_trap_31_any_version_of_a_topic_goes_with_any_version_of_a_broker(broker, topic):
+    history = ZnodeHistory().start(1)
+    history.write("/brokers/ids/2", broker)
+    history.write("/brokers/topics/t", topic)
+    assert history.context.header.brokers[2].endpoints == ("PLAINTEXT://h:1",)
+    assert history.context.topics.get("t").topic_id == topic.get("topic_id")
+    assert history.predicted("t", 0) == (1, 0, (1,))
+    assert history.refusals() == []
+
+
+@pytest.mark.parametrize(
+    ("broker", "topic", "release"),
+    [
+        (BROKER_V4, TOPIC_V1, (2, 2)),
+        (BROKER_V4, TOPIC_V2, (2, 4)),
+        (BROKER_V5, TOPIC_V2, (2, 7)),
+        (BROKER_V4, TOPIC_V3, (2, 8)),  # an IBP that was held back: the topic's version follows the binary
+    ],
+)
+def test_trap_31_the_release_follows_from_the_topic_znode_rather_than_the_brokers(broker, topic, release):
+    history = ZnodeHistory()
+    history.send(RecordKind.SNAPSHOT_BEGIN)
+    history.write("/controller", {"version": 1, "brokerid": 1, "timestamp": "1"}, owner=0x1001)
+    history.write("/controller_epoch", b"1")
+    history.write("/brokers/ids/1", broker, version=1)
+    history.write("/brokers/topics/t", topic)
+    history.send(RecordKind.SNAPSHOT_END)
+    assert history.context.header.profile.release == release
+
+
+def test_trap_32_the_order_is_by_zxid_and_position_never_by_the_clock():
+    history = ZnodeHistory().start(1, 2, 3, topics=TOPIC)
+    history.broker_leaves(2)
+    history.now_ms -= 500_000
+    history.state("t", 0, 3, 1, [3])
+    assert history.row("t", 0).leader == 3
+    assert history.context.header.zxid == history.zxid
+
+
+def test_trap_32_an_isr_change_that_was_never_read_is_counted_by_versions_and_epochs():
+    history = ZnodeHistory().start(1, 2, 3, topics={"t": {0: ([2, 1, 3], 2, 0, [2, 1, 3])}})
+    history.broker_leaves(3)
+    path = "/brokers/topics/t/partitions/0/state"
+    history.znodes[path] = (history.znodes[path][0], 1)  # version 1, the leader's own write, is never read
+    history.state("t", 0, 2, 1, [2])
+    gauges = history.gauges()
+    assert history.row("t", 0).partition_epoch == 2
+    assert (gauges.isr_changes, gauges.divergences, gauges.pending_writes) == ({"shrink": 1}, {}, 0)
+
+
+# 33 and 34: when there is nothing to predict any more
+
+
+def test_trap_33_a_kraft_controller_ends_the_predictions():
+    history = ZnodeHistory().start(1, 2, 3, topics=TOPIC)
+    history.delete("/controller")
+    taken_over = controller_znode(3000) | {"kraftControllerEpoch": 7}
+    history.write("/controller", taken_over, owner=0)
+    history.write("/controller_epoch", b"2", same_zxid=True)
+    assert_nobody_acts(history)
+
+
+def test_trap_33_a_persistent_controller_znode_ends_the_predictions():
+    history = ZnodeHistory().start(1, 2, 3, topics=TOPIC)
+    history.delete("/controller")
+    history.write("/controller", controller_znode(3), owner=0)
+    history.write("/controller_epoch", b"2", same_zxid=True)
+    assert_nobody_acts(history)
+
+
+def test_trap_33_a_migration_znode_ends_the_predictions():
+    history = ZnodeHistory().start(1, 2, 3, topics=TOPIC)
+    migration = {"version": 0, "kraft_controller_id": 3000, "kraft_controller_epoch": 7}
+    history.write("/migration", migration | {"kraft_metadata_offset": 1, "kraft_metadata_epoch": 1})
+    assert_nobody_acts(history)
+
+
+def test_trap_33_a_migration_that_a_snapshot_finds_allows_no_predictions():
+    history = ZnodeHistory()
+    history.send(RecordKind.SNAPSHOT_BEGIN)
+    history.write("/controller", controller_znode(3000) | {"kraftControllerEpoch": 7}, owner=0)
+    history.write("/controller_epoch", b"2")
+    for broker in (1, 2, 3):
+        history.broker(broker)
+    history.topic("t", {0: [2, 3]})
+    history.state("t", 0, 2, 0, [2, 3])
+    history.send(RecordKind.SNAPSHOT_END)
+    assert_nobody_acts(history)
+
+
+def with_one_topic_id_twice() -> ZnodeHistory:
+    history = ZnodeHistory().start(1, 2, 3, topics=TOPIC, topic_id="_EOu-aHUSKuKzvTtnqs9Zw")
+    history.topic("copy", {0: [3, 2]}, topic_id="_EOu-aHUSKuKzvTtnqs9Zw")
+    return history
+
+
+def test_trap_34_with_one_topic_id_twice_no_broker_becomes_controller():
+    history = with_one_topic_id_twice()
+    history.controller_dies(1)
+    effects = history.controller(2, 2)
+    assert [row for row in effects if isinstance(row, Transition) and row.subject in ("partition", "replica")] == []
+    assert_nobody_acts(history)
+
+
+def test_trap_34_one_topic_id_twice_is_told_with_both_names():
+    history = with_one_topic_id_twice()
+    history.controller_dies(1)
+    history.controller(2, 2)
+    history.heartbeat(60_000)
+    causes = [row.cause for row in open_alerts(history).values()]
+    assert any("topic t" in cause and "copy" in cause and "_EOu-aHUSKuKzvTtnqs9Zw" in cause for cause in causes)
+
+
+def test_trap_34_a_topic_whose_id_the_snapshot_repeats_is_told_too():
+    history = ZnodeHistory()
+    history.start(1, 2, topics={"a": {0: ([1], 1, 0, [1])}, "b": {0: ([2], 2, 0, [2])}}, topic_id="same")
+    history.heartbeat(60_000)
+    causes = [row.cause for row in open_alerts(history).values()]
+    assert any("topic a" in cause and "b" in cause and "same" in cause for cause in causes)
+    assert isinstance(history.gauges(), GaugesRow)

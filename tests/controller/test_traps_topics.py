@@ -1,0 +1,370 @@
+"""What a naive replica gets wrong about reassignments and deletions: traps 13 to 22, 25 and 26."""
+
+import pytest
+from znode_history import ZnodeHistory
+
+from controller.outputs import Request, Status, Transition
+from controller.settings import BrokerSettings
+
+REASSIGN = "/admin/reassign_partitions"
+BROKERS = (1, 2, 3, 4)
+
+
+def on_1_2_3(release: tuple[int, int] | None = None, brokers: tuple[int, ...] = BROKERS) -> ZnodeHistory:
+    topics = {"t": {0: ([1, 2, 3], 1, 0, [1, 2, 3]), 1: ([2, 3, 1], 2, 0, [2, 3, 1])}}
+    return ZnodeHistory(release=release).start(*brokers, topics=topics)
+
+
+def moving(history: ZnodeHistory, replicas: list[int], adding: list[int], removing: list[int]) -> None:
+    """What the controller, asked by the API or a znode, writes into the topic's znode for partition 0."""
+    more = {
+        "adding_replicas": {"0": adding} if adding else {},
+        "removing_replicas": {"0": removing} if removing else {},
+    }
+    history.topic("t", {0: replicas, 1: [2, 3, 1]}, **more)
+
+
+def t0(history: ZnodeHistory) -> tuple[int, int, tuple[int, ...]] | None:
+    return history.predicted("t", 0)
+
+
+def assert_settled(history: ZnodeHistory, leader: int, epoch: int, isr: tuple[int, ...], replicas: tuple[int, ...]):
+    row, gauges = history.row("t", 0), history.gauges()
+    assert (row.leader, row.leader_epoch, row.isr, row.replicas) == (leader, epoch, isr, replicas)
+    assert (row.adding_replicas, row.removing_replicas) == ((), ())
+    assert (gauges.pending_writes, gauges.divergences) == (0, {})
+
+
+# 13 and 14: what triggers
+
+
+@pytest.mark.parametrize("path", [REASSIGN, "/admin/preferred_replica_election"])
+def test_trap_13_the_trigger_znodes_count_at_their_creation_only(path):
+    history = ZnodeHistory().start(1, 2, topics={"t": {0: ([2, 1], 1, 0, [1, 2])}})
+    history.write(path, {"version": 1, "partitions": []})
+    history.write(path, {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1]}]})
+    assert t0(history) is None
+
+
+@pytest.mark.parametrize("path", [REASSIGN, "/admin/preferred_replica_election"])
+def test_trap_13_up_to_1_0_an_edit_counts_too(path):
+    history = ZnodeHistory(release=(1, 0)).start(1, 2, topics={"t": {0: ([2, 1], 1, 0, [1, 2])}})
+    history.write(path, {"version": 1, "partitions": []})
+    history.write(path, {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1]}]})
+    assert t0(history) is not None
+
+
+def test_trap_14_deleting_the_reassign_znode_by_hand_blinds_the_controller_to_the_next_one():
+    history = on_1_2_3()
+    history.reassign(("t", 0, [9, 2, 3]))  # 9 never comes: it stays in progress
+    moving(history, [9, 2, 3, 1], [9], [1])
+    history.state("t", 0, 1, 1, [1, 2, 3])
+    history.delete(REASSIGN)
+    history.reassign(("t", 1, [3, 2, 1]))
+    assert history.predicted("t", 1) is None
+    history.delete("/controller")
+    history.controller(2, 2)
+    assert history.predicted("t", 1) == (2, 1, (2, 3, 1))
+
+
+@pytest.mark.parametrize("content", [b"not json", {"version": 1, "partitions": []}])
+def test_trap_14_a_reassign_znode_that_names_nothing_is_left_and_its_deletion_by_hand_blinds_too(content):
+    history = on_1_2_3()
+    history.write(REASSIGN, content)
+    history.delete(REASSIGN)
+    history.reassign(("t", 1, [3, 2, 1]))
+    assert history.predicted("t", 1) is None
+
+
+def test_trap_14_a_controller_that_removes_the_znode_itself_sees_the_next_one():
+    history = on_1_2_3()
+    history.reassign(("t", 0, [3, 2, 1]))
+    moving(history, [3, 2, 1], [], [])
+    history.state("t", 0, 1, 1, [1, 2, 3])
+    moving(history, [3, 2, 1], [], [])
+    history.delete(REASSIGN)
+    history.reassign(("t", 1, [3, 2, 1]))
+    assert history.predicted("t", 1) == (2, 1, (2, 3, 1))
+
+
+def test_trap_14_a_new_controller_takes_up_the_reassign_znode_it_finds():
+    history = on_1_2_3()
+    history.delete("/controller")
+    history.reassign(("t", 0, [3, 2, 1]))
+    assert t0(history) is None
+    history.controller(2, 2)
+    assert t0(history) == (1, 1, (1, 2, 3))
+
+
+# 15 to 17: what a reassignment costs, where its truth is, when it is complete
+
+
+@pytest.mark.parametrize("by_znode", [True, False])
+def test_trap_15_a_reassignment_costs_one_at_its_start_one_at_its_completion_one_for_each_removed_member(by_znode):
+    history = on_1_2_3()
+    if by_znode:
+        history.reassign(("t", 0, [2, 4]))
+    moving(history, [2, 4, 1, 3], [4], [1, 3])
+    assert t0(history) == (1, 1, (1, 2, 3))
+    history.state("t", 0, 1, 1, [1, 2, 3])
+    assert t0(history) is None
+    history.state("t", 0, 1, 1, [1, 2, 3, 4])  # 4 is in sync
+    assert t0(history) == (2, 4, (2, 4))
+    history.state("t", 0, 2, 2, [1, 2, 3, 4])
+    history.state("t", 0, 2, 3, [2, 3, 4])
+    history.state("t", 0, 2, 4, [2, 4])
+    moving(history, [2, 4], [], [])
+    assert_settled(history, 2, 4, (2, 4), (2, 4))
+
+
+def test_trap_15_each_resume_repeats_the_start():
+    history = on_1_2_3(brokers=(1, 2, 3))
+    history.reassign(("t", 0, [4, 2, 3]))
+    moving(history, [4, 2, 3, 1], [4], [1])
+    history.state("t", 0, 1, 1, [1, 2, 3])
+    history.broker(4)
+    assert t0(history) == (1, 2, (1, 2, 3))
+    history.state("t", 0, 1, 2, [1, 2, 3])
+    history.delete("/controller")
+    history.controller(2, 2)
+    assert t0(history) == (1, 3, (1, 2, 3))
+
+
+def test_trap_15_an_identical_list_still_costs_an_epoch():
+    history = on_1_2_3()
+    history.reassign(("t", 0, [1, 2, 3]))
+    assert t0(history) == (1, 1, (1, 2, 3))
+    history.state("t", 0, 1, 1, [1, 2, 3])
+    moving(history, [1, 2, 3], [], [])
+    assert_settled(history, 1, 1, (1, 2, 3), (1, 2, 3))
+
+
+def test_trap_15_an_identical_list_costs_nothing_up_to_2_3():
+    history = on_1_2_3((2, 3))
+    history.reassign(("t", 0, [1, 2, 3]))
+    assert t0(history) is None
+
+
+def test_trap_16_the_truth_of_a_reassignment_is_in_the_topic_znode():
+    history = on_1_2_3()
+    moving(history, [4, 2, 3, 1], [4], [1])
+    row = history.row("t", 0)
+    assert (row.replicas, row.adding_replicas, row.removing_replicas) == ((4, 2, 3, 1), (4,), (1,))
+    assert row.problem is None  # the replica that is being added is not missed
+
+
+def test_trap_16_up_to_2_3_the_assignment_is_inflated_and_the_target_stands_only_in_the_reassign_znode():
+    history = on_1_2_3((2, 3))
+    history.reassign(("t", 0, [4, 2]))
+    assert t0(history) == (1, 1, (1, 2, 3))
+    history.write("/brokers/topics/t", {"version": 1, "partitions": {"0": [1, 4, 3, 2], "1": [2, 3, 1]}})
+    assert set(history.row("t", 0).replicas) == {1, 2, 3, 4}
+    history.state("t", 0, 1, 1, [1, 2, 3])
+    history.state("t", 0, 1, 1, [1, 2, 3, 4])
+    assert t0(history) == (4, 4, (2, 4))
+    history.state("t", 0, 4, 2, [1, 2, 3, 4])
+    history.state("t", 0, 4, 3, [2, 3, 4])
+    history.state("t", 0, 4, 4, [2, 4])
+    history.write("/brokers/topics/t", {"version": 1, "partitions": {"0": [4, 2], "1": [2, 3, 1]}})
+    assert_settled(history, 4, 4, (2, 4), (4, 2))
+
+
+def test_trap_17_complete_means_that_the_target_is_in_the_isr_though_its_brokers_may_be_dead():
+    history = ZnodeHistory().start(1, 2, topics={"t": {0: ([1, 2, 9], 1, 0, [1, 2, 9])}})
+    history.reassign(("t", 0, [1, 9]))
+    history.topic("t", {0: [1, 9, 2]}, removing_replicas={"0": [2]})
+    assert t0(history) == (1, 2, (1, 9))
+
+
+def test_trap_17_a_removed_replica_that_is_dead_is_never_told_to_delete_its_log():
+    topics = {"t": {0: ([1, 2, 9], 1, 0, [1, 2])}}
+    history = ZnodeHistory().start(1, 2, topics=topics)
+    effects = history.reassign(("t", 0, [1, 2]))
+    effects += history.state("t", 0, 1, 1, [1, 2])
+    effects += history.topic("t", {0: [1, 2]})
+    stops = [row for row in effects if isinstance(row, Request) and row.api == "StopReplica"]
+    assert stops == []
+    assert history.row("t", 0).replicas == (1, 2)
+    assert [row for row in history.broker(9) if isinstance(row, Request) and row.topic == "t"] == []
+
+
+def test_trap_17_a_cancelled_reassignment_may_lose_the_original_order():
+    history = on_1_2_3()
+    moving(history, [3, 4, 2, 1], [4], [1])
+    history.state("t", 0, 1, 1, [1, 2, 3])
+    moving(history, [3, 2, 1], [], [])
+    assert t0(history) == (1, 2, (1, 2, 3))
+    history.state("t", 0, 1, 2, [1, 2, 3])
+    moving(history, [3, 2, 1], [], [])
+    assert_settled(history, 1, 2, (1, 2, 3), (3, 2, 1))
+
+
+# 18, 19, 22: deletion
+
+
+def test_trap_18_a_live_request_to_delete_is_not_postponed_by_a_reassignment():
+    history = on_1_2_3()
+    moving(history, [4, 2, 3, 1], [4], [1])
+    history.state("t", 0, 1, 1, [1, 2, 3])
+    history.delete_topic("t")
+    assert t0(history) == (-1, 4, (3,))
+    assert history.predicted("t", 1) is not None
+
+
+def test_trap_18_only_a_failover_finds_the_reassignment_in_the_way():
+    history = on_1_2_3()
+    moving(history, [4, 2, 3, 1], [4], [1])
+    history.state("t", 0, 1, 1, [1, 2, 3])
+    history.delete("/controller")
+    history.delete_topic("t")
+    history.controller(2, 2)
+    assert t0(history) == (1, 2, (1, 2, 3))  # the start of the reassignment, again
+    assert history.gauges().topics_ineligible_to_delete == 1
+
+
+def test_trap_19_a_deletion_writes_once_for_each_live_replica_before_the_znodes_vanish():
+    history = ZnodeHistory().start(1, 2, 3, topics={"t": {0: ([1, 2, 3], 1, 0, [1, 2, 3])}})
+    history.delete_topic("t")
+    assert history.gauges().pending_writes == 3
+    for epoch, isr in ((1, [2, 3]), (2, [3]), (3, [3])):
+        history.state("t", 0, -1, epoch, isr)
+    gauges = history.gauges()
+    assert (gauges.pending_writes, gauges.replicas_by_state["ReplicaDeletionStarted"]) == (0, 3)
+    effects = history.topic_vanishes("t", 0)
+    assert "final t-0@1 ReplicaDeletionSuccessful -> NonExistentReplica" in history.transitions(effects)
+    gauges = history.gauges()
+    assert (gauges.topics, gauges.topics_to_delete, gauges.divergences) == (0, 0, {})
+
+
+def test_trap_19_a_deletion_that_a_broker_never_answers_is_stuck_until_it_bounces():
+    history = ZnodeHistory().start(1, 2, topics={"t": {0: ([1, 2], 1, 0, [1, 2])}})
+    history.delete_topic("t")
+    history.the_controller_writes_its_due()
+    history.heartbeat(600_000)
+    gauges = history.gauges()
+    assert (gauges.replicas_to_delete, gauges.replicas_by_state["ReplicaDeletionStarted"]) == (2, 2)
+    effects = history.broker_bounces(2)
+    moves = history.moves(effects, Status.FINAL) + history.moves(effects, Status.PROVISIONAL)
+    assert "t-0@2 ReplicaDeletionStarted -> ReplicaDeletionIneligible" in moves
+    assert "t-0@2 OfflineReplica -> ReplicaDeletionStarted" in moves
+    assert "final StopReplica to 2: t-0 delete" in history.requests(effects + history.the_controller_writes_its_due())
+
+
+def test_trap_22_partitions_added_to_a_topic_that_is_being_deleted_are_reverted():
+    history = ZnodeHistory().start(1, 2, topics={"t": {0: ([1], 1, 0, [1])}})
+    history.delete_topic("t")
+    effects = history.topic("t", {0: [1], 1: [2]})
+    assert history.transitions(effects) == []
+    assert sorted(history.context.topics.get("t").partitions) == [0]
+    history.topic("t", {0: [1]})  # the controller's answer
+    assert history.gauges().divergences == {}
+    assert sorted(history.context.topics.get("t").partitions) == [0]
+
+
+def test_trap_22_up_to_1_1_partitions_added_to_a_topic_that_is_being_deleted_are_created():
+    history = ZnodeHistory(release=(1, 1)).start(1, 2, topics={"t": {0: ([1], 1, 0, [1])}})
+    history.delete_topic("t")
+    history.topic("t", {0: [1], 1: [2]})
+    assert sorted(history.context.topics.get("t").partitions) == [0, 1]
+
+
+# 20 and 21: hands in the topic znode
+
+
+def test_trap_20_an_edited_replica_list_is_ignored_and_later_overwritten():
+    history = on_1_2_3()
+    moving(history, [4, 3, 2], [], [])
+    assert history.row("t", 0).replicas == (1, 2, 3)
+    assert history.gauges().divergences == {"assignment_edited": 1}
+    history.reassign(("t", 1, [2, 3]))
+    history.topic("t", {0: [1, 2, 3], 1: [2, 3, 1]}, removing_replicas={"1": [1]})
+    assert history.row("t", 0).replicas == (1, 2, 3)
+    assert history.gauges().divergences == {"assignment_edited": 1}
+
+
+def test_trap_20_an_edited_replica_list_counts_from_the_next_failover_on():
+    history = on_1_2_3()
+    moving(history, [4, 3, 2], [], [])
+    history.delete("/controller")
+    history.controller(2, 2)
+    assert history.row("t", 0).replicas == (4, 3, 2)
+
+
+def test_trap_20_a_removed_partition_is_ignored():
+    history = on_1_2_3()
+    history.topic("t", {1: [2, 3, 1]})
+    assert history.row("t", 0).replicas == (1, 2, 3)
+    history.broker_leaves(1)
+    assert t0(history) == (2, 1, (2, 3))
+
+
+def test_trap_21_a_topic_deleted_by_hand_and_made_again_stays_leaderless_until_failover():
+    history = ZnodeHistory().start(1, 2, topics={"t": {0: ([1, 2], 1, 0, [1, 2])}})
+    history.delete("/brokers/topics/t/partitions/0/state")
+    history.delete("/brokers/topics/t")
+    history.topic("t", {0: [1, 2]})
+    assert t0(history) is None
+    assert history.gauges().pending_writes == 0
+    history.delete("/controller")
+    history.controller(2, 2)
+    assert t0(history) == (1, 0, (1, 2))
+
+
+def test_trap_21_a_topic_deleted_in_order_and_made_again_is_created():
+    history = ZnodeHistory().start(1, 2, topics={"t": {0: ([1, 2], 1, 0, [1, 2])}})
+    history.delete_topic("t")
+    history.the_controller_writes_its_due()
+    history.topic_vanishes("t", 0)
+    history.topic("t", {0: [2, 1]})
+    assert t0(history) == (2, 0, (2, 1))
+
+
+# 25 and 26: gauges
+
+
+def test_trap_25_from_2_1_the_offline_count_counts_transitions_so_a_topic_removed_by_hand_stays_in_it():
+    history = ZnodeHistory().start(1, 2, topics={"t": {0: ([2], 2, 0, [2])}})
+    history.broker_leaves(2)
+    history.state("t", 0, -1, 1, [2])
+    history.delete("/brokers/topics/t/partitions/0/state")
+    history.delete("/brokers/topics/t")
+    assert history.gauges().offline_partitions == 1
+    history.delete("/controller")
+    history.controller(1, 2)
+    assert history.gauges().offline_partitions == 0
+
+
+@pytest.mark.parametrize(("release", "offline"), [((3, 9), 0), ((2, 1), 0), ((2, 0), 1), ((1, 1), 1)])
+def test_trap_25_up_to_2_0_a_partition_without_leader_counts_as_offline_whatever_its_state(release, offline):
+    # 9 is dead and in the ISR: the reassignment to it is complete at once, nobody can be elected, 1 leaves.
+    history = ZnodeHistory(release=release).start(1, 2, topics={"t": {0: ([1, 9], 1, 0, [1, 9])}})
+    history.reassign(("t", 0, [9]))
+    history.the_controller_writes_its_due()
+    row = history.row("t", 0)
+    assert (row.leader, row.isr, row.state) == (-1, (9,), "OnlinePartition")
+    assert history.gauges().offline_partitions == offline
+
+
+@pytest.mark.parametrize(("release", "offline"), [((3, 9), 0), ((1, 1), 0), ((0, 10), 1)])
+def test_trap_25_up_to_0_10_1_topics_that_are_being_deleted_count_too(release, offline):
+    settings = BrokerSettings(delete_topic_enable=True)  # not the default of 0.10
+    history = ZnodeHistory(release=release, settings=settings).start(1, 2, topics={"t": {0: ([1, 9], 1, 0, [1])}})
+    history.delete_topic("t")
+    history.the_controller_writes_its_due()
+    assert history.row("t", 0).leader == -1
+    assert history.gauges().offline_partitions == offline
+
+
+def test_trap_26_a_preferred_replica_that_is_being_added_counts_as_imbalanced_only_once_it_is_in_the_isr():
+    history = on_1_2_3()
+    moving(history, [4, 2, 3, 1], [4], [1])
+    history.state("t", 0, 1, 1, [1, 2, 3])
+    assert history.gauges().preferred_replica_imbalance == 0
+    effects = history.state("t", 0, 1, 1, [1, 2, 3, 4])
+    assert history.gauges().preferred_replica_imbalance == 1
+    assert any(isinstance(row, Transition) for row in effects)  # it is complete: the rest follows
+
+
+def test_trap_26_otherwise_a_partition_is_imbalanced_while_another_than_the_preferred_replica_leads():
+    history = ZnodeHistory().start(1, 2, topics={"t": {0: ([2, 1], 1, 0, [1]), 1: ([2, 1], -1, 0, [9])}})
+    assert history.gauges().preferred_replica_imbalance == 2
