@@ -6,10 +6,12 @@ Here belongs what the controller does about brokers (Kafka 3.9 `KafkaController.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
+from itertools import pairwise
 
 from controller import partition_machine, reassignment, replica_machine, topic_deletion
-from controller.context import Broker, Departure, Phase
+from controller.context import NO_BROKER, Broker, Departure, Event, Phase
 from controller.outputs import BrokerRow
 from controller.records import Record
 from controller.replica_machine import Replica
@@ -40,7 +42,9 @@ def broker_written(turn: Turn, broker: int, znode: BrokerZnode, record: Record) 
         _bounced(turn, broker, now)
     elif known is None and header.acting:
         header.brokers = {**header.brokers, broker: now}
-        turn.begin("BrokerChange", f"broker {broker} registered with epoch {now.epoch}")
+        topic_deletion.judge_halted(turn, soon=True)
+        event = turn.begin("BrokerChange", f"broker {broker} registered with epoch {now.epoch}")
+        event.born = broker
         turn.moved("broker", "dead", "live", broker=broker)
         _on_startup(turn, broker)
     else:
@@ -55,26 +59,55 @@ def broker_removed(turn: Turn, broker: int) -> None:
     header = turn.header
     if broker not in header.brokers:
         return
+    gone = header.brokers[broker]
     header.brokers = {key: value for key, value in header.brokers.items() if key != broker}
     header.departed = {**header.departed, broker: Departure(turn.record.zxid, turn.record.observed_ms)}
     _forget_offline_dirs(turn, broker)
     if header.acting:
-        _died(turn, broker)
+        _died(turn, broker, gone)
     _touch_hosted(turn, broker)
     publish_broker(turn, broker)
 
 
-def _died(turn: Turn, broker: int) -> None:
+def _died(turn: Turn, broker: int, gone: Broker) -> None:
     # Deaths that the controller has not begun to handle are handled together: one event for all.
     last = turn.last_event()
-    together = last.died if last is not None and last.died and not last.begun else ()
+    together = last.died if last is not None and not last.begun else {}
     if last is not None and together:
         turn.undo(last)
-    brokers = (*together, broker)
-    event = turn.begin("BrokerChange", f"broker {' and '.join(map(str, brokers))} left")
-    event.died = brokers
+    died = {**together, broker: gone}
+    event = turn.begin("BrokerChange", f"broker {_named(died)} left")
+    event.died = died
     turn.moved("broker", "live", "dead", broker=broker)
-    _on_failure(turn, brokers)
+    _on_failure(turn, tuple(died))
+
+
+def _named(brokers: Iterable[int]) -> str:
+    return " and ".join(map(str, brokers))
+
+
+def may_be_read_together(turn: Turn) -> tuple[Event, Event] | None:
+    """A death and a registration after it that the controller has not begun to handle: it may read both at once."""
+    waiting = sorted(key for key, event in turn.header.events.items() if event.queued and not event.begun)
+    for earlier, later in pairwise(waiting):
+        death, birth = turn.header.events[earlier], turn.header.events[later]
+        if death.died and birth.born != NO_BROKER:
+            return turn.open_event(earlier), turn.open_event(later)
+    return None
+
+
+def read_together(turn: Turn, death: Event, birth: Event) -> None:
+    """The controller reads a death and a registration at once: it handles the new broker while the dead still live."""
+    header = turn.header
+    turn.undo(birth)
+    turn.undo(death)
+    alive = header.brokers
+    header.brokers = {**alive, **death.died}
+    event = turn.begin("BrokerChange", f"broker {birth.born} registered, broker {_named(death.died)} left")
+    event.born = birth.born
+    _on_startup(turn, birth.born)
+    header.brokers = alive
+    _on_failure(turn, tuple(death.died))
 
 
 def publish_broker(turn: Turn, broker: int) -> None:

@@ -80,7 +80,8 @@ class Event(msgspec.Struct, array_like=True):
     queued: int = 0  # steps that are not certain yet
     topics: dict[str, None] = {}  # that it concerns, in order
     broadcasts: tuple[Broadcast, ...] = ()  # not certain yet
-    died: tuple[int, ...] = ()  # the brokers whose death it handles
+    died: dict[int, Broker] = {}  # the brokers whose death it handles, as they were
+    born: int = NO_BROKER  # the broker whose registration it handles
 
     @property
     def sentence(self) -> str:
@@ -101,7 +102,8 @@ class Event(msgspec.Struct, array_like=True):
 class ShutdownAttempt(msgspec.Struct, frozen=True, array_like=True):
     """A broker's next request to be shut down."""
 
-    due_ms: int
+    due_ms: int  # when it is expected
+    earliest_ms: int  # before which it cannot come
     left: int
 
 
@@ -153,6 +155,7 @@ class Header(msgspec.Struct, array_like=True):
     preferred_znode: tuple[ReassignmentEntry, ...] | None = None  # what /admin/preferred_replica_election asks for
     rebalancing: dict[int, int] = {}  # brokers that an automatic rebalance brings leaders back to: when last
     leaked_offline: int = 0  # offline partitions of topics removed by hand, which the controller goes on counting
+    ineligible_leftovers: tuple[str, ...] = ()  # deleted topics that the controller goes on calling ineligible
     halted_deletions: dict[str, int] = {}  # topics whose deletion a dead replica holds: when the others were asked
     next_event: int = 0
     events: dict[int, Event] = {}

@@ -34,13 +34,23 @@ def ask_again(turn: Turn) -> None:
             _attempt(turn, broker, attempt.due_ms, attempt.left)
 
 
-def closed_in_order(turn: Turn, broker: int) -> None:
-    """A broker closed its session itself: it had asked for its shutdown, though no write of it may have come."""
-    header = turn.header
-    if header.acting and broker in header.brokers and broker not in header.shutting_down:
+def session_ended(turn: Turn, broker: int) -> None:
+    """A broker's session is over: what it had asked for by then was asked, though no write may tell of it."""
+    header, record = turn.header, turn.record
+    registered = header.brokers.get(broker)
+    if registered is None:
+        return
+    # Only ZooKeeper's log tells whether the broker itself closed its session, or it expired; a live watch does not.
+    known = record.author == registered.session
+    if known and record.cxid > 0 and header.acting and broker not in header.shutting_down:
         ask(turn, broker)
-        while attempt := turn.header.shutdown_attempts.get(broker):
+        while attempt := header.shutdown_attempts.get(broker):
             _attempt(turn, broker, attempt.due_ms, attempt.left)
+    expired = known and record.cxid == 0
+    while header.acting and not expired and (attempt := header.shutdown_attempts.get(broker)):
+        if attempt.earliest_ms > header.time_ms:
+            return
+        _attempt(turn, broker, attempt.earliest_ms, attempt.left)
 
 
 def _attempt(turn: Turn, broker: int, at_ms: int, left: int) -> None:
@@ -56,8 +66,9 @@ def _attempt(turn: Turn, broker: int, at_ms: int, left: int) -> None:
     replica_machine.enter_state(turn, [Replica(tp, broker) for tp in followed], ReplicaState.OFFLINE)
     others = {key: attempt for key, attempt in header.shutdown_attempts.items() if key != broker}
     if len(moved) < len(led) and left > 0:
-        backoff_ms = header.settings.controlled_shutdown_retry_backoff_ms * _ROUND_TRIP_SHARE
-        others[broker] = ShutdownAttempt(at_ms + int(backoff_ms), left - 1)
+        backoff_ms = header.settings.controlled_shutdown_retry_backoff_ms
+        expected_ms = at_ms + int(backoff_ms * _ROUND_TRIP_SHARE)
+        others[broker] = ShutdownAttempt(expected_ms, at_ms + backoff_ms, left - 1)
     header.shutdown_attempts = others
 
 

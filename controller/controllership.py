@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from controller import failover
+from controller import failover, topic_deletion
 from controller.context import NO_BROKER, Phase, Standing
 from controller.outputs import ControllerRow
 from controller.records import Record
@@ -121,6 +121,7 @@ def _lose(turn: Turn, cause: str) -> None:
     if header.phase is not Phase.FOLLOWING:
         return
     if header.term_active:
+        topic_deletion.judge_halted(turn, soon=True)
         turn.begin("ControllerResignation", cause)
         turn.moved("controller", "Active", "Resigned", broker=header.controller)
     failover.cut(turn)

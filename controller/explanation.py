@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from controller import (
+    broker_change,
     confirmation,
     controlled_shutdown,
     leader_election,
@@ -38,6 +39,26 @@ def explain(turn: Turn, tp: TopicPartition, written: LeaderAndIsr) -> None:
                 turn.adopt(trial)
                 return
     _accept(turn, tp, partition, written)
+
+
+def read_together(turn: Turn, tp: TopicPartition, written: LeaderAndIsr) -> bool:
+    """Whether the write shows that the controller read a death and a later registration at once.
+
+    Then it belongs to the registration, though the death, which was seen first, has not shown any write.
+    """
+    pair = broker_change.may_be_read_together(turn) if len(turn.header.events) > 1 else None
+    if pair is None:
+        return False
+    death, birth = pair
+    as_seen = turn.fork()
+    if confirmation.confirm(as_seen, tp, written) and not as_seen.open_event(birth.id).begun:
+        return False
+    trial = turn.fork()
+    broker_change.read_together(trial, trial.open_event(death.id), trial.open_event(birth.id))
+    if not confirmation.confirm(trial, tp, written):
+        return False
+    turn.adopt(trial)
+    return True
 
 
 def _accept(turn: Turn, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:

@@ -20,7 +20,7 @@ def run(turn: Turn) -> None:
     """A controller takes over: it forgets what only memory held, starts the machines, and takes up what is pending."""
     header = turn.header
     header.shutting_down, header.shutdown_attempts, header.log_dir_failures = (), {}, {}
-    header.halted_deletions, header.rebalancing = {}, {}
+    header.halted_deletions, header.rebalancing, header.ineligible_leftovers = {}, {}, ()
     header.reassign_blind, header.leaked_offline = False, 0
     turn.begin("ControllerFailover", f"broker {header.controller} became controller in epoch {header.controller_epoch}")
     turn.moved("controller", "Elected", "Active", broker=header.controller)

@@ -216,7 +216,7 @@ def gauges_row(header: Header, **stamp: Any) -> GaugesRow:  # noqa: ANN401 (a ro
         preferred_replica_imbalance=counts.get("imbalanced", 0),
         topics_to_delete=counts.get("topics_to_delete", 0),
         replicas_to_delete=counts.get("replicas_to_delete", 0),
-        topics_ineligible_to_delete=counts.get("topics_ineligible_to_delete", 0),
+        topics_ineligible_to_delete=counts.get("topics_ineligible_to_delete", 0) + len(header.ineligible_leftovers),
         replicas_ineligible_to_delete=counts.get("replicas_ineligible_to_delete", 0),
         leaders_by_broker=_by_broker(counts, "leaders_by_broker/"),
         replicas_by_broker=_by_broker(counts, "replicas_by_broker/"),

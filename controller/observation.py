@@ -33,7 +33,7 @@ def state_written(turn: Turn, tp: TopicPartition, znode: StateZnode, version: in
         turn.header.shutting_down = tuple(staying)
     if turn.header.phase is not Phase.FOLLOWING:
         turn.put_partition(tp, replace(partition, confirmed=written))
-    elif confirm(turn, tp, written):
+    elif explanation.read_together(turn, tp, written) or confirm(turn, tp, written):
         return
     elif before is not None and before.leader_epoch == written.leader_epoch and before.leader == written.leader:
         _change_isr(turn, tp, partition, written)

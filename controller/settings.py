@@ -16,6 +16,7 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True):
     delete_topic_enable: bool = True
     controlled_shutdown_max_retries: int = 3
     controlled_shutdown_retry_backoff_ms: int = 5_000
+    zookeeper_session_timeout_ms: int = 18_000
     auto_leader_rebalance_enable: bool = True
     leader_imbalance_per_broker_percentage: int = 10
     leader_imbalance_check_interval_seconds: int = 300

@@ -159,11 +159,13 @@ def _broker_written(turn: Turn, where: ZnodePath, record: Record) -> None:
         controllership.take_over_if_due(turn)  # read together, /controller came first and its session was not known
 
 
+def _controller_removed(turn: Turn, _: ZnodePath) -> None:
+    controlled_shutdown.session_ended(turn, turn.header.controller)  # its broker's znode goes with it
+    controllership.controller_removed(turn)
+
+
 def _broker_removed(turn: Turn, where: ZnodePath) -> None:
-    registered = turn.header.brokers.get(where.number)
-    # Only ZooKeeper's log tells it: the broker's own session was closed, it did not expire.
-    if registered is not None and turn.record.cxid > 0 and turn.record.author == registered.session:
-        controlled_shutdown.closed_in_order(turn, where.number)
+    controlled_shutdown.session_ended(turn, where.number)
     broker_change.broker_removed(turn, where.number)
 
 
@@ -248,7 +250,7 @@ _WRITTEN: Final[Mapping[Place, Callable[[Turn, ZnodePath, Record], None]]] = {
 
 # What a znode's end means, by its place.
 _REMOVED: Final[Mapping[Place, Callable[[Turn, ZnodePath], None]]] = {
-    Place.CONTROLLER: lambda turn, _: controllership.controller_removed(turn),
+    Place.CONTROLLER: _controller_removed,
     Place.BROKER: _broker_removed,
     Place.TOPIC: lambda turn, where: topic_change.topic_removed(turn, where.name),
     Place.PARTITION_STATE: lambda turn, where: observation.state_removed(

@@ -24,7 +24,8 @@ def deletion_asked(turn: Turn, name: str) -> None:
     topic = turn.topic(name)
     if topic is None or not topic.exists or topic.queued or not turn.header.settings.delete_topic_enable:
         return  # an entry that cannot be served is removed, the topic stays
-    turn.put_topic(name, replace(topic, queued=True))
+    held = name in turn.header.ineligible_leftovers
+    turn.put_topic(name, replace(topic, queued=True, ineligible=held))
     if turn.header.phase is Phase.FOLLOWING and turn.header.acting:
         turn.begin("TopicDeletion", f"the deletion of topic {name} was asked for")
         _start(turn, name)
@@ -60,16 +61,20 @@ def resume_all(turn: Turn) -> None:
 
 
 def replicas_failed(turn: Turn, replicas: Sequence[Replica]) -> None:
-    """Replicas whose deletion cannot be done now, because their broker left."""
+    """Replicas whose deletion cannot be done now, because their broker left.
+
+    A broker that loses its session so soon after it was told was silent already, and did not answer.
+    """
     for name in dict.fromkeys(replica.tp.topic for replica in replicas):
         topic = turn.topic(name)
         if topic is None:
             continue
         failed = [replica for replica in replicas if replica.tp.topic == name]
+        unanswered = any(_state(turn, replica) is ReplicaState.DELETION_STARTED for replica in failed)
         replica_machine.enter_state(turn, failed, ReplicaState.DELETION_INELIGIBLE)
-        # That its deletion was not complete when a broker died means that this broker had not answered.
-        answered(turn, name)
-        turn.put_topic(name, replace(turn.topic(name) or topic, ineligible=True))
+        topic = turn.topic(name) or topic
+        turn.put_topic(name, replace(topic, ineligible=True, doubtful=topic.doubtful or unanswered))
+        turn.header.halted_deletions = {**turn.header.halted_deletions, name: topic.asked_ms}
         _retry(turn, name)
 
 
@@ -86,6 +91,8 @@ def completed(turn: Turn, name: str) -> None:
     topic = turn.topic(name)
     if topic is None or not any(partition.replica_states for partition in topic.partitions.values()):
         return
+    if topic.ineligible:  # a topic that goes is not struck off the list of the ineligible ones (in any release)
+        turn.header.ineligible_leftovers = (*turn.header.ineligible_leftovers, name)
     turn.begin("TopicDeletionStopReplicaResponseReceived", f"all brokers deleted their replicas of topic {name}")
     answered(turn, name)
     if not turn.header.profile.retires_partitions_at_deletion_start:
@@ -125,17 +132,31 @@ def _start(turn: Turn, name: str) -> None:
     replica_machine.enter_state(turn, todo, ReplicaState.DELETION_STARTED)
     started = turn.topic(name) or topic
     asked_ms = turn.record.observed_ms
-    turn.put_topic(name, replace(started, deletion_started=True, ineligible=bool(dead), asked_ms=asked_ms))
+    turn.put_topic(
+        name, replace(started, deletion_started=True, ineligible=bool(dead), asked_ms=asked_ms, doubtful=False)
+    )
     if dead:
         turn.header.halted_deletions = {**turn.header.halted_deletions, name: asked_ms}
 
 
-def judge_halted(turn: Turn) -> None:
-    """Where a dead replica holds a deletion, the live brokers have answered after a while: their replicas are gone."""
+def judge_halted(turn: Turn, *, soon: bool = False) -> None:
+    """Where a dead replica holds a deletion, the live brokers have answered: their replicas are gone.
+
+    That is certain once those that still live would have lost their sessions if they had been silent. Where something
+    else begins before that (`soon`), it is judged by how quickly brokers answer.
+    """
+    for name in list(turn.header.halted_deletions):
+        topic = turn.topic(name)
+        if topic is None or _have_answered(turn, topic, soon=soon):
+            halted_answered(turn, name)
+
+
+def _have_answered(turn: Turn, topic: Topic, *, soon: bool) -> bool:
+    """Whether the brokers that still live must have answered by now, or (`soon`) most likely have."""
     header = turn.header
-    ripe = [name for name, asked_ms in header.halted_deletions.items() if header.time_ms - asked_ms > ANSWER_MS]
-    for name in ripe:
-        halted_answered(turn, name)
+    waited_ms = header.time_ms - topic.asked_ms
+    certain_ms = header.settings.zookeeper_session_timeout_ms
+    return bool(topic.asked_ms) and waited_ms > (ANSWER_MS if soon and not topic.doubtful else certain_ms)
 
 
 def halted_answered(turn: Turn, name: str) -> None:
@@ -156,7 +177,7 @@ def _retry(turn: Turn, name: str) -> None:
     topic = turn.topic(name)
     if topic is None:
         return
-    if topic.asked_ms and turn.record.observed_ms - topic.asked_ms > ANSWER_MS:
+    if _have_answered(turn, topic, soon=True):
         answered(turn, name)
     if _in_state(turn, name, ReplicaState.DELETION_STARTED):
         return

@@ -26,9 +26,13 @@ from ingest.zookeeper_files import Until
 ARCHIVES = Path(__file__).parent / "recordings"
 
 # What the brokers of all recordings were configured with and no znode shows.
-SETTINGS = BrokerSettings(controlled_shutdown_retry_backoff_ms=1_000, leader_imbalance_check_interval_seconds=20)
+SETTINGS = BrokerSettings(
+    controlled_shutdown_retry_backoff_ms=1_000,
+    leader_imbalance_check_interval_seconds=20,
+    zookeeper_session_timeout_ms=6_000,
+)
 
-# The last transaction that counts, where the recording's own end is in the log.
+# The last transaction that counts, where the recording's own end is in the log and recording.json does not say it.
 LAST_ZXID = {"hard39": 571}
 
 
@@ -50,9 +54,17 @@ class Recording:
 
     def records(self) -> Iterator[Record]:
         """What ZooKeeper's log holds, as records."""
-        last = LAST_ZXID.get(self.name)
+        last = self.last_zxid()
         history = History([self.directory / "zk"], "recorded", until=None if last is None else Until(zxid=last))
         return history.records()
+
+    def last_zxid(self) -> int | None:
+        """The last transaction that counts; None for all."""
+        description = self.directory / "recording.json"
+        if not description.exists():
+            return LAST_ZXID.get(self.name)
+        last: int = json.loads(description.read_text())["last_zxid"]
+        return last
 
     def account(self) -> Account:
         """What the controllers said that they did."""

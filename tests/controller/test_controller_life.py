@@ -468,3 +468,116 @@ def test_a_state_that_vanishes_by_hand_takes_its_due_writes_with_it():
     history.delete("/brokers/topics/t/partitions/0/state")
     history.delete("/brokers/topics/t/partitions/0/state")
     assert history.gauges().pending_writes == 0
+
+
+# Corners
+
+
+def test_allowing_unclean_elections_for_all_brokers_elects_at_once():
+    history = ZnodeHistory().start(1, topics=on([9, 1], -1, 4, [9]))
+    history.write("/config/brokers/<default>", {"config": {"unclean.leader.election.enable": "true", "x": "y"}})
+    assert t0(history) == (1, 5, (1,))
+
+
+def test_the_controllers_own_setting_is_stronger_than_the_default_of_all():
+    history = ZnodeHistory().start(1, 2, topics=on([2, 1], 2, 4, [2]))
+    history.write("/config/brokers/1", {"config": {"unclean.leader.election.enable": "false"}})
+    history.write("/config/brokers/<default>", {"config": {"unclean.leader.election.enable": "true"}})
+    history.broker_leaves(2)
+    assert t0(history) == (-1, 5, (2,))
+
+
+def test_a_broker_that_shut_down_and_closes_its_session_is_not_asked_again():
+    history = shutting_down(3)
+    effects = history.broker_closes(2)
+    causes = {row.cause for row in effects if isinstance(row, Transition)}
+    assert causes == {"BrokerChange: broker 2 left"}
+
+
+def test_up_to_2_0_a_broker_that_shuts_down_is_not_told_that_it_no_longer_leads():
+    told = {}
+    for release in ((2, 0), (2, 1)):
+        history = ZnodeHistory(release=release).start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
+        effects = history.state("t", 0, 3, 1, [3])
+        rows = [row for row in effects if isinstance(row, Request) and row.api == "LeaderAndIsr"]
+        told[release] = {row.brokers for row in rows}
+    assert told == {(2, 0): {(3,)}, (2, 1): {(2,), (3,)}}
+
+
+def test_a_directory_that_fails_twice_moves_the_replica_twice():
+    history = ZnodeHistory().start(*ALL, topics=on([1, 2], 1, 0, [1, 2]))
+    history.write(LOG_DIR_EVENT, {"version": 1, "broker": 2, "event": 1})
+    for epoch in (1, 2):
+        effects = history.state("t", 0, 1, epoch, [1])
+        assert next(row.cause for row in effects if isinstance(row, Transition)).startswith("LeaderAndIsrResponse")
+        history.state("t", 0, 1, epoch, [1, 2])
+    assert history.context.topics.get("t").partitions[0].offline_dirs == (2,)
+
+
+def test_a_controller_whose_own_registration_somebody_removed_is_cut_without_being_known_by_process():
+    history = ZnodeHistory().start(*ALL, topics={"t": {n: ([3, 2], 3, 0, [3, 2]) for n in range(2)}})
+    history.broker_leaves(2)
+    history.state("t", 0, 3, 1, [3])
+    history.broker_leaves(1)
+    history.delete("/controller")
+    assert history.context.header.poisoned == {}
+    assert history.gauges().pending_writes == 0
+
+
+def test_a_read_takes_settings_without_their_topic_and_ignores_events_of_the_past():
+    history = ZnodeHistory()
+    history.snapshot(
+        ("/config/topics/later", {"version": 1, "config": {"min.insync.replicas": "2"}}),
+        ("/controller", controller_znode(1)),
+        ("/controller_epoch", b"1"),
+        (LOG_DIR_EVENT, {"version": 1, "broker": 1, "event": 1}),
+    )
+    gauges = history.gauges()
+    assert (gauges.topics, gauges.ready) == (0, True)
+    assert history.context.header.log_dir_failures == {}
+    history.topic("later", {0: [1]})
+    assert history.context.topics.get("later").min_insync_replicas == 2
+
+
+def test_what_vanishes_during_a_read_is_gone_at_its_end():
+    history = ZnodeHistory().start(1, topics=on([1], 1, 0, [1]))
+    history.generation, history.seq = 2, -1
+    history.send(RecordKind.SNAPSHOT_BEGIN)
+    history.write("/controller", controller_znode(1))
+    history.write("/controller_epoch", b"1")
+    history.topic("t", {0: [1]})
+    history.delete("/brokers/topics/t")
+    history.send(RecordKind.SNAPSHOT_END)
+    assert history.gauges().topics == 0
+
+
+def test_the_end_of_a_read_that_never_began_is_nothing():
+    history = ZnodeHistory()
+    history.send(RecordKind.SNAPSHOT_END)
+    assert history.gauges().ready is False
+
+
+def test_a_migration_is_noticed_once():
+    history = ZnodeHistory().start(1)
+    for _ in range(2):
+        effects = history.write("/migration", {"version": 0})
+    assert history.transitions(effects) == []
+
+
+def test_a_new_partition_whose_broker_died_before_its_first_write_may_be_written_otherwise():
+    history = ZnodeHistory().start(*ALL)
+    history.topic("t", {0: [2, 3]})
+    history.broker_leaves(2)
+    history.state("t", 0, 1, 7, [1])
+    row = history.row("t", 0)
+    assert (row.leader, row.leader_epoch, row.predicted_leader) == (1, 7, None)
+
+
+def test_writes_that_fit_nothing_that_is_due_win_and_what_is_due_goes():
+    history = ZnodeHistory().start(*ALL, topics=on([1, 2, 3], 1, 0, [1, 2, 3]))
+    history.broker_leaves(2)
+    path = "/brokers/topics/t/partitions/0/state"
+    history.znodes[path] = (history.znodes[path][0], 5)
+    history.state("t", 0, 3, 4, [3])
+    gauges = history.gauges()
+    assert (gauges.pending_writes, gauges.divergences) == (0, {"unexplained_write": 1})

@@ -176,8 +176,10 @@ class ZnodeHistory:
         """Every state that the controller still has to write is written, one write after the other."""
         effects: tuple[Row, ...] = ()
         names = topics or tuple(name for name, _ in self.context.topics)
-        while write := next(filter(None, map(self._next_write, names)), None):
+        written = None
+        while (write := next(filter(None, map(self._next_write, names)), None)) and write != written:
             effects += self.state(*write)
+            written = write
         return effects
 
     def _next_write(self, name: str) -> tuple | None:

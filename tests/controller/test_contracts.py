@@ -1,0 +1,186 @@
+"""The forms in which records, rows, settings and stored state come in and go out, and what is refused of each."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+from znode_history import ZnodeHistory
+
+from controller.outputs import OUTPUT_VERSION, BadRowError, decode_row, encode_row
+from controller.profile import read_release
+from controller.records import RECORD_VERSION, BadRecordError, Record, RecordKind, decode_record, encode_record
+from controller.settings import BrokerSettings, SettingError, read_settings
+from controller.state import (
+    STATE_VERSION,
+    StateVersionError,
+    changed_chunks,
+    encode_header,
+    new_context,
+    restore_context,
+)
+
+
+def a_life() -> ZnodeHistory:
+    """Something of every kind of row."""
+    history = ZnodeHistory().start(1, 2, topics={"t": {0: ([2, 1], 2, 0, [2])}})
+    history.broker_leaves(2)
+    history.write("/brokers/ids/2", b"\xff")
+    history.heartbeat()
+    return history
+
+
+# Rows
+
+
+def test_every_row_comes_back_as_it_went_out_and_says_its_version():
+    rows = a_life().effects
+    assert {type(row).__name__ for row in rows} >= {
+        "Transition",
+        "Request",
+        "PartitionRow",
+        "BrokerRow",
+        "ControllerRow",
+        "AlertRow",
+        "GaugesRow",
+        "RefusedRow",
+    }
+    for row in rows:
+        assert decode_row(encode_row(row)) == row
+        assert encode_row(row).startswith(b'{"kind":')
+        assert b'"v":1' in encode_row(row)
+
+
+def test_the_newest_row_of_a_subject_replaces_the_older_ones():
+    last = {type(row).__name__: row.subject_key() for row in a_life().effects}
+    assert last["PartitionRow"] == "c/partition/t/0"
+    assert last["BrokerRow"] == "c/broker/2"
+    assert last["ControllerRow"] == "c/controller"
+    assert last["AlertRow"] == "c/PartitionOffline/t-0"
+    assert last["GaugesRow"] == "c/gauges"
+
+
+def test_what_happened_is_never_replaced():
+    effects = a_life().effects
+    keys = [row.subject_key() for row in effects if row.output in ("transitions", "requests", "refused")]
+    assert len(set(keys)) == len(keys)
+
+
+@pytest.mark.parametrize("line", [b"", b"{}", b"\xff", b'{"kind":"nonsense"}', b'{"kind":"broker"}'])
+def test_what_is_no_row_is_refused(line):
+    with pytest.raises(BadRowError, match="not an output row"):
+        decode_row(line)
+
+
+def test_a_row_of_a_newer_version_is_refused():
+    line = encode_row(a_life().effects[0]).replace(b'"v":1', b'"v":99')
+    with pytest.raises(BadRowError, match=f"output version 99 is newer than this Kontrast's {OUTPUT_VERSION}"):
+        decode_row(line)
+
+
+# Records
+
+
+def a_record(**fields) -> Record:
+    return Record(cluster="c", generation=1, seq=0, kind=RecordKind.NODE, observed_ms=5, **fields)
+
+
+@pytest.mark.parametrize("fields", [{}, {"data": "t\u00fc"}, {"data_base64": "/w=="}, {"path": "/x", "zxid": 2**62}])
+def test_a_record_comes_back_as_it_went_out(fields):
+    record = a_record(**fields)
+    assert decode_record(encode_record(record)) == record
+
+
+def test_a_records_bytes_are_the_znodes():
+    assert [a_record(**fields).raw for fields in ({}, {"data": ""}, {"data_base64": "/w=="})] == [None, b"", b"\xff"]
+
+
+@pytest.mark.parametrize("line", [b"", b"{}", b"\xff", encode_record(a_record(data_base64="no base64"))])
+def test_what_is_no_record_is_refused(line):
+    with pytest.raises(BadRecordError, match="not a record"):
+        decode_record(line)
+
+
+def test_a_record_of_a_newer_version_is_refused():
+    line = encode_record(a_record()).replace(b'"v":1', b'"v":99')
+    with pytest.raises(BadRecordError, match=f"record version 99 is newer than this Kontrast's {RECORD_VERSION}"):
+        decode_record(line)
+
+
+# Settings
+
+
+def test_settings_have_kafkas_names_and_defaults():
+    assert read_settings({}) == BrokerSettings()
+    read = read_settings({"unclean.leader.election.enable": " TRUE ", "min.insync.replicas": "2"})
+    assert (read.unclean_leader_election_enable, read.min_insync_replicas) == (True, 2)
+    assert read_settings({"min.insync.replicas": "3"}, read).unclean_leader_election_enable is True
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("min.insync.replicas", "two"), ("delete.topic.enable", "maybe"), ("min.insync.replicas", "")]
+)
+def test_a_setting_that_cannot_be_read_is_refused_by_name(name, text):
+    with pytest.raises(SettingError, match=f"{name}={text}"):
+        read_settings({name: text})
+
+
+def test_a_setting_that_is_not_used_is_refused_with_those_that_are():
+    with pytest.raises(SettingError, match=r"'log\.dirs' is no broker setting .* min\.insync\.replicas"):
+        read_settings({"log.dirs": "/tmp"})
+
+
+# Releases
+
+
+@pytest.mark.parametrize(("text", "release"), [("3.9.2", (3, 9)), (" 2.8 ", (2, 8)), ("0.10", (0, 10))])
+def test_a_release_is_read_by_its_first_two_numbers(text, release):
+    assert read_release(text)[:2] == release
+
+
+@pytest.mark.parametrize("text", ["", "3", "three.nine", "4.0", "0.9", "-2.8"])
+def test_what_is_no_release_with_a_zookeeper_controller_is_refused(text):
+    with pytest.raises(ValueError, match="Kafka"):
+        read_release(text)
+
+
+# Stored state
+
+
+def stored(history: ZnodeHistory) -> tuple[bytes, dict[int, bytes]]:
+    return encode_header(history.context), changed_chunks(new_context("c", 8), history.context)
+
+
+def test_stored_state_comes_back_and_is_loaded_chunk_by_chunk():
+    header, chunks = stored(a_life())
+    loaded: list[int] = []
+    context = restore_context("c", header, lambda index: loaded.append(index) or chunks.get(index))
+    assert loaded == []
+    assert context.topics.get("t") is not None
+    assert len(loaded) == 1
+
+
+def test_stored_state_of_another_cluster_is_refused():
+    with pytest.raises(StateVersionError, match="of cluster 'c', not 'other'"):
+        restore_context("other", stored(a_life())[0], lambda _: None)
+
+
+def test_stored_state_of_another_version_is_refused():
+    header = b"\xff\xff" + stored(a_life())[0][2:]
+    with pytest.raises(StateVersionError, match=f"version 65535, this Kontrast reads {STATE_VERSION}"):
+        restore_context("c", header, lambda _: None)
+
+
+@pytest.mark.parametrize("collecting", [True, False])
+def test_a_broken_chunk_is_refused_at_its_first_touch_and_the_collector_is_as_it_was(collecting):
+    header, chunks = stored(a_life())
+    broken = {index: chunk[:-3] for index, chunk in chunks.items()}
+    context = restore_context("c", header, broken.get)
+    was_enabled = gc.isenabled()
+    try:
+        gc.enable() if collecting else gc.disable()
+        with pytest.raises(StateVersionError, match="stored state cannot be read"):
+            context.topics.get("t")
+        assert gc.isenabled() is collecting
+    finally:
+        gc.enable() if was_enabled else gc.disable()
