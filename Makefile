@@ -1,10 +1,11 @@
 # Everything that is done with a checkout. `make demo` and `make test` each work on a fresh one.
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo test check lint type format lock clean
+.PHONY: help install install-dev demo test check bench-core lint type format docs record lock clean
 
 # Programs that the tests run may have been put beside Python.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 TEST_ARGS ?=
+BENCH_ARGS ?=
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
@@ -23,6 +24,9 @@ test: check ## All checks, then the tests (TEST_ARGS='-k offline' is handed to p
 
 check: lint type ## All checks but the tests
 
+bench-core: install-dev ## Time and memory of the core (BENCH_ARGS='--partitions 20000 2000000 --json')
+	@.venv/bin/python tests/bench/core.py $(BENCH_ARGS)
+
 lint: install-dev ## Style, format and import rules
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
@@ -34,6 +38,18 @@ type: install-dev ## Types
 format: install-dev ## Write the format, mend what can be mended
 	.venv/bin/ruff check --fix .
 	.venv/bin/ruff format .
+
+KAFKA ?= 3.9.2
+BROKERS ?= 4
+SECONDS ?= 180
+
+record: install-dev ## Record a real cluster under random actions (SEED=101 OUT=FILE.tar.xz KAFKA=3.9.2)
+	.venv/bin/python tests/conformance/record $(SEED) --kafka $(KAFKA) --brokers $(BROKERS) --seconds $(SECONDS) \
+		--out $(or $(OUT),tests/conformance/recordings/seed$(SEED)-$(KAFKA).tar.xz)
+
+docs: install-dev ## Write the pages of docs/ that are made from the code
+	.venv/bin/python docs/states.py > docs/states.md
+	.venv/bin/python -m dashboards.catalogue
 
 lock: ## Renew the pins in requirements/ (needs uv)
 	uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header \

@@ -38,7 +38,7 @@ def broker_written(turn: Turn, broker: int, znode: BrokerZnode, record: Record) 
             turn.begin("BrokerModifications", f"broker {broker} changed its endpoints")
             turn.broadcast(header.brokers, ())
     elif known is not None and header.acting and header.profile.notices_bounces:
-        _forget_offline_dirs(turn, broker)
+        _forget_offline_dirs(turn, broker, hosted_by(turn, broker))
         _bounced(turn, broker, now)
     elif known is None and header.acting:
         header.brokers = {**header.brokers, broker: now}
@@ -62,10 +62,12 @@ def broker_removed(turn: Turn, broker: int) -> None:
     gone = header.brokers[broker]
     header.brokers = {key: value for key, value in header.brokers.items() if key != broker}
     header.departed = {**header.departed, broker: Departure(turn.record.zxid, turn.record.observed_ms)}
-    _forget_offline_dirs(turn, broker)
+    hosted = hosted_by(turn, broker)
+    _forget_offline_dirs(turn, broker, hosted)
     if header.acting:
         _died(turn, broker, gone)
-    _touch_hosted(turn, broker)
+    for tp in hosted:
+        turn.touch(tp)
     publish_broker(turn, broker)
 
 
@@ -131,14 +133,8 @@ def publish_broker(turn: Turn, broker: int) -> None:
 
 def trigger_online(turn: Turn) -> int:
     """Try to bring every New and Offline partition online, queued topics left out; how many will be elected."""
-    waiting = [
-        TopicPartition(name, number)
-        for name, topic in turn.topics
-        if not topic.queued
-        for number, partition in topic.partitions.items()
-        if partition.state in (PartitionState.NEW, PartitionState.OFFLINE)
-    ]
-    return partition_machine.bring_online(turn, waiting)
+    waiting = turn.in_states(PartitionState.NEW, PartitionState.OFFLINE)
+    return partition_machine.bring_online(turn, [tp for tp in waiting if not turn.topics[tp.topic].queued])
 
 
 def _bounced(turn: Turn, broker: int, now: Broker) -> None:
@@ -220,8 +216,8 @@ def _touch_hosted(turn: Turn, broker: int) -> None:
             turn.touch(tp)
 
 
-def _forget_offline_dirs(turn: Turn, broker: int) -> None:
-    for tp in hosted_by(turn, broker):
+def _forget_offline_dirs(turn: Turn, broker: int, hosted: list[TopicPartition]) -> None:
+    for tp in hosted:
         partition = turn.partition(tp)
         if partition is not None and broker in partition.offline_dirs:
             left = tuple(other for other in partition.offline_dirs if other != broker)

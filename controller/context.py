@@ -91,7 +91,10 @@ class Event(msgspec.Struct, array_like=True):
     @property
     def frontier(self) -> int:
         """The first pass that still has a write due: what is before it is done."""
-        return next((at for at, count in enumerate(self.due) if count), len(self.due))
+        for at, count in enumerate(self.due):
+            if count:
+                return at
+        return len(self.due)
 
     @property
     def writes_due(self) -> int:
@@ -138,6 +141,7 @@ class Header(msgspec.Struct, array_like=True):
     migrating: bool = False  # /migration is there: the cluster is on its way to KRaft
     duplicate_topic_ids: tuple[tuple[str, str, str], ...] = ()  # id and two topics that have it
     term_epoch: int = -1  # the newest epoch whose controller took over
+    term_began_ms: int = 0  # when, 0 if that was before the last complete read
     term_active: bool = False  # that controller is still there
     controller_changes: int = 0
     profile: Profile = profile_of(NEWEST)
@@ -148,6 +152,7 @@ class Header(msgspec.Struct, array_like=True):
     shutting_down: tuple[int, ...] = ()  # brokers whose controlled shutdown shows in what was written
     shutdown_attempts: dict[int, ShutdownAttempt] = {}  # brokers that will ask again, because they still lead something
     log_dir_failures: dict[int, LogDirFailure] = {}  # by the broker that reported one
+    preferred_asked_ms: int = -1  # when a preferred election was asked for of partitions that nobody could read
     poisoned: dict[int, int] = {}  # KAFKA-12315: broker -> epoch of its registration
     terms_since_ms: tuple[int, ...] = ()  # when the last controllers took over
     reassign_znode: tuple[ReassignmentEntry, ...] | None = None  # what /admin/reassign_partitions asks for

@@ -94,7 +94,7 @@ def adopt(turn: Turn) -> None:
         header.controller, header.controller_since_ms = NO_BROKER, turn.record.observed_ms
     header.duplicate_topic_ids = tuple(_duplicate_topic_ids(turn))
     header.term_active = header.may_act
-    header.term_epoch = header.controller_epoch
+    header.term_epoch, header.term_began_ms = header.controller_epoch, 0
 
 
 def take_over_if_due(turn: Turn) -> None:
@@ -109,6 +109,7 @@ def take_over_if_due(turn: Turn) -> None:
     # With one id on two topics every broker fails while it loads its context, and passes the controllership on.
     header.duplicate_topic_ids = tuple(_duplicate_topic_ids(turn))
     header.term_epoch, header.term_active = header.controller_epoch, header.may_act
+    header.term_began_ms = header.time_ms
     header.controller_changes += 1
     header.terms_since_ms = (*header.terms_since_ms, header.time_ms)[-_TERMS_KEPT:]
     if header.term_active:

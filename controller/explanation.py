@@ -8,6 +8,7 @@ unexplained, never guessed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Final
 
 from controller import (
     broker_change,
@@ -15,15 +16,20 @@ from controller import (
     controlled_shutdown,
     leader_election,
     log_dir_failure,
+    observation,
     reassignment,
     topic_deletion,
 )
+from controller.context import NO_BROKER
 from controller.leadership import LeaderAndIsr, Move
 from controller.states import PartitionState
 from controller.topics import Partition, TopicPartition
 from controller.turn import Turn, replace
 
 Hypothesis = Callable[[Turn], None]
+
+# How long after a trigger that nobody could read a write may be its consequence.
+_CONSEQUENCE_MS: Final = 5_000
 
 
 def explain(turn: Turn, tp: TopicPartition, written: LeaderAndIsr) -> None:
@@ -35,7 +41,10 @@ def explain(turn: Turn, tp: TopicPartition, written: LeaderAndIsr) -> None:
         for hypothesis in _hypotheses(turn, tp, partition, written):
             trial = turn.fork()
             hypothesis(trial)
-            if confirmation.confirm(trial, tp, written):
+            before = partition.confirmed
+            if confirmation.confirm(trial, tp, written) or (
+                before is not None and observation.confirm_across_lost(trial, tp, before, written)
+            ):
                 turn.adopt(trial)
                 return
     _accept(turn, tp, partition, written)
@@ -85,17 +94,33 @@ def _hypotheses(turn: Turn, tp: TopicPartition, partition: Partition, written: L
     if tp.topic in turn.header.halted_deletions:
         yield lambda trial: topic_deletion.halted_answered(trial, tp.topic)
     gone = set(before.isr) - set(written.isr)
-    if not gone and written.leader != before.leader:
+    moves = written.leader != before.leader
+    asked_lately = turn.header.time_ms - turn.header.preferred_asked_ms <= _CONSEQUENCE_MS
+    if not gone and moves:
         yield lambda trial: leader_election.preferred(trial, tp)
-    for broker in sorted({before.leader, *gone} & set(turn.header.brokers)):
+    yield from _departures(turn, tp, {before.leader, *gone}, gone)
+    if not gone and not moves:
+        if asked_lately:  # up to 2.1 it costs a partition an epoch that its preferred replica leads already
+            yield lambda trial: leader_election.preferred(trial, tp)
+        yield lambda trial: _reassigned_again(trial, tp, partition)
+    if moves:
+        yield lambda trial: leader_election.unclean(trial, tp)
+
+
+def _departures(turn: Turn, tp: TopicPartition, left: set[int], gone: set[int]) -> Iterator[Hypothesis]:
+    """Live brokers that a partition may have lost, by a failed log directory or a controlled shutdown."""
+    for broker in sorted(left & set(turn.header.brokers)):
         if log_dir_failure.reported_lately(turn, broker):
             yield lambda trial, broker=broker: log_dir_failure.failed(trial, broker, tp)  # type: ignore[misc]
+        elif log_dir_failure.reported_lately(turn, NO_BROKER):
+            yield lambda trial, broker=broker: _log_dir_failed(trial, broker, tp)  # type: ignore[misc]
         if broker in gone:
             yield lambda trial, broker=broker: controlled_shutdown.ask(trial, broker)  # type: ignore[misc]
-    if not gone and written.leader == before.leader:
-        yield lambda trial: _reassigned_again(trial, tp, partition)
-    if written.leader != before.leader:
-        yield lambda trial: leader_election.unclean(trial, tp)
+
+
+def _log_dir_failed(turn: Turn, broker: int, tp: TopicPartition) -> None:
+    log_dir_failure.named(turn, broker)
+    log_dir_failure.failed(turn, broker, tp)
 
 
 def _reassigned_again(turn: Turn, tp: TopicPartition, partition: Partition) -> None:

@@ -45,17 +45,15 @@ def _hosting(topic: Topic, partition: Partition) -> Keys:
 
 
 def _leading(topic: Topic, partition: Partition) -> Keys:
-    value = partition.confirmed
+    value, replicas = partition.confirmed, partition.replicas
     leaderless = partition.problem in UNUSABLE
     if value is None:
         return _LEADERLESS[leaderless]
     margin = len(value.isr) - (topic.min_insync_replicas or DEFAULT_MIN_INSYNC_REPLICAS)
-    facts = (value.leader, min(margin, 1), is_under_replicated(partition, value), leaderless)
-    if topic.queued:
-        return _by_leadership(*facts) + (f"deleting_by_leader/{value.leader}",)
-    return _by_leadership(*facts) + _by_preference(
-        value.leader, partition.replicas[:1], _is_imbalanced(partition, value)
-    )
+    led = (value.leader, min(margin, 1), is_under_replicated(partition, value), leaderless)
+    # Of a topic that is being deleted, nobody asks which leader is preferred.
+    preferred = (replicas[0], _is_imbalanced(partition, value)) if replicas and not topic.queued else None
+    return _by_leadership(led, preferred, topic.queued)
 
 
 def _hosted_alike(before: Partition, after: Partition) -> bool:
@@ -80,9 +78,14 @@ def _by_replicas(
 
 
 @lru_cache(_REMEMBERED)
-def _by_leadership(leader: int, isr_margin: int, under_replicated: bool, leaderless: bool) -> Keys:
-    """Of a partition that has a state; `isr_margin` is by how many the ISR exceeds min.insync.replicas."""
-    keys = [*_LEADERLESS[leaderless], "partitions"]
+def _by_leadership(led: tuple[int, int, bool, bool], preferred: tuple[int, bool] | None, queued: bool) -> Keys:
+    """Of a partition that has a state; `isr_margin` is by how many the ISR exceeds min.insync.replicas, at most 1."""
+    leader, isr_margin, under_replicated, leaderless = led
+    keys = [*_LEADERLESS[leaderless], "partitions", f"{'deleting_by_leader' if queued else 'by_leader'}/{leader}"]
+    if preferred is not None:
+        broker, imbalanced = preferred
+        keys.append(f"preferred_by_broker/{broker}")
+        keys += ["imbalanced", f"imbalanced_by_broker/{broker}"] if imbalanced else []
     if leader < 0:
         return tuple(keys)  # nobody leads it, so it is in no broker's count
     keys.append(f"leaders_by_broker/{leader}")
@@ -94,18 +97,7 @@ def _by_leadership(leader: int, isr_margin: int, under_replicated: bool, leaderl
     return tuple(keys)
 
 
-@lru_cache(_REMEMBERED)
-def _by_preference(leader: int, preferred: tuple[int, ...], imbalanced: bool) -> Keys:
-    keys = [f"by_leader/{leader}"]
-    for broker in preferred:
-        keys.append(f"preferred_by_broker/{broker}")
-        keys += ["imbalanced", f"imbalanced_by_broker/{broker}"] if imbalanced else []
-    return tuple(keys)
-
-
 def _is_imbalanced(partition: Partition, value: LeaderAndIsr) -> bool:
-    if not partition.replicas:
-        return False
     preferred = partition.replicas[0]
     # While the preferred replica is still being added it counts only once it is in sync, whoever leads.
     return preferred in value.isr if preferred in partition.adding else value.leader != preferred
@@ -145,13 +137,11 @@ class Census:
             return
         if not self._owned:
             self.counts, self._owned = self.counts.copy(), True
-        self._add(gone, -1)
-        self._add(come, 1)
-
-    def _add(self, keys: Keys, by: int) -> None:
         counts = self.counts
-        for key in keys:
-            counts[key] = count = counts.get(key, 0) + by
+        for key in come:
+            counts[key] = counts.get(key, 0) + 1
+        for key in gone:
+            counts[key] = count = counts.get(key, 0) - 1
             if not count:
                 del counts[key]
 
@@ -169,6 +159,11 @@ def census_of(topics: Topics) -> dict[str, int]:
         for key in keys:
             census[key] += times
     return dict(census)
+
+
+def count_in_state(header: Header, state: PartitionState) -> int:
+    """How many partitions are in the state, as of the last step that was followed."""
+    return header.census.get(_PARTITION_STATE[state], 0)
 
 
 def _part(counts: Mapping[str, int], prefix: str) -> dict[str, int]:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
+from functools import lru_cache
 from typing import Final
+
+import msgspec
 
 from controller.context import Header
 from controller.election import elect_offline
@@ -50,6 +53,27 @@ def problem_of(partition: Partition, topic: Topic, header: Header) -> Problem | 
     if any(_is_online(member, partition, header) for member in value.isr):
         return Problem.LEADERLESS
     return Problem.NO_LIVE_IN_SYNC_REPLICA
+
+
+def with_problem(partition: Partition, problem: Problem | None, now_ms: int) -> Partition:
+    """The partition with this problem, the very same if it had it before."""
+    if problem is None and partition.problem is None:
+        return partition
+    word = problem.value if problem else None
+    since_ms = _problem_since(partition, problem, now_ms)
+    alerted = word in LASTING or (partition.alerted and word in UNUSABLE)
+    if (word, since_ms, alerted) == (partition.problem, partition.problem_since_ms, partition.alerted):
+        return partition
+    return msgspec.structs.replace(partition, problem=word, problem_since_ms=since_ms, alerted=alerted)
+
+
+def _problem_since(partition: Partition, problem: Problem | None, now_ms: int) -> int:
+    if problem is None:
+        return 0
+    unusable = (problem.value in UNUSABLE, partition.problem in UNUSABLE)
+    if partition.problem is not None and unusable[0] == unusable[1]:
+        return partition.problem_since_ms
+    return now_ms
 
 
 def _is_online(replica: int, partition: Partition, header: Header) -> bool:
@@ -113,7 +137,8 @@ def _whereabout(broker: int, partition: Partition, header: Header) -> str:
     return f"broker {broker} left{at}"
 
 
-def _listed(brokers: Iterable[int]) -> str:
+@lru_cache(1 << 14)
+def _listed(brokers: tuple[int, ...]) -> str:
     return "[" + ",".join(map(str, brokers)) + "]"
 
 

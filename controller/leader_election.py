@@ -16,6 +16,10 @@ from controller.turn import Turn
 from controller.znodes import ReassignmentEntry
 
 # A rebalance writes all leaders of a broker in one batch: what follows so soon belongs to it.
+# The first run is so long after the failover, the next ones an interval after the end of the last.
+_FIRST_REBALANCE_MS: Final = 5_000
+# What a failover takes, and what the runs drift.
+_REBALANCE_SLACK_MS: Final = 2_000
 _ONE_REBALANCE_MS: Final = 2_000
 
 
@@ -86,6 +90,10 @@ def _is_rebalancing(turn: Turn, tp: TopicPartition) -> bool:
     if since_ms is not None and header.time_ms - since_ms <= _ONE_REBALANCE_MS:
         return True
     if not header.profile.rebalances_while_reassigning and reassignment.reassigning(turn):
+        return False
+    interval_ms = header.settings.leader_imbalance_check_interval_seconds * 1_000
+    since_first_ms = header.time_ms - header.term_began_ms - _FIRST_REBALANCE_MS
+    if header.term_began_ms and since_first_ms % interval_ms > _REBALANCE_SLACK_MS:
         return False
     imbalanced = header.census.get(f"imbalanced_by_broker/{broker}", 0)
     preferred = header.census.get(f"preferred_by_broker/{broker}", 0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from controller import replica_machine
 from controller.broker_change import hosted_by, replicas_went_offline
-from controller.context import LogDirFailure
+from controller.context import NO_BROKER, LogDirFailure
 from controller.replica_machine import Replica
 from controller.states import ReplicaState
 from controller.topics import TopicPartition
@@ -26,6 +26,19 @@ def reported(turn: Turn, broker: int) -> None:
         turn.begin("LogDirEventNotification", f"broker {broker} told of a failed log directory")
         replicas = [Replica(tp, broker) for tp in hosted_by(turn, broker)]
         replica_machine.enter_state(turn, replicas, ReplicaState.ONLINE)
+
+
+def reported_by_somebody(turn: Turn) -> None:
+    """A report was gone before it could be read: the first write that only it explains names the broker."""
+    header = turn.header
+    header.log_dir_failures = {**header.log_dir_failures, NO_BROKER: LogDirFailure(header.time_ms)}
+
+
+def named(turn: Turn, broker: int) -> None:
+    """The report that nobody could read was this broker's."""
+    header = turn.header
+    header.log_dir_failures = {key: value for key, value in header.log_dir_failures.items() if key != NO_BROKER}
+    reported(turn, broker)
 
 
 def reported_lately(turn: Turn, broker: int) -> bool:

@@ -6,6 +6,8 @@ Here belongs the comparison: a write confirms steps that were expected, is a lea
 
 from __future__ import annotations
 
+import msgspec
+
 from controller import explanation, reassignment, topic_deletion
 from controller.confirmation import confirm, count_isr_change, prune
 from controller.context import Phase
@@ -37,8 +39,39 @@ def state_written(turn: Turn, tp: TopicPartition, znode: StateZnode, version: in
         return
     elif before is not None and before.leader_epoch == written.leader_epoch and before.leader == written.leader:
         _change_isr(turn, tp, partition, written)
-    else:
+    elif before is None or not confirm_across_lost(turn, tp, before, written):
         explanation.explain(turn, tp, written)
+
+
+def lost_isr_changes(before: LeaderAndIsr, written: LeaderAndIsr) -> int:
+    """How many ISR changes of the leader were overwritten before they were read.
+
+    Each write makes the znode's version grow, but only the controller's make the leader epoch grow.
+    """
+    versions = written.partition_epoch - before.partition_epoch
+    return versions - (written.leader_epoch - before.leader_epoch)
+
+
+def confirm_across_lost(turn: Turn, tp: TopicPartition, before: LeaderAndIsr, written: LeaderAndIsr) -> bool:
+    """Follow an ISR change that nobody read, with all that it lets the controller do, if that leads to the value."""
+    if lost_isr_changes(before, written) <= 0:
+        return False
+    for isr in _lost_in_front(before, written):
+        trial = turn.fork()
+        partition = trial.partition(tp)
+        assert partition is not None
+        between = msgspec.structs.replace(before, isr=isr, partition_epoch=before.partition_epoch + 1)
+        _change_isr(trial, tp, partition, between)
+        if confirm(trial, tp, written):
+            turn.adopt(trial)
+            return True
+    return False
+
+
+def _lost_in_front(before: LeaderAndIsr, written: LeaderAndIsr) -> list[tuple[int, ...]]:
+    """The ISRs that may have been there before the controller's writes."""
+    joined = tuple(member for member in written.isr if member not in before.isr)
+    return list(dict.fromkeys([written.isr, (*before.isr, *joined)]))
 
 
 def state_removed(turn: Turn, tp: TopicPartition) -> None:
@@ -71,7 +104,9 @@ def _change_isr(turn: Turn, tp: TopicPartition, partition: Partition, written: L
         turn.broadcast(turn.header.brokers, ((tp.topic, tp.partition),))
     changed = turn.partition(tp) or partition
     if reassignment.isr_reaches_target(changed, written) and turn.header.acting:
-        turn.begin("AlterPartitionReceived", f"the new replicas of partition {tp} are in sync")
+        at_once = turn.header.profile.hears_isr_changes_at_once
+        kind = "AlterPartitionReceived" if at_once else "PartitionReassignmentIsrChange"
+        turn.begin(kind, f"the new replicas of partition {tp} are in sync")
         reassignment.complete(turn, tp)
 
 

@@ -52,7 +52,7 @@ def znode_removed(turn: Turn) -> None:
 def take_up(turn: Turn) -> None:
     """A new controller takes up what /admin/reassign_partitions asks for, then every other reassignment it finds."""
     entries = turn.header.reassign_znode or ()
-    _run_entries(turn, entries)
+    _run_entries(turn, entries, "ControllerFailover")
     asked = {TopicPartition(entry.topic, entry.partition) for entry in entries}
     for tp in reassigning(turn):
         partition = turn.partition(tp)
@@ -65,7 +65,7 @@ def _is_reassigning(turn: Turn, entry: ReassignmentEntry) -> bool:
     return partition is not None and partition.reassigning
 
 
-def _run_entries(turn: Turn, entries: Sequence[ReassignmentEntry]) -> None:
+def _run_entries(turn: Turn, entries: Sequence[ReassignmentEntry], kind: str = "ZkPartitionReassignment") -> None:
     for entry in entries:
         tp = TopicPartition(entry.topic, entry.partition)
         topic, partition = turn.topic(tp.topic), turn.partition(tp)
@@ -73,9 +73,7 @@ def _run_entries(turn: Turn, entries: Sequence[ReassignmentEntry]) -> None:
             continue
         if turn.header.profile.reassigns_in_topic_znode or partition.replicas != entry.replicas:
             # One event each: in which order the controller takes them is known only to its hash maps.
-            turn.begin(
-                "ZkPartitionReassignment", f"partition {tp} was asked to move to {list(entry.replicas)} by znode"
-            )
+            turn.begin(kind, f"partition {tp} was asked to move to {list(entry.replicas)} by znode")
             run(turn, tp, partition.assignment.reassign_to(entry.replicas))
 
 

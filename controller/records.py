@@ -26,6 +26,8 @@ class RecordKind(Enum):
     HEARTBEAT = "heartbeat"  # the forwarder is alive; deadlines are judged against its times
     SESSION = "session"  # the forwarder's ZooKeeper session changed; `data` names its state
 
+    __hash__ = object.__hash__  # there is one of each: what the enum's own takes time for is not needed
+
 
 class Position(NamedTuple):
     """A record's place in its cluster's order; an older generation is a forwarder that lost its lead."""

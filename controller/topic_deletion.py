@@ -17,6 +17,7 @@ from controller.turn import Turn, replace
 
 # A live broker answers a StopReplica well within this; only what came later can be told from a missing answer.
 ANSWER_MS = 100
+_ANSWER = "TopicDeletionStopReplicaResponseReceived"
 
 
 def deletion_asked(turn: Turn, name: str) -> None:
@@ -83,7 +84,10 @@ def answered(turn: Turn, name: str) -> None:
     started = _in_state(turn, name, ReplicaState.DELETION_STARTED)
     live = [replica for replica in started if replica.broker in turn.header.brokers]
     if live:
-        replica_machine.enter_state(turn, live, ReplicaState.DELETION_SUCCESSFUL)
+        brokers = sorted({replica.broker for replica in live})
+        cause = f"brokers {brokers} deleted their replicas of topic {name}"
+        with turn.another_event(_ANSWER, cause):
+            replica_machine.enter_state(turn, live, ReplicaState.DELETION_SUCCESSFUL)
 
 
 def completed(turn: Turn, name: str) -> None:
@@ -93,7 +97,7 @@ def completed(turn: Turn, name: str) -> None:
         return
     if topic.ineligible:  # a topic that goes is not struck off the list of the ineligible ones (in any release)
         turn.header.ineligible_leftovers = (*turn.header.ineligible_leftovers, name)
-    turn.begin("TopicDeletionStopReplicaResponseReceived", f"all brokers deleted their replicas of topic {name}")
+    turn.begin(_ANSWER, f"all brokers deleted their replicas of topic {name}")
     answered(turn, name)
     if not turn.header.profile.retires_partitions_at_deletion_start:
         _retire_partitions(turn, name)
@@ -166,8 +170,10 @@ def halted_answered(turn: Turn, name: str) -> None:
     topic = turn.topic(name)
     if topic is None or not topic.queued or not header.acting:
         return
-    turn.begin("TopicDeletionStopReplicaResponseReceived", f"the live brokers deleted their replicas of topic {name}")
+    turn.begin(_ANSWER, f"the live brokers deleted their replicas of topic {name}")
     answered(turn, name)
+    if topic.doubtful:  # they had answered before the death that halted it: it was then that it was tried again
+        turn.begin("BrokerChange", f"the deletion of topic {name} waits for a broker that left")
     halted = _in_state(turn, name, ReplicaState.DELETION_INELIGIBLE)
     if halted:
         replica_machine.enter_state(turn, halted, ReplicaState.OFFLINE)

@@ -167,6 +167,12 @@ class Topics:
         chunk = self._chunks[index]
         return (self._stored[index] if chunk is None else chunk).get(topic)
 
+    def __getitem__(self, topic: str) -> Topic:
+        """A topic that is known."""
+        found = self.get(topic)
+        assert found is not None, f"{topic} is no known topic"
+        return found
+
     def __iter__(self) -> Iterator[tuple[str, Topic]]:
         for index in range(len(self._chunks)):
             yield from list(self.chunk(index).items())
@@ -199,11 +205,7 @@ class TopicsDraft(Topics):
 
     def put(self, name: str, topic: Topic | None) -> None:
         """Replace a topic; None removes it."""
-        index = chunk_of(name, len(self._chunks))
-        if index not in self._owned:
-            self._chunks[index] = dict(self.chunk(index))
-            self._owned.add(index)
-        chunk = self.chunk(index)
+        chunk = self._own_chunk(name)
         self._owned_topics.pop(name, None)
         if topic is None:
             chunk.pop(name, None)
@@ -214,12 +216,18 @@ class TopicsDraft(Topics):
         """A known topic whose partitions may be changed in place: they are copied at the step's first change."""
         owned = self._owned_topics.get(name)
         if owned is None:
-            topic = self.get(name)
-            assert topic is not None, f"{name} is no known topic"
+            chunk = self._own_chunk(name)
+            topic = chunk[name]
             owned = msgspec.structs.replace(topic, partitions=topic.partitions.copy())
-            self.put(name, owned)
-            self._owned_topics[name] = owned
+            chunk[name] = self._owned_topics[name] = owned
         return owned
+
+    def _own_chunk(self, name: str) -> dict[str, Topic]:
+        index = chunk_of(name, len(self._chunks))
+        if index not in self._owned:
+            self._chunks[index] = self.chunk(index).copy()
+            self._owned.add(index)
+        return self.chunk(index)
 
     def freeze(self) -> Topics:
         """The result; the draft must not be changed any more."""

@@ -7,15 +7,16 @@ What changes and why is decided by the machines and handlers that are given a tu
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
 
 from controller.alerts import partition_alert
 from controller.context import Broadcast, Broker, Context, Event, Header, Phase
-from controller.gauges import Census, census_of, gauges_row
-from controller.health import LASTING, UNUSABLE, Problem, problem_of, reason_for
+from controller.gauges import Census, census_of, count_in_state, gauges_row
+from controller.health import problem_of, reason_for, with_problem
 from controller.leadership import WRITES, AnyStep, LeaderAndIsr, Move, Remove, Tell, apply
 from controller.outputs import Request, Row, Status, Transition
 from controller.records import Record
@@ -55,10 +56,8 @@ class Turn:
         self.header: Header = replace(context.header)
         self.header.position = record.position
         self.header.counts = context.header.counts.copy()
-        if record.observed_ms > self.header.time_ms:
-            self.header.time_ms = record.observed_ms
-        if record.zxid > self.header.zxid:
-            self.header.zxid = record.zxid
+        self.header.time_ms = max(record.observed_ms, self.header.time_ms)
+        self.header.zxid = max(record.zxid, self.header.zxid)
         self.topics = context.topics.draft()
         self.record = record
         self.effects: list[Row] = []
@@ -111,6 +110,18 @@ class Turn:
         topic = self.topics.get(tp.topic)
         return None if topic is None else topic.partitions.get(tp.partition)
 
+    def in_states(self, *states: PartitionState) -> list[TopicPartition]:
+        """The partitions in these states: all are looked at only if any was in them before this step."""
+        if not self.shows_all and not any(count_in_state(self.header, state) for state in states):
+            found = ((tp, self.partition(tp)) for tp in self._touched)
+            return [tp for tp, partition in found if partition is not None and partition.state in states]
+        return [
+            TopicPartition(name, number)
+            for name, topic in self.topics
+            for number, partition in topic.partitions.items()
+            if partition.state in states
+        ]
+
     def put_topic(self, name: str, topic: Topic | None) -> None:
         """Replace a topic; None removes it."""
         known = self.topics.get(name)
@@ -153,6 +164,13 @@ class Turn:
         self._fresh.add(self.event.id)
         self._ordinal = 0
         return self.event
+
+    @contextmanager
+    def another_event(self, kind: str, cause: str) -> Iterator[Event]:
+        """An event that must have been handled by now, in the midst of what is being handled."""
+        handled, ordinal = self.event, self._ordinal
+        yield self.begin(kind, cause)
+        self.event, self._ordinal = handled, ordinal
 
     def next_pass(self) -> None:
         """Start the next pass of a state machine in the current event."""
@@ -291,8 +309,9 @@ class Turn:
     def finish(self) -> Context:
         """Publish what is certain and what is expected, judge what was touched, and give the new context."""
         header = self.header
-        if self._open or header.events:
-            self._publish_certain()
+        known = {**header.events, **self._open}
+        if known:
+            self._publish_certain(known)
         for event_id in sorted(self._fresh):
             self._publish_broadcasts(self._open[event_id], Status.PROVISIONAL, self._open[event_id].broadcasts)
         census = Census(header.census)
@@ -302,7 +321,7 @@ class Turn:
         for name in self._touched_topics:
             census.recount_topic(self._before.get(name), self.topics.get(name))
         if self._open:
-            known = {**header.events, **self._open}
+            known.update(self._open)
             header.events = {key: event for key, event in known.items() if event.queued > 0}
         topics = self.topics.freeze()
         if header.phase is Phase.FOLLOWING:
@@ -311,8 +330,8 @@ class Turn:
             self.effects.append(gauges_row(header, **self.stamp()))
         return Context(header, topics)
 
-    def _publish_certain(self) -> None:
-        for event_id in self._begun_now({**self.header.events, **self._open}):
+    def _publish_certain(self, known: dict[int, Event]) -> None:
+        for event_id in self._begun_now(known):
             event, stored = self.open_event(event_id), self.header.events.get(event_id)
             event.begun = True
             # Only a pass that is done makes certain what stands in partitions that were not touched.
@@ -333,6 +352,8 @@ class Turn:
         ]
 
     def _publish_certain_broadcasts(self, event: Event) -> None:
+        if not event.broadcasts:
+            return
         certain = [told for told in event.broadcasts if told.at_pass < event.frontier or not event.writes_due]
         self._publish_broadcasts(event, Status.FINAL, certain)
         event.broadcasts = event.broadcasts[len(certain) :]
@@ -406,7 +427,7 @@ class Turn:
         self, tp: TopicPartition, before: Partition | None, partition: Partition, topic: Topic
     ) -> Partition:
         problem = problem_of(partition, topic, self.header)
-        judged = self._judged(partition, problem)
+        judged = with_problem(partition, problem, self.record.observed_ms)
         if judged is not partition:
             self.put_partition(tp, judged)
         if self.shows_all or judged != before:
@@ -415,25 +436,6 @@ class Turn:
             if judged.alerted or (before is not None and before.alerted):
                 self.effects.extend(partition_alert(self, tp, before, judged, reason))
         return judged
-
-    def _judged(self, partition: Partition, problem: Problem | None) -> Partition:
-        """The partition with this problem, the very same if it had it before."""
-        if problem is None and partition.problem is None:
-            return partition
-        word = problem.value if problem else None
-        since_ms = self._problem_since(partition, problem)
-        alerted = word in LASTING or (partition.alerted and word in UNUSABLE)
-        if (word, since_ms, alerted) == (partition.problem, partition.problem_since_ms, partition.alerted):
-            return partition
-        return replace(partition, problem=word, problem_since_ms=since_ms, alerted=alerted)
-
-    def _problem_since(self, partition: Partition, problem: Problem | None) -> int:
-        if problem is None:
-            return 0
-        unusable = (problem.value in UNUSABLE, partition.problem in UNUSABLE)
-        if partition.problem is not None and unusable[0] == unusable[1]:
-            return partition.problem_since_ms
-        return self.record.observed_ms
 
 
 def _stamp_of(record: Record) -> dict[str, Any]:

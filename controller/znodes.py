@@ -40,6 +40,8 @@ class Place(Enum):
     MIGRATION = "/migration"
     OTHER = "anything else"
 
+    __hash__ = object.__hash__  # there is one of each: what the enum's own takes time for is not needed
+
 
 class ZnodePath(NamedTuple):
     """A path's meaning, with the name and number in it."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from controller.records import RecordKind
 from ingest.observations import UNKNOWN_ZXID, EventKind, Known, Observation, Value, Values, ZnodeEvent
-from ingest.paths import is_partition_state, rank
+from ingest.paths import Rank, is_partition_state, rank
 
 _Indexed = tuple[int, ZnodeEvent]
 
@@ -31,13 +31,33 @@ def observe_window(events: Sequence[ZnodeEvent], values: Values, known: Mapping[
         for path, path_events in by_path.items()
         for index, observation in _observe_path(path_events, values.get(path), known.get(path))
     ]
-    has_zxids = all(event.zxid > 0 for event in events)
+    at_once = _at_once(events)
 
     def order(item: tuple[int, Observation]) -> tuple[int, int, int]:
         index, observation = item
-        return (observation.zxid if has_zxids else 0, rank(observation.path), index)
+        return (at_once[index], rank(observation.path), index)
 
     return [observation for _, observation in sorted(found, key=order)]
+
+
+def _at_once(events: Sequence[ZnodeEvent]) -> list[int]:
+    """For each event the number of its change.
+
+    Events come in the order of the changes, and those of one change follow each other. Where the server sends no zxids,
+    only a closing session's `/controller` and broker are joined.
+    """
+    numbers: list[int] = []
+    for index, event in enumerate(events):
+        before = events[index - 1] if index else None
+        joined = before is not None and (
+            event.zxid == before.zxid if event.zxid > 0 else _may_be_closing(before) and _may_be_closing(event)
+        )
+        numbers.append(numbers[-1] if joined else index)
+    return numbers
+
+
+def _may_be_closing(event: ZnodeEvent) -> bool:
+    return event.kind is EventKind.DELETED and rank(event.path) <= Rank.BROKER
 
 
 def _observe_path(

@@ -1,8 +1,8 @@
 """The few Java archives that pyspark lacks: fetched through Spark's own Ivy, checked against `artifacts.lock`, cached.
 
 Here belong the sets of jars and their cache; what is done with the jars belongs to the caller. Standard library only.
-`python -m streaming.artifacts` fetches everything; with `--relock` it writes `artifacts.lock` anew, which is needed
-after a change of REQUESTS: read the difference before you commit it.
+`python -m streaming.artifacts` fetches all that Kontrast needs; with `--relock` it writes `artifacts.lock` anew, which
+is needed after a change of REQUESTS: read the difference before you commit it.
 """
 
 from __future__ import annotations
@@ -38,6 +38,12 @@ class ArtifactSet(Enum):
 
     KAFKA_BROKER = "kafka-broker"  # a broker's whole class path, but for Scala and logging, which pyspark has
     SPARK_KAFKA_CONNECTOR = "spark-kafka-connector"  # what `--jars` needs for Spark's `kafka` source and sink
+    KAFKA_BROKER_2_8 = "kafka-broker-2.8"  # the same as KAFKA_BROKER of an older release
+    JMX_EXPORTER = "jmx-exporter"  # a Java agent that serves a broker's gauges over HTTP
+
+
+# Fetched by those who ask for them only: the recorder of the conformance tests.
+ON_DEMAND = frozenset({ArtifactSet.KAFKA_BROKER_2_8, ArtifactSet.JMX_EXPORTER})
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +81,8 @@ REQUESTS: Mapping[ArtifactSet, tuple[MavenRequest, ...]] = {
             (*_IN_PYSPARK, "org.apache.kafka:kafka-clients"),
         ),
     ),
+    ArtifactSet.KAFKA_BROKER_2_8: (MavenRequest(("org.apache.kafka:kafka_2.13:2.8.2",)),),
+    ArtifactSet.JMX_EXPORTER: (MavenRequest(("io.prometheus.jmx:jmx_prometheus_javaagent:1.0.1",)),),
 }
 
 Lock = Mapping[ArtifactSet, Mapping[str, str]]  # file name → sha256
@@ -234,7 +242,7 @@ def _reason(output: str) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Fetch every set (or `--relock`), saying what is done; 1 after an error's sentence."""
+    """Fetch every set that Kontrast needs (or `--relock`), saying what is done; 1 after an error's sentence."""
     parser = argparse.ArgumentParser(prog="python -m streaming.artifacts", description=main.__doc__)
     parser.add_argument("--relock", action="store_true", help="resolve anew and write artifacts.lock")
     parser.add_argument("--quiet", action="store_true", help="say nothing of what is in the cache already")
@@ -243,6 +251,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.relock:
             relock(_say)
         for artifact_set in ArtifactSet:
+            if artifact_set in ON_DEMAND:
+                continue
             count = len(jars(artifact_set, tell=_say))
             if not options.quiet:
                 _say(f"{count} jars for {artifact_set.value} are in {cache_directory()}")

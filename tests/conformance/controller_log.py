@@ -79,21 +79,27 @@ def _lines(logs: Iterable[Path]) -> Iterator[tuple[int, str, str]]:
         yield epoch, time, text
 
 
+def read_move(epoch: int, text: str) -> tuple[str, Move] | None:
+    """The subject and its move, if the text of a line tells of one."""
+    if match := PARTITION_WRITE.match(text):
+        isr = match["isr"]
+        members = _ids(isr) if isr is not None else tuple(map(int, re.findall(r"brokerId=(\d+)", match["states"])))
+        return match["tp"], Move(epoch, match["from"], match["to"], int(match["leader"]), int(match["epoch"]), members)
+    if match := PARTITION_MOVE.match(text):
+        return match["tp"], Move(epoch, match["from"], match["to"])
+    if match := REPLICA_MOVE.match(text):
+        return f"{match['tp']}@{match['replica']}", Move(epoch, match["from"], match["to"])
+    return None
+
+
 def read_account(logs: Iterable[Path]) -> Account:
     """The account of all controllers of a recording, by epoch, then time."""
     moves: dict[str, list[Move]] = {}
     requests: Counter[Told] = Counter()
     for epoch, _, text in _lines(logs):
-        if match := PARTITION_WRITE.match(text):
-            isr = match["isr"]
-            members = _ids(isr) if isr is not None else tuple(map(int, re.findall(r"brokerId=(\d+)", match["states"])))
-            move = Move(epoch, match["from"], match["to"], int(match["leader"]), int(match["epoch"]), members)
-            moves.setdefault(match["tp"], []).append(move)
-        elif match := PARTITION_MOVE.match(text):
-            moves.setdefault(match["tp"], []).append(Move(epoch, match["from"], match["to"]))
-        elif match := REPLICA_MOVE.match(text):
-            subject = f"{match['tp']}@{match['replica']}"
-            moves.setdefault(subject, []).append(Move(epoch, match["from"], match["to"]))
+        if moved := read_move(epoch, text):
+            subject, move = moved
+            moves.setdefault(subject, []).append(move)
         elif match := LEADER_AND_ISR.match(text):
             told = Told("LeaderAndIsr", epoch, int(match["broker"]), match["tp"], int(match["leader"]),
                         int(match["epoch"]), _ids(match["isr"]), match["new"] == "true")  # fmt: skip

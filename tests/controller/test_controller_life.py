@@ -103,6 +103,73 @@ def test_a_controller_whose_epoch_did_not_grow_never_took_over():
     assert history.transitions(history.broker_leaves(2)) == []
 
 
+def test_a_controller_whose_own_registration_somebody_removed_is_cut_without_being_known_by_process():
+    history = ZnodeHistory().start(*ALL, topics={"t": {n: ([3, 2], 3, 0, [3, 2]) for n in range(2)}})
+    history.broker_leaves(2)
+    history.state("t", 0, 3, 1, [3])
+    history.broker_leaves(1)
+    history.delete("/controller")
+    assert history.context.header.poisoned == {}
+    assert history.gauges().pending_writes == 0
+
+
+def test_a_read_takes_settings_without_their_topic_and_ignores_events_of_the_past():
+    history = ZnodeHistory()
+    history.snapshot(
+        ("/config/topics/later", {"version": 1, "config": {"min.insync.replicas": "2"}}),
+        ("/controller", controller_znode(1)),
+        ("/controller_epoch", b"1"),
+        (LOG_DIR_EVENT, {"version": 1, "broker": 1, "event": 1}),
+    )
+    gauges = history.gauges()
+    assert (gauges.topics, gauges.ready) == (0, True)
+    assert history.context.header.log_dir_failures == {}
+    history.topic("later", {0: [1]})
+    assert history.context.topics.get("later").min_insync_replicas == 2
+
+
+def test_what_vanishes_during_a_read_is_gone_at_its_end():
+    history = ZnodeHistory().start(1, topics=on([1], 1, 0, [1]))
+    history.generation, history.seq = 2, -1
+    history.send(RecordKind.SNAPSHOT_BEGIN)
+    history.write("/controller", controller_znode(1))
+    history.write("/controller_epoch", b"1")
+    history.topic("t", {0: [1]})
+    history.delete("/brokers/topics/t")
+    history.send(RecordKind.SNAPSHOT_END)
+    assert history.gauges().topics == 0
+
+
+def test_the_end_of_a_read_that_never_began_is_nothing():
+    history = ZnodeHistory()
+    history.send(RecordKind.SNAPSHOT_END)
+    assert history.gauges().ready is False
+
+
+def test_a_migration_is_noticed_once():
+    history = ZnodeHistory().start(1)
+    for _ in range(2):
+        effects = history.write("/migration", {"version": 0})
+    assert history.transitions(effects) == []
+
+
+def test_a_controller_may_take_over_before_any_broker_is_registered():
+    history = ZnodeHistory()
+    history.snapshot()
+    effects = history.controller(1, 1)
+    assert history.transitions(effects) == ["final controller 1 Elected -> Active"]
+    assert history.requests(effects) == []
+
+
+def test_a_controller_that_is_cut_among_elections_is_not_poisoned():
+    history = ZnodeHistory().start(*ALL, topics={"t": {n: ([2, 3], 2, 0, [2, 3]) for n in range(2)}})
+    history.broker_leaves(2)
+    history.state("t", 0, 3, 1, [3])
+    history.delete("/controller")
+    assert history.context.header.poisoned == {}
+    assert history.gauges().pending_writes == 0
+
+
 # Brokers and topics
 
 
@@ -170,238 +237,41 @@ def test_a_bounce_removes_the_broker_from_the_isr_though_it_never_seemed_away():
     assert_all_as_foretold(history)
 
 
-# Reassignment
+def test_allowing_unclean_elections_for_all_brokers_elects_at_once():
+    history = ZnodeHistory().start(1, topics=on([9, 1], -1, 4, [9]))
+    history.write("/config/brokers/<default>", {"config": {"unclean.leader.election.enable": "true", "x": "y"}})
+    assert t0(history) == (1, 5, (1,))
 
 
-def reassigning_to_a_dead_broker() -> ZnodeHistory:
-    history = ZnodeHistory().start(1, topics=on([1], 1, 0, [1]))
-    history.reassign(("t", 0, [2]))
-    history.topic("t", {0: [2, 1]}, adding_replicas={"0": [2]}, removing_replicas={"0": [1]})
-    history.state("t", 0, 1, 1, [1])
-    return history
-
-
-def test_a_reassignment_costs_three_epochs_with_one_replica_to_one_other():
-    history = ZnodeHistory().start(1, 2, topics=on([1], 1, 0, [1]))
-    history.reassign(("t", 0, [2]))
-    history.state("t", 0, 1, 1, [1])
-    history.state("t", 0, 1, 1, [1, 2])
-    assert t0(history) == (2, 3, (2,))
-
-
-def test_a_reassignment_to_a_dead_broker_halts_after_its_start():
-    history = reassigning_to_a_dead_broker()
-    assert t0(history) is None
-    history.heartbeat(60_000)
-    assert history.row("t", 0).adding_replicas == (2,)
-
-
-def test_it_resumes_when_the_broker_comes_and_costs_four_epochs():
-    history = reassigning_to_a_dead_broker()
-    history.broker(2)
-    assert t0(history) == (1, 2, (1,))
-    history.state("t", 0, 1, 2, [1])
-    history.state("t", 0, 1, 2, [1, 2])
-    assert t0(history) == (2, 4, (2,))
-    history.the_controller_writes_its_due()
-    history.topic("t", {0: [2]})
-    assert_all_as_foretold(history)
-
-
-def test_a_reassignment_of_what_is_unknown_or_without_state_is_dropped():
-    history = ZnodeHistory().start(1, topics={"t": {0: ([9],)}})
-    history.reassign(("nobody", 0, [1]), ("t", 7, [1]), ("t", 0, [1]))
-    assert history.gauges().pending_writes == 0
-
-
-def test_the_last_entry_of_a_partition_counts():
-    history = ZnodeHistory().start(*ALL, topics=on([1], 1, 0, [1]))
-    history.reassign(("t", 0, [2]), ("t", 0, [3]))
-    assert history.row("t", 0).replicas == (3, 1)
-
-
-def test_a_reassignment_by_the_api_supersedes_another():
-    history = ZnodeHistory().start(*ALL, topics=on([1], 1, 0, [1]))
-    history.topic("t", {0: [2, 1]}, adding_replicas={"0": [2]}, removing_replicas={"0": [1]})
-    history.state("t", 0, 1, 1, [1])
-    effects = history.topic("t", {0: [3, 1]}, adding_replicas={"0": [3]}, removing_replicas={"0": [1]})
-    assert "provisional StopReplica to 2: t-0 delete" in history.requests(effects)
-    assert t0(history) == (1, 2, (1,))
-    assert history.row("t", 0).replicas == (3, 1)
-
-
-def test_a_reassignment_that_nobody_directs_is_seen_all_the_same():
-    history = ZnodeHistory().start(1, 2, topics=on([1], 1, 0, [1]))
-    history.delete("/controller")
-    history.topic("t", {0: [2, 1]}, adding_replicas={"0": [2]}, removing_replicas={"0": [1]})
-    assert history.row("t", 0).adding_replicas == (2,)
-    history.controller(2, 2)
-    assert t0(history) == (1, 1, (1,))
-
-
-def test_an_identical_reassignment_by_the_api_is_explained_by_its_bump():
-    history = ZnodeHistory().start(1, 2, topics=on([1, 2], 1, 4, [1, 2]))
-    effects = history.state("t", 0, 1, 5, [1, 2])
-    assert "final LeaderAndIsr to 2: t-0 leader=1 epoch=5 isr=[1, 2]" in history.requests(effects)
-    history.topic("t", {0: [1, 2]})
-    assert_all_as_foretold(history)
-
-
-def test_a_completion_whose_leader_is_dead_elects_from_the_target():
-    history = ZnodeHistory().start(*ALL, topics=on([1, 2, 3], 1, 0, [1, 2, 3]))
-    history.reassign(("t", 0, [2, 3]))
-    history.the_controller_writes_its_due()
-    history.topic("t", {0: [2, 3]})
-    row = history.row("t", 0)
-    assert (row.leader, row.isr, row.leader_epoch) == (2, (2, 3), 2)
-    assert history.gauges().elections == {"ReassignPartitionLeaderElection": 1}
-
-
-# Preferred elections
-
-
-def test_a_preferred_election_whose_replica_is_dead_does_nothing():
-    history = ZnodeHistory().start(1, topics=on([9, 1], 1, 4, [1]))
-    history.elect_preferred(("t", 0))
-    history.delete("/admin/preferred_replica_election")
-    assert_all_as_foretold(history)
-    assert history.row("t", 0).leader == 1
-
-
-def test_preferred_elections_back_to_back():
-    history = ZnodeHistory().start(1, 2, topics={"t": {0: ([2, 1], 1, 0, [1, 2]), 1: ([2, 1], 1, 0, [1, 2])}})
-    for partition in (0, 1):
-        history.elect_preferred(("t", partition))
-        history.delete("/admin/preferred_replica_election")
-    history.the_controller_writes_its_due()
-    assert [history.row("t", partition).leader for partition in (0, 1)] == [2, 2]
-    assert_all_as_foretold(history)
-
-
-# Controlled shutdown
-
-
-def test_brokers_that_shut_down_one_after_the_other_leave_the_last_its_leadership():
-    history = ZnodeHistory().start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
-    history.state("t", 0, 3, 1, [3])
+def test_the_controllers_own_setting_is_stronger_than_the_default_of_all():
+    history = ZnodeHistory().start(1, 2, topics=on([2, 1], 2, 4, [2]))
+    history.write("/config/brokers/1", {"config": {"unclean.leader.election.enable": "false"}})
+    history.write("/config/brokers/<default>", {"config": {"unclean.leader.election.enable": "true"}})
     history.broker_leaves(2)
-    history.broker_closes(3)  # in order, though it cannot give its leadership away
+    assert t0(history) == (-1, 5, (2,))
+
+
+def test_deaths_that_are_handled_together_leave_other_partitions_alone():
+    topics = {"t": {0: ([2, 3], 2, 0, [2, 3]), 1: ([1], 1, 0, [1])}}
+    history = ZnodeHistory().start(*ALL, topics=topics)
+    history.broker_leaves(2)
+    history.broker_leaves(3)
+    assert history.predicted("t", 1) is None
     assert t0(history) == (-1, 2, (3,))
-    history.state("t", 0, -1, 2, [3])
-    assert_all_as_foretold(history)
 
 
-def shutting_down(retries: int, *, leads_more: bool = True) -> ZnodeHistory:
-    """2 shuts down: t-0 moves to 3; u-0, whose other replica is out of sync, cannot move."""
-    topics = on([2, 3], 2, 0, [2, 3])
-    if leads_more:
-        topics["u"] = {0: ([2, 3], 2, 0, [2])}
-    settings = BrokerSettings(controlled_shutdown_max_retries=retries, controlled_shutdown_retry_backoff_ms=1_000)
-    history = ZnodeHistory(settings=settings).start(*ALL, topics=topics)
-    history.state("t", 0, 3, 1, [3])
-    return history
-
-
-@pytest.mark.parametrize(("retries", "asked"), [(1, 0), (2, 1), (3, 2)])
-def test_a_broker_that_still_leads_something_asks_again_as_often_as_it_is_set_to(retries, asked):
-    history = shutting_down(retries)
-    effects = history.heartbeat(10_000)
-    causes = [row.cause for row in effects if isinstance(row, Transition)]
-    assert causes == ["ControlledShutdown: broker 2 shuts down"] * asked
-
-
-def test_a_broker_that_leads_nothing_any_more_does_not_ask_again():
-    assert shutting_down(3, leads_more=False).context.header.shutdown_attempts == {}
-
-
-def test_a_broker_that_asks_again_may_give_up_what_it_could_not_before():
-    history = shutting_down(3)
-    history.state("u", 0, 2, 0, [2, 3])  # 3 caught up
-    history.heartbeat(10_000)
-    assert history.predicted("u", 0) == (3, 1, (3,))
-
-
-def test_nobody_is_asked_again_once_the_controller_is_gone():
-    history = shutting_down(3)
-    history.delete("/controller")
-    assert not [row for row in history.heartbeat(10_000) if isinstance(row, Transition)]
-
-
-def test_a_session_that_its_broker_closed_tells_of_a_shutdown_that_wrote_nothing():
-    history = ZnodeHistory().start(*ALL, topics=on([3, 1], 1, 0, [1]))
-    effects = history.broker_closes(3)
-    causes = {row.cause for row in effects if isinstance(row, Transition)}
-    assert causes == {"ControlledShutdown: broker 3 shuts down", "BrokerChange: broker 3 left"}
-
-
-def test_a_session_that_its_broker_closed_while_it_led_what_nobody_could_take_asked_to_the_last():
-    history = ZnodeHistory().start(*ALL, topics=on([3, 1], 3, 0, [3]))
-    effects = history.broker_closes(3)
-    assert t0(history) == (-1, 1, (3,))
-    assert any(row.cause.startswith("BrokerChange") for row in effects if isinstance(row, Transition))
-    assert history.context.header.shutdown_attempts == {}
-
-
-def test_a_broker_that_becomes_leader_again_is_not_shutting_down_any_more():
-    history = shutting_down(3)
-    history.broker_bounces(2)
-    assert history.context.header.shutting_down == ()
-
-
-# Log directories
-
-
-def test_a_log_dir_event_probes_every_replica_of_the_broker():
-    history = ZnodeHistory().start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
-    effects = history.write(LOG_DIR_EVENT, {"version": 1, "broker": 2, "event": 1})
-    assert "final t-0@2 OnlineReplica -> OnlineReplica" in history.transitions(effects)
-    assert "final LeaderAndIsr to 2: t-0 leader=2 epoch=0 isr=[2, 3]" in history.requests(effects)
-
-
-def test_a_failed_log_directory_moves_the_leader_and_the_broker_stays():
-    history = ZnodeHistory().start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
-    history.write(LOG_DIR_EVENT, {"version": 1, "broker": 2, "event": 1})
-    effects = history.state("t", 0, 3, 1, [3])
-    assert next(row.cause for row in effects if isinstance(row, Transition)) == (
-        "LeaderAndIsrResponseReceived: a log directory of broker 2 failed"
-    )
-    assert 2 in history.context.header.brokers
-    assert_all_as_foretold(history)
-
-
-def test_a_partition_whose_only_log_directory_failed_says_so():
-    history = ZnodeHistory().start(1, 2, topics=on([2], 2, 0, [2]))
-    history.write(LOG_DIR_EVENT, {"version": 1, "broker": 2, "event": 1})
-    history.state("t", 0, -1, 1, [2])
-    assert "log directory" in history.row("t", 0).reason
-
-
-def test_a_reassignment_to_a_broker_whose_log_directory_failed_does_not_elect_it():
-    history = ZnodeHistory().start(*ALL, topics=on([1, 2], 1, 0, [1, 2]))
-    history.write(LOG_DIR_EVENT, {"version": 1, "broker": 2, "event": 1})
-    history.state("t", 0, 1, 1, [1])
-    history.state("t", 0, 1, 1, [1, 2])
-    history.reassign(("t", 0, [2, 3]))
-    history.state("t", 0, 1, 2, [1, 2])
-    history.state("t", 0, 1, 2, [1, 2, 3])
-    assert t0(history)[0] == 3
-
-
-def test_a_restart_of_the_broker_forgets_its_failed_directories():
-    history = ZnodeHistory().start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
-    history.write(LOG_DIR_EVENT, {"version": 1, "broker": 2, "event": 1})
-    history.state("t", 0, 3, 1, [3])
-    assert history.context.topics.get("t").partitions[0].offline_dirs == (2,)
-    history.broker_bounces(2)
-    assert history.context.topics.get("t").partitions[0].offline_dirs == ()
-
-
-def test_a_write_long_after_the_event_is_no_consequence_of_it():
-    history = ZnodeHistory().start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
-    history.write(LOG_DIR_EVENT, {"version": 1, "broker": 2, "event": 1})
-    history.heartbeat(60_000)
-    effects = history.state("t", 0, 3, 1, [3])
-    assert next(row.cause for row in effects if isinstance(row, Transition)).startswith("ControlledShutdown")
+@pytest.mark.parametrize(
+    ("leader", "epoch", "isr", "divergences"), [(3, 1, [3], {}), (1, 8, [1], {"unexplained_write": 1})]
+)
+def test_a_death_and_a_birth_are_read_apart_unless_a_write_says_otherwise(leader, epoch, isr, divergences):
+    history = ZnodeHistory().start(*ALL, topics=on([2, 3, 4], 2, 0, [2, 3]))
+    history.broker_leaves(2)
+    history.broker(4)
+    history.state("t", 0, leader, epoch, isr)
+    assert history.row("t", 0).leader == leader
+    assert history.gauges().divergences == divergences
+    causes = {row.cause for row in history.effects if isinstance(row, Transition)}
+    assert not any("registered, broker" in cause for cause in causes)
 
 
 # What leaders write
@@ -470,100 +340,6 @@ def test_a_state_that_vanishes_by_hand_takes_its_due_writes_with_it():
     assert history.gauges().pending_writes == 0
 
 
-# Corners
-
-
-def test_allowing_unclean_elections_for_all_brokers_elects_at_once():
-    history = ZnodeHistory().start(1, topics=on([9, 1], -1, 4, [9]))
-    history.write("/config/brokers/<default>", {"config": {"unclean.leader.election.enable": "true", "x": "y"}})
-    assert t0(history) == (1, 5, (1,))
-
-
-def test_the_controllers_own_setting_is_stronger_than_the_default_of_all():
-    history = ZnodeHistory().start(1, 2, topics=on([2, 1], 2, 4, [2]))
-    history.write("/config/brokers/1", {"config": {"unclean.leader.election.enable": "false"}})
-    history.write("/config/brokers/<default>", {"config": {"unclean.leader.election.enable": "true"}})
-    history.broker_leaves(2)
-    assert t0(history) == (-1, 5, (2,))
-
-
-def test_a_broker_that_shut_down_and_closes_its_session_is_not_asked_again():
-    history = shutting_down(3)
-    effects = history.broker_closes(2)
-    causes = {row.cause for row in effects if isinstance(row, Transition)}
-    assert causes == {"BrokerChange: broker 2 left"}
-
-
-def test_up_to_2_0_a_broker_that_shuts_down_is_not_told_that_it_no_longer_leads():
-    told = {}
-    for release in ((2, 0), (2, 1)):
-        history = ZnodeHistory(release=release).start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
-        effects = history.state("t", 0, 3, 1, [3])
-        rows = [row for row in effects if isinstance(row, Request) and row.api == "LeaderAndIsr"]
-        told[release] = {row.brokers for row in rows}
-    assert told == {(2, 0): {(3,)}, (2, 1): {(2,), (3,)}}
-
-
-def test_a_directory_that_fails_twice_moves_the_replica_twice():
-    history = ZnodeHistory().start(*ALL, topics=on([1, 2], 1, 0, [1, 2]))
-    history.write(LOG_DIR_EVENT, {"version": 1, "broker": 2, "event": 1})
-    for epoch in (1, 2):
-        effects = history.state("t", 0, 1, epoch, [1])
-        assert next(row.cause for row in effects if isinstance(row, Transition)).startswith("LeaderAndIsrResponse")
-        history.state("t", 0, 1, epoch, [1, 2])
-    assert history.context.topics.get("t").partitions[0].offline_dirs == (2,)
-
-
-def test_a_controller_whose_own_registration_somebody_removed_is_cut_without_being_known_by_process():
-    history = ZnodeHistory().start(*ALL, topics={"t": {n: ([3, 2], 3, 0, [3, 2]) for n in range(2)}})
-    history.broker_leaves(2)
-    history.state("t", 0, 3, 1, [3])
-    history.broker_leaves(1)
-    history.delete("/controller")
-    assert history.context.header.poisoned == {}
-    assert history.gauges().pending_writes == 0
-
-
-def test_a_read_takes_settings_without_their_topic_and_ignores_events_of_the_past():
-    history = ZnodeHistory()
-    history.snapshot(
-        ("/config/topics/later", {"version": 1, "config": {"min.insync.replicas": "2"}}),
-        ("/controller", controller_znode(1)),
-        ("/controller_epoch", b"1"),
-        (LOG_DIR_EVENT, {"version": 1, "broker": 1, "event": 1}),
-    )
-    gauges = history.gauges()
-    assert (gauges.topics, gauges.ready) == (0, True)
-    assert history.context.header.log_dir_failures == {}
-    history.topic("later", {0: [1]})
-    assert history.context.topics.get("later").min_insync_replicas == 2
-
-
-def test_what_vanishes_during_a_read_is_gone_at_its_end():
-    history = ZnodeHistory().start(1, topics=on([1], 1, 0, [1]))
-    history.generation, history.seq = 2, -1
-    history.send(RecordKind.SNAPSHOT_BEGIN)
-    history.write("/controller", controller_znode(1))
-    history.write("/controller_epoch", b"1")
-    history.topic("t", {0: [1]})
-    history.delete("/brokers/topics/t")
-    history.send(RecordKind.SNAPSHOT_END)
-    assert history.gauges().topics == 0
-
-
-def test_the_end_of_a_read_that_never_began_is_nothing():
-    history = ZnodeHistory()
-    history.send(RecordKind.SNAPSHOT_END)
-    assert history.gauges().ready is False
-
-
-def test_a_migration_is_noticed_once():
-    history = ZnodeHistory().start(1)
-    for _ in range(2):
-        effects = history.write("/migration", {"version": 0})
-    assert history.transitions(effects) == []
-
-
 def test_a_new_partition_whose_broker_died_before_its_first_write_may_be_written_otherwise():
     history = ZnodeHistory().start(*ALL)
     history.topic("t", {0: [2, 3]})
@@ -581,3 +357,14 @@ def test_writes_that_fit_nothing_that_is_due_win_and_what_is_due_goes():
     history.state("t", 0, 3, 4, [3])
     gauges = history.gauges()
     assert (gauges.pending_writes, gauges.divergences) == (0, {"unexplained_write": 1})
+
+
+# Gauges
+
+
+@pytest.mark.parametrize(("release", "under", "at"), [((3, 6), 2, 1), ((3, 7), 1, 2)])
+def test_the_least_in_sync_is_the_brokers_setting_and_from_3_7_on_no_more_than_there_are_replicas(release, under, at):
+    settings = BrokerSettings(min_insync_replicas=2)
+    topics = {"t": {0: ([1, 2], 1, 0, [1]), 1: ([1, 2], 1, 0, [1, 2]), 2: ([1], 1, 0, [1])}}
+    gauges = ZnodeHistory(release=release, settings=settings).start(1, 2, topics=topics).gauges()
+    assert (gauges.under_min_isr_partitions, gauges.at_min_isr_partitions) == (under, at)

@@ -109,6 +109,8 @@ def test_a_topic_that_never_had_a_leader_vanishes_too():
     history.topic("t", {0: [9]})
     history.delete_topic("t")
     assert deletion_states(history) == {9: "OnlineReplica"}  # from there it may not become ineligible
+    history.heartbeat(60_000)
+    assert deletion_states(history) == {9: "OnlineReplica"}
     history.broker(9)
     assert deletion_states(history) == {9: "ReplicaDeletionStarted"}
     history.delete("/brokers/topics/t")
@@ -131,6 +133,18 @@ def test_a_dead_broker_holds_a_deletion_until_it_is_back():
     assert deletion_states(history)[9] == "ReplicaDeletionStarted"
     assert history.gauges().topics_ineligible_to_delete == 0
     finish(history, 0)
+
+
+def test_a_write_for_the_dead_replica_shows_that_the_live_brokers_have_answered():
+    history = ZnodeHistory().start(1, topics={"t": {0: ([1], 1, 0, [1]), 1: ([9], -1, 3, [9])}})
+    history.delete_topic("t")
+    history.state("t", 0, -1, 1, [1])
+    effects = history.state("t", 1, -1, 4, [9])
+    assert set(history.moves(effects, Status.FINAL)) == {
+        "t-0@1 ReplicaDeletionStarted -> ReplicaDeletionSuccessful",
+        "t-1@9 ReplicaDeletionIneligible -> OfflineReplica",
+    }
+    assert history.gauges().divergences == {}
 
 
 def test_a_broker_that_dies_before_it_answered_holds_the_deletion():
@@ -245,3 +259,16 @@ def test_the_topics_own_settings_outlive_nothing_but_themselves():
     assert history.context.topics.get("t").exists is False
     history.delete("/config/topics/t")
     assert history.context.topics.get("t") is None
+
+
+def test_a_topic_that_goes_while_a_broker_holds_it_stays_in_the_ineligible_count_until_failover():
+    history = ZnodeHistory().start(1, 2, topics={"t": {0: ([1, 9], 1, 0, [1])}})
+    history.delete_topic("t")
+    history.the_controller_writes_its_due()
+    history.topic_vanishes("t", 0)
+    history.heartbeat(60_000)
+    gauges = history.gauges()
+    assert (gauges.topics, gauges.topics_to_delete, gauges.topics_ineligible_to_delete) == (0, 0, 1)
+    history.delete("/controller")
+    history.controller(2, 2)
+    assert history.gauges().topics_ineligible_to_delete == 0

@@ -1,0 +1,136 @@
+"""A broker that tells everything it does as a controller: its logs at TRACE, its gauges over HTTP.
+
+Here belong such a broker's configuration and life; what happens to it is decided in `actions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from cli.embedded.java import LOGGING_JARS, java_command, pyspark_jars, write_configuration
+from cli.embedded.process import ChildProcess, free_port
+from streaming.artifacts import ArtifactSet, jars
+
+RELEASES: Mapping[str, ArtifactSet] = {"3.9.2": ArtifactSet.KAFKA_BROKER, "2.8.2": ArtifactSet.KAFKA_BROKER_2_8}
+
+# What all recordings have in common; `recording.SETTINGS` is what the replica is told of it.
+SETTINGS: Mapping[str, str] = {
+    "controlled.shutdown.retry.backoff.ms": "1000",
+    "delete.topic.enable": "true",
+    "leader.imbalance.check.interval.seconds": "20",
+    "replica.lag.time.max.ms": "8000",
+    "zookeeper.session.timeout.ms": "6000",
+}
+_SMALL: Mapping[str, str] = {
+    "auto.create.topics.enable": "false",
+    "background.threads": "2",
+    "log.cleaner.enable": "false",
+    "num.io.threads": "2",
+    "num.network.threads": "2",
+    "zookeeper.connection.timeout.ms": "30000",
+}
+# Without its shutdown hook: Log4j would fall silent at SIGTERM, just when a stopping controller moves its own leaders.
+_LOGGING = """\
+shutdownHook = disable
+appender.console.type = Console
+appender.console.name = console
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = [%d] %p %m (%c)%n
+rootLogger.level = info
+rootLogger.appenderRef.console.ref = console
+"""
+_LOG = """\
+appender.{name}.type = File
+appender.{name}.name = {name}
+appender.{name}.fileName = {file}
+appender.{name}.layout.type = PatternLayout
+appender.{name}.layout.pattern = [%d] %p %m (%c)%n
+logger.{name}.name = {logger}
+logger.{name}.level = trace
+logger.{name}.additivity = false
+logger.{name}.appenderRef.{name}.ref = {name}
+"""
+_LOGS = {"state-change.log": "state.change.logger", "controller.log": "kafka.controller"}
+_GAUGES = r"""
+lowercaseOutputName: true
+includeObjectNames: ["kafka.controller:type=KafkaController,*", "kafka.server:type=ReplicaManager,*"]
+rules:
+- {pattern: 'kafka.controller<type=KafkaController, name=(\w+)><>Value', name: "$1"}
+- {pattern: 'kafka.server<type=ReplicaManager, name=(\w+)><>Value', name: "rm_$1"}
+"""
+
+
+class RecordedBroker:
+    """A broker with its data in `directory`, whose logs go to `logs`; start it again as often as you like."""
+
+    def __init__(self, broker_id: int, kafka: str, zookeeper: str, directory: Path, logs: Path) -> None:
+        self.broker_id = broker_id
+        self.port = free_port()
+        self.gauges_port = free_port()
+        self._logs = logs.absolute()
+        self._directory = directory = directory.absolute()
+        self._settings = {
+            **_SMALL,
+            **SETTINGS,
+            "broker.id": str(broker_id),
+            "listeners": f"PLAINTEXT://{self.address}",
+            "log.dirs": str(directory / "data"),
+            "zookeeper.connect": zookeeper,
+        }
+        self._configuration = directory / "server.properties"
+        command = java_command("kafka.Kafka", self._configuration, class_path=_class_path(kafka), heap_mb=192)
+        (agent,) = jars(ArtifactSet.JMX_EXPORTER)
+        command.insert(1, f"-javaagent:{agent}=127.0.0.1:{self.gauges_port}:{directory / 'gauges.yml'}")
+        self._process = ChildProcess(f"broker {broker_id}", command, directory / "broker.log")
+        self._configure()
+
+    @property
+    def address(self) -> str:
+        """HOST:PORT for clients."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def running(self) -> bool:
+        """Whether its process is there, paused or not."""
+        return self._process.running
+
+    def launch(self) -> None:
+        """Start it without waiting for anything; a former registration must be gone."""
+        self._process.launch()
+
+    def ask_to_stop(self) -> None:
+        """Begin a controlled shutdown, and return."""
+        self._process.ask_to_stop()
+
+    def kill(self) -> None:
+        """End it as a crash does."""
+        self._process.kill()
+
+    def pause(self) -> None:
+        """Freeze it."""
+        self._process.pause()
+
+    def resume(self) -> None:
+        """Let it go on."""
+        self._process.resume()
+
+    def describe(self, sentence: str) -> str:
+        """The sentence about this broker, with the end of what it printed."""
+        return self._process.describe(sentence)
+
+    def _configure(self) -> None:
+        self._logs.mkdir(parents=True)
+        write_configuration(self._configuration, self._settings)
+        parts = [
+            _LOG.format(name=logger.replace(".", "_"), file=self._logs / file, logger=logger)
+            for file, logger in _LOGS.items()
+        ]
+        (self._directory / "log4j2.properties").write_text(_LOGGING + "".join(parts))
+        (self._directory / "gauges.yml").write_text(_GAUGES)
+
+
+def _class_path(kafka: str) -> list[Path]:
+    # As for the embedded broker: Scala and logging come with pyspark.
+    own = [jar for jar in jars(RELEASES[kafka]) if not jar.name.startswith("org.slf4j_")]
+    return [*own, *pyspark_jars(("scala-library-*.jar", *LOGGING_JARS))]

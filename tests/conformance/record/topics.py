@@ -1,0 +1,83 @@
+"""Topics as an operator's scripts see and make them: through ZooKeeper.
+
+Here belong the reading of topic, state and configuration znodes and the writing of those that Kafka's tools write.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+
+Assignment = Mapping[int, list[int]]
+
+
+class Topics:
+    """The topics of a cluster."""
+
+    def __init__(self, client: KazooClient) -> None:
+        self._client = client
+
+    def names(self) -> list[str]:
+        """All topics, those that wait for their deletion too."""
+        return sorted(self._client.get_children("/brokers/topics"))
+
+    def assignment(self, name: str) -> dict[int, list[int]]:
+        """Who holds the partitions; empty when the topic went meanwhile."""
+        try:
+            data, _ = self._client.get(f"/brokers/topics/{name}")
+        except NoNodeError:
+            return {}
+        return {int(partition): replicas for partition, replicas in json.loads(data)["partitions"].items()}
+
+    def leader(self, name: str, partition: int) -> int:
+        """Who leads it, -1 for nobody."""
+        try:
+            data, _ = self._client.get(f"/brokers/topics/{name}/partitions/{partition}/state")
+        except NoNodeError:
+            return -1
+        return json.loads(data)["leader"]
+
+    def create(self, name: str, assignment: Assignment, config: Mapping[str, str]) -> None:
+        """Make a topic as the tools did before there were topic ids."""
+        self._set(f"/config/topics/{name}", {"version": 1, "config": dict(config)})
+        partitions = {str(partition): replicas for partition, replicas in assignment.items()}
+        self._client.create(f"/brokers/topics/{name}", _json({"version": 1, "partitions": partitions}))
+
+    def expand(self, name: str, more: Assignment) -> None:
+        """Add partitions to the topic's znode, leaving the rest of it as it is."""
+        data, stat = self._client.get(f"/brokers/topics/{name}")
+        znode = json.loads(data)
+        znode["partitions"].update({str(partition): replicas for partition, replicas in more.items()})
+        self._client.set(f"/brokers/topics/{name}", _json(znode), version=stat.version)
+
+    def configure(self, name: str, config: Mapping[str, str]) -> None:
+        """Replace the topic's configuration, and tell the brokers of it."""
+        self._set(f"/config/topics/{name}", {"version": 1, "config": dict(config)})
+        notification = _json({"version": 2, "entity_path": f"topics/{name}"})
+        self._client.create("/config/changes/config_change_", notification, sequence=True)
+
+    def request(self, path: str, value: object | None = None) -> None:
+        """Leave a request for the controller under this path."""
+        self._client.create(path, b"" if value is None else _json(value))
+
+    def delete(self, path: str) -> None:
+        """Delete a znode; none is well too."""
+        try:
+            self._client.delete(path)
+        except NoNodeError:
+            return
+
+    def exists(self, path: str) -> bool:
+        """Whether there is such a znode."""
+        return self._client.exists(path) is not None
+
+    def _set(self, path: str, value: object) -> None:
+        self._client.ensure_path(path)
+        self._client.set(path, _json(value))
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()

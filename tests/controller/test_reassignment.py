@@ -1,0 +1,155 @@
+"""Reassignments and preferred elections, in what ZooKeeper shows of them.
+
+After Kafka's own ControllerIntegrationTest, by meaning; what is a trap of its own is in `test_traps_topics`.
+"""
+
+from znode_history import ZnodeHistory
+
+from controller.outputs import Transition
+
+ALL = (1, 2, 3)
+LOG_DIR_EVENT = "/log_dir_event_notification/log_dir_event_0000000000"
+
+
+def on(replicas: list[int], leader: int, epoch: int, isr: list[int]) -> dict[str, dict[int, tuple]]:
+    return {"t": {0: (replicas, leader, epoch, isr)}}
+
+
+def t0(history: ZnodeHistory) -> tuple[int, int, tuple[int, ...]] | None:
+    return history.predicted("t", 0)
+
+
+def assert_all_as_foretold(history: ZnodeHistory) -> None:
+    gauges = history.gauges()
+    assert (gauges.pending_writes, gauges.divergences) == (0, {})
+
+
+# Reassignment
+
+
+def reassigning_to_a_dead_broker() -> ZnodeHistory:
+    history = ZnodeHistory().start(1, topics=on([1], 1, 0, [1]))
+    history.reassign(("t", 0, [2]))
+    history.topic("t", {0: [2, 1]}, adding_replicas={"0": [2]}, removing_replicas={"0": [1]})
+    history.state("t", 0, 1, 1, [1])
+    return history
+
+
+def test_a_reassignment_costs_three_epochs_with_one_replica_to_one_other():
+    history = ZnodeHistory().start(1, 2, topics=on([1], 1, 0, [1]))
+    history.reassign(("t", 0, [2]))
+    history.state("t", 0, 1, 1, [1])
+    history.state("t", 0, 1, 1, [1, 2])
+    assert t0(history) == (2, 3, (2,))
+
+
+def test_a_reassignment_to_a_dead_broker_halts_after_its_start():
+    history = reassigning_to_a_dead_broker()
+    assert t0(history) is None
+    history.heartbeat(60_000)
+    assert history.row("t", 0).adding_replicas == (2,)
+
+
+def test_it_resumes_when_the_broker_comes_and_costs_four_epochs():
+    history = reassigning_to_a_dead_broker()
+    history.broker(2)
+    assert t0(history) == (1, 2, (1,))
+    history.state("t", 0, 1, 2, [1])
+    history.state("t", 0, 1, 2, [1, 2])
+    assert t0(history) == (2, 4, (2,))
+    history.the_controller_writes_its_due()
+    history.topic("t", {0: [2]})
+    assert_all_as_foretold(history)
+
+
+def test_a_reassignment_of_what_is_unknown_or_without_state_is_dropped():
+    history = ZnodeHistory().start(1, topics={"t": {0: ([9],)}})
+    history.reassign(("nobody", 0, [1]), ("t", 7, [1]), ("t", 0, [1]))
+    assert history.gauges().pending_writes == 0
+
+
+def test_the_last_entry_of_a_partition_counts():
+    history = ZnodeHistory().start(*ALL, topics=on([1], 1, 0, [1]))
+    history.reassign(("t", 0, [2]), ("t", 0, [3]))
+    assert history.row("t", 0).replicas == (3, 1)
+
+
+def test_a_reassignment_by_the_api_supersedes_another():
+    history = ZnodeHistory().start(*ALL, topics=on([1], 1, 0, [1]))
+    history.topic("t", {0: [2, 1]}, adding_replicas={"0": [2]}, removing_replicas={"0": [1]})
+    history.state("t", 0, 1, 1, [1])
+    effects = history.topic("t", {0: [3, 1]}, adding_replicas={"0": [3]}, removing_replicas={"0": [1]})
+    assert "provisional StopReplica to 2: t-0 delete" in history.requests(effects)
+    assert t0(history) == (1, 2, (1,))
+    assert history.row("t", 0).replicas == (3, 1)
+
+
+def test_a_reassignment_that_nobody_directs_is_seen_all_the_same():
+    history = ZnodeHistory().start(1, 2, topics=on([1], 1, 0, [1]))
+    history.delete("/controller")
+    history.topic("t", {0: [2, 1]}, adding_replicas={"0": [2]}, removing_replicas={"0": [1]})
+    assert history.row("t", 0).adding_replicas == (2,)
+    history.controller(2, 2)
+    assert t0(history) == (1, 1, (1,))
+
+
+def test_an_identical_reassignment_by_the_api_is_explained_by_its_bump():
+    history = ZnodeHistory().start(1, 2, topics=on([1, 2], 1, 4, [1, 2]))
+    effects = history.state("t", 0, 1, 5, [1, 2])
+    assert "final LeaderAndIsr to 2: t-0 leader=1 epoch=5 isr=[1, 2]" in history.requests(effects)
+    history.topic("t", {0: [1, 2]})
+    assert_all_as_foretold(history)
+
+
+def test_a_completion_whose_leader_is_dead_elects_from_the_target():
+    history = ZnodeHistory().start(*ALL, topics=on([1, 2, 3], 1, 0, [1, 2, 3]))
+    history.reassign(("t", 0, [2, 3]))
+    history.the_controller_writes_its_due()
+    history.topic("t", {0: [2, 3]})
+    row = history.row("t", 0)
+    assert (row.leader, row.isr, row.leader_epoch) == (2, (2, 3), 2)
+    assert history.gauges().elections == {"ReassignPartitionLeaderElection": 1}
+
+
+def test_a_broker_that_is_no_target_resumes_no_reassignment():
+    history = reassigning_to_a_dead_broker()
+    history.broker(3)
+    assert t0(history) is None
+
+
+def test_the_end_of_a_reassign_znode_that_nobody_saw_is_nothing():
+    history = ZnodeHistory().start(1, 2, topics=on([1], 1, 0, [1]))
+    history.delete("/admin/reassign_partitions")
+    history.reassign(("t", 0, [2]))
+    assert t0(history) == (1, 1, (1,))
+
+
+# Preferred elections
+
+
+def test_a_preferred_election_whose_replica_is_dead_does_nothing():
+    history = ZnodeHistory().start(1, topics=on([9, 1], 1, 4, [1]))
+    history.elect_preferred(("t", 0))
+    history.delete("/admin/preferred_replica_election")
+    assert_all_as_foretold(history)
+    assert history.row("t", 0).leader == 1
+
+
+def test_preferred_elections_back_to_back():
+    history = ZnodeHistory().start(1, 2, topics={"t": {0: ([2, 1], 1, 0, [1, 2]), 1: ([2, 1], 1, 0, [1, 2])}})
+    for partition in (0, 1):
+        history.elect_preferred(("t", partition))
+        history.delete("/admin/preferred_replica_election")
+    history.the_controller_writes_its_due()
+    assert [history.row("t", partition).leader for partition in (0, 1)] == [2, 2]
+    assert_all_as_foretold(history)
+
+
+def test_a_rebalance_takes_all_of_a_broker_once_it_has_begun():
+    partitions = {n: ([2, 1], 1 if n < 2 else 2, 4, [1, 2]) for n in range(10)}
+    history = ZnodeHistory().start(1, 2, topics={"t": partitions})
+    history.heartbeat(400_000)
+    for partition in (0, 1):  # after the first no more than the allowed tenth is led elsewhere
+        effects = history.state("t", partition, 2, 5, [1, 2])
+        cause = next(row.cause for row in effects if isinstance(row, Transition))
+        assert cause.startswith("AutoPreferredReplicaLeaderElection:")

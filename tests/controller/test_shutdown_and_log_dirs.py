@@ -1,0 +1,195 @@
+"""Brokers that go in order, and brokers that live on without a disk: nobody sees it asked for, its writes tell.
+
+After Kafka's own ControllerIntegrationTest and LogDirFailureTest, by meaning.
+"""
+
+import pytest
+from znode_history import ZnodeHistory
+
+from controller.outputs import Request, Transition
+from controller.settings import BrokerSettings
+
+ALL = (1, 2, 3)
+LOG_DIR_EVENT = "/log_dir_event_notification/log_dir_event_0000000000"
+
+
+def on(replicas: list[int], leader: int, epoch: int, isr: list[int]) -> dict[str, dict[int, tuple]]:
+    return {"t": {0: (replicas, leader, epoch, isr)}}
+
+
+def t0(history: ZnodeHistory) -> tuple[int, int, tuple[int, ...]] | None:
+    return history.predicted("t", 0)
+
+
+def assert_all_as_foretold(history: ZnodeHistory) -> None:
+    gauges = history.gauges()
+    assert (gauges.pending_writes, gauges.divergences) == (0, {})
+
+
+# Controlled shutdown
+
+
+def test_brokers_that_shut_down_one_after_the_other_leave_the_last_its_leadership():
+    history = ZnodeHistory().start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
+    history.state("t", 0, 3, 1, [3])
+    history.broker_leaves(2)
+    history.broker_closes(3)  # in order, though it cannot give its leadership away
+    assert t0(history) == (-1, 2, (3,))
+    history.state("t", 0, -1, 2, [3])
+    assert_all_as_foretold(history)
+
+
+def shutting_down(retries: int, *, leads_more: bool = True) -> ZnodeHistory:
+    """2 shuts down: t-0 moves to 3; u-0, whose other replica is out of sync, cannot move."""
+    topics = on([2, 3], 2, 0, [2, 3])
+    if leads_more:
+        topics["u"] = {0: ([2, 3], 2, 0, [2])}
+    settings = BrokerSettings(controlled_shutdown_max_retries=retries, controlled_shutdown_retry_backoff_ms=1_000)
+    history = ZnodeHistory(settings=settings).start(*ALL, topics=topics)
+    history.state("t", 0, 3, 1, [3])
+    return history
+
+
+@pytest.mark.parametrize(("retries", "asked"), [(1, 0), (2, 1), (3, 2)])
+def test_a_broker_that_still_leads_something_asks_again_as_often_as_it_is_set_to(retries, asked):
+    history = shutting_down(retries)
+    effects = history.heartbeat(10_000)
+    causes = [row.cause for row in effects if isinstance(row, Transition)]
+    assert causes == ["ControlledShutdown: broker 2 shuts down"] * asked
+
+
+def test_a_broker_that_leads_nothing_any_more_does_not_ask_again():
+    assert shutting_down(3, leads_more=False).context.header.shutdown_attempts == {}
+
+
+def test_a_broker_that_asks_again_may_give_up_what_it_could_not_before():
+    history = shutting_down(3)
+    history.state("u", 0, 2, 0, [2, 3])  # 3 caught up
+    history.heartbeat(10_000)
+    assert history.predicted("u", 0) == (3, 1, (3,))
+
+
+def test_nobody_is_asked_again_once_the_controller_is_gone():
+    history = shutting_down(3)
+    history.delete("/controller")
+    assert not [row for row in history.heartbeat(10_000) if isinstance(row, Transition)]
+
+
+def test_a_session_that_its_broker_closed_tells_of_a_shutdown_that_wrote_nothing():
+    history = ZnodeHistory().start(*ALL, topics=on([3, 1], 1, 0, [1]))
+    effects = history.broker_closes(3)
+    causes = {row.cause for row in effects if isinstance(row, Transition)}
+    assert causes == {"ControlledShutdown: broker 3 shuts down", "BrokerChange: broker 3 left"}
+
+
+def test_a_session_that_its_broker_closed_while_it_led_what_nobody_could_take_asked_to_the_last():
+    history = ZnodeHistory().start(*ALL, topics=on([3, 1], 3, 0, [3]))
+    effects = history.broker_closes(3)
+    assert t0(history) == (-1, 1, (3,))
+    assert any(row.cause.startswith("BrokerChange") for row in effects if isinstance(row, Transition))
+    assert history.context.header.shutdown_attempts == {}
+
+
+def test_a_broker_that_becomes_leader_again_is_not_shutting_down_any_more():
+    history = shutting_down(3)
+    history.broker_bounces(2)
+    assert history.context.header.shutting_down == ()
+
+
+def test_a_broker_that_shut_down_and_closes_its_session_is_not_asked_again():
+    history = shutting_down(3)
+    effects = history.broker_closes(2)
+    causes = {row.cause for row in effects if isinstance(row, Transition)}
+    assert causes == {"BrokerChange: broker 2 left"}
+
+
+def test_up_to_2_0_a_broker_that_shuts_down_is_not_told_that_it_no_longer_leads():
+    told = {}
+    for release in ((2, 0), (2, 1)):
+        history = ZnodeHistory(release=release).start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
+        effects = history.state("t", 0, 3, 1, [3])
+        rows = [row for row in effects if isinstance(row, Request) and row.api == "LeaderAndIsr"]
+        told[release] = {row.brokers for row in rows}
+    assert told == {(2, 0): {(3,)}, (2, 1): {(2,), (3,)}}
+
+
+def test_a_write_that_drops_two_replicas_at_once_is_nobodys_shutdown():
+    history = ZnodeHistory().start(*ALL, topics=on([1, 2, 3], 1, 0, [1, 2, 3]))
+    history.state("t", 0, 1, 1, [1])
+    assert history.gauges().divergences == {"unexplained_write": 1}
+    assert history.context.header.shutting_down == ()
+
+
+@pytest.mark.parametrize(("after_ms", "asked"), [(0, 0), (1_020, 1), (60_000, 2)])
+def test_a_session_that_ended_somehow_had_asked_as_often_as_was_due_by_then(after_ms, asked):
+    history = shutting_down(3)
+    history.now_ms += after_ms
+    effects = history.broker_leaves(2)
+    shutdowns = {row.effect.split("-")[1] for row in effects if getattr(row, "cause", "").startswith("ControlledSh")}
+    assert len(shutdowns) == asked
+
+
+# Log directories
+
+
+def test_a_log_dir_event_probes_every_replica_of_the_broker():
+    history = ZnodeHistory().start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
+    effects = history.write(LOG_DIR_EVENT, {"version": 1, "broker": 2, "event": 1})
+    assert "final t-0@2 OnlineReplica -> OnlineReplica" in history.transitions(effects)
+    assert "final LeaderAndIsr to 2: t-0 leader=2 epoch=0 isr=[2, 3]" in history.requests(effects)
+
+
+def test_a_failed_log_directory_moves_the_leader_and_the_broker_stays():
+    history = ZnodeHistory().start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
+    history.write(LOG_DIR_EVENT, {"version": 1, "broker": 2, "event": 1})
+    effects = history.state("t", 0, 3, 1, [3])
+    assert next(row.cause for row in effects if isinstance(row, Transition)) == (
+        "LeaderAndIsrResponseReceived: a log directory of broker 2 failed"
+    )
+    assert 2 in history.context.header.brokers
+    assert_all_as_foretold(history)
+
+
+def test_a_partition_whose_only_log_directory_failed_says_so():
+    history = ZnodeHistory().start(1, 2, topics=on([2], 2, 0, [2]))
+    history.write(LOG_DIR_EVENT, {"version": 1, "broker": 2, "event": 1})
+    history.state("t", 0, -1, 1, [2])
+    assert "log directory" in history.row("t", 0).reason
+
+
+def test_a_reassignment_to_a_broker_whose_log_directory_failed_does_not_elect_it():
+    history = ZnodeHistory().start(*ALL, topics=on([1, 2], 1, 0, [1, 2]))
+    history.write(LOG_DIR_EVENT, {"version": 1, "broker": 2, "event": 1})
+    history.state("t", 0, 1, 1, [1])
+    history.state("t", 0, 1, 1, [1, 2])
+    history.reassign(("t", 0, [2, 3]))
+    history.state("t", 0, 1, 2, [1, 2])
+    history.state("t", 0, 1, 2, [1, 2, 3])
+    assert t0(history)[0] == 3
+
+
+def test_a_restart_of_the_broker_forgets_its_failed_directories():
+    history = ZnodeHistory().start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
+    history.write(LOG_DIR_EVENT, {"version": 1, "broker": 2, "event": 1})
+    history.state("t", 0, 3, 1, [3])
+    assert history.context.topics.get("t").partitions[0].offline_dirs == (2,)
+    history.broker_bounces(2)
+    assert history.context.topics.get("t").partitions[0].offline_dirs == ()
+
+
+def test_a_write_long_after_the_event_is_no_consequence_of_it():
+    history = ZnodeHistory().start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
+    history.write(LOG_DIR_EVENT, {"version": 1, "broker": 2, "event": 1})
+    history.heartbeat(60_000)
+    effects = history.state("t", 0, 3, 1, [3])
+    assert next(row.cause for row in effects if isinstance(row, Transition)).startswith("ControlledShutdown")
+
+
+def test_a_directory_that_fails_twice_moves_the_replica_twice():
+    history = ZnodeHistory().start(*ALL, topics=on([1, 2], 1, 0, [1, 2]))
+    history.write(LOG_DIR_EVENT, {"version": 1, "broker": 2, "event": 1})
+    for epoch in (1, 2):
+        effects = history.state("t", 0, 1, epoch, [1])
+        assert next(row.cause for row in effects if isinstance(row, Transition)).startswith("LeaderAndIsrResponse")
+        history.state("t", 0, 1, epoch, [1, 2])
+    assert history.context.topics.get("t").partitions[0].offline_dirs == (2,)

@@ -1,0 +1,25 @@
+"""The page of the state machines says what the tables say."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from controller.states import PARTITION_VALID_PREVIOUS, REPLICA_VALID_PREVIOUS
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_the_committed_page_is_current():
+    printed = subprocess.run([sys.executable, DOCS / "states.py"], capture_output=True, text=True, check=True).stdout
+    assert (DOCS / "states.md").read_text(encoding="utf-8") == printed, "run `make docs`"
+
+
+def test_every_legal_move_is_an_arrow_and_no_other():
+    page = (DOCS / "states.md").read_text(encoding="utf-8")
+    arrows = {line.strip() for line in page.splitlines() if " --> " in line and "[*]" not in line}
+    tables = (PARTITION_VALID_PREVIOUS, REPLICA_VALID_PREVIOUS)
+    assert arrows == {
+        f"{before.word} --> {after.word}" for table in tables for after, found in table.items() for before in found
+    }
