@@ -41,8 +41,8 @@ def broker_written(turn: Turn, broker: int, znode: BrokerZnode, record: Record) 
         _forget_offline_dirs(turn, broker, hosted_by(turn, broker))
         _bounced(turn, broker, now)
     elif known is None and header.acting:
-        header.brokers = {**header.brokers, broker: now}
         topic_deletion.judge_halted(turn, soon=True)
+        header.brokers = {**header.brokers, broker: now}
         event = turn.begin("BrokerChange", f"broker {broker} registered with epoch {now.epoch}")
         event.born = broker
         turn.moved("broker", "dead", "live", broker=broker)

@@ -14,7 +14,7 @@ import msgspec
 from controller.leadership import WRITES, AnyStep, Bump, Elect, LeaderAndIsr, Move, Remove, Tell, Write, apply, fold
 from controller.states import ReplicaState
 from controller.topics import Partition, TopicPartition
-from controller.turn import Turn, before_move, replace
+from controller.turn import UNFINISHED_MS, Turn, before_move, replace
 
 # So many removals of one partition are tried in every order; more replicas than that do not leave at once.
 _PERMUTED_REMOVALS = 4
@@ -168,3 +168,30 @@ def prune(turn: Turn, tp: TopicPartition) -> None:
 
 def _leaves_isr(move: Move, value: LeaderAndIsr) -> bool:
     return move.replica in value.isr and move.to_state == ReplicaState.OFFLINE
+
+
+def give_up_on_overtaken(turn: Turn) -> None:
+    """Expected writes that do not come while later events write are not waited for any more: they were not needed.
+
+    Without that, one wrong expectation would hold up everything else of its event until the term ends.
+    """
+    header = turn.header
+    for event_id, event in list(header.events.items()):
+        overtaken = event.writes_due and event.begun and event_id < header.last_written_event
+        if overtaken and header.time_ms - event.time_ms > UNFINISHED_MS:
+            for tp in turn.waiting(event):
+                _give_up(turn, tp, event_id)
+
+
+def _give_up(turn: Turn, tp: TopicPartition, event_id: int) -> None:
+    partition = turn.partition(tp)
+    assert partition is not None, f"{tp} waits, and is not there"
+    kept = []
+    for step in partition.queue:
+        if step.event == event_id and isinstance(step, WRITES):
+            turn.settle(step, seen=False)
+        else:
+            kept.append(step)
+    if len(kept) < len(partition.queue):
+        turn.count("divergences/write_never_came", len(partition.queue) - len(kept))
+        turn.put_partition(tp, replace(partition, queue=tuple(kept)))

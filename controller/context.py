@@ -7,6 +7,7 @@ small on purpose: a heartbeat needs nothing else.
 from __future__ import annotations
 
 from enum import Enum
+from typing import NamedTuple
 
 import msgspec
 
@@ -117,6 +118,13 @@ class LogDirFailure(msgspec.Struct, frozen=True, array_like=True):
     handled: bool = False
 
 
+class LeastInSync(NamedTuple):
+    """The brokers' min.insync.replicas, and whether a partition never needs more than it has replicas."""
+
+    default: int
+    capped: bool
+
+
 class Header(msgspec.Struct, array_like=True):
     """All that is known of a cluster beside its topics.
 
@@ -150,6 +158,7 @@ class Header(msgspec.Struct, array_like=True):
     settings: BrokerSettings = BrokerSettings()  # static, of all brokers
     dynamic_settings: dict[str, dict[str, str]] = {}  # /config/brokers by broker id or <default>, what is used of it
     shutting_down: tuple[int, ...] = ()  # brokers whose controlled shutdown shows in what was written
+    asked_to_shut_down: dict[int, int] = {}  # brokers that did in any term: broker -> epoch of its registration
     shutdown_attempts: dict[int, ShutdownAttempt] = {}  # brokers that will ask again, because they still lead something
     log_dir_failures: dict[int, LogDirFailure] = {}  # by the broker that reported one
     preferred_asked_ms: int = -1  # when a preferred election was asked for of partitions that nobody could read
@@ -163,6 +172,7 @@ class Header(msgspec.Struct, array_like=True):
     ineligible_leftovers: tuple[str, ...] = ()  # deleted topics that the controller goes on calling ineligible
     halted_deletions: dict[str, int] = {}  # topics whose deletion a dead replica holds: when the others were asked
     next_event: int = 0
+    last_written_event: int = -1  # the newest event of which a write was seen
     events: dict[int, Event] = {}
     counts: dict[str, int] = {}  # of what happened since this state began
     census: dict[str, int] = {}  # of what there is, as of the last step that was followed: see `gauges`
@@ -192,6 +202,11 @@ class Header(msgspec.Struct, array_like=True):
             if value is not None:
                 return value
         return self.settings.unclean_leader_election_enable
+
+    @property
+    def least_in_sync(self) -> LeastInSync:
+        """How many replicas must be in sync where a topic does not say so itself."""
+        return LeastInSync(self.settings.min_insync_replicas, self.profile.caps_min_isr)
 
     @property
     def is_ghost(self) -> bool:

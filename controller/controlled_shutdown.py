@@ -42,7 +42,9 @@ def session_ended(turn: Turn, broker: int) -> None:
         return
     # Only ZooKeeper's log tells whether the broker itself closed its session, or it expired; a live watch does not.
     known = record.author == registered.session
-    if known and record.cxid > 0 and header.acting and broker not in header.shutting_down:
+    asked = header.asked_to_shut_down.get(broker) == registered.epoch
+    header.asked_to_shut_down = {key: value for key, value in header.asked_to_shut_down.items() if key != broker}
+    if known and record.cxid > 0 and header.acting and not asked:
         ask(turn, broker)
         while attempt := header.shutdown_attempts.get(broker):
             _attempt(turn, broker, attempt.due_ms, attempt.left)
@@ -57,6 +59,7 @@ def _attempt(turn: Turn, broker: int, at_ms: int, left: int) -> None:
     header = turn.header
     turn.begin("ControlledShutdown", f"broker {broker} shuts down")
     header.shutting_down = tuple(sorted({*header.shutting_down, broker}))
+    header.asked_to_shut_down = {**header.asked_to_shut_down, broker: header.brokers[broker].epoch}
     led, followed = _hosted(turn, broker)
     moved = partition_machine.elect(turn, led, Strategy.CONTROLLED_SHUTDOWN)
     batch = RequestBatch(turn)

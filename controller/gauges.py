@@ -11,14 +11,12 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from controller.context import Header, Phase
+from controller.context import Header, LeastInSync, Phase
 from controller.health import UNUSABLE, is_under_replicated
 from controller.leadership import LeaderAndIsr
 from controller.outputs import GaugesRow
 from controller.states import PartitionState, ReplicaState
 from controller.topics import Partition, Topic, Topics
-
-DEFAULT_MIN_INSYNC_REPLICAS: Final = 1  # Kafka's default of min.insync.replicas
 
 _PARTITION_STATE: Final = {state: f"partitions/{state.word}" for state in PartitionState}
 _REPLICA_STATE: Final = {state: f"replicas/{state.word}" for state in ReplicaState}
@@ -34,9 +32,9 @@ _LEADERLESS: Final[Mapping[bool, Keys]] = {False: (), True: ("leaderless",)}
 _REMEMBERED: Final = 1 << 15
 
 
-def counted(topic: Topic, partition: Partition) -> Keys:
+def counted(topic: Topic, partition: Partition, least: LeastInSync) -> Keys:
     """The counts to which the partition adds one, some of them more than once."""
-    return _hosting(topic, partition) + _leading(topic, partition)
+    return _hosting(topic, partition) + _leading(topic, partition, least)
 
 
 def _hosting(topic: Topic, partition: Partition) -> Keys:
@@ -44,12 +42,13 @@ def _hosting(topic: Topic, partition: Partition) -> Keys:
     return _by_replicas(partition.state, partition.replicas, states, topic.queued)
 
 
-def _leading(topic: Topic, partition: Partition) -> Keys:
+def _leading(topic: Topic, partition: Partition, least: LeastInSync) -> Keys:
     value, replicas = partition.confirmed, partition.replicas
     leaderless = partition.problem in UNUSABLE
     if value is None:
         return _LEADERLESS[leaderless]
-    margin = len(value.isr) - (topic.min_insync_replicas or DEFAULT_MIN_INSYNC_REPLICAS)
+    needed = topic.min_insync_replicas or least.default
+    margin = len(value.isr) - (min(needed, len(replicas)) if least.capped else needed)
     led = (value.leader, min(margin, 1), is_under_replicated(partition, value), leaderless)
     # Of a topic that is being deleted, nobody asks which leader is preferred.
     preferred = (replicas[0], _is_imbalanced(partition, value)) if replicas and not topic.queued else None
@@ -114,10 +113,11 @@ def counted_for_topic(topic: Topic) -> Keys:
 class Census:
     """A cluster's counts while a step changes them; they are copied at the first change."""
 
-    __slots__ = ("_owned", "counts")
+    __slots__ = ("_least", "_owned", "counts")
 
-    def __init__(self, counts: dict[str, int]) -> None:
+    def __init__(self, counts: dict[str, int], least: LeastInSync) -> None:
         self.counts = counts
+        self._least = least
         self._owned = False
 
     def recount_topic(self, before: Topic | None, after: Topic | None) -> None:
@@ -128,9 +128,10 @@ class Census:
         """Count a partition as it is after the step, no more as it was before it; its topic's settings count too."""
         (then, was), (now, is_) = before, after
         if then and was and now and is_ and then.queued is now.queued and _hosted_alike(was, is_):
-            self._replace(_leading(then, was), _leading(now, is_))
+            self._replace(_leading(then, was, self._least), _leading(now, is_, self._least))
         else:
-            self._replace(counted(then, was) if then and was else (), counted(now, is_) if now and is_ else ())
+            gone = counted(then, was, self._least) if then and was else ()
+            self._replace(gone, counted(now, is_, self._least) if now and is_ else ())
 
     def _replace(self, gone: Keys, come: Keys) -> None:
         if gone == come:
@@ -146,14 +147,14 @@ class Census:
                 del counts[key]
 
 
-def census_of(topics: Topics) -> dict[str, int]:
+def census_of(topics: Topics, least: LeastInSync) -> dict[str, int]:
     """All counts, counted anew."""
     alike: Counter[Keys] = Counter()
     for _, topic in topics:
         alike[counted_for_topic(topic)] += 1
         for partition in topic.partitions.values():
             alike[_hosting(topic, partition)] += 1
-            alike[_leading(topic, partition)] += 1
+            alike[_leading(topic, partition, least)] += 1
     census: Counter[str] = Counter()
     for keys, times in alike.items():
         for key in keys:

@@ -12,6 +12,7 @@ from controller import explanation, reassignment, topic_deletion
 from controller.confirmation import confirm, count_isr_change, prune
 from controller.context import Phase
 from controller.leadership import WRITES, LeaderAndIsr
+from controller.states import ReplicaState
 from controller.topics import Partition, TopicPartition
 from controller.turn import Turn, replace
 from controller.znodes import StateZnode
@@ -29,18 +30,46 @@ def state_written(turn: Turn, tp: TopicPartition, znode: StateZnode, version: in
     before = partition.confirmed
     if before == written:
         return
-    if written.leader in turn.header.shutting_down:
+    if written.leader in turn.header.shutting_down and (before is None or before.leader != written.leader):
         # The controller never makes a broker leader that is shutting down: this one no longer is.
         staying = (broker for broker in turn.header.shutting_down if broker != written.leader)
         turn.header.shutting_down = tuple(staying)
     if turn.header.phase is not Phase.FOLLOWING:
         turn.put_partition(tp, replace(partition, confirmed=written))
+    elif _was_reassigned_unseen(partition, written):
+        adopt_announced(turn, tp, partition, written)
     elif explanation.read_together(turn, tp, written) or confirm(turn, tp, written):
         return
     elif before is not None and before.leader_epoch == written.leader_epoch and before.leader == written.leader:
         _change_isr(turn, tp, partition, written)
     elif before is None or not confirm_across_lost(turn, tp, before, written):
         explanation.explain(turn, tp, written)
+
+
+def _was_reassigned_unseen(partition: Partition, written: LeaderAndIsr) -> bool:
+    """Whether the topic's znode told of a reassignment that was done before its beginning was read, not of an edit.
+
+    Only then the ISR has come to be what the znode says.
+    """
+    before, told = partition.confirmed, partition.announced
+    if before is None or told is None or partition.reassigning or partition.expected or told.is_being_reassigned:
+        return False
+    changed = set(told.replicas) != set(partition.replicas)
+    return changed and written.leader_epoch > before.leader_epoch and set(written.isr) == set(told.replicas)
+
+
+def adopt_announced(turn: Turn, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
+    """Take what the topic's znode says for the assignment: how the controller got there was not seen."""
+    assert partition.announced is not None
+    turn.count("divergences/unexplained_write")
+    for step in partition.queue:
+        turn.withdraw(tp, step)
+    moved = replace(partition, queue=(), announced=None, confirmed=written).with_assignment(partition.announced)
+    states = {
+        replica: ReplicaState.ONLINE if turn.is_online(replica, moved) else ReplicaState.OFFLINE
+        for replica in moved.replicas
+    }
+    turn.put_partition(tp, replace(moved, replica_states=states))
 
 
 def lost_isr_changes(before: LeaderAndIsr, written: LeaderAndIsr) -> int:

@@ -14,6 +14,7 @@ import msgspec
 from controller import (
     broker_change,
     broker_config,
+    confirmation,
     controlled_shutdown,
     controllership,
     leader_election,
@@ -77,6 +78,8 @@ def step(context: Context, record: Record) -> Outcome:
 
 def _what_time_brings(turn: Turn) -> None:
     header = turn.header
+    if header.events:
+        confirmation.give_up_on_overtaken(turn)
     if header.shutdown_attempts:
         controlled_shutdown.ask_again(turn)
     if header.halted_deletions and header.acting:

@@ -6,7 +6,7 @@ Here belongs what the controller does about topic znodes (Kafka 3.9 `processTopi
 
 from __future__ import annotations
 
-from controller import partition_machine, reassignment, replica_machine, topic_deletion
+from controller import observation, partition_machine, reassignment, replica_machine, topic_deletion
 from controller.assignment import ReplicaAssignment
 from controller.context import Phase
 from controller.replica_machine import Replica
@@ -132,8 +132,16 @@ def _announced(turn: Turn, tp: TopicPartition, written: ReplicaAssignment) -> No
         left = partition.expected[at + 1 :]
         announced = None if written == partition.assignment else written
         turn.put_partition(tp, replace(partition, announced=announced, expected=left))
+    elif partition.reassigning and written == ReplicaAssignment(partition.assignment.target):
+        # It is complete: nobody read the ISR that let the controller complete it.
+        turn.begin("AlterPartitionReceived", f"the new replicas of partition {tp} are in sync")
+        reassignment.complete(turn, tp)
+        _announced(turn, tp, written)
     elif written.is_being_reassigned or partition.reassigning:
         _reassigned(turn, tp, partition, written)
+    elif partition.confirmed is not None and set(partition.confirmed.isr) - set(partition.replicas):
+        # A replica that was never assigned is in sync: a reassignment that was done before its beginning was read.
+        observation.adopt_announced(turn, tp, replace(partition, announced=written), partition.confirmed)
     else:
         turn.put_partition(tp, replace(partition, announced=written))
         turn.count("divergences/assignment_edited")

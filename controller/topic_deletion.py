@@ -74,7 +74,8 @@ def replicas_failed(turn: Turn, replicas: Sequence[Replica]) -> None:
         unanswered = any(_state(turn, replica) is ReplicaState.DELETION_STARTED for replica in failed)
         replica_machine.enter_state(turn, failed, ReplicaState.DELETION_INELIGIBLE)
         topic = turn.topic(name) or topic
-        turn.put_topic(name, replace(topic, ineligible=True, doubtful=topic.doubtful or unanswered))
+        silent_ms = turn.record.observed_ms - topic.asked_ms if unanswered else 0
+        turn.put_topic(name, replace(topic, ineligible=True, doubtful_ms=topic.doubtful_ms or silent_ms))
         turn.header.halted_deletions = {**turn.header.halted_deletions, name: topic.asked_ms}
         _retry(turn, name)
 
@@ -95,7 +96,9 @@ def completed(turn: Turn, name: str) -> None:
     topic = turn.topic(name)
     if topic is None or not any(partition.replica_states for partition in topic.partitions.values()):
         return
-    if topic.ineligible:  # a topic that goes is not struck off the list of the ineligible ones (in any release)
+    if (
+        topic.ineligible and name not in turn.header.ineligible_leftovers
+    ):  # a topic that goes is not struck off the list of the ineligible ones (in any release)
         turn.header.ineligible_leftovers = (*turn.header.ineligible_leftovers, name)
     turn.begin(_ANSWER, f"all brokers deleted their replicas of topic {name}")
     answered(turn, name)
@@ -137,7 +140,7 @@ def _start(turn: Turn, name: str) -> None:
     started = turn.topic(name) or topic
     asked_ms = turn.record.observed_ms
     turn.put_topic(
-        name, replace(started, deletion_started=True, ineligible=bool(dead), asked_ms=asked_ms, doubtful=False)
+        name, replace(started, deletion_started=True, ineligible=bool(dead), asked_ms=asked_ms, doubtful_ms=0)
     )
     if dead:
         turn.header.halted_deletions = {**turn.header.halted_deletions, name: asked_ms}
@@ -160,7 +163,7 @@ def _have_answered(turn: Turn, topic: Topic, *, soon: bool) -> bool:
     header = turn.header
     waited_ms = header.time_ms - topic.asked_ms
     certain_ms = header.settings.zookeeper_session_timeout_ms
-    return bool(topic.asked_ms) and waited_ms > (ANSWER_MS if soon and not topic.doubtful else certain_ms)
+    return bool(topic.asked_ms) and waited_ms > (ANSWER_MS if soon and not topic.doubtful_ms else certain_ms)
 
 
 def halted_answered(turn: Turn, name: str) -> None:
@@ -172,7 +175,7 @@ def halted_answered(turn: Turn, name: str) -> None:
         return
     turn.begin(_ANSWER, f"the live brokers deleted their replicas of topic {name}")
     answered(turn, name)
-    if topic.doubtful:  # they had answered before the death that halted it: it was then that it was tried again
+    if topic.doubtful_ms > ANSWER_MS:  # they had answered before the death that halted it: it was tried again then
         turn.begin("BrokerChange", f"the deletion of topic {name} waits for a broker that left")
     halted = _in_state(turn, name, ReplicaState.DELETION_INELIGIBLE)
     if halted:

@@ -99,7 +99,7 @@ class Topic(msgspec.Struct, frozen=True, array_like=True):
     deletion_started: bool = False
     ineligible: bool = False  # its deletion waits for a broker
     asked_ms: int = 0  # when its replicas were last told to delete
-    doubtful: bool = False  # a broker that was told was silent already: others may be too
+    doubtful_ms: int = 0  # so long after that a silent broker lost its session: others may be silent too
     leaked: tuple[int, ...] = ()  # partitions whose states a controller kept when the topic was removed by hand
     leaked_epoch: int = -1  # that controller's
     seen_generation: int = 0  # of the forwarder that last spoke of it

@@ -37,6 +37,7 @@ class Turn:
         "_advanced",
         "_before",
         "_fresh",
+        "_least",
         "_live",
         "_open",
         "_ordinal",
@@ -65,6 +66,7 @@ class Turn:
         self.shows_all = False  # give each partition's row, changed or not
         self.shows_gauges = False
         self._stamp = _stamp_of(record)
+        self._least = context.header.least_in_sync
         self._live: tuple[dict[int, Broker], tuple[int, ...], frozenset[int]] | None = None
         self._ordinal = 0
         self._open: dict[int, Event] = {}
@@ -243,7 +245,9 @@ class Turn:
         event = self.open_event(write.event)
         event.due[write.at_pass] -= 1
         event.queued -= 1
-        event.begun = event.begun or seen
+        if seen:
+            event.begun = True
+            self.header.last_written_event = max(event.id, self.header.last_written_event)
         self._advanced.add(event.id)
 
     def withdraw(self, tp: TopicPartition, step: AnyStep) -> None:
@@ -314,7 +318,7 @@ class Turn:
             self._publish_certain(known)
         for event_id in sorted(self._fresh):
             self._publish_broadcasts(self._open[event_id], Status.PROVISIONAL, self._open[event_id].broadcasts)
-        census = Census(header.census)
+        census = Census(header.census, self._least)
         if header.phase is Phase.FOLLOWING or self._touched_topics:
             for tp in self._touched:
                 self._conclude(tp, census)
@@ -325,7 +329,8 @@ class Turn:
             header.events = {key: event for key, event in known.items() if event.queued > 0}
         topics = self.topics.freeze()
         if header.phase is Phase.FOLLOWING:
-            header.census = census_of(topics) if self.shows_all else census.counts
+            again = self.shows_all or header.least_in_sync != self._least
+            header.census = census_of(topics, header.least_in_sync) if again else census.counts
         if self.shows_gauges:
             self.effects.append(gauges_row(header, **self.stamp()))
         return Context(header, topics)
@@ -336,11 +341,11 @@ class Turn:
             event.begun = True
             # Only a pass that is done makes certain what stands in partitions that were not touched.
             same_pass = stored is not None and stored.begun and event.frontier == stored.frontier
-            for tp in list(self._touched) if same_pass else self._waiting(event):
+            for tp in list(self._touched) if same_pass else self.waiting(event):
                 self._flush(tp)
             self._publish_certain_broadcasts(event)
 
-    def _waiting(self, event: Event) -> list[TopicPartition]:
+    def waiting(self, event: Event) -> list[TopicPartition]:
         """The partitions of an event's topics that wait for something."""
         found = ((name, self.topics.get(name)) for name in event.topics)
         return [
