@@ -35,8 +35,7 @@ _CONSEQUENCE_MS: Final = 5_000
 def explain(turn: Turn, tp: TopicPartition, written: LeaderAndIsr) -> None:
     """Take the first hypothesis that reproduces the write; else let the observed value win and count it."""
     partition = turn.partition(tp)
-    if partition is None:
-        return
+    assert partition is not None, f"{tp} was written, and is not known"
     if turn.header.acting:
         for hypothesis in _hypotheses(turn, tp, partition, written):
             trial = turn.fork()

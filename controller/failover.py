@@ -88,9 +88,7 @@ def _start_machines(turn: Turn) -> None:
         # The dead leave the ISR before leaders are elected: a dead leader costs two writes at a failover.
         replica_machine.enter_state(turn, offline, ReplicaState.OFFLINE)
     for name, topic in turn.topics:
-        for number in topic.partitions:
-            tp = TopicPartition(name, number)
-            settled = turn.partition(tp)
-            if settled is not None:
-                turn.put_partition(tp, replace(settled, state=initial_partition_state(turn, settled)))
+        for number, partition in topic.partitions.items():
+            state = initial_partition_state(turn, partition)
+            turn.put_partition(TopicPartition(name, number), replace(partition, state=state))
     trigger_online(turn)

@@ -86,8 +86,7 @@ def successor(partition: Partition, topic: Topic, header: Header) -> int | None:
         predicted = partition.value(header.controller_epoch)
         return predicted.leader if predicted is not None and predicted.leader in header.brokers else None
     value = partition.confirmed
-    if value is None:
-        return None
+    assert value is not None, "a successor in a partition that has no state"
     by_topic = topic.unclean_election
     unclean = header.allows_unclean_election if by_topic is None else by_topic
     elected = elect_offline(partition.replicas, value.isr, header.brokers, allow_unclean=unclean)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from controller.election import Strategy
+from controller.election import Strategy, recipients
 from controller.leadership import Bump, Create, Elect, Move, apply
 from controller.requests import RequestBatch
 from controller.states import PARTITION_VALID_PREVIOUS, PartitionState
@@ -42,7 +42,7 @@ def bring_online(turn: Turn, tps: Iterable[TopicPartition], *, allow_unclean: bo
             _create(turn, batch, tp, partition)
         else:
             intent = _offline_election(turn, tp, partition, allow_unclean)
-            elected += _elect(turn, batch, tp, partition, intent, intent.online)
+            elected += _elect(turn, batch, tp, partition, intent)
     batch.send()
     return elected
 
@@ -57,7 +57,7 @@ def elect(turn: Turn, tps: Iterable[TopicPartition], strategy: Strategy) -> list
         if partition is None:
             continue
         intent = election_of(turn, partition, strategy)
-        if _elect(turn, batch, tp, partition, intent, _recipients(turn, partition, strategy)):
+        if _elect(turn, batch, tp, partition, intent):
             moved.append(tp)
     batch.send()
     return moved
@@ -78,12 +78,11 @@ def election_of(turn: Turn, partition: Partition, strategy: Strategy) -> Elect:
     )
 
 
-def _recipients(turn: Turn, partition: Partition, strategy: Strategy) -> tuple[int, ...]:
-    if strategy is Strategy.REASSIGN:
-        return partition.assignment.target
-    if strategy is Strategy.CONTROLLED_SHUTDOWN and not turn.header.profile.shutdown_tells_leaving_broker:
-        return tuple(r for r in partition.replicas if turn.is_online(r, partition))
-    return partition.replicas
+def _told(turn: Turn, partition: Partition, intent: Elect) -> tuple[int, ...]:
+    online = intent.online
+    if intent.strategy is Strategy.CONTROLLED_SHUTDOWN and not turn.header.profile.shutdown_tells_leaving_broker:
+        online = tuple(replica for replica in online if turn.is_online(replica, partition))
+    return recipients(intent.strategy, intent.candidates, online)
 
 
 def _valid(turn: Turn, tp: TopicPartition, target: PartitionState) -> Partition | None:
@@ -121,20 +120,13 @@ def _offline_election(turn: Turn, tp: TopicPartition, partition: Partition, allo
     )
 
 
-def _elect(  # noqa: PLR0913
-    turn: Turn,
-    batch: RequestBatch,
-    tp: TopicPartition,
-    partition: Partition,
-    intent: Elect,
-    recipients: tuple[int, ...],
-) -> bool:
+def _elect(turn: Turn, batch: RequestBatch, tp: TopicPartition, partition: Partition, intent: Elect) -> bool:
     epoch = turn.header.controller_epoch
     if apply(intent, partition.value(epoch), epoch) is None:
         return False  # nobody can be elected: it stays as it is
     move = _move(turn, partition, PartitionState.ONLINE, written=True)
     turn.queue(tp, replace(partition, state=PartitionState.ONLINE), intent, move)
-    batch.leader_and_isr(recipients, tp, is_new=False, read=True)
+    batch.leader_and_isr(_told(turn, partition, intent), tp, is_new=False, read=True)
     return True
 
 

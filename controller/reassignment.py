@@ -98,8 +98,7 @@ def reassigning(turn: Turn) -> list[TopicPartition]:
 def run(turn: Turn, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
     """Take a partition to an assignment: wait for its new replicas, or complete it if they are in sync."""
     partition = turn.partition(tp)
-    if partition is None:
-        return
+    assert partition is not None, f"{tp} is to move, and is not known"
     if partition.assignment != assignment:
         dropped = [broker for broker in partition.replicas if broker not in assignment.replicas]
         _remember(turn, tp, partition, assignment)
@@ -133,8 +132,7 @@ def _wait_for_new_replicas(turn: Turn, tp: TopicPartition, assignment: ReplicaAs
 def complete(turn: Turn, tp: TopicPartition) -> None:
     """The target is in sync: make it the assignment, move the leader into it, drop the other replicas."""
     partition = turn.partition(tp)
-    if partition is None:
-        return
+    assert partition is not None, f"{tp} has moved, and is not known"
     assignment = partition.assignment
     by_topic_znode = turn.header.profile.reassigns_in_topic_znode
     _enter(turn, tp, assignment.adding if by_topic_znode else assignment.target, ReplicaState.ONLINE)

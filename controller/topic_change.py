@@ -161,6 +161,6 @@ def _reassigned(turn: Turn, tp: TopicPartition, partition: Partition, written: R
     else:
         turn.put_partition(tp, partition.with_assignment(written))
     moved = turn.partition(tp)
-    if moved is not None:
-        left = moved.expected[moved.expected.index(written) + 1 :] if written in moved.expected else ()
-        turn.put_partition(tp, replace(moved, announced=written if left else None, expected=left))
+    assert moved is not None, f"{tp} is moving, and is not known"
+    left = moved.expected[moved.expected.index(written) + 1 :] if written in moved.expected else ()
+    turn.put_partition(tp, replace(moved, announced=written if left else None, expected=left))

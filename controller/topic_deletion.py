@@ -67,13 +67,10 @@ def replicas_failed(turn: Turn, replicas: Sequence[Replica]) -> None:
     A broker that loses its session so soon after it was told was silent already, and did not answer.
     """
     for name in dict.fromkeys(replica.tp.topic for replica in replicas):
-        topic = turn.topic(name)
-        if topic is None:
-            continue
         failed = [replica for replica in replicas if replica.tp.topic == name]
         unanswered = any(_state(turn, replica) is ReplicaState.DELETION_STARTED for replica in failed)
         replica_machine.enter_state(turn, failed, ReplicaState.DELETION_INELIGIBLE)
-        topic = turn.topic(name) or topic
+        topic = turn.topics[name]
         silent_ms = turn.record.observed_ms - topic.asked_ms if unanswered else 0
         turn.put_topic(name, replace(topic, ineligible=True, doubtful_ms=topic.doubtful_ms or silent_ms))
         turn.header.halted_deletions = {**turn.header.halted_deletions, name: topic.asked_ms}
@@ -183,10 +180,7 @@ def halted_answered(turn: Turn, name: str) -> None:
 
 
 def _retry(turn: Turn, name: str) -> None:
-    topic = turn.topic(name)
-    if topic is None:
-        return
-    if _have_answered(turn, topic, soon=True):
+    if _have_answered(turn, turn.topics[name], soon=True):
         answered(turn, name)
     if _in_state(turn, name, ReplicaState.DELETION_STARTED):
         return

@@ -151,11 +151,6 @@ class Topics:
         """No topics, in this many chunks."""
         return cls.load(chunk_count, lambda _: {})
 
-    @property
-    def chunk_count(self) -> int:
-        """How many chunks there are; fixed for the life of a state."""
-        return len(self._chunks)
-
     def chunk(self, index: int) -> dict[str, Topic]:
         """One chunk; treat it as read-only."""
         chunk = self._chunks[index]

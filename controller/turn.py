@@ -1,7 +1,8 @@
-"""One step in progress: the context being changed, and the effects so far.
+"""One step in progress: the events that the controller handles in it, and the effects so far.
 
-Here belong the few ways in which a step may change a context, so that counts, rows and alerts can never be forgotten.
-What changes and why is decided by the machines and handlers that are given a turn.
+Here belong the few ways in which an event waits for steps, publishes or withdraws them, so that counts, rows and alerts
+can never be forgotten; the context itself changes by `draft`. What changes and why is decided by the machines and
+handlers that are given a turn.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from typing import Any
 import msgspec
 
 from controller.alerts import partition_alert
-from controller.context import Broadcast, Broker, Context, Event, Header, Phase
-from controller.gauges import Census, census_of, count_in_state, gauges_row
+from controller.context import Broadcast, Context, Event, Phase
+from controller.draft import ContextDraft
+from controller.gauges import Census, census_of, gauges_row
 from controller.health import problem_of, reason_for, with_problem
 from controller.leadership import WRITES, AnyStep, LeaderAndIsr, Move, Remove, Tell, apply
 from controller.outputs import Request, Row, Status, Transition
@@ -30,51 +32,21 @@ replace = msgspec.structs.replace
 UNFINISHED_MS = 3_000
 
 
-class Turn:
-    """A step's private copy of the context."""
+class Turn(ContextDraft):
+    """A step's private copy of the context, the events in it, and what is to be published."""
 
-    __slots__ = (
-        "_advanced",
-        "_before",
-        "_fresh",
-        "_least",
-        "_live",
-        "_open",
-        "_ordinal",
-        "_stamp",
-        "_touched",
-        "_touched_topics",
-        "effects",
-        "event",
-        "header",
-        "record",
-        "shows_all",
-        "shows_gauges",
-        "topics",
-    )
+    __slots__ = ("_advanced", "_fresh", "_open", "_ordinal", "_stamp", "effects", "event", "shows_gauges")
 
     def __init__(self, context: Context, record: Record) -> None:
-        self.header: Header = replace(context.header)
-        self.header.position = record.position
-        self.header.counts = context.header.counts.copy()
-        self.header.time_ms = max(record.observed_ms, self.header.time_ms)
-        self.header.zxid = max(record.zxid, self.header.zxid)
-        self.topics = context.topics.draft()
-        self.record = record
+        super().__init__(context, record)
         self.effects: list[Row] = []
         self.event: Event | None = None
-        self.shows_all = False  # give each partition's row, changed or not
         self.shows_gauges = False
         self._stamp = _stamp_of(record)
-        self._least = context.header.least_in_sync
-        self._live: tuple[dict[int, Broker], tuple[int, ...], frozenset[int]] | None = None
         self._ordinal = 0
         self._open: dict[int, Event] = {}
         self._fresh: set[int] = set()
         self._advanced: set[int] = set()
-        self._before = context.topics
-        self._touched: dict[TopicPartition, None] = {}
-        self._touched_topics: dict[str, None] = {}
 
     def fork(self) -> Turn:
         """A trial of this turn: what is done to it does not touch this one."""
@@ -90,68 +62,12 @@ class Turn:
 
     def adopt(self, trial: Turn) -> None:
         """Go on from where the trial stands."""
-        for name in Turn.__slots__:
+        for name in (*ContextDraft.__slots__, *Turn.__slots__):
             setattr(self, name, getattr(trial, name))
 
     def stamp(self) -> dict[str, Any]:
         """The fields that every row of this step has."""
         return {**self._stamp, "ordinal": len(self.effects)}
-
-    def count(self, key: str, by: int = 1) -> None:
-        """Count something that happened."""
-        self.header.counts[key] = self.header.counts.get(key, 0) + by
-
-    # --- topics and partitions
-
-    def topic(self, name: str) -> Topic | None:
-        """The topic as it is in this step, None if unknown."""
-        return self.topics.get(name)
-
-    def partition(self, tp: TopicPartition) -> Partition | None:
-        """The partition as it is in this step, None if unknown."""
-        topic = self.topics.get(tp.topic)
-        return None if topic is None else topic.partitions.get(tp.partition)
-
-    def in_states(self, *states: PartitionState) -> list[TopicPartition]:
-        """The partitions in these states: all are looked at only if any was in them before this step."""
-        if not self.shows_all and not any(count_in_state(self.header, state) for state in states):
-            found = ((tp, self.partition(tp)) for tp in self._touched)
-            return [tp for tp, partition in found if partition is not None and partition.state in states]
-        return [
-            TopicPartition(name, number)
-            for name, topic in self.topics
-            for number, partition in topic.partitions.items()
-            if partition.state in states
-        ]
-
-    def put_topic(self, name: str, topic: Topic | None) -> None:
-        """Replace a topic; None removes it."""
-        known = self.topics.get(name)
-        for number in {**(known.partitions if known else {}), **(topic.partitions if topic else {})}:
-            self.touch(TopicPartition(name, number))
-        self._touched_topics[name] = None
-        self.topics.put(name, topic)
-
-    def put_partition(self, tp: TopicPartition, partition: Partition) -> None:
-        """Replace a partition of a known topic."""
-        self._touched[tp] = None
-        self.topics.own(tp.topic).partitions[tp.partition] = partition
-
-    def touch(self, tp: TopicPartition) -> None:
-        """Judge the partition's health at the end of the step, though nothing of its own may change."""
-        self._touched[tp] = None
-
-    def is_online(self, replica: int, partition: Partition) -> bool:
-        """Whether the replica's broker is live and its log directory works, as far as the controller knows."""
-        return replica in self.live and replica not in partition.offline_dirs
-
-    @property
-    def live(self) -> frozenset[int]:
-        """The brokers that are registered and not shutting down."""
-        brokers, shutting_down = self.header.brokers, self.header.shutting_down
-        if self._live is None or self._live[0] is not brokers or self._live[1] is not shutting_down:
-            self._live = (brokers, shutting_down, frozenset(brokers).difference(shutting_down))
-        return self._live[2]
 
     # --- events and their steps
 
@@ -281,8 +197,8 @@ class Turn:
 
     def withdraw_broadcasts(self, event: Event) -> None:
         """What the event would have told all brokers is not told."""
-        if event.id not in self._fresh:
-            self._publish_broadcasts(event, Status.WITHDRAWN, event.broadcasts)
+        assert event.id not in self._fresh, f"{event.sentence}: withdrawn in the step that began it"
+        self._publish_broadcasts(event, Status.WITHDRAWN, event.broadcasts)
         event.queued -= len(event.broadcasts)
         event.broadcasts = ()
 
@@ -410,7 +326,8 @@ class Turn:
             if self.header.phase is not Phase.FOLLOWING:
                 return
             partition = self._publish_partition(tp, before, partition, now)
-        elif before is not None:
+        else:
+            assert before is not None, f"{tp} was touched, and was never there"
             self._publish_gone(tp, before)
         if not self.shows_all:
             census.recount((then, before), (now, partition))

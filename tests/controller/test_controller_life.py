@@ -146,6 +146,43 @@ def test_the_end_of_a_read_that_never_began_is_nothing():
     assert history.gauges().ready is False
 
 
+def test_a_read_that_repeats_what_is_known_changes_no_partition():
+    history = ZnodeHistory().start(*ALL, topics=on([1, 2], 1, 0, [1, 2]))
+    before = history.context.topics.get("t").partitions
+    history.generation, history.seq = 2, -1
+    history.start(*ALL, topics=on([1, 2], 1, 0, [1, 2]))
+    assert history.context.topics.get("t").partitions == before
+    assert_all_as_foretold(history)
+
+
+def test_what_comes_or_vanishes_before_the_first_read_is_nothing():
+    history = ZnodeHistory()
+    assert history.broker(1) == ()
+    assert history.broker_leaves(1) == ()
+    assert history.topic_vanishes("t", 0) == ()
+    assert (history.context.header.brokers, history.context.header.departed) == ({}, {})
+
+
+def test_the_end_of_what_was_never_there_is_nothing():
+    history = ZnodeHistory().start(1, 2)
+    assert history.broker_leaves(9) == ()
+    assert history.delete("/brokers/topics/nobody") == ()
+    assert_all_as_foretold(history)
+
+
+def test_znodes_that_the_controller_does_not_read_change_nothing():
+    history = ZnodeHistory().start(1, 2)
+    assert history.write("/cluster/id", {"version": "1", "id": "x"}) == ()
+    assert history.refusals() == []
+
+
+def test_a_forwarder_whose_standing_cannot_be_read_is_of_unknown_standing():
+    history = ZnodeHistory().start(1, 2)
+    assert history.gauges().session == "connected"
+    (*_, gauges) = history.send(RecordKind.HEARTBEAT, zxid=history.zxid, data="not json")
+    assert (gauges.session, gauges.watch_mode) == ("unknown", "unknown")
+
+
 def test_a_migration_is_noticed_once():
     history = ZnodeHistory().start(1)
     for _ in range(2):
@@ -170,7 +207,28 @@ def test_a_controller_that_is_cut_among_elections_is_not_poisoned():
     assert history.gauges().pending_writes == 0
 
 
+def test_a_write_that_no_controller_made_wins_and_is_counted():
+    history = ZnodeHistory().start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
+    history.delete("/controller")
+    history.state("t", 0, 3, 1, [3])
+    assert history.row("t", 0).leader == 3
+    assert history.gauges().divergences == {"unexplained_write": 1}
+
+
 # Brokers and topics
+
+
+def test_a_broker_that_registers_where_no_other_is_is_told_of_all_and_nobody_else_is():
+    history = ZnodeHistory().start(controller=1)
+    assert history.requests(history.broker(1)) == ["final UpdateMetadata to 1: all partitions"]
+
+
+def test_where_no_broker_is_left_nobody_is_told():
+    history = ZnodeHistory().start(1, topics=on([1], 1, 0, [1]))
+    history.broker_leaves(1)  # somebody removed the registration: the controller goes on
+    assert t0(history) == (-1, 1, (1,))
+    assert history.requests(history.state("t", 0, -1, 1, [1])) == []
+    assert_all_as_foretold(history)
 
 
 def test_a_topic_on_brokers_of_which_one_is_away_starts_without_it():
@@ -347,6 +405,47 @@ def test_a_new_partition_whose_broker_died_before_its_first_write_may_be_written
     history.state("t", 0, 1, 7, [1])
     row = history.row("t", 0)
     assert (row.leader, row.leader_epoch, row.predicted_leader) == (1, 7, None)
+
+
+def overtaken() -> ZnodeHistory:
+    """2 dies; t-0 and a later event's new-0 are written, u-0, of which 2 is the leader too, is not."""
+    topics = {"t": {0: ([2, 3], 2, 0, [2, 3])}, "u": {0: ([2, 3], 2, 0, [2, 3])}}
+    history = ZnodeHistory().start(*ALL, topics=topics)
+    history.broker_leaves(2)
+    history.state("t", 0, 3, 1, [3])
+    history.topic("new", {0: [3]})
+    history.state("new", 0, 3, 0, [3])
+    assert history.predicted("u", 0) == (3, 1, (3,))
+    return history
+
+
+def test_a_write_that_later_events_overtake_is_not_waited_for_and_counted():
+    history = overtaken()
+    effects = history.heartbeat(4_000)
+    assert "final t-0@2 OnlineReplica -> OfflineReplica" in history.transitions(effects)
+    gauges = history.gauges()
+    assert (gauges.pending_writes, gauges.divergences) == (0, {"write_never_came": 1})
+
+
+def test_a_write_that_later_events_overtake_is_waited_for_at_first():
+    history = overtaken()
+    history.heartbeat(1_000)
+    history.state("u", 0, 3, 1, [3])
+    assert_all_as_foretold(history)
+
+
+def test_a_topic_removed_by_hand_in_the_midst_of_an_event_takes_its_due_writes_with_it():
+    topics = {name: {0: ([2, 3], 2, 0, [2, 3])} for name in "tuv"}
+    history = ZnodeHistory().start(*ALL, topics=topics)
+    history.broker_leaves(2)
+    history.state("t", 0, 3, 1, [3])
+    effects = history.delete("/brokers/topics/u")
+    assert "withdrawn u-0 OfflinePartition -> OnlinePartition" in "\n".join(history.transitions(effects))
+    assert history.predicted("v", 0) == (3, 1, (3,))
+    effects = history.state("v", 0, 3, 1, [3])
+    assert "final t-0@2 OnlineReplica -> OfflineReplica" in history.transitions(effects)
+    gauges = history.gauges()
+    assert (gauges.pending_writes, gauges.divergences) == (0, {"topic_removed_by_hand": 1})
 
 
 def test_writes_that_fit_nothing_that_is_due_win_and_what_is_due_goes():

@@ -3,6 +3,7 @@
 After Kafka's own ControllerIntegrationTest, by meaning; what is a trap of its own is in `test_traps_topics`.
 """
 
+import pytest
 from znode_history import ZnodeHistory
 
 from controller.outputs import Transition
@@ -117,6 +118,80 @@ def test_a_broker_that_is_no_target_resumes_no_reassignment():
     assert t0(history) is None
 
 
+def test_a_completion_whose_isr_change_nobody_read_is_seen_in_its_election():
+    history = ZnodeHistory().start(1, 2, topics=on([1], 1, 0, [1]))
+    history.reassign(("t", 0, [2]))
+    history.topic("t", {0: [2, 1]}, adding_replicas={"0": [2]}, removing_replicas={"0": [1]})
+    history.state("t", 0, 1, 1, [1])
+    history.lose("t", 0)  # the leader's own write: 2 is in sync
+    effects = history.state("t", 0, 2, 2, [1, 2])
+    assert "final t-0@2 NewReplica -> OnlineReplica" in history.transitions(effects)
+    assert t0(history) == (2, 3, (2,))
+    history.the_controller_writes_its_due()
+    history.topic("t", {0: [2]})
+    gauges = history.gauges()
+    assert (gauges.elections, gauges.isr_changes) == ({"ReassignPartitionLeaderElection": 1}, {"expand": 1})
+    assert_all_as_foretold(history)
+
+
+def test_a_completion_whose_isr_change_nobody_read_is_seen_in_the_topics_znode():
+    history = ZnodeHistory().start(1, 2, topics=on([1], 1, 0, [1]))
+    history.reassign(("t", 0, [2, 1]))
+    history.topic("t", {0: [2, 1]}, adding_replicas={"0": [2]})
+    history.state("t", 0, 1, 1, [1])
+    effects = history.topic("t", {0: [2, 1]})
+    assert {row.cause for row in effects if isinstance(row, Transition)} == {
+        "AlterPartitionReceived: the new replicas of partition t-0 are in sync"
+    }
+    assert t0(history) == (1, 2, (1,))
+    history.lose("t", 0)
+    history.state("t", 0, 1, 2, [1, 2])
+    assert history.row("t", 0).adding_replicas == ()
+    assert_all_as_foretold(history)
+
+
+def test_a_completion_of_a_partition_without_state_has_no_leader_to_move():
+    history = ZnodeHistory().start(1, topics={"t": {0: ([9],)}})
+    history.topic("t", {0: [8, 9]}, adding_replicas={"0": [8]}, removing_replicas={"0": [9]})
+    history.topic("t", {0: [8]})
+    row = history.row("t", 0)
+    assert (row.replicas, row.adding_replicas, row.state) == ((8,), (), "NewPartition")
+    assert_all_as_foretold(history)
+
+
+def test_a_reassignment_that_is_over_before_anything_of_it_was_due_takes_what_was_due_with_it():
+    history = ZnodeHistory().start(*ALL, topics=on([1, 2], 1, 0, [1, 2]))
+    history.broker_leaves(2)
+    history.topic("t", {0: [3, 1]})
+    assert t0(history) == (1, 1, (1,))
+    history.lose("t", 0, 3)
+    effects = history.state("t", 0, 3, 4, [1, 3])
+    assert "withdrawn t-0@2 OnlineReplica -> OfflineReplica" in history.transitions(effects)
+    gauges = history.gauges()
+    assert (gauges.pending_writes, gauges.divergences) == (0, {"assignment_edited": 1, "unexplained_write": 1})
+
+
+def test_an_isr_with_a_replica_that_was_never_assigned_is_the_end_of_a_reassignment_not_an_edit():
+    history = ZnodeHistory().start(*ALL, topics=on([1, 2], 1, 0, [1, 2]))
+    history.state("t", 0, 1, 0, [1, 3])
+    history.topic("t", {0: [1, 3]})
+    assert history.row("t", 0).replicas == (1, 3)
+    assert history.gauges().divergences == {"unexplained_write": 1}
+
+
+def test_a_reassignment_of_which_only_the_end_is_read_is_adopted_and_counted():
+    history = ZnodeHistory().start(*ALL, topics=on([1, 2], 1, 0, [1, 2]))
+    history.topic("t", {0: [3, 2]})  # it was done by then, and looks like an edit
+    history.lose("t", 0, 3)
+    history.state("t", 0, 3, 3, [2, 3])
+    row = history.row("t", 0)
+    assert (row.replicas, row.leader, row.isr, row.problem) == ((3, 2), 3, (2, 3), None)
+    gauges = history.gauges()
+    assert gauges.divergences == {"assignment_edited": 1, "unexplained_write": 1}
+    history.broker_leaves(3)
+    assert t0(history) == (2, 4, (2,))
+
+
 def test_the_end_of_a_reassign_znode_that_nobody_saw_is_nothing():
     history = ZnodeHistory().start(1, 2, topics=on([1], 1, 0, [1]))
     history.delete("/admin/reassign_partitions")
@@ -143,6 +218,28 @@ def test_preferred_elections_back_to_back():
     history.the_controller_writes_its_due()
     assert [history.row("t", partition).leader for partition in (0, 1)] == [2, 2]
     assert_all_as_foretold(history)
+
+
+def test_up_to_2_1_a_preferred_election_whose_znode_nobody_could_read_is_seen_in_the_epoch_that_it_costs():
+    history = ZnodeHistory(release=(2, 1)).start(1, 2, topics=on([2, 1], 2, 4, [1, 2]))
+    history.came_and_went("/admin/preferred_replica_election")
+    effects = history.state("t", 0, 2, 5, [1, 2])
+    cause = next(row.cause for row in effects if isinstance(row, Transition))
+    assert cause == "ReplicaLeaderElection: the preferred replica of partition t-0 leads again"
+    assert_all_as_foretold(history)
+
+
+@pytest.mark.parametrize(
+    ("after_ms", "cause"), [(5_000, "AutoPreferred"), (100_000, "ReplicaLeader"), (305_000, "AutoPreferred")]
+)
+def test_a_rebalance_begins_five_seconds_after_a_failover_and_then_at_its_interval(after_ms, cause):
+    partitions = {n: ([2, 1], 1, 4, [1, 2]) for n in range(10)}
+    history = ZnodeHistory().start(*ALL, topics={"t": partitions})
+    history.delete("/controller")
+    history.controller(3, 2)
+    history.heartbeat(after_ms)
+    effects = history.state("t", 0, 2, 5, [1, 2], 2)
+    assert next(row.cause for row in effects if isinstance(row, Transition)).startswith(cause)
 
 
 def test_a_rebalance_takes_all_of_a_broker_once_it_has_begun():

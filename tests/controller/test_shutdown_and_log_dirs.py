@@ -150,6 +150,27 @@ def test_a_failed_log_directory_moves_the_leader_and_the_broker_stays():
     assert_all_as_foretold(history)
 
 
+def test_a_report_that_nobody_could_read_is_of_the_broker_that_the_first_write_names():
+    history = ZnodeHistory().start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
+    history.came_and_went(LOG_DIR_EVENT)
+    effects = history.state("t", 0, 3, 1, [3])
+    causes = list(dict.fromkeys(row.cause for row in effects if isinstance(row, Transition)))
+    assert causes == [
+        "LogDirEventNotification: broker 2 told of a failed log directory",
+        "LeaderAndIsrResponseReceived: a log directory of broker 2 failed",
+    ]
+    assert list(history.context.header.log_dir_failures) == [2]
+    assert_all_as_foretold(history)
+
+
+def test_a_report_that_nobody_could_read_is_forgotten_after_a_while():
+    history = ZnodeHistory().start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
+    history.came_and_went(LOG_DIR_EVENT)
+    history.heartbeat(60_000)
+    effects = history.state("t", 0, 3, 1, [3])
+    assert next(row.cause for row in effects if isinstance(row, Transition)).startswith("ControlledShutdown")
+
+
 def test_a_partition_whose_only_log_directory_failed_says_so():
     history = ZnodeHistory().start(1, 2, topics=on([2], 2, 0, [2]))
     history.write(LOG_DIR_EVENT, {"version": 1, "broker": 2, "event": 1})

@@ -283,13 +283,15 @@ def test_trap_28_up_to_2_1_a_preferred_election_costs_an_epoch_though_the_prefer
 # 29: who writes ISR changes
 
 
-def isr_told_to_a_newcomer(release: tuple[int, int], *, notified: bool = False, dies_first: bool = False) -> set:
+def isr_told_to_a_newcomer(release: tuple[int, int], *, notified: str = "", dies_first: bool = False) -> set:
     """The ISR shrinks by its leader's own write; then 3 comes, and is told of the partition."""
     brokers = (1, 2, 3) if dies_first else (1, 2)
     history = ZnodeHistory(release=release).start(*brokers, topics={"t": {0: ([1, 2, 3], 1, 4, [1, 2])}})
     history.state("t", 0, 1, 4, [1])
     assert history.row("t", 0).leader_epoch == 4
-    if notified:
+    if notified == "unread":
+        history.came_and_went("/isr_change_notification/isr_change_0000000000")
+    elif notified:
         entries = [{"topic": "t", "partition": 0}]
         history.write("/isr_change_notification/isr_change_0000000000", {"version": 1, "partitions": entries})
     if dies_first:
@@ -299,7 +301,8 @@ def isr_told_to_a_newcomer(release: tuple[int, int], *, notified: bool = False, 
 
 
 @pytest.mark.parametrize(
-    ("release", "notified", "isr"), [((2, 6), False, (1, 2)), ((2, 6), True, (1,)), ((2, 7), False, (1,))]
+    ("release", "notified", "isr"),
+    [((2, 6), "", (1, 2)), ((2, 6), "read", (1,)), ((2, 6), "unread", (1,)), ((2, 7), "", (1,))],
 )
 def test_trap_29_before_2_7_the_controller_knows_an_isr_change_only_once_it_is_notified(release, notified, isr):
     assert isr_told_to_a_newcomer(release, notified=notified) == {isr}

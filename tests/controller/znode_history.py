@@ -89,6 +89,17 @@ class ZnodeHistory:
     def session_of(self, broker: int) -> int:
         return self.sessions.setdefault(broker, _FIRST_SESSION + broker)
 
+    def lose(self, name: str, partition: int, count: int = 1) -> None:
+        """A partition's state is written so often without that anybody reads it: only its version tells."""
+        path = f"/brokers/topics/{name}/partitions/{partition}/state"
+        czxid, version = self.znodes[path]
+        self.znodes[path] = (czxid, version + count)
+
+    def came_and_went(self, path: str) -> tuple[Row, ...]:
+        """A znode is made, and gone again before its value can be read."""
+        self.zxid += 1
+        return self.send(RecordKind.CREATED, path=path, zxid=self.zxid)
+
     def delete(self, path: str, *, same_zxid: bool = False, **fields) -> tuple[Row, ...]:
         if not same_zxid:
             self.zxid += 1

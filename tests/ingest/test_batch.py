@@ -50,17 +50,15 @@ def test_a_created_znode_that_may_not_be_read_is_told_without_a_value() -> None:
 def test_the_controller_goes_before_the_broker_of_the_same_change() -> None:
     known = {"/controller": Known(1, 1, 0), "/brokers/ids/1": Known(2, 2, 0)}
     values = {"/controller": None, "/brokers/ids/1": None, STATE: value(3, 8, 1)}
-    for zxid in (9, UNKNOWN_ZXID):
+    for before, zxid in ((8, 9), (UNKNOWN_ZXID, UNKNOWN_ZXID)):
         events = [
-            ZnodeEvent(CHANGED, STATE, 8 if zxid > 0 else zxid),
+            ZnodeEvent(CHANGED, STATE, before),
             ZnodeEvent(DELETED, "/brokers/ids/1", zxid),
             ZnodeEvent(DELETED, "/controller", zxid),
         ]
         paths = [observation.path for observation in observe_window(events, values, known)]
-        # With zxids what was written before the session closed stays before it; without, nobody can tell.
-        first = [STATE] if zxid > 0 else []
-        assert paths[: len(first) + 2] == [*first, "/controller", "/brokers/ids/1"]
-        assert len(paths) == 3
+        # What was written before the session closed stays before it.
+        assert paths == [STATE, "/controller", "/brokers/ids/1"]
 
 
 def test_a_cause_stands_at_its_first_change_and_a_state_at_its_last() -> None:
@@ -80,14 +78,29 @@ def test_a_cause_stands_at_its_first_change_and_a_state_at_its_last() -> None:
     ]
 
 
-def test_without_zxids_ranks_order_the_window_and_values_bring_their_own() -> None:
+def test_without_zxids_changes_keep_the_order_of_their_events_and_values_bring_their_own() -> None:
     events = [ZnodeEvent(CHANGED, STATE), ZnodeEvent(CHANGED, TOPIC), ZnodeEvent(CREATED, "/brokers/ids/2")]
     values = {STATE: value(1, 5, 2), TOPIC: value(2, 6, 2), "/brokers/ids/2": value(7, 7)}
     assert told(observe_window(events, values, {STATE: Known(1, 1, 0), TOPIC: Known(2, 2, 0)})) == [
-        ("node", "/brokers/ids/2", 7),
-        ("node", TOPIC, 6),
         ("node", STATE, 5),
+        ("node", TOPIC, 6),
+        ("node", "/brokers/ids/2", 7),
     ]
+
+
+def test_without_zxids_only_ends_that_follow_each_other_are_one_closing_session() -> None:
+    known = {"/controller": Known(1, 1, 0), "/brokers/ids/1": Known(2, 2, 0), STATE: Known(3, 3, 0)}
+    values = {"/controller": None, "/brokers/ids/1": None, STATE: value(3, 8, 1)}
+    events = [ZnodeEvent(DELETED, "/brokers/ids/1"), ZnodeEvent(CHANGED, STATE), ZnodeEvent(DELETED, "/controller")]
+    paths = [observation.path for observation in observe_window(events, values, known)]
+    assert paths == ["/brokers/ids/1", STATE, "/controller"]
+
+
+def test_inside_one_change_ranks_order_its_znodes() -> None:
+    events = [ZnodeEvent(CHANGED, STATE, 5), ZnodeEvent(CHANGED, TOPIC, 5), ZnodeEvent(CREATED, "/brokers/ids/2", 5)]
+    values = {STATE: value(1, 5, 2), TOPIC: value(2, 5, 2), "/brokers/ids/2": value(5, 5)}
+    observations = observe_window(events, values, {STATE: Known(1, 1, 0), TOPIC: Known(2, 2, 0)})
+    assert [observation.path for observation in observations] == ["/brokers/ids/2", TOPIC, STATE]
 
 
 @pytest.mark.parametrize("known", [Known(4, 9, 3), Known(4, 8, 2)])

@@ -1,0 +1,90 @@
+"""A context being changed by one step: its topics, its partitions and what was touched of them.
+
+Here belong the few ways in which a step may change a context, so that nothing that is touched goes unjudged. Events,
+and what is published of all this, are in `turn`.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from controller.context import Broker, Context, Header
+from controller.gauges import count_in_state
+from controller.records import Record
+from controller.states import PartitionState
+from controller.topics import Partition, Topic, TopicPartition
+
+
+class ContextDraft:
+    """A step's private copy of the context."""
+
+    __slots__ = ("_before", "_least", "_live", "_touched", "_touched_topics", "header", "record", "shows_all", "topics")
+
+    def __init__(self, context: Context, record: Record) -> None:
+        self.header: Header = msgspec.structs.replace(context.header)
+        self.header.position = record.position
+        self.header.counts = context.header.counts.copy()
+        self.header.time_ms = max(record.observed_ms, self.header.time_ms)
+        self.header.zxid = max(record.zxid, self.header.zxid)
+        self.topics = context.topics.draft()
+        self.record = record
+        self.shows_all = False  # give each partition's row, changed or not
+        self._least = context.header.least_in_sync
+        self._live: tuple[dict[int, Broker], tuple[int, ...], frozenset[int]] | None = None
+        self._before = context.topics
+        self._touched: dict[TopicPartition, None] = {}
+        self._touched_topics: dict[str, None] = {}
+
+    def count(self, key: str, by: int = 1) -> None:
+        """Count something that happened."""
+        self.header.counts[key] = self.header.counts.get(key, 0) + by
+
+    def topic(self, name: str) -> Topic | None:
+        """The topic as it is in this step, None if unknown."""
+        return self.topics.get(name)
+
+    def partition(self, tp: TopicPartition) -> Partition | None:
+        """The partition as it is in this step, None if unknown."""
+        topic = self.topics.get(tp.topic)
+        return None if topic is None else topic.partitions.get(tp.partition)
+
+    def in_states(self, *states: PartitionState) -> list[TopicPartition]:
+        """The partitions in these states: all are looked at only if any was in them before this step."""
+        if not self.shows_all and not any(count_in_state(self.header, state) for state in states):
+            found = ((tp, self.partition(tp)) for tp in self._touched)
+            return [tp for tp, partition in found if partition is not None and partition.state in states]
+        return [
+            TopicPartition(name, number)
+            for name, topic in self.topics
+            for number, partition in topic.partitions.items()
+            if partition.state in states
+        ]
+
+    def put_topic(self, name: str, topic: Topic | None) -> None:
+        """Replace a topic; None removes it."""
+        known = self.topics.get(name)
+        for number in {**(known.partitions if known else {}), **(topic.partitions if topic else {})}:
+            self.touch(TopicPartition(name, number))
+        self._touched_topics[name] = None
+        self.topics.put(name, topic)
+
+    def put_partition(self, tp: TopicPartition, partition: Partition) -> None:
+        """Replace a partition of a known topic."""
+        self._touched[tp] = None
+        self.topics.own(tp.topic).partitions[tp.partition] = partition
+
+    def touch(self, tp: TopicPartition) -> None:
+        """Judge the partition's health at the end of the step, though nothing of its own may change."""
+        self._touched[tp] = None
+
+    def is_online(self, replica: int, partition: Partition) -> bool:
+        """Whether the replica's broker is live and its log directory works, as far as the controller knows."""
+        return replica in self.live and replica not in partition.offline_dirs
+
+    @property
+    def live(self) -> frozenset[int]:
+        """The brokers that are registered and not shutting down."""
+        brokers, shutting_down = self.header.brokers, self.header.shutting_down
+        if self._live is None or self._live[0] is not brokers or self._live[1] is not shutting_down:
+            self._live = (brokers, shutting_down, frozenset(brokers).difference(shutting_down))
+        return self._live[2]
