@@ -7,6 +7,7 @@ parts' dataclasses (`cli.keys`); nothing here lists them.
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import re
 import sys
@@ -20,7 +21,7 @@ from dashboards.config import ServeConfig
 from dashboards.errors import ServeError
 from ingest.config import IngestConfig
 from ingest.errors import IngestError
-from streaming.config import StreamConfig
+from streaming.config import BrokersConfig, StreamConfig
 from streaming.errors import StreamError
 from transport.address import JournalAddress
 
@@ -47,6 +48,12 @@ class Setting:
 
     value: object
     place: str
+
+    def over(self, earlier: Setting | None) -> Setting:
+        """This setting where there was another one: it takes its place, a table does so key by key."""
+        if earlier is None or not isinstance(earlier.value, dict) or not isinstance(self.value, dict):
+            return self
+        return Setting({**earlier.value, **self.value}, self.place)
 
 
 Layer = Mapping[str, Setting]
@@ -91,10 +98,16 @@ def read_flags(section: str, values: Mapping[str, Any]) -> Layer:
     return given
 
 
-def build(config_type: Callable[..., Config], section: str, *layers: Layer, subject: str = "") -> Config:
-    """The configuration that the layers give, a later one over an earlier one; raises ConfigError."""
-    settings = {name: setting for layer in layers for name, setting in layer.items()}
-    keys = keys_of(SECTIONS[section])
+def build(config_type: type[Config], section: str, *layers: Layer, subject: str = "") -> Config:
+    """The configuration that the layers give, a later one over an earlier one; raises ConfigError.
+
+    What a layer has beside the configuration's own keys is another configuration's.
+    """
+    keys = keys_of(config_type)
+    settings: dict[str, Setting] = {}
+    for layer in layers:
+        for name in keys.keys() & layer.keys():
+            settings[name] = layer[name].over(settings.get(name))
     for key in keys.values():
         if key.required and key.name not in settings:
             raise ConfigError(
@@ -129,6 +142,16 @@ def watch_configs(settings: Settings, chosen: Sequence[str], flags: Layer) -> li
     return configs
 
 
+def stream_config(settings: Settings, flags: Layer) -> StreamConfig:
+    """The job; what a cluster's own table says of its brokers wins over what is said of those of all clusters."""
+    layers = (settings.sections["stream"], flags)
+    brokers = {
+        name: build(BrokersConfig, "stream", *layers, layer, subject=f"cluster {name}")
+        for name, layer in settings.clusters.items()
+    }
+    return dataclasses.replace(build(StreamConfig, "stream", *layers), clusters=brokers)
+
+
 def variable_name(section: str, key: Key) -> str:
     """The environment variable of a section's key."""
     return f"{_PREFIX}{section}{_NESTING}{key.name}".upper()
@@ -147,7 +170,7 @@ def _load(path: Path) -> dict[str, Any]:
 def _cluster_keys() -> dict[str, Key]:
     keys = keys_of(IngestConfig)
     del keys["cluster"]  # the table's name says it
-    return keys
+    return keys | keys_of(BrokersConfig)
 
 
 def _table(value: object, place: str) -> dict[str, Any]:
@@ -175,7 +198,8 @@ def _read_variable(
     }
     if variable in by_variable:
         section, key = by_variable[variable]
-        sections[section][key.name] = Setting(_value(key.from_text, text, variable), variable)
+        setting = Setting(_value(key.from_text, text, variable), variable)
+        sections[section][key.name] = setting.over(sections[section].get(key.name))
         return
     of_cluster = re.fullmatch(rf"{_PREFIX}CLUSTERS__(?P<cluster>.+)__(?P<key>[A-Z0-9_]+?)", variable)
     keys = {key.name.upper(): key for key in _cluster_keys().values()}
@@ -186,7 +210,8 @@ def _read_variable(
         raise ConfigError(_unknown(message, of_cluster["key"], keys))
     key = keys[of_cluster["key"]]
     cluster = _cluster_meant(of_cluster["cluster"], clusters, variable)
-    clusters.setdefault(cluster, {})[key.name] = Setting(_value(key.from_text, text, variable), variable)
+    layer = clusters.setdefault(cluster, {})
+    layer[key.name] = Setting(_value(key.from_text, text, variable), variable).over(layer.get(key.name))
 
 
 def _cluster_meant(written: str, clusters: Iterable[str], variable: str) -> str:

@@ -6,14 +6,15 @@ Where values come from and which of them wins is `cli.config`'s business; what a
 
 from __future__ import annotations
 
+import collections.abc
 import dataclasses
 import math
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -42,6 +43,7 @@ class Key:
     field: str
     hint: object
     default: object  # dataclasses.MISSING: there is none
+    reader: Callable[[Any], object] | None = None  # raises ValueError for a value that the part could not read
 
     @property
     def required(self) -> bool:
@@ -64,6 +66,11 @@ class Key:
         return _without_none(self.hint) == (bool,)
 
     @property
+    def is_table(self) -> bool:
+        """Whether the key holds names and values of its own."""
+        return typing.get_origin(self.hint) is collections.abc.Mapping
+
+    @property
     def is_address(self) -> bool:
         """Whether the key names a stream."""
         return JournalAddress in typing.get_args(self.hint)
@@ -76,13 +83,22 @@ class Key:
 
     def from_toml(self, value: object) -> object:
         """The field's value for a value of TOML; raises ValueError with what was expected."""
-        return self._convert(value, strict=True)
+        return self._checked(self._convert(_as_texts(value) if self.is_table else value, strict=True))
 
     def from_text(self, text: str) -> object:
         """The field's value for a flag or an environment variable; raises ValueError with what was expected."""
+        if self.is_table:
+            return self._checked(read_pairs(text.split(",")))
         if any(typing.get_origin(hint) in (tuple, list, frozenset) for hint in _without_none(self.hint)):
-            return self._convert([item.strip() for item in text.split(",") if item.strip()], strict=False)
-        return self._convert(text, strict=False)
+            return self._checked(
+                self._convert([item.strip() for item in text.split(",") if item.strip()], strict=False)
+            )
+        return self._checked(self._convert(text, strict=False))
+
+    def _checked(self, value: object) -> object:
+        if self.reader is not None and value is not None:
+            self.reader(value)
+        return value
 
     def _convert(self, value: object, *, strict: bool) -> object:
         if value == NONE and self.can_be_none:
@@ -106,12 +122,39 @@ def keys_of(config_type: type) -> dict[str, Key]:
     hints = typing.get_type_hints(config_type)
     keys = {}
     for field in dataclasses.fields(config_type):
+        if not field.metadata.get("is_key", True):
+            continue
         default = field.default
         if field.default_factory is not dataclasses.MISSING:
             default = field.default_factory()
         name = _WRITTEN_AS.get(field.name, field.name)
-        keys[name] = Key(name=name, field=field.name, hint=hints[field.name], default=default)
+        reader = field.metadata.get("reader")
+        keys[name] = Key(name=name, field=field.name, hint=hints[field.name], default=default, reader=reader)
     return keys
+
+
+def read_pairs(items: Iterable[str]) -> dict[str, str]:
+    """What KEY=VALUE texts say; raises ValueError."""
+    pairs: dict[str, str] = {}
+    for item in items:
+        name, equals, value = (part.strip() for part in item.partition("="))
+        if not (name and equals):
+            raise ValueError(f"must be KEY=VALUE, not {item!r}")
+        if name in pairs:
+            raise ValueError(f"{name} is given twice")
+        pairs[name] = value
+    return pairs
+
+
+def _as_texts(table: object) -> object:
+    if not isinstance(table, dict):
+        return table
+    for name, value in table.items():
+        if isinstance(value, dict):
+            raise ValueError(f'write names that have dots in quotes, like "min.insync.replicas" = 2: {name!r} has none')
+        if not isinstance(value, (str, int)):
+            raise ValueError(f"{name} must be a text, a whole number, true or false, not {value!r}")
+    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in table.items()}
 
 
 def _from_builtin(hint: type, value: object) -> object:
@@ -133,6 +176,8 @@ def _words(hint: object) -> str:
         return "one of " + ", ".join(map(str, typing.get_args(hint)))
     if typing.get_origin(hint) in (tuple, list, frozenset):
         return "a list"
+    if typing.get_origin(hint) is collections.abc.Mapping:
+        return "a table"
     if getattr(hint, "__module__", "") == JournalAddress.__module__:
         return "journal:DIRECTORY" if hint is JournalAddress else "kafka://HOST:PORT/TOPIC"
     return _TYPE_WORDS.get(getattr(hint, "__supertype__", hint), str(hint))

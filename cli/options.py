@@ -42,6 +42,8 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "max_batch_bytes": "Most bytes that one batch takes from a journal.",
         "max_batch_records": "Most records that one batch takes from Kafka.",
         "connect_timeout_seconds": "How long Kafka may be unreachable at the start before the command gives up.",
+        "broker_config": "What the brokers' files set, under Kafka's names, where a [clusters.NAME] table does not say.",
+        "kafka_version": "The brokers' release, like 2.8, where a [clusters.NAME] table does not say; none: inferred.",
     },
     "serve": {
         "from": "The outputs of `kontrast stream`.",
@@ -75,7 +77,7 @@ def settings_options(section: str, *, leave_out: tuple[str, ...] = ()) -> Callab
 
 def describe_default(key: Key) -> str:
     """A key's default as it would be written, empty where there is none to tell."""
-    if key.required or key.default == "" or key.default == ():
+    if key.required or key.default in ("", (), {}):
         return ""
     if key.default is None:
         return NONE
@@ -92,7 +94,15 @@ def _option(section: str, key: Key) -> Callable[[Command], Command]:
     text = f"{HELP[section].get(key.name, '')} [{'; '.join(notes)}]"
     if key.is_switch:
         return click.option(f"{key.flag}/--no-{key.flag[2:]}", key.field, default=None, help=text)
+    if key.is_table:
+        text = f"{text[:-1]}; may be given again]"
+        return click.option(key.flag, key.field, multiple=True, callback=_joined, metavar="KEY=VALUE", help=text)
     return click.option(key.flag, *_short_flag(key), key.field, metavar=_metavar(key), help=text)
+
+
+def _joined(_ctx: click.Context, _param: click.Parameter, pairs: tuple[str, ...]) -> str | None:
+    """The pairs as the environment has them, None where the flag is absent."""
+    return ",".join(pairs) if pairs else None
 
 
 def _short_flag(key: Key) -> tuple[str, ...]:

@@ -18,10 +18,14 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from cli import output
+from cli.keys import read_pairs
 from cli.replay_lines import EMITTABLE, RowWriter
 from cli.running import run_until_stopped
+from controller.profile import Profile, profile_of, read_release
+from controller.settings import BrokerSettings, read_settings
 
 if TYPE_CHECKING:
+    from controller.context import Context
     from ingest.history import History
     from ingest.zookeeper_files import Until
 
@@ -91,6 +95,20 @@ def _check_chroot(_ctx: click.Context, _param: click.Parameter, chroot: str) -> 
     return chroot
 
 
+def _read_settings(_ctx: click.Context, _param: click.Parameter, pairs: tuple[str, ...]) -> BrokerSettings:
+    try:
+        return read_settings(read_pairs(pairs))
+    except ValueError as error:
+        raise click.BadParameter(f"{error}.") from error
+
+
+def _read_profile(_ctx: click.Context, _param: click.Parameter, release: str | None) -> Profile | None:
+    try:
+        return None if release is None else profile_of(read_release(release))
+    except ValueError as error:
+        raise click.BadParameter(f"{error}.") from error
+
+
 @click.command()
 @click.option(
     "--zk-data",
@@ -119,6 +137,21 @@ def _check_chroot(_ctx: click.Context, _param: click.Parameter, chroot: str) -> 
     show_default=True,
     help=f"What is printed: any of {','.join(EMITTABLE)}.",
 )
+@click.option(
+    "--broker-config",
+    "settings",
+    multiple=True,
+    callback=_read_settings,
+    metavar="KEY=VALUE",
+    help="What the brokers' files set, like min.insync.replicas=2; may be given again. Without it: Kafka's defaults.",
+)
+@click.option(
+    "--kafka-version",
+    "profile",
+    callback=_read_profile,
+    metavar="VERSION",
+    help="The brokers' release, like 2.8. Without it: inferred from the znodes.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
 def replay(  # noqa: PLR0913 (one parameter an option)
     directories: tuple[Path, ...],
@@ -127,6 +160,8 @@ def replay(  # noqa: PLR0913 (one parameter an option)
     start: int | None,
     until: Until | None,
     emit: frozenset[str],
+    settings: BrokerSettings,
+    profile: Profile | None,
     *,
     as_json: bool,
 ) -> int:
@@ -136,12 +171,14 @@ def replay(  # noqa: PLR0913 (one parameter an option)
     """
 
     def run(stop: threading.Event) -> None:
-        from ingest.history import History  # not for --help
+        from controller.state import new_context  # not for --help
+        from ingest.history import History
 
+        context = new_context(cluster, _CHUNK_COUNT, settings, profile)
         history = History(directories, cluster, chroot=chroot, start_zxid=start, until=until)
         writer = RowWriter(emit, as_json=as_json, from_zxid=start or 0)
         try:
-            _replay(history, cluster, writer, stop)
+            _replay(history, context, writer, stop)
             sys.stdout.flush()
         except BrokenPipeError:
             # Whoever reads has seen enough. What is still buffered must not fail at the interpreter's end.
@@ -152,11 +189,9 @@ def replay(  # noqa: PLR0913 (one parameter an option)
     return run_until_stopped({"replay": run})
 
 
-def _replay(history: History, cluster: str, writer: RowWriter, stop: threading.Event) -> None:
-    from controller.state import new_context
+def _replay(history: History, context: Context, writer: RowWriter, stop: threading.Event) -> None:
     from controller.step import step
 
-    context = new_context(cluster, _CHUNK_COUNT)
     with _progress(history) as show:
         for count, record in enumerate(history.records()):
             if stop.is_set():

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import click
 
-from cli.config import build, read_flags, read_settings
+from cli.config import read_flags, read_settings, stream_config
 from cli.options import config_option, settings_options
 from cli.running import run_until_stopped
-from streaming.config import StreamConfig
 
 
 @click.command()
@@ -24,7 +23,7 @@ def stream(config_file: Path | None, *, available_now: bool, **flags: object) ->
     It reads what `kontrast watch` forwarded, and goes on from its checkpoint when it is started again.
     """
     settings = read_settings(config_file, os.environ)
-    config = build(StreamConfig, "stream", settings.sections["stream"], read_flags("stream", flags))
+    config = stream_config(settings, read_flags("stream", flags))
 
     def run(stop: threading.Event) -> None:
         from streaming import job  # brings pyspark, which the other commands do without

@@ -81,6 +81,7 @@ class Event(msgspec.Struct, array_like=True):
     queued: int = 0  # steps that are not certain yet
     topics: dict[str, None] = {}  # that it concerns, in order
     broadcasts: tuple[Broadcast, ...] = ()  # not certain yet
+    proven_ms: int = 0  # from when on it is certain though nothing shows it; a controller may die before it acts
     died: dict[int, Broker] = {}  # the brokers whose death it handles, as they were
     born: int = NO_BROKER  # the broker whose registration it handles
 

@@ -123,6 +123,8 @@ def _lose(turn: Turn, cause: str) -> None:
         return
     if header.term_active:
         topic_deletion.judge_halted(turn, soon=True)
+        record = turn.record
+        turn.conclude_events(expired=record.author == header.controller_session and record.cxid == 0)
         turn.begin("ControllerResignation", cause)
         turn.moved("controller", "Active", "Resigned", broker=header.controller)
     failover.cut(turn)

@@ -6,6 +6,8 @@ is the business of `controllership`.
 
 from __future__ import annotations
 
+from typing import Final
+
 from controller import leader_election, reassignment, replica_machine, topic_deletion
 from controller.broker_change import initial_partition_state, trigger_online, with_initial_states
 from controller.context import Event
@@ -15,6 +17,9 @@ from controller.states import ReplicaState
 from controller.topics import Partition, TopicPartition
 from controller.turn import Turn, replace
 
+# Within this a controller that lives has begun to act.
+_FAILOVER_MS: Final = 1_000
+
 
 def run(turn: Turn) -> None:
     """A controller takes over: it forgets what only memory held, starts the machines, and takes up what is pending."""
@@ -22,7 +27,10 @@ def run(turn: Turn) -> None:
     header.shutting_down, header.shutdown_attempts, header.log_dir_failures = (), {}, {}
     header.halted_deletions, header.rebalancing, header.ineligible_leftovers = {}, {}, ()
     header.reassign_blind, header.leaked_offline = False, 0
-    turn.begin("ControllerFailover", f"broker {header.controller} became controller in epoch {header.controller_epoch}")
+    became = f"broker {header.controller} became controller in epoch {header.controller_epoch}"
+    event = turn.begin("ControllerFailover", became)
+    if turn.record.author:  # ZooKeeper's log, which will tell whether the controller's session expires
+        event.proven_ms = header.time_ms + header.settings.zookeeper_session_timeout_ms + _FAILOVER_MS
     turn.moved("controller", "Elected", "Active", broker=header.controller)
     if header.brokers:
         turn.broadcast(header.brokers, ())
@@ -38,10 +46,10 @@ def cut(turn: Turn) -> None:
     The controller is one thread: an event that has begun and has writes due is where it stopped, and what it had done
     of it is published already. If it stopped among removals from the ISR, its process is poisoned (KAFKA-12315).
     """
-    header = turn.header
-    if not header.events:
+    header, events = turn.header, turn.open_events()
+    if not events:
         return
-    stopped_in = next((event for event in header.events.values() if event.begun and event.writes_due), None)
+    stopped_in = next((event for event in events if event.begun and event.writes_due), None)
     fenced = header.profile.fences_writes
     if fenced and stopped_in is not None and _is_among_removals(turn, stopped_in):
         registered = header.brokers.get(header.controller)
@@ -51,8 +59,8 @@ def cut(turn: Turn) -> None:
         for number, partition in topic.partitions.items():
             if partition.queue:
                 _drop_queue(turn, TopicPartition(name, number), partition)
-    for event_id in list(header.events):
-        turn.withdraw_broadcasts(turn.open_event(event_id))
+    for event in events:
+        turn.withdraw_broadcasts(turn.open_event(event.id))
 
 
 def _is_among_removals(turn: Turn, event: Event) -> bool:

@@ -126,7 +126,8 @@ def _change_isr(turn: Turn, tp: TopicPartition, partition: Partition, written: L
     known = partition.known
     if not turn.header.profile.hears_isr_changes_at_once:
         known = known or before
-    turn.put_partition(tp, replace(partition, confirmed=written, known=known))
+    queue = turn.frozen(partition)
+    turn.put_partition(tp, replace(partition, confirmed=written, known=known, queue=queue))
     prune(turn, tp)
     if turn.header.acting and turn.header.brokers and turn.header.profile.hears_isr_changes_at_once:
         turn.begin("AlterPartitionReceived", f"the leader of partition {tp} changed its ISR")

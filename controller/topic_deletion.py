@@ -93,11 +93,12 @@ def completed(turn: Turn, name: str) -> None:
     topic = turn.topic(name)
     if topic is None or not any(partition.replica_states for partition in topic.partitions.values()):
         return
-    if (
-        topic.ineligible and name not in turn.header.ineligible_leftovers
-    ):  # a topic that goes is not struck off the list of the ineligible ones (in any release)
+    # A topic that goes is not struck off the list of the ineligible ones, in any release.
+    if topic.ineligible and name not in turn.header.ineligible_leftovers:
         turn.header.ineligible_leftovers = (*turn.header.ineligible_leftovers, name)
-    turn.begin(_ANSWER, f"all brokers deleted their replicas of topic {name}")
+    turn.make_certain(name)
+    event = turn.begin(_ANSWER, f"all brokers deleted their replicas of topic {name}")
+    event.begun = True  # the topic's znodes go only after it
     answered(turn, name)
     if not turn.header.profile.retires_partitions_at_deletion_start:
         _retire_partitions(turn, name)

@@ -197,8 +197,8 @@ class Turn(ContextDraft):
 
     def withdraw_broadcasts(self, event: Event) -> None:
         """What the event would have told all brokers is not told."""
-        assert event.id not in self._fresh, f"{event.sentence}: withdrawn in the step that began it"
-        self._publish_broadcasts(event, Status.WITHDRAWN, event.broadcasts)
+        if event.id not in self._fresh:
+            self._publish_broadcasts(event, Status.WITHDRAWN, event.broadcasts)
         event.queued -= len(event.broadcasts)
         event.broadcasts = ()
 
@@ -292,9 +292,51 @@ class Turn(ContextDraft):
                 if event.begun and event_id in self._advanced:
                     certain.append(event_id)
                 unfinished = unfinished or self.header.time_ms - event.time_ms <= UNFINISHED_MS
-            elif event.begun or not unfinished:
+            elif event.begun or not (unfinished or self._may_never_have_been(event)):
                 certain.append(event_id)
+            else:
+                unfinished = True
         return certain
+
+    def _may_never_have_been(self, event: Event) -> bool:
+        return event.proven_ms > self.header.time_ms and event.id > self.header.last_written_event
+
+    def conclude_events(self, *, expired: bool) -> None:
+        """The controller is gone: publish what it had surely done; of one that expired, only what is proven."""
+        known = {**self.header.events, **self._open}
+        for event_id in () if expired else list(known):
+            known[event_id] = self.open_event(event_id)
+            known[event_id].proven_ms = 0
+        if known:
+            self._publish_certain(known)
+
+    def open_events(self) -> list[Event]:
+        """The events of which something is not certain yet, by age."""
+        known = {**self.header.events, **self._open}
+        return [event for _, event in sorted(known.items()) if event.queued]
+
+    def frozen(self, partition: Partition) -> tuple[AnyStep, ...]:
+        """The partition's queue; what was told in events that write nothing keeps the value that it was told with."""
+        return tuple(
+            replace(step, value=told_value(partition, step))
+            if isinstance(step, Tell) and step.value is None and not self.open_event(step.event).writes_due
+            else step
+            for step in partition.queue
+        )
+
+    def make_certain(self, name: str) -> None:
+        """All that a topic's partitions wait for was done: what was seen of the topic comes only after it."""
+        topic = self.topics.get(name)
+        for number, partition in list(topic.partitions.items()) if topic else ():
+            tp, value = TopicPartition(name, number), partition.confirmed
+            for step in partition.queue:
+                if not isinstance(step, (Move, Tell)):
+                    value = apply(step, value, self.open_event(step.event).epoch) or value
+                    self.settle(step, seen=False)
+                else:
+                    self._publish_step(tp, step, Status.FINAL, step.value or value)
+                    self.open_event(step.event).queued -= 1
+            self.put_partition(tp, replace(partition, queue=()))
 
     def _flush(self, tp: TopicPartition) -> None:
         """Publish what stands in front of the partition's queue and is certain."""

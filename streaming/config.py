@@ -6,9 +6,12 @@ Here belong the settings of the Spark job and what makes them valid. Where they 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from controller.profile import Profile, profile_of, read_release
+from controller.settings import BrokerSettings, read_settings
 from streaming.errors import StreamError
 from transport.address import Address, KafkaAddress
 
@@ -23,11 +26,34 @@ _SMALLEST = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BrokersConfig:
+    """What no znode shows of a cluster's brokers, as text; creating it raises StreamError for what cannot be read.
+
+    `broker_config` has Kafka's names; `kafka_version` None: the release is inferred from the znodes.
+    """
+
+    broker_config: Mapping[str, str] = field(default_factory=dict, metadata={"reader": read_settings})
+    kafka_version: str | None = field(default=None, metadata={"reader": read_release})
+
+    def __post_init__(self) -> None:
+        try:
+            self.read()
+        except ValueError as error:
+            raise StreamError(str(error)) from error
+
+    def read(self) -> tuple[BrokerSettings, Profile | None]:
+        """The settings with Kafka's defaults where there is no text, and the profile if a release is given."""
+        profile = None if self.kafka_version is None else profile_of(read_release(self.kafka_version))
+        return read_settings(dict(self.broker_config)), profile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StreamConfig:
     """The settings of one Spark job; creating it raises StreamError for what cannot work.
 
     `chunk_count` and `shuffle_partitions` are fixed by a checkpoint's first start. `max_batch_bytes` bounds a batch
-    that is read from a journal, `max_batch_records` one that is read from Kafka.
+    that is read from a journal, `max_batch_records` one that is read from Kafka. `broker_config` and `kafka_version`
+    are of all clusters that are not in `clusters`.
     """
 
     source: Address
@@ -40,6 +66,9 @@ class StreamConfig:
     max_batch_bytes: int = 8 * 1024**2
     max_batch_records: int = 50_000
     connect_timeout_seconds: float = 30.0
+    broker_config: Mapping[str, str] = field(default_factory=dict, metadata={"reader": read_settings})
+    kafka_version: str | None = field(default=None, metadata={"reader": read_release})
+    clusters: Mapping[str, BrokersConfig] = field(default_factory=dict, metadata={"is_key": False})
 
     def __post_init__(self) -> None:
         if not self.checkpoint:
@@ -60,11 +89,17 @@ class StreamConfig:
             raise StreamError(f"connect_timeout_seconds is {self.connect_timeout_seconds}: it must be above 0")
         if str(self.source) == str(self.sink):
             raise StreamError(f"the job would read what it writes: {self.source} is both source and sink")
+        BrokersConfig(broker_config=self.broker_config, kafka_version=self.kafka_version)
 
     @property
     def checkpoint_directory(self) -> Path:
         """Where the job keeps what it must not forget, as an absolute path."""
         return Path(self.checkpoint).expanduser().absolute()
+
+    def brokers_of(self, cluster: str) -> BrokersConfig:
+        """What is configured of a cluster's brokers."""
+        everywhere = BrokersConfig(broker_config=self.broker_config, kafka_version=self.kafka_version)
+        return self.clusters.get(cluster, everywhere)
 
     @property
     def kafka_addresses(self) -> tuple[KafkaAddress, ...]:

@@ -120,7 +120,7 @@ class Job:
                 raise
             logger.debug("batch %d took %.3f seconds", batch, time.monotonic() - began)
 
-        replica = Replica(run=uuid.uuid4().hex, source=str(self.config.source), chunk_count=self.config.chunk_count)
+        replica = Replica(run=uuid.uuid4().hex, config=self.config)
         writer = (
             read_records(session, self.config)
             .groupBy("cluster")

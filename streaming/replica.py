@@ -18,8 +18,16 @@ from controller.context import Context
 from controller.outputs import RefusedRow, encode_row
 from controller.outputs import Row as OutputRow
 from controller.records import BadRecordError, Position, Record, data_fields, decode_record
-from controller.state import StateVersionError, changed_chunks, encode_header, new_context, restore_context
+from controller.state import (
+    StateVersionError,
+    changed_chunks,
+    encode_header,
+    new_context,
+    reconfigured,
+    restore_context,
+)
 from controller.step import step
+from streaming.config import StreamConfig
 from streaming.errors import StreamError
 
 OUTPUT_SCHEMA = StructType(
@@ -87,10 +95,9 @@ _remembered: dict[tuple[str, str], _Remembered] = {}
 class Replica(StatefulProcessor):
     """Applies the records of a cluster in the order of their positions; `run` names the run of the query."""
 
-    def __init__(self, *, run: str, source: str, chunk_count: int) -> None:
+    def __init__(self, *, run: str, config: StreamConfig) -> None:
         self._run = run
-        self._source = source
-        self._chunk_count = chunk_count
+        self._config = config
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Declare the state."""
@@ -142,7 +149,7 @@ class Replica(StatefulProcessor):
             ordinal=row.partition,
             zxid=-1,
             time_ms=_UNKNOWN_TIME_MS,
-            path=f"{self._source}@{row.partition}:{row.offset}",
+            path=f"{self._config.source}@{row.partition}:{row.offset}",
             reason=reason,
             data=fields.get("data"),
             data_base64=fields.get("data_base64"),
@@ -162,14 +169,16 @@ class Replica(StatefulProcessor):
     def _restore(self, cluster: str) -> tuple[Context, int, Chunks]:
         stored = self._header_state.get()
         chunks = Chunks(self._chunk_state)
+        settings, profile = self._config.brokers_of(cluster).read()
         if stored is None:
-            return new_context(cluster, self._chunk_count), 0, chunks
+            return new_context(cluster, self._config.chunk_count, settings, profile), 0, chunks
         header = Header(stored[0], stored[1], stored[2], bytes(stored[3]))
         remembered = _remembered.get((self._run, cluster))
         if remembered is not None and remembered.header == header:
             remembered.chunks.state = self._chunk_state
             return remembered.context, header.applied, remembered.chunks
-        return restore_context(cluster, header.body, chunks.load), header.applied, chunks
+        restored = restore_context(cluster, header.body, chunks.load)
+        return reconfigured(restored, settings, profile), header.applied, chunks
 
     def _store(  # noqa: PLR0913 (one call)
         self, cluster: str, before: Context, after: Context, position: Position, applied: int, chunks: Chunks
