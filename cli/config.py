@@ -50,7 +50,7 @@ class Setting:
     place: str
 
     def over(self, earlier: Setting | None) -> Setting:
-        """This setting where there was another one: it takes its place, a table does so key by key."""
+        """What holds when there was another one: it takes its place, a table does so key by key."""
         if earlier is None or not isinstance(earlier.value, dict) or not isinstance(self.value, dict):
             return self
         return Setting({**earlier.value, **self.value}, self.place)

@@ -90,9 +90,8 @@ class Key:
         if self.is_table:
             return self._checked(read_pairs(text.split(",")))
         if any(typing.get_origin(hint) in (tuple, list, frozenset) for hint in _without_none(self.hint)):
-            return self._checked(
-                self._convert([item.strip() for item in text.split(",") if item.strip()], strict=False)
-            )
+            items = [item.strip() for item in text.split(",") if item.strip()]
+            return self._checked(self._convert(items, strict=False))
         return self._checked(self._convert(text, strict=False))
 
     def _checked(self, value: object) -> object:
@@ -151,7 +150,7 @@ def _as_texts(table: object) -> object:
         return table
     for name, value in table.items():
         if isinstance(value, dict):
-            raise ValueError(f'write names that have dots in quotes, like "min.insync.replicas" = 2: {name!r} has none')
+            raise ValueError(f'{name!r} is a table: write names with dots in quotes, like "min.insync.replicas" = 2')
         if not isinstance(value, (str, int)):
             raise ValueError(f"{name} must be a text, a whole number, true or false, not {value!r}")
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in table.items()}

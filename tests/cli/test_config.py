@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.config import ConfigError, Settings, build, read_flags, read_settings, watch_configs
+from cli.config import ConfigError, Settings, build, read_flags, read_settings, stream_config, watch_configs
+from controller.profile import profile_of
 from streaming.config import StreamConfig
 from transport.address import JournalAddress, KafkaAddress
 
@@ -255,6 +256,108 @@ def test_two_clusters_agree_about_the_journal_that_they_share(tmp_path):
 def test_no_cluster_at_all_is_one_sentence_with_the_way_out():
     with pytest.raises(ConfigError, match=r"--cluster NAME --zookeeper HOST:PORT --to ADDRESS"):
         watch_configs(read_settings(None, {}), (), {})
+
+
+BROKERS = """
+[stream]
+from = "journal:/changes"
+to = "journal:/outputs"
+checkpoint = "/c"
+kafka_version = "3.6"
+[stream.broker_config]
+"min.insync.replicas" = 2
+"delete.topic.enable" = false
+[clusters.orders]
+zookeeper = "zk:2181"
+to = "journal:/changes"
+kafka_version = "2.8"
+[clusters.orders.broker_config]
+"unclean.leader.election.enable" = true
+"min.insync.replicas" = "3"
+[clusters.pay]
+kafka_version = "none"
+"""
+
+
+def test_what_a_cluster_says_of_its_brokers_wins_name_by_name_over_what_is_said_of_all(tmp_path):
+    config = stream_config(settings_of(tmp_path, BROKERS), {})
+    orders, profile = config.brokers_of("orders").read()
+    assert (orders.unclean_leader_election_enable, orders.min_insync_replicas) == (True, 3)
+    assert orders.delete_topic_enable is False
+    assert profile == profile_of((2, 8))
+    pay, inferred = config.brokers_of("pay").read()
+    assert (pay.min_insync_replicas, pay.delete_topic_enable, inferred) == (2, False, None)
+    other, newer = config.brokers_of("not in the file").read()
+    assert (other, newer) == (pay, profile_of((3, 6)))
+
+
+def test_flags_about_brokers_are_the_defaults_of_all_clusters(tmp_path):
+    flags = {"broker_config": "min.insync.replicas=1,leader.imbalance.per.broker.percentage=20", "kafka_version": "3.0"}
+    config = stream_config(settings_of(tmp_path, BROKERS), read_flags("stream", flags))
+    orders, profile = config.brokers_of("orders").read()
+    assert (orders.min_insync_replicas, orders.leader_imbalance_per_broker_percentage) == (3, 20)
+    assert profile == profile_of((2, 8))
+    other, newer = config.brokers_of("not in the file").read()
+    assert (other.min_insync_replicas, other.delete_topic_enable, newer) == (1, False, profile_of((3, 0)))
+
+
+def test_variables_about_brokers_win_over_the_same_table_name_by_name(tmp_path):
+    config = stream_config(
+        settings_of(
+            tmp_path,
+            BROKERS,
+            KONTRAST_STREAM__BROKER_CONFIG="min.insync.replicas=4",
+            KONTRAST_CLUSTERS__ORDERS__BROKER_CONFIG="min.insync.replicas=5, auto.leader.rebalance.enable=false",
+            KONTRAST_CLUSTERS__ORDERS__KAFKA_VERSION="2.4",
+        ),
+        {},
+    )
+    orders, profile = config.brokers_of("orders").read()
+    assert (orders.min_insync_replicas, orders.auto_leader_rebalance_enable) == (5, False)
+    assert (orders.unclean_leader_election_enable, profile) == (True, profile_of((2, 4)))
+    pay, _ = config.brokers_of("pay").read()
+    assert (pay.min_insync_replicas, pay.delete_topic_enable) == (4, False)
+
+
+def test_what_is_said_of_brokers_is_none_of_the_watchers_business(tmp_path):
+    (orders,) = watch_configs(settings_of(tmp_path, BROKERS), ("orders",), {})
+    assert orders.zookeeper == "zk:2181"
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ('"min.insync.replica" = 2', ["'min.insync.replica' is no broker setting", "min.insync.replicas"]),
+        ('"min.insync.replicas" = "two"', ["min.insync.replicas=two"]),
+        ('"min.insync.replicas" = 1.5', ["min.insync.replicas must be", "1.5"]),
+        ("min.insync.replicas = 2", ["'min' is a table", "in quotes"]),
+    ],
+)
+@pytest.mark.parametrize("table", ["clusters.a", "stream"])
+def test_a_broker_setting_that_cannot_be_used_is_refused_with_its_place(tmp_path, table, text, named):
+    sentence = refusal(tmp_path, f"[{table}.broker_config]\n{text}")
+    for part in [f"[{table}]: broker_config: ", *named]:
+        assert part in sentence
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "named"),
+    [
+        ("KONTRAST_CLUSTERS__A__KAFKA_VERSION", "4.0", "0.10 to 3.9"),
+        ("KONTRAST_STREAM__KAFKA_VERSION", "three", "'three' is no Kafka release"),
+        ("KONTRAST_STREAM__BROKER_CONFIG", "min.insync.replicas", "must be KEY=VALUE, not 'min.insync.replicas'"),
+        ("KONTRAST_STREAM__BROKER_CONFIG", "", "must be KEY=VALUE"),
+        ("KONTRAST_CLUSTERS__A__BROKER_CONFIG", "min.insync.replicas=1,min.insync.replicas=2", "given twice"),
+    ],
+)
+def test_what_a_variable_says_of_brokers_is_refused_by_its_name(tmp_path, variable, text, named):
+    sentence = refusal(tmp_path, "", **{variable: text})
+    assert sentence.startswith(f"{variable}: ")
+    assert named in sentence
+
+
+def test_broker_config_must_be_a_table(tmp_path):
+    assert "[stream]: broker_config: must be a table, not 7" in refusal(tmp_path, "[stream]\nbroker_config = 7")
 
 
 def test_every_field_with_a_default_can_be_left_out():

@@ -9,11 +9,13 @@ from enum import Enum
 from pathlib import Path
 
 import pytest
+from msgspec.structs import asdict
 
-from cli.config import SECTIONS, build, read_settings, watch_configs
+from cli.config import SECTIONS, build, read_settings, stream_config, watch_configs
 from cli.keys import NONE, Key, keys_of
 from cli.options import HELP
 from cli.running import ExitCode
+from controller.settings import BrokerSettings
 
 DOCUMENTATION = Path(__file__).parents[2] / "docs" / "cli.md"
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference-config.toml"
@@ -34,7 +36,14 @@ CLUSTERS = """\
 # One table a cluster that `kontrast watch` watches; NAME is how every output names it.
 [clusters.orders]
 zookeeper = "zk1:2181,zk2:2181,zk3:2181/kafka"
+# For `kontrast stream`: the brokers' release, like 2.8; none: inferred from the znodes.
+kafka_version = "none"
+
+# For `kontrast stream`: what the brokers' files set and no znode shows, by Kafka's names. These are Kafka's defaults.
+[clusters.orders.broker_config]
 """
+
+BROKER_DEFAULTS = {name.replace("_", "."): value for name, value in asdict(BrokerSettings()).items()}
 
 # Said by [clusters.orders], so only a comment in [watch].
 ELSEWHERE = {("watch", "cluster"), ("watch", "zookeeper")}
@@ -58,6 +67,7 @@ def reference() -> str:
         parts += [entry(section, key) for key in keys_of(config_type).values()]
         if section == "watch":
             parts.append(CLUSTERS)
+            parts += [f"{literal(name)} = {literal(value)}\n" for name, value in BROKER_DEFAULTS.items()]
     return "".join(parts)
 
 
@@ -75,6 +85,8 @@ def literal(value: object) -> str:
         return literal(NONE)
     if isinstance(value, Enum):
         return literal(value.value)
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{literal(name)} = {literal(part)}' for name, part in value.items())}}}"
     if isinstance(value, (tuple, list, frozenset)):
         return f"[{', '.join(map(literal, value))}]"
     return json.dumps(value if isinstance(value, (bool, int, float)) else str(value))
@@ -100,6 +112,7 @@ def test_the_reference_is_read_back_as_the_defaults():
     for config in (watch, stream, serve):
         needed = {f.name: getattr(config, f.name) for f in dataclasses.fields(config) if keys_required(config, f.name)}
         assert config == type(config)(**needed)
+    assert stream_config(settings, {}).brokers_of("orders").read() == (BrokerSettings(), None)
 
 
 def test_the_file_that_the_documentation_shows_is_a_configuration(tmp_path):
@@ -108,8 +121,10 @@ def test_the_file_that_the_documentation_shows_is_a_configuration(tmp_path):
     file.write_text(shown)
     settings = read_settings(file, {})
     assert [config.cluster for config in watch_configs(settings, (), {})] == ["orders", "payments"]
-    for section in ("stream", "serve"):
-        build(SECTIONS[section], section, settings.sections[section])
+    build(SECTIONS["serve"], "serve", settings.sections["serve"])
+    orders, profile = stream_config(settings, {}).brokers_of("orders").read()
+    assert (orders.min_insync_replicas, orders.unclean_leader_election_enable) == (2, True)
+    assert profile is not None
 
 
 def test_the_documentation_names_every_exit_code():
@@ -118,4 +133,4 @@ def test_the_documentation_names_every_exit_code():
 
 
 def keys_required(config: object, field: str) -> bool:
-    return next(key for key in keys_of(type(config)).values() if key.field == field).required
+    return any(key.required for key in keys_of(type(config)).values() if key.field == field)

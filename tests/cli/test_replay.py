@@ -103,6 +103,24 @@ def test_from_leaves_out_what_was_before(zk_data: Path, everything: list[dict]):
     assert part == [row for row in transitions if int(row["zxid"], 16) >= int(start, 16)]
 
 
+def test_what_no_znode_shows_can_be_told(zk_data: Path, everything: list[dict]):
+    told = ["--broker-config", "min.insync.replicas=3", "--broker-config", "delete.topic.enable=false"]
+    rows = objects(invoke("--zk-data", zk_data, "--emit", ALL, "--json", *told))
+    gauges, without = ([row for row in printed if row["kind"] == "gauges"] for printed in (rows, everything))
+    assert max(row["UnderMinIsrPartitionCount"] for row in gauges) > max(
+        row["UnderMinIsrPartitionCount"] for row in without
+    )
+    assert max(row["TopicsToDeleteCount"] for row in without) > 0
+    assert max(row["TopicsToDeleteCount"] for row in gauges) == 0
+
+
+def test_the_release_can_be_told(zk_data: Path, everything: list[dict]):
+    rows = objects(invoke("--zk-data", zk_data, "--emit", ALL, "--json", "--kafka-version", "3.9"))
+    assert rows == everything
+    older = objects(invoke("--zk-data", zk_data, "--emit", ALL, "--json", "--kafka-version", "0.10"))
+    assert older != everything
+
+
 def test_lines_for_people_say_the_same(zk_data: Path, everything: list[dict]):
     result = invoke("--zk-data", zk_data, "--emit", ALL)
     assert result.exit_code == 0
@@ -157,6 +175,10 @@ def test_a_wrong_chroot_is_told_with_the_right_one(zk_data: Path):
         (["--zk-data", "/absent"], 3, "/absent is no directory"),
         (["--zk-data", "/", "--until", "yesterday"], 2, "'yesterday'"),
         (["--zk-data", "/", "--until", "0xzz"], 2, "'0xzz'"),
+        (["--zk-data", "/", "--broker-config", "log.dirs=/x"], 2, "'log.dirs' is no broker setting"),
+        (["--zk-data", "/", "--broker-config", "min.insync.replicas"], 2, "must be KEY=VALUE"),
+        (["--zk-data", "/", "--broker-config", "min.insync.replicas=two"], 2, "min.insync.replicas=two"),
+        (["--zk-data", "/", "--kafka-version", "4.0"], 2, "Kafka 4.0"),
         (["--zk-data", "/", "--from", "31"], 2, "'31' is no zxid"),
         (["--zk-data", "/", "--emit", "transitions,request"], 2, "'request' is not among transitions"),
         (["--zk-data", "/", "--emit", ","], 2, "--emit"),

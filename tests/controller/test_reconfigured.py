@@ -1,0 +1,87 @@
+"""A stored state goes on under other static settings, or as another release, than it was made under."""
+
+from __future__ import annotations
+
+from znode_history import ZnodeHistory
+
+from controller.context import Context, Phase
+from controller.gauges import census_of
+from controller.profile import NEWEST, profile_of
+from controller.settings import BrokerSettings
+from controller.state import changed_chunks, encode_header, new_context, reconfigured, restore_context
+from controller.step import step
+
+TOPICS = {"t": {0: ([1, 2], 1, 0, [1]), 1: ([1, 2], 1, 0, [1, 2]), 2: ([1], 1, 0, [1])}}
+TWO = BrokerSettings(min_insync_replicas=2)
+
+
+def history(**made_under: object) -> ZnodeHistory:
+    return ZnodeHistory(**made_under).start(1, 2, topics=TOPICS)
+
+
+def restored(context: Context) -> Context:
+    chunks = changed_chunks(new_context("c", context.header.chunk_count), context)
+    return restore_context("c", encode_header(context), chunks.get)
+
+
+def test_what_is_the_same_changes_nothing():
+    context = history().context
+    assert reconfigured(context, BrokerSettings(), None) is context
+    told = history(settings=TWO, release=(3, 6)).context
+    assert reconfigured(told, TWO, profile_of((3, 6))) is told
+
+
+def test_another_least_in_sync_is_counted_at_once():
+    before = restored(history(release=(3, 6)).context)
+    after = reconfigured(before, TWO, profile_of((3, 6)))
+    assert (before.header.settings, after.header.settings) == (BrokerSettings(), TWO)
+    assert (before.header.census.get("under_min_isr", 0), after.header.census["under_min_isr"]) == (0, 2)
+    assert after.header.census == history(settings=TWO, release=(3, 6)).context.header.census
+    assert changed_chunks(before, after) == {}
+
+
+def test_a_release_that_counts_the_least_in_sync_otherwise_is_counted_at_once():
+    before = history(settings=TWO, release=(3, 6)).context
+    after = reconfigured(before, TWO, profile_of((3, 7)))
+    assert (after.header.profile, after.header.profile_is_set) == (profile_of((3, 7)), True)
+    assert (before.header.census["under_min_isr"], after.header.census["under_min_isr"]) == (2, 1)
+
+
+def test_what_follows_is_counted_as_if_it_had_been_so_from_the_beginning():
+    told, always = history(release=(3, 6)), history(settings=TWO, release=(3, 6))
+    told.context = reconfigured(told.context, TWO, profile_of((3, 6)))
+    for life in (told, always):
+        life.state("t", 1, 1, 1, [1])
+    assert told.context.header.census == always.context.header.census
+    assert told.context.header.census == census_of(told.context.topics, told.context.header.least_in_sync)
+
+
+def test_a_setting_that_no_count_depends_on_leaves_the_counts_alone():
+    before = history().context
+    after = reconfigured(before, BrokerSettings(delete_topic_enable=False), None)
+    assert after.header.settings.delete_topic_enable is False
+    assert after.header.census is before.header.census
+
+
+def test_a_release_that_is_told_no_more_is_inferred_again():
+    inferred = history().context.header.profile
+    told = history(release=(1, 1)).context
+    after = reconfigured(told, BrokerSettings(), None).header
+    assert (told.header.profile, after.profile, after.profile_is_set) == (profile_of((1, 1)), inferred, False)
+    unseen = reconfigured(new_context("c", 4, profile=profile_of((1, 1))), BrokerSettings(), None)
+    assert unseen.header == new_context("c", 4).header
+    assert unseen.header.profile == profile_of(NEWEST)
+
+
+def test_at_whatever_record_it_changes_the_counts_end_as_if_it_had_always_been_so():
+    always = history(settings=TWO, release=(3, 6))
+    for cut in range(len(always.records) + 1):
+        context = new_context("c", 8, profile=profile_of((3, 6)))
+        for record in always.records[:cut]:
+            context = step(context, record).context
+        following = context.header.phase is Phase.FOLLOWING
+        changed = reconfigured(context, TWO, profile_of((3, 6)))
+        assert following or changed.header.census == context.header.census == {}
+        for record in always.records[cut:]:
+            changed = step(changed, record).context
+        assert (changed.header, list(changed.topics)) == (always.context.header, list(always.context.topics))

@@ -1,0 +1,51 @@
+"""What a job is told of its clusters' brokers, down to what the core is given."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from controller.profile import profile_of
+from controller.settings import BrokerSettings
+from streaming.config import BrokersConfig, StreamConfig
+from streaming.errors import StreamError
+from transport.address import JournalAddress
+
+
+def config(**changes: object) -> StreamConfig:
+    places = {"source": JournalAddress(Path("/in")), "sink": JournalAddress(Path("/out")), "checkpoint": "/c"}
+    return StreamConfig(**places, **changes)
+
+
+def test_without_a_word_kafkas_defaults_hold_and_the_release_is_inferred():
+    assert config().brokers_of("any").read() == (BrokerSettings(), None)
+
+
+def test_a_cluster_has_its_own_brokers_and_any_other_those_of_all():
+    own = BrokersConfig(broker_config={"min.insync.replicas": "3"}, kafka_version="2.8")
+    job = config(broker_config={"min.insync.replicas": "2"}, kafka_version="3.9.2", clusters={"orders": own})
+    assert job.brokers_of("orders").read() == (BrokerSettings(min_insync_replicas=3), profile_of((2, 8)))
+    assert job.brokers_of("other").read() == (BrokerSettings(min_insync_replicas=2), profile_of((3, 9)))
+
+
+def test_it_reaches_sparks_processes_as_it_is():
+    job = config(
+        kafka_version="2.8", clusters={"orders": BrokersConfig(broker_config={"delete.topic.enable": "false"})}
+    )
+    assert pickle.loads(pickle.dumps(job)) == job
+
+
+@pytest.mark.parametrize("kind", [BrokersConfig, config])
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"broker_config": {"log.dirs": "/x"}}, "'log.dirs' is no broker setting"),
+        ({"broker_config": {"min.insync.replicas": "two"}}, "min.insync.replicas=two"),
+        ({"kafka_version": "4.0"}, "Kafka 4.0"),
+    ],
+)
+def test_what_the_core_could_not_read_is_refused(kind, said, words):
+    with pytest.raises(StreamError, match=words):
+        kind(**said)
