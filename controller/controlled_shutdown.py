@@ -26,24 +26,37 @@ def ask(turn: Turn, broker: int) -> None:
 
 
 def ask_again(turn: Turn) -> None:
-    """Brokers whose next attempts are due by the record's time ask again, as often as was due."""
+    """Brokers whose next attempts are due by the record's time ask again, as often as was due.
+
+    They ask whoever is controller then; an attempt that finds none is used up.
+    """
     for broker in sorted(turn.header.shutdown_attempts):
         while (attempt := turn.header.shutdown_attempts.get(broker)) and attempt.due_ms <= turn.header.time_ms:
-            if not turn.header.acting:
-                return
-            _attempt(turn, broker, attempt.due_ms, attempt.left)
+            if turn.header.acting:
+                _attempt(turn, broker, attempt.due_ms, attempt.left)
+            else:
+                _expect_next(turn, broker, attempt.due_ms, attempt.left)
+
+
+def keep_attempts(turn: Turn) -> None:
+    """A new controller will be asked by the brokers that the last one could not let go."""
+    header = turn.header
+    header.shutdown_attempts = {
+        broker: attempt
+        for broker, attempt in header.shutdown_attempts.items()
+        if broker in header.brokers and header.asked_to_shut_down.get(broker) == header.brokers[broker].epoch
+    }
 
 
 def session_ended(turn: Turn, broker: int) -> None:
     """A broker's session is over: what it had asked for by then was asked, though no write may tell of it."""
     header, record = turn.header, turn.record
     registered = header.brokers.get(broker)
-    if registered is None:
-        return
     # Only ZooKeeper's log tells whether the broker itself closed its session, or it expired; a live watch does not.
+    if registered is None or record.author not in (0, registered.session):
+        return
     known = record.author == registered.session
     asked = header.asked_to_shut_down.get(broker) == registered.epoch
-    header.asked_to_shut_down = {key: value for key, value in header.asked_to_shut_down.items() if key != broker}
     if known and record.cxid > 0 and header.acting and not asked:
         ask(turn, broker)
         while attempt := header.shutdown_attempts.get(broker):
@@ -67,8 +80,13 @@ def _attempt(turn: Turn, broker: int, at_ms: int, left: int) -> None:
         batch.stop_replica(broker, tp, delete=False)
     batch.send()
     replica_machine.enter_state(turn, [Replica(tp, broker) for tp in followed], ReplicaState.OFFLINE)
+    _expect_next(turn, broker, at_ms, left if len(moved) < len(led) else 0)
+
+
+def _expect_next(turn: Turn, broker: int, at_ms: int, left: int) -> None:
+    header = turn.header
     others = {key: attempt for key, attempt in header.shutdown_attempts.items() if key != broker}
-    if len(moved) < len(led) and left > 0:
+    if left > 0:
         backoff_ms = header.settings.controlled_shutdown_retry_backoff_ms
         expected_ms = at_ms + int(backoff_ms * _ROUND_TRIP_SHARE)
         others[broker] = ShutdownAttempt(expected_ms, at_ms + backoff_ms, left - 1)

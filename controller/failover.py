@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from controller import leader_election, reassignment, replica_machine, topic_deletion
+from controller import controlled_shutdown, leader_election, reassignment, replica_machine, topic_deletion
 from controller.broker_change import initial_partition_state, trigger_online, with_initial_states
 from controller.context import Event
 from controller.leadership import Remove
@@ -24,7 +24,8 @@ _FAILOVER_MS: Final = 1_000
 def run(turn: Turn) -> None:
     """A controller takes over: it forgets what only memory held, starts the machines, and takes up what is pending."""
     header = turn.header
-    header.shutting_down, header.shutdown_attempts, header.log_dir_failures = (), {}, {}
+    header.shutting_down, header.log_dir_failures = (), {}
+    controlled_shutdown.keep_attempts(turn)
     header.halted_deletions, header.rebalancing, header.ineligible_leftovers = {}, {}, ()
     header.reassign_blind, header.leaked_offline = False, 0
     became = f"broker {header.controller} became controller in epoch {header.controller_epoch}"

@@ -11,8 +11,12 @@ from agreement import account_of, moves_agreement, requests_agreement
 from gauge_samples import compare_gauges
 
 # What was seen while the rules were written, and what was not.
-RECORDINGS = ("fuzz39a", "fuzz28a", "fuzz39b", "fuzz28b", "unseen39", "unseen28")
+RECORDINGS = ("fuzz39a", "fuzz28a", "fuzz39b", "fuzz28b", "fuzz28c", "fuzz28d", "unseen39", "unseen28")
 LEAST_SHARE = 0.985
+
+# Here brokers had asked a dying controller to let them go before the first attempt that shows, so the replica expects
+# one attempt too many: docs/what-a-replica-cannot-know.md.
+LEAST_SHARE_OF = {"fuzz28c": 0.98, "fuzz28d": 0.98}
 
 # Brokers that were paused, killed and fenced count replicas and leaders that are not the cluster's, and Kafka's own
 # running counts drift: docs/what-a-replica-cannot-know.md has the list.
@@ -27,8 +31,9 @@ def test_random_actions_are_followed(name, recordings, report):
     requests = requests_agreement(real, ours, ("LeaderAndIsr", "StopReplica"))
     report.append(f"{name:8} transitions {moves}   requests {requests}")
     assert moves.real > 500  # an empty account would agree with anything
-    assert moves.share >= LEAST_SHARE
-    assert requests.share >= LEAST_SHARE
+    least = LEAST_SHARE_OF.get(name, LEAST_SHARE)
+    assert moves.share >= least
+    assert requests.share >= least
 
 
 @pytest.mark.parametrize("name", RECORDINGS)

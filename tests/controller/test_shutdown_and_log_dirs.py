@@ -75,6 +75,32 @@ def test_nobody_is_asked_again_once_the_controller_is_gone():
     assert not [row for row in history.heartbeat(10_000) if isinstance(row, Transition)]
 
 
+def test_the_next_controller_is_asked_what_the_last_could_not_do():
+    history = shutting_down(3)
+    history.delete("/controller")
+    history.controller(3, 2)
+    causes = [row.cause for row in history.heartbeat(10_000) if isinstance(row, Transition)]
+    assert causes == ["ControlledShutdown: broker 2 shuts down"] * 2
+
+
+def test_attempts_that_find_no_controller_are_used_up():
+    history = shutting_down(3)
+    history.delete("/controller")
+    history.heartbeat(10_000)
+    history.controller(3, 2)
+    assert not [row for row in history.heartbeat(10_000) if isinstance(row, Transition)]
+
+
+def test_a_controller_that_somebody_else_deposed_has_not_ended_its_session():
+    topics = {**on([3, 1], 3, 0, [3, 1]), "u": {0: ([1, 3], 1, 0, [1, 3])}}
+    history = ZnodeHistory().start(*ALL, controller=3, topics=topics)
+    history.state("t", 0, 1, 1, [1])  # 3 shuts down
+    history.delete("/controller", cxid=9, author=history.session_of(1))
+    history.controller(3, 2)
+    closed = history.delete("/controller", cxid=9, author=history.session_of(3))
+    assert not [row for row in closed if isinstance(row, Transition) and "shuts down" in row.cause]
+
+
 def test_a_session_that_its_broker_closed_tells_of_a_shutdown_that_wrote_nothing():
     history = ZnodeHistory().start(*ALL, topics=on([3, 1], 1, 0, [1]))
     effects = history.broker_closes(3)
