@@ -95,6 +95,7 @@ def test_a_controller_that_somebody_else_deposed_has_not_ended_its_session():
     topics = {**on([3, 1], 3, 0, [3, 1]), "u": {0: ([1, 3], 1, 0, [1, 3])}}
     history = ZnodeHistory().start(*ALL, controller=3, topics=topics)
     history.state("t", 0, 1, 1, [1])  # 3 shuts down
+    history.state("u", 0, 1, 1, [1])
     history.delete("/controller", cxid=9, author=history.session_of(1))
     history.controller(3, 2)
     closed = history.delete("/controller", cxid=9, author=history.session_of(3))
