@@ -24,6 +24,10 @@ Part = Callable[[threading.Event], None]
 
 _LOG = logging.getLogger("kontrast.cli.running")
 
+# A signal that comes just before the main thread goes to sleep does not wake it: Python runs its handler at the next
+# wake-up, so there has to be one.
+_WAKE_EVERY_SECONDS = 0.2
+
 
 class ExitCode(IntEnum):
     """What the command's end says."""
@@ -53,7 +57,10 @@ def run_until_stopped(parts: Mapping[str, Part]) -> ExitCode:
             label = f"{name}: " if len(parts) > 1 else ""
             threading.Thread(target=_run, args=(label, part, stop, happened), name=name, daemon=True).start()
         while len(ended) < len(parts):
-            event = happened.get()
+            try:
+                event = happened.get(timeout=_WAKE_EVERY_SECONDS)
+            except queue.Empty:
+                continue
             if isinstance(event, _Stop):
                 output.say(f"stopping on {signal.Signals(event).name}; a second one ends at once")
                 stop.set()
