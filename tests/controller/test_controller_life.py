@@ -4,27 +4,13 @@ Here belong its cases that are not a trap of their own; deletion is in `test_top
 """
 
 import pytest
-from znode_history import ZnodeHistory, controller_znode
+from znode_history import LOG_DIR_EVENT, ZnodeHistory, assert_all_as_foretold, controller_znode, on, t0
 
 from controller.outputs import Request, Status, Transition
 from controller.records import RecordKind
 from controller.settings import BrokerSettings
 
 ALL = (1, 2, 3)
-LOG_DIR_EVENT = "/log_dir_event_notification/log_dir_event_0000000000"
-
-
-def on(replicas: list[int], leader: int, epoch: int, isr: list[int]) -> dict[str, dict[int, tuple]]:
-    return {"t": {0: (replicas, leader, epoch, isr)}}
-
-
-def t0(history: ZnodeHistory) -> tuple[int, int, tuple[int, ...]] | None:
-    return history.predicted("t", 0)
-
-
-def assert_all_as_foretold(history: ZnodeHistory) -> None:
-    gauges = history.gauges()
-    assert (gauges.pending_writes, gauges.divergences) == (0, {})
 
 
 # Controllers

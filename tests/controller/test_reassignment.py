@@ -4,25 +4,11 @@ After Kafka's own ControllerIntegrationTest, by meaning; what is a trap of its o
 """
 
 import pytest
-from znode_history import ZnodeHistory
+from znode_history import ZnodeHistory, assert_all_as_foretold, on, t0
 
 from controller.outputs import Transition
 
 ALL = (1, 2, 3)
-LOG_DIR_EVENT = "/log_dir_event_notification/log_dir_event_0000000000"
-
-
-def on(replicas: list[int], leader: int, epoch: int, isr: list[int]) -> dict[str, dict[int, tuple]]:
-    return {"t": {0: (replicas, leader, epoch, isr)}}
-
-
-def t0(history: ZnodeHistory) -> tuple[int, int, tuple[int, ...]] | None:
-    return history.predicted("t", 0)
-
-
-def assert_all_as_foretold(history: ZnodeHistory) -> None:
-    gauges = history.gauges()
-    assert (gauges.pending_writes, gauges.divergences) == (0, {})
 
 
 # Reassignment

@@ -1,7 +1,7 @@
 """What a naive replica gets wrong about leaders and in-sync replicas: traps 1 to 7, 23, 27 to 29."""
 
 import pytest
-from znode_history import ZnodeHistory
+from znode_history import ZnodeHistory, t0
 
 from controller.election import (
     Elected,
@@ -12,11 +12,6 @@ from controller.election import (
 )
 from controller.outputs import Request, Status, Transition
 from controller.settings import BrokerSettings
-
-
-def t0(history: ZnodeHistory) -> tuple[int, int, tuple[int, ...]] | None:
-    return history.predicted("t", 0)
-
 
 # 1: who leads, and what it costs the ISR
 

@@ -1,7 +1,7 @@
 """What a naive replica gets wrong about reassignments and deletions: traps 13 to 22, 25 and 26."""
 
 import pytest
-from znode_history import ZnodeHistory
+from znode_history import ZnodeHistory, t0
 
 from controller.outputs import Request, Status, Transition
 from controller.settings import BrokerSettings
@@ -22,10 +22,6 @@ def moving(history: ZnodeHistory, replicas: list[int], adding: list[int], removi
         "removing_replicas": {"0": removing} if removing else {},
     }
     history.topic("t", {0: replicas, 1: [2, 3, 1]}, **more)
-
-
-def t0(history: ZnodeHistory) -> tuple[int, int, tuple[int, ...]] | None:
-    return history.predicted("t", 0)
 
 
 def assert_settled(history: ZnodeHistory, leader: int, epoch: int, isr: tuple[int, ...], replicas: tuple[int, ...]):

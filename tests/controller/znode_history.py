@@ -19,6 +19,8 @@ from controller.step import step
 # Sessions are numbered by whose they are: the broker's id in the last digits, its life in front.
 _FIRST_SESSION, _NEXT_LIFE = 0x1000, 0x10000
 
+LOG_DIR_EVENT = "/log_dir_event_notification/log_dir_event_0000000000"
+
 
 class ZnodeHistory:
     """Changes znodes, hands each change to the core as a record, and keeps what came of it."""
@@ -257,6 +259,21 @@ class ZnodeHistory:
             return None
         value = known.value(self.context.header.controller_epoch)
         return value.leader, value.leader_epoch, value.isr
+
+
+def on(replicas: list[int], leader: int, epoch: int, isr: list[int]) -> dict[str, dict[int, tuple]]:
+    """Topics for a start: t with one partition in this state."""
+    return {"t": {0: (replicas, leader, epoch, isr)}}
+
+
+def t0(history: ZnodeHistory) -> tuple[int, int, tuple[int, ...]] | None:
+    """What the controller must still make of t-0."""
+    return history.predicted("t", 0)
+
+
+def assert_all_as_foretold(history: ZnodeHistory) -> None:
+    gauges = history.gauges()
+    assert (gauges.pending_writes, gauges.divergences) == (0, {})
 
 
 def told(row: Transition) -> str:
