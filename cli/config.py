@@ -143,13 +143,13 @@ def watch_configs(settings: Settings, chosen: Sequence[str], flags: Layer) -> li
 
 
 def stream_config(settings: Settings, flags: Layer) -> StreamConfig:
-    """The job; what a cluster's own table says of its brokers wins over what is said of those of all clusters."""
-    layers = (settings.sections["stream"], flags)
+    """The job, and what is said of each cluster's brokers."""
+    everywhere = settings.sections["stream"]
     brokers = {
-        name: build(BrokersConfig, "stream", *layers, layer, subject=f"cluster {name}")
+        name: build(BrokersConfig, "stream", everywhere, layer, flags, subject=f"cluster {name}")
         for name, layer in settings.clusters.items()
     }
-    return dataclasses.replace(build(StreamConfig, "stream", *layers), clusters=brokers)
+    return dataclasses.replace(build(StreamConfig, "stream", everywhere, flags), clusters=brokers)
 
 
 def variable_name(section: str, key: Key) -> str:

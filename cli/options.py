@@ -42,8 +42,8 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "max_batch_bytes": "Most bytes that one batch takes from a journal.",
         "max_batch_records": "Most records that one batch takes from Kafka.",
         "connect_timeout_seconds": "How long Kafka may be unreachable at the start before the command gives up.",
-        "broker_config": "What the brokers' files set, by Kafka's names, where no [clusters.NAME] table says it.",
-        "kafka_version": "The brokers' release, like 2.8, where no [clusters.NAME] table says it; none: inferred.",
+        "broker_config": "What the files of all clusters' brokers set, by Kafka's names.",
+        "kafka_version": "The release of all clusters' brokers, like 2.8; none: inferred.",
     },
     "serve": {
         "from": "The outputs of `kontrast stream`.",

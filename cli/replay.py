@@ -22,7 +22,7 @@ from cli.keys import read_pairs
 from cli.replay_lines import EMITTABLE, RowWriter
 from cli.running import run_until_stopped
 from controller.profile import Profile, profile_of, read_release
-from controller.settings import BrokerSettings, read_settings
+from controller.settings import GivenSettings, read_settings
 
 if TYPE_CHECKING:
     from controller.context import Context
@@ -95,7 +95,7 @@ def _check_chroot(_ctx: click.Context, _param: click.Parameter, chroot: str) -> 
     return chroot
 
 
-def _read_settings(_ctx: click.Context, _param: click.Parameter, pairs: tuple[str, ...]) -> BrokerSettings:
+def _read_settings(_ctx: click.Context, _param: click.Parameter, pairs: tuple[str, ...]) -> GivenSettings:
     try:
         return read_settings(read_pairs(pairs))
     except ValueError as error:
@@ -143,7 +143,7 @@ def _read_profile(_ctx: click.Context, _param: click.Parameter, release: str | N
     multiple=True,
     callback=_read_settings,
     metavar="KEY=VALUE",
-    help="What the brokers' files set, like min.insync.replicas=2; may be given again. Without it: Kafka's defaults.",
+    help="What the brokers' files set, like min.insync.replicas=2; may be given again. Else: the release's defaults.",
 )
 @click.option(
     "--kafka-version",
@@ -160,7 +160,7 @@ def replay(  # noqa: PLR0913 (one parameter an option)
     start: int | None,
     until: Until | None,
     emit: frozenset[str],
-    settings: BrokerSettings,
+    settings: GivenSettings,
     profile: Profile | None,
     *,
     as_json: bool,

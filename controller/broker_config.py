@@ -10,6 +10,8 @@ from typing import Final
 
 from controller import broker_change
 from controller.context import UNCLEAN_ELECTION
+from controller.health import UNUSABLE
+from controller.topics import TopicPartition
 from controller.turn import Turn
 from controller.znodes import ConfigZnode
 
@@ -26,3 +28,14 @@ def written(turn: Turn, name: str, znode: ConfigZnode) -> None:
     if header.acting and header.allows_unclean_election and not was_allowed:
         turn.begin("UncleanLeaderElectionEnable", "unclean leader election was allowed for all topics")
         broker_change.trigger_online(turn)
+
+
+def judge_anew(turn: Turn) -> None:
+    """Whether a partition that cannot be used may soon be used again can follow from a default that has changed."""
+    header = turn.header
+    if header.unclean_as_judged != header.allows_unclean_election:
+        header.unclean_as_judged = header.allows_unclean_election
+        for name, topic in turn.topics:
+            for number, partition in topic.partitions.items():
+                if partition.problem in UNUSABLE:
+                    turn.touch(TopicPartition(name, number))

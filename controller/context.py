@@ -13,7 +13,7 @@ import msgspec
 
 from controller.profile import NEWEST, Evidence, Profile, profile_of
 from controller.records import Position
-from controller.settings import BrokerSettings
+from controller.settings import BrokerSettings, settings_in_force
 from controller.topics import Topics
 from controller.znodes import ConfigZnode, ReassignmentEntry
 
@@ -156,8 +156,10 @@ class Header(msgspec.Struct, array_like=True):
     profile: Profile = profile_of(NEWEST)
     profile_is_set: bool = False  # by a person; else it follows from the evidence
     evidence: Evidence = Evidence()
-    settings: BrokerSettings = BrokerSettings()  # static, of all brokers
+    settings: BrokerSettings = BrokerSettings()  # static, in force on all brokers: what was given, else the release's
+    given_settings: dict[str, bool | int] = {}  # what somebody said of them
     dynamic_settings: dict[str, dict[str, str]] = {}  # /config/brokers by broker id or <default>, what is used of it
+    unclean_as_judged: bool = False  # whether unclean elections were allowed when partitions were last judged by it
     shutting_down: tuple[int, ...] = ()  # brokers whose controlled shutdown shows in what was written
     asked_to_shut_down: dict[int, int] = {}  # brokers that did in any term: broker -> epoch of its registration
     shutdown_attempts: dict[int, ShutdownAttempt] = {}  # brokers that will ask again, because they still lead something
@@ -193,7 +195,14 @@ class Header(msgspec.Struct, array_like=True):
         if any(value != getattr(self.evidence, name) for name, value in known.items()):
             self.evidence = msgspec.structs.replace(self.evidence, **known)
             if not self.profile_is_set:
-                self.profile = self.evidence.profile()
+                self.expect(None)
+
+    def expect(self, profile: Profile | None) -> None:
+        """Expect of the brokers what this profile says (None: what the evidence shows), with its release's defaults."""
+        self.profile_is_set = profile is not None
+        self.profile = profile or self.evidence.profile()
+        release = self.profile.release if profile else self.evidence.releases()[1]
+        self.settings = settings_in_force(self.given_settings, release)
 
     @property
     def allows_unclean_election(self) -> bool:

@@ -93,20 +93,26 @@ class Evidence(msgspec.Struct, frozen=True, array_like=True):
     registers_in_two_steps: int = 0  # 1: a fresh registration already has data version 1
     notifies_isr_changes: int = 0  # 1: an isr_change_N was seen
 
-    def profile(self) -> Profile:
-        """The profile of the oldest release that leaves such znodes.
+    def releases(self) -> tuple[Release, Release]:
+        """The oldest and the newest release that leave such znodes; before there is any evidence, the newest.
 
         A topic znode's version follows the writer's binary, a broker znode's its inter.broker.protocol.version.
         """
-        at_least = [
-            (self.controller_version >= 2, (3, 4)),
-            (self.topic_version >= 3, (2, 8)),
-            (self.broker_version >= 5, (2, 7)),
-            (self.topic_version >= 2, (2, 4)),
-            (self.registers_in_two_steps >= 1, (2, 2)),
+        if self == Evidence():
+            return NEWEST, NEWEST
+        spans = [
+            (self.controller_version >= 2, ((3, 4), NEWEST)),
+            (self.topic_version >= 3, ((2, 8), (3, 3))),
+            (self.broker_version >= 5, ((2, 7), (2, 7))),
+            (self.topic_version >= 2, ((2, 4), (2, 6))),
+            (self.registers_in_two_steps >= 1, ((2, 2), (2, 3))),
         ]
-        release = next((release for seen, release in at_least if seen), (1, 1))
-        profile = profile_of(NEWEST if release == (3, 4) else release)
+        return next((span for seen, span in spans if seen), ((1, 1), (2, 1)))
+
+    def profile(self) -> Profile:
+        """The profile of the oldest release that leaves such znodes, from 3.4 on of the newest."""
+        oldest, newest = self.releases()
+        profile = profile_of(newest if oldest == (3, 4) else oldest)
         if self.notifies_isr_changes:
             return msgspec.structs.replace(profile, hears_isr_changes_at_once=False)
         return profile

@@ -13,8 +13,8 @@ import msgspec
 
 from controller.context import Context, Header, Phase
 from controller.gauges import census_of
-from controller.profile import NEWEST, Evidence, Profile, profile_of
-from controller.settings import BrokerSettings
+from controller.profile import Profile
+from controller.settings import GivenSettings
 from controller.topics import Topic, Topics
 
 STATE_VERSION = 1
@@ -32,22 +32,21 @@ class StateVersionError(ValueError):
 
 
 def new_context(
-    cluster: str, chunk_count: int, settings: BrokerSettings | None = None, profile: Profile | None = None
+    cluster: str, chunk_count: int, settings: GivenSettings | None = None, profile: Profile | None = None
 ) -> Context:
     """A cluster of which nothing is known yet; the number of chunks is fixed for the life of its state."""
-    header = Header(cluster, chunk_count, settings=settings or BrokerSettings(), profile_is_set=profile is not None)
-    header.profile = profile or header.profile
+    header = Header(cluster, chunk_count, given_settings=dict(settings or {}))
+    header.expect(profile)
     return Context(header, Topics.empty(chunk_count))
 
 
-def reconfigured(context: Context, settings: BrokerSettings, profile: Profile | None) -> Context:
+def reconfigured(context: Context, settings: GivenSettings, profile: Profile | None) -> Context:
     """The context under these settings and this profile (None: what the znodes show), counted anew if need be."""
     header = context.header
-    inferred = profile_of(NEWEST) if header.evidence == Evidence() else header.evidence.profile()
-    wanted = (settings, profile or inferred, profile is not None)
-    if wanted == (header.settings, header.profile, header.profile_is_set):
+    changed = msgspec.structs.replace(header, given_settings=dict(settings))
+    changed.expect(profile)
+    if changed == header:
         return context
-    changed = msgspec.structs.replace(header, settings=wanted[0], profile=wanted[1], profile_is_set=wanted[2])
     # Before a complete read has come in, what there is so far is not to be counted; its end counts everything.
     if changed.phase is Phase.FOLLOWING and changed.least_in_sync != header.least_in_sync:
         changed.census = census_of(context.topics, changed.least_in_sync)

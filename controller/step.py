@@ -139,6 +139,7 @@ def _deleted(turn: Turn, record: Record) -> None:
 def _heartbeat(turn: Turn, record: Record) -> None:
     _session(turn, record)
     if turn.header.phase is Phase.FOLLOWING:
+        broker_config.judge_anew(turn)
         cluster_alerts(turn)
     turn.shows_gauges = True
 

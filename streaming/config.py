@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from controller.profile import Profile, profile_of, read_release
-from controller.settings import BrokerSettings, read_settings
+from controller.settings import GivenSettings, read_settings
 from streaming.errors import StreamError
 from transport.address import Address, KafkaAddress
 
@@ -41,10 +41,10 @@ class BrokersConfig:
         except ValueError as error:
             raise StreamError(str(error)) from error
 
-    def read(self) -> tuple[BrokerSettings, Profile | None]:
-        """The settings with Kafka's defaults where there is no text, and the profile if a release is given."""
+    def read(self) -> tuple[GivenSettings, Profile | None]:
+        """The settings that are given, and the profile if a release is."""
         profile = None if self.kafka_version is None else profile_of(read_release(self.kafka_version))
-        return read_settings(dict(self.broker_config)), profile
+        return read_settings(self.broker_config), profile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

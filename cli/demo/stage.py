@@ -16,6 +16,7 @@ from cli.demo.narrator import Narrator
 from cli.demo.published import Published
 from cli.embedded.cluster import KafkaCluster
 from cli.embedded.process import ChildProcess, accepts_connections, free_port
+from controller.settings import SETTING_NAMES
 from streaming.artifacts import ArtifactSet, jars
 
 CLUSTER = "demo"
@@ -46,11 +47,14 @@ class Stage:
         self.published = Published(self.metrics_address, directory / "derived", CLUSTER)
         changes, derived = f"journal:{directory / 'changes'}", f"journal:{directory / 'derived'}"
         zookeeper = self.cluster.zookeeper.connect_string
+        settings = self.cluster.brokers[BROKER_IDS[0]].settings
+        told = ",".join(f"{name}={value}" for name, value in settings.items() if name in SETTING_NAMES)
         self._parts = (
             self._part("watch", "--zookeeper", zookeeper, "--cluster", CLUSTER, "--to", changes),
             self._part(
                 *("stream", "--from", changes, "--to", derived),
                 *("--checkpoint", str(directory / "checkpoint")),
+                *("--broker-config", told),
             ),
             self._part("serve", "--from", derived, "--listen", self._listen),
         )

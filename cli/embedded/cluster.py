@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 
 from cli.embedded.kafka import KafkaBroker
+from cli.embedded.server import StartedByWith
 from cli.embedded.zookeeper import ZooKeeper
 
 
-class KafkaCluster:
+class KafkaCluster(StartedByWith):
     """ZooKeeper and the brokers with these ids, started by `with`; `properties` go to every broker."""
 
     def __init__(
@@ -45,21 +46,12 @@ class KafkaCluster:
         for broker in self.brokers.values():
             broker.wait_until_ready()
 
-    def kill(self) -> None:
+    def stop(self) -> None:
         """End everything at once: a cluster that goes away as a whole has nowhere to move its leaderships."""
+        self.kill()
+
+    def kill(self) -> None:
+        """End everything as a crash does."""
         for broker in self.brokers.values():
             broker.kill()
         self.zookeeper.kill()
-
-    def __enter__(self) -> KafkaCluster:
-        try:
-            self.start()
-        except BaseException:
-            self.kill()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.kill()

@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
@@ -18,12 +17,13 @@ from kazoo.handlers.threading import KazooTimeoutError
 from cli.embedded.errors import EmbeddedError
 from cli.embedded.java import LOGGING_JARS, java_command, pyspark_jars, write_configuration
 from cli.embedded.process import ChildProcess, accepts_connections, free_port
+from cli.embedded.server import Server
 from streaming.artifacts import ArtifactSet, jars
 
 _START_SECONDS = 120
 _ZOOKEEPER_SECONDS = 30
 _OLD_SESSION_SECONDS = 60
-_PROPERTIES = {
+_SETTINGS = {
     "auto.create.topics.enable": "false",
     "background.threads": "2",
     "controlled.shutdown.max.retries": "2",
@@ -43,7 +43,7 @@ _PROPERTIES = {
 }
 
 
-class KafkaBroker:
+class KafkaBroker(Server):
     """A broker with its data in `directory`; `properties` are added to its server.properties."""
 
     def __init__(
@@ -58,30 +58,17 @@ class KafkaBroker:
         self.port = free_port()
         self._zookeeper_connect = zookeeper_connect
         self._directory = directory = directory.absolute()
-        self._properties = dict(properties or {})
+        self.settings = {**_SETTINGS, **(properties or {})}
         self._configuration = directory / "server.properties"
-        command = java_command("kafka.Kafka", self._configuration, class_path=_class_path(), heap_mb=256)
-        self._process = ChildProcess(f"broker {broker_id}", command, directory / "broker.log")
+        command = java_command(
+            "kafka.Kafka", self._configuration, class_path=kafka_class_path(ArtifactSet.KAFKA_BROKER), heap_mb=256
+        )
+        super().__init__(ChildProcess(f"broker {broker_id}", command, directory / "broker.log"))
 
     @property
     def bootstrap_server(self) -> str:
         """HOST:PORT for clients."""
         return f"127.0.0.1:{self.port}"
-
-    @property
-    def log(self) -> Path:
-        """Where its output goes."""
-        return self._process.log
-
-    @property
-    def running(self) -> bool:
-        """Whether the broker's process is there, paused or not."""
-        return self._process.running
-
-    def start(self) -> None:
-        """Start it, or start it again on the same port and data; returns when it serves; raises EmbeddedError."""
-        self.launch()
-        self.wait_until_ready()
 
     def launch(self) -> None:
         """Start it without waiting for more than the end of its former registration; raises EmbeddedError.
@@ -99,47 +86,13 @@ class KafkaBroker:
         with self._zookeeper() as client:
             self._process.wait_until(lambda: self._serves(client), timeout_seconds=_START_SECONDS)
 
-    def stop(self) -> None:
-        """End it in order (SIGTERM): a controlled shutdown, which moves its leaderships first."""
-        self._process.stop()
-
-    def kill(self) -> None:
-        """End it as a crash does (SIGKILL)."""
-        self._process.kill()
-
-    def pause(self) -> None:
-        """Freeze it: connections stay open, nobody answers, its ZooKeeper session expires."""
-        self._process.pause()
-
-    def resume(self) -> None:
-        """Let the paused broker go on."""
-        self._process.resume()
-
-    def describe(self, sentence: str) -> str:
-        """The sentence about this broker, with the end of its log."""
-        return self._process.describe(sentence)
-
-    def __enter__(self) -> KafkaBroker:
-        try:
-            self.start()
-        except BaseException:
-            self.kill()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
     def _write_configuration(self) -> None:
         settings = {
-            **_PROPERTIES,
             "broker.id": str(self.broker_id),
             "listeners": f"PLAINTEXT://{self.bootstrap_server}",
             "log.dirs": str(self._directory / "data"),
             "zookeeper.connect": self._zookeeper_connect,
-            **self._properties,
+            **self.settings,
         }
         write_configuration(self._configuration, settings)
 
@@ -176,7 +129,8 @@ class KafkaBroker:
         return False
 
 
-def _class_path() -> list[Path]:
+def kafka_class_path(release: ArtifactSet) -> list[Path]:
+    """What a broker of this release runs from; gets its jars where they are missing."""
     # Ivy leaves out Scala's library because Spark has it; Kafka's own SLF4J has no logger bound to it.
-    kafka = [jar for jar in jars(ArtifactSet.KAFKA_BROKER) if not jar.name.startswith("org.slf4j_")]
+    kafka = [jar for jar in jars(release) if not jar.name.startswith("org.slf4j_")]
     return [*kafka, *pyspark_jars(("scala-library-*.jar", *LOGGING_JARS))]

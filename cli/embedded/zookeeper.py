@@ -9,11 +9,11 @@ import socket
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 
 from cli.embedded.errors import EmbeddedError
 from cli.embedded.java import LOGGING_JARS, java_command, pyspark_jars, write_configuration
 from cli.embedded.process import ChildProcess, accepts_connections, free_port
+from cli.embedded.server import Server
 
 _START_SECONDS = 60
 _MAIN_CLASS = "org.apache.zookeeper.server.ZooKeeperServerMain"
@@ -43,7 +43,7 @@ _PROPERTIES = {
 }
 
 
-class ZooKeeper:
+class ZooKeeper(Server):
     """A ZooKeeper server with its data in `directory`; `properties` are added to its zoo.cfg."""
 
     def __init__(
@@ -54,7 +54,7 @@ class ZooKeeper:
         self._properties = dict(properties or {})
         self._configuration = directory / "zoo.cfg"
         command = java_command(_MAIN_CLASS, self._configuration, class_path=pyspark_jars(_JARS), heap_mb=128)
-        self._process = ChildProcess("ZooKeeper", command, directory / "zookeeper.log")
+        super().__init__(ChildProcess("ZooKeeper", command, directory / "zookeeper.log"))
 
     @property
     def connect_string(self) -> str:
@@ -66,21 +66,6 @@ class ZooKeeper:
         """Where its transaction logs and snapshots are, in the folder version-2."""
         return self._directory / "data"
 
-    @property
-    def log(self) -> Path:
-        """Where its output goes."""
-        return self._process.log
-
-    @property
-    def running(self) -> bool:
-        """Whether the server process is there, paused or not."""
-        return self._process.running
-
-    def start(self) -> None:
-        """Start it, or start it again on the same port and data; returns when it answers; raises EmbeddedError."""
-        self.launch()
-        self.wait_until_ready()
-
     def launch(self) -> None:
         """Start it without waiting; raises EmbeddedError when the port is taken."""
         if accepts_connections(self.port):
@@ -91,35 +76,6 @@ class ZooKeeper:
     def wait_until_ready(self) -> None:
         """Return when it answers; raises EmbeddedError."""
         self._process.wait_until(self._answers, timeout_seconds=_START_SECONDS)
-
-    def stop(self) -> None:
-        """End it in order (SIGTERM)."""
-        self._process.stop()
-
-    def kill(self) -> None:
-        """End it as a crash does (SIGKILL)."""
-        self._process.kill()
-
-    def pause(self) -> None:
-        """Freeze it: connections stay open, nobody answers."""
-        self._process.pause()
-
-    def resume(self) -> None:
-        """Let the paused server go on."""
-        self._process.resume()
-
-    def __enter__(self) -> ZooKeeper:
-        try:
-            self.start()
-        except BaseException:
-            self.kill()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
     def _write_configuration(self) -> None:
         self.data_directory.mkdir(parents=True, exist_ok=True)

@@ -282,23 +282,26 @@ kafka_version = "none"
 def test_what_a_cluster_says_of_its_brokers_wins_name_by_name_over_what_is_said_of_all(tmp_path):
     config = stream_config(settings_of(tmp_path, BROKERS), {})
     orders, profile = config.brokers_of("orders").read()
-    assert (orders.unclean_leader_election_enable, orders.min_insync_replicas) == (True, 3)
-    assert orders.delete_topic_enable is False
+    assert orders == {
+        "unclean.leader.election.enable": True,
+        "min.insync.replicas": 3,
+        "delete.topic.enable": False,
+    }
     assert profile == profile_of((2, 8))
     pay, inferred = config.brokers_of("pay").read()
-    assert (pay.min_insync_replicas, pay.delete_topic_enable, inferred) == (2, False, None)
+    assert (pay, inferred) == ({"min.insync.replicas": 2, "delete.topic.enable": False}, None)
     other, newer = config.brokers_of("not in the file").read()
     assert (other, newer) == (pay, profile_of((3, 6)))
 
 
-def test_flags_about_brokers_are_the_defaults_of_all_clusters(tmp_path):
+def test_flags_about_brokers_win_in_all_clusters(tmp_path):
     flags = {"broker_config": "min.insync.replicas=1,leader.imbalance.per.broker.percentage=20", "kafka_version": "3.0"}
     config = stream_config(settings_of(tmp_path, BROKERS), read_flags("stream", flags))
     orders, profile = config.brokers_of("orders").read()
-    assert (orders.min_insync_replicas, orders.leader_imbalance_per_broker_percentage) == (3, 20)
-    assert profile == profile_of((2, 8))
-    other, newer = config.brokers_of("not in the file").read()
-    assert (other.min_insync_replicas, other.delete_topic_enable, newer) == (1, False, profile_of((3, 0)))
+    said = {"min.insync.replicas": 1, "leader.imbalance.per.broker.percentage": 20, "delete.topic.enable": False}
+    assert orders == {**said, "unclean.leader.election.enable": True}
+    assert config.brokers_of("not in the file").read() == (said, profile)
+    assert profile == profile_of((3, 0))
 
 
 def test_variables_about_brokers_win_over_the_same_table_name_by_name(tmp_path):
@@ -313,10 +316,10 @@ def test_variables_about_brokers_win_over_the_same_table_name_by_name(tmp_path):
         {},
     )
     orders, profile = config.brokers_of("orders").read()
-    assert (orders.min_insync_replicas, orders.auto_leader_rebalance_enable) == (5, False)
-    assert (orders.unclean_leader_election_enable, profile) == (True, profile_of((2, 4)))
+    assert (orders["min.insync.replicas"], orders["auto.leader.rebalance.enable"]) == (5, False)
+    assert (orders["unclean.leader.election.enable"], profile) == (True, profile_of((2, 4)))
     pay, _ = config.brokers_of("pay").read()
-    assert (pay.min_insync_replicas, pay.delete_topic_enable) == (4, False)
+    assert pay == {"min.insync.replicas": 4, "delete.topic.enable": False}
 
 
 def test_what_is_said_of_brokers_is_none_of_the_watchers_business(tmp_path):

@@ -8,14 +8,14 @@ import textwrap
 from enum import Enum
 from pathlib import Path
 
+import msgspec
 import pytest
-from msgspec.structs import asdict
 
 from cli.config import SECTIONS, build, read_settings, stream_config, watch_configs
 from cli.keys import NONE, Key, keys_of
 from cli.options import HELP
 from cli.running import ExitCode
-from controller.settings import BrokerSettings
+from controller.settings import DEFAULT_BEFORE, BrokerSettings
 
 DOCUMENTATION = Path(__file__).parents[2] / "docs" / "cli.md"
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference-config.toml"
@@ -39,11 +39,9 @@ zookeeper = "zk1:2181,zk2:2181,zk3:2181/kafka"
 # For `kontrast stream`: the brokers' release, like 2.8; none: inferred from the znodes.
 kafka_version = "none"
 
-# For `kontrast stream`: what the brokers' files set and no znode shows, by Kafka's names. These are Kafka's defaults.
+# For `kontrast stream`: what the brokers' files set and no znode shows, by Kafka's names; else its release's defaults.
 [clusters.orders.broker_config]
 """
-
-BROKER_DEFAULTS = {name.replace("_", "."): value for name, value in asdict(BrokerSettings()).items()}
 
 # Said by [clusters.orders], so only a comment in [watch].
 ELSEWHERE = {("watch", "cluster"), ("watch", "zookeeper")}
@@ -67,7 +65,7 @@ def reference() -> str:
         parts += [entry(section, key) for key in keys_of(config_type).values()]
         if section == "watch":
             parts.append(CLUSTERS)
-            parts += [f"{literal(name)} = {literal(value)}\n" for name, value in BROKER_DEFAULTS.items()]
+            parts += [broker_default(name, value) for name, value in msgspec.to_builtins(BrokerSettings()).items()]
     return "".join(parts)
 
 
@@ -78,6 +76,12 @@ def entry(section: str, key: Key) -> str:
     if (section, key.name) in ELSEWHERE:
         line = f"# {line}"
     return textwrap.fill(comment, 118, initial_indent="# ", subsequent_indent="# ") + f"\n{line}\n"
+
+
+def broker_default(name: str, value: object) -> str:
+    before = DEFAULT_BEFORE.get(name)
+    history = f"  # before {'.'.join(map(str, before[0]))}: {literal(before[1])}" if before else ""
+    return f"# {literal(name)} = {literal(value)}{history}\n"
 
 
 def literal(value: object) -> str:
@@ -112,7 +116,7 @@ def test_the_reference_is_read_back_as_the_defaults():
     for config in (watch, stream, serve):
         needed = {f.name: getattr(config, f.name) for f in dataclasses.fields(config) if keys_required(config, f.name)}
         assert config == type(config)(**needed)
-    assert stream_config(settings, {}).brokers_of("orders").read() == (BrokerSettings(), None)
+    assert stream_config(settings, {}).brokers_of("orders").read() == ({}, None)
 
 
 def test_the_file_that_the_documentation_shows_is_a_configuration(tmp_path):
@@ -123,7 +127,7 @@ def test_the_file_that_the_documentation_shows_is_a_configuration(tmp_path):
     assert [config.cluster for config in watch_configs(settings, (), {})] == ["orders", "payments"]
     build(SECTIONS["serve"], "serve", settings.sections["serve"])
     orders, profile = stream_config(settings, {}).brokers_of("orders").read()
-    assert (orders.min_insync_replicas, orders.unclean_leader_election_enable) == (2, True)
+    assert orders == {"min.insync.replicas": 2, "unclean.leader.election.enable": True}
     assert profile is not None
 
 

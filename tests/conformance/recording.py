@@ -17,7 +17,6 @@ from controller.context import Context
 from controller.gauges import gauges_row
 from controller.outputs import GaugesRow, Row
 from controller.records import Record
-from controller.settings import BrokerSettings
 from controller.state import new_context
 from controller.step import step
 from ingest.history import History
@@ -26,11 +25,11 @@ from ingest.zookeeper_files import Until
 ARCHIVES = Path(__file__).parent / "recordings"
 
 # What the brokers of all recordings were configured with and no znode shows.
-SETTINGS = BrokerSettings(
-    controlled_shutdown_retry_backoff_ms=1_000,
-    leader_imbalance_check_interval_seconds=20,
-    zookeeper_session_timeout_ms=6_000,
-)
+SETTINGS = {
+    "controlled.shutdown.retry.backoff.ms": 1_000,
+    "leader.imbalance.check.interval.seconds": 20,
+    "zookeeper.session.timeout.ms": 6_000,
+}
 
 # The last transaction that counts, where the recording's own end is in the log and recording.json does not say it.
 LAST_ZXID = {"hard39": 571}

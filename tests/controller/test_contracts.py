@@ -10,7 +10,7 @@ from znode_history import ZnodeHistory
 from controller.outputs import OUTPUT_VERSION, BadRowError, decode_row, encode_row
 from controller.profile import read_release
 from controller.records import RECORD_VERSION, BadRecordError, Record, RecordKind, decode_record, encode_record
-from controller.settings import BrokerSettings, SettingError, read_settings
+from controller.settings import BrokerSettings, SettingError, read_settings, settings_in_force
 from controller.state import (
     STATE_VERSION,
     StateVersionError,
@@ -110,19 +110,51 @@ def test_a_record_of_a_newer_version_is_refused():
 # Settings
 
 
-def test_settings_have_kafkas_names_and_defaults():
-    assert read_settings({}) == BrokerSettings()
+def test_settings_have_kafkas_names():
     read = read_settings({"unclean.leader.election.enable": " TRUE ", "min.insync.replicas": "2"})
-    assert (read.unclean_leader_election_enable, read.min_insync_replicas) == (True, 2)
-    assert read_settings({"min.insync.replicas": "3"}, read).unclean_leader_election_enable is True
+    assert read == {"unclean.leader.election.enable": True, "min.insync.replicas": 2}
+    assert settings_in_force(read) == BrokerSettings(unclean_leader_election_enable=True, min_insync_replicas=2)
+    assert settings_in_force({}) == BrokerSettings()
 
 
 @pytest.mark.parametrize(
-    ("name", "text"), [("min.insync.replicas", "two"), ("delete.topic.enable", "maybe"), ("min.insync.replicas", "")]
+    ("release", "unclean", "deletes", "session_ms"),
+    [
+        ((0, 10), True, False, 6_000),
+        ((0, 11), False, False, 6_000),
+        ((1, 0), False, True, 6_000),
+        ((2, 4), False, True, 6_000),
+        ((2, 5), False, True, 18_000),
+        ((3, 9), False, True, 18_000),
+    ],
 )
-def test_a_setting_that_cannot_be_read_is_refused_by_name(name, text):
-    with pytest.raises(SettingError, match=f"{name}={text}"):
+def test_a_release_has_defaults_of_its_own_where_nothing_is_said(release, unclean, deletes, session_ms):
+    settings = settings_in_force({}, release)
+    assert settings.unclean_leader_election_enable is unclean
+    assert settings.delete_topic_enable is deletes
+    assert settings.zookeeper_session_timeout_ms == session_ms
+    assert settings_in_force({"delete.topic.enable": True}, release).delete_topic_enable is True
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("min.insync.replicas", "two", "a whole number from 1 on"),
+        ("min.insync.replicas", "", "a whole number from 1 on"),
+        ("min.insync.replicas", "0", "a whole number from 1 on"),
+        ("min.insync.replicas", "1.5", "a whole number from 1 on"),
+        ("controlled.shutdown.max.retries", "-1", "a whole number from 0 on"),
+        ("controlled.shutdown.retry.backoff.ms", "-5", "a whole number from 0 on"),
+        ("zookeeper.session.timeout.ms", "0", "a whole number from 1 on"),
+        ("leader.imbalance.per.broker.percentage", "-1", "a whole number from 0 on"),
+        ("leader.imbalance.check.interval.seconds", "0", "a whole number from 1 on"),
+        ("delete.topic.enable", "maybe", "true or false"),
+    ],
+)
+def test_a_setting_that_cannot_be_read_is_refused_by_name(name, text, expected):
+    with pytest.raises(SettingError) as refusal:
         read_settings({name: text})
+    assert str(refusal.value) == f"{name}={text}: expected {expected}"
 
 
 def test_a_setting_that_is_not_used_is_refused_with_those_that_are():

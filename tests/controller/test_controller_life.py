@@ -6,9 +6,9 @@ Here belong its cases that are not a trap of their own; deletion is in `test_top
 import pytest
 from znode_history import LOG_DIR_EVENT, ZnodeHistory, assert_all_as_foretold, controller_znode, on, t0
 
-from controller.outputs import Request, Status, Transition
+from controller.outputs import GaugesRow, Request, Status, Transition
 from controller.records import RecordKind
-from controller.settings import BrokerSettings
+from controller.state import reconfigured
 
 ALL = (1, 2, 3)
 
@@ -237,9 +237,24 @@ def test_the_whole_isr_dead_without_unclean_elections_keeps_the_last_member_and_
     assert t0(history) == (-1, 5, (2,))
 
 
+@pytest.mark.parametrize("by", ["start", "znode"])
+def test_without_a_controller_what_the_next_must_do_follows_from_what_is_allowed_then(by):
+    history = ZnodeHistory().start(1, 2, 3, controller=3, topics=on([2, 1], 2, 4, [2]))
+    history.controller_dies(3)
+    history.broker_leaves(2)
+    assert history.row("t", 0).problem == "no_live_in_sync_replica"
+    if by == "znode":
+        history.write("/config/brokers/<default>", {"version": 1, "config": {"unclean.leader.election.enable": "true"}})
+    else:
+        history.context = reconfigured(history.context, {"unclean.leader.election.enable": True}, None)
+    history.heartbeat()
+    assert history.row("t", 0).problem == "election_due"
+    assert [type(row) for row in history.heartbeat()] == [GaugesRow], "once is enough"
+
+
 @pytest.mark.parametrize("by", ["topic", "brokers"])
 def test_the_whole_isr_dead_with_unclean_elections_elects_another(by):
-    settings = BrokerSettings(unclean_leader_election_enable=by == "brokers")
+    settings = {"unclean.leader.election.enable": by == "brokers"}
     history = ZnodeHistory(settings=settings).start(1, 2, topics=on([2, 1], 2, 4, [2]))
     if by == "topic":
         history.write("/config/topics/t", {"version": 1, "config": {"unclean.leader.election.enable": "true"}})
@@ -250,7 +265,7 @@ def test_the_whole_isr_dead_with_unclean_elections_elects_another(by):
 
 
 def test_a_topic_may_forbid_what_the_brokers_allow():
-    settings = BrokerSettings(unclean_leader_election_enable=True)
+    settings = {"unclean.leader.election.enable": True}
     history = ZnodeHistory(settings=settings).start(1, 2, topics=on([2, 1], 2, 4, [2]))
     history.write("/config/topics/t", {"version": 1, "config": {"unclean.leader.election.enable": "false"}})
     history.broker_leaves(2)
@@ -449,7 +464,7 @@ def test_writes_that_fit_nothing_that_is_due_win_and_what_is_due_goes():
 
 @pytest.mark.parametrize(("release", "under", "at"), [((3, 6), 2, 1), ((3, 7), 1, 2)])
 def test_the_least_in_sync_is_the_brokers_setting_and_from_3_7_on_no_more_than_there_are_replicas(release, under, at):
-    settings = BrokerSettings(min_insync_replicas=2)
+    settings = {"min.insync.replicas": 2}
     topics = {"t": {0: ([1, 2], 1, 0, [1]), 1: ([1, 2], 1, 0, [1, 2]), 2: ([1], 1, 0, [1])}}
     gauges = ZnodeHistory(release=release, settings=settings).start(1, 2, topics=topics).gauges()
     assert (gauges.under_min_isr_partitions, gauges.at_min_isr_partitions) == (under, at)

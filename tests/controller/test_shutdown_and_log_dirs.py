@@ -7,7 +7,6 @@ import pytest
 from znode_history import LOG_DIR_EVENT, ZnodeHistory, assert_all_as_foretold, on, t0
 
 from controller.outputs import Request, Transition
-from controller.settings import BrokerSettings
 
 ALL = (1, 2, 3)
 
@@ -30,7 +29,7 @@ def shutting_down(retries: int, *, leads_more: bool = True) -> ZnodeHistory:
     topics = on([2, 3], 2, 0, [2, 3])
     if leads_more:
         topics["u"] = {0: ([2, 3], 2, 0, [2])}
-    settings = BrokerSettings(controlled_shutdown_max_retries=retries, controlled_shutdown_retry_backoff_ms=1_000)
+    settings = {"controlled.shutdown.max.retries": retries, "controlled.shutdown.retry.backoff.ms": 1_000}
     history = ZnodeHistory(settings=settings).start(*ALL, topics=topics)
     history.state("t", 0, 3, 1, [3])
     return history

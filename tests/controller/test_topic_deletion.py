@@ -8,7 +8,6 @@ from znode_history import ZnodeHistory
 
 from controller.outputs import Status
 from controller.records import RecordKind
-from controller.settings import BrokerSettings
 
 TOPIC = {"t": {0: ([1, 2], 1, 0, [1, 2])}}
 
@@ -76,7 +75,7 @@ def test_an_entry_for_a_topic_that_is_queued_already_changes_nothing():
 
 
 def test_with_deletion_disabled_the_entry_goes_and_the_topic_stays():
-    settings = BrokerSettings(delete_topic_enable=False)
+    settings = {"delete.topic.enable": False}
     history = ZnodeHistory(settings=settings).start(1, 2, topics=TOPIC)
     effects = history.delete_topic("t")
     assert history.transitions(effects) == []

@@ -11,7 +11,7 @@ from controller.election import (
     elect_preferred,
 )
 from controller.outputs import Request, Status, Transition
-from controller.settings import BrokerSettings
+from controller.settings import GivenSettings
 
 # 1: who leads, and what it costs the ISR
 
@@ -114,7 +114,7 @@ def test_trap_04_the_last_member_of_the_isr_is_never_removed():
 
 @pytest.mark.parametrize(("unclean", "isr"), [(True, ()), (False, (2,))])
 def test_trap_04_up_to_1_0_the_isr_becomes_empty_where_unclean_elections_are_allowed(unclean, isr):
-    settings = BrokerSettings(unclean_leader_election_enable=unclean)
+    settings = {"unclean.leader.election.enable": unclean}
     history = ZnodeHistory(release=(1, 0), settings=settings).start(1, 2, topics={"t": {0: ([2], 2, 5, [2])}})
     history.broker_leaves(2)
     assert t0(history) == (-1, 6, isr)
@@ -173,7 +173,7 @@ def test_trap_07_new_brokers_are_handled_while_the_dead_still_count_as_live():
 def test_trap_07_a_birth_and_a_death_in_one_event_elect_the_newborn_in_one_write():
     # The death is seen first, but the controller reads both at once: with 4 live before 2 is dead, 2's partition
     # needs no write without a leader first.
-    settings = BrokerSettings(unclean_leader_election_enable=True)
+    settings = {"unclean.leader.election.enable": True}
     history = ZnodeHistory(settings=settings).start(1, 2, topics={"t": {0: ([2, 4], 2, 0, [2])}})
     history.broker_leaves(2)
     history.broker(4)
@@ -222,7 +222,7 @@ def test_trap_23_the_end_of_the_session_after_a_shutdown_writes_nothing_more():
 # 27 and 28: preferred elections
 
 
-def rebalance(settings: BrokerSettings | None, led_elsewhere: int) -> tuple[ZnodeHistory, str]:
+def rebalance(settings: GivenSettings | None, led_elsewhere: int) -> tuple[ZnodeHistory, str]:
     """Ten partitions prefer broker 2, some are led by 1; long after the failover one of them moves back."""
     partitions = {n: ([2, 1], 1 if n < led_elsewhere else 2, 4, [1, 2]) for n in range(10)}
     history = ZnodeHistory(settings=settings).start(1, 2, topics={"t": partitions})
@@ -246,7 +246,7 @@ def test_trap_27_at_the_percentage_it_is_not_because_the_comparison_is_strict():
 
 
 def test_trap_27_with_the_rebalance_switched_off_it_was_asked_for():
-    settings = BrokerSettings(auto_leader_rebalance_enable=False)
+    settings = {"auto.leader.rebalance.enable": False}
     assert rebalance(settings, 9)[1].startswith("ReplicaLeaderElection:")
 
 

@@ -4,7 +4,6 @@ import pytest
 from znode_history import ZnodeHistory, t0
 
 from controller.outputs import Request, Status, Transition
-from controller.settings import BrokerSettings
 
 REASSIGN = "/admin/reassign_partitions"
 BROKERS = (1, 2, 3, 4)
@@ -343,7 +342,7 @@ def test_trap_25_up_to_2_0_a_partition_without_leader_counts_as_offline_whatever
 
 @pytest.mark.parametrize(("release", "offline"), [((3, 9), 0), ((1, 1), 0), ((0, 10), 1)])
 def test_trap_25_up_to_0_10_1_topics_that_are_being_deleted_count_too(release, offline):
-    settings = BrokerSettings(delete_topic_enable=True)  # not the default of 0.10
+    settings = {"delete.topic.enable": True}  # not the default of 0.10
     history = ZnodeHistory(release=release, settings=settings).start(1, 2, topics={"t": {0: ([1, 9], 1, 0, [1])}})
     history.delete_topic("t")
     history.the_controller_writes_its_due()

@@ -12,7 +12,7 @@ from controller.leadership import WRITES, apply
 from controller.outputs import AlertRow, PartitionRow, RefusedRow, Request, Row, Status, Transition
 from controller.profile import profile_of
 from controller.records import Record, RecordKind, data_fields
-from controller.settings import BrokerSettings
+from controller.settings import GivenSettings
 from controller.state import new_context
 from controller.step import step
 
@@ -31,7 +31,7 @@ class ZnodeHistory:
         chunk_count: int = 8,
         *,
         release: tuple[int, int] | None = None,
-        settings: BrokerSettings | None = None,
+        settings: GivenSettings | None = None,
     ) -> None:
         profile = None if release is None else profile_of(release)
         self.context: Context = new_context(cluster, chunk_count, settings, profile)

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from cli.embedded.java import LOGGING_JARS, java_command, pyspark_jars, write_configuration
+from cli.embedded.java import java_command, write_configuration
+from cli.embedded.kafka import kafka_class_path
 from cli.embedded.process import ChildProcess, free_port
+from cli.embedded.server import OneProcess
 from streaming.artifacts import ArtifactSet, jars
 
 RELEASES: Mapping[str, ArtifactSet] = {"3.9.2": ArtifactSet.KAFKA_BROKER, "2.8.2": ArtifactSet.KAFKA_BROKER_2_8}
@@ -61,7 +63,7 @@ rules:
 """
 
 
-class RecordedBroker:
+class RecordedBroker(OneProcess):
     """A broker with its data in `directory`, whose logs go to `logs`; start it again as often as you like."""
 
     def __init__(self, broker_id: int, kafka: str, zookeeper: str, directory: Path, logs: Path) -> None:
@@ -79,21 +81,18 @@ class RecordedBroker:
             "zookeeper.connect": zookeeper,
         }
         self._configuration = directory / "server.properties"
-        command = java_command("kafka.Kafka", self._configuration, class_path=_class_path(kafka), heap_mb=192)
+        command = java_command(
+            "kafka.Kafka", self._configuration, class_path=kafka_class_path(RELEASES[kafka]), heap_mb=192
+        )
         (agent,) = jars(ArtifactSet.JMX_EXPORTER)
         command.insert(1, f"-javaagent:{agent}=127.0.0.1:{self.gauges_port}:{directory / 'gauges.yml'}")
-        self._process = ChildProcess(f"broker {broker_id}", command, directory / "broker.log")
+        super().__init__(ChildProcess(f"broker {broker_id}", command, directory / "broker.log"))
         self._configure()
 
     @property
     def address(self) -> str:
         """HOST:PORT for clients."""
         return f"127.0.0.1:{self.port}"
-
-    @property
-    def running(self) -> bool:
-        """Whether its process is there, paused or not."""
-        return self._process.running
 
     def launch(self) -> None:
         """Start it without waiting for anything; a former registration must be gone."""
@@ -102,22 +101,6 @@ class RecordedBroker:
     def ask_to_stop(self) -> None:
         """Begin a controlled shutdown, and return."""
         self._process.ask_to_stop()
-
-    def kill(self) -> None:
-        """End it as a crash does."""
-        self._process.kill()
-
-    def pause(self) -> None:
-        """Freeze it."""
-        self._process.pause()
-
-    def resume(self) -> None:
-        """Let it go on."""
-        self._process.resume()
-
-    def describe(self, sentence: str) -> str:
-        """The sentence about this broker, with the end of what it printed."""
-        return self._process.describe(sentence)
 
     def _configure(self) -> None:
         self._logs.mkdir(parents=True)
@@ -128,9 +111,3 @@ class RecordedBroker:
         ]
         (self._directory / "log4j2.properties").write_text(_LOGGING + "".join(parts))
         (self._directory / "gauges.yml").write_text(_GAUGES)
-
-
-def _class_path(kafka: str) -> list[Path]:
-    # As for the embedded broker: Scala and logging come with pyspark.
-    own = [jar for jar in jars(RELEASES[kafka]) if not jar.name.startswith("org.slf4j_")]
-    return [*own, *pyspark_jars(("scala-library-*.jar", *LOGGING_JARS))]

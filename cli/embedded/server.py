@@ -1,0 +1,98 @@
+"""What embedded servers share: the life of the process that each of them is, and how `with` starts and ends them.
+
+Here belongs nothing of what a server runs or is configured with: that is in `zookeeper`, `kafka` and `cluster`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from types import TracebackType
+from typing import TypeVar
+
+from cli.embedded.process import ChildProcess
+
+_Started = TypeVar("_Started", bound="StartedByWith")
+
+
+class StartedByWith(ABC):
+    """Something that `with` starts, and ends in order; what does not start is killed."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Start it; returns when it serves; raises EmbeddedError."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """End it in order."""
+
+    @abstractmethod
+    def kill(self) -> None:
+        """End it as a crash does."""
+
+    def __enter__(self: _Started) -> _Started:
+        try:
+            self.start()
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+class OneProcess:
+    """Something that is one child process."""
+
+    def __init__(self, process: ChildProcess) -> None:
+        self._process = process
+
+    @property
+    def log(self) -> Path:
+        """Where its output goes."""
+        return self._process.log
+
+    @property
+    def running(self) -> bool:
+        """Whether its process is there, paused or not."""
+        return self._process.running
+
+    def kill(self) -> None:
+        """End it as a crash does (SIGKILL)."""
+        self._process.kill()
+
+    def pause(self) -> None:
+        """Freeze it: connections stay open, nobody answers, its sessions expire."""
+        self._process.pause()
+
+    def resume(self) -> None:
+        """Let it go on after a pause."""
+        self._process.resume()
+
+    def describe(self, sentence: str) -> str:
+        """The sentence about it, with the end of its log."""
+        return self._process.describe(sentence)
+
+
+class Server(OneProcess, StartedByWith):
+    """A server in a process of its own, that can be started again after its end."""
+
+    @abstractmethod
+    def launch(self) -> None:
+        """Start it without waiting until it serves; raises EmbeddedError."""
+
+    @abstractmethod
+    def wait_until_ready(self) -> None:
+        """Return when it serves; raises EmbeddedError."""
+
+    def start(self) -> None:
+        """Start it, or start it again on the same port and data; returns when it serves; raises EmbeddedError."""
+        self.launch()
+        self.wait_until_ready()
+
+    def stop(self) -> None:
+        """End it in order (SIGTERM); a broker moves its leaderships first."""
+        self._process.stop()
