@@ -38,7 +38,7 @@ def broker_written(turn: Turn, broker: int, znode: BrokerZnode, record: Record) 
             turn.begin("BrokerModifications", f"broker {broker} changed its endpoints")
             turn.broadcast(header.brokers, ())
     elif known is not None and header.acting and header.profile.notices_bounces:
-        _forget_offline_dirs(turn, broker, hosted_by(turn, broker))
+        _forget_offline_dirs(turn, broker, turn.hosted_by(broker))
         _bounced(turn, broker, now)
     elif known is None and header.acting:
         topic_deletion.judge_halted(turn, soon=True)
@@ -62,7 +62,7 @@ def broker_removed(turn: Turn, broker: int) -> None:
     gone = header.brokers[broker]
     header.brokers = {key: value for key, value in header.brokers.items() if key != broker}
     header.departed = {**header.departed, broker: Departure(turn.record.zxid, turn.record.observed_ms)}
-    hosted = hosted_by(turn, broker)
+    hosted = turn.hosted_by(broker)
     _forget_offline_dirs(turn, broker, hosted)
     if header.acting:
         _died(turn, broker, gone)
@@ -133,7 +133,7 @@ def publish_broker(turn: Turn, broker: int) -> None:
 
 def trigger_online(turn: Turn) -> int:
     """Try to bring every New and Offline partition online, queued topics left out; how many will be elected."""
-    waiting = turn.in_states(PartitionState.NEW, PartitionState.OFFLINE)
+    waiting = turn.unsettled(lambda partition: partition.state in (PartitionState.NEW, PartitionState.OFFLINE))
     return partition_machine.bring_online(turn, [tp for tp in waiting if not turn.topics[tp.topic].queued])
 
 
@@ -154,7 +154,7 @@ def _on_startup(turn: Turn, broker: int) -> None:
     if others:
         turn.broadcast(others, ())
     turn.broadcast((broker,), None)
-    hosted = hosted_by(turn, broker)
+    hosted = turn.hosted_by(broker)
     replica_machine.enter_state(turn, [Replica(tp, broker) for tp in hosted], ReplicaState.ONLINE)
     trigger_online(turn)
     reassignment.resume_on(turn, broker)
@@ -166,7 +166,7 @@ def _on_failure(turn: Turn, brokers: tuple[int, ...]) -> None:
     header = turn.header
     header.shutting_down = tuple(broker for broker in header.shutting_down if broker not in brokers)
     header.shutdown_attempts = {key: value for key, value in header.shutdown_attempts.items() if key not in brokers}
-    replicas = [Replica(tp, broker) for broker in brokers for tp in hosted_by(turn, broker)]
+    replicas = [Replica(tp, broker) for broker in brokers for tp in turn.hosted_by(broker)]
     replicas_went_offline(turn, replicas)
 
 
@@ -179,10 +179,10 @@ def replicas_went_offline(turn: Turn, replicas: list[Replica], *, alone: bool = 
     leaderless = [tp for tp in without_online_leader(turn) if not alone or tp in theirs]
     partition_machine.enter_state(turn, leaderless, PartitionState.OFFLINE)
     elected = partition_machine.bring_online(turn, leaderless) if alone else trigger_online(turn)
-    queued = {name for name, topic in turn.topics if topic.queued}
-    others = [replica for replica in replicas if replica.tp.topic not in queued]
+    queued = [replica for replica in replicas if turn.topics[replica.tp.topic].queued]
+    others = [replica for replica in replicas if not turn.topics[replica.tp.topic].queued]
     replica_machine.enter_state(turn, others, ReplicaState.OFFLINE)
-    topic_deletion.replicas_failed(turn, [replica for replica in replicas if replica.tp.topic in queued])
+    topic_deletion.replicas_failed(turn, queued)
     told = others or elected if turn.header.profile.tells_brokers_of_every_death else leaderless
     if not told and turn.header.brokers:
         turn.broadcast(turn.header.brokers, ())
@@ -191,28 +191,17 @@ def replicas_went_offline(turn: Turn, replicas: list[Replica], *, alone: bool = 
 def without_online_leader(turn: Turn) -> list[TopicPartition]:
     """The partitions that have a state and whose leader is not online, those of queued topics left out."""
     epoch, live = turn.header.controller_epoch, turn.live
-    found = []
-    for name, topic in turn.topics:
-        for number, partition in topic.partitions.items() if not topic.queued else ():
-            value = partition.value(epoch) if partition.queue else partition.confirmed
-            if value is not None and (value.leader not in live or value.leader in partition.offline_dirs):
-                found.append(TopicPartition(name, number))
-    return found
 
+    def leaderless(partition: Partition) -> bool:
+        value = partition.value(epoch)
+        return value is not None and (value.leader not in live or value.leader in partition.offline_dirs)
 
-def hosted_by(turn: Turn, broker: int) -> list[TopicPartition]:
-    """The partitions with a replica on the broker."""
-    return [
-        TopicPartition(name, number)
-        for name, topic in turn.topics
-        for number, partition in topic.partitions.items()
-        if broker in partition.replicas
-    ]
+    return [tp for tp in turn.unled(leaderless) if not turn.topics[tp.topic].queued]
 
 
 def _touch_hosted(turn: Turn, broker: int) -> None:
     if turn.header.phase is Phase.FOLLOWING:
-        for tp in hosted_by(turn, broker):
+        for tp in turn.hosted_by(broker):
             turn.touch(tp)
 
 

@@ -11,7 +11,6 @@ from typing import Final
 from controller import broker_change
 from controller.context import UNCLEAN_ELECTION
 from controller.health import UNUSABLE
-from controller.topics import TopicPartition
 from controller.turn import Turn
 from controller.znodes import ConfigZnode
 
@@ -35,7 +34,5 @@ def judge_anew(turn: Turn) -> None:
     header = turn.header
     if header.unclean_as_judged != header.allows_unclean_election:
         header.unclean_as_judged = header.allows_unclean_election
-        for name, topic in turn.topics:
-            for number, partition in topic.partitions.items():
-                if partition.problem in UNUSABLE:
-                    turn.touch(TopicPartition(name, number))
+        for tp in turn.unled(lambda partition: partition.problem in UNUSABLE):
+            turn.touch(tp)

@@ -13,6 +13,7 @@ import msgspec
 
 from controller.profile import NEWEST, Evidence, Profile, profile_of
 from controller.records import Position
+from controller.roster import Roster
 from controller.settings import BrokerSettings, settings_in_force
 from controller.topics import Topics
 from controller.znodes import ConfigZnode, ReassignmentEntry
@@ -241,7 +242,8 @@ class Header(msgspec.Struct, array_like=True):
 
 
 class Context(msgspec.Struct, frozen=True):
-    """One cluster as the replica knows it; immutable."""
+    """One cluster as the replica knows it; immutable. The roster only remembers what the topics say."""
 
     header: Header
     topics: Topics
+    roster: Roster | None = None

@@ -7,7 +7,6 @@ only a shutdown explains tells of it, and later attempts follow from the brokers
 from __future__ import annotations
 
 from controller import partition_machine, replica_machine
-from controller.broker_change import hosted_by
 from controller.context import ShutdownAttempt
 from controller.election import Strategy
 from controller.replica_machine import Replica
@@ -97,7 +96,7 @@ def _hosted(turn: Turn, broker: int) -> tuple[list[TopicPartition], list[TopicPa
     """The partitions with other replicas too that the broker leads, and those that it follows."""
     led: list[TopicPartition] = []
     followed: list[TopicPartition] = []
-    for tp in hosted_by(turn, broker):
+    for tp in turn.hosted_by(broker):
         topic, partition = turn.topic(tp.topic), turn.partition(tp)
         value = partition.value(turn.header.controller_epoch) if partition else None
         if topic and partition and value and len(partition.replicas) > 1 and not topic.queued:

@@ -11,9 +11,9 @@ from typing import Final
 
 from controller import failover, topic_deletion
 from controller.context import NO_BROKER, Phase, Standing
+from controller.health import UNUSABLE
 from controller.outputs import ControllerRow
 from controller.records import Record
-from controller.topics import TopicPartition
 from controller.turn import Turn
 from controller.znodes import ControllerZnode
 
@@ -134,10 +134,8 @@ def _lose(turn: Turn, cause: str) -> None:
 
 def _judge_again(turn: Turn) -> None:
     """Whether an election is due depends on the controller: judge again what cannot be used."""
-    for name, topic in turn.topics:
-        for number, partition in topic.partitions.items():
-            if partition.problem is not None:
-                turn.touch(TopicPartition(name, number))
+    for tp in turn.unled(lambda partition: partition.problem in UNUSABLE):
+        turn.touch(tp)
 
 
 def _duplicate_topic_ids(turn: Turn) -> Iterator[tuple[str, str, str]]:

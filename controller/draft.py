@@ -6,19 +6,32 @@ and what is published of all this, are in `turn`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from itertools import chain
+
 import msgspec
 
 from controller.context import Broker, Context, Header
-from controller.gauges import count_in_state
 from controller.records import Record
-from controller.states import PartitionState
+from controller.roster import Roster
 from controller.topics import Partition, Topic, TopicPartition
 
 
 class ContextDraft:
     """A step's private copy of the context."""
 
-    __slots__ = ("_before", "_least", "_live", "_touched", "_touched_topics", "header", "record", "shows_all", "topics")
+    __slots__ = (
+        "_before",
+        "_least",
+        "_live",
+        "_roster",
+        "_touched",
+        "_touched_topics",
+        "header",
+        "record",
+        "shows_all",
+        "topics",
+    )
 
     def __init__(self, context: Context, record: Record) -> None:
         self.header: Header = msgspec.structs.replace(context.header)
@@ -32,6 +45,7 @@ class ContextDraft:
         self._least = context.header.least_in_sync
         self._live: tuple[dict[int, Broker], tuple[int, ...], frozenset[int]] | None = None
         self._before = context.topics
+        self._roster = context.roster if context.roster is not None and context.roster.topics is self._before else None
         self._touched: dict[TopicPartition, None] = {}
         self._touched_topics: dict[str, None] = {}
 
@@ -45,20 +59,38 @@ class ContextDraft:
 
     def partition(self, tp: TopicPartition) -> Partition | None:
         """The partition as it is in this step, None if unknown."""
-        topic = self.topics.get(tp.topic)
-        return None if topic is None else topic.partitions.get(tp.partition)
+        return self.topics.partition(tp)
 
-    def in_states(self, *states: PartitionState) -> list[TopicPartition]:
-        """The partitions in these states: all are looked at only if any was in them before this step."""
-        if not self.shows_all and not any(count_in_state(self.header, state) for state in states):
-            found = ((tp, self.partition(tp)) for tp in self._touched)
-            return [tp for tp, partition in found if partition is not None and partition.state in states]
-        return [
-            TopicPartition(name, number)
-            for name, topic in self.topics
-            for number, partition in topic.partitions.items()
-            if partition.state in states
-        ]
+    def hosted_by(self, broker: int) -> list[TopicPartition]:
+        """The partitions with a replica on the broker, in order."""
+        return self._found(lambda partition: broker in partition.replicas, self.roster.hosted_by(broker))
+
+    def unsettled(self, such: Callable[[Partition], bool]) -> list[TopicPartition]:
+        """The partitions that are such, in order; to ask for what no settled partition is."""
+        return self._found(such, self.roster.unsettled.items())
+
+    def unled(self, such: Callable[[Partition], bool]) -> list[TopicPartition]:
+        """The partitions that are such, in order; to ask for what no settled partition is that a live broker leads."""
+        live = self.live
+        away = (self.roster.hosted_by(host) for host in self.roster.hosts if host not in live)
+        return self._found(such, chain(self.roster.unsettled.items(), *away))
+
+    def _found(
+        self, such: Callable[[Partition], bool], candidates: Iterable[tuple[str, Iterable[int]]]
+    ) -> list[TopicPartition]:
+        found = {tp for tp in self._touched if (partition := self.partition(tp)) is not None and such(partition)}
+        for name, numbers in candidates:
+            topic = self.topics.get(name)
+            partitions = topic.partitions if topic is not None else {}
+            found.update(TopicPartition(name, at) for at in numbers if at in partitions and such(partitions[at]))
+        return sorted(found)
+
+    @property
+    def roster(self) -> Roster:
+        """Where to look, as of before the step."""
+        if self._roster is None:
+            self._roster = Roster(self._before)
+        return self._roster
 
     def put_topic(self, name: str, topic: Topic | None) -> None:
         """Replace a topic; None removes it."""

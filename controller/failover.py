@@ -14,7 +14,7 @@ from controller.context import Event
 from controller.leadership import Remove
 from controller.replica_machine import Replica
 from controller.states import ReplicaState
-from controller.topics import Partition, TopicPartition
+from controller.topics import TopicPartition
 from controller.turn import Turn, replace
 
 # Within this a controller that lives has begun to act.
@@ -56,11 +56,9 @@ def cut(turn: Turn) -> None:
         registered = header.brokers.get(header.controller)
         if registered is not None:
             header.poisoned = {**header.poisoned, header.controller: registered.epoch}
-    for name, topic in turn.topics:
-        for number, partition in topic.partitions.items():
-            if partition.queue:
-                _drop_queue(turn, TopicPartition(name, number), partition)
     for event in events:
+        for tp in turn.waiting(event):
+            _drop_queue(turn, tp)
         turn.withdraw_broadcasts(turn.open_event(event.id))
 
 
@@ -74,10 +72,12 @@ def _is_among_removals(turn: Turn, event: Event) -> bool:
     return False
 
 
-def _drop_queue(turn: Turn, tp: TopicPartition, partition: Partition) -> None:
-    for step in partition.queue:
+def _drop_queue(turn: Turn, tp: TopicPartition) -> None:
+    partition = turn.partition(tp)
+    for step in partition.queue if partition else ():
         turn.withdraw(tp, step)
-    turn.put_partition(tp, replace(partition, queue=()))
+    if partition is not None:
+        turn.put_partition(tp, replace(partition, queue=()))
 
 
 def _start_machines(turn: Turn) -> None:

@@ -162,11 +162,6 @@ def census_of(topics: Topics, least: LeastInSync) -> dict[str, int]:
     return dict(census)
 
 
-def count_in_state(header: Header, state: PartitionState) -> int:
-    """How many partitions are in the state, as of the last step that was followed."""
-    return header.census.get(_PARTITION_STATE[state], 0)
-
-
 def _part(counts: Mapping[str, int], prefix: str) -> dict[str, int]:
     return {key[len(prefix) :]: count for key, count in counts.items() if key.startswith(prefix) and count}
 

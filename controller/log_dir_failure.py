@@ -7,7 +7,7 @@ Which ones they are is an answer that nobody sees; each write that only this exp
 from __future__ import annotations
 
 from controller import replica_machine
-from controller.broker_change import hosted_by, replicas_went_offline
+from controller.broker_change import replicas_went_offline
 from controller.context import NO_BROKER, LogDirFailure
 from controller.replica_machine import Replica
 from controller.states import ReplicaState
@@ -24,7 +24,7 @@ def reported(turn: Turn, broker: int) -> None:
     header.log_dir_failures = {**header.log_dir_failures, broker: LogDirFailure(header.time_ms)}
     if header.acting and broker in header.brokers:
         turn.begin("LogDirEventNotification", f"broker {broker} told of a failed log directory")
-        replicas = [Replica(tp, broker) for tp in hosted_by(turn, broker)]
+        replicas = [Replica(tp, broker) for tp in turn.hosted_by(broker)]
         replica_machine.enter_state(turn, replicas, ReplicaState.ONLINE)
 
 

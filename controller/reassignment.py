@@ -87,12 +87,7 @@ def resume_on(turn: Turn, broker: int) -> None:
 
 def reassigning(turn: Turn) -> list[TopicPartition]:
     """The partitions that are being reassigned."""
-    return [
-        TopicPartition(name, number)
-        for name, topic in turn.topics
-        for number, partition in topic.partitions.items()
-        if partition.reassigning
-    ]
+    return turn.unsettled(lambda partition: partition.reassigning)
 
 
 def run(turn: Turn, tp: TopicPartition, assignment: ReplicaAssignment) -> None:

@@ -116,12 +116,7 @@ def _created(turn: Turn, record: Record) -> None:
     elif where.place is Place.LOG_DIR_EVENT and turn.header.phase is Phase.FOLLOWING:
         log_dir_failure.reported_by_somebody(turn)
     elif where.place is Place.ISR_CHANGE and turn.header.phase is Phase.FOLLOWING:
-        lagging = [
-            TopicPartition(name, number)
-            for name, topic in turn.topics
-            for number, partition in topic.partitions.items()
-            if partition.known is not None
-        ]
+        lagging = turn.unsettled(lambda partition: partition.known is not None)
         observation.isr_changes_notified(turn, lagging)
     elif where.place is Place.PREFERRED_ELECTION and turn.header.acting:
         turn.header.preferred_asked_ms = turn.header.time_ms

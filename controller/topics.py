@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -109,6 +110,7 @@ Chunk = Mapping[str, Topic]
 ChunkLoader = Callable[[int], "dict[str, Topic]"]
 
 
+@lru_cache(1 << 15)
 def chunk_of(topic: str, chunk_count: int) -> int:
     """The chunk that holds a topic: the same on every machine and in every version."""
     return zlib.crc32(topic.encode()) % chunk_count
@@ -161,6 +163,11 @@ class Topics:
         index = chunk_of(topic, len(self._chunks))
         chunk = self._chunks[index]
         return (self._stored[index] if chunk is None else chunk).get(topic)
+
+    def partition(self, tp: TopicPartition) -> Partition | None:
+        """The partition, None if unknown."""
+        topic = self.get(tp.topic)
+        return None if topic is None else topic.partitions.get(tp.partition)
 
     def __getitem__(self, topic: str) -> Topic:
         """A topic that is known."""

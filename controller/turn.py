@@ -22,9 +22,10 @@ from controller.health import problem_of, reason_for, with_problem
 from controller.leadership import WRITES, AnyStep, LeaderAndIsr, Move, Remove, Tell, apply
 from controller.outputs import Request, Row, Status, Transition
 from controller.records import Record
+from controller.roster import Roster
 from controller.rows import move_row, partition_row, tell_row
 from controller.states import PartitionState, ReplicaState
-from controller.topics import Partition, Topic, TopicPartition
+from controller.topics import Partition, Topic, TopicPartition, Topics
 
 replace = msgspec.structs.replace
 
@@ -249,7 +250,16 @@ class Turn(ContextDraft):
             header.census = census_of(topics, header.least_in_sync) if again else census.counts
         if self.shows_gauges:
             self.effects.append(gauges_row(header, **self.stamp()))
-        return Context(header, topics)
+        return Context(header, topics, self._next_roster(topics))
+
+    def _next_roster(self, topics: Topics) -> Roster | None:
+        if self.header.phase is not Phase.FOLLOWING:
+            return None
+        if self.shows_all:
+            return Roster(topics)
+        if self._roster is not None:
+            self._roster.follow(topics)
+        return self._roster
 
     def _publish_certain(self, known: dict[int, Event]) -> None:
         for event_id in self._begun_now(known):
@@ -362,17 +372,19 @@ class Turn(ContextDraft):
         then, now = self._before.get(tp.topic), self.topics.get(tp.topic)
         before = then.partitions.get(tp.partition) if then else None
         partition = now.partitions.get(tp.partition) if now else None
-        if partition is not None and partition.queue and self._fresh:
-            self._publish_expected(tp, partition)
         if now is not None and partition is not None:
             if self.header.phase is not Phase.FOLLOWING:
                 return
+            if partition.queue and self._fresh:
+                self._publish_expected(tp, partition)
             partition = self._publish_partition(tp, before, partition, now)
         else:
             assert before is not None, f"{tp} was touched, and was never there"
             self._publish_gone(tp, before)
         if not self.shows_all:
             census.recount((then, before), (now, partition))
+            if self._roster is not None:
+                self._roster.note(tp, before, partition)
 
     def _publish_expected(self, tp: TopicPartition, partition: Partition) -> None:
         value = partition.confirmed

@@ -8,7 +8,14 @@ from collections import Counter
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from znode_history import ZnodeHistory, broker_znode, controller_znode, state_znode, topic_znode
+from znode_history import (
+    ZnodeHistory,
+    assert_the_roster_is_as_if_made_anew,
+    broker_znode,
+    controller_znode,
+    state_znode,
+    topic_znode,
+)
 
 from controller.gauges import counted, counted_for_topic
 from controller.leadership import WRITES
@@ -130,6 +137,10 @@ class AnyHistory(RuleBasedStateMachine):
         self.history.generation += 1
         self.history.seq = 5
         self.history.send(RecordKind.DELETED, path="/brokers/ids/1")
+
+    @invariant()
+    def the_roster_follows(self) -> None:
+        assert_the_roster_is_as_if_made_anew(self.history.context)
 
     @invariant()
     def counts_equal_a_recount(self) -> None:

@@ -8,7 +8,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from znode_history import ZnodeHistory, broker_znode, controller_znode, state_znode, topic_znode
+from znode_history import (
+    ZnodeHistory,
+    assert_the_roster_is_as_if_made_anew,
+    broker_znode,
+    controller_znode,
+    state_znode,
+    topic_znode,
+)
 
 from controller.outputs import RefusedRow, decode_row, encode_row
 from controller.records import RecordKind, decode_record, encode_record
@@ -261,6 +268,10 @@ class HostileZnodes(RuleBasedStateMachine):
             ("/brokers/topics/t", topic_znode({0: [1, 2]})),
             (STATE, state_znode(1, 4, [1])),
         )
+
+    @invariant()
+    def the_roster_follows(self) -> None:
+        assert_the_roster_is_as_if_made_anew(self.history.context)
 
     @invariant()
     def every_row_can_be_published_and_every_refusal_says_what_and_why(self) -> None:

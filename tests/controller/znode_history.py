@@ -12,6 +12,7 @@ from controller.leadership import WRITES, apply
 from controller.outputs import AlertRow, PartitionRow, RefusedRow, Request, Row, Status, Transition
 from controller.profile import profile_of
 from controller.records import Record, RecordKind, data_fields
+from controller.roster import Roster
 from controller.settings import GivenSettings
 from controller.state import new_context
 from controller.step import step
@@ -274,6 +275,16 @@ def t0(history: ZnodeHistory) -> tuple[int, int, tuple[int, ...]] | None:
 def assert_all_as_foretold(history: ZnodeHistory) -> None:
     gauges = history.gauges()
     assert (gauges.pending_writes, gauges.divergences) == (0, {})
+
+
+def assert_the_roster_is_as_if_made_anew(context: Context) -> None:
+    if context.roster is not None:
+        kept, anew = context.roster, Roster(context.topics)
+        assert kept.topics is context.topics
+        assert kept.unsettled == anew.unsettled
+        assert {host: dict(kept.hosted_by(host)) for host in kept.hosts} == {
+            host: dict(anew.hosted_by(host)) for host in anew.hosts
+        }
 
 
 def told(row: Transition) -> str:

@@ -1,0 +1,49 @@
+"""Where to look for partitions: the same whether a roster followed every step or is made just then."""
+
+from __future__ import annotations
+
+import msgspec
+from znode_history import ZnodeHistory, assert_the_roster_is_as_if_made_anew, on
+
+from controller.roster import Roster
+from controller.step import step
+
+
+def test_a_roster_knows_hosts_and_what_is_not_settled():
+    history = ZnodeHistory().start(
+        1, 2, topics={"t": {0: ([1, 2], 1, 0, [1, 2]), 1: ([2, 1], -1, 3, [9])}, "u": {0: ([2, 3], 2, 0, [2, 3])}}
+    )
+    roster = Roster(history.context.topics)
+    assert {host: dict(roster.hosted_by(host)) for host in roster.hosts} == {
+        1: {"t": (0, 1)},
+        2: {"t": (0, 1), "u": (0,)},
+        3: {"u": (0,)},
+    }
+    assert roster.unsettled == {"t": {1}}
+    assert dict(roster.hosted_by(7)) == {}
+
+
+def test_hosts_that_host_nothing_any_more_are_forgotten():
+    history = ZnodeHistory().start(1, 2, topics=on([2, 1], 2, 0, [2, 1]))
+    history.reassign(("t", 0, [1]))
+    history.the_controller_writes_its_due("t")
+    history.topic("t", {0: [1]})
+    history.state("t", 0, 1, 3, [1])
+    assert list(history.context.roster.hosts) == [1]
+    assert_the_roster_is_as_if_made_anew(history.context)
+    history.topic_vanishes("t", 0)
+    assert list(history.context.roster.hosts) == []
+
+
+def test_a_context_from_which_another_one_went_on_goes_on_as_if_it_had_not():
+    history = ZnodeHistory().start(1, 2, 3, topics=on([2, 1], 2, 0, [2, 1]))
+    earlier = history.context
+    history.topic("more", {0: [2, 3]})
+    history.broker_leaves(2)
+    death = msgspec.structs.replace(history.records[-1])
+    first, second = step(earlier, death), step(earlier, death)
+    assert first.effects == second.effects
+    assert {row.topic for row in first.effects if hasattr(row, "topic")} >= {"t"}
+    assert "more" not in {row.topic for row in first.effects if hasattr(row, "topic")}
+    assert_the_roster_is_as_if_made_anew(first.context)
+    assert_the_roster_is_as_if_made_anew(second.context)
