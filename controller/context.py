@@ -163,6 +163,7 @@ class Header(msgspec.Struct, array_like=True):
     unclean_as_judged: bool = False  # whether unclean elections were allowed when partitions were last judged by it
     shutting_down: tuple[int, ...] = ()  # brokers whose controlled shutdown shows in what was written
     asked_to_shut_down: dict[int, int] = {}  # brokers that did in any term: broker -> epoch of its registration
+    left_unanswered: bool = False  # before the last takeover, brokers asked a controller that was gone or closing
     shutdown_attempts: dict[int, ShutdownAttempt] = {}  # brokers that will ask again, because they still lead something
     log_dir_failures: dict[int, LogDirFailure] = {}  # by the broker that reported one
     preferred_asked_ms: int = -1  # when a preferred election was asked for of partitions that nobody could read

@@ -20,8 +20,17 @@ _ROUND_TRIP_SHARE = 1.06
 
 
 def ask(turn: Turn, broker: int) -> None:
-    """A broker asks to be shut down for the first time."""
-    _attempt(turn, broker, turn.header.time_ms, turn.header.settings.controlled_shutdown_max_retries - 1)
+    """A broker asks to be shut down: once more and sooner than expected, or for the first time that it shows."""
+    expected = turn.header.shutdown_attempts.get(broker)
+    _attempt(turn, broker, turn.header.time_ms, expected.left if expected else _left_after_the_first(turn))
+
+
+def _left_after_the_first(turn: Turn) -> int:
+    """How many attempts may follow the first that shows: one before it may have found nobody to answer."""
+    header = turn.header
+    soon = header.time_ms - header.term_began_ms < header.settings.controlled_shutdown_retry_backoff_ms
+    unanswered = 1 if header.left_unanswered and soon else 0
+    return header.settings.controlled_shutdown_max_retries - 1 - unanswered
 
 
 def ask_again(turn: Turn) -> None:

@@ -124,7 +124,10 @@ def _lose(turn: Turn, cause: str) -> None:
     if header.term_active:
         topic_deletion.judge_halted(turn, soon=True)
         record = turn.record
-        turn.conclude_events(expired=record.author == header.controller_session and record.cxid == 0)
+        ended = record.author == header.controller_session
+        expired = ended and record.cxid == 0
+        header.left_unanswered = expired or (ended and not header.profile.closes_at_once)
+        turn.conclude_events(expired=expired)
         turn.begin("ControllerResignation", cause)
         turn.moved("controller", "Active", "Resigned", broker=header.controller)
     failover.cut(turn)

@@ -32,6 +32,7 @@ SINCE: Final[Mapping[str, Release]] = MappingProxyType(
         "keeps_last_isr_member": (1, 1),  # KAFKA-5642; before, only where unclean election is not allowed
         "reverts_expansion_of_queued_topics": (2, 0),  # KAFKA-6612
         "tells_brokers_of_every_death": (3, 1),  # KAFKA-13225
+        "closes_at_once": (3, 2),
         "caps_min_isr": (3, 7),  # KAFKA-15583: min.insync.replicas counts up to the replication factor
         "adding_replicas_are_new": (2, 7),  # KAFKA-10314
         "hears_isr_changes_at_once": (2, 7),  # AlterIsr, from IBP 2.7-IV2 on
@@ -58,6 +59,7 @@ class Profile(msgspec.Struct, frozen=True, array_like=True):
     keeps_last_isr_member: bool
     reverts_expansion_of_queued_topics: bool
     tells_brokers_of_every_death: bool  # before, only of one that left no partition without a leader
+    closes_at_once: bool  # a broker; before, its end waits for threads that look up once a second
     caps_min_isr: bool
     adding_replicas_are_new: bool
     hears_isr_changes_at_once: bool  # before, its copy of a state lags until leaders notify it
