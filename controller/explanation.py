@@ -18,10 +18,11 @@ from controller import (
     log_dir_failure,
     observation,
     reassignment,
+    topic_change,
     topic_deletion,
 )
 from controller.context import NO_BROKER
-from controller.leadership import LeaderAndIsr, Move
+from controller.leadership import Create, LeaderAndIsr, Move
 from controller.states import PartitionState
 from controller.topics import Partition, TopicPartition
 from controller.turn import Turn, replace
@@ -88,6 +89,8 @@ def _accept(turn: Turn, tp: TopicPartition, partition: Partition, written: Leade
 
 def _hypotheses(turn: Turn, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> Iterator[Hypothesis]:
     before = partition.confirmed
+    if before is None:
+        yield from _left_out_at_creation(turn, partition, written)
     if before is None or written.leader_epoch != before.leader_epoch + 1:
         return
     if tp.topic in turn.header.halted_deletions:
@@ -115,6 +118,16 @@ def _departures(turn: Turn, tp: TopicPartition, left: set[int], gone: set[int]) 
             yield lambda trial, broker=broker: _log_dir_failed(trial, broker, tp)  # type: ignore[misc]
         if broker in gone:
             yield lambda trial, broker=broker: controlled_shutdown.ask(trial, broker)  # type: ignore[misc]
+
+
+def _left_out_at_creation(turn: Turn, partition: Partition, written: LeaderAndIsr) -> Iterator[Hypothesis]:
+    """Live brokers that lead nothing and are in no ISR may ask to be shut down, and no write tells; a creation does."""
+    create = next((step for step in partition.queue if isinstance(step, Create)), None)
+    if create is None or turn.open_event(create.event).begun:
+        return
+    left_out = set(create.isr) - set(written.isr)
+    if left_out and left_out <= set(turn.header.brokers):
+        yield lambda trial: topic_change.create_without(trial, trial.open_event(create.event), left_out)
 
 
 def _log_dir_failed(turn: Turn, broker: int, tp: TopicPartition) -> None:

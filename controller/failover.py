@@ -74,10 +74,10 @@ def _is_among_removals(turn: Turn, event: Event) -> bool:
 
 def _drop_queue(turn: Turn, tp: TopicPartition) -> None:
     partition = turn.partition(tp)
-    for step in partition.queue if partition else ():
+    assert partition is not None, f"{tp} waits, and is not there"
+    for step in partition.queue:
         turn.withdraw(tp, step)
-    if partition is not None:
-        turn.put_partition(tp, replace(partition, queue=()))
+    turn.put_partition(tp, replace(partition, queue=()))
 
 
 def _start_machines(turn: Turn) -> None:

@@ -5,7 +5,7 @@ Here belongs the counting: longest common subsequences of moves for each subject
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
@@ -27,6 +27,15 @@ class Agreement(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.matched} / {self.real} / {self.derived}  {100 * self.share:.1f} %"
+
+
+class Parted(NamedTuple):
+    """Moves and requests that only the controller told of, and those that only the replica did."""
+
+    real_moves: int = 0
+    derived_moves: int = 0
+    real_requests: int = 0
+    derived_requests: int = 0
 
 
 def account_of(rows: list[Row]) -> Account:
@@ -71,6 +80,24 @@ def requests_agreement(real: Account, derived: Account, apis: tuple[str, ...]) -
     theirs = {told: count for told, count in real.requests.items() if told.api in apis}
     matched = sum(min(count, ours.get(told, 0)) for told, count in theirs.items())
     return Agreement(matched, sum(theirs.values()), sum(ours.values()))
+
+
+def parted_by_epoch(real: Account, derived: Account) -> dict[int, Parted]:
+    """Where the accounts part, by the controller's epoch."""
+    counts: defaultdict[int, Counter[str]] = defaultdict(Counter)
+    for name in {*real.moves, *derived.moves}:
+        theirs, ours = real.moves.get(name, []), derived.moves.get(name, [])
+        for tag, start, end, our_start, our_end in SequenceMatcher(None, theirs, ours, autojunk=False).get_opcodes():
+            if tag != "equal":
+                for move in theirs[start:end]:
+                    counts[move.epoch]["real_moves"] += 1
+                for move in ours[our_start:our_end]:
+                    counts[move.epoch]["derived_moves"] += 1
+    for told, count in (real.requests - derived.requests).items():
+        counts[told.epoch]["real_requests"] += count
+    for told, count in (derived.requests - real.requests).items():
+        counts[told.epoch]["derived_requests"] += count
+    return {epoch: Parted(**parts) for epoch, parts in counts.items()}
 
 
 def differences(real: Account, derived: Account) -> list[str]:

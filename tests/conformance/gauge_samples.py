@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from recording import Recording, Replay
 
@@ -38,12 +39,23 @@ OF_BROKER: Mapping[str, Callable[[GaugesRow, int], int]] = {
 }
 
 
-def compare_gauges(recording: Recording, replay: Replay) -> tuple[int, int, list[str]]:
+class Differing(NamedTuple):
+    """A gauge that differed at a moment."""
+
+    at_ms: int
+    broker: int
+    gauge: str
+    real: int
+    ours: int
+
+
+def compare_gauges(recording: Recording, replay: Replay) -> tuple[int, int, list[Differing]]:
     """How many gauges were equal, how many were compared, and those that differ."""
     changes = [record.observed_ms for record in recording.records() if record.path]
     times = [row.time_ms for row in replay.gauges]
     registrations = [row for row in replay.rows if isinstance(row, BrokerRow)]
-    equal, compared, wrong = 0, 0, []
+    equal, compared = 0, 0
+    wrong: list[Differing] = []
     for sample in recording.jmx():
         at_ms = int(sample["t"] * 1000)
         before = bisect_right(times, at_ms)
@@ -55,7 +67,7 @@ def compare_gauges(recording: Recording, replay: Replay) -> tuple[int, int, list
             compared += 1
             equal += real == ours
             if real != ours:
-                wrong.append(f"{at_ms} broker {sample['b']} {name}: real {real}, ours {ours}")
+                wrong.append(Differing(at_ms, sample["b"], name, real, ours))
     return equal, compared, wrong
 
 

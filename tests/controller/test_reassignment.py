@@ -4,7 +4,7 @@ After Kafka's own ControllerIntegrationTest, by meaning; what is a trap of its o
 """
 
 import pytest
-from znode_history import ZnodeHistory, assert_all_as_foretold, on, t0
+from znode_history import ZnodeHistory, assert_all_as_foretold, on, t0, topic_znode
 
 from controller.outputs import Transition
 
@@ -155,6 +155,26 @@ def test_a_reassignment_that_is_over_before_anything_of_it_was_due_takes_what_wa
     assert "withdrawn t-0@2 OnlineReplica -> OfflineReplica" in history.transitions(effects)
     gauges = history.gauges()
     assert (gauges.pending_writes, gauges.divergences) == (0, {"assignment_edited": 1, "unexplained_write": 1})
+
+
+def test_a_change_of_order_by_the_api_costs_an_epoch_and_makes_another_replica_preferred():
+    history = ZnodeHistory().start(*ALL, topics=on([1, 2], 1, 0, [1, 2]))
+    history.write("/brokers/topics/t", topic_znode({0: [2, 1]}), author=history.session_of(1))
+    assert t0(history) == (1, 1, (1, 2))
+    history.state("t", 0, 1, 1, [1, 2])
+    history.write("/brokers/topics/t", topic_znode({0: [2, 1]}), author=history.session_of(1))
+    assert history.row("t", 0).replicas == (2, 1)
+    assert history.gauges().preferred_replica_imbalance == 1
+    assert_all_as_foretold(history)
+
+
+@pytest.mark.parametrize("release", [None, (2, 3)])
+def test_a_change_of_order_by_hand_is_an_edit(release):
+    history = ZnodeHistory(release=release).start(*ALL, topics=on([1, 2], 1, 0, [1, 2]))
+    writer = 0x999 if release is None else history.session_of(1)
+    history.write("/brokers/topics/t", topic_znode({0: [2, 1]}), author=writer)
+    assert history.row("t", 0).replicas == (1, 2)
+    assert history.gauges().divergences == {"assignment_edited": 1}
 
 
 def test_an_isr_with_a_replica_that_was_never_assigned_is_the_end_of_a_reassignment_not_an_edit():

@@ -76,6 +76,58 @@ def test_attempts_that_find_no_controller_are_used_up():
     assert not [row for row in history.heartbeat(10_000) if isinstance(row, Transition)]
 
 
+def test_an_attempt_that_shows_sooner_than_expected_is_one_of_those_that_were_left():
+    history = shutting_down(3)
+    history.now_ms += 500
+    history.state("u", 0, 2, 0, [2, 3])  # 3 caught up
+    history.state("u", 0, 3, 1, [3])  # 2 asks again at once, and can move u-0 now
+    assert history.context.header.shutdown_attempts == {}
+    assert [row.cause for row in history.heartbeat(10_000) if isinstance(row, Transition)] == []
+
+
+@pytest.mark.parametrize(
+    ("cxid", "release", "after_ms", "asked"),
+    [
+        (0, (3, 9), 0, 1),  # the session of the controller before had expired: nobody answered for seconds
+        (9, (2, 8), 0, 1),  # it was closed, which takes a second or more up to 3.1
+        (9, (3, 9), 0, 2),
+        (0, (3, 9), 2_000, 2),  # more than a backoff after the takeover: one before would have shown
+    ],
+)
+def test_an_attempt_soon_after_a_takeover_may_not_be_the_first(cxid, release, after_ms, asked):
+    settings = {"controlled.shutdown.retry.backoff.ms": 1_000}
+    history = ZnodeHistory(release=release, settings=settings)
+    history.start(*ALL, topics=on([2, 3], 2, 0, [2, 3]) | {"u": {0: ([2, 3], 2, 0, [2])}})
+    history.delete("/controller", author=history.session_of(1), cxid=cxid)
+    history.controller(3, 2)
+    history.now_ms += after_ms
+    history.state("t", 0, 3, 1, [3], controller_epoch=2)
+    causes = [row.cause for row in history.heartbeat(10_000) if isinstance(row, Transition)]
+    assert causes == ["ControlledShutdown: broker 2 shuts down"] * asked
+
+
+@pytest.mark.parametrize("left_out", [2, 3])
+def test_a_topic_that_is_created_without_a_live_broker_shows_that_it_is_shutting_down(left_out):
+    history = ZnodeHistory().start(*ALL)
+    history.topic("new", {0: [2, 3, 1], 1: [1, 2, 3]})
+    staying = [broker for broker in (2, 3, 1) if broker != left_out]
+    history.state("new", 0, staying[0], 0, staying)
+    history.state("new", 1, 1, 0, [broker for broker in (1, 2, 3) if broker != left_out])
+    assert_all_as_foretold(history)
+    assert history.context.header.shutting_down == (left_out,)
+    causes = [row.cause for row in history.effects if isinstance(row, Transition)]
+    assert causes[-1] == "TopicChange: topic new was created"
+    assert not any(cause.startswith("Unexplained") for cause in causes)
+
+
+def test_a_topic_that_is_created_without_a_broker_that_left_shows_nothing():
+    history = ZnodeHistory().start(*ALL)
+    history.topic("new", {0: [2, 3]})
+    history.broker_leaves(3)
+    history.state("new", 0, 2, 0, [2])
+    assert history.context.header.shutting_down == ()
+
+
 def test_a_controller_that_somebody_else_deposed_has_not_ended_its_session():
     topics = {**on([3, 1], 3, 0, [3, 1]), "u": {0: ([1, 3], 1, 0, [1, 3])}}
     history = ZnodeHistory().start(*ALL, controller=3, topics=topics)
