@@ -60,6 +60,8 @@ def broker_removed(turn: Turn, broker: int) -> None:
     if broker not in header.brokers:
         return
     gone = header.brokers[broker]
+    if header.acting and not _was_silent(turn, broker, gone):
+        topic_deletion.judge_halted(turn, soon=True)
     header.brokers = {key: value for key, value in header.brokers.items() if key != broker}
     header.departed = {**header.departed, broker: Departure(turn.record.zxid, turn.record.observed_ms)}
     hosted = turn.hosted_by(broker)
@@ -69,6 +71,17 @@ def broker_removed(turn: Turn, broker: int) -> None:
     for tp in hosted:
         turn.touch(tp)
     publish_broker(turn, broker)
+
+
+def _was_silent(turn: Turn, broker: int, gone: Broker) -> bool:
+    """Whether the broker may have answered nobody for as long as its session lasted: then it was not heard to the end.
+
+    One that closes its session, or whose znode somebody else deletes, was there until then.
+    """
+    record = turn.record
+    if not record.author:
+        return broker not in turn.header.shutting_down
+    return record.author == gone.session and record.cxid == 0
 
 
 def _died(turn: Turn, broker: int, gone: Broker) -> None:

@@ -14,6 +14,7 @@ from controller import (
     broker_change,
     confirmation,
     controlled_shutdown,
+    failover,
     leader_election,
     log_dir_failure,
     observation,
@@ -91,6 +92,8 @@ def _hypotheses(turn: Turn, tp: TopicPartition, partition: Partition, written: L
     before = partition.confirmed
     if before is None:
         yield from _left_out_at_creation(turn, partition, written)
+    if turn.header.is_poisoned:
+        yield failover.run_unpoisoned
     if before is None or written.leader_epoch != before.leader_epoch + 1:
         return
     if tp.topic in turn.header.halted_deletions:

@@ -41,6 +41,15 @@ def run(turn: Turn) -> None:
     leader_election.take_up(turn)
 
 
+def run_unpoisoned(turn: Turn) -> None:
+    """A controller that was believed to be poisoned moves replicas: it is not, and took over as any other does."""
+    header = turn.header
+    header.poisoned = {broker: epoch for broker, epoch in header.poisoned.items() if broker != header.controller}
+    turn.begin("ControllerFailover", f"broker {header.controller} is not the process that was poisoned")
+    _start_machines(turn)
+    topic_deletion.resume_all(turn)
+
+
 def cut(turn: Turn) -> None:
     """What was not written when the controller went was never done.
 

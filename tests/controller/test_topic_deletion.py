@@ -161,6 +161,27 @@ def test_a_broker_that_dies_before_it_answered_holds_the_deletion():
     finish(history, 0)
 
 
+@pytest.mark.parametrize(
+    ("author", "cxid", "answered"),
+    [
+        ("itself", 9, True),  # it closed its session
+        ("itself", 0, False),  # it expired: it may have been silent all the time
+        ("a hand", 9, True),  # somebody deleted its znode
+        ("unknown", 0, False),  # a live watch does not tell
+    ],
+)
+def test_a_broker_that_was_there_until_its_znode_went_had_answered(author, cxid, answered):
+    history = ZnodeHistory().start(1, 2, 3, topics={"t": {0: ([1, 2, 9], 1, 0, [1, 2])}})
+    history.delete_topic("t")
+    history.the_controller_writes_its_due()
+    history.heartbeat(1_000)
+    authors = {"itself": history.session_of(2), "a hand": 0x999, "unknown": 0}
+    history.delete("/brokers/ids/2", author=authors[author], cxid=cxid)
+    history.the_controller_writes_its_due()
+    left = "ReplicaDeletionSuccessful" if answered else "ReplicaDeletionIneligible"
+    assert deletion_states(history)[2] == left
+
+
 def test_a_broker_without_replicas_of_the_topic_resumes_nothing():
     history = ZnodeHistory().start(1, 2, topics={"t": {0: ([1, 9], 1, 0, [1])}})
     history.delete_topic("t")

@@ -1,10 +1,18 @@
 """What a naive replica gets wrong about brokers, controllers and what they remember: traps 8 to 12, 24, 30 to 34."""
 
 import pytest
-from znode_history import ZnodeHistory, broker_znode, controller_znode, state_znode, topic_znode
+from znode_history import (
+    ZnodeHistory,
+    assert_all_as_foretold,
+    broker_znode,
+    controller_znode,
+    state_znode,
+    topic_znode,
+)
 
 from controller.outputs import AlertRow, GaugesRow, Request, Transition
 from controller.records import RecordKind
+from controller.states import ReplicaState
 
 TOPIC = {"t": {0: ([2, 3], 2, 0, [2, 3])}}
 
@@ -103,6 +111,21 @@ def test_trap_09_from_2_1_a_controller_that_is_cut_among_removals_is_poisoned_be
         history.state("t", 0, 1, 1, [1])
         history.delete("/controller")
         assert (1 in history.context.header.poisoned) == poisoned
+
+
+def test_trap_09_a_removal_shows_that_the_controller_is_not_poisoned_after_all():
+    topics = {"t": {0: ([1, 2], 1, 0, [1, 2]), 1: ([1, 2], 1, 0, [1, 2])}}
+    history = ZnodeHistory().start(1, 2, 3, topics=topics)
+    history.broker_leaves(2)
+    history.state("t", 0, 1, 1, [1])
+    history.delete("/controller")
+    history.controller(1, 2)
+    assert history.predicted("t", 1) is None  # it can move no replica
+    history.state("t", 1, 1, 1, [1])
+    assert history.context.header.poisoned == {}
+    assert_all_as_foretold(history)
+    history.broker(2)
+    assert history.context.topics["t"].partitions[1].replica_states[2] is ReplicaState.ONLINE
 
 
 @pytest.mark.parametrize("first_epoch", [b"0", None])

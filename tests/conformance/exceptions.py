@@ -1,0 +1,89 @@
+"""What the replica and real controllers still disagree on after random actions, by name and count.
+
+Here belong the figures and which difference of a gauge has which name. Each name is a row's in
+docs/what-a-replica-cannot-know.md, which says why. A figure that shrinks is a success: write it down here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from agreement import Parted
+from gauge_samples import Differing
+
+ANSWERS, ORDER, CUT_SHORT, DEPOSED = "answers", "order", "cut short", "deposed"
+UNANSWERED, SILENT_SHUTDOWN = "unanswered", "silent shutdown"
+JUST_REGISTERED, STRAYS, DRIFT = "just registered", "strays", "drift"
+
+# By recording and the controller's epoch: moves and requests that only the controller told of, and only the replica.
+PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
+    "fuzz39a": {
+        7: (ANSWERS, Parted(1, 0, 0, 0)),
+        8: (ANSWERS, Parted(2, 0, 0, 0)),
+    },
+    "fuzz28a": {
+        4: (ANSWERS, Parted(1, 2, 0, 0)),
+        8: (ANSWERS, Parted(11, 0, 0, 0)),
+        12: (ORDER, Parted(9, 1, 2, 0)),
+    },
+    "fuzz39b": {},
+    "fuzz28b": {
+        1: (ORDER, Parted(3, 0, 4, 0)),
+        2: (ANSWERS, Parted(24, 4, 2, 2)),
+    },
+    "fuzz28c": {
+        2: (ANSWERS, Parted(10, 0, 0, 0)),
+        5: (DEPOSED, Parted(1, 0, 7, 0)),
+        6: (CUT_SHORT, Parted(15, 0, 0, 0)),
+        8: (UNANSWERED, Parted(25, 22, 2, 59)),
+    },
+    "fuzz28d": {
+        11: (CUT_SHORT, Parted(36, 8, 18, 0)),
+    },
+    "fuzz28e": {
+        1: (ANSWERS, Parted(0, 5, 0, 0)),
+        7: (CUT_SHORT, Parted(1, 0, 1, 0)),
+        10: (ORDER, Parted(8, 1, 0, 4)),
+    },
+    "fuzz28f": {
+        1: (SILENT_SHUTDOWN, Parted(35, 11, 31, 6)),
+        2: (CUT_SHORT, Parted(9, 0, 0, 0)),
+    },
+    "fuzz39c": {
+        2: (SILENT_SHUTDOWN, Parted(0, 1, 0, 4)),
+        6: (ORDER, Parted(0, 3, 0, 3)),
+        8: (ANSWERS, Parted(17, 3, 6, 0)),
+        9: (ANSWERS, Parted(3, 33, 0, 6)),
+        11: (ANSWERS, Parted(10, 20, 10, 10)),
+    },
+    "fuzz39d": {
+        2: (ANSWERS, Parted(8, 0, 0, 0)),
+        7: (CUT_SHORT, Parted(0, 9, 0, 0)),
+        8: (ANSWERS, Parted(15, 0, 0, 0)),
+    },
+}
+
+# By recording: gauges that differed at a quiet moment.
+GAUGES: Mapping[str, Mapping[str, int]] = {
+    "fuzz39a": {ANSWERS: 10, JUST_REGISTERED: 6},
+    "fuzz28a": {ANSWERS: 19, DRIFT: 5, JUST_REGISTERED: 8, ORDER: 2, STRAYS: 50},
+    "fuzz39b": {ANSWERS: 26, JUST_REGISTERED: 10, STRAYS: 75},
+    "fuzz28b": {DRIFT: 57, JUST_REGISTERED: 10},
+    "fuzz28c": {ANSWERS: 17, DRIFT: 28, JUST_REGISTERED: 22, STRAYS: 25},
+    "fuzz28d": {ANSWERS: 3, DRIFT: 7, JUST_REGISTERED: 3, STRAYS: 41},
+    "fuzz28e": {ANSWERS: 20, JUST_REGISTERED: 5, ORDER: 1, STRAYS: 184},
+    "fuzz28f": {ANSWERS: 4, DRIFT: 12, STRAYS: 40},
+    "fuzz39c": {ANSWERS: 71, JUST_REGISTERED: 26, STRAYS: 78},
+    "fuzz39d": {ANSWERS: 13, JUST_REGISTERED: 11, STRAYS: 54},
+}
+
+
+def why(differing: Differing) -> str:
+    """The name of what makes a gauge differ."""
+    if differing.gauge.startswith("rm_"):
+        return STRAYS if differing.real > differing.ours else JUST_REGISTERED
+    if "delete" in differing.gauge:
+        return ANSWERS
+    if not differing.real:
+        return JUST_REGISTERED  # it is called controller, and never took over
+    return DRIFT if differing.gauge == "preferredreplicaimbalancecount" else ORDER
