@@ -19,8 +19,17 @@ install-dev: ## The same with what the tests need
 demo: install ## Play the story on an embedded cluster and stay up until Ctrl-C (ONCE=1: end after the story)
 	@.venv/bin/kontrast demo $(if $(filter-out 0,$(ONCE)),--once)
 
-test: check ## All checks, then the tests (TEST_ARGS='-k offline' is handed to pytest)
+# The core is measured: every branch of controller/ must run in its own tests. What is asked for by hand is not.
+CORE_TESTS = tests/controller tests/conformance
+BRANCHES = --cov=controller --cov-branch --cov-fail-under=100 --cov-report=term-missing:skip-covered
+
+test: check ## All checks, then the tests (TEST_ARGS='-k offline' is handed to pytest instead)
+ifeq ($(TEST_ARGS),)
+	.venv/bin/python -m pytest $(CORE_TESTS) $(BRANCHES)
+	.venv/bin/python -m pytest $(CORE_TESTS:%=--ignore=%)
+else
 	.venv/bin/python -m pytest $(TEST_ARGS)
+endif
 
 check: lint type ## All checks but the tests
 

@@ -22,7 +22,7 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
         8: (ANSWERS, Parted(2, 0, 0, 0)),
     },
     "fuzz28a": {
-        4: (ANSWERS, Parted(1, 2, 0, 0)),
+        4: (ANSWERS, Parted(12, 0, 6, 0)),
         8: (ANSWERS, Parted(11, 0, 0, 0)),
         12: (ORDER, Parted(9, 1, 2, 0)),
     },
@@ -49,11 +49,14 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
         1: (SILENT_SHUTDOWN, Parted(35, 11, 31, 6)),
         2: (CUT_SHORT, Parted(9, 0, 0, 0)),
     },
+    "fuzz28g": {
+        3: (ANSWERS, Parted(2, 4, 0, 4)),
+    },
     "fuzz39c": {
         2: (SILENT_SHUTDOWN, Parted(0, 1, 0, 4)),
         6: (ORDER, Parted(0, 3, 0, 3)),
         8: (ANSWERS, Parted(17, 3, 6, 0)),
-        9: (ANSWERS, Parted(3, 33, 0, 6)),
+        9: (ANSWERS, Parted(3, 19, 0, 6)),
         11: (ANSWERS, Parted(10, 20, 10, 10)),
     },
     "fuzz39d": {
@@ -73,6 +76,7 @@ GAUGES: Mapping[str, Mapping[str, int]] = {
     "fuzz28d": {ANSWERS: 3, DRIFT: 7, JUST_REGISTERED: 3, STRAYS: 41},
     "fuzz28e": {ANSWERS: 20, JUST_REGISTERED: 5, ORDER: 1, STRAYS: 184},
     "fuzz28f": {ANSWERS: 4, DRIFT: 12, STRAYS: 40},
+    "fuzz28g": {ANSWERS: 18, JUST_REGISTERED: 11, STRAYS: 71},
     "fuzz39c": {ANSWERS: 71, JUST_REGISTERED: 26, STRAYS: 78},
     "fuzz39d": {ANSWERS: 13, JUST_REGISTERED: 11, STRAYS: 54},
 }

@@ -106,6 +106,44 @@ def test_an_attempt_soon_after_a_takeover_may_not_be_the_first(cxid, release, af
     assert causes == ["ControlledShutdown: broker 2 shuts down"] * asked
 
 
+def test_an_attempt_that_shows_though_none_was_left_is_the_last():
+    settings = {"controlled.shutdown.max.retries": 2, "controlled.shutdown.retry.backoff.ms": 1_000}
+    topics = on([2, 3], 2, 0, [2, 3]) | {"u": {0: ([2, 3], 2, 0, [2])}}
+    history = ZnodeHistory(settings=settings).start(*ALL, topics=topics)
+    history.delete("/controller", author=history.session_of(1), cxid=0)
+    history.controller(3, 2)
+    history.state("t", 0, 3, 1, [3], controller_epoch=2)
+    assert history.context.header.shutdown_attempts == {}  # one of two is taken to have found nobody
+    history.state("u", 0, 2, 0, [2, 3], controller_epoch=2)
+    history.state("u", 0, 3, 1, [3], controller_epoch=2)
+    assert_all_as_foretold(history)
+    assert history.context.header.shutdown_attempts == {}
+
+
+@pytest.mark.parametrize(
+    ("release", "after_ms", "asked"),
+    [
+        ((3, 9), 100, 0),
+        ((3, 9), 300, 1),
+        ((3, 9), 1_300, 2),
+        ((3, 9), 60_000, 3),
+        ((2, 8), 1_300, 0),
+        ((2, 8), 2_100, 1),
+    ],
+)
+def test_a_broker_that_closes_its_session_soon_after_a_takeover_asked_the_controller_before(release, after_ms, asked):
+    settings = {"controlled.shutdown.retry.backoff.ms": 1_000}
+    topics = on([2, 3], 2, 0, [2]) | {"followed": {0: ([3, 2], 3, 0, [3])}}
+    history = ZnodeHistory(release=release, settings=settings).start(*ALL, topics=topics)
+    history.delete("/controller")
+    history.controller(3, 2)
+    history.now_ms += after_ms
+    seen = len(history.effects)
+    history.broker_closes(2)
+    causes = {row.effect.rsplit("-", 1)[0]: row.cause for row in history.effects[seen:] if isinstance(row, Transition)}
+    assert list(causes.values()).count("ControlledShutdown: broker 2 shuts down") == asked
+
+
 @pytest.mark.parametrize("left_out", [2, 3])
 def test_a_topic_that_is_created_without_a_live_broker_shows_that_it_is_shutting_down(left_out):
     history = ZnodeHistory().start(*ALL)
