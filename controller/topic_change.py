@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from controller import (
     controlled_shutdown,
+    failover,
     observation,
     partition_machine,
     reassignment,
@@ -37,7 +38,9 @@ def topic_written(turn: Turn, name: str, znode: TopicZnode) -> None:
         added = []  # the controller writes the znode back as it was
     created = {number: Partition(_assignment(znode, number).replicas) for number in added}
     turn.put_topic(name, replace(topic, partitions={**known.partitions, **created}))
-    if added and turn.header.acting and not topic.queued:
+    if added and turn.header.acting and not known.exists and failover.is_loading(turn):
+        failover.load(turn, name)
+    elif added and turn.header.acting and not topic.queued:
         kind = "PartitionModifications" if known.exists else "TopicChange"
         what = f"{len(added)} partitions added to topic {name}" if known.exists else f"topic {name} was created"
         turn.begin(kind, what)

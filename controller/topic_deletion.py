@@ -177,7 +177,9 @@ def _have_answered(turn: Turn, topic: Topic, *, soon: bool) -> frozenset[int]:
         return frozenset()
     if waited_ms > header.settings.zookeeper_session_timeout_ms:
         return frozenset(header.brokers)
-    if not soon or topic.doubtful_ms or waited_ms <= ANSWER_MS:
+    # Where one broker was silent another may be, but hardly one that has kept its session for so long since.
+    likely_ms = header.settings.zookeeper_session_timeout_ms // 2 if topic.doubtful_ms else ANSWER_MS
+    if not soon or waited_ms <= likely_ms:
         return frozenset()
     return frozenset(
         broker

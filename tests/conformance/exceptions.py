@@ -23,8 +23,6 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
     },
     "fuzz28a": {
         4: (ANSWERS, Parted(12, 0, 6, 0)),
-        8: (ANSWERS, Parted(11, 0, 0, 0)),
-        12: (ORDER, Parted(9, 1, 2, 0)),
     },
     "fuzz39b": {},
     "fuzz28b": {
@@ -50,26 +48,29 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
         2: (CUT_SHORT, Parted(9, 0, 0, 0)),
     },
     "fuzz28g": {
-        3: (ANSWERS, Parted(2, 4, 0, 4)),
+        3: (ANSWERS, Parted(0, 4, 0, 4)),
     },
     "fuzz39c": {
         2: (SILENT_SHUTDOWN, Parted(0, 1, 0, 4)),
         6: (ORDER, Parted(0, 3, 0, 3)),
-        8: (ANSWERS, Parted(17, 3, 6, 0)),
         9: (ANSWERS, Parted(3, 19, 0, 6)),
         11: (ANSWERS, Parted(10, 20, 10, 10)),
     },
     "fuzz39d": {
         2: (ANSWERS, Parted(8, 0, 0, 0)),
         7: (CUT_SHORT, Parted(0, 9, 0, 0)),
-        8: (ANSWERS, Parted(15, 0, 0, 0)),
+    },
+    "fuzz39e": {
+        1: (ORDER, Parted(28, 32, 15, 0)),
+        5: (CUT_SHORT, Parted(4, 0, 0, 0)),
+        11: (ANSWERS, Parted(1, 3, 0, 0)),
     },
 }
 
 # By recording: gauges that differed at a quiet moment.
 GAUGES: Mapping[str, Mapping[str, int]] = {
     "fuzz39a": {ANSWERS: 10, JUST_REGISTERED: 6},
-    "fuzz28a": {ANSWERS: 19, DRIFT: 5, JUST_REGISTERED: 8, ORDER: 2, STRAYS: 50},
+    "fuzz28a": {ANSWERS: 17, DRIFT: 5, JUST_REGISTERED: 6, STRAYS: 50},
     "fuzz39b": {ANSWERS: 26, JUST_REGISTERED: 10, STRAYS: 75},
     "fuzz28b": {DRIFT: 57, JUST_REGISTERED: 10},
     "fuzz28c": {ANSWERS: 17, DRIFT: 28, JUST_REGISTERED: 22, STRAYS: 25},
@@ -77,7 +78,8 @@ GAUGES: Mapping[str, Mapping[str, int]] = {
     "fuzz28e": {ANSWERS: 20, JUST_REGISTERED: 5, ORDER: 1, STRAYS: 184},
     "fuzz28f": {ANSWERS: 4, DRIFT: 12, STRAYS: 40},
     "fuzz28g": {ANSWERS: 18, JUST_REGISTERED: 11, STRAYS: 71},
-    "fuzz39c": {ANSWERS: 71, JUST_REGISTERED: 26, STRAYS: 78},
+    "fuzz39c": {ANSWERS: 71, JUST_REGISTERED: 23, STRAYS: 78},
+    "fuzz39e": {ANSWERS: 9, STRAYS: 95},
     "fuzz39d": {ANSWERS: 13, JUST_REGISTERED: 11, STRAYS: 54},
 }
 

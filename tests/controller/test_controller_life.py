@@ -223,6 +223,19 @@ def test_a_topic_on_brokers_of_which_one_is_away_starts_without_it():
     assert t0(history) == (1, 0, (1,))
 
 
+@pytest.mark.parametrize(("after_ms", "kind"), [(0, "ControllerFailover"), (30, "TopicChange")])
+def test_a_topic_that_comes_with_a_new_controller_is_read_by_it_not_heard_of(after_ms, kind):
+    history = ZnodeHistory().start(1, 2)
+    history.delete("/controller")
+    history.controller(2, 2)
+    history.now_ms += after_ms
+    effects = history.topic("new", {0: [1, 2], 1: [9]})
+    assert {row.cause.partition(":")[0] for row in effects if isinstance(row, Request)} == {kind}
+    history.state("new", 0, 1, 0, [1, 2])
+    assert_all_as_foretold(history)
+    assert [history.row("new", number).state for number in (0, 1)] == ["OnlinePartition", "NewPartition"]
+
+
 def test_partitions_added_while_a_broker_is_away_start_without_it():
     history = ZnodeHistory().start(1, topics=on([1, 9], 1, 0, [1]))
     history.topic("t", {0: [1, 9], 1: [9, 1], 2: [9]})
