@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar
 from cli.keys import Key, keys_of
 from dashboards.config import ServeConfig
 from dashboards.errors import ServeError
-from ingest.config import IngestConfig
+from ingest.config import IngestConfig, ZooKeeperConfig
 from ingest.errors import IngestError
 from streaming.config import BrokersConfig, StreamConfig
 from streaming.errors import StreamError
@@ -140,6 +140,18 @@ def watch_configs(settings: Settings, chosen: Sequence[str], flags: Layer) -> li
     _refuse_shared_zookeeper(configs)
     _refuse_disagreement_about_a_journal(configs)
     return configs
+
+
+def snapshot_config(settings: Settings, cluster: str | None, flags: Layer) -> ZooKeeperConfig:
+    """The ZooKeeper to read once: of the named cluster, else of the only one that is configured."""
+    name = cluster or (next(iter(settings.clusters)) if len(settings.clusters) == 1 else None)
+    if cluster is not None and cluster not in settings.clusters and "zookeeper" not in flags:
+        raise ConfigError(_unknown(f"no cluster {cluster!r} is configured", cluster, settings.clusters))
+    if name is None and "zookeeper" not in flags and len(settings.clusters) > 1:
+        raise ConfigError(f"which cluster? Give --cluster with one of {', '.join(sorted(settings.clusters))}")
+    own = settings.clusters.get(name, {}) if name is not None else {}
+    subject = "watch" if name is None else f"cluster {name}"
+    return build(ZooKeeperConfig, "watch", settings.sections["watch"], own, flags, subject=subject)
 
 
 def stream_config(settings: Settings, flags: Layer) -> StreamConfig:

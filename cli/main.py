@@ -21,6 +21,7 @@ _COMMANDS: Final = {
     "watch": ("cli.watch", "Watch clusters' ZooKeeper and forward every change into a stream."),
     "stream": ("cli.stream", "Derive metadata, transitions, requests and alerts in a Spark job."),
     "serve": ("cli.serve", "Serve /metrics for Prometheus."),
+    "snapshot": ("cli.snapshot", "Print a cluster's metadata as its ZooKeeper has it now."),
     "replay": ("cli.replay", "Work out what the controller did from the files of a ZooKeeper server."),
     "demo": ("cli.demo", "Play a short story on an embedded cluster."),
 }

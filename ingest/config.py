@@ -1,12 +1,13 @@
-"""What `kontrast watch` can be told about one cluster, checked before anything is opened.
+"""What the ingest can be told about one cluster, checked before anything is opened.
 
-Here belong the settings of a forwarder and what makes them valid. Where they are read from is `cli/`'s business.
+Here belong the settings of a session on its ZooKeeper and of a forwarder, and what makes them valid. Where they are
+read from is `cli/`'s business.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from ingest.errors import IngestError
 from transport.address import Address
@@ -27,36 +28,27 @@ _SMALLEST = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IngestConfig:
-    """The settings of one cluster's forwarder; creating it raises IngestError for what cannot work.
+class ZooKeeperConfig:
+    """The settings of a session on a cluster's ZooKeeper; creating it raises IngestError for what cannot work.
 
-    `zookeeper` is HOST:PORT[,HOST:PORT…][/chroot]. Events within `coalesce_ms` are read together. A request reads at
-    most `multi_read_paths` znodes, and all reads together at most `read_budget_znodes_per_second` (None: as fast as
-    they come). `connect_timeout_seconds` is for the start only: a connection lost later is retried for ever.
+    `zookeeper` is HOST:PORT[,HOST:PORT…][/chroot]. A request reads at most `multi_read_paths` znodes, and all reads
+    together at most `read_budget_znodes_per_second` (None: as fast as they come). `connect_timeout_seconds` is for the
+    start only: a connection lost later is retried for ever.
     """
 
-    cluster: str
     zookeeper: str
-    to: Address
-    coalesce_ms: float = 10.0
-    heartbeat_seconds: float = 1.0
     connect_timeout_seconds: float = 30.0
     session_timeout_seconds: float = 10.0
     multi_read_paths: int = 500
     read_budget_znodes_per_second: int | None = None
-    journal_fsync: Fsync = Fsync.INTERVAL
-    journal_retain_bytes: int | None = 4 * 1024**3
-    journal_retain_seconds: float | None = None
 
     def __post_init__(self) -> None:
-        if not self.cluster or any(character.isspace() for character in self.cluster):
-            raise IngestError(f"cluster {self.cluster!r} is no name: it must be one word")
         if not _ZOOKEEPER.fullmatch(self.zookeeper):
             raise IngestError(f"zookeeper {self.zookeeper!r} is no address: expected HOST:PORT[,HOST:PORT][/chroot]")
-        for name, smallest in _SMALLEST.items():
-            value = getattr(self, name)
-            if value is not None and not value >= smallest:
-                raise IngestError(f"{name} is {value}: it must be at least {smallest}")
+        for field in fields(self):
+            value, smallest = getattr(self, field.name), _SMALLEST.get(field.name)
+            if value is not None and smallest is not None and not value >= smallest:
+                raise IngestError(f"{field.name} is {value}: it must be at least {smallest}")
 
     @property
     def servers(self) -> str:
@@ -72,3 +64,24 @@ class IngestConfig:
         match = _ZOOKEEPER.fullmatch(self.zookeeper)
         assert match is not None, self.zookeeper
         return match[name]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestConfig(ZooKeeperConfig):
+    """The settings of one cluster's forwarder; creating it raises IngestError for what cannot work.
+
+    Events within `coalesce_ms` are read together.
+    """
+
+    cluster: str
+    to: Address
+    coalesce_ms: float = 10.0
+    heartbeat_seconds: float = 1.0
+    journal_fsync: Fsync = Fsync.INTERVAL
+    journal_retain_bytes: int | None = 4 * 1024**3
+    journal_retain_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        if not self.cluster or any(character.isspace() for character in self.cluster):
+            raise IngestError(f"cluster {self.cluster!r} is no name: it must be one word")
+        ZooKeeperConfig.__post_init__(self)

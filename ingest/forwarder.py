@@ -19,7 +19,7 @@ from ingest.observations import Observation, Value, ZnodeEvent
 from ingest.paths import WATCHED
 from ingest.publisher import Publisher, StoppedError
 from ingest.sinks import Sink, SinkUnavailableError, open_sink
-from ingest.snapshot import read_everything
+from ingest.snapshot import read_everything, wait_for_connection
 from ingest.tree import complete
 from ingest.zookeeper import ConnectionLostError, WatchedZooKeeper
 
@@ -76,17 +76,15 @@ class Forwarder:
         """Wait until there is something to read: the first state is that the session is connected."""
         address = self._config.zookeeper
         _LOG.info("%s: connecting to ZooKeeper at %s", self._config.cluster, address)
-        started = said = time.monotonic()
-        while not stop.is_set() and not inbox.wait(_STOP_CHECK_SECONDS):
-            now = time.monotonic()
-            if now - started >= self._config.connect_timeout_seconds:
-                raise IngestError(
-                    f"ZooKeeper at {address} could not be reached within {self._config.connect_timeout_seconds:g} s: "
-                    "check that it runs and that the address is right"
-                )
-            if now - said >= _STILL_TRYING_SECONDS:
-                said = now
+        said = time.monotonic()
+
+        def still_trying() -> None:
+            nonlocal said
+            if time.monotonic() - said >= _STILL_TRYING_SECONDS:
+                said = time.monotonic()
                 _LOG.warning("ZooKeeper at %s is not reachable, trying again", address)
+
+        wait_for_connection(self._config, inbox, stop, still_trying)
 
 
 class _Watch:

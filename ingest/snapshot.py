@@ -1,19 +1,30 @@
 """The complete read: every znode that gets records, in few requests.
 
-Here belongs which znodes there are; what a reading means for readers is `tree`'s business.
+Here belongs which znodes there are, and how they are read once without watching; what a reading means for readers is
+`tree`'s business.
 """
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Callable
+
+from ingest.config import ZooKeeperConfig
+from ingest.errors import IngestError
+from ingest.inbox import Inbox
 from ingest.observations import Value
 from ingest.paths import PARENTS, SINGLE_ZNODES, TOPICS, partitions_path, state_path
-from ingest.zookeeper import WatchedZooKeeper
+from ingest.zookeeper import ConnectionLostError, WatchedZooKeeper
+
+_STOP_CHECK_SECONDS = 0.2
 
 
-def read_everything(zookeeper: WatchedZooKeeper) -> dict[str, Value]:
+def read_everything(zookeeper: WatchedZooKeeper, show: Callable[[int, int], None] | None = None) -> dict[str, Value]:
     """The value of each recorded znode that exists; raises ConnectionLostError.
 
-    Not of one moment: with the watches set before, what changes meanwhile comes as events.
+    Not of one moment: with the watches set before, what changes meanwhile comes as events. `show` is told how many
+    znodes were read, of how many.
     """
     children = zookeeper.read_children(PARENTS)
     below_parents = [f"{parent}/{child}" for parent in PARENTS for child in children.get(parent, [])]
@@ -22,5 +33,47 @@ def read_everything(zookeeper: WatchedZooKeeper) -> dict[str, Value]:
     states = [
         state_path(topic, partition) for topic in topics for partition in partitions.get(partitions_path(topic), [])
     ]
-    values = zookeeper.read_values([*SINGLE_ZNODES, *below_parents, *states]).values
+    paths = [*SINGLE_ZNODES, *below_parents, *states]
+    values = zookeeper.read_values(paths, None if show is None else lambda count: show(count, len(paths))).values
     return {path: value for path, value in values.items() if value is not None}
+
+
+def read_once(
+    config: ZooKeeperConfig, stop: threading.Event, show: Callable[[int, int], None] | None = None
+) -> dict[str, Value]:
+    """All of a cluster as it is now, over a session of its own that watches nothing; nothing if asked to stop.
+
+    Raises IngestError where ZooKeeper cannot be reached, or is lost meanwhile.
+    """
+    inbox = Inbox()
+    zookeeper = WatchedZooKeeper(config, inbox, stop)
+    try:
+        zookeeper.start()
+        wait_for_connection(config, inbox, stop)
+        zookeeper.catch_up()
+        return read_everything(zookeeper, show)
+    except ConnectionLostError:
+        if stop.is_set():
+            return {}
+        raise IngestError(
+            f"the connection to ZooKeeper at {config.zookeeper} was lost while it was read: try again"
+        ) from None
+    finally:
+        zookeeper.close()
+
+
+def wait_for_connection(
+    config: ZooKeeperConfig,
+    inbox: Inbox,
+    stop: threading.Event,
+    still_trying: Callable[[], None] = lambda: None,
+) -> None:
+    """Return when the session has begun, which is its first state, or if asked to stop; raises IngestError."""
+    deadline = time.monotonic() + config.connect_timeout_seconds
+    while not stop.is_set() and not inbox.wait(_STOP_CHECK_SECONDS):
+        if time.monotonic() >= deadline:
+            raise IngestError(
+                f"ZooKeeper at {config.zookeeper} could not be reached within {config.connect_timeout_seconds:g} s: "
+                "check that it runs and that the address is right"
+            )
+        still_trying()

@@ -29,7 +29,7 @@ from kazoo.protocol.serialization import GetChildren, GetData, MultiHeader, Repl
 from kazoo.protocol.states import KazooState
 from kazoo.retry import KazooRetry
 
-from ingest.config import IngestConfig
+from ingest.config import ZooKeeperConfig
 from ingest.errors import IngestError
 from ingest.inbox import Inbox, SessionState
 from ingest.observations import UNKNOWN_ZXID, EventKind, Value, ZnodeEvent
@@ -180,7 +180,7 @@ class _Connection(ConnectionHandler):
 class _Client(KazooClient):
     """A kazoo client over `_Connection`."""
 
-    def __init__(self, config: IngestConfig, inbox: Inbox) -> None:
+    def __init__(self, config: ZooKeeperConfig, inbox: Inbox) -> None:
         super().__init__(
             hosts=config.servers + config.chroot,
             timeout=config.session_timeout_seconds,
@@ -197,7 +197,7 @@ class WatchedZooKeeper:
     Events and session states go to the inbox. Every connection loses its watches: they are to be added again.
     """
 
-    def __init__(self, config: IngestConfig, inbox: Inbox, stop: threading.Event) -> None:
+    def __init__(self, config: ZooKeeperConfig, inbox: Inbox, stop: threading.Event) -> None:
         self._config = config
         self._inbox = inbox
         self._stop = stop
@@ -251,14 +251,20 @@ class WatchedZooKeeper:
         """Let the server see all that the ensemble has agreed on; the one that a new session met may lag."""
         self._wait(self._call(Sync(self._absolute(""))))
 
-    def read_values(self, paths: Sequence[str]) -> Reading:
-        """The values of the paths (None: not there; missing: may not be read); raises ConnectionLostError."""
+    def read_values(self, paths: Sequence[str], show: Callable[[int], None] | None = None) -> Reading:
+        """The values of the paths (None: not there; missing: may not be read); raises ConnectionLostError.
+
+        `show` is told how many were read so far.
+        """
         values: dict[str, Value | None] = {}
-        position, zxid = -1, 0
+        position, zxid, count = -1, 0, 0
         for chunk, answer in self._read(GetData, paths):
             if position < 0:
                 position, zxid = answer.position, answer.zxid
             values.update(_readable(chunk, answer.results))
+            count += len(chunk)
+            if show is not None:
+                show(count)
         return Reading(values, position, zxid)
 
     def read_children(self, paths: Sequence[str]) -> dict[str, list[str]]:

@@ -47,13 +47,18 @@ class ZooKeeper(Server):
     """A ZooKeeper server with its data in `directory`; `properties` are added to its zoo.cfg."""
 
     def __init__(
-        self, directory: Path, *, port: int | None = None, properties: Mapping[str, str] | None = None
+        self,
+        directory: Path,
+        *,
+        port: int | None = None,
+        properties: Mapping[str, str] | None = None,
+        heap_mb: int = 128,
     ) -> None:
         self.port = port or free_port()
         self._directory = directory = directory.absolute()
         self._properties = dict(properties or {})
         self._configuration = directory / "zoo.cfg"
-        command = java_command(_MAIN_CLASS, self._configuration, class_path=pyspark_jars(_JARS), heap_mb=128)
+        command = java_command(_MAIN_CLASS, self._configuration, class_path=pyspark_jars(_JARS), heap_mb=heap_mb)
         super().__init__(ChildProcess("ZooKeeper", command, directory / "zookeeper.log"))
 
     @property

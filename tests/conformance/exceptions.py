@@ -50,6 +50,9 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
     "fuzz28g": {
         3: (ANSWERS, Parted(0, 4, 0, 4)),
     },
+    "fuzz28h": {
+        12: (UNANSWERED, Parted(0, 17, 0, 61)),
+    },
     "fuzz39c": {
         2: (SILENT_SHUTDOWN, Parted(0, 1, 0, 4)),
         6: (ORDER, Parted(0, 3, 0, 3)),
@@ -78,6 +81,7 @@ GAUGES: Mapping[str, Mapping[str, int]] = {
     "fuzz28e": {ANSWERS: 20, JUST_REGISTERED: 5, ORDER: 1, STRAYS: 184},
     "fuzz28f": {ANSWERS: 4, DRIFT: 12, STRAYS: 40},
     "fuzz28g": {ANSWERS: 18, JUST_REGISTERED: 11, STRAYS: 71},
+    "fuzz28h": {ANSWERS: 14, DRIFT: 3, JUST_REGISTERED: 8, STRAYS: 29},
     "fuzz39c": {ANSWERS: 71, JUST_REGISTERED: 23, STRAYS: 78},
     "fuzz39e": {ANSWERS: 9, STRAYS: 95},
     "fuzz39d": {ANSWERS: 13, JUST_REGISTERED: 11, STRAYS: 54},

@@ -1,0 +1,144 @@
+"""A cluster's metadata as its znodes say it at one moment, without any history.
+
+Here belongs what each znode tells of brokers, controller and partitions. What the controller would do about it, and
+what it did before, takes the replica: see `step`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+import msgspec
+
+from controller.context import NO_BROKER
+from controller.leadership import NO_LEADER
+from controller.states import PartitionState
+from controller.znodes import (
+    BrokerZnode,
+    ControllerZnode,
+    Place,
+    StateZnode,
+    TopicZnode,
+    ZnodeError,
+    decode,
+    decode_epoch,
+    locate,
+)
+
+
+class BrokerMetadata(msgspec.Struct, frozen=True, tag_field="type", tag="broker"):
+    """A registered broker; its epoch is its znode's czxid."""
+
+    broker: int
+    epoch: int
+    endpoints: tuple[str, ...]
+    rack: str | None
+
+
+class ControllerMetadata(msgspec.Struct, frozen=True, tag_field="type", tag="controller"):
+    """Who is controller, -1 for nobody, and the newest controller epoch, -1 before the first."""
+
+    broker: int
+    epoch: int
+
+
+class PartitionMetadata(msgspec.Struct, frozen=True, tag_field="type", tag="partition"):
+    """A partition; leader and leader epoch are -1 and the ISR is empty before its first state."""
+
+    topic: str
+    partition: int
+    replicas: tuple[int, ...]
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    state: str  # as a controller that starts now would take it
+    adding_replicas: tuple[int, ...]
+    removing_replicas: tuple[int, ...]
+    deleting: bool  # its topic's deletion was asked for
+
+
+class UnreadableZnode(msgspec.Struct, frozen=True, tag_field="type", tag="unreadable"):
+    """A znode whose content cannot be read, and why; what it says is missing from the metadata."""
+
+    path: str
+    reason: str
+
+
+Metadata = BrokerMetadata | ControllerMetadata | PartitionMetadata | UnreadableZnode
+
+_NO_STATE = StateZnode(NO_LEADER, -1, -1, ())
+
+
+class Znode(msgspec.Struct, frozen=True, gc=False):
+    """A znode as it was read."""
+
+    path: str
+    data: bytes | None
+    czxid: int
+
+
+def cluster_metadata(znodes: Iterable[Znode]) -> Iterator[Metadata]:
+    """What cannot be read, then the brokers, the controller and the partitions, each in their order."""
+    found = _Found()
+    for znode in znodes:
+        try:
+            found.take(znode)
+        except ZnodeError as error:
+            yield UnreadableZnode(znode.path, str(error))
+    yield from (found.brokers[broker] for broker in sorted(found.brokers))
+    yield ControllerMetadata(found.controller, found.controller_epoch)
+    for name in sorted(found.topics):
+        yield from found.partitions_of(name)
+
+
+class _Found:
+    """What the znodes told so far."""
+
+    def __init__(self) -> None:
+        self.brokers: dict[int, BrokerMetadata] = {}
+        self.topics: dict[str, TopicZnode] = {}
+        self.controller = NO_BROKER
+        self.controller_epoch = -1
+        self._states: dict[str, dict[int, StateZnode]] = {}
+        self._deletions: set[str] = set()
+
+    def take(self, znode: Znode) -> None:
+        """Add what a znode says; raises ZnodeError."""
+        where = locate(znode.path)
+        if where.place is Place.PARTITION_STATE:
+            self._states.setdefault(where.name, {})[where.number] = decode(znode.data, StateZnode)
+        elif where.place is Place.TOPIC:
+            self.topics[where.name] = decode(znode.data, TopicZnode)
+        elif where.place is Place.BROKER:
+            read = decode(znode.data, BrokerZnode)
+            self.brokers[where.number] = BrokerMetadata(where.number, znode.czxid, read.addresses(), read.rack)
+        elif where.place is Place.CONTROLLER:
+            self.controller = decode(znode.data, ControllerZnode).brokerid
+        elif where.place is Place.CONTROLLER_EPOCH:
+            self.controller_epoch = decode_epoch(znode.data)
+        elif where.place is Place.DELETE_TOPIC:
+            self._deletions.add(where.name)
+
+    def partitions_of(self, name: str) -> Iterator[PartitionMetadata]:
+        """A topic's partitions by number; a state whose partition is not assigned any more is not one."""
+        topic, states = self.topics[name], self._states.get(name, {})
+        for number in sorted(topic.partitions):
+            state = states.get(number, _NO_STATE)
+            yield PartitionMetadata(
+                topic=name,
+                partition=number,
+                replicas=topic.partitions[number],
+                leader=state.leader,
+                leader_epoch=state.leader_epoch,
+                isr=state.isr,
+                state=_state_at_start(state, self.brokers).word,
+                adding_replicas=topic.adding_replicas.get(number, ()),
+                removing_replicas=topic.removing_replicas.get(number, ()),
+                deleting=name in self._deletions,
+            )
+
+
+def _state_at_start(state: StateZnode, brokers: Collection[int]) -> PartitionState:
+    if state is _NO_STATE:
+        return PartitionState.NEW
+    return PartitionState.ONLINE if state.leader in brokers else PartitionState.OFFLINE

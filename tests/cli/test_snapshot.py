@@ -1,0 +1,181 @@
+"""`kontrast snapshot` against a real ZooKeeper: what it prints, and what it says where something is wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from kazoo.client import KazooClient
+
+from cli.embedded.process import free_port
+from cli.embedded.zookeeper import ZooKeeper
+from cli.main import main
+from cli.running import ExitCode
+from tests.ingest.conftest import server_zxid
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["snapshot", *map(str, arguments)])
+
+
+def of(zookeeper: ZooKeeper, *arguments: object) -> Result:
+    return run("--zookeeper", zookeeper.connect_string, *arguments)
+
+
+@pytest.fixture
+def kafka(zookeeper: ZooKeeper) -> Iterator[KazooClient]:
+    """A client that plays Kafka's part."""
+    client = KazooClient(hosts=zookeeper.connect_string)
+    client.start()
+    yield client
+    client.stop()
+    client.close()
+
+
+def put(kafka: KazooClient, path: str, content: object) -> int:
+    data = content if isinstance(content, bytes) else json.dumps(content).encode()
+    kafka.create(path, data, makepath=True)
+    return kafka.exists(path).czxid
+
+
+def state(kafka: KazooClient, tp: str, leader: int, epoch: int, isr: list[int]) -> None:
+    topic, _, number = tp.rpartition("-")
+    content = {"version": 1, "controller_epoch": 3, "leader": leader, "leader_epoch": epoch, "isr": isr}
+    put(kafka, f"/brokers/topics/{topic}/partitions/{number}/state", content)
+
+
+@pytest.fixture
+def cluster(kafka: KazooClient) -> dict[int, int]:
+    """Two brokers, a topic in every state and one that is being deleted; the brokers' epochs."""
+    for parent in ("/brokers/ids", "/brokers/topics", "/admin/delete_topics"):
+        kafka.ensure_path(parent)
+    epochs = {
+        2: put(kafka, "/brokers/ids/2", {"version": 5, "endpoints": ["PLAINTEXT://b2:9092"], "rack": "r2"}),
+        1: put(kafka, "/brokers/ids/1", {"version": 1, "host": "b1", "port": 9092}),
+    }
+    put(kafka, "/controller", {"version": 2, "brokerid": 2, "timestamp": "1"})
+    put(kafka, "/controller_epoch", b"3")
+    replicas = {"10": [1, 2], "2": [1, 2], "0": [9, 1], "1": [3]}
+    put(kafka, "/brokers/topics/t", {"version": 3, "partitions": replicas, "adding_replicas": {"0": [9]}})
+    state(kafka, "t-10", 1, 0, [1, 2])
+    state(kafka, "t-2", 9, 4, [9])
+    state(kafka, "t-0", 1, 7, [1])
+    state(kafka, "t-77", 1, 0, [1])  # nobody assigned it
+    put(kafka, "/brokers/topics/gone", {"version": 1, "partitions": {"0": [1]}})
+    state(kafka, "gone-0", -1, 1, [1])
+    put(kafka, "/admin/delete_topics/gone", b"")
+    return epochs
+
+
+def test_it_prints_brokers_controller_and_partitions_in_order(zookeeper, cluster):
+    done = of(zookeeper, "--json")
+    assert done.exit_code == ExitCode.OK, done.output
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert lines[:3] == [
+        {"type": "broker", "broker": 1, "epoch": cluster[1], "endpoints": ["PLAINTEXT://b1:9092"], "rack": None},
+        {"type": "broker", "broker": 2, "epoch": cluster[2], "endpoints": ["PLAINTEXT://b2:9092"], "rack": "r2"},
+        {"type": "controller", "broker": 2, "epoch": 3},
+    ]
+    told = [
+        (line["topic"], line["partition"], line["state"], line["leader"], line["leader_epoch"], line["isr"])
+        for line in lines[3:]
+    ]
+    assert told == [
+        ("gone", 0, "OfflinePartition", -1, 1, [1]),
+        ("t", 0, "OnlinePartition", 1, 7, [1]),
+        ("t", 1, "NewPartition", -1, -1, []),
+        ("t", 2, "OfflinePartition", 9, 4, [9]),
+        ("t", 10, "OnlinePartition", 1, 0, [1, 2]),
+    ]
+    assert [(line["replicas"], line["adding_replicas"], line["deleting"]) for line in lines[3:5]] == [
+        ([1], [], True),
+        ([9, 1], [9], False),
+    ]
+
+
+def test_to_a_person_it_tells_the_counts_and_what_is_not_well(zookeeper, cluster):
+    done = of(zookeeper)
+    assert done.exit_code == ExitCode.OK, done.output
+    assert done.stdout.splitlines() == [
+        "controller: broker 2, epoch 3",
+        f"broker 1: epoch {cluster[1]}, PLAINTEXT://b1:9092, leads 2 of 4 partitions",
+        f"broker 2: epoch {cluster[2]}, PLAINTEXT://b2:9092, rack r2, leads 0 of 2 partitions",
+        "2 topics, 5 partitions: 1 NewPartition, 2 OfflinePartition, 2 OnlinePartition",
+        "gone-0: OfflinePartition, leader -1, in sync [1] of [1]",
+        "t-1: NewPartition, leader -1, in sync [] of [3]",
+        "t-2: OfflinePartition, leader 9, in sync [9] of [1, 2]",
+    ]
+
+
+def test_of_many_that_are_not_well_only_the_first_are_named(zookeeper, kafka):
+    put(kafka, "/brokers/topics/t", {"version": 1, "partitions": {str(number): [1] for number in range(25)}})
+    lines = of(zookeeper).stdout.splitlines()
+    assert lines[0] == "controller: nobody, epoch -1"
+    assert lines[-1] == "and 5 more that are not online or not fully in sync"
+    assert len(lines) == 23
+
+
+def test_what_cannot_be_read_is_named_and_the_rest_is_printed(zookeeper, kafka, cluster):
+    put(kafka, "/brokers/topics/bad", b"\xff")
+    put(kafka, "/brokers/ids/7", b"")
+    done = of(zookeeper, "--json")
+    assert done.exit_code == ExitCode.FAILED
+    assert "kontrast: /brokers/ids/7 cannot be read: no data" in done.stderr
+    assert "kontrast: /brokers/topics/bad cannot be read: " in done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert sorted(line["path"] for line in lines[:2]) == ["/brokers/ids/7", "/brokers/topics/bad"]
+    assert len(lines) == 2 + 2 + 1 + 5
+
+
+def test_more_than_can_be_named_is_counted(zookeeper, kafka):
+    for number in range(22):
+        put(kafka, f"/brokers/topics/bad{number:02}", b"{")
+    done = of(zookeeper)
+    assert done.exit_code == ExitCode.FAILED
+    assert "2 more znodes cannot be read; --json names them all" in done.stderr
+
+
+def test_it_reads_below_the_chroot_and_says_where_nothing_is(zookeeper, kafka):
+    put(kafka, "/kafka/controller_epoch", b"5")
+    assert of(zookeeper, "--json").stdout == '{"type":"controller","broker":-1,"epoch":-1}\n'
+    assert "is the address with its chroot right?" in of(zookeeper).stderr
+    below = run("--zookeeper", f"{zookeeper.connect_string}/kafka", "--json")
+    assert below.stdout == '{"type":"controller","broker":-1,"epoch":5}\n'
+    assert below.stderr == ""
+
+
+def test_the_ensemble_sees_nothing_but_a_session_that_opens_and_closes(zookeeper, kafka, cluster):
+    before = server_zxid(zookeeper)
+    assert of(zookeeper).exit_code == ExitCode.OK
+    assert server_zxid(zookeeper) == before + 2
+
+
+def test_a_zookeeper_that_is_not_there_is_named_in_time():
+    address = f"127.0.0.1:{free_port()}"
+    done = run("--zookeeper", address, "--connect-timeout", "0.5")
+    assert done.exit_code == ExitCode.UNAVAILABLE
+    assert f"ZooKeeper at {address} could not be reached within 0.5 s" in done.stderr
+    assert done.stdout == ""
+
+
+def test_the_cluster_may_come_from_the_configuration(zookeeper, kafka, tmp_path: Path):
+    put(kafka, "/controller_epoch", b"5")
+    put(kafka, "/other/controller_epoch", b"6")
+    file = tmp_path / "kontrast.toml"
+    file.write_text(f'[clusters.orders]\nzookeeper = "{zookeeper.connect_string}"\n')
+    assert '"epoch":5' in run("--config", file, "--json").stdout
+    file.write_text(file.read_text() + f'[clusters.other]\nzookeeper = "{zookeeper.connect_string}/other"\n')
+    assert '"epoch":6' in run("--config", file, "--cluster", "other", "--json").stdout
+    which = run("--config", file)
+    assert (which.exit_code, "which cluster? Give --cluster with one of orders, other" in which.stderr) == (2, True)
+    wrong = run("--config", file, "--cluster", "order")
+    assert (wrong.exit_code, "no cluster 'order' is configured" in wrong.stderr) == (2, True)
+
+
+def test_without_an_address_it_says_how_to_give_one():
+    done = run()
+    assert done.exit_code == ExitCode.USAGE
+    assert "'zookeeper' is not set: give --zookeeper" in done.stderr

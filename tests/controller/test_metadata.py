@@ -1,0 +1,71 @@
+"""What a cluster's znodes say at one moment, whatever is in them."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+from znode_history import broker_znode, controller_znode, state_znode, topic_znode
+
+from controller.metadata import (
+    BrokerMetadata,
+    ControllerMetadata,
+    PartitionMetadata,
+    UnreadableZnode,
+    Znode,
+    cluster_metadata,
+)
+
+PATHS = [
+    "/controller",
+    "/controller_epoch",
+    "/brokers/ids/1",
+    "/brokers/topics/t",
+    "/brokers/topics/t/partitions/0/state",
+    "/admin/delete_topics/t",
+    "/config/topics/t",
+    "/somewhere/else",
+]
+
+
+def znode(path: str, content: object, czxid: int = 5) -> Znode:
+    return Znode(path, content if isinstance(content, bytes) else json.dumps(content).encode(), czxid)
+
+
+def test_a_cluster_is_told_in_order_whatever_the_order_of_its_znodes():
+    told = list(
+        cluster_metadata(
+            [
+                znode("/brokers/topics/t/partitions/1/state", state_znode(1, 4, [1])),
+                znode("/brokers/topics/t", topic_znode({1: [1, 2], 0: [3]}, removing_replicas={"1": [2]})),
+                znode("/admin/delete_topics/u", b""),
+                znode("/brokers/topics/u", topic_znode({0: [1]})),
+                znode("/brokers/topics/u/partitions/0/state", state_znode(9, 1, [9])),
+                znode("/brokers/ids/2", broker_znode(2), 12),
+                znode("/brokers/ids/1", broker_znode(1), 11),
+                znode("/controller", controller_znode(2)),
+                znode("/controller_epoch", b"7"),
+                znode("/config/topics/t", {"version": 1, "config": {}}),
+            ]
+        )
+    )
+    assert [type(line) for line in told[:2]] == [BrokerMetadata, BrokerMetadata]
+    assert [(line.broker, line.epoch) for line in told[:2]] == [(1, 11), (2, 12)]
+    assert told[2] == ControllerMetadata(2, 7)
+    assert told[3:] == [
+        PartitionMetadata("t", 0, (3,), -1, -1, (), "NewPartition", (), (), False),
+        PartitionMetadata("t", 1, (1, 2), 1, 4, (1,), "OnlinePartition", (), (2,), False),
+        PartitionMetadata("u", 0, (1,), 9, 1, (9,), "OfflinePartition", (), (), True),
+    ]
+
+
+def test_of_nothing_there_is_a_cluster_without_a_controller():
+    assert list(cluster_metadata([])) == [ControllerMetadata(-1, -1)]
+
+
+@given(st.lists(st.tuples(st.sampled_from(PATHS), st.none() | st.binary(max_size=40)), max_size=8))
+def test_whatever_is_in_them_each_znode_is_told_or_named(znodes):
+    told = list(cluster_metadata(Znode(path, data, 1) for path, data in znodes))
+    assert sum(isinstance(line, ControllerMetadata) for line in told) == 1
+    assert all(line.reason for line in told if isinstance(line, UnreadableZnode))
