@@ -1,6 +1,6 @@
 # Everything that is done with a checkout. `make demo` and `make test` each work on a fresh one.
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo test check bench-core lint type format docs record lock clean
+.PHONY: help install install-dev demo test check bench-core bench-ingest lint type format docs record lock clean
 
 # Programs that the tests run may have been put beside Python.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
@@ -35,6 +35,9 @@ check: lint type ## All checks but the tests
 
 bench-core: install-dev ## Time and memory of the core (BENCH_ARGS='--partitions 20000 2000000 --json')
 	@.venv/bin/python tests/bench/core.py $(BENCH_ARGS)
+
+bench-ingest: install-dev ## Read and watch 200,000 partitions of a real ZooKeeper (BENCH_ARGS='--partitions 20000')
+	@.venv/bin/python tests/bench/ingest.py $(BENCH_ARGS)
 
 lint: install-dev ## Style, format and import rules
 	.venv/bin/ruff check .

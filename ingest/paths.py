@@ -29,8 +29,19 @@ PARENTS = (
     "/log_dir_event_notification",
 )
 
-WATCHED = (*SINGLE_ZNODES, *PARENTS)
-"""Each is watched with all that is below it, whether it exists or not."""
+WATCHED = (
+    "/controller",
+    "/controller_epoch",
+    "/feature",
+    "/migration",
+    "/brokers",
+    "/admin",
+    "/config/topics",
+    "/config/brokers",
+    "/isr_change_notification",
+    "/log_dir_event_notification",
+)
+"""Each is watched with all that is below it, whether it exists or not: as few as cover what gets records."""
 
 _PARTITION_STATE = re.compile(rf"{TOPICS}/[^/]+/partitions/[^/]+/state")
 _CONTROLLER = {"/controller", "/controller_epoch"}

@@ -204,6 +204,7 @@ class WatchedZooKeeper:
         self._client = _Client(config, inbox)
         self._connections = 0
         self._next_read_at = 0.0
+        self._forbidden: set[str] = set()
 
     def start(self) -> None:
         """Connect in the background, again and again until it works."""
@@ -261,7 +262,7 @@ class WatchedZooKeeper:
         for chunk, answer in self._read(GetData, paths):
             if position < 0:
                 position, zxid = answer.position, answer.zxid
-            values.update(_readable(chunk, answer.results))
+            values.update(self._readable(chunk, answer.results))
             count += len(chunk)
             if show is not None:
                 show(count)
@@ -271,7 +272,7 @@ class WatchedZooKeeper:
         """The children of the paths, none for one that is not there; raises ConnectionLostError."""
         children: dict[str, list[str]] = {}
         for chunk, answer in self._read(GetChildren, paths):
-            children.update((path, found or []) for path, found in _readable(chunk, answer.results))
+            children.update((path, found or []) for path, found in self._readable(chunk, answer.results))
         return children
 
     def _read(
@@ -287,6 +288,18 @@ class WatchedZooKeeper:
                 yield first, self._wait_for_answer(call)
         for chunk, call in waiting:
             yield chunk, self._wait_for_answer(call)
+
+    def _readable(self, paths: Sequence[str], results: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+        """What may be read; of the rest each path is reported once, until it may be read again."""
+        for path, result in zip(paths, results, strict=True):
+            if isinstance(result, ConnectionLoss):
+                raise ConnectionLostError from result
+            if not isinstance(result, NoAuthError):
+                self._forbidden.discard(path)
+                yield path, result
+            elif path not in self._forbidden:
+                self._forbidden.add(path)
+                _LOG.warning("%s may not be read: its ACL does not let this session in, its changes go unseen", path)
 
     def _chunks(self, paths: Sequence[str]) -> Iterator[list[str]]:
         chunk: list[str] = []
@@ -348,13 +361,3 @@ class WatchedZooKeeper:
         self._client.stop()
         if self._client._connection.connection_stopped.is_set():
             self._client.close()
-
-
-def _readable(paths: Sequence[str], results: Sequence[Any]) -> Iterator[tuple[str, Any]]:
-    for path, result in zip(paths, results, strict=True):
-        if isinstance(result, NoAuthError):
-            _LOG.warning("%s may not be read: its ACL does not let this session in, its changes go unseen", path)
-        elif isinstance(result, ConnectionLoss):
-            raise ConnectionLostError from result
-        else:
-            yield path, result

@@ -16,7 +16,8 @@ from cli.embedded.process import ChildProcess, accepts_connections, free_port
 from cli.embedded.server import Server
 
 _START_SECONDS = 60
-_MAIN_CLASS = "org.apache.zookeeper.server.ZooKeeperServerMain"
+# With `server.N` among its properties it is one of an ensemble, else it stands alone.
+_MAIN_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 _JARS = (
     "zookeeper-[0-9]*.jar",
     "zookeeper-jute-*.jar",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
-from kazoo.security import ACL, ANYONE_ID_UNSAFE, Id, Permissions
+from kazoo.security import ACL, ANYONE_ID_UNSAFE, OPEN_ACL_UNSAFE, Id, Permissions
 
 from cli.embedded.zookeeper import ZooKeeper
 from ingest.config import IngestConfig
@@ -122,6 +122,24 @@ def test_a_znode_that_may_not_be_read_does_not_disturb_the_others(session: Sessi
     kafka.create("/closed", b"x", acl=[ACL(Permissions.ALL, Id("ip", "192.0.2.1"))])
     kafka.create("/unlisted", b"x", acl=[ACL(Permissions.WRITE, ANYONE_ID_UNSAFE)])
     assert list(session.zookeeper.read_values(["/closed", "/open", "/unlisted"]).values) == ["/open"]
+
+
+def test_a_znode_that_may_not_be_read_is_reported_once_until_it_may(
+    session: Session, kafka: KazooClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    closed = [ACL(Permissions.WRITE | Permissions.ADMIN, ANYONE_ID_UNSAFE)]
+    kafka.create("/closed", b"x", acl=closed)
+
+    def reports() -> int:
+        session.zookeeper.read_values(["/closed"])
+        session.zookeeper.read_children(["/closed"])
+        return caplog.text.count("/closed may not be read")
+
+    assert [reports(), reports()] == [1, 1]
+    kafka.set_acls("/closed", OPEN_ACL_UNSAFE)
+    assert reports() == 1
+    kafka.set_acls("/closed", closed)
+    assert [reports(), reports()] == [2, 2]
 
 
 def test_more_paths_than_a_request_may_have_are_read_in_several(zookeeper: ZooKeeper, kafka: KazooClient) -> None:

@@ -1,0 +1,337 @@
+"""What watching a large cluster costs: Kontrast's reads and watches beside kazoo's own, on a real ZooKeeper in one run.
+
+Here belong the scenarios and their measurement, nothing that judges: the figures depend on the machine, the ratios less
+so. Three ways to read: kazoo's pipelined reads, the same with one-shot watches, and Kontrast's. What happens after that
+is measured on a `kontrast watch` of its own, from the outside: by what is in its journal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import socket
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from kazoo.client import KazooClient
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from cli.embedded.process import ChildProcess
+from cli.embedded.zookeeper import ZooKeeper
+from controller.records import Record, RecordKind, decode_record
+from ingest.config import ZooKeeperConfig
+from ingest.snapshot import read_once
+from tests.ingest.relay import Relay
+from transport.journal import end_offset, read_journal
+
+PARTITIONS_A_TOPIC = 100
+BROKERS = 30
+IN_FLIGHT = 1_000
+SINGLE_CHANGES = 300
+DEADLINE_SECONDS = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One scenario: kazoo's pipelined reads, its one-shot watches, and Kontrast; None where there is no such thing."""
+
+    name: str
+    unit: str
+    pipelined: float | None
+    one_shot: float | None
+    ours: float
+    goal: str = ""
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times the better of the others Kontrast's figure is; above 1 it is better."""
+        others = [figure for figure in (self.pipelined, self.one_shot) if figure is not None]
+        return min(others) / self.ours if others and self.ours else None
+
+
+def topic(number: int) -> str:
+    return f"topic-{number:05}"
+
+
+def states(partitions: int) -> list[str]:
+    """The state znodes of the made-up cluster."""
+    return [
+        f"/brokers/topics/{topic(at // PARTITIONS_A_TOPIC)}/partitions/{at % PARTITIONS_A_TOPIC}/state"
+        for at in range(partitions)
+    ]
+
+
+def state(at: int, epoch: int) -> bytes:
+    hosts = [(at + place) % BROKERS for place in range(3)]
+    content = {"controller_epoch": 7, "leader": hosts[0], "version": 1, "leader_epoch": epoch, "isr": hosts}
+    return json.dumps(content).encode()
+
+
+def build(client: KazooClient, partitions: int, shown: Console) -> None:
+    """Make the cluster's znodes, a topic a transaction."""
+    for parent in ("/brokers/ids", "/brokers/topics", "/admin/delete_topics", "/config/topics"):
+        client.ensure_path(parent)
+    client.create("/controller_epoch", b"7")
+    client.create("/controller", b'{"version":2,"brokerid":0,"timestamp":"1"}', ephemeral=True)
+    for broker in range(BROKERS):
+        endpoints = json.dumps({"version": 5, "endpoints": [f"PLAINTEXT://b{broker}:9092"]}).encode()
+        client.create(f"/brokers/ids/{broker}", endpoints, ephemeral=True)
+    for number in track(range(partitions // PARTITIONS_A_TOPIC), "build", console=shown, transient=True):
+        path = f"/brokers/topics/{topic(number)}"
+        first = number * PARTITIONS_A_TOPIC
+        hosts = {at: [(first + at + place) % BROKERS for place in range(3)] for at in range(PARTITIONS_A_TOPIC)}
+        transaction = client.transaction()
+        transaction.create(path, json.dumps({"version": 3, "topic_id": path, "partitions": hosts}).encode())
+        transaction.create(f"{path}/partitions")
+        for at in range(PARTITIONS_A_TOPIC):
+            transaction.create(f"{path}/partitions/{at}")
+            transaction.create(f"{path}/partitions/{at}/state", state(first + at, 0))
+        failed = [result for result in transaction.commit() if isinstance(result, Exception)]
+        assert not failed, failed[0]
+
+
+def connected(zookeeper: ZooKeeper) -> KazooClient:
+    client = KazooClient(zookeeper.connect_string, timeout=60)
+    client.start(timeout=60)
+    return client
+
+
+def kazoo_reads(client: KazooClient, partitions: int, watch: Callable[..., None] | None = None) -> float:
+    """Seconds in which kazoo reads every topic and state, as many at a time as it likes."""
+    started = time.perf_counter()
+    topics = client.get_children("/brokers/topics", watch=watch)
+    waiting = [client.get_async(f"/brokers/topics/{name}", watch=watch) for name in topics]
+    for path in states(partitions):
+        waiting.append(client.get_async(path, watch=watch))
+        if len(waiting) >= IN_FLIGHT:
+            waiting.pop(0).get()
+    for result in waiting:
+        result.get()
+    return time.perf_counter() - started
+
+
+def server_watches(zookeeper: ZooKeeper) -> int:
+    """How many watches the server holds."""
+    with socket.create_connection(("127.0.0.1", zookeeper.port), timeout=60) as connection:
+        connection.sendall(b"mntr")
+        answer = b"".join(iter(lambda: connection.recv(65536), b"")).decode()
+    return int(next(line for line in answer.splitlines() if line.startswith("zk_watch_count")).split()[1])
+
+
+def change_all(connect_string: str, paths: list[str], epoch: int) -> None:
+    """Write these states once; run in a process of its own, so that it takes nothing from who watches."""
+    client = KazooClient(connect_string, timeout=60)
+    client.start(timeout=60)
+    waiting = []
+    for at, path in enumerate(paths):
+        waiting.append(client.set_async(path, state(at, epoch)))
+        if len(waiting) >= IN_FLIGHT:
+            waiting.pop(0).get()
+    for result in waiting:
+        result.get()
+    client.stop()
+
+
+def burst(zookeeper: ZooKeeper, paths: list[str], epoch: int, done: Callable[[], bool]) -> float:
+    """Seconds from the first of many changes until all of them are known."""
+    writing = multiprocessing.get_context("spawn").Process(
+        target=change_all, args=(zookeeper.connect_string, paths, epoch)
+    )
+    started = time.perf_counter()
+    writing.start()
+    wait_until(done)
+    writing.join()
+    return time.perf_counter() - started
+
+
+def wait_until(done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not done():
+        assert time.monotonic() < deadline, "did not happen in time"
+        time.sleep(0.001)
+
+
+class Rereader:
+    """What one-shot watches ask for: each event is answered by a read that sets the watch again."""
+
+    def __init__(self, client: KazooClient) -> None:
+        self._client = client
+        self.read: dict[int, set[str]] = defaultdict(set)  # leader epoch -> the states that were read with it
+
+    def __call__(self, event: object) -> None:
+        path: str = event.path  # type: ignore[attr-defined]
+        self._client.get_async(path, watch=self).rawlink(lambda result: self._read(path, result))
+
+    def _read(self, path: str, result: object) -> None:
+        data, _ = result.get()  # type: ignore[attr-defined]
+        self.read[json.loads(data)["leader_epoch"]].add(path)
+
+
+class Journal:
+    """The records that a `kontrast watch` publishes, as they come."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._offset = 0
+        self.read: dict[int, set[str]] = defaultdict(set)  # leader epoch -> the states that were told with it
+        self.mzxids: dict[str, int] = {}
+        self.kinds: dict[RecordKind, int] = {}
+        self.nodes = 0
+
+    def follow(self) -> None:
+        """Take what has come since."""
+        while self._offset < end_offset(self._directory):
+            batch = read_journal(self._directory, self._offset, 1 << 24)
+            self._offset = batch.next_offset
+            for line in batch.lines:
+                self._take(decode_record(line))
+
+    def _take(self, record: Record) -> None:
+        self.kinds[record.kind] = self.kinds.get(record.kind, 0) + 1
+        if record.kind is RecordKind.NODE:
+            self.nodes += 1
+            self.mzxids[record.path] = record.mzxid
+            if record.path.endswith("/state"):
+                self.read[json.loads(record.data or "{}")["leader_epoch"]].add(record.path)
+
+    def has_read(self, epoch: int, count: int) -> bool:
+        self.follow()
+        return len(self.read[epoch]) >= count
+
+    def has(self, kind: RecordKind, count: int = 1) -> bool:
+        self.follow()
+        return self.kinds.get(kind, 0) >= count
+
+
+def readings(zookeeper: ZooKeeper, client: KazooClient, partitions: int) -> Iterator[Measured]:
+    """Everything, read once."""
+    znodes = partitions + partitions // PARTITIONS_A_TOPIC
+    pipelined = kazoo_reads(client, partitions)
+    started = time.perf_counter()
+    values = read_once(ZooKeeperConfig(zookeeper=zookeeper.connect_string), threading.Event())
+    ours = time.perf_counter() - started
+    assert len(values) >= znodes
+    watching = connected(zookeeper)
+    rereader = Rereader(watching)
+    one_shot = kazoo_reads(watching, partitions, rereader)
+    yield Measured("complete read", "s", pipelined, one_shot, ours, "25 times the pipelined reads")
+    yield Measured("reads a second", "", znodes / pipelined, znodes / one_shot, len(values) / ours)
+    one_shot_watches = server_watches(zookeeper)
+    paths = states(partitions)[: min(20_000, partitions)]
+    rereading = burst(zookeeper, paths, 1, lambda: len(rereader.read[1]) >= len(paths))
+    watching.stop()
+    watching.close()
+    wait_until(lambda: server_watches(zookeeper) == 0)
+    yield from _watch(zookeeper, client, paths, one_shot, one_shot_watches, rereading)
+
+
+def _watch(  # noqa: PLR0913 (what the others took)
+    zookeeper: ZooKeeper, client: KazooClient, paths: list[str], read_again: float, watches: int, rereading: float
+) -> Iterator[Measured]:
+    with tempfile.TemporaryDirectory() as directory, Relay(zookeeper.port) as relay:
+        journal = Journal(Path(directory) / "changes")
+        command = [sys.executable, "-m", "cli", "watch", "--cluster", "bench", "--to", f"journal:{directory}/changes"]
+        watch = ChildProcess(
+            "kontrast watch", [*command, "--zookeeper", f"127.0.0.1:{relay.port}"], Path(directory) / "watch.log"
+        )
+        watch.launch()
+        try:
+            wait_until(lambda: (Path(directory) / "changes").is_dir() and journal.has(RecordKind.SNAPSHOT_END))
+            yield Measured("watches on the server", "", None, watches, server_watches(zookeeper), "at most 10")
+            ours = burst(zookeeper, paths, 2, lambda: journal.has_read(2, len(paths)))
+            yield Measured(f"burst of {len(paths):,} changes, all known", "s", None, rereading, ours)
+            latencies = sorted(_single_changes(client, journal, paths))
+            yield Measured(
+                "a change, to the sink's acknowledgement, p50", "ms", None, None, statistics.median(latencies)
+            )
+            worst = latencies[int(len(latencies) * 0.99)]
+            yield Measured("the same, p99", "ms", None, None, worst, "at most 25")
+            yield from _resync(relay, client, journal, paths, read_again)
+        finally:
+            watch.kill()
+
+
+def _single_changes(client: KazooClient, journal: Journal, paths: list[str]) -> Iterator[float]:
+    for at in range(SINGLE_CHANGES):
+        time.sleep(0.02)
+        started = time.perf_counter()
+        changed = client.set(paths[at], state(at, 3)).mzxid
+
+        def is_told(path: str = paths[at], zxid: int = changed) -> bool:
+            journal.follow()
+            return journal.mzxids[path] == zxid
+
+        wait_until(is_told)
+        yield (time.perf_counter() - started) * 1_000
+
+
+def _resync(
+    relay: Relay, client: KazooClient, journal: Journal, paths: list[str], read_again: float
+) -> Iterator[Measured]:
+    sessions = journal.kinds.get(RecordKind.SESSION, 0)
+    relay.close_door()
+    wait_until(lambda: journal.has(RecordKind.SESSION, sessions + 1))  # it says that the connection is lost
+    client.set(paths[0], state(0, 4))
+    nodes = journal.nodes
+    started = time.perf_counter()
+    relay.open_door()
+    wait_until(lambda: journal.has(RecordKind.SESSION, sessions + 2))  # it says that it is in step again
+    yield Measured("in step again after a lost connection", "s", None, read_again, time.perf_counter() - started)
+    yield Measured("records published for the one change meanwhile", "", None, None, journal.nodes - nodes, "1")
+
+
+def table(measured: list[Measured], partitions: int) -> Table:
+    """The figures beside each other."""
+    shown = Table(title=f"Watching {partitions:,} partitions of a real ZooKeeper", title_justify="left")
+    for heading in ("", "kazoo, pipelined", "kazoo, one-shot watches", "Kontrast", "ratio", "goal"):
+        shown.add_column(heading, justify="left" if heading in ("", "goal") else "right")
+    for row in measured:
+        cells = [_figure(value, row.unit) for value in (row.pipelined, row.one_shot, row.ours)]
+        shown.add_row(row.name, *cells, _figure(row.ratio, ""), row.goal)
+    return shown
+
+
+def _figure(value: float | None, unit: str) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.0f} {unit}".rstrip() if value >= 1_000 else f"{value:.3g} {unit}".rstrip()
+
+
+def main() -> None:
+    """Measure, and print a table or JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--partitions", type=int, default=200_000, metavar="N")
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    asked = parser.parse_args()
+    shown = Console(stderr=True)
+    # The heap that an embedded ZooKeeper gets else is for small clusters.
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        ZooKeeper(Path(directory), properties={"tickTime": "2000"}, heap_mb=2_000) as zookeeper,
+    ):
+        client = connected(zookeeper)
+        build(client, asked.partitions, shown)
+        measured = list(readings(zookeeper, client, asked.partitions))
+        client.stop()
+    if asked.json:
+        named = {row.name: {"one_shot": row.one_shot, "pipelined": row.pipelined, "ours": row.ours, "ratio": row.ratio}
+                 for row in measured}  # fmt: skip
+        print(json.dumps(named, indent=2))
+    else:
+        Console().print(table(measured, asked.partitions))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""Three real ZooKeeper servers on loopback that agree on everything.
+
+Here belong their configuration and which of them leads; what happens to one of them is up to the test.
+"""
+
+from __future__ import annotations
+
+import socket
+from contextlib import suppress
+from pathlib import Path
+
+from cli.embedded.process import free_port
+from cli.embedded.server import StartedByWith
+from cli.embedded.zookeeper import ZooKeeper
+
+_SERVERS = (1, 2, 3)
+
+
+class Ensemble(StartedByWith):
+    """Three servers with their data below a directory, started and ended together by `with`."""
+
+    def __init__(self, directory: Path) -> None:
+        quorum = {f"server.{number}": f"127.0.0.1:{free_port()}:{free_port()}:participant" for number in _SERVERS}
+        properties = {"initLimit": "20", "syncLimit": "10", "standaloneEnabled": "false", **quorum}
+        self.servers = {number: ZooKeeper(directory / str(number), properties=properties) for number in _SERVERS}
+        for number, server in self.servers.items():
+            server.data_directory.mkdir(parents=True)
+            (server.data_directory / "myid").write_text(str(number))
+
+    @property
+    def connect_string(self) -> str:
+        """All servers, for clients."""
+        return ",".join(server.connect_string for server in self.servers.values())
+
+    def start(self) -> None:
+        """Start all; one alone serves nobody."""
+        for server in self.servers.values():
+            server.launch()
+        for server in self.servers.values():
+            server.wait_until_ready()
+
+    def stop(self) -> None:
+        """End all at once."""
+        self.kill()
+
+    def kill(self) -> None:
+        """End all as a crash does."""
+        for server in self.servers.values():
+            server.kill()
+
+    def leader(self) -> ZooKeeper:
+        """The server that leads."""
+        (leader,) = (server for server in self.servers.values() if "Mode: leader" in _status(server))
+        return leader
+
+
+def _status(server: ZooKeeper) -> str:
+    with suppress(OSError), socket.create_connection(("127.0.0.1", server.port), timeout=5) as connection:
+        connection.sendall(b"srvr")
+        return b"".join(iter(lambda: connection.recv(4096), b"")).decode()
+    return ""
