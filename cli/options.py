@@ -20,6 +20,12 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
     "watch": {
         "cluster": "The one cluster to watch, where no [clusters.NAME] table names any.",
         "zookeeper": "The cluster's ensemble: HOST:PORT[,HOST:PORT...][/chroot].",
+        "zookeeper_username": "Who to log in as (SASL, DIGEST-MD5); none: nobody.",
+        "zookeeper_password_file": "File with the password and nothing else; needed for a login.",
+        "zookeeper_tls": "Speak TLS to ZooKeeper; its certificate must be valid for the host in the address.",
+        "zookeeper_ca_file": "PEM file with the authorities to trust; none: those of the system.",
+        "zookeeper_certificate_file": "PEM file with the certificate to show; none: ZooKeeper must not ask for one.",
+        "zookeeper_key_file": "PEM file with that certificate's key, without a passphrase.",
         "to": "Where the changes go: journal:DIRECTORY or kafka://HOST:PORT/TOPIC, never a topic of a watched cluster.",
         "coalesce_ms": "Changes that come within this many milliseconds are read together.",
         "heartbeat_seconds": "How often the watcher says that it is alive; deadlines are judged against it.",

@@ -6,8 +6,10 @@ read from is `cli/`'s business.
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass, fields
+from pathlib import Path
 
 from ingest.errors import IngestError
 from transport.address import Address
@@ -15,6 +17,15 @@ from transport.journal import Fsync
 
 _SERVER = r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}"
 _ZOOKEEPER = re.compile(rf"(?P<servers>{_SERVER}(?:,{_SERVER})*)(?P<chroot>(?:/[^/\s,]+)*)/?")
+_TOGETHER = (
+    ("zookeeper_username", "zookeeper_password_file"),
+    ("zookeeper_password_file", "zookeeper_username"),
+    ("zookeeper_ca_file", "zookeeper_tls"),
+    ("zookeeper_certificate_file", "zookeeper_key_file"),
+    ("zookeeper_key_file", "zookeeper_certificate_file"),
+    ("zookeeper_certificate_file", "zookeeper_tls"),
+)
+_FILES = ("zookeeper_password_file", "zookeeper_ca_file", "zookeeper_certificate_file", "zookeeper_key_file")
 _SMALLEST = {
     "coalesce_ms": 0,
     "heartbeat_seconds": 0.1,
@@ -33,10 +44,16 @@ class ZooKeeperConfig:
 
     `zookeeper` is HOST:PORT[,HOST:PORT…][/chroot]. A request reads at most `multi_read_paths` znodes, and all reads
     together at most `read_budget_znodes_per_second` (None: as fast as they come). `connect_timeout_seconds` is for the
-    start only: a connection lost later is retried for ever.
+    start only: a connection lost later is retried for ever. Secrets are in files: nothing here is one.
     """
 
     zookeeper: str
+    zookeeper_username: str | None = None
+    zookeeper_password_file: str | None = None
+    zookeeper_tls: bool = False
+    zookeeper_ca_file: str | None = None
+    zookeeper_certificate_file: str | None = None
+    zookeeper_key_file: str | None = None
     connect_timeout_seconds: float = 30.0
     session_timeout_seconds: float = 10.0
     multi_read_paths: int = 500
@@ -49,6 +66,24 @@ class ZooKeeperConfig:
             value, smallest = getattr(self, field.name), _SMALLEST.get(field.name)
             if value is not None and smallest is not None and not value >= smallest:
                 raise IngestError(f"{field.name} is {value}: it must be at least {smallest}")
+        for name, other in _TOGETHER:
+            if getattr(self, name) is not None and not getattr(self, other):
+                raise IngestError(f"{name} is given and {other} is not: each needs the other")
+        for name in _FILES:
+            file = getattr(self, name)
+            if file is not None and not os.access(file, os.R_OK):
+                raise IngestError(f"{name} {file} cannot be read: check the path and who may read it")
+
+    @property
+    def password(self) -> str:
+        """What the password file says, without the newline at its end; raises IngestError."""
+        assert self.zookeeper_password_file is not None, "a password without a file"
+        try:
+            return Path(self.zookeeper_password_file).read_text().rstrip("\r\n")
+        except (OSError, UnicodeDecodeError) as error:
+            raise IngestError(
+                f"zookeeper_password_file {self.zookeeper_password_file} cannot be read: {error}"
+            ) from error
 
     @property
     def servers(self) -> str:

@@ -53,6 +53,7 @@ def read_once(
         zookeeper.catch_up()
         return read_everything(zookeeper, show)
     except ConnectionLostError:
+        zookeeper.check_login()
         if stop.is_set():
             return {}
         raise IngestError(

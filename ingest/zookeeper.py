@@ -17,16 +17,18 @@ from typing import Any, Protocol
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import (
+    AuthFailedError,
     ConnectionClosedError,
     ConnectionLoss,
     NoAuthError,
     NoNodeError,
+    SessionClosedRequireSaslError,
     SessionExpiredError,
     UnimplementedError,
 )
 from kazoo.protocol.connection import ConnectionHandler
 from kazoo.protocol.serialization import GetChildren, GetData, MultiHeader, ReplyHeader, Sync, Watch, write_string
-from kazoo.protocol.states import KazooState
+from kazoo.protocol.states import KazooState, KeeperState
 from kazoo.retry import KazooRetry
 
 from ingest.config import ZooKeeperConfig
@@ -157,10 +159,16 @@ def _read_result(header: MultiHeader, buffer: bytes, offset: int) -> tuple[Any, 
 class _Connection(ConnectionHandler):
     """kazoo's connection, which gives every event away with its zxid instead of looking for its watchers."""
 
-    def __init__(self, client: _Client, retry: KazooRetry) -> None:
-        super().__init__(client, retry, logger=_KAZOO_LOG)
+    def __init__(self, client: _Client, retry: KazooRetry, login: dict[str, str] | None) -> None:
+        super().__init__(client, retry, logger=_KAZOO_LOG, sasl_options=login)
         self.newest_zxid = 0
         self._header_zxid = 0
+
+    def _authenticate_with_sasl(self, host: str, timeout: float) -> None:
+        try:
+            super()._authenticate_with_sasl(host, timeout)
+        except SessionClosedRequireSaslError as error:  # which kazoo does not take for a refused login
+            raise AuthFailedError("the server demands a login and refused this one") from error
 
     def _read_header(self, timeout: float) -> tuple[ReplyHeader, bytes, int]:
         header, buffer, offset = super()._read_header(timeout)
@@ -177,6 +185,12 @@ class _Connection(ConnectionHandler):
             self.client.inbox.put_event(ZnodeEvent(kind, path, zxid))
 
 
+def _login(config: ZooKeeperConfig) -> dict[str, str] | None:
+    if config.zookeeper_username is None:
+        return None
+    return {"mechanism": "DIGEST-MD5", "username": config.zookeeper_username, "password": config.password}
+
+
 class _Client(KazooClient):
     """A kazoo client over `_Connection`."""
 
@@ -186,9 +200,14 @@ class _Client(KazooClient):
             timeout=config.session_timeout_seconds,
             connection_retry={"max_tries": -1, "delay": 0.1, "max_delay": 3.0},
             logger=_KAZOO_LOG,
+            use_ssl=config.zookeeper_tls,
+            check_hostname=config.zookeeper_tls,
+            ca=config.zookeeper_ca_file,
+            certfile=config.zookeeper_certificate_file,
+            keyfile=config.zookeeper_key_file,
         )
         self.inbox = inbox
-        self._connection = _Connection(self, self._conn_retry.copy())
+        self._connection = _Connection(self, self._conn_retry.copy(), _login(config))
 
 
 class WatchedZooKeeper:
@@ -205,6 +224,7 @@ class WatchedZooKeeper:
         self._connections = 0
         self._next_read_at = 0.0
         self._forbidden: set[str] = set()
+        self._was_answered = False
 
     def start(self) -> None:
         """Connect in the background, again and again until it works."""
@@ -212,12 +232,24 @@ class WatchedZooKeeper:
         self._client.start_async()
 
     def restart_if_dead(self) -> None:
-        """Begin anew after a failure that kazoo does not recover from by itself."""
+        """Begin anew after a failure that kazoo does not recover from by itself; raises IngestError."""
+        self.check_login()
         if not self._client._connection._connection_routine.is_alive():
             _LOG.error("the ZooKeeper client for %s ended by itself, starting a new one", self._config.zookeeper)
             self._close()
             self._client = _Client(self._config, self._inbox)
             self.start()
+
+    def check_login(self) -> None:
+        """Raise IngestError if ZooKeeper has never let this session in.
+
+        A server that goes away while a login is under way looks the same: after a first answer it is only tried again.
+        """
+        if self._client._state == KeeperState.AUTH_FAILED and not self._was_answered:
+            raise IngestError(
+                f"ZooKeeper at {self._config.servers} refuses the login as {self._config.zookeeper_username!r}: "
+                "check zookeeper_username and zookeeper_password_file"
+            )
 
     def close(self) -> None:
         """Close the session; a server that does not answer is not waited for."""
@@ -335,8 +367,15 @@ class WatchedZooKeeper:
                 answer = result.get(timeout=0.2)
             except self._client.handler.timeout_exception:
                 continue
-            except (ConnectionLoss, ConnectionClosedError, SessionExpiredError) as error:
+            except (ConnectionLoss, ConnectionClosedError, SessionExpiredError, AuthFailedError) as error:
+                self.check_login()
                 raise ConnectionLostError from error
+            except SessionClosedRequireSaslError:
+                raise IngestError(
+                    f"ZooKeeper at {self._config.servers} demands a login: "
+                    "give zookeeper_username and zookeeper_password_file"
+                ) from None
+            self._was_answered = True
             return answer
         raise ConnectionLostError
 

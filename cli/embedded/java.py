@@ -5,7 +5,7 @@ Finding Java is `streaming.java`; the life of the process is `process`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pyspark
@@ -31,7 +31,14 @@ rootLogger.appenderRef.console.ref = console
 """
 
 
-def java_command(main_class: str, configuration: Path, *, class_path: Iterable[Path], heap_mb: int) -> list[str | Path]:
+def java_command(
+    main_class: str,
+    configuration: Path,
+    *,
+    class_path: Iterable[Path],
+    heap_mb: int,
+    system_properties: Mapping[str, str] | None = None,
+) -> list[str | Path]:
     """The command line of a small server that logs to its standard output."""
     return [
         find_java(),
@@ -39,6 +46,7 @@ def java_command(main_class: str, configuration: Path, *, class_path: Iterable[P
         "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1",  # a short life: compile quickly rather than well
         f"-Dlog4j2.configurationFile={_logging_file(configuration)}",
+        *(f"-D{name}={value}" for name, value in (system_properties or {}).items()),
         "-cp",
         ":".join(str(jar) for jar in class_path),
         main_class,

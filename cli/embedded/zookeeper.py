@@ -45,7 +45,10 @@ _PROPERTIES = {
 
 
 class ZooKeeper(Server):
-    """A ZooKeeper server with its data in `directory`; `properties` are added to its zoo.cfg."""
+    """A ZooKeeper server with its data in `directory`.
+
+    `properties` are added to its zoo.cfg, `system_properties` are its Java's.
+    """
 
     def __init__(
         self,
@@ -53,13 +56,20 @@ class ZooKeeper(Server):
         *,
         port: int | None = None,
         properties: Mapping[str, str] | None = None,
+        system_properties: Mapping[str, str] | None = None,
         heap_mb: int = 128,
     ) -> None:
         self.port = port or free_port()
         self._directory = directory = directory.absolute()
         self._properties = dict(properties or {})
         self._configuration = directory / "zoo.cfg"
-        command = java_command(_MAIN_CLASS, self._configuration, class_path=pyspark_jars(_JARS), heap_mb=heap_mb)
+        command = java_command(
+            _MAIN_CLASS,
+            self._configuration,
+            class_path=pyspark_jars(_JARS),
+            heap_mb=heap_mb,
+            system_properties=system_properties,
+        )
         super().__init__(ChildProcess("ZooKeeper", command, directory / "zookeeper.log"))
 
     @property

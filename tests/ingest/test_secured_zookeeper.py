@@ -1,0 +1,205 @@
+"""Logging in to ZooKeeper and speaking TLS with it, against real servers that demand it."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from cli.embedded.process import free_port
+from cli.embedded.zookeeper import ZooKeeper
+from controller.records import RecordKind
+from ingest.config import IngestConfig, ZooKeeperConfig
+from ingest.errors import IngestError
+from ingest.snapshot import read_once
+from tests.ingest.conftest import Watching, wait_until
+from transport.address import JournalAddress
+
+SECRET = "open sesame"
+
+
+def password_file(directory: Path, password: str = SECRET) -> str:
+    file = directory / f"password-{len(password)}"
+    file.write_text(password + "\n")
+    return str(file)
+
+
+@pytest.fixture
+def login_server(java: Path, tmp_path: Path) -> Iterator[ZooKeeper]:
+    """A server that serves nobody without a login."""
+    jaas = tmp_path / "jaas.conf"
+    module = "org.apache.zookeeper.server.auth.DigestLoginModule"
+    jaas.write_text(f'Server {{ {module} required user_kontrast="{SECRET}"; }};\n')
+    properties = {
+        "authProvider.1": "org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
+        "enforce.auth.enabled": "true",
+        "enforce.auth.schemes": "sasl",
+    }
+    with ZooKeeper(
+        tmp_path / "login",
+        properties=properties,
+        system_properties={"java.security.auth.login.config": str(jaas)},
+    ) as server:
+        yield server
+
+
+def test_a_session_that_logs_in_watches_and_reads(
+    login_server: ZooKeeper, watch: Callable[..., Watching], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    watching = watch(
+        zookeeper=login_server.connect_string,
+        zookeeper_username="kontrast",
+        zookeeper_password_file=password_file(tmp_path),
+    )
+    assert watching.count(RecordKind.SNAPSHOT_END) == 1
+    login_server.kill()
+    wait_until(lambda: watching.count(RecordKind.SESSION, "suspended") == 1)
+    login_server.start()
+    wait_until(lambda: watching.count(RecordKind.SESSION, '"connected"') == 2)
+    watching.stop()
+    assert SECRET not in caplog.text
+    assert SECRET not in repr(watching.config)
+
+
+def test_a_wrong_password_is_one_sentence(login_server: ZooKeeper, tmp_path: Path) -> None:
+    for starts in (forward, read):
+        with pytest.raises(IngestError, match="refuses the login as 'kontrast': check zookeeper_username") as refused:
+            starts(
+                tmp_path,
+                zookeeper=login_server.connect_string,
+                zookeeper_username="kontrast",
+                zookeeper_password_file=password_file(tmp_path, "wrong"),
+            )
+        assert "wrong" not in str(refused.value).replace("password", "")
+
+
+def test_a_server_that_demands_a_login_is_one_sentence(login_server: ZooKeeper, tmp_path: Path) -> None:
+    for starts in (forward, read):
+        with pytest.raises(IngestError, match="demands a login: give zookeeper_username and zookeeper_password_file"):
+            starts(tmp_path, zookeeper=login_server.connect_string)
+
+
+def read(_: Path, **settings: object) -> None:
+    import threading
+
+    read_once(ZooKeeperConfig(**settings), threading.Event())
+
+
+def forward(directory: Path, **settings: object) -> None:
+    watching = Watching(IngestConfig(cluster="c", to=JournalAddress(directory / "journal"), **settings))
+    watching.start()
+    wait_until(lambda: watching.error is not None)
+    raise watching.error  # type: ignore[misc]
+
+
+class Certificates:
+    """An authority, and certificates that it signed, as PEM files."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        directory.mkdir()
+        self._openssl("req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=authority")
+        self.authority = str(directory / "ca.pem")
+
+    def sign(self, name: str, host: str) -> tuple[str, str]:
+        """The files of a certificate for a host, and of its key."""
+        (self._directory / f"{name}.ext").write_text(f"subjectAltName={host}\n")
+        self._openssl(f"req -newkey rsa:2048 -nodes -keyout {name}.key -out {name}.csr -subj /CN={name}")
+        signed = f"x509 -req -in {name}.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile {name}.ext"
+        self._openssl(f"{signed} -out {name}.pem")
+        return str(self._directory / f"{name}.pem"), str(self._directory / f"{name}.key")
+
+    def _openssl(self, arguments: str) -> None:
+        subprocess.run(["openssl", *arguments.split()], cwd=self._directory, check=True, capture_output=True)
+
+
+@pytest.fixture
+def certificates(tmp_path: Path) -> Certificates:
+    return Certificates(tmp_path / "certificates")
+
+
+@pytest.fixture
+def tls_server(java: Path, tmp_path: Path, certificates: Certificates) -> Iterator[tuple[ZooKeeper, str]]:
+    """A server that asks for a client certificate, and its secure address."""
+    certificate, key = certificates.sign("server", "IP:127.0.0.1")
+    keys = tmp_path / "server.pem"
+    keys.write_text(Path(key).read_text() + Path(certificate).read_text())
+    port = free_port()
+    properties = {
+        "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
+        "secureClientPort": str(port),
+        "ssl.keyStore.location": str(keys),
+        "ssl.trustStore.location": certificates.authority,
+    }
+    with ZooKeeper(tmp_path / "tls", properties=properties) as server:
+        yield server, f"127.0.0.1:{port}"
+
+
+def test_a_session_speaks_tls_and_shows_its_certificate(
+    tls_server: tuple[ZooKeeper, str], certificates: Certificates, watch: Callable[..., Watching]
+) -> None:
+    certificate, key = certificates.sign("client", "DNS:client")
+    watching = watch(
+        zookeeper=tls_server[1],
+        zookeeper_tls=True,
+        zookeeper_ca_file=certificates.authority,
+        zookeeper_certificate_file=certificate,
+        zookeeper_key_file=key,
+    )
+    watching.settled()
+    assert watching.count(RecordKind.SNAPSHOT_END) == 1
+
+
+@pytest.mark.parametrize("mistake", ["no certificate", "another authority", "another host", "no TLS"])
+def test_a_connection_that_is_not_trusted_is_never_used(
+    tls_server: tuple[ZooKeeper, str], certificates: Certificates, tmp_path: Path, mistake: str
+) -> None:
+    certificate, key = certificates.sign("client", "DNS:client")
+    settings: dict[str, object] = {
+        "zookeeper": tls_server[1],
+        "zookeeper_tls": True,
+        "zookeeper_ca_file": certificates.authority,
+        "zookeeper_certificate_file": certificate,
+        "zookeeper_key_file": key,
+        "connect_timeout_seconds": 3,
+    }
+    if mistake == "no certificate":
+        del settings["zookeeper_certificate_file"], settings["zookeeper_key_file"]
+    elif mistake == "another authority":
+        settings["zookeeper_ca_file"] = Certificates(tmp_path / "other").authority
+    elif mistake == "another host":
+        settings["zookeeper"] = tls_server[1].replace("127.0.0.1", "localhost")
+    else:
+        for name in ("zookeeper_tls", "zookeeper_ca_file", "zookeeper_certificate_file", "zookeeper_key_file"):
+            del settings[name]
+    with pytest.raises(IngestError, match="could not be reached within 3 s"):
+        read(tmp_path, **settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"zookeeper_username": "u"}, "zookeeper_username is given and zookeeper_password_file is not"),
+        ({"zookeeper_password_file": "FILE"}, "zookeeper_password_file is given and zookeeper_username is not"),
+        ({"zookeeper_ca_file": "FILE"}, "zookeeper_ca_file is given and zookeeper_tls is not"),
+        ({"zookeeper_certificate_file": "FILE", "zookeeper_tls": True}, "zookeeper_key_file is not"),
+        ({"zookeeper_key_file": "FILE", "zookeeper_tls": True}, "zookeeper_certificate_file is not"),
+        ({"zookeeper_tls": True, "zookeeper_ca_file": "/absent"}, "zookeeper_ca_file /absent cannot be read"),
+    ],
+)
+def test_what_cannot_work_is_refused_by_name(tmp_path: Path, settings: dict[str, object], words: str) -> None:
+    (tmp_path / "file").write_text("x")
+    given = {name: str(tmp_path / "file") if value == "FILE" else value for name, value in settings.items()}
+    with pytest.raises(IngestError, match=words):
+        ZooKeeperConfig(zookeeper="h:1", **given)
+
+
+def test_a_password_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"\xff")
+    config = ZooKeeperConfig(zookeeper="h:1", zookeeper_username="u", zookeeper_password_file=str(tmp_path / "file"))
+    with pytest.raises(IngestError, match="cannot be read: "):
+        assert config.password
