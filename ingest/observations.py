@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
+import msgspec
+
 from controller.records import RecordKind
 
 UNKNOWN_ZXID = -1
@@ -33,8 +35,7 @@ class ZnodeEvent:
     zxid: int = UNKNOWN_ZXID
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(msgspec.Struct, frozen=True, gc=False):
     """A znode as it was read."""
 
     data: bytes | None

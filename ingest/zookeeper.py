@@ -1,14 +1,13 @@
 """The session on the watched ensemble: persistent recursive watches and reads of many znodes in one request.
 
-The one place that knows kazoo's insides: version 2.11 has neither AddWatch (op 106) nor MultiRead (op 22), drops the
-zxid that ZooKeeper 3.9 sends with an event, and hands an event only to the watchers of its very path. Here is every
-request that is ever sent, and each of them only reads. What to watch and read is not decided here.
+The one place that knows kazoo's insides: version 2.11 has neither AddWatch nor MultiRead (`zookeeper_requests`), drops
+the zxid that ZooKeeper 3.9 sends with an event, and hands an event only to the watchers of its very path. Every request
+that is ever sent is sent from here, and each of them only reads. What to watch and read is not decided here.
 """
 
 from __future__ import annotations
 
 import logging
-import struct
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -21,13 +20,12 @@ from kazoo.exceptions import (
     ConnectionClosedError,
     ConnectionLoss,
     NoAuthError,
-    NoNodeError,
     SessionClosedRequireSaslError,
     SessionExpiredError,
     UnimplementedError,
 )
 from kazoo.protocol.connection import ConnectionHandler
-from kazoo.protocol.serialization import GetChildren, GetData, MultiHeader, ReplyHeader, Sync, Watch, write_string
+from kazoo.protocol.serialization import GetChildren, GetData, ReplyHeader, Sync, Watch
 from kazoo.protocol.states import KazooState, KeeperState
 from kazoo.retry import KazooRetry
 
@@ -36,11 +34,11 @@ from ingest.errors import IngestError
 from ingest.inbox import Inbox, SessionState
 from ingest.observations import UNKNOWN_ZXID, EventKind, Value, ZnodeEvent
 from ingest.paths import is_recorded
+from ingest.zookeeper_requests import AddWatch, Answer, MultiRead
 
 _LOG = logging.getLogger("kontrast.ingest.zookeeper")
 _KAZOO_LOG = logging.getLogger("kontrast.ingest.kazoo")
 
-_PERSISTENT_RECURSIVE = 1
 _MAX_REQUEST_BYTES = 512 * 1024  # a server refuses requests over jute.maxbuffer, 1 MB by default
 _REQUESTS_IN_FLIGHT = 4
 _CLOSE_SECONDS = 1.5
@@ -69,91 +67,11 @@ class Reading:
     zxid: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    results: list[Any]
-    position: int
-    zxid: int
-
-
 class _AsyncResult(Protocol):
     """kazoo's promise of an answer."""
 
     def get(self, *, timeout: float) -> object:
         """The answer; raises what went wrong, or the handler's own exception when the time is over."""
-
-
-class _AddWatch:
-    """A watch on a path, there or not, and all that is below it; it stays until the connection is lost."""
-
-    type = 106
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def serialize(self) -> bytes:
-        return bytes(write_string(self._path)) + struct.pack("!i", _PERSISTENT_RECURSIVE)
-
-    @classmethod
-    def deserialize(cls, _buffer: bytes, _offset: int) -> None:
-        return None
-
-
-class _MultiRead:
-    """Many reads in one request, answered at one moment; a result is a value, None (no node) or an exception."""
-
-    type = 22
-
-    def __init__(self, reads: Sequence[GetData | GetChildren], moment: Callable[[], tuple[int, int]]) -> None:
-        self._reads = reads
-        self._moment = moment
-
-    def __repr__(self) -> str:
-        return f"MultiRead({len(self._reads)} paths)"
-
-    def serialize(self) -> bytes:
-        block = bytearray()
-        for read in self._reads:
-            block += MultiHeader(read.type, False, -1).serialize() + read.serialize()
-        return bytes(block + MultiHeader(-1, True, -1).serialize())
-
-    def deserialize(self, buffer: bytes, offset: int) -> _Answer:
-        # Called on the connection's thread in the order of what comes in: the moment is exact.
-        position, zxid = self._moment()
-        results: list[Any] = []
-        header, offset = MultiHeader.deserialize(buffer, offset)
-        while not header.done:
-            result, offset = _read_result(header, buffer, offset)
-            results.append(result)
-            header, offset = MultiHeader.deserialize(buffer, offset)
-        return _Answer(results, position, zxid)
-
-
-_INT = struct.Struct("!i")
-_STAT = struct.Struct("!qqqqiiiqiiq")
-
-
-def _read_result(header: MultiHeader, buffer: bytes, offset: int) -> tuple[Any, int]:
-    if header.type == GetData.type:
-        (length,) = _INT.unpack_from(buffer, offset)
-        offset += _INT.size
-        data = None if length < 0 else buffer[offset : offset + length]
-        offset += max(length, 0)
-        czxid, mzxid, _, _, version, _, _, owner, *_ = _STAT.unpack_from(buffer, offset)
-        return Value(data, czxid, mzxid, version, owner), offset + _STAT.size
-    if header.type == GetChildren.type:
-        (count,) = _INT.unpack_from(buffer, offset)
-        offset += _INT.size
-        children = []
-        for _ in range(count):
-            (length,) = _INT.unpack_from(buffer, offset)
-            offset += _INT.size
-            children.append(buffer[offset : offset + length].decode())
-            offset += length
-        return children, offset
-    (code,) = _INT.unpack_from(buffer, offset)
-    known = {NoNodeError.code: None, NoAuthError.code: NoAuthError()}
-    return known.get(code, ConnectionLoss(f"MultiRead was answered with error {code}")), offset + _INT.size
 
 
 class _Connection(ConnectionHandler):
@@ -218,6 +136,7 @@ class WatchedZooKeeper:
 
     def __init__(self, config: ZooKeeperConfig, inbox: Inbox, stop: threading.Event) -> None:
         self._config = config
+        self._chroot = config.chroot
         self._inbox = inbox
         self._stop = stop
         self._client = _Client(config, inbox)
@@ -270,7 +189,7 @@ class WatchedZooKeeper:
 
     def add_watches(self, paths: Sequence[str]) -> None:
         """Watch each path with all below it; raises ConnectionLostError, IngestError for a server before 3.6."""
-        calls = [self._call(_AddWatch(self._absolute(path))) for path in paths]
+        calls = [self._call(AddWatch(self._absolute(path))) for path in paths]
         try:
             for call in calls:
                 self._wait(call)
@@ -307,14 +226,12 @@ class WatchedZooKeeper:
             children.update((path, found or []) for path, found in self._readable(chunk, answer.results))
         return children
 
-    def _read(
-        self, operation: type[GetData | GetChildren], paths: Sequence[str]
-    ) -> Iterator[tuple[list[str], _Answer]]:
+    def _read(self, operation: type[GetData | GetChildren], paths: Sequence[str]) -> Iterator[tuple[list[str], Answer]]:
         waiting: list[tuple[list[str], _AsyncResult]] = []
         for chunk in self._chunks(paths):
             self._pace(len(chunk))
-            reads = [operation(self._absolute(path), None) for path in chunk]
-            waiting.append((chunk, self._call(_MultiRead(reads, self._moment))))
+            absolute = [self._absolute(path).encode() for path in chunk]
+            waiting.append((chunk, self._call(MultiRead(operation.type, absolute, self._moment))))
             if len(waiting) >= _REQUESTS_IN_FLIGHT:
                 first, call = waiting.pop(0)
                 yield first, self._wait_for_answer(call)
@@ -337,7 +254,7 @@ class WatchedZooKeeper:
         chunk: list[str] = []
         size = 0
         for path in paths:
-            needed = len(path.encode()) + len(self._config.chroot) + 16
+            needed = len(path.encode()) + len(self._chroot) + 16
             if chunk and (len(chunk) >= self._config.multi_read_paths or size + needed > _MAX_REQUEST_BYTES):
                 yield chunk
                 chunk, size = [], 0
@@ -379,16 +296,16 @@ class WatchedZooKeeper:
             return answer
         raise ConnectionLostError
 
-    def _wait_for_answer(self, result: _AsyncResult) -> _Answer:
+    def _wait_for_answer(self, result: _AsyncResult) -> Answer:
         answer = self._wait(result)
-        assert isinstance(answer, _Answer), answer
+        assert isinstance(answer, Answer), answer
         return answer
 
     def _moment(self) -> tuple[int, int]:
         return self._inbox.position, self._client._connection.newest_zxid
 
     def _absolute(self, path: str) -> str:
-        return self._config.chroot + path or "/"
+        return self._chroot + path or "/"
 
     def _on_state(self, state: str) -> None:
         if state == KazooState.CONNECTED:

@@ -227,7 +227,6 @@ def readings(zookeeper: ZooKeeper, client: KazooClient, partitions: int) -> Iter
     rereader = Rereader(watching)
     one_shot = kazoo_reads(watching, partitions, rereader)
     yield Measured("complete read", "s", pipelined, one_shot, ours, "25 times the pipelined reads")
-    yield Measured("reads a second", "", znodes / pipelined, znodes / one_shot, len(values) / ours)
     one_shot_watches = server_watches(zookeeper)
     paths = states(partitions)[: min(20_000, partitions)]
     rereading = burst(zookeeper, paths, 1, lambda: len(rereader.read[1]) >= len(paths))

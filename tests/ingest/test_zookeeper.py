@@ -16,7 +16,8 @@ from ingest.config import IngestConfig
 from ingest.errors import IngestError
 from ingest.inbox import Inbox, SessionState
 from ingest.observations import EventKind, ZnodeEvent
-from ingest.zookeeper import ConnectionLostError, WatchedZooKeeper, _AddWatch
+from ingest.zookeeper import ConnectionLostError, WatchedZooKeeper
+from ingest.zookeeper_requests import AddWatch
 from tests.ingest.conftest import wait_until
 from transport.address import JournalAddress
 
@@ -85,7 +86,7 @@ def test_a_server_that_does_not_know_persistent_watches_is_a_sentence(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # To a server before 3.6 AddWatch is what this number is to any server: a request it does not know.
-    monkeypatch.setattr(_AddWatch, "type", 999)
+    monkeypatch.setattr(AddWatch, "type", 999)
     with pytest.raises(IngestError, match=r"ZooKeeper 3\.6 or newer is needed"):
         session.zookeeper.add_watches(["/controller"])
 
