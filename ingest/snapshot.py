@@ -43,22 +43,24 @@ def read_once(
 ) -> dict[str, Value]:
     """All of a cluster as it is now, over a session of its own that watches nothing; nothing if asked to stop.
 
-    Raises IngestError where ZooKeeper cannot be reached, or is lost meanwhile.
+    A connection that is lost meanwhile is tried again. Raises IngestError where ZooKeeper cannot be reached or read.
     """
     inbox = Inbox()
     zookeeper = WatchedZooKeeper(config, inbox, stop)
     try:
         zookeeper.start()
         wait_for_connection(config, inbox, stop)
-        zookeeper.catch_up()
-        return read_everything(zookeeper, show)
-    except ConnectionLostError:
-        zookeeper.check_login()
-        if stop.is_set():
-            return {}
-        raise IngestError(
-            f"the connection to ZooKeeper at {config.zookeeper} was lost while it was read: try again"
-        ) from None
+        deadline = time.monotonic() + config.connect_timeout_seconds
+        while not stop.is_set():
+            try:
+                zookeeper.catch_up()
+                return read_everything(zookeeper, show)
+            except ConnectionLostError:
+                zookeeper.check_login()
+            if time.monotonic() >= deadline:
+                raise IngestError(f"the connection to ZooKeeper at {config.zookeeper} was lost again and again")
+            stop.wait(_STOP_CHECK_SECONDS)
+        return {}
     finally:
         zookeeper.close()
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -26,7 +26,7 @@ from kazoo.exceptions import (
 )
 from kazoo.protocol.connection import ConnectionHandler
 from kazoo.protocol.serialization import GetChildren, GetData, ReplyHeader, Sync, Watch
-from kazoo.protocol.states import KazooState, KeeperState
+from kazoo.protocol.states import KazooState
 from kazoo.retry import KazooRetry
 
 from ingest.config import ZooKeeperConfig
@@ -80,13 +80,16 @@ class _Connection(ConnectionHandler):
     def __init__(self, client: _Client, retry: KazooRetry, login: dict[str, str] | None) -> None:
         super().__init__(client, retry, logger=_KAZOO_LOG, sasl_options=login)
         self.newest_zxid = 0
+        self.login_failed = False  # or is under way
         self._header_zxid = 0
 
     def _authenticate_with_sasl(self, host: str, timeout: float) -> None:
+        self.login_failed = True
         try:
             super()._authenticate_with_sasl(host, timeout)
         except SessionClosedRequireSaslError as error:  # which kazoo does not take for a refused login
             raise AuthFailedError("the server demands a login and refused this one") from error
+        self.login_failed = False
 
     def _read_header(self, timeout: float) -> tuple[ReplyHeader, bytes, int]:
         header, buffer, offset = super()._read_header(timeout)
@@ -164,11 +167,18 @@ class WatchedZooKeeper:
 
         A server that goes away while a login is under way looks the same: after a first answer it is only tried again.
         """
-        if self._client._state == KeeperState.AUTH_FAILED and not self._was_answered:
-            raise IngestError(
-                f"ZooKeeper at {self._config.servers} refuses the login as {self._config.zookeeper_username!r}: "
-                "check zookeeper_username and zookeeper_password_file"
-            )
+        connection = self._client._connection
+        ended = not connection._connection_routine.is_alive()
+        if connection.login_failed and ended and not self._was_answered:
+            raise self._no_login()
+
+    def _no_login(self) -> IngestError:
+        name, address = self._config.zookeeper_username, self._config.servers
+        if name is None:
+            wrong, mend = "demands a login", "give zookeeper_username and zookeeper_password_file"
+        else:
+            wrong, mend = f"refuses the login as {name!r}", "check zookeeper_username and zookeeper_password_file"
+        return IngestError(f"ZooKeeper at {address} {wrong}: {mend}")
 
     def close(self) -> None:
         """Close the session; a server that does not answer is not waited for."""
@@ -213,7 +223,7 @@ class WatchedZooKeeper:
         for chunk, answer in self._read(GetData, paths):
             if position < 0:
                 position, zxid = answer.position, answer.zxid
-            values.update(self._readable(chunk, answer.results))
+            values.update(self._readable(chunk, answer))
             count += len(chunk)
             if show is not None:
                 show(count)
@@ -223,14 +233,13 @@ class WatchedZooKeeper:
         """The children of the paths, none for one that is not there; raises ConnectionLostError."""
         children: dict[str, list[str]] = {}
         for chunk, answer in self._read(GetChildren, paths):
-            children.update((path, found or []) for path, found in self._readable(chunk, answer.results))
+            children.update((path, found or []) for path, found in self._readable(chunk, answer))
         return children
 
     def _read(self, operation: type[GetData | GetChildren], paths: Sequence[str]) -> Iterator[tuple[list[str], Answer]]:
         waiting: list[tuple[list[str], _AsyncResult]] = []
-        for chunk in self._chunks(paths):
+        for chunk, absolute in self._chunks(paths):
             self._pace(len(chunk))
-            absolute = [self._absolute(path).encode() for path in chunk]
             waiting.append((chunk, self._call(MultiRead(operation.type, absolute, self._moment))))
             if len(waiting) >= _REQUESTS_IN_FLIGHT:
                 first, call = waiting.pop(0)
@@ -238,9 +247,14 @@ class WatchedZooKeeper:
         for chunk, call in waiting:
             yield chunk, self._wait_for_answer(call)
 
-    def _readable(self, paths: Sequence[str], results: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+    def _readable(self, paths: Sequence[str], answer: Answer) -> Iterable[tuple[str, Any]]:
         """What may be read; of the rest each path is reported once, until it may be read again."""
-        for path, result in zip(paths, results, strict=True):
+        if answer.has_failures or self._forbidden:
+            return self._without_forbidden(paths, answer)
+        return zip(paths, answer.results, strict=True)
+
+    def _without_forbidden(self, paths: Sequence[str], answer: Answer) -> Iterator[tuple[str, Any]]:
+        for path, result in zip(paths, answer.results, strict=True):
             if isinstance(result, ConnectionLoss):
                 raise ConnectionLostError from result
             if not isinstance(result, NoAuthError):
@@ -250,18 +264,22 @@ class WatchedZooKeeper:
                 self._forbidden.add(path)
                 _LOG.warning("%s may not be read: its ACL does not let this session in, its changes go unseen", path)
 
-    def _chunks(self, paths: Sequence[str]) -> Iterator[list[str]]:
+    def _chunks(self, paths: Sequence[str]) -> Iterator[tuple[list[str], list[bytes]]]:
+        """The paths of a request each, and how they are written in it."""
         chunk: list[str] = []
+        written: list[bytes] = []
         size = 0
         for path in paths:
-            needed = len(path.encode()) + len(self._chroot) + 16
+            absolute = self._absolute(path).encode()
+            needed = len(absolute) + MultiRead.BYTES_A_PATH
             if chunk and (len(chunk) >= self._config.multi_read_paths or size + needed > _MAX_REQUEST_BYTES):
-                yield chunk
-                chunk, size = [], 0
+                yield chunk, written
+                chunk, written, size = [], [], 0
             chunk.append(path)
+            written.append(absolute)
             size += needed
         if chunk:
-            yield chunk
+            yield chunk, written
 
     def _pace(self, count: int) -> None:
         if self._config.read_budget_znodes_per_second is None:
@@ -288,10 +306,7 @@ class WatchedZooKeeper:
                 self.check_login()
                 raise ConnectionLostError from error
             except SessionClosedRequireSaslError:
-                raise IngestError(
-                    f"ZooKeeper at {self._config.servers} demands a login: "
-                    "give zookeeper_username and zookeeper_password_file"
-                ) from None
+                raise self._no_login() from None
             self._was_answered = True
             return answer
         raise ConnectionLostError

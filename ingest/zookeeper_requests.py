@@ -23,6 +23,7 @@ class Answer:
     """What a MultiRead was answered, and the moment of it: events that came before, newest change of the server."""
 
     results: list[Any]
+    has_failures: bool  # whether a result is an exception
     position: int
     zxid: int
 
@@ -52,6 +53,7 @@ class MultiRead:
     """
 
     type = 22
+    BYTES_A_PATH = 14  # beside the path itself
 
     def __init__(self, operation: int, paths: Sequence[bytes], moment: Callable[[], tuple[int, int]]) -> None:
         self._header = _MULTI_HEADER.pack(operation, False, -1)
@@ -72,13 +74,16 @@ class MultiRead:
         # Called on the connection's thread in the order of what comes in: the moment is exact.
         position, zxid = self._moment()
         results: list[Any] = []
-        header = _MULTI_HEADER.unpack_from
+        has_failures = False
+        header, size = _MULTI_HEADER.unpack_from, _MULTI_HEADER.size
         operation, done, _ = header(buffer, offset)
         while not done:
-            result, offset = _RESULTS.get(operation, _read_error)(buffer, offset + _MULTI_HEADER.size)
+            reader = _RESULTS.get(operation)
+            result, offset = (reader or _read_error)(buffer, offset + size)
+            has_failures = has_failures or (reader is None and result is not None)
             results.append(result)
             operation, done, _ = header(buffer, offset)
-        return Answer(results, position, zxid)
+        return Answer(results, has_failures, position, zxid)
 
 
 _INT = struct.Struct("!i")

@@ -18,6 +18,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -233,31 +234,44 @@ def readings(zookeeper: ZooKeeper, client: KazooClient, partitions: int) -> Iter
     watching.stop()
     watching.close()
     wait_until(lambda: server_watches(zookeeper) == 0)
-    yield from _watch(zookeeper, client, paths, one_shot, one_shot_watches, rereading)
+    yield from _watched(zookeeper, client, paths, one_shot_watches, rereading)
+    yield from _cut_off(zookeeper, client, paths, one_shot)
 
 
-def _watch(  # noqa: PLR0913 (what the others took)
-    zookeeper: ZooKeeper, client: KazooClient, paths: list[str], read_again: float, watches: int, rereading: float
+def _watched(
+    zookeeper: ZooKeeper, client: KazooClient, paths: list[str], watches: int, rereading: float
 ) -> Iterator[Measured]:
-    with tempfile.TemporaryDirectory() as directory, Relay(zookeeper.port) as relay:
-        journal = Journal(Path(directory) / "changes")
-        command = [sys.executable, "-m", "cli", "watch", "--cluster", "bench", "--to", f"journal:{directory}/changes"]
+    """What a watcher tells that is connected all the time."""
+    with _watching(zookeeper.port) as journal:
+        yield Measured("watches on the server", "", None, watches, server_watches(zookeeper), "at most 10")
+        ours = burst(zookeeper, paths, 2, lambda: journal.has_read(2, len(paths)))
+        yield Measured(f"burst of {len(paths):,} changes, all known", "s", None, rereading, ours)
+        latencies = sorted(_single_changes(client, journal, paths))
+        yield Measured("a change, to the sink's acknowledgement, p50", "ms", None, None, statistics.median(latencies))
+        worst = latencies[int(len(latencies) * 0.99)]
+        yield Measured("the same, p99", "ms", None, None, worst, "at most 25")
+
+
+def _cut_off(zookeeper: ZooKeeper, client: KazooClient, paths: list[str], read_again: float) -> Iterator[Measured]:
+    """What a watcher tells that loses its connection."""
+    with Relay(zookeeper.port) as relay, _watching(relay.port) as journal:
+        yield from _resync(relay, client, journal, paths, read_again)
+
+
+@contextmanager
+def _watching(port: int) -> Iterator[Journal]:
+    """A `kontrast watch` that has read everything, and its journal."""
+    with tempfile.TemporaryDirectory() as directory:
+        changes = Path(directory) / "changes"
+        command = [sys.executable, "-m", "cli", "watch", "--cluster", "bench", "--to", f"journal:{changes}"]
         watch = ChildProcess(
-            "kontrast watch", [*command, "--zookeeper", f"127.0.0.1:{relay.port}"], Path(directory) / "watch.log"
+            "kontrast watch", [*command, "--zookeeper", f"127.0.0.1:{port}"], Path(directory) / "watch.log"
         )
+        journal = Journal(changes)
         watch.launch()
         try:
-            wait_until(lambda: (Path(directory) / "changes").is_dir() and journal.has(RecordKind.SNAPSHOT_END))
-            yield Measured("watches on the server", "", None, watches, server_watches(zookeeper), "at most 10")
-            ours = burst(zookeeper, paths, 2, lambda: journal.has_read(2, len(paths)))
-            yield Measured(f"burst of {len(paths):,} changes, all known", "s", None, rereading, ours)
-            latencies = sorted(_single_changes(client, journal, paths))
-            yield Measured(
-                "a change, to the sink's acknowledgement, p50", "ms", None, None, statistics.median(latencies)
-            )
-            worst = latencies[int(len(latencies) * 0.99)]
-            yield Measured("the same, p99", "ms", None, None, worst, "at most 25")
-            yield from _resync(relay, client, journal, paths, read_again)
+            wait_until(lambda: changes.is_dir() and journal.has(RecordKind.SNAPSHOT_END))
+            yield journal
         finally:
             watch.kill()
 
