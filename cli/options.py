@@ -5,7 +5,7 @@ Here belongs what each key is for, in words: help pages and `docs/reference-conf
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -69,7 +69,7 @@ config_option = click.option(
 )
 
 
-def settings_options(section: str, *, leave_out: tuple[str, ...] = ()) -> Callable[[Command], Command]:
+def settings_options(section: str, *, leave_out: Collection[str] = ()) -> Callable[[Command], Command]:
     """A decorator that gives a command one option a key of the section."""
 
     def decorate(command: Command) -> Command:

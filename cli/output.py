@@ -1,11 +1,14 @@
 """What the command says on standard error: its own sentences (`kontrast: …`) and the log, as text or as JSON.
 
-The only place that prints for the commands. What is said is decided where it is known.
+The only place that prints sentences for the commands. What is said is decided where it is known. The rows that a
+command is asked for it prints itself, to standard output; only what becomes of them without a reader is here.
 """
 
 from __future__ import annotations
 
 import logging
+import os
+import sys
 from datetime import datetime, timezone
 from typing import Final
 
@@ -44,6 +47,11 @@ def say(sentence: str) -> None:
 def complain(sentence: str) -> None:
     """Tell the person who started the command what went wrong, in one sentence."""
     _OWN.error(sentence)
+
+
+def discard_rows() -> None:
+    """Drop what is still buffered for standard output: its reader has left, and the interpreter's end must not fail."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _StandardError(logging.Handler):

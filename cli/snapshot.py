@@ -14,6 +14,7 @@ import click
 
 from cli import output
 from cli.config import read_flags, read_settings, snapshot_config
+from cli.keys import keys_of
 from cli.options import config_option, settings_options
 from cli.running import ExitCode, run_until_stopped
 from controller.metadata import (
@@ -26,11 +27,10 @@ from controller.metadata import (
     cluster_metadata,
 )
 from controller.states import PartitionState
-from ingest.config import ZooKeeperConfig
+from ingest.config import IngestConfig, ZooKeeperConfig
 
 _NAMED_PARTITIONS = 20
-_NOT_OF_A_SNAPSHOT = ("cluster", "to", "coalesce_ms", "heartbeat_seconds", "journal_fsync", "journal_retain_bytes",
-                      "journal_retain_seconds")  # fmt: skip
+_ONLY_OF_WATCHING = keys_of(IngestConfig).keys() - keys_of(ZooKeeperConfig).keys()
 
 
 @click.command()
@@ -38,7 +38,7 @@ _NOT_OF_A_SNAPSHOT = ("cluster", "to", "coalesce_ms", "heartbeat_seconds", "jour
 @click.option(
     "--cluster", metavar="NAME", help="The cluster of the file to read; may be left out if it is the only one."
 )
-@settings_options("watch", leave_out=_NOT_OF_A_SNAPSHOT)
+@settings_options("watch", leave_out=_ONLY_OF_WATCHING)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line: brokers, controller, partitions.")
 def snapshot(config_file: Path | None, cluster: str | None, *, as_json: bool, **flags: object) -> int:
     """Print a cluster's metadata as its ZooKeeper has it now.
@@ -56,8 +56,8 @@ def snapshot(config_file: Path | None, cluster: str | None, *, as_json: bool, **
         try:
             (_print_json if as_json else _print_summary)(metadata)
             sys.stdout.flush()
-        except BrokenPipeError:  # whoever reads has seen enough
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except BrokenPipeError:
+            output.discard_rows()
 
     code = run_until_stopped({"snapshot": run})
     for znode in unreadable[:_NAMED_PARTITIONS]:
