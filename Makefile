@@ -1,6 +1,6 @@
 # Everything that is done with a checkout. `make demo` and `make test` each work on a fresh one.
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo test check bench-core bench-ingest lint type format docs record lock clean
+.PHONY: help install install-dev demo test test-faults check bench-core bench-ingest lint type format docs record lock clean
 
 # Programs that the tests run may have been put beside Python.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
@@ -23,13 +23,16 @@ demo: install ## Play the story on an embedded cluster and stay up until Ctrl-C 
 CORE_TESTS = tests/controller tests/conformance
 BRANCHES = --cov=controller --cov-branch --cov-fail-under=100 --cov-report=term-missing:skip-covered
 
-test: check ## All checks, then the tests (TEST_ARGS='-k offline' is handed to pytest instead)
+test: check ## All checks, then all tests but the long ones (TEST_ARGS='-k offline' is handed to pytest instead)
 ifeq ($(TEST_ARGS),)
 	.venv/bin/python -m pytest $(CORE_TESTS) $(BRANCHES)
-	.venv/bin/python -m pytest $(CORE_TESTS:%=--ignore=%)
+	.venv/bin/python -m pytest $(CORE_TESTS:%=--ignore=%) -m "not faults"
 else
 	.venv/bin/python -m pytest $(TEST_ARGS)
 endif
+
+test-faults: install-dev ## The long tests, which kill, pause and starve real processes
+	.venv/bin/python -m pytest -m faults
 
 check: lint type ## All checks but the tests
 

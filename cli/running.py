@@ -13,7 +13,8 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import IntEnum
-from types import FrameType
+from types import FrameType, MappingProxyType
+from typing import NamedTuple, TypeAlias
 
 from cli import output
 from dashboards.errors import ServeError
@@ -42,21 +43,32 @@ class _Stop(int):
     """The number of a signal that asked for the end."""
 
 
-def run_until_stopped(parts: Mapping[str, Part]) -> ExitCode:
-    """Run all parts; one that fails is reported and leaves the others running.
+class _Ended(NamedTuple):
+    """A part's end."""
+
+    name: str
+    code: ExitCode
+
+
+_Happened: TypeAlias = "queue.SimpleQueue[_Ended | _Stop]"
+
+
+def run_until_stopped(parts: Mapping[str, Part], beside: Mapping[str, Part] = MappingProxyType({})) -> ExitCode:
+    """Run all parts; one that fails is reported and leaves the others running. What runs beside them ends with them.
 
     The first SIGINT or SIGTERM asks every part to finish, the second ends the process at once. To be called from the
     main thread, which only waits: the parts' own libraries cannot take the signals over from there.
     """
     stop = threading.Event()
     # A signal handler may call SimpleQueue.put, but not Event.set: the thread it interrupts can hold the event's lock.
-    happened: queue.SimpleQueue[ExitCode | _Stop] = queue.SimpleQueue()
-    ended: list[ExitCode] = []
+    happened: _Happened = queue.SimpleQueue()
+    codes: dict[str, ExitCode] = {}
+    everything = {**parts, **beside}
     with _signals_put_into(happened):
-        for name, part in parts.items():
-            label = f"{name}: " if len(parts) > 1 else ""
-            threading.Thread(target=_run, args=(label, part, stop, happened), name=name, daemon=True).start()
-        while len(ended) < len(parts):
+        for name, part in everything.items():
+            label = f"{name}: " if len(everything) > 1 else ""
+            threading.Thread(target=_run, args=(name, label, part, stop, happened), name=name, daemon=True).start()
+        while len(codes) < len(everything):
             try:
                 event = happened.get(timeout=_WAKE_EVERY_SECONDS)
             except queue.Empty:
@@ -65,11 +77,13 @@ def run_until_stopped(parts: Mapping[str, Part]) -> ExitCode:
                 output.say(f"stopping on {signal.Signals(event).name}; a second one ends at once")
                 stop.set()
             else:
-                ended.append(event)
-    return next((code for code in (ExitCode.FAILED, ExitCode.UNAVAILABLE) if code in ended), ExitCode.OK)
+                codes[event.name] = event.code
+                if codes.keys() >= parts.keys():
+                    stop.set()
+    return next((code for code in (ExitCode.FAILED, ExitCode.UNAVAILABLE) if code in codes.values()), ExitCode.OK)
 
 
-def _run(label: str, part: Part, stop: threading.Event, happened: queue.SimpleQueue[ExitCode | _Stop]) -> None:
+def _run(name: str, label: str, part: Part, stop: threading.Event, happened: _Happened) -> None:
     code = ExitCode.FAILED
     try:
         part(stop)
@@ -81,11 +95,11 @@ def _run(label: str, part: Part, stop: threading.Event, happened: queue.SimpleQu
         _LOG.exception("a part of Kontrast failed")
         output.complain(f"{label}failed unexpectedly, please report it with the log: {type(error).__name__}: {error}")
     finally:
-        happened.put(code)
+        happened.put(_Ended(name, code))
 
 
 @contextmanager
-def _signals_put_into(happened: queue.SimpleQueue[ExitCode | _Stop]) -> Iterator[None]:
+def _signals_put_into(happened: _Happened) -> Iterator[None]:
     asked: list[int] = []
 
     def on_signal(number: int, _frame: FrameType | None) -> None:

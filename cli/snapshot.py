@@ -78,10 +78,10 @@ def _read(config: ZooKeeperConfig, stop: threading.Event) -> list[Metadata]:
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[int, int], None] | None]:
+def _progress() -> Iterator[Callable[[int, int], None]]:
     """A bar on standard error, if a person sees it."""
     if not sys.stderr.isatty():
-        yield None
+        yield lambda _count, _total: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn

@@ -10,8 +10,10 @@ import click
 
 from cli.config import read_flags, read_settings, watch_configs
 from cli.options import config_option, settings_options
+from cli.output import say
 from cli.running import Part, run_until_stopped
 from ingest.config import IngestConfig
+from transport.forwarding import Forwarding
 
 
 @click.command()
@@ -31,13 +33,30 @@ def watch(config_file: Path | None, clusters: tuple[str, ...], **flags: object) 
     """
     settings = read_settings(config_file, os.environ)
     configs = watch_configs(settings, clusters, read_flags("watch", flags))
-    return run_until_stopped({config.cluster: _forwarder(config) for config in configs})
+    parts: dict[str, Part] = {}
+    by_listen: dict[str, list[Forwarding]] = {}
+    for config in configs:
+        forwarding = Forwarding(config.cluster)
+        parts[config.cluster] = _forwarder(config, forwarding)
+        if config.metrics_listen is not None:
+            by_listen.setdefault(config.metrics_listen, []).append(forwarding)
+    metrics = {f"metrics at {listen}": _metrics(listen, shown) for listen, shown in by_listen.items()}
+    return run_until_stopped(parts, beside=metrics)
 
 
-def _forwarder(config: IngestConfig) -> Part:
+def _forwarder(config: IngestConfig, forwarding: Forwarding) -> Part:
     def run(stop: threading.Event) -> None:
         from ingest.forwarder import Forwarder  # not for --help
 
-        Forwarder(config).run(stop)
+        Forwarder(config, forwarding).run(stop)
+
+    return run
+
+
+def _metrics(listen: str, forwardings: list[Forwarding]) -> Part:
+    def run(stop: threading.Event) -> None:
+        from dashboards import watching  # not for --help
+
+        watching.run(listen, forwardings, stop, started=lambda address: say(f"metrics: {address}/metrics"))
 
     return run

@@ -37,6 +37,25 @@ class Metric:
     unit: str = ""
     labels: tuple[str, ...] = (CLUSTER_LABEL,)
     before_ready: bool = False
+    of_watch: bool = False  # exported by `kontrast watch` about itself, else by `kontrast serve`
+
+
+def _of_watch(
+    name: str,
+    text: str,
+    *labels: str,
+    kind: MetricType = MetricType.GAUGE,
+    unit: str = "",
+) -> Metric:
+    return Metric(
+        name=f"kontrast_watch_{name}",
+        help=text,
+        labels=(CLUSTER_LABEL, *labels),
+        type=kind,
+        unit=unit,
+        before_ready=True,
+        of_watch=True,
+    )
 
 
 def _of_cluster(name: str, text: str, *labels: str, unit: str = "") -> Metric:
@@ -182,6 +201,64 @@ ZXID_SEQUENCE = _of_cluster(
     "last_zxid_sequence", "Number of the newest change applied within its epoch: zxid's low 32 bits."
 )
 
+# What `kontrast watch` knows of its own work.
+WATCH_LEADS = _of_watch("leads", "1 while this watcher forwards the cluster, 0 while it waits for its turn.")
+WATCH_GENERATION = _of_watch("generation", "Generation of this watcher's records; readers drop those of older ones.")
+WATCH_CONNECTED = _of_watch("session_connected", "1 while the session on the watched ensemble is connected, else 0.")
+WATCH_MODE = _of_watch(
+    "mode_info",
+    "How ZooKeeper is watched: persistent, or one-shot on servers before 3.6.",
+    "mode",
+    kind=MetricType.INFO,
+)
+WATCH_ZNODES = _of_watch("znodes", "Znodes whose state has been published.")
+WATCH_FORBIDDEN = _of_watch("forbidden_znodes", "Znodes that an ACL keeps from being read.")
+WATCH_ZNODES_READ = _of_watch("znodes_read_total", "Reads of znodes sent to ZooKeeper.", kind=MetricType.COUNTER)
+WATCH_BYTES_READ = _of_watch("bytes_read_total", "Bytes that ZooKeeper has sent.", kind=MetricType.COUNTER)
+WATCH_BUDGET_WAIT = _of_watch(
+    "read_budget_wait_seconds_total",
+    "Time that reads waited for their budget.",
+    kind=MetricType.COUNTER,
+    unit="seconds",
+)
+WATCH_JITTER_WAIT = _of_watch(
+    "resync_jitter_seconds_total",
+    "Time spent in random pauses before complete reads.",
+    kind=MetricType.COUNTER,
+    unit="seconds",
+)
+WATCH_EVENTS = _of_watch("events_total", "Watch events forwarded.", kind=MetricType.COUNTER)
+WATCH_WINDOWS = _of_watch(
+    "windows_total",
+    "Windows in which events were read together; events by windows is the coalescing.",
+    kind=MetricType.COUNTER,
+)
+WATCH_EVENTS_DROPPED = _of_watch(
+    "events_dropped_total",
+    "Watch events dropped because the sink took nothing for too long; a complete read follows.",
+    kind=MetricType.COUNTER,
+)
+WATCH_COMPLETE_READS = _of_watch(
+    "complete_reads_total",
+    "Complete reads by their reason: start, suspended (connection lost), lost (session over), overflow.",
+    "reason",
+    kind=MetricType.COUNTER,
+)
+WATCH_DIFFERENCES = _of_watch(
+    "differences_total", "Changes found by complete reads after the first, not by watches.", kind=MetricType.COUNTER
+)
+WATCH_SINK_UP = _of_watch("sink_up", "1 while records are taken by the stream, 0 while they wait.")
+WATCH_RECORDS = _of_watch("records_total", "Records acknowledged by the stream.", kind=MetricType.COUNTER)
+WATCH_HEARTBEAT = _of_watch(
+    "heartbeat_timestamp_seconds", "Time of the newest heartbeat acknowledged by the stream.", unit="seconds"
+)
+WATCH_LAG = _of_watch(
+    "lag_seconds",
+    "From a watch event's arrival to the stream's acknowledgement of what it led to.",
+    kind=MetricType.HISTOGRAM,
+    unit="seconds",
+)
+
 CATALOGUE: tuple[Metric, ...] = tuple(value for value in tuple(globals().values()) if isinstance(value, Metric))
 
 
@@ -190,7 +267,8 @@ def metrics_page(catalogue: Iterable[Metric] = CATALOGUE) -> str:
     lines = [
         "# Metrics",
         "",
-        "What `kontrast serve` exports on `/metrics`. This page is made by `python -m dashboards.catalogue`.",
+        "What `kontrast serve` exports on `/metrics`, and, where it is marked *watch*, what `kontrast watch` does on",
+        "`--metrics-listen`. This page is made by `python -m dashboards.catalogue`.",
         "",
         "A metric marked *when ready* is a statement about the watched cluster. It is absent, never zero, until a",
         "complete snapshot of that cluster has come through the pipeline and been read (`kontrast_ready` is 1).",
@@ -200,7 +278,7 @@ def metrics_page(catalogue: Iterable[Metric] = CATALOGUE) -> str:
     ]
     for metric in catalogue:
         labels = ", ".join(f"`{label}`" for label in metric.labels)
-        exported = "always" if metric.before_ready else "when ready"
+        exported = "watch" if metric.of_watch else "always" if metric.before_ready else "when ready"
         lines.append(f"| `{metric.name}` | {metric.type.value} | {labels} | {exported} | {metric.help} |")
     return "\n".join([*lines, ""])
 

@@ -11,15 +11,8 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from types import MappingProxyType
 
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    InfoMetricFamily,
-)
 from prometheus_client.core import Metric as Family
 from prometheus_client.registry import Collector
-from prometheus_client.utils import floatToGoString
 
 from controller.election import Strategy
 from controller.outputs import GaugesRow, Severity
@@ -27,10 +20,9 @@ from controller.records import RecordKind
 from controller.states import PartitionState, ReplicaState
 from dashboards import catalogue
 from dashboards.catalogue import CATALOGUE, Metric, MetricType
-from dashboards.reading import LAG_BUCKETS_SECONDS, Lag, Reading, ReadingSnapshot
+from dashboards.families import Sample, family, lag_family
+from dashboards.reading import Reading, ReadingSnapshot
 from dashboards.view import ClusterSnapshot, View, unusable_since_ms
-
-Sample = tuple[tuple[str, ...], float]  # label values in the catalogue's order, and the value
 
 # Kafka's name of a state in the rows, and the label value that stands for it.
 _STATE_LABELS: Mapping[str, str] = MappingProxyType(
@@ -226,10 +218,12 @@ class ViewCollector(Collector):
         """Every family of the catalogue, in its order; one without samples has nothing to say for now."""
         scrape = Scrape(self._view.snapshot(), self._reading.snapshot(), self._partition_detail_limit)
         for metric in CATALOGUE:
+            if metric.of_watch:
+                continue
             if metric.type is MetricType.HISTOGRAM:
-                yield _lag_family(metric, scrape.reading.lag)
+                yield lag_family(metric, scrape.reading.lag)
             else:
-                yield _family(metric, _samples(metric, scrape))
+                yield family(metric, _samples(metric, scrape))
 
 
 def _samples(metric: Metric, scrape: Scrape) -> Iterator[Sample]:
@@ -241,28 +235,3 @@ def _samples(metric: Metric, scrape: Scrape) -> Iterator[Sample]:
         if cluster.gauges is not None and scrape.is_ready(cluster):
             for labels, value in samples_of_cluster(cluster, cluster.gauges):
                 yield (cluster.cluster, *labels), value
-
-
-def _family(metric: Metric, samples: Iterable[Sample]) -> Family:
-    if metric.type is MetricType.INFO:
-        info = InfoMetricFamily(metric.name.removesuffix("_info"), metric.help, labels=())
-        for values, _ in samples:
-            info.add_metric((), dict(zip(metric.labels, values, strict=True)))
-        return info
-    kind = CounterMetricFamily if metric.type is MetricType.COUNTER else GaugeMetricFamily
-    family = kind(metric.name, metric.help, labels=metric.labels, unit=metric.unit)
-    for values, value in samples:
-        family.add_metric(values, float(value))
-    return family
-
-
-def _lag_family(metric: Metric, lags: Mapping[str, Lag]) -> Family:
-    family = HistogramMetricFamily(metric.name, metric.help, labels=metric.labels, unit=metric.unit)
-    for cluster, lag in sorted(lags.items()):
-        reached = 0
-        buckets = []
-        for bound, count in zip(LAG_BUCKETS_SECONDS, lag.counts, strict=True):
-            reached += count
-            buckets.append((floatToGoString(bound), reached))
-        family.add_metric((cluster,), buckets, lag.sum_seconds)
-    return family

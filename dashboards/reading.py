@@ -6,30 +6,16 @@ Here belong the counts and how they are kept together. What the rows say is the 
 from __future__ import annotations
 
 import threading
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+from transport.lag import Lag
 
 LAG_BUCKETS_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, float("inf"))
 
 # The outputs that the exporter needs. Gauges come last: a heartbeat never overtakes what it stands for.
 FOLLOWED_OUTPUTS = ("metadata", "alerts", "gauges")
-
-
-@dataclass(frozen=True, slots=True)
-class Lag:
-    """How many rows came with a lag of at most each bucket and more than the one before, and the sum of all lags."""
-
-    counts: tuple[int, ...] = (0,) * len(LAG_BUCKETS_SECONDS)
-    sum_seconds: float = 0.0
-
-    def observe(self, lag_seconds: float) -> Lag:
-        """The lag with one row more; a clock that runs ahead counts as no lag."""
-        seconds = max(0.0, lag_seconds)
-        bucket = bisect_left(LAG_BUCKETS_SECONDS, seconds)
-        counts = (*self.counts[:bucket], self.counts[bucket] + 1, *self.counts[bucket + 1 :])
-        return Lag(counts, self.sum_seconds + seconds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +70,7 @@ class Reading:
     def lag(self, cluster: str, lag_seconds: float) -> None:
         """A new row arrived this long after its cause was observed."""
         with self._lock:
-            self._lag[cluster] = self._lag.get(cluster, Lag()).observe(lag_seconds)
+            self._lag[cluster] = self._lag.get(cluster, Lag.none_yet(LAG_BUCKETS_SECONDS)).observe(lag_seconds)
 
     def snapshot(self) -> ReadingSnapshot:
         """The counts as they are now."""

@@ -1,20 +1,16 @@
 """The exporter: answers Prometheus and health checks over HTTP.
 
-Here belong the pages and how they are served. What is on `/metrics` is the collector's business.
+Here belong the pages. What is on `/metrics` is the collector's business.
 """
 
 from __future__ import annotations
 
-import gzip
 import html
 import logging
-import socket
 import threading
 from collections.abc import Callable
 
-import uvicorn
 from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import choose_encoder, gzip_accepted
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
@@ -22,8 +18,8 @@ from starlette.routing import Route
 
 from dashboards.collector import ViewCollector
 from dashboards.config import ServeConfig
-from dashboards.errors import ServeError
 from dashboards.follower import Follower, Source
+from dashboards.http import HttpServer, metrics_route
 from dashboards.journal_source import JournalSource
 from dashboards.kafka_source import KafkaSource
 from dashboards.reading import Reading
@@ -31,7 +27,6 @@ from dashboards.view import View
 from transport.address import Address, JournalAddress
 
 _LOOK_SECONDS = 0.2
-_GRACEFUL_SECONDS = 3
 
 _logger = logging.getLogger("kontrast.dashboards")
 
@@ -42,33 +37,22 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
     Raises ServeError with a sentence: the port is in use, the source cannot be read.
     """
     view, reading = View(), Reading()
-    with _listening_socket(config) as listening:
-        follower = Follower(_source(config.source), view, reading, config.connect_timeout_seconds)
-        registry = CollectorRegistry()
-        registry.register(ViewCollector(view, reading, config.partition_detail_limit))
-        app = build_app(registry, reading, follower, config.source)
-        with follower, _Server(app, listening) as server:
-            _logger.info("serving %s at %s", config.source, server.address)
-            if started is not None:
-                started(server.address)
-            while not stop.wait(_LOOK_SECONDS):
-                if follower.failure is not None:
-                    raise follower.failure
-                if not server.alive:
-                    raise ServeError(f"the HTTP server at {server.address} ended by itself; the log has the details")
+    follower = Follower(_source(config.source), view, reading, config.connect_timeout_seconds)
+    registry = CollectorRegistry()
+    registry.register(ViewCollector(view, reading, config.partition_detail_limit))
+    server = HttpServer(build_app(registry, reading, follower, config.source), config.listen)
+    with server, follower:
+        _logger.info("serving %s at %s", config.source, server.address)
+        if started is not None:
+            started(server.address)
+        while not stop.wait(_LOOK_SECONDS):
+            if follower.failure is not None:
+                raise follower.failure
+            server.check()
 
 
 def build_app(registry: CollectorRegistry, reading: Reading, follower: Follower, source: Address) -> Starlette:
     """The pages."""
-
-    def metrics(request: Request) -> Response:
-        encode, content_type = choose_encoder(request.headers.get("accept", ""))
-        body = encode(registry)
-        headers = {"Content-Type": content_type, "Vary": "Accept, Accept-Encoding"}
-        if gzip_accepted(request.headers.get("accept-encoding", "")):
-            body = gzip.compress(body, compresslevel=1)
-            headers["Content-Encoding"] = "gzip"
-        return Response(body, headers=headers)
 
     def healthz(_: Request) -> Response:
         if follower.alive:
@@ -89,7 +73,7 @@ def build_app(registry: CollectorRegistry, reading: Reading, follower: Follower,
     return Starlette(
         routes=[
             Route("/", index),
-            Route("/metrics", metrics),
+            metrics_route(registry),
             Route("/healthz", healthz),
             Route("/readyz", readyz),
         ]
@@ -116,51 +100,3 @@ def _source(address: Address) -> Source:
     if isinstance(address, JournalAddress):
         return JournalSource(address.directory)
     return KafkaSource(address)
-
-
-def _listening_socket(config: ServeConfig) -> socket.socket:
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(config.host, config.port, type=socket.SOCK_STREAM)[0]
-    except OSError as error:
-        raise ServeError(f"cannot listen on {config.listen}: {error.strerror}") from error
-    listening = socket.socket(family, kind, protocol)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
-        listening.listen()
-    except OSError as error:
-        listening.close()
-        raise ServeError(f"cannot listen on {config.listen}: {error.strerror}; free it or choose another") from error
-    return listening
-
-
-class _Server:
-    """uvicorn in a thread of its own, so that signals stay with whoever called `run`."""
-
-    def __init__(self, app: Starlette, listening: socket.socket) -> None:
-        host, port = listening.getsockname()[:2]
-        self.address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-        self._server = uvicorn.Server(
-            uvicorn.Config(
-                app,
-                log_config=None,
-                access_log=False,
-                lifespan="off",
-                server_header=False,
-                timeout_graceful_shutdown=_GRACEFUL_SECONDS,
-            )
-        )
-        # Daemon: a request that never ends must not keep the process.
-        self._thread = threading.Thread(target=self._server.run, args=([listening],), name="http", daemon=True)
-
-    @property
-    def alive(self) -> bool:
-        return self._thread.is_alive()
-
-    def __enter__(self) -> _Server:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.should_exit = True
-        self._thread.join()

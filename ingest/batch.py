@@ -29,7 +29,7 @@ def observe_window(events: Sequence[ZnodeEvent], values: Values, known: Mapping[
     found = [
         (index, observation)
         for path, path_events in by_path.items()
-        for index, observation in _observe_path(path_events, values.get(path), known.get(path))
+        for index, observation in _observe_path(path_events, values.get(path), known.get(path), was_read=path in values)
     ]
     at_once = _at_once(events)
 
@@ -61,9 +61,12 @@ def _may_be_closing(event: ZnodeEvent) -> bool:
 
 
 def _observe_path(
-    events: Sequence[_Indexed], value: Value | None, known: Known | None
+    events: Sequence[_Indexed], value: Value | None, known: Known | None, *, was_read: bool
 ) -> Iterator[tuple[int, Observation]]:
-    """One znode's lives in the window: each but the last ended unread, the last may have a value."""
+    """One znode's lives in the window: each but the last ended unread, the last may have a value.
+
+    A one-shot watch tells one change: that it was the last, or that another followed, is told by the read.
+    """
     exists = known is not None
     created: _Indexed | None = None
     changes: list[_Indexed] = []
@@ -73,13 +76,15 @@ def _observe_path(
                 yield _existence(RecordKind.CREATED, created)
             if exists:  # else it came before the watch and went before it was ever told
                 yield _existence(RecordKind.DELETED, (index, event))
-            exists, created, changes = False, None, []
+            exists, created, changes = False, None, [(index, event)] if event.zxid == UNKNOWN_ZXID else []
         else:
             if event.kind is EventKind.CREATED and not exists:
                 exists, created = True, (index, event)
             changes.append((index, event))
     if value is None and created:
         yield _existence(RecordKind.CREATED, created)
+    if value is None and was_read and exists and events[-1][1].zxid == UNKNOWN_ZXID:
+        yield _existence(RecordKind.DELETED, events[-1])
     elif value is not None and changes and known != (value.czxid, value.mzxid, value.version):
         yield _value(changes, value)
 

@@ -12,14 +12,15 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from ingest.errors import IngestError
-from transport.address import Address
+from transport.address import Address, JournalAddress
 from transport.journal import Fsync
 
 _SERVER = r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}"
 _ZOOKEEPER = re.compile(rf"(?P<servers>{_SERVER}(?:,{_SERVER})*)(?P<chroot>(?:/[^/\s,]+)*)/?")
+_LISTEN = re.compile(_SERVER)
 _TOGETHER = (
-    ("zookeeper_username", "zookeeper_password_file"),
     ("zookeeper_password_file", "zookeeper_username"),
+    ("zookeeper_password_variable", "zookeeper_username"),
     ("zookeeper_ca_file", "zookeeper_tls"),
     ("zookeeper_certificate_file", "zookeeper_key_file"),
     ("zookeeper_key_file", "zookeeper_certificate_file"),
@@ -35,6 +36,7 @@ _SMALLEST = {
     "read_budget_znodes_per_second": 1,
     "journal_retain_bytes": 1,
     "journal_retain_seconds": 1,
+    "resync_jitter_seconds": 0,
 }
 
 
@@ -44,12 +46,14 @@ class ZooKeeperConfig:
 
     `zookeeper` is HOST:PORT[,HOST:PORT…][/chroot]. A request reads at most `multi_read_paths` znodes, and all reads
     together at most `read_budget_znodes_per_second` (None: as fast as they come). `connect_timeout_seconds` is for the
-    start only: a connection lost later is retried for ever. Secrets are in files: nothing here is one.
+    start only: a connection lost later is retried for ever. Secrets are in files or in the environment: nothing here is
+    one.
     """
 
     zookeeper: str
     zookeeper_username: str | None = None
     zookeeper_password_file: str | None = None
+    zookeeper_password_variable: str | None = None
     zookeeper_tls: bool = False
     zookeeper_ca_file: str | None = None
     zookeeper_certificate_file: str | None = None
@@ -69,6 +73,15 @@ class ZooKeeperConfig:
         for name, other in _TOGETHER:
             if getattr(self, name) is not None and not getattr(self, other):
                 raise IngestError(f"{name} is given and {other} is not: each needs the other")
+        has_one_password = (self.zookeeper_password_file is None) != (self.zookeeper_password_variable is None)
+        if self.zookeeper_username is not None and not has_one_password:
+            raise IngestError(
+                "zookeeper_username is given: it needs its password, "
+                "in zookeeper_password_file or in zookeeper_password_variable, not in both"
+            )
+        variable = self.zookeeper_password_variable
+        if variable is not None and not os.environ.get(variable):
+            raise IngestError(f"zookeeper_password_variable names {variable}, which the environment lacks or has empty")
         for name in _FILES:
             file = getattr(self, name)
             if file is not None and not os.access(file, os.R_OK):
@@ -76,7 +89,9 @@ class ZooKeeperConfig:
 
     @property
     def password(self) -> str:
-        """What the password file says, without the newline at its end; raises IngestError."""
+        """What the password file says, without the newline at its end, or the variable; raises IngestError."""
+        if self.zookeeper_password_variable is not None:
+            return os.environ[self.zookeeper_password_variable]
         assert self.zookeeper_password_file is not None, "a password without a file"
         try:
             return Path(self.zookeeper_password_file).read_text().rstrip("\r\n")
@@ -105,13 +120,19 @@ class ZooKeeperConfig:
 class IngestConfig(ZooKeeperConfig):
     """The settings of one cluster's forwarder; creating it raises IngestError for what cannot work.
 
-    Events within `coalesce_ms` are read together.
+    Events within `coalesce_ms` are read together. After a lost connection everything is read again, within
+    `resync_jitter_seconds` at random, so that not all who watch an ensemble do so at once. With `election_zookeeper`,
+    HOST:PORT[,HOST:PORT…][/chroot], the forwarders of a cluster agree there on one of them.
     """
 
     cluster: str
     to: Address
     coalesce_ms: float = 10.0
     heartbeat_seconds: float = 1.0
+    resync_jitter_seconds: float = 0.5
+    election_zookeeper: str | None = None
+    election_on_watched: bool = False
+    metrics_listen: str | None = None
     journal_fsync: Fsync = Fsync.INTERVAL
     journal_retain_bytes: int | None = 4 * 1024**3
     journal_retain_seconds: float | None = None
@@ -120,3 +141,23 @@ class IngestConfig(ZooKeeperConfig):
         if not self.cluster or any(character.isspace() for character in self.cluster):
             raise IngestError(f"cluster {self.cluster!r} is no name: it must be one word")
         ZooKeeperConfig.__post_init__(self)
+        if self.metrics_listen is not None and not _LISTEN.fullmatch(self.metrics_listen):
+            raise IngestError(f"metrics_listen {self.metrics_listen!r} is no address: expected HOST:PORT")
+        if self.election_zookeeper is not None:
+            self._check_election(self.election_zookeeper)
+
+    def _check_election(self, address: str) -> None:
+        match = _ZOOKEEPER.fullmatch(address)
+        if match is None:
+            raise IngestError(f"election_zookeeper {address!r} is no address: expected HOST:PORT[,HOST:PORT][/chroot]")
+        if isinstance(self.to, JournalAddress):
+            raise IngestError(
+                f"election_zookeeper is given and the changes go to {self.to}, which takes one writer anyway: "
+                "use a kafka:// stream, or no election"
+            )
+        shared = set(match["servers"].split(",")) & set(self.servers.split(","))
+        if shared and not self.election_on_watched:
+            raise IngestError(
+                f"election_zookeeper has {', '.join(sorted(shared))} of the watched ensemble, to which nothing is ever "
+                "written: name another, or allow it with election_on_watched"
+            )

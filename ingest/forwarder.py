@@ -7,21 +7,26 @@ after a lost connection. How each is done is in the modules this one names.
 from __future__ import annotations
 
 import logging
+import random
 import threading
 import time
+from contextlib import closing
 
 from controller.records import RecordKind
 from ingest.batch import observe_window
 from ingest.config import IngestConfig
+from ingest.election import Term, open_terms
 from ingest.errors import IngestError
 from ingest.inbox import Inbox, SessionState
 from ingest.observations import Observation, Value, ZnodeEvent
 from ingest.paths import WATCHED
-from ingest.publisher import Publisher, StoppedError
+from ingest.publisher import DeposedError, Publisher, StoppedError
+from ingest.reading import ConnectionLostError
 from ingest.sinks import Sink, SinkUnavailableError, open_sink
 from ingest.snapshot import read_everything, wait_for_connection
 from ingest.tree import complete
-from ingest.zookeeper import ConnectionLostError, WatchedZooKeeper
+from ingest.zookeeper import WatchedZooKeeper
+from transport.forwarding import Forwarding, ReadReason
 
 _LOG = logging.getLogger("kontrast.ingest.forwarder")
 
@@ -31,31 +36,44 @@ _SINK_RETRY_SECONDS = 0.5
 _READ_AGAIN_SECONDS = 0.1
 _MAX_READS_A_WINDOW = 5
 _READ_WHEN_QUIET = "/controller_epoch"
+_READ_REASONS = {SessionState.SUSPENDED: ReadReason.SUSPENDED, SessionState.LOST: ReadReason.LOST}
+_CONNECTION_LOST = frozenset(_READ_REASONS.values())
 
 
 class Forwarder:
     """Watches one cluster and forwards what it sees."""
 
-    def __init__(self, config: IngestConfig) -> None:
+    def __init__(self, config: IngestConfig, forwarding: Forwarding | None = None) -> None:
         self._config = config
+        self._forwarding = forwarding or Forwarding(config.cluster)
 
     def run(self, stop: threading.Event) -> None:
         """Forward until asked to stop; raises IngestError for what a person must mend."""
         sink = self._open_sink(stop)
         if sink is None:
             return
+        with closing(sink), closing(open_terms(self._config, stop)) as terms:
+            while (term := terms.next_term()) is not None:
+                self._serve(term, sink, stop)
+
+    def _serve(self, term: Term, sink: Sink, stop: threading.Event) -> None:
+        """Forward until the term ends or asked to stop."""
         inbox = Inbox()
-        zookeeper = WatchedZooKeeper(self._config, inbox, stop)
-        publisher = Publisher(sink, self._config.cluster, stop)
+        zookeeper = WatchedZooKeeper(self._config, inbox, stop, self._forwarding)
+        publisher = Publisher(sink, term, stop, self._forwarding)
+        self._forwarding.leads, self._forwarding.generation = True, term.generation
         try:
             zookeeper.start()
             self._connect(inbox, stop)
-            _Watch(self._config, zookeeper, inbox, publisher, stop).run()
+            _Watch(self._config, zookeeper, inbox, publisher, stop, self._forwarding).run()
         except StoppedError:
             _LOG.warning("%s: stopped while the sink was unavailable", self._config.cluster)
+        except DeposedError:
+            if not stop.is_set():
+                _LOG.warning("%s: this forwarder leads no longer", self._config.cluster)
         finally:
+            self._forwarding.leads = False
             zookeeper.close()
-            sink.close()
 
     def _open_sink(self, stop: threading.Event) -> Sink | None:
         deadline = time.monotonic() + self._config.connect_timeout_seconds
@@ -97,8 +115,10 @@ class _Watch:
         inbox: Inbox,
         publisher: Publisher,
         stop: threading.Event,
+        forwarding: Forwarding,
     ) -> None:
         self._config = config
+        self._forwarding = forwarding
         self._zookeeper = zookeeper
         self._inbox = inbox
         self._publisher = publisher
@@ -106,6 +126,7 @@ class _Watch:
         self._state = SessionState.SUSPENDED
         self._in_step = False  # watches are set, and everything was read after that
         self._has_snapshot = False
+        self._reason = ReadReason.START  # why everything is to be read
         self._zxid = -1
         self._heartbeat_at = time.monotonic()
 
@@ -123,7 +144,11 @@ class _Watch:
                 self._stop.wait(_READ_AGAIN_SECONDS)
 
     def _forward(self, has_news: bool) -> None:
-        if self._state is SessionState.CONNECTED and (not self._in_step or self._inbox.take_overflow()):
+        if dropped := self._inbox.take_dropped():
+            _LOG.warning("%s: more changes came than are kept, everything is read again", self._config.cluster)
+            self._forwarding.events_dropped += dropped
+            self._fall_out_of_step(ReadReason.OVERFLOW)
+        if self._state is SessionState.CONNECTED and not self._in_step:
             self._get_in_step()
         elif self._in_step and has_news:
             self._stop.wait(self._config.coalesce_ms / 1000)
@@ -137,15 +162,27 @@ class _Watch:
                 _LOG.info("%s: connected to ZooKeeper at %s", self._config.cluster, self._config.zookeeper)
             else:
                 _LOG.warning("%s: the ZooKeeper session is %s", self._config.cluster, state.value)
-                events = self._inbox.take_events()
-                if self._in_step:  # else they may not follow on what is known
-                    self._publish_unread(events)
+                self._fall_out_of_step(_READ_REASONS[state])
                 self._publish_session(state)
             self._in_step = False
             self._state = state
+            self._forwarding.is_connected = state is SessionState.CONNECTED
+
+    def _fall_out_of_step(self, reason: ReadReason) -> None:
+        """Tell what waits as far as it can be told; all is to be read again."""
+        events = self._inbox.take_events()
+        if self._in_step:  # else they may not follow on what is known
+            self._publish_unread(events)
+        self._in_step = False
+        if self._has_snapshot:
+            self._reason = reason
 
     def _get_in_step(self) -> None:
         """Set the watches, read everything, publish it or what differs from what was published."""
+        if self._reason in _CONNECTION_LOST:
+            jitter_seconds = random.uniform(0, self._config.resync_jitter_seconds)
+            self._forwarding.jitter_wait_seconds += jitter_seconds
+            self._stop.wait(jitter_seconds)
         started = time.monotonic()
         connections = self._zookeeper.connections
         self._zookeeper.add_watches(WATCHED)
@@ -157,10 +194,13 @@ class _Watch:
         if self._has_snapshot:
             published = self._publisher.tree.differences(values)
             self._publisher.publish(published)
+            self._forwarding.differences += len(published)
         else:
             published = self._first_snapshot(values, zxid)
         self._zxid = max(self._zxid, zxid)
         self._in_step = True
+        self._forwarding.complete_reads[self._reason] += 1
+        self._forwarding.watch_mode = self._zookeeper.watch_mode.value
         self._publish_session(SessionState.CONNECTED)
         _LOG.info(
             "%s: read %d znodes, published %d of them, in %.2f s",
@@ -190,22 +230,32 @@ class _Watch:
         window that finds no end ends all the same.
         """
         new = self._inbox.take_events()
-        events = list(new)
+        events: list[ZnodeEvent] = []
         values: dict[str, Value | None] = {}
         try:
             for reads in range(_MAX_READS_A_WINDOW):
-                reading = self._zookeeper.read_values(list({event.path: None for event in new}) or [_READ_WHEN_QUIET])
+                named, new = self._zookeeper.name(new), []
+                events += named
+                reading = self._zookeeper.read_values(list({event.path: None for event in named}) or [_READ_WHEN_QUIET])
                 values.update(reading.values)
                 if reads + 1 < _MAX_READS_A_WINDOW:  # else what came meanwhile is left to the next window
                     new = self._inbox.take_events(reading.position)
-                    events += new
                     self._zxid = max(self._zxid, reading.zxid)
                 if not new:
                     break
         except ConnectionLostError:
-            self._publish_unread(events)
+            self._publish_unread([*events, *new])
             raise
         self._publisher.publish(observe_window(events, values, self._publisher.tree.known))
+        self._measure(events)
+
+    def _measure(self, events: list[ZnodeEvent]) -> None:
+        now = time.monotonic()
+        for event in events:
+            if event.received_at:  # else it was found by a list
+                self._forwarding.lag = self._forwarding.lag.observe(now - event.received_at)
+        self._forwarding.events += len(events)
+        self._forwarding.windows += bool(events)
 
     def _publish_unread(self, events: list[ZnodeEvent]) -> None:
         """Tell at least what came into being and vanished; the values come when everything is read again."""
@@ -213,12 +263,12 @@ class _Watch:
 
     def _publish_session(self, state: SessionState) -> None:
         if self._has_snapshot:
-            self._publisher.publish_state(RecordKind.SESSION, state, self._zxid)
+            self._publisher.publish_state(RecordKind.SESSION, state, self._zookeeper.watch_mode, self._zxid)
 
     def _heartbeat(self) -> None:
         """Say that everything up to a zxid has been published; without a connection, that nothing more is known."""
         if self._in_step:
             self._forward_window()
         state = self._state if self._in_step or self._state is not SessionState.CONNECTED else SessionState.SUSPENDED
-        self._publisher.publish_state(RecordKind.HEARTBEAT, state, self._zxid)
+        self._publisher.publish_state(RecordKind.HEARTBEAT, state, self._zookeeper.watch_mode, self._zxid)
         self._heartbeat_at = max(self._heartbeat_at + self._config.heartbeat_seconds, time.monotonic())

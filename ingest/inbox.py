@@ -9,7 +9,8 @@ import threading
 from collections import deque
 from enum import Enum
 
-from ingest.observations import ZnodeEvent
+from ingest.observations import EventKind, ZnodeEvent
+from ingest.paths import is_partition_state
 
 MAX_WAITING_EVENTS = 200_000
 
@@ -26,7 +27,8 @@ class Inbox:
     """Events and session states in the order in which they came.
 
     A position counts all events that ever came; what was taken up to a position is gone. When more than
-    MAX_WAITING_EVENTS wait, all are dropped and `overflowed` says that only a complete read can help.
+    MAX_WAITING_EVENTS wait, only those are kept that a complete read cannot make good: what came and went, but for
+    partitions' states, of which there are many and whose coming and going their topics tell.
     """
 
     def __init__(self) -> None:
@@ -34,14 +36,13 @@ class Inbox:
         self._events: deque[ZnodeEvent] = deque()
         self._states: deque[SessionState] = deque()
         self._position = 0
-        self._overflowed = False
+        self._dropped = 0
 
     def put_event(self, event: ZnodeEvent) -> None:
         """Leave an event, from the connection's thread."""
         with self._changed:
             if len(self._events) >= MAX_WAITING_EVENTS:
-                self._events.clear()
-                self._overflowed = True
+                self._keep_what_no_read_tells()
             self._events.append(event)
             self._position += 1
             self._changed.notify()
@@ -51,6 +52,17 @@ class Inbox:
         with self._changed:
             self._states.append(state)
             self._changed.notify()
+
+    def _keep_what_no_read_tells(self) -> None:
+        kept = [
+            event
+            for event in self._events
+            if event.kind in (EventKind.CREATED, EventKind.DELETED) and not is_partition_state(event.path)
+        ]
+        if len(kept) > MAX_WAITING_EVENTS // 2:  # else this would be done again with each event
+            kept = kept[-MAX_WAITING_EVENTS // 2 :]
+        self._dropped += len(self._events) - len(kept)
+        self._events = deque(kept)
 
     @property
     def position(self) -> int:
@@ -75,8 +87,8 @@ class Inbox:
             self._states.clear()
             return states
 
-    def take_overflow(self) -> bool:
-        """Whether events were dropped since this was asked last."""
+    def take_dropped(self) -> int:
+        """How many events were dropped since this was asked last."""
         with self._changed:
-            overflowed, self._overflowed = self._overflowed, False
-            return overflowed
+            dropped, self._dropped = self._dropped, 0
+            return dropped

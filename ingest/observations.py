@@ -7,7 +7,7 @@ published, with its cluster and its place in the order.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
@@ -24,6 +24,7 @@ class EventKind(Enum):
     CREATED = 1
     DELETED = 2
     CHANGED = 3
+    CHILDREN = 4  # only one-shot watches tell it: some child came or went
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ class ZnodeEvent:
     kind: EventKind
     path: str
     zxid: int = UNKNOWN_ZXID
+    received_at: float = field(default=0.0, compare=False)  # by the monotonic clock, in seconds
 
 
 class Value(msgspec.Struct, frozen=True, gc=False):

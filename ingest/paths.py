@@ -44,6 +44,7 @@ WATCHED = (
 """Each is watched with all that is below it, whether it exists or not: as few as cover what gets records."""
 
 _PARTITION_STATE = re.compile(rf"{TOPICS}/[^/]+/partitions/[^/]+/state")
+_PARTITIONS = re.compile(rf"{TOPICS}/[^/]+/partitions")
 _CONTROLLER = {"/controller", "/controller_epoch"}
 _SINGLE = frozenset(SINGLE_ZNODES)
 _PARENTS = frozenset(PARENTS)
@@ -68,6 +69,16 @@ def is_recorded(path: str) -> bool:
 def is_partition_state(path: str) -> bool:
     """Whether a path is a partition's state."""
     return path.endswith("/state") and _PARTITION_STATE.fullmatch(path) is not None
+
+
+def is_listed(path: str) -> bool:
+    """Whether what gets records is found among a znode's children: those of the parents, a topic's partitions."""
+    return path in _PARENTS or _PARTITIONS.fullmatch(path) is not None
+
+
+def recorded_child(path: str, child: str) -> str:
+    """What gets records for a child of a listed znode: the child itself, or a partition's state."""
+    return f"{path}/{child}" if path in _PARENTS else f"{path}/{child}/state"
 
 
 def rank(path: str) -> Rank:

@@ -12,73 +12,86 @@ import time
 from collections.abc import Sequence
 
 from controller.records import Record, RecordKind, data_fields
+from ingest.election import Term
 from ingest.inbox import SessionState
 from ingest.observations import Observation
+from ingest.reading import WatchMode
 from ingest.sinks import Sink, SinkUnavailableError
 from ingest.tree import Tree
+from transport.forwarding import Forwarding
 
 _LOG = logging.getLogger("kontrast.ingest.publisher")
 
 _RECORDS_AN_APPEND = 5_000
 _FIRST_RETRY_SECONDS = 0.1
 _LONGEST_RETRY_SECONDS = 5.0
-WATCH_MODE = "persistent"
 
 
 class StoppedError(Exception):
     """The forwarder was asked to stop while it waited for a sink."""
 
 
+class DeposedError(Exception):
+    """Another forwarder leads, or the present one cannot be sure that it still does."""
+
+
 class Publisher:
     """Numbers observations and hands them to the sink until it has them; `tree` is what readers then know.
 
-    The generation is the start's time in milliseconds since 1970: it grows with every start, on any host whose clock is
-    not behind. Records that are sent again after a failure get new numbers, so that the newest number always tells the
-    newest state.
+    Nothing is handed over after the term has ended. Records that are sent again after a failure get new numbers, so
+    that the newest number always tells the newest state.
     """
 
-    def __init__(self, sink: Sink, cluster: str, stop: threading.Event) -> None:
+    def __init__(self, sink: Sink, term: Term, stop: threading.Event, forwarding: Forwarding) -> None:
         self.tree = Tree()
         self._sink = sink
-        self._cluster = cluster
+        self._term = term
         self._stop = stop
-        self._generation = time.time_ns() // 1_000_000
+        self._forwarding = forwarding
         self._next_seq = 0
         self._newest_ms = 0
 
     def publish(self, observations: Sequence[Observation]) -> None:
-        """Return when the sink has the observations and the tree knows them; raises StoppedError."""
+        """Return when the sink has the observations and the tree knows them; raises StoppedError, DeposedError."""
         for start in range(0, len(observations), _RECORDS_AN_APPEND):
             chunk = observations[start : start + _RECORDS_AN_APPEND]
             self._deliver(chunk)
             self.tree.apply(chunk)
+            self._forwarding.znodes = len(self.tree.known)
 
     def publish_snapshot(self, observations: Sequence[Observation], zxid: int) -> None:
-        """Publish a complete read between its marks; raises StoppedError."""
+        """Publish a complete read between its marks; raises StoppedError, DeposedError."""
         self._deliver([Observation(kind=RecordKind.SNAPSHOT_BEGIN, path="", zxid=zxid)])
         self.publish(observations)
         self._deliver([Observation(kind=RecordKind.SNAPSHOT_END, path="", zxid=zxid)])
 
-    def publish_state(self, kind: RecordKind, state: SessionState, zxid: int) -> None:
-        """Publish a heartbeat or session record; raises StoppedError."""
-        data = json.dumps({"session": state.value, "watch_mode": WATCH_MODE}, separators=(",", ":"))
+    def publish_state(self, kind: RecordKind, state: SessionState, mode: WatchMode, zxid: int) -> None:
+        """Publish a heartbeat or session record; raises StoppedError, DeposedError."""
+        data = json.dumps({"session": state.value, "watch_mode": mode.value}, separators=(",", ":"))
         self._deliver([Observation(kind=kind, path="", zxid=zxid)], data)
+        if kind is RecordKind.HEARTBEAT:
+            self._forwarding.heartbeat_ms = self._newest_ms
 
     def _deliver(self, observations: Sequence[Observation], data: str | None = None) -> None:
         retry_seconds = _FIRST_RETRY_SECONDS
         failed_at: float | None = None
         while True:
+            if not self._term.holds():
+                raise DeposedError
             try:
                 self._sink.append(self._number(observations, data))
                 break
             except SinkUnavailableError as error:
                 if failed_at is None:
                     failed_at = time.monotonic()
+                    self._forwarding.sink_is_up = False
                     _LOG.warning("records cannot be delivered, trying again until they are: %s", error)
             if self._stop.wait(retry_seconds):
                 raise StoppedError
             retry_seconds = min(2 * retry_seconds, _LONGEST_RETRY_SECONDS)
+        self._forwarding.records += len(observations)
         if failed_at is not None:
+            self._forwarding.sink_is_up = True
             _LOG.warning("records are delivered again after %.1f s, none was lost", time.monotonic() - failed_at)
 
     def _number(self, observations: Sequence[Observation], data: str | None) -> list[Record]:
@@ -93,8 +106,8 @@ class Publisher:
     def _record(self, observation: Observation, seq: int, data: str | None) -> Record:
         value = observation.value
         return Record(
-            cluster=self._cluster,
-            generation=self._generation,
+            cluster=self._forwarding.cluster,
+            generation=self._term.generation,
             seq=seq,
             kind=observation.kind,
             observed_ms=self._newest_ms,

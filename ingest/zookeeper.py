@@ -2,7 +2,8 @@
 
 The one place that knows kazoo's insides: version 2.11 has neither AddWatch nor MultiRead (`zookeeper_requests`), drops
 the zxid that ZooKeeper 3.9 sends with an event, and hands an event only to the watchers of its very path. Every request
-that is ever sent is sent from here, and each of them only reads. What to watch and read is not decided here.
+that is ever sent is sent from here, and each of them only reads. A server that does not know these requests is watched
+and read the old way (`single_reads`). What to watch and read is not decided here.
 """
 
 from __future__ import annotations
@@ -11,8 +12,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import (
@@ -25,53 +25,32 @@ from kazoo.exceptions import (
     UnimplementedError,
 )
 from kazoo.protocol.connection import ConnectionHandler
-from kazoo.protocol.serialization import GetChildren, GetData, ReplyHeader, Sync, Watch
+from kazoo.protocol.serialization import GetData, ReplyHeader, Sync, Watch
 from kazoo.protocol.states import KazooState
 from kazoo.retry import KazooRetry
 
 from ingest.config import ZooKeeperConfig
 from ingest.errors import IngestError
 from ingest.inbox import Inbox, SessionState
-from ingest.observations import UNKNOWN_ZXID, EventKind, Value, ZnodeEvent
-from ingest.paths import is_recorded
-from ingest.zookeeper_requests import AddWatch, Answer, MultiRead
+from ingest.multi_reads import MultiReads
+from ingest.observations import UNKNOWN_ZXID, EventKind, ZnodeEvent
+from ingest.paths import is_listed, is_recorded
+from ingest.reading import Answers, ConnectionLostError, Promise, Reading, Reads, WatchMode
+from ingest.single_reads import SingleReads
+from ingest.zookeeper_requests import AddWatch, MultiRead
+from transport.forwarding import Forwarding
 
 _LOG = logging.getLogger("kontrast.ingest.zookeeper")
 _KAZOO_LOG = logging.getLogger("kontrast.ingest.kazoo")
 
-_MAX_REQUEST_BYTES = 512 * 1024  # a server refuses requests over jute.maxbuffer, 1 MB by default
-_REQUESTS_IN_FLIGHT = 4
 _CLOSE_SECONDS = 1.5
+_ASK_AGAIN_SECONDS = 60.0  # an ensemble may be upgraded, server by server
 _EVENT_KINDS = {kind.value: kind for kind in EventKind}
 _SESSION_STATES = {
     KazooState.CONNECTED: SessionState.CONNECTED,
     KazooState.SUSPENDED: SessionState.SUSPENDED,
     KazooState.LOST: SessionState.LOST,
 }
-
-
-class ConnectionLostError(Exception):
-    """The connection was lost, or the forwarder asked to stop, before an answer came."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """Values read at one moment (the first of them, where several requests were needed).
-
-    Every event that happened before that moment has a position up to `position`, every later one a higher; `zxid` is
-    the newest change that the server had made by then.
-    """
-
-    values: dict[str, Value | None]
-    position: int
-    zxid: int
-
-
-class _AsyncResult(Protocol):
-    """kazoo's promise of an answer."""
-
-    def get(self, *, timeout: float) -> object:
-        """The answer; raises what went wrong, or the handler's own exception when the time is over."""
 
 
 class _Connection(ConnectionHandler):
@@ -93,6 +72,7 @@ class _Connection(ConnectionHandler):
 
     def _read_header(self, timeout: float) -> tuple[ReplyHeader, bytes, int]:
         header, buffer, offset = super()._read_header(timeout)
+        self.client.forwarding.bytes_read += len(buffer)
         self._header_zxid = header.zxid
         self.newest_zxid = max(self.newest_zxid, header.zxid)
         return header, buffer, offset
@@ -101,9 +81,9 @@ class _Connection(ConnectionHandler):
         watch, _ = Watch.deserialize(buffer, offset)
         kind = _EVENT_KINDS.get(watch.type)
         path = watch.path[len(self.client.chroot) :]
-        if kind is not None and is_recorded(path):
+        if kind is not None and (is_recorded(path) or (self.client.takes_lists and is_listed(path))):
             zxid = self._header_zxid if self._header_zxid > 0 else UNKNOWN_ZXID
-            self.client.inbox.put_event(ZnodeEvent(kind, path, zxid))
+            self.client.inbox.put_event(ZnodeEvent(kind, path, zxid, time.monotonic()))
 
 
 def _login(config: ZooKeeperConfig) -> dict[str, str] | None:
@@ -115,7 +95,7 @@ def _login(config: ZooKeeperConfig) -> dict[str, str] | None:
 class _Client(KazooClient):
     """A kazoo client over `_Connection`."""
 
-    def __init__(self, config: ZooKeeperConfig, inbox: Inbox) -> None:
+    def __init__(self, config: ZooKeeperConfig, inbox: Inbox, forwarding: Forwarding) -> None:
         super().__init__(
             hosts=config.servers + config.chroot,
             timeout=config.session_timeout_seconds,
@@ -128,6 +108,8 @@ class _Client(KazooClient):
             keyfile=config.zookeeper_key_file,
         )
         self.inbox = inbox
+        self.forwarding = forwarding
+        self.takes_lists = False  # whether events of listed znodes matter
         self._connection = _Connection(self, self._conn_retry.copy(), _login(config))
 
 
@@ -137,16 +119,21 @@ class WatchedZooKeeper:
     Events and session states go to the inbox. Every connection loses its watches: they are to be added again.
     """
 
-    def __init__(self, config: ZooKeeperConfig, inbox: Inbox, stop: threading.Event) -> None:
+    def __init__(
+        self, config: ZooKeeperConfig, inbox: Inbox, stop: threading.Event, forwarding: Forwarding | None = None
+    ) -> None:
         self._config = config
         self._chroot = config.chroot
         self._inbox = inbox
         self._stop = stop
-        self._client = _Client(config, inbox)
+        self._forwarding = Forwarding("") if forwarding is None else forwarding
+        self._client = _Client(config, inbox, self._forwarding)
         self._connections = 0
         self._next_read_at = 0.0
         self._forbidden: set[str] = set()
         self._was_answered = False
+        self._reads: Reads = MultiReads(self, config.multi_read_paths)
+        self._ask_again_at = 0.0  # later while the server is known to be old
 
     def start(self) -> None:
         """Connect in the background, again and again until it works."""
@@ -159,7 +146,7 @@ class WatchedZooKeeper:
         if not self._client._connection._connection_routine.is_alive():
             _LOG.error("the ZooKeeper client for %s ended by itself, starting a new one", self._config.zookeeper)
             self._close()
-            self._client = _Client(self._config, self._inbox)
+            self._client = _Client(self._config, self._inbox, self._forwarding)
             self.start()
 
     def check_login(self) -> None:
@@ -175,9 +162,9 @@ class WatchedZooKeeper:
     def _no_login(self) -> IngestError:
         name, address = self._config.zookeeper_username, self._config.servers
         if name is None:
-            wrong, mend = "demands a login", "give zookeeper_username and zookeeper_password_file"
+            wrong, mend = "demands a login", "give zookeeper_username and its password"
         else:
-            wrong, mend = f"refuses the login as {name!r}", "check zookeeper_username and zookeeper_password_file"
+            wrong, mend = f"refuses the login as {name!r}", "check zookeeper_username and its password"
         return IngestError(f"ZooKeeper at {address} {wrong}: {mend}")
 
     def close(self) -> None:
@@ -197,64 +184,75 @@ class WatchedZooKeeper:
         identity = self._client.client_id
         return 0 if identity is None else identity[0] or 0
 
+    @property
+    def watch_mode(self) -> WatchMode:
+        """How the present connection's server is watched."""
+        return self._reads.mode
+
     def add_watches(self, paths: Sequence[str]) -> None:
-        """Watch each path with all below it; raises ConnectionLostError, IngestError for a server before 3.6."""
-        calls = [self._call(AddWatch(self._absolute(path))) for path in paths]
-        try:
-            for call in calls:
-                self._wait(call)
-        except UnimplementedError:
-            raise IngestError(
-                f"ZooKeeper at {self._config.servers} does not know persistent watches: "
-                "ZooKeeper 3.6 or newer is needed, upgrade the ensemble"
-            ) from None
+        """Watch each path with all below it, or, on a server before 3.6, what is read; raises ConnectionLostError.
+
+        To be called first on each connection: it may have met another server.
+        """
+        self._choose_reads(watch=True)
+        if self._reads.mode is WatchMode.ONE_SHOT:
+            _LOG.warning(
+                "ZooKeeper at %s is older than 3.6: it gets one watch a znode and is read znode by znode; "
+                "what comes and goes between two reads goes unseen",
+                self._config.servers,
+            )
+            return
+        for promise in [self.call(AddWatch(self.absolute(path))) for path in paths]:
+            self.wait(promise)
+
+    def begin_reading(self) -> None:
+        """Make a connection ready for reads without watches; raises ConnectionLostError."""
+        self._choose_reads(watch=False)
+        self.catch_up()
 
     def catch_up(self) -> None:
         """Let the server see all that the ensemble has agreed on; the one that a new session met may lag."""
-        self._wait(self._call(Sync(self._absolute(""))))
+        self.wait(self.call(Sync(self.absolute(""))))
 
-    def read_values(self, paths: Sequence[str], show: Callable[[int], None] | None = None) -> Reading:
+    def name(self, events: list[ZnodeEvent]) -> list[ZnodeEvent]:
+        """The events, those that only say that children came or went as events of these; raises ConnectionLostError."""
+        return self._reads.name(events)
+
+    def _choose_reads(self, *, watch: bool) -> None:
+        """Find out which way of reading the server knows; one before 3.6 ends the session that asks."""
+        if time.monotonic() >= self._ask_again_at:
+            try:
+                self.wait(self.call(MultiRead(GetData.type, [], self.moment)))
+                self._ask_again_at = 0.0
+            except UnimplementedError:
+                self._ask_again_at = time.monotonic() + _ASK_AGAIN_SECONDS
+        is_old = self._ask_again_at > 0
+        self._reads = SingleReads(self, watch=watch) if is_old else MultiReads(self, self._config.multi_read_paths)
+        self._client.takes_lists = is_old
+
+    def read_values(self, paths: Sequence[str], show: Callable[[int], None] = lambda _: None) -> Reading:
         """The values of the paths (None: not there; missing: may not be read); raises ConnectionLostError.
 
         `show` is told how many were read so far.
         """
-        values: dict[str, Value | None] = {}
-        position, zxid, count = -1, 0, 0
-        for chunk, answer in self._read(GetData, paths):
-            if position < 0:
-                position, zxid = answer.position, answer.zxid
-            values.update(self._readable(chunk, answer))
-            count += len(chunk)
-            if show is not None:
-                show(count)
-        return Reading(values, position, zxid)
+        answers = self._reads.values(paths, show)
+        return Reading(self._readable(answers), answers.position, answers.zxid)
 
     def read_children(self, paths: Sequence[str]) -> dict[str, list[str]]:
         """The children of the paths, none for one that is not there; raises ConnectionLostError."""
-        children: dict[str, list[str]] = {}
-        for chunk, answer in self._read(GetChildren, paths):
-            children.update((path, found or []) for path, found in self._readable(chunk, answer))
-        return children
+        found = self._readable(self._reads.children(paths))
+        return {path: children or [] for path, children in found.items()}
 
-    def _read(self, operation: type[GetData | GetChildren], paths: Sequence[str]) -> Iterator[tuple[list[str], Answer]]:
-        waiting: list[tuple[list[str], _AsyncResult]] = []
-        for chunk, absolute in self._chunks(paths):
-            self._pace(len(chunk))
-            waiting.append((chunk, self._call(MultiRead(operation.type, absolute, self._moment))))
-            if len(waiting) >= _REQUESTS_IN_FLIGHT:
-                first, call = waiting.pop(0)
-                yield first, self._wait_for_answer(call)
-        for chunk, call in waiting:
-            yield chunk, self._wait_for_answer(call)
-
-    def _readable(self, paths: Sequence[str], answer: Answer) -> Iterable[tuple[str, Any]]:
+    def _readable(self, answers: Answers) -> dict[str, Any]:
         """What may be read; of the rest each path is reported once, until it may be read again."""
-        if answer.has_failures or self._forbidden:
-            return self._without_forbidden(paths, answer)
-        return zip(paths, answer.results, strict=True)
+        if answers.has_failures or self._forbidden:
+            readable = dict(self._without_forbidden(answers.results.items()))
+            self._forwarding.forbidden_znodes = len(self._forbidden)
+            return readable
+        return answers.results
 
-    def _without_forbidden(self, paths: Sequence[str], answer: Answer) -> Iterator[tuple[str, Any]]:
-        for path, result in zip(paths, answer.results, strict=True):
+    def _without_forbidden(self, found: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+        for path, result in found:
             if isinstance(result, ConnectionLoss):
                 raise ConnectionLostError from result
             if not isinstance(result, NoAuthError):
@@ -264,42 +262,31 @@ class WatchedZooKeeper:
                 self._forbidden.add(path)
                 _LOG.warning("%s may not be read: its ACL does not let this session in, its changes go unseen", path)
 
-    def _chunks(self, paths: Sequence[str]) -> Iterator[tuple[list[str], list[bytes]]]:
-        """The paths of a request each, and how they are written in it."""
-        chunk: list[str] = []
-        written: list[bytes] = []
-        size = 0
-        for path in paths:
-            absolute = self._absolute(path).encode()
-            needed = len(absolute) + MultiRead.BYTES_A_PATH
-            if chunk and (len(chunk) >= self._config.multi_read_paths or size + needed > _MAX_REQUEST_BYTES):
-                yield chunk, written
-                chunk, written, size = [], [], 0
-            chunk.append(path)
-            written.append(absolute)
-            size += needed
-        if chunk:
-            yield chunk, written
-
-    def _pace(self, count: int) -> None:
+    def pace(self, count: int) -> None:
+        """Return when so many more znodes may be read; raises ConnectionLostError."""
+        self._forwarding.znodes_read += count
         if self._config.read_budget_znodes_per_second is None:
             return
         now = time.monotonic()
-        if self._stop.wait(max(0.0, self._next_read_at - now)):
+        wait_seconds = max(0.0, self._next_read_at - now)
+        self._forwarding.budget_wait_seconds += wait_seconds
+        if self._stop.wait(wait_seconds):
             raise ConnectionLostError
         self._next_read_at = max(now, self._next_read_at) + count / self._config.read_budget_znodes_per_second
 
-    def _call(self, request: object) -> _AsyncResult:
+    def call(self, request: object) -> Promise:
+        """A promise of the request's answer; raises ConnectionLostError."""
         if not self._client.connected:
             raise ConnectionLostError
-        result: _AsyncResult = self._client.handler.async_result()
-        self._client._call(request, result)
-        return result
+        promise: Promise = self._client.handler.async_result()
+        self._client._call(request, promise)
+        return promise
 
-    def _wait(self, result: _AsyncResult) -> object:
+    def wait(self, promise: Promise) -> object:
+        """The answer; raises ConnectionLostError, IngestError, and what kazoo makes of an error."""
         while not self._stop.is_set():
             try:
-                answer = result.get(timeout=0.2)
+                answer = promise.get(timeout=0.2)
             except self._client.handler.timeout_exception:
                 continue
             except (ConnectionLoss, ConnectionClosedError, SessionExpiredError, AuthFailedError) as error:
@@ -311,15 +298,12 @@ class WatchedZooKeeper:
             return answer
         raise ConnectionLostError
 
-    def _wait_for_answer(self, result: _AsyncResult) -> Answer:
-        answer = self._wait(result)
-        assert isinstance(answer, Answer), answer
-        return answer
-
-    def _moment(self) -> tuple[int, int]:
+    def moment(self) -> tuple[int, int]:
+        """How many events have come and the newest zxid; for the connection's thread."""
         return self._inbox.position, self._client._connection.newest_zxid
 
-    def _absolute(self, path: str) -> str:
+    def absolute(self, path: str) -> str:
+        """The path with the chroot."""
         return self._chroot + path or "/"
 
     def _on_state(self, state: str) -> None:

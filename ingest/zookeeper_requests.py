@@ -1,6 +1,7 @@
-"""The two requests that kazoo lacks, as bytes: AddWatch (op 106) and MultiRead (op 22), of ZooKeeper 3.6 and newer.
+"""Requests as bytes: AddWatch (op 106) and MultiRead (op 22) of ZooKeeper 3.6 and newer, and the single reads of older.
 
-Here belongs their form on the wire. Sending them, and what an answer means, is `zookeeper`'s business.
+kazoo lacks the first two, and keeps a table of who set a watch with the last. Here belongs their form on the wire.
+Sending them, and what an answer means, is the business of `zookeeper`, `multi_reads` and `single_reads`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kazoo.exceptions import ConnectionLoss, NoAuthError, NoNodeError
-from kazoo.protocol.serialization import GetChildren, GetData, write_string
+from kazoo.protocol.serialization import Exists, GetChildren, GetData, write_string
 
 from ingest.observations import Value
 
@@ -26,6 +27,7 @@ class Answer:
     has_failures: bool  # whether a result is an exception
     position: int
     zxid: int
+    size_bytes: int
 
 
 class AddWatch:
@@ -76,6 +78,7 @@ class MultiRead:
         results: list[Any] = []
         has_failures = False
         header, size = _MULTI_HEADER.unpack_from, _MULTI_HEADER.size
+        begin = offset
         operation, done, _ = header(buffer, offset)
         while not done:
             reader = _RESULTS.get(operation)
@@ -83,13 +86,53 @@ class MultiRead:
             has_failures = has_failures or (reader is None and result is not None)
             results.append(result)
             operation, done, _ = header(buffer, offset)
-        return Answer(results, has_failures, position, zxid)
+        return Answer(results, has_failures, position, zxid, offset - begin)
+
+
+class SingleRead:
+    """A read of one path by its operation (GetData, GetChildren, Exists), with a one-shot watch if asked for.
+
+    Answered with a value, with children, or with whether it exists; no node is an error but for Exists.
+    """
+
+    def __init__(self, operation: int, path: bytes, *, watch: bool = False) -> None:
+        self.type = operation
+        self._path = path
+        self._watch = watch
+
+    def __repr__(self) -> str:
+        return f"SingleRead({self.type}, {self._path!r}, watch={self._watch})"
+
+    def serialize(self) -> bytes:
+        """The request's bytes."""
+        return _INT.pack(len(self._path)) + self._path + (_WATCH if self._watch else _NO_WATCH)
+
+    def deserialize(self, buffer: bytes, offset: int) -> object:
+        """The result."""
+        return True if self.type == Exists.type else _RESULTS[self.type](buffer, offset)[0]
+
+
+class Moment:
+    """A read that always has an answer, Exists of the root, and is answered with the moment of it."""
+
+    type = Exists.type
+
+    def __init__(self, moment: Callable[[], tuple[int, int]]) -> None:
+        self._moment = moment
+
+    def serialize(self) -> bytes:
+        """The request's bytes."""
+        return SingleRead(self.type, b"/").serialize()
+
+    def deserialize(self, _buffer: bytes, _offset: int) -> tuple[int, int]:
+        """Position and zxid, as an `Answer` has them."""
+        return self._moment()
 
 
 _INT = struct.Struct("!i")
 _STAT = struct.Struct("!qqqqiiiqiiq")
 _MULTI_HEADER = struct.Struct("!i?i")
-_NO_WATCH = b"\0"
+_NO_WATCH, _WATCH = b"\0", b"\1"
 _KNOWN_ERRORS = {NoNodeError.code: None, NoAuthError.code: NoAuthError()}
 
 

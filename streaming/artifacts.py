@@ -40,10 +40,14 @@ class ArtifactSet(Enum):
     SPARK_KAFKA_CONNECTOR = "spark-kafka-connector"  # what `--jars` needs for Spark's `kafka` source and sink
     KAFKA_BROKER_2_8 = "kafka-broker-2.8"  # the same as KAFKA_BROKER of an older release
     JMX_EXPORTER = "jmx-exporter"  # a Java agent that serves a broker's gauges over HTTP
+    ZOOKEEPER_3_4 = "zookeeper-3.4"  # servers from before persistent watches, with all that they need
+    ZOOKEEPER_3_5 = "zookeeper-3.5"
 
 
-# Fetched by those who ask for them only: the recorder of the conformance tests.
-ON_DEMAND = frozenset({ArtifactSet.KAFKA_BROKER_2_8, ArtifactSet.JMX_EXPORTER})
+# Fetched by those who ask for them only: tests and their recorder.
+ON_DEMAND = frozenset(
+    {ArtifactSet.KAFKA_BROKER_2_8, ArtifactSet.JMX_EXPORTER, ArtifactSet.ZOOKEEPER_3_4, ArtifactSet.ZOOKEEPER_3_5}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,8 @@ REQUESTS: Mapping[ArtifactSet, tuple[MavenRequest, ...]] = {
     ),
     ArtifactSet.KAFKA_BROKER_2_8: (MavenRequest(("org.apache.kafka:kafka_2.13:2.8.2",)),),
     ArtifactSet.JMX_EXPORTER: (MavenRequest(("io.prometheus.jmx:jmx_prometheus_javaagent:1.0.1",)),),
+    ArtifactSet.ZOOKEEPER_3_4: (MavenRequest(("org.apache.zookeeper:zookeeper:3.4.14",)),),
+    ArtifactSet.ZOOKEEPER_3_5: (MavenRequest(("org.apache.zookeeper:zookeeper:3.5.10",)),),
 }
 
 Lock = Mapping[ArtifactSet, Mapping[str, str]]  # file name → sha256

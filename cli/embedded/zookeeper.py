@@ -1,4 +1,4 @@
-"""One real ZooKeeper server, run from the jars that pyspark ships.
+"""One real ZooKeeper server, run from the jars that pyspark ships unless others are given.
 
 Here belongs the server's configuration and life; who talks to it belongs elsewhere.
 """
@@ -6,7 +6,7 @@ Here belongs the server's configuration and life; who talks to it belongs elsewh
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -37,6 +37,7 @@ _JARS = (
 # A tick of half a second allows sessions from 1 s; what a test or a demo writes need not survive a power cut.
 _PROPERTIES = {
     "tickTime": "500",
+    "maxSessionTimeout": "60000",
     "admin.enableServer": "false",
     "maxClientCnxns": "0",
     "4lw.commands.whitelist": "*",
@@ -47,7 +48,8 @@ _PROPERTIES = {
 class ZooKeeper(Server):
     """A ZooKeeper server with its data in `directory`.
 
-    `properties` are added to its zoo.cfg, `system_properties` are its Java's.
+    `properties` are added to its zoo.cfg, `system_properties` are its Java's. `jars` are another release's, with all
+    that it needs.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class ZooKeeper(Server):
         properties: Mapping[str, str] | None = None,
         system_properties: Mapping[str, str] | None = None,
         heap_mb: int = 128,
+        jars: Sequence[Path] = (),
     ) -> None:
         self.port = port or free_port()
         self._directory = directory = directory.absolute()
@@ -66,7 +69,7 @@ class ZooKeeper(Server):
         command = java_command(
             _MAIN_CLASS,
             self._configuration,
-            class_path=pyspark_jars(_JARS),
+            class_path=jars or pyspark_jars(_JARS),
             heap_mb=heap_mb,
             system_properties=system_properties,
         )
@@ -104,11 +107,12 @@ class ZooKeeper(Server):
         }
         write_configuration(self._configuration, settings)
 
+    def ask(self, word: str) -> str:
+        """The answer to one of ZooKeeper's four-letter words, empty if it does not answer."""
+        with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
+            connection.sendall(word.encode())
+            return b"".join(iter(lambda: connection.recv(65536), b"")).decode()
+        return ""
+
     def _answers(self) -> bool:
-        with (
-            suppress(OSError),
-            socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection,
-        ):
-            connection.sendall(b"srvr")
-            return connection.recv(64).startswith(b"Zookeeper version")
-        return False
+        return self.ask("srvr").startswith("Zookeeper version")

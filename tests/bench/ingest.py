@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import socket
 import statistics
 import sys
 import tempfile
@@ -125,9 +124,7 @@ def kazoo_reads(client: KazooClient, partitions: int, watch: Callable[..., None]
 
 def server_watches(zookeeper: ZooKeeper) -> int:
     """How many watches the server holds."""
-    with socket.create_connection(("127.0.0.1", zookeeper.port), timeout=60) as connection:
-        connection.sendall(b"mntr")
-        answer = b"".join(iter(lambda: connection.recv(65536), b"")).decode()
+    answer = zookeeper.ask("mntr")
     return int(next(line for line in answer.splitlines() if line.startswith("zk_watch_count")).split()[1])
 
 

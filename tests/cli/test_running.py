@@ -32,7 +32,10 @@ def brief(stop):
     pass
 
 output.configure()
-sys.exit(run_until_stopped({name: globals()[name] for name in sys.argv[1:]}))
+names = sys.argv[1:]
+beside = {name: globals()[name] for name in names[names.index("beside") + 1 :]} if "beside" in names else {}
+parts = {name: globals()[name] for name in names if name not in beside and name != "beside"}
+sys.exit(run_until_stopped(parts, beside))
 """
 
 
@@ -97,3 +100,9 @@ def test_a_defect_is_logged_with_its_stack_and_is_exit_code_1():
         assert "Traceback" in stderr
         assert "kontrast: broken: failed unexpectedly" in stderr
         assert "RuntimeError: a defect" in stderr
+
+
+def test_what_runs_beside_the_parts_ends_with_them():
+    with running("brief", "beside", "patient") as process:
+        assert process.stdout.readline() == "patient runs\n"
+        assert end(process) == (0, "")

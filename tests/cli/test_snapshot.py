@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -179,3 +181,17 @@ def test_without_an_address_it_says_how_to_give_one():
     done = run()
     assert done.exit_code == ExitCode.USAGE
     assert "'zookeeper' is not set: give --zookeeper" in done.stderr
+
+
+def test_a_closed_pipe_is_no_mistake(zookeeper: ZooKeeper, kafka: KazooClient):
+    kafka.ensure_path("/brokers/topics")
+    for number in range(500):  # far more than a pipe holds
+        put(kafka, f"/brokers/topics/{number:03}{'x' * 200}", {"partitions": {"0": [1], "1": [1]}})
+    command = [sys.executable, "-m", "cli", "snapshot", "--zookeeper", zookeeper.connect_string, "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert json.loads(process.stdout.readline())
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(60) == 0

@@ -1,10 +1,12 @@
 """`kontrast watch` as a process, on a real ZooKeeper."""
 
+import re
 import signal
 import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -83,3 +85,34 @@ def test_several_clusters_can_share_one_journal(zookeeper: ZooKeeper, tmp_path):
     with watching(log, "--config", str(file)) as process:
         eventually(lambda: heartbeats(journal, "orders") > 3 and heartbeats(journal, "payments") > 3)
         assert end(process) == 0
+
+
+def test_it_tells_prometheus_of_its_own_work(zookeeper: ZooKeeper, tmp_path):
+    log = tmp_path / "stderr"
+    where = ["--zookeeper", zookeeper.connect_string, "--to", f"journal:{tmp_path / 'changes'}"]
+    with watching(log, "--cluster", "orders", *where, "--metrics-listen", "127.0.0.1:0") as process:
+        eventually(lambda: "metrics: http" in log.read_text())
+        address = re.search(r"metrics: (http\S+)", log.read_text())[1]
+
+        def says(line: str) -> bool:
+            with urllib.request.urlopen(address, timeout=_DEADLINE_SECONDS) as answer:
+                return line in answer.read().decode()
+
+        eventually(lambda: says('kontrast_watch_leads{kafka_cluster="orders"} 1.0'))
+        eventually(lambda: says('kontrast_watch_complete_reads_total{kafka_cluster="orders",reason="start"} 1.0'))
+        assert end(process) == 0
+    assert "Traceback" not in log.read_text()
+
+
+def test_metrics_end_with_what_they_tell_of_and_never_stop_it(zookeeper: ZooKeeper, tmp_path):
+    log, journal = tmp_path / "stderr", tmp_path / "changes"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        listen = ["--metrics-listen", f"127.0.0.1:{taken.getsockname()[1]}"]
+        where = ["--cluster", "orders", "--to", f"journal:{journal}", "--heartbeat-seconds", "0.2"]
+        with watching(log, *where, "--zookeeper", zookeeper.connect_string, *listen) as process:
+            eventually(lambda: "cannot listen on" in log.read_text())
+            eventually(lambda: heartbeats(journal, "orders") > 1)
+            assert end(process) == 3
+    absent = ["--zookeeper", "127.0.0.1:1", "--connect-timeout-seconds", "1"]
+    with watching(log, *where, *absent, "--metrics-listen", "127.0.0.1:0") as process:
+        assert process.wait(_DEADLINE_SECONDS) == 3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +14,9 @@ from cli.embedded.zookeeper import ZooKeeper
 from controller.records import Record, RecordKind, decode_record
 from ingest.config import IngestConfig
 from ingest.forwarder import Forwarder
+from ingest.paths import is_recorded
 from transport.address import JournalAddress
+from transport.forwarding import Forwarding
 from transport.journal import read_journal
 
 DEADLINE_SECONDS = 60
@@ -58,10 +59,30 @@ TREE = [
 
 
 def server_zxid(zookeeper: ZooKeeper) -> int:
-    with socket.create_connection(("127.0.0.1", zookeeper.port), timeout=30) as connection:
-        connection.sendall(b"srvr")
-        answer = b"".join(iter(lambda: connection.recv(4096), b"")).decode()
-    return int(answer.split("Zxid: ")[1].split()[0], 16)
+    return int(zookeeper.ask("srvr").split("Zxid: ")[1].split()[0], 16)
+
+
+def server_tree(kafka: KazooClient) -> dict[str, tuple[bytes | None, int, int]]:
+    """Each recorded znode as the server has it: data, mzxid, version."""
+    paths = ["/"]
+    for path in paths:  # grows meanwhile
+        paths += [f"{path.rstrip('/')}/{child}" for child in kafka.get_children(path)]
+    values = {path: kafka.get(path) for path in paths if is_recorded(path)}
+    return {path: (data, stat.mzxid, stat.version) for path, (data, stat) in values.items()}
+
+
+def replayed_tree(records: list[Record]) -> dict[str, tuple[bytes | None, int, int]]:
+    """Each znode as readers of the records have it; fails where they contradict each other."""
+    tree: dict[str, tuple[bytes | None, int, int]] = {}
+    for record in records:
+        if record.kind is RecordKind.NODE:
+            tree[record.path] = (record.raw, record.mzxid, record.version)
+        elif record.kind is RecordKind.CREATED:
+            assert record.path not in tree
+            tree[record.path] = (None, -1, -1)
+        elif record.kind is RecordKind.DELETED:
+            del tree[record.path]
+    return tree
 
 
 class Watching:
@@ -71,6 +92,7 @@ class Watching:
         assert isinstance(config.to, JournalAddress)
         self.config = config
         self.error: Exception | None = None
+        self.forwarding = Forwarding(config.cluster)
         self._directory: Path = config.to.directory
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -108,7 +130,7 @@ class Watching:
 
     def _run(self) -> None:
         try:
-            Forwarder(self.config).run(self._stop)
+            Forwarder(self.config, self.forwarding).run(self._stop)
         except Exception as error:
             self.error = error
 
@@ -116,7 +138,7 @@ class Watching:
 @pytest.fixture
 def kafka(zookeeper: ZooKeeper) -> Iterator[KazooClient]:
     """A client that writes what Kafka writes, below no chroot."""
-    client = KazooClient(zookeeper.connect_string, timeout=10)
+    client = KazooClient(zookeeper.connect_string, timeout=DEADLINE_SECONDS)  # it shall outlive a server's restart
     client.start(timeout=DEADLINE_SECONDS)
     yield client
     client.stop()

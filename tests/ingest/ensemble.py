@@ -5,8 +5,6 @@ Here belong their configuration and which of them leads; what happens to one of 
 
 from __future__ import annotations
 
-import socket
-from contextlib import suppress
 from pathlib import Path
 
 from cli.embedded.process import free_port
@@ -50,12 +48,5 @@ class Ensemble(StartedByWith):
 
     def leader(self) -> ZooKeeper:
         """The server that leads."""
-        (leader,) = (server for server in self.servers.values() if "Mode: leader" in _status(server))
+        (leader,) = (server for server in self.servers.values() if "Mode: leader" in server.ask("srvr"))
         return leader
-
-
-def _status(server: ZooKeeper) -> str:
-    with suppress(OSError), socket.create_connection(("127.0.0.1", server.port), timeout=5) as connection:
-        connection.sendall(b"srvr")
-        return b"".join(iter(lambda: connection.recv(4096), b"")).decode()
-    return ""

@@ -122,3 +122,14 @@ def test_a_znode_deleted_and_made_again_in_one_transaction_keeps_that_order() ->
 
 def test_a_deletion_of_what_was_never_told_is_not_told() -> None:
     assert observe_window([ZnodeEvent(DELETED, TOPIC, 9)], {TOPIC: None}, {}) == []
+
+
+def test_what_a_one_shot_watch_saw_vanish_and_the_read_found_again_is_told_with_its_value() -> None:
+    events = [ZnodeEvent(DELETED, "/controller"), ZnodeEvent(DELETED, "/brokers/ids/1")]
+    values = {"/controller": value(9, 9), "/brokers/ids/1": None}
+    known = {"/controller": Known(1, 1, 0), "/brokers/ids/1": Known(2, 2, 0)}
+    assert told(observe_window(events, values, known)) == [
+        ("deleted", "/controller", UNKNOWN_ZXID),
+        ("node", "/controller", 9),
+        ("deleted", "/brokers/ids/1", UNKNOWN_ZXID),
+    ]

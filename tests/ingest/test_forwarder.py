@@ -21,6 +21,7 @@ from ingest.errors import IngestError
 from ingest.forwarder import Forwarder
 from tests.ingest.conftest import TREE, Watching, changes, make_cluster, server_zxid, wait_until
 from transport.address import JournalAddress
+from transport.forwarding import ReadReason
 from transport.journal import JournalWriter
 
 Watch = Callable[..., Watching]
@@ -260,3 +261,53 @@ def test_records_wait_for_a_journal_without_room_and_none_is_lost(
         ("created", "/admin/delete_topics/t"),
         ("deleted", "/admin/delete_topics/t"),
     ]
+
+
+def test_after_too_many_changes_what_no_read_could_tell_is_told_and_the_rest_is_read(
+    kafka: KazooClient, watch: Watch, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_cluster(kafka)
+    monkeypatch.setattr("ingest.inbox.MAX_WAITING_EVENTS", 20)
+    watching = watch(heartbeat_seconds=60)
+    seq = watching.records()[-1].seq
+    segment = next((tmp_path / "journal").glob("*.log"))
+    with no_room_beyond(segment.stat().st_size):
+        kafka.set("/brokers/topics/t", b"in need")
+        wait_until(lambda: "records cannot be delivered" in caplog.text)
+        kafka.create("/admin/delete_topics/t")
+        kafka.delete("/admin/delete_topics/t")
+        for number in range(30):
+            kafka.set("/brokers/topics/t/partitions/0/state", str(number).encode())
+        assert watching.forwarding.sink_is_up is False
+    wait_until(lambda: watching.forwarding.complete_reads[ReadReason.OVERFLOW] == 1)
+    records = [record for record in watching.after(seq) if record.path]
+    assert changes(records) == [
+        ("node", "/brokers/topics/t"),
+        ("created", "/admin/delete_topics/t"),
+        ("deleted", "/admin/delete_topics/t"),
+        ("node", "/brokers/topics/t/partitions/0/state"),
+    ]
+    assert [record.resync for record in records] == [False, False, False, True]
+    assert records[-1].data == "29"
+    assert watching.forwarding.sink_is_up is True
+    assert watching.forwarding.events_dropped >= 18
+
+
+def test_a_forwarder_knows_its_own_work(kafka: KazooClient, watch: Watch) -> None:
+    make_cluster(kafka)
+    watching = watch(read_budget_znodes_per_second=500)
+    for number in range(3):
+        kafka.set("/brokers/topics/t", str(number).encode())
+        watching.settled()
+    shown = watching.forwarding
+    assert (shown.leads, shown.is_connected, shown.watch_mode) == (True, True, "persistent")
+    assert shown.generation == watching.records()[0].generation
+    assert shown.znodes == len(TREE)
+    assert shown.znodes_read > len(TREE)
+    assert shown.bytes_read > 0
+    assert shown.budget_wait_seconds > 0
+    assert (shown.events, sum(shown.lag.counts)) == (3, 3)
+    assert 1 <= shown.windows <= 3
+    assert shown.complete_reads[ReadReason.START] == sum(shown.complete_reads.values()) == 1
+    assert shown.heartbeat_ms > 0
+    assert shown.records >= len(watching.records()) - 1

@@ -12,8 +12,17 @@ from kazoo.client import KazooClient
 
 from cli.embedded.zookeeper import ZooKeeper
 from controller.records import RecordKind
-from tests.ingest.conftest import TREE, Watching, changes, make_cluster, server_zxid, wait_until
+from tests.ingest.conftest import (
+    Watching,
+    changes,
+    make_cluster,
+    replayed_tree,
+    server_tree,
+    server_zxid,
+    wait_until,
+)
 from tests.ingest.relay import Relay
+from transport.forwarding import ReadReason
 
 Watch = Callable[..., Watching]
 
@@ -73,6 +82,9 @@ def test_what_happens_while_nobody_is_connected_is_found_by_reading_again(
             ("node", "/config/topics/u"),
         ]
         assert all(record.resync for record in records)
+        shown = watching.forwarding
+        assert (shown.complete_reads[ReadReason.SUSPENDED], shown.differences) == (1, 3)
+        assert 0 <= shown.jitter_wait_seconds <= watching.config.resync_jitter_seconds
         watching.stop()
 
 
@@ -137,15 +149,6 @@ def test_replaying_the_records_of_any_history_gives_the_servers_tree(
         relay.open_door()
         wait_until(lambda: watching.records()[-1].data is not None and '"connected"' in watching.records()[-1].data)
         watching.settled()
-        replayed: dict[str, tuple[bytes | None, int, int]] = {}
-        for record in watching.records():
-            if record.kind is RecordKind.NODE:
-                replayed[record.path] = (record.raw, record.mzxid, record.version)
-            elif record.kind is RecordKind.CREATED:
-                assert record.path not in replayed
-                replayed[record.path] = (None, -1, -1)
-            elif record.kind is RecordKind.DELETED:
-                del replayed[record.path]
+        replayed = replayed_tree(watching.records())
         watching.stop()
-    found = {path: kafka.get(path) for path in [*TREE, *paths] if kafka.exists(path)}
-    assert replayed == {path: (data, stat.mzxid, stat.version) for path, (data, stat) in found.items()}
+    assert replayed == server_tree(kafka)

@@ -65,6 +65,19 @@ def test_a_session_that_logs_in_watches_and_reads(
     assert SECRET not in repr(watching.config)
 
 
+def test_a_password_may_be_in_the_environment(
+    login_server: ZooKeeper, watch: Callable[..., Watching], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OF_ZOOKEEPER", SECRET)
+    watching = watch(
+        zookeeper=login_server.connect_string,
+        zookeeper_username="kontrast",
+        zookeeper_password_variable="OF_ZOOKEEPER",
+    )
+    assert watching.count(RecordKind.SNAPSHOT_END) == 1
+    assert SECRET not in repr(watching.config)
+
+
 def test_a_wrong_password_is_one_sentence(login_server: ZooKeeper, tmp_path: Path) -> None:
     for starts in (forward, read):
         with pytest.raises(IngestError, match="refuses the login as 'kontrast': check zookeeper_username") as refused:
@@ -79,7 +92,7 @@ def test_a_wrong_password_is_one_sentence(login_server: ZooKeeper, tmp_path: Pat
 
 def test_a_server_that_demands_a_login_is_one_sentence(login_server: ZooKeeper, tmp_path: Path) -> None:
     for starts in (forward, read):
-        with pytest.raises(IngestError, match="demands a login: give zookeeper_username and zookeeper_password_file"):
+        with pytest.raises(IngestError, match="demands a login: give zookeeper_username and its password"):
             starts(tmp_path, zookeeper=login_server.connect_string)
 
 
@@ -183,7 +196,16 @@ def test_a_connection_that_is_not_trusted_is_never_used(
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"zookeeper_username": "u"}, "zookeeper_username is given and zookeeper_password_file is not"),
+        ({"zookeeper_username": "u"}, "zookeeper_username is given: it needs its password"),
+        (
+            {"zookeeper_username": "u", "zookeeper_password_file": "FILE", "zookeeper_password_variable": "HOME"},
+            "in zookeeper_password_file or in zookeeper_password_variable, not in both",
+        ),
+        ({"zookeeper_password_variable": "HOME"}, "zookeeper_password_variable is given and zookeeper_username is not"),
+        (
+            {"zookeeper_username": "u", "zookeeper_password_variable": "NOT_SET"},
+            "zookeeper_password_variable names NOT_SET, which the environment lacks",
+        ),
         ({"zookeeper_password_file": "FILE"}, "zookeeper_password_file is given and zookeeper_username is not"),
         ({"zookeeper_ca_file": "FILE"}, "zookeeper_ca_file is given and zookeeper_tls is not"),
         ({"zookeeper_certificate_file": "FILE", "zookeeper_tls": True}, "zookeeper_key_file is not"),

@@ -13,11 +13,12 @@ from kazoo.security import ACL, ANYONE_ID_UNSAFE, OPEN_ACL_UNSAFE, Id, Permissio
 
 from cli.embedded.zookeeper import ZooKeeper
 from ingest.config import IngestConfig
-from ingest.errors import IngestError
 from ingest.inbox import Inbox, SessionState
 from ingest.observations import EventKind, ZnodeEvent
-from ingest.zookeeper import ConnectionLostError, WatchedZooKeeper
-from ingest.zookeeper_requests import AddWatch
+from ingest.reading import ConnectionLostError
+from ingest.snapshot import read_everything
+from ingest.zookeeper import WatchedZooKeeper
+from ingest.zookeeper_requests import Answer, MultiRead
 from tests.ingest.conftest import wait_until
 from transport.address import JournalAddress
 
@@ -80,15 +81,6 @@ def test_a_recursive_watch_stays_and_tells_each_change_with_its_zxid(session: Se
     ]
     assert [event.zxid for event in events[:3]] == [topic.czxid, first.mzxid, second.mzxid]
     assert events[4].zxid == controller.czxid > events[3].zxid > second.mzxid
-
-
-def test_a_server_that_does_not_know_persistent_watches_is_a_sentence(
-    session: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # To a server before 3.6 AddWatch is what this number is to any server: a request it does not know.
-    monkeypatch.setattr(AddWatch, "type", 999)
-    with pytest.raises(IngestError, match=r"ZooKeeper 3\.6 or newer is needed"):
-        session.zookeeper.add_watches(["/controller"])
 
 
 def test_many_values_are_read_in_one_request(session: Session, kafka: KazooClient) -> None:
@@ -216,3 +208,40 @@ def test_a_server_that_does_not_answer_does_not_hold_up_the_end(zookeeper: ZooKe
         session.zookeeper.close()
         assert time.monotonic() - started < 5
         zookeeper.resume()
+
+
+def create_topics(kafka: KazooClient, count: int, name: str, data: bytes) -> None:
+    kafka.ensure_path("/brokers/topics")
+    for first in range(0, count, 100):
+        transaction = kafka.transaction()
+        for number in range(first, first + 100):
+            transaction.create(f"/brokers/topics/{number:05}{name}", data)
+        transaction.commit()
+
+
+def test_requests_are_the_smaller_the_larger_the_znodes(
+    session: Session, kafka: KazooClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_topics(kafka, 1_000, "", b"x" * 5_000)
+    sizes: list[int] = []
+    deserialize = MultiRead.deserialize
+
+    def measured(self: MultiRead, buffer: bytes, offset: int) -> Answer:
+        sizes.append(len(buffer))
+        return deserialize(self, buffer, offset)
+
+    monkeypatch.setattr(MultiRead, "deserialize", measured)
+    values = session.zookeeper.read_values([f"/brokers/topics/{number:05}" for number in range(1_000)]).values
+    assert all(value is not None and len(value.data or b"") == 5_000 for value in values.values())
+    assert max(sizes) < 0xFFFFF
+    assert len(sizes) < 20
+
+
+def test_names_that_kafka_could_not_read_are_read_and_complained_of(
+    session: Session, kafka: KazooClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    create_topics(kafka, 5_000, "x" * 220, b"{}")
+    values = read_everything(session.zookeeper)
+    assert len(values) == 5_000
+    assert "the 5000 names below /brokers/topics take 1145000 bytes" in caplog.text
+    assert "unless jute.maxbuffer is raised" in caplog.text

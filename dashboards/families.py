@@ -1,0 +1,49 @@
+"""From a metric of the catalogue and its samples to what prometheus-client writes.
+
+Here belongs that form alone; what the samples are is the collectors' business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+)
+from prometheus_client.core import Metric as Family
+from prometheus_client.utils import floatToGoString
+
+from dashboards.catalogue import Metric, MetricType
+from transport.lag import Lag
+
+Sample = tuple[tuple[str, ...], float]  # label values in the catalogue's order, and the value
+
+
+def family(metric: Metric, samples: Iterable[Sample]) -> Family:
+    """A gauge, counter or info with these samples; one without samples has nothing to say for now."""
+    if metric.type is MetricType.INFO:
+        info = InfoMetricFamily(metric.name.removesuffix("_info"), metric.help, labels=())
+        for values, _ in samples:
+            info.add_metric((), dict(zip(metric.labels, values, strict=True)))
+        return info
+    kind = CounterMetricFamily if metric.type is MetricType.COUNTER else GaugeMetricFamily
+    built = kind(metric.name, metric.help, labels=metric.labels, unit=metric.unit)
+    for values, value in samples:
+        built.add_metric(values, float(value))
+    return built
+
+
+def lag_family(metric: Metric, lags: Mapping[str, Lag]) -> Family:
+    """A histogram with the lag of each cluster."""
+    family = HistogramMetricFamily(metric.name, metric.help, labels=metric.labels, unit=metric.unit)
+    for cluster, lag in sorted(lags.items()):
+        reached = 0
+        buckets = []
+        for bound, count in zip(lag.bounds_seconds, lag.counts, strict=True):
+            reached += count
+            buckets.append((floatToGoString(bound), reached))
+        family.add_metric((cluster,), buckets, lag.sum_seconds)
+    return family

@@ -1,0 +1,100 @@
+"""What `kontrast watch` says of its own work, on a port of its own.
+
+Here belongs where each of its metrics gets its value. The figures are `transport.forwarding`'s, names and help texts
+the catalogue's.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import Metric as Family
+from prometheus_client.registry import Collector
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+
+from dashboards import catalogue
+from dashboards.catalogue import CATALOGUE, Metric
+from dashboards.families import Sample, family, lag_family
+from dashboards.http import HttpServer, metrics_route
+from transport.forwarding import Forwarding
+
+_LOOK_SECONDS = 0.2
+
+
+def _one(read: Callable[[Forwarding], float]) -> Callable[[Forwarding], Iterable[Sample]]:
+    return lambda forwarding: [((), read(forwarding))]
+
+
+def _heartbeat(forwarding: Forwarding) -> Iterator[Sample]:
+    if forwarding.heartbeat_ms:
+        yield (), forwarding.heartbeat_ms / 1000
+
+
+# Read as: KEY has these samples for one cluster's forwarder.
+_SAMPLES: Mapping[Metric, Callable[[Forwarding], Iterable[Sample]]] = MappingProxyType(
+    {
+        catalogue.WATCH_LEADS: _one(lambda forwarding: forwarding.leads),
+        catalogue.WATCH_GENERATION: _one(lambda forwarding: forwarding.generation),
+        catalogue.WATCH_CONNECTED: _one(lambda forwarding: forwarding.is_connected),
+        catalogue.WATCH_MODE: lambda forwarding: [((forwarding.watch_mode,), 1)],
+        catalogue.WATCH_ZNODES: _one(lambda forwarding: forwarding.znodes),
+        catalogue.WATCH_FORBIDDEN: _one(lambda forwarding: forwarding.forbidden_znodes),
+        catalogue.WATCH_ZNODES_READ: _one(lambda forwarding: forwarding.znodes_read),
+        catalogue.WATCH_BYTES_READ: _one(lambda forwarding: forwarding.bytes_read),
+        catalogue.WATCH_BUDGET_WAIT: _one(lambda forwarding: forwarding.budget_wait_seconds),
+        catalogue.WATCH_JITTER_WAIT: _one(lambda forwarding: forwarding.jitter_wait_seconds),
+        catalogue.WATCH_EVENTS: _one(lambda forwarding: forwarding.events),
+        catalogue.WATCH_WINDOWS: _one(lambda forwarding: forwarding.windows),
+        catalogue.WATCH_EVENTS_DROPPED: _one(lambda forwarding: forwarding.events_dropped),
+        catalogue.WATCH_COMPLETE_READS: lambda forwarding: [
+            ((reason.value,), count) for reason, count in forwarding.complete_reads.items()
+        ],
+        catalogue.WATCH_DIFFERENCES: _one(lambda forwarding: forwarding.differences),
+        catalogue.WATCH_SINK_UP: _one(lambda forwarding: forwarding.sink_is_up),
+        catalogue.WATCH_RECORDS: _one(lambda forwarding: forwarding.records),
+        catalogue.WATCH_HEARTBEAT: _heartbeat,
+    }
+)
+
+
+class ForwardingCollector(Collector):
+    """Answers each scrape from the figures of these forwarders as they are at that moment."""
+
+    def __init__(self, forwardings: Sequence[Forwarding]) -> None:
+        self._forwardings = forwardings
+
+    def collect(self) -> Iterator[Family]:
+        """Every family of the catalogue that is the watcher's, in its order."""
+        for metric in CATALOGUE:
+            if not metric.of_watch:
+                continue
+            if metric in _SAMPLES:
+                yield family(metric, self._samples(metric))
+            else:
+                yield lag_family(metric, {forwarding.cluster: forwarding.lag for forwarding in self._forwardings})
+
+    def _samples(self, metric: Metric) -> Iterator[Sample]:
+        for forwarding in self._forwardings:
+            for labels, value in _SAMPLES[metric](forwarding):
+                yield (forwarding.cluster, *labels), value
+
+
+def run(
+    listen: str,
+    forwardings: Sequence[Forwarding],
+    stop: threading.Event,
+    started: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Serve /metrics about these forwarders until `stop` is set; `started` is told the address; raises ServeError."""
+    registry = CollectorRegistry()
+    registry.register(ForwardingCollector(forwardings))
+    app = Starlette(routes=[metrics_route(registry), Route("/healthz", lambda _: PlainTextResponse("ok\n"))])
+    with HttpServer(app, listen) as server:
+        started(server.address)
+        while not stop.wait(_LOOK_SECONDS):
+            server.check()

@@ -1,0 +1,233 @@
+"""Which of several forwarders of a cluster forwards: an election over a ZooKeeper ensemble that is named for it.
+
+Here belong terms and how they are won and lost; it is the only part of the ingest that writes to a ZooKeeper, and never
+to the watched one unless the configuration says so. What protects the stream is the generation: it grows from term to
+term, and readers drop what an older one says. That a leader stops by itself only spares them the work.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import BadVersionError, CancelledError, KazooException, NoNodeError
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.recipe.lock import Lock
+
+from ingest.config import IngestConfig
+
+_LOG = logging.getLogger("kontrast.ingest.election")
+_KAZOO_LOG = logging.getLogger("kontrast.ingest.kazoo")
+
+_ROOT = "/kontrast"
+_TRY_AGAIN_SECONDS = 1.0
+_LOOK_SECONDS = 0.2
+
+
+def clock_generation() -> int:
+    """A generation that grows with every start, on any host whose clock is not behind: milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One time of forwarding: its generation, and whether it still holds (which may wait for an answer)."""
+
+    generation: int
+    holds: Callable[[], bool]
+
+
+class Terms(Protocol):
+    """What gives a forwarder its terms."""
+
+    def next_term(self) -> Term | None:
+        """The next term, once it is this forwarder's turn; the one before has ended; None if asked to stop."""
+
+    def close(self) -> None:
+        """Give up the present term, or waiting for one."""
+
+
+def open_terms(config: IngestConfig, stop: threading.Event) -> Terms:
+    """An election where the configuration names an ensemble for it, else the terms of the only forwarder."""
+    return UnopposedTerms(stop) if config.election_zookeeper is None else Election(config, stop)
+
+
+class UnopposedTerms:
+    """The terms of a forwarder that has no others beside it."""
+
+    def __init__(self, stop: threading.Event) -> None:
+        self._stop = stop
+
+    def next_term(self) -> Term | None:
+        """A term that nobody contests."""
+        return None if self._stop.is_set() else Term(clock_generation(), lambda: True)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class Election:
+    """A candidate among the forwarders of its cluster: an ephemeral znode each, the oldest leads."""
+
+    def __init__(self, config: IngestConfig, stop: threading.Event) -> None:
+        self._config = config
+        self._stop = stop
+        self._candidacy: _Candidacy | None = None
+
+    def next_term(self) -> Term | None:
+        """The next term, once it is this forwarder's turn; the one before has ended; None if asked to stop."""
+        self.close()
+        while not self._stop.is_set():
+            self._candidacy = candidacy = _Candidacy(self._config, self._stop)
+            try:
+                if (generation := candidacy.win()) is not None:
+                    _LOG.info("%s: this forwarder leads, generation %d", self._config.cluster, generation)
+                    return Term(generation, candidacy.holds)
+            except (KazooException, KazooTimeoutError) as error:
+                if not self._stop.is_set():
+                    why = str(error) or type(error).__name__
+                    _LOG.warning("%s: the election is tried again: %s", self._config.cluster, why)
+            self.close()
+            self._stop.wait(_TRY_AGAIN_SECONDS)
+        return None
+
+    def close(self) -> None:
+        """Give up the present term, or waiting for one."""
+        if self._candidacy is not None:
+            self._candidacy.close()
+            self._candidacy = None
+
+
+class _Candidacy:
+    """One session on the election's ensemble: it waits, leads, and ends when the session does."""
+
+    def __init__(self, config: IngestConfig, stop: threading.Event) -> None:
+        assert config.election_zookeeper is not None
+        self._cluster = config.cluster
+        self._address = config.election_zookeeper
+        self._seconds = config.session_timeout_seconds
+        servers, slash, chroot = config.election_zookeeper.partition("/")
+        self._root = f"{slash}{chroot.rstrip('/')}{_ROOT}/{config.cluster.replace('/', '_')}"
+        self._stop = stop
+        self._ended = threading.Event()
+        self._verdict = threading.Condition()
+        self._sure_until = 0.0  # the session cannot have expired before, or nobody can tell
+        self._client = KazooClient(
+            hosts=servers,  # a chroot that kazoo adds would have to exist
+            timeout=self._seconds,
+            connection_retry={"max_tries": -1, "delay": 0.1, "max_delay": 1.0},
+            logger=_KAZOO_LOG,
+        )
+        name = f"{socket.gethostname()}:{os.getpid()}"
+        self._lock = Lock(self._client, f"{self._root}/candidates", name)
+
+    def win(self) -> int | None:
+        """The generation of the term, when it is won; None if asked to stop; raises KazooException."""
+        threading.Thread(target=self._cancel_when_stopped, name="end election", daemon=True).start()
+        self._client.start_async()
+        if not self._connect():
+            return None
+        leaders = self._contenders()
+        if leaders:
+            _LOG.info("%s: %s leads, this forwarder waits for its turn", self._cluster, leaders[0])
+        try:
+            self._lock.acquire()
+        except CancelledError:
+            return None
+        self._confirm()
+        threading.Thread(target=self._keep_confirming, name="hold election", daemon=True).start()
+        return self._next_generation()
+
+    def holds(self) -> bool:
+        """Whether this is still the leader as far as anybody can know; waits for an answer where it is not sure."""
+        with self._verdict:
+            while not self._ended.is_set() and time.monotonic() >= self._sure_until:
+                self._verdict.wait(_LOOK_SECONDS)
+            return not self._ended.is_set()
+
+    def close(self) -> None:
+        """End the session, and with it the candidacy."""
+        self._end()
+        self._client.stop()
+        if self._client._connection.connection_stopped.is_set():
+            self._client.close()
+
+    def _connect(self) -> bool:
+        said = time.monotonic()
+        while not self._client.connected and not self._stop.wait(_LOOK_SECONDS):
+            if time.monotonic() - said >= self._seconds:
+                said = time.monotonic()
+                _LOG.warning("%s: the election's ZooKeeper at %s is not reachable", self._cluster, self._address)
+        return self._client.connected
+
+    def _contenders(self) -> list[str]:
+        try:
+            return list(self._lock.contenders())
+        except NoNodeError:
+            return []
+
+    def _next_generation(self) -> int:
+        path = f"{self._root}/generation"
+        self._client.ensure_path(path)
+        while True:
+            written, stat = self._client.get(path)
+            generation = max(int(written or b"0") + 1, clock_generation())
+            try:
+                self._client.set(path, str(generation).encode(), version=stat.version)
+                return generation
+            except BadVersionError:
+                continue
+
+    def _confirm(self) -> None:
+        """Ask whether the candidate's znode is there: from the moment of asking the session lasts its whole timeout."""
+        asked = time.monotonic()
+        exists = self._client.exists_async(f"{self._lock.path}/{self._lock.node}").get(timeout=self._seconds)
+        with self._verdict:
+            if exists is None:
+                self._ended.set()
+            self._sure_until = asked + self._seconds
+            self._verdict.notify_all()
+
+    def _keep_confirming(self) -> None:
+        reached = time.monotonic()
+        said = 0.0
+        while not self._ended.wait(self._seconds / 4):
+            try:
+                self._confirm()
+                reached = time.monotonic()
+            except (KazooException, KazooTimeoutError):
+                now = time.monotonic()
+                if now - reached < 2 * self._seconds:
+                    continue
+                # Nobody can be elected while the ensemble is away; if it is so for this forwarder only, the one that
+                # was elected in its place has a higher generation.
+                with self._verdict:
+                    self._sure_until = now + self._seconds
+                    self._verdict.notify_all()
+                if now - said >= 60:
+                    said = now
+                    _LOG.warning(
+                        "%s: the election's ZooKeeper at %s is not reachable, this forwarder goes on leading",
+                        self._cluster,
+                        self._address,
+                    )
+
+    def _cancel_when_stopped(self) -> None:
+        while not self._stop.wait(_LOOK_SECONDS):
+            if self._ended.is_set():
+                return
+        self._end()
+        self._lock.cancel()
+        self._client.stop()
+
+    def _end(self) -> None:
+        with self._verdict:
+            self._ended.set()
+            self._verdict.notify_all()

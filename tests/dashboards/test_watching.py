@@ -1,0 +1,52 @@
+"""What `kontrast watch` exports about itself is what the catalogue says."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families as parse
+
+from dashboards.catalogue import CATALOGUE, MetricType
+from dashboards.watching import ForwardingCollector
+from transport.forwarding import Forwarding, ReadReason
+
+
+def exported(*forwardings: Forwarding) -> str:
+    registry = CollectorRegistry()
+    registry.register(ForwardingCollector(forwardings))
+    return generate_latest(registry).decode()
+
+
+def busy(cluster: str) -> Forwarding:
+    forwarding = Forwarding(
+        cluster, leads=True, generation=7, is_connected=True, watch_mode="one-shot", heartbeat_ms=1500
+    )
+    forwarding.complete_reads[ReadReason.LOST] += 1
+    forwarding.lag = forwarding.lag.observe(0.007).observe(70)
+    return forwarding
+
+
+def test_every_metric_of_the_watcher_is_exported_and_no_other(promtool) -> None:
+    text = exported(busy("north"))
+    names = {name for family in parse(text) for name in (family.name, f"{family.name}_total")}
+    for metric in CATALOGUE:
+        name = metric.name.removesuffix("_info") if metric.type is MetricType.INFO else metric.name
+        assert (name in names or metric.name in names) is metric.of_watch, metric.name
+    result = promtool("check", "metrics", input=text)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
+def test_each_cluster_has_its_own_figures() -> None:
+    text = exported(busy("north"), Forwarding("south"))
+    for line in (
+        'kontrast_watch_leads{kafka_cluster="north"} 1.0',
+        'kontrast_watch_leads{kafka_cluster="south"} 0.0',
+        'kontrast_watch_generation{kafka_cluster="north"} 7.0',
+        'kontrast_watch_mode_info{kafka_cluster="north",mode="one-shot"} 1.0',
+        'kontrast_watch_complete_reads_total{kafka_cluster="north",reason="lost"} 1.0',
+        'kontrast_watch_complete_reads_total{kafka_cluster="south",reason="lost"} 0.0',
+        'kontrast_watch_heartbeat_timestamp_seconds{kafka_cluster="north"} 1.5',
+        'kontrast_watch_lag_seconds_bucket{kafka_cluster="north",le="0.01"} 1.0',
+        'kontrast_watch_lag_seconds_bucket{kafka_cluster="north",le="+Inf"} 2.0',
+    ):
+        assert line in text, line
+    assert 'kontrast_watch_heartbeat_timestamp_seconds{kafka_cluster="south"}' not in text

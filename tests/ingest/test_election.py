@@ -1,0 +1,252 @@
+"""Several forwarders of one cluster: real processes, a real ensemble that elects them, a real Kafka behind.
+
+Here belongs who forwards and what readers make of it; the sink alone is in `test_kafka_sink`.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+
+from cli.embedded.cluster import KafkaCluster
+from cli.embedded.process import ChildProcess
+from cli.embedded.zookeeper import ZooKeeper
+from controller.records import Record, RecordKind, data_fields
+from controller.state import new_context
+from controller.step import step
+from ingest.config import IngestConfig
+from ingest.election import Election
+from ingest.errors import IngestError
+from ingest.kafka_sink import KafkaSink
+from tests.ingest.conftest import make_cluster, replayed_tree, server_tree, wait_until
+from tests.ingest.relay import Relay
+from tests.ingest.test_kafka_sink import address, consume
+from transport.address import JournalAddress, KafkaAddress
+
+SESSION_SECONDS = 2.0
+
+
+class Forwarders:
+    """`kontrast watch` processes of one cluster that elect one of them."""
+
+    def __init__(self, directory: Path, watched: ZooKeeper, kafka: KafkaCluster, election: str) -> None:
+        self._directory = directory
+        self._election = election
+        self._watched = watched
+        self.kafka = kafka
+        self.processes: dict[str, ChildProcess] = {}
+
+    def start(self, name: str) -> None:
+        options = {
+            "cluster": "blue",
+            "zookeeper": self._watched.connect_string,
+            "to": str(address(self.kafka)),
+            "election-zookeeper": self._election,
+            "session-timeout-seconds": str(SESSION_SECONDS),
+            "heartbeat-seconds": "0.2",
+        }
+        arguments = [text for option, value in options.items() for text in (f"--{option}", value)]
+        command = [sys.executable, "-m", "cli", "watch", *arguments]
+        self.processes[name] = ChildProcess(name, command, self._directory / name / "log")
+        self.processes[name].launch()
+
+    def has_said(self, name: str, words: str) -> bool:
+        return words in self.processes[name].log.read_text()
+
+    def records(self) -> list[Record]:
+        """Everything in the topic, in its order."""
+        return [record for messages in consume(self.kafka).values() for _, record in messages]
+
+    def generations(self) -> list[int]:
+        return sorted({record.generation for record in self.records()})
+
+    def wait_for_heartbeats(self) -> None:
+        """Everything that has happened is published by whoever leads now."""
+        newest = self.records()[-1].position
+
+        def new_heartbeats() -> int:
+            return sum(record.position > newest and record.kind is RecordKind.HEARTBEAT for record in self.records())
+
+        wait_until(lambda: new_heartbeats() > 1)
+
+
+@pytest.fixture
+def election(java: Path, tmp_path: Path) -> Iterator[ZooKeeper]:
+    with ZooKeeper(tmp_path / "election") as server:
+        yield server
+
+
+@pytest.fixture
+def forwarders(
+    zookeeper: ZooKeeper, election: ZooKeeper, start_kafka_cluster: Callable[..., KafkaCluster], tmp_path: Path
+) -> Iterator[Forwarders]:
+    made = Forwarders(tmp_path, zookeeper, start_kafka_cluster(), f"{election.connect_string}/of/kontrast")
+    with ExitStack() as ending:
+        ending.callback(lambda: [process.kill() for process in made.processes.values()])
+        yield made
+
+
+def as_readers_have_it(records: list[Record]) -> list[Record]:
+    """The records without those that come from an older generation than one before them."""
+    taken: list[Record] = []
+    for record in records:
+        if not taken or record.position > taken[-1].position:
+            taken.append(record)
+    return taken
+
+
+def newest_tree(records: list[Record]) -> dict[str, tuple[bytes | None, int, int]]:
+    """What the newest generation tells."""
+    newest = records[-1].generation
+    return replayed_tree([record for record in records if record.generation == newest])
+
+
+def effects(records: list[Record]) -> list[object]:
+    """All that the core makes of the records."""
+    context, made = new_context("blue", chunk_count=8), []
+    for record in records:
+        context, new = (outcome := step(context, record)).context, outcome.effects
+        made += new
+    return made
+
+
+@pytest.mark.faults
+def test_another_forwarder_takes_over_from_one_that_is_killed_and_from_one_that_is_paused(
+    forwarders: Forwarders, kafka: KazooClient
+) -> None:
+    make_cluster(kafka)
+    forwarders.start("first")
+    wait_until(lambda: forwarders.has_said("first", "this forwarder leads"))
+    forwarders.start("second")
+    wait_until(lambda: forwarders.has_said("second", "waits for its turn"))
+    forwarders.wait_for_heartbeats()
+    kafka.create("/brokers/topics/before", b"{}")
+
+    forwarders.processes["first"].kill()
+    kafka.create("/brokers/topics/meanwhile", b"{}")
+    wait_until(lambda: forwarders.has_said("second", "this forwarder leads"))
+    kafka.create("/brokers/topics/after", b"{}")
+    forwarders.start("third")
+    wait_until(lambda: forwarders.has_said("third", "waits for its turn"))
+    forwarders.wait_for_heartbeats()
+    assert len(forwarders.generations()) == 2
+    assert newest_tree(forwarders.records()) == server_tree(kafka)
+
+    forwarders.processes["second"].pause()
+    wait_until(lambda: forwarders.has_said("third", "this forwarder leads"))
+    kafka.set("/brokers/topics/after", b"changed")
+    forwarders.wait_for_heartbeats()
+    forwarders.processes["second"].resume()
+    wait_until(lambda: forwarders.has_said("second", "this forwarder leads no longer"))
+    kafka.delete("/brokers/topics/after")
+    forwarders.wait_for_heartbeats()
+    records = as_readers_have_it(forwarders.records())
+    assert len(forwarders.generations()) == 3
+    assert newest_tree(records) == server_tree(kafka)
+
+    # What slips in all the same, because the pause came between its last look and its sending, moves nobody.
+    _, second, third = forwarders.generations()
+    stale = Record(
+        cluster="blue",
+        generation=second,
+        seq=10**6,
+        kind=RecordKind.NODE,
+        observed_ms=records[-1].observed_ms,
+        path="/controller",
+        zxid=10**6,
+        **data_fields(b'{"version":2,"brokerid":9,"timestamp":"1"}'),
+    )
+    sink = KafkaSink(address(forwarders.kafka), "blue", threading.Event())
+    sink.append([stale])
+    sink.close()
+    forwarders.wait_for_heartbeats()
+    told = forwarders.records()
+    assert stale in told
+    assert told[-1].generation == third
+    assert effects(told) == effects(as_readers_have_it(told))
+
+    forwarders.processes["third"].stop()  # in order: nobody waits for a session to end
+    wait_until(lambda: forwarders.processes["second"].log.read_text().count("this forwarder leads, generation") == 2)
+
+
+@pytest.fixture
+def candidate(zookeeper: ZooKeeper) -> Iterator[Callable[[str], tuple[Election, threading.Event]]]:
+    made: list[tuple[Election, threading.Event]] = []
+
+    def start(address: str) -> tuple[Election, threading.Event]:
+        stop = threading.Event()
+        config = IngestConfig(
+            cluster="blue",
+            zookeeper="watched:2181",
+            to=KafkaAddress("h:1", "t"),
+            election_zookeeper=address,
+            session_timeout_seconds=SESSION_SECONDS,
+        )
+        made.append((Election(config, stop), stop))
+        return made[-1]
+
+    yield start
+    for election, stop in made:
+        stop.set()
+        election.close()
+
+
+def test_terms_follow_each_other_with_growing_generations(zookeeper: ZooKeeper, kafka: KazooClient, candidate) -> None:
+    kafka.create("/kontrast/blue/generation", str(10**15).encode(), makepath=True)  # of a host whose clock is ahead
+    election, _ = candidate(zookeeper.connect_string)
+    first = election.next_term()
+    second = election.next_term()
+    assert (first.generation, second.generation) == (10**15 + 1, 10**15 + 2)
+    assert not first.holds()
+    assert second.holds()
+
+
+def test_a_candidate_that_waits_can_be_asked_to_stop(zookeeper: ZooKeeper, candidate) -> None:
+    leading, _ = candidate(zookeeper.connect_string)
+    assert leading.next_term() is not None
+    waiting, stop = candidate(zookeeper.connect_string)
+    threading.Timer(0.5, stop.set).start()
+    assert waiting.next_term() is None
+
+
+def test_a_leader_goes_on_while_nobody_can_be_elected_and_ends_when_its_session_did(
+    zookeeper: ZooKeeper, candidate, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Relay(zookeeper.port) as relay:
+        election, _ = candidate(f"127.0.0.1:{relay.port}")
+        term = election.next_term()
+        relay.close_door()
+        wait_until(lambda: "this forwarder goes on leading" in caplog.text)
+        assert term.holds()
+        relay.open_door()
+        wait_until(lambda: not term.holds())
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"election_zookeeper": "elsewhere"}, "election_zookeeper 'elsewhere' is no address"),
+        ({"election_zookeeper": "e:1,b:2/x"}, "election_zookeeper has b:2 of the watched ensemble"),
+        ({"election_zookeeper": "e:1", "to": JournalAddress(Path("j"))}, "takes one writer anyway"),
+    ],
+)
+def test_an_election_that_cannot_be_is_refused_by_name(settings: dict[str, object], words: str) -> None:
+    values = {"cluster": "c", "zookeeper": "a:1,b:2/y", "to": KafkaAddress("h:1", "t"), **settings}
+    with pytest.raises(IngestError, match=words):
+        IngestConfig(**values)
+
+
+def test_an_election_on_the_watched_ensemble_must_be_allowed() -> None:
+    IngestConfig(
+        cluster="c",
+        zookeeper="a:1",
+        to=KafkaAddress("h:1", "t"),
+        election_zookeeper="a:1/elsewhere",
+        election_on_watched=True,
+    )

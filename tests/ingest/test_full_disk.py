@@ -1,0 +1,67 @@
+"""A journal on a disk of its own that is full: `kontrast watch` says so, waits, and loses nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+
+from cli.embedded.process import ChildProcess
+from cli.embedded.zookeeper import ZooKeeper
+from controller.records import Record, RecordKind, decode_record
+from tests.ingest.conftest import make_cluster, replayed_tree, server_tree, wait_until
+from transport.journal import read_journal
+
+# The disk is seen by the process alone, in namespaces of its own: that needs no rights.
+_ON_A_SMALL_DISK = 'mount -t tmpfs -o size=1m small "$0" && exec "$@"'
+
+
+@pytest.mark.faults
+def test_records_wait_for_room_and_none_is_lost(zookeeper: ZooKeeper, kafka: KazooClient, tmp_path: Path) -> None:
+    make_cluster(kafka)
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    command = [
+        *("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", _ON_A_SMALL_DISK, disk),
+        *(sys.executable, "-m", "cli", "watch", "--cluster", "blue", "--heartbeat-seconds", "0.2"),
+        *("--zookeeper", zookeeper.connect_string, "--to", f"journal:{disk / 'journal'}"),
+    ]
+    watch = ChildProcess("kontrast watch", command, tmp_path / "log")
+    watch.launch()
+    try:
+        seen = Path(f"/proc/{watch.pid}/root") / disk.relative_to("/")
+
+        def records() -> list[Record]:
+            directory = seen / "journal"
+            return [decode_record(line) for line in read_journal(directory, 0, 1 << 30).lines]
+
+        def heartbeats() -> int:
+            return sum(record.kind is RecordKind.HEARTBEAT for record in records())
+
+        wait_until(lambda: heartbeats() > 0)
+        filler = seen / "filler"
+        subprocess.run(["dd", "if=/dev/zero", f"of={filler}", "bs=4k"], check=False, capture_output=True)
+        kafka.create("/admin/delete_topics/short-lived")
+        for number in range(200):  # more than fits into what is left of the last block
+            kafka.set("/brokers/topics/t", str(number).encode() * 100)
+        kafka.delete("/admin/delete_topics/short-lived")
+        wait_until(lambda: "no room left" in watch.log.read_text())
+        before = records()
+        filler.unlink()
+        wait_until(lambda: "none was lost" in watch.log.read_text())
+        count = heartbeats()
+        wait_until(lambda: heartbeats() > count + 1)
+        after = records()
+        assert after[: len(before)] == before
+        assert [record.seq for record in after] == sorted(record.seq for record in after)
+        told = [record.kind for record in after if record.path == "/admin/delete_topics/short-lived"]
+        assert told[0] in (RecordKind.CREATED, RecordKind.NODE)
+        assert told[-1] is RecordKind.DELETED
+        assert replayed_tree(after) == server_tree(kafka)
+        watch.stop()
+        assert "Traceback" not in watch.log.read_text()
+    finally:
+        watch.kill()

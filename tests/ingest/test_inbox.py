@@ -1,0 +1,39 @@
+"""What is kept of too many events: those that no complete read could make good."""
+
+from __future__ import annotations
+
+import pytest
+
+from ingest import inbox as inbox_module
+from ingest.inbox import Inbox
+from ingest.observations import EventKind, ZnodeEvent
+
+STATE = "/brokers/topics/t/partitions/0/state"
+DELETION = "/admin/delete_topics/t"
+
+
+@pytest.fixture
+def inbox(monkeypatch: pytest.MonkeyPatch) -> Inbox:
+    monkeypatch.setattr(inbox_module, "MAX_WAITING_EVENTS", 10)
+    return Inbox()
+
+
+def test_what_came_and_went_is_kept_when_the_rest_is_dropped(inbox: Inbox) -> None:
+    came, went = ZnodeEvent(EventKind.CREATED, DELETION), ZnodeEvent(EventKind.DELETED, DELETION)
+    inbox.put_event(came)
+    for _ in range(9):
+        inbox.put_event(ZnodeEvent(EventKind.CHANGED, STATE))
+    assert inbox.take_dropped() == 0
+    inbox.put_event(went)
+    assert inbox.take_dropped() == 9
+    assert inbox.take_dropped() == 0
+    assert inbox.take_events() == [came, went]
+    assert inbox.position == 11
+
+
+def test_of_too_many_that_should_be_kept_the_newest_are(inbox: Inbox) -> None:
+    events = [ZnodeEvent(EventKind.CREATED, f"{DELETION}{number}") for number in range(11)]
+    for event in events:
+        inbox.put_event(event)
+    assert inbox.take_dropped() == 5
+    assert inbox.take_events() == events[5:]

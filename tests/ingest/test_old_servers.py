@@ -1,0 +1,202 @@
+"""Servers before ZooKeeper 3.6, which know neither persistent watches nor MultiRead: real ones of 3.4 and 3.5."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+from kazoo.security import ACL, ANYONE_ID_UNSAFE, OPEN_ACL_UNSAFE, Permissions
+
+from cli.embedded.zookeeper import ZooKeeper
+from controller.records import RecordKind
+from ingest.config import ZooKeeperConfig
+from ingest.snapshot import read_once
+from streaming.artifacts import ArtifactSet, jars
+from tests.ingest.conftest import (
+    TREE,
+    Watching,
+    changes,
+    make_cluster,
+    replayed_tree,
+    server_tree,
+    wait_until,
+)
+from tests.ingest.relay import Relay
+
+Watch = Callable[..., Watching]
+
+
+@pytest.fixture(params=[ArtifactSet.ZOOKEEPER_3_4, ArtifactSet.ZOOKEEPER_3_5], ids=lambda release: release.value)
+def zookeeper(java: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[ZooKeeper]:
+    """An old server in place of the newest."""
+    with ZooKeeper(tmp_path / "zookeeper", jars=jars(request.param)) as server:
+        yield server
+
+
+def watches(zookeeper: ZooKeeper) -> int:
+    """How many watches the server holds."""
+    return int(zookeeper.ask("wchs").split("Total watches:")[1])
+
+
+def make_topic(kafka: KazooClient, topic: str, partitions: int) -> None:
+    """What brokers and the controller write, in their order."""
+    path = f"/brokers/topics/{topic}"
+    kafka.create(path, json.dumps({"partitions": {str(number): [1] for number in range(partitions)}}).encode())
+    kafka.create(f"{path}/partitions")
+    for number in range(partitions):
+        kafka.create(f"{path}/partitions/{number}")
+    for number in range(partitions):
+        kafka.create(f"{path}/partitions/{number}/state", b'{"leader":1}')
+
+
+def test_everything_is_read_and_every_record_says_how(kafka: KazooClient, watch: Watch) -> None:
+    make_cluster(kafka)
+    watching = watch()
+    watching.settled()
+    records = watching.records()
+    snapshot = [record for record in records if record.path]
+    assert changes(snapshot) == [("node", path) for path in TREE]
+    heartbeat = next(record for record in records if record.kind is RecordKind.HEARTBEAT)
+    assert json.loads(heartbeat.data or "") == {"session": "connected", "watch_mode": "one-shot"}
+
+
+def test_a_watch_is_set_again_by_the_read_that_follows_it(kafka: KazooClient, watch: Watch) -> None:
+    make_cluster(kafka)
+    watching = watch()
+    for number in range(5):
+        seq = watching.settled()
+        kafka.set("/brokers/topics/t/partitions/0/state", str(number).encode())
+        watching.settled()
+        (record,) = (record for record in watching.after(seq) if record.path)
+        assert (record.path, record.data) == ("/brokers/topics/t/partitions/0/state", str(number))
+
+
+def test_what_comes_and_goes_is_found_by_lists(kafka: KazooClient, watch: Watch) -> None:
+    make_cluster(kafka)
+    watching = watch()
+    seq = watching.settled()
+    make_topic(kafka, "new", 2)
+    watching.settled()
+    kafka.create("/brokers/topics/new/partitions/2")  # a partition that has no state for a while
+    watching.settled()
+    kafka.create("/brokers/topics/new/partitions/2/state", b"{}")
+    kafka.create("/admin/reassign_partitions", b"{}")
+    watching.settled()
+    kafka.delete("/brokers/topics/new", recursive=True)
+    kafka.delete("/admin/reassign_partitions")
+    watching.settled()
+    new = "/brokers/topics/new"
+    told = changes(watching.after(seq))
+    assert [path for kind, path in told if kind == "node"] == [
+        new,
+        *(f"{new}/partitions/{number}/state" for number in range(3)),
+        "/admin/reassign_partitions",
+    ]
+    assert {path for kind, path in told if kind == "deleted"} == {path for kind, path in told if kind == "node"}
+
+
+def test_a_closing_session_takes_the_controller_before_the_broker(zookeeper: ZooKeeper, watch: Watch) -> None:
+    broker = KazooClient(zookeeper.connect_string)
+    broker.start(timeout=60)
+    broker.ensure_path("/brokers/ids")
+    broker.create("/brokers/ids/1", b"{}", ephemeral=True)
+    broker.create("/controller", b"{}", ephemeral=True)
+    watching = watch()
+    seq = watching.settled()
+    broker.stop()
+    broker.close()
+    watching.settled()
+    assert changes(watching.after(seq)) == [("deleted", "/controller"), ("deleted", "/brokers/ids/1")]
+
+
+def test_a_controller_that_is_followed_at_once_is_told_as_gone_and_as_new(kafka: KazooClient, watch: Watch) -> None:
+    make_cluster(kafka)
+    watching = watch(coalesce_ms=300)
+    seq = watching.settled()
+    transaction = kafka.transaction()
+    transaction.delete("/controller")
+    transaction.create("/controller", b'{"brokerid":2}')
+    transaction.commit()
+    watching.settled()
+    assert changes(watching.after(seq)) == [("deleted", "/controller"), ("node", "/controller")]
+
+
+def test_topics_that_came_and_went_leave_no_watches_on_the_server(
+    zookeeper: ZooKeeper, kafka: KazooClient, watch: Watch
+) -> None:
+    make_cluster(kafka)
+    watching = watch()
+    watching.settled()
+    before = watches(zookeeper)
+    for number in range(5):
+        make_topic(kafka, f"short-lived-{number}", 3)
+        watching.settled()
+        kafka.delete(f"/brokers/topics/short-lived-{number}", recursive=True)
+        watching.settled()
+    assert watches(zookeeper) == before
+
+
+def test_a_znode_that_may_not_be_read_does_not_disturb_the_others(kafka: KazooClient, watch: Watch) -> None:
+    make_cluster(kafka)
+    kafka.create("/config/topics/secret", b"", acl=[ACL(Permissions.WRITE, ANYONE_ID_UNSAFE)])
+    watching = watch()
+    seq = watching.settled()
+    kafka.create("/config/topics/open", b"{}", acl=OPEN_ACL_UNSAFE)
+    watching.settled()
+    assert ("node", "/config/topics/secret") not in changes(watching.records())
+    assert changes(watching.after(seq)) == [("node", "/config/topics/open")]
+
+
+def test_a_complete_read_alone_sets_no_watch(zookeeper: ZooKeeper, kafka: KazooClient) -> None:
+    make_cluster(kafka)
+    values = read_once(ZooKeeperConfig(zookeeper=zookeeper.connect_string), threading.Event())
+    assert sorted(values) == sorted(TREE)
+    assert watches(zookeeper) == 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_replaying_the_records_of_any_history_gives_the_servers_tree(
+    zookeeper: ZooKeeper, kafka: KazooClient, watch: Watch, seed: int
+) -> None:
+    make_cluster(kafka)
+    chance = random.Random(seed)
+    with Relay(zookeeper.port) as relay:
+        watching = watch(zookeeper=f"127.0.0.1:{relay.port}", coalesce_ms=chance.choice([0, 1, 10]))
+        for _ in range(300):
+            topic = chance.choice("uvw")
+            act(kafka, chance, topic)
+            if chance.random() < 0.01:
+                relay.close_door()
+            if chance.random() < 0.1:
+                relay.open_door()
+        relay.open_door()
+        wait_until(lambda: '"connected"' in (watching.records()[-1].data or ""))
+        watching.settled()
+        replayed = replayed_tree(watching.records())
+        watching.stop()
+    assert replayed == server_tree(kafka)
+
+
+def act(kafka: KazooClient, chance: random.Random, topic: str) -> None:
+    """One thing that may happen to a cluster."""
+    if not kafka.exists(f"/brokers/topics/{topic}"):
+        make_topic(kafka, topic, chance.randint(1, 4))
+    elif chance.random() < 0.3:
+        kafka.delete(f"/brokers/topics/{topic}", recursive=True)
+    elif chance.random() < 0.5:
+        try:
+            kafka.set(f"/brokers/topics/{topic}/partitions/{chance.randint(0, 3)}/state", str(chance.random()).encode())
+        except NoNodeError:
+            kafka.set(f"/brokers/topics/{topic}", str(chance.random()).encode())
+    else:
+        request = f"/admin/delete_topics/{topic}"
+        if kafka.exists(request):
+            kafka.delete(request)
+        else:
+            kafka.create(request)

@@ -1,0 +1,50 @@
+"""What a forwarder knows of its own work: `ingest/` writes it while it works, `dashboards/` shows it.
+
+Here belong the figures and nothing that makes or shows one. Each is whole by itself, together they are of no one
+moment.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import Enum
+
+from transport.lag import Lag
+
+FORWARDING_LAG_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, float("inf"))
+
+
+class ReadReason(Enum):
+    """Why everything was read."""
+
+    START = "start"
+    SUSPENDED = "suspended"  # the connection was lost
+    LOST = "lost"  # the session was over
+    OVERFLOW = "overflow"  # more events came than are kept while the sink takes none
+
+
+@dataclass(slots=True)
+class Forwarding:
+    """One cluster's forwarder since its process began."""
+
+    cluster: str
+    leads: bool = False  # in an election, else always while it works
+    generation: int = 0
+    is_connected: bool = False
+    watch_mode: str = "unknown"
+    znodes: int = 0  # that readers of the stream know
+    forbidden_znodes: int = 0
+    znodes_read: int = 0
+    bytes_read: int = 0
+    budget_wait_seconds: float = 0.0
+    jitter_wait_seconds: float = 0.0
+    events: int = 0
+    windows: int = 0  # in which events were read together
+    events_dropped: int = 0
+    complete_reads: Counter[ReadReason] = field(default_factory=lambda: Counter(dict.fromkeys(ReadReason, 0)))
+    differences: int = 0  # that complete reads found after the first
+    sink_is_up: bool = True
+    records: int = 0
+    heartbeat_ms: int = 0  # since 1970; 0: none yet
+    lag: Lag = field(default_factory=lambda: Lag.none_yet(FORWARDING_LAG_SECONDS))  # a watch's event to the sink's yes

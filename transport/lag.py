@@ -1,0 +1,33 @@
+"""How long things were on their way: a histogram that grows.
+
+Here belong the counts; what is measured, and how it is shown, is up to who measures and who shows.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """How many came with a lag of at most each bound and more than the one before, and the sum of all lags.
+
+    The last bound is infinity.
+    """
+
+    bounds_seconds: tuple[float, ...]
+    counts: tuple[int, ...]
+    sum_seconds: float = 0.0
+
+    @classmethod
+    def none_yet(cls, bounds_seconds: tuple[float, ...]) -> Lag:
+        """A lag of nothing with these bounds."""
+        return cls(bounds_seconds, (0,) * len(bounds_seconds))
+
+    def observe(self, lag_seconds: float) -> Lag:
+        """The lag with one more; a clock that runs ahead counts as no lag."""
+        seconds = max(0.0, lag_seconds)
+        bucket = bisect_left(self.bounds_seconds, seconds)
+        counts = (*self.counts[:bucket], self.counts[bucket] + 1, *self.counts[bucket + 1 :])
+        return Lag(self.bounds_seconds, counts, self.sum_seconds + seconds)
