@@ -64,10 +64,14 @@ class UnopposedTerms:
 
     def __init__(self, stop: threading.Event) -> None:
         self._stop = stop
+        self._generation = 0
 
     def next_term(self) -> Term | None:
         """A term that nobody contests."""
-        return None if self._stop.is_set() else Term(clock_generation(), lambda: True)
+        if self._stop.is_set():
+            return None
+        self._generation = max(self._generation + 1, clock_generation())
+        return Term(self._generation, lambda: True)
 
     def close(self) -> None:
         """Nothing is held."""

@@ -10,6 +10,7 @@ import logging
 import random
 import threading
 import time
+from collections.abc import Callable
 from contextlib import closing
 
 from controller.records import RecordKind
@@ -33,6 +34,7 @@ _LOG = logging.getLogger("kontrast.ingest.forwarder")
 _STOP_CHECK_SECONDS = 0.2
 _STILL_TRYING_SECONDS = 2.0
 _SINK_RETRY_SECONDS = 0.5
+_LOOK_FOR_READERS_SECONDS = 1.0
 _READ_AGAIN_SECONDS = 0.1
 _MAX_READS_A_WINDOW = 5
 _READ_WHEN_QUIET = "/controller_epoch"
@@ -53,11 +55,12 @@ class Forwarder:
         if sink is None:
             return
         with closing(sink), closing(open_terms(self._config, stop)) as terms:
+            reason = ReadReason.START
             while (term := terms.next_term()) is not None:
-                self._serve(term, sink, stop)
+                reason = self._serve(term, sink, stop, reason)
 
-    def _serve(self, term: Term, sink: Sink, stop: threading.Event) -> None:
-        """Forward until the term ends or asked to stop."""
+    def _serve(self, term: Term, sink: Sink, stop: threading.Event, reason: ReadReason) -> ReadReason:
+        """Forward until the term ends or asked to stop; why everything is to be read in the next."""
         inbox = Inbox()
         zookeeper = WatchedZooKeeper(self._config, inbox, stop, self._forwarding)
         publisher = Publisher(sink, term, stop, self._forwarding)
@@ -65,7 +68,10 @@ class Forwarder:
         try:
             zookeeper.start()
             self._connect(inbox, stop)
-            _Watch(self._config, zookeeper, inbox, publisher, stop, self._forwarding).run()
+            watch = _Watch(self._config, zookeeper, inbox, publisher, stop, self._forwarding)
+            if watch.run(reason, sink.snapshot_wanted):
+                _LOG.warning("%s: a reader of %s asked for a complete read", self._config.cluster, self._config.to)
+                return ReadReason.ASKED
         except StoppedError:
             _LOG.warning("%s: stopped while the sink was unavailable", self._config.cluster)
         except DeposedError:
@@ -74,6 +80,7 @@ class Forwarder:
         finally:
             self._forwarding.leads = False
             zookeeper.close()
+        return ReadReason.START
 
     def _open_sink(self, stop: threading.Event) -> Sink | None:
         deadline = time.monotonic() + self._config.connect_timeout_seconds
@@ -128,10 +135,11 @@ class _Watch:
         self._has_snapshot = False
         self._reason = ReadReason.START  # why everything is to be read
         self._zxid = -1
-        self._heartbeat_at = time.monotonic()
+        self._heartbeat_at = self._look_at = time.monotonic()
 
-    def run(self) -> None:
-        """Forward until asked to stop."""
+    def run(self, reason: ReadReason, snapshot_wanted: Callable[[], bool]) -> bool:
+        """Forward until asked to stop, or for a complete read, which is to be a new generation's."""
+        self._reason = reason
         while not self._stop.is_set():
             until_heartbeat = max(0.0, self._heartbeat_at - time.monotonic())
             has_news = self._inbox.wait(min(until_heartbeat, _STOP_CHECK_SECONDS))
@@ -142,6 +150,11 @@ class _Watch:
             except ConnectionLostError:
                 self._in_step = False
                 self._stop.wait(_READ_AGAIN_SECONDS)
+            if self._has_snapshot and time.monotonic() >= self._look_at:
+                self._look_at = time.monotonic() + _LOOK_FOR_READERS_SECONDS
+                if snapshot_wanted():
+                    return True
+        return False
 
     def _forward(self, has_news: bool) -> None:
         if dropped := self._inbox.take_dropped():

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
-from kafka import KafkaProducer
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.errors import (
     AuthorizationError,
@@ -26,6 +26,7 @@ from controller.records import Record, encode_record
 from ingest.errors import IngestError
 from ingest.sinks import SinkUnavailableError
 from transport.address import KafkaAddress
+from transport.wanted import wanted_topic
 
 _LOG = logging.getLogger("kontrast.ingest.kafka")
 
@@ -38,7 +39,7 @@ _STOP_CHECK_SECONDS = 0.2
 
 
 class KafkaSink:
-    """A Kafka topic, created with one partition if it is not there.
+    """A Kafka topic, created with one partition if it is not there, and beside it one for asking (`transport.wanted`).
 
     The producer is idempotent with acks=all. After a failure a new one is made and the records are sent again: readers
     see some of them twice, with two places in the order but the same znode versions.
@@ -49,8 +50,10 @@ class KafkaSink:
         self._key = cluster.encode()
         self._stop = stop
         self._producer: KafkaProducer | None = None
-        self._topic_exists = False
+        self._asking: KafkaConsumer | None = None
+        self._topics_exist = False
         self._connect()
+        self.snapshot_wanted()  # what was asked before the first complete read is answered by it
 
     def append(self, records: Sequence[Record]) -> None:
         """Return when all in-sync replicas of the topic have the records."""
@@ -68,13 +71,40 @@ class KafkaSink:
             self._drop_producer()
             raise self._unavailable(error) from error
 
+    def snapshot_wanted(self) -> bool:
+        """Whether a reader has asked for a complete read since this was asked last; no while Kafka is away."""
+        try:
+            if self._asking is None:
+                self._asking = self._listen_for_asking()
+            return bool(self._asking.poll(timeout_ms=0))
+        except KafkaError as error:
+            _LOG.debug("%s: whether a complete read is asked for is not known: %s", self._address, error)
+            return False
+
     def close(self) -> None:
         """Let the producer go; everything was acknowledged, or its append has failed."""
         self._drop_producer()
+        if self._asking is not None:
+            with suppress(KafkaError):
+                self._asking.close(timeout_ms=int(_CLOSE_SECONDS * 1000))
+
+    def _listen_for_asking(self) -> KafkaConsumer:
+        consumer = KafkaConsumer(
+            bootstrap_servers=self._address.bootstrap_servers.split(","),
+            client_id="kontrast-watch",
+            enable_auto_commit=False,
+            request_timeout_ms=_REQUEST_TIMEOUT_MS,
+            bootstrap_timeout_ms=_BLOCK_MS,
+            reconnect_backoff_max_ms=1000,
+        )
+        partition = TopicPartition(wanted_topic(self._address), 0)
+        consumer.assign([partition])
+        consumer.seek(partition, consumer.end_offsets([partition])[partition])
+        return consumer
 
     def _connect(self) -> KafkaProducer:
         try:
-            self._ensure_topic()
+            self._ensure_topics()
             self._producer = KafkaProducer(
                 bootstrap_servers=self._address.bootstrap_servers.split(","),
                 client_id="kontrast-watch",
@@ -95,8 +125,8 @@ class KafkaSink:
             raise self._unavailable(error) from error
         return self._producer
 
-    def _ensure_topic(self) -> None:
-        if self._topic_exists:
+    def _ensure_topics(self) -> None:
+        if self._topics_exist:
             return
         admin = KafkaAdminClient(
             bootstrap_servers=self._address.bootstrap_servers.split(","),
@@ -105,14 +135,20 @@ class KafkaSink:
             bootstrap_timeout_ms=_BLOCK_MS,
         )
         try:
-            if self._address.topic not in admin.list_topics():
-                admin.create_topics([NewTopic(self._address.topic, num_partitions=1)], wait_for_metadata=True)
-                _LOG.info("created the topic %s with one partition", self._address)
-        except TopicAlreadyExistsError:
-            _LOG.debug("somebody else created the topic %s first", self._address)
+            present = admin.list_topics()
+            for topic in (self._address.topic, wanted_topic(self._address)):
+                if topic not in present:
+                    self._create_topic(admin, topic)
         finally:
             admin.close()
-        self._topic_exists = True
+        self._topics_exist = True
+
+    def _create_topic(self, admin: KafkaAdminClient, topic: str) -> None:
+        try:
+            admin.create_topics([NewTopic(topic, num_partitions=1)], wait_for_metadata=True)
+            _LOG.info("created the topic %s with one partition", topic)
+        except TopicAlreadyExistsError:
+            _LOG.debug("somebody else created the topic %s first", topic)
 
     def _wait_for(self, delivery: FutureRecordMetadata) -> None:
         """Return when it is acknowledged; a forwarder that stops waits a little only."""

@@ -38,8 +38,8 @@ class DeposedError(Exception):
 class Publisher:
     """Numbers observations and hands them to the sink until it has them; `tree` is what readers then know.
 
-    Nothing is handed over after the term has ended. Records that are sent again after a failure get new numbers, so
-    that the newest number always tells the newest state.
+    Nothing is handed over after the term has ended. What is sent again after a failure keeps its numbers: readers drop
+    what they have, and a number that never comes is a record lost.
     """
 
     def __init__(self, sink: Sink, term: Term, stop: threading.Event, forwarding: Forwarding) -> None:
@@ -75,11 +75,12 @@ class Publisher:
     def _deliver(self, observations: Sequence[Observation], data: str | None = None) -> None:
         retry_seconds = _FIRST_RETRY_SECONDS
         failed_at: float | None = None
+        records = self._number(observations, data)
         while True:
             if not self._term.holds():
                 raise DeposedError
             try:
-                self._sink.append(self._number(observations, data))
+                self._sink.append(records)
                 break
             except SinkUnavailableError as error:
                 if failed_at is None:

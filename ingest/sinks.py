@@ -16,6 +16,7 @@ from ingest.config import IngestConfig
 from ingest.errors import IngestError
 from transport.address import JournalAddress, KafkaAddress
 from transport.journal import JournalError, JournalWriter
+from transport.wanted import snapshot_wanted_ns
 
 
 class SinkUnavailableError(Exception):
@@ -27,6 +28,9 @@ class Sink(Protocol):
 
     def append(self, records: Sequence[Record]) -> None:
         """Return when all are acknowledged; raises SinkUnavailableError when some may not have arrived."""
+
+    def snapshot_wanted(self) -> bool:
+        """Whether a reader has asked for a complete read since this was asked last."""
 
     def close(self) -> None:
         """Let go of what is held."""
@@ -66,6 +70,7 @@ class JournalSink:
                 _open_journals[self._directory] = _OpenJournal(_open_writer(self._directory, config))
             self._journal = _open_journals[self._directory]
             self._journal.users += 1
+        self._wanted_ns = snapshot_wanted_ns(self._directory)
 
     def append(self, records: Sequence[Record]) -> None:
         """Return when all of the records are in the journal; otherwise none is."""
@@ -75,6 +80,11 @@ class JournalSink:
                 self._journal.writer.append(lines)
             except JournalError as error:
                 raise SinkUnavailableError(str(error)) from error
+
+    def snapshot_wanted(self) -> bool:
+        """Whether a reader has asked for a complete read since this was asked last."""
+        before, self._wanted_ns = self._wanted_ns, snapshot_wanted_ns(self._directory)
+        return self._wanted_ns > before
 
     def close(self) -> None:
         """Close the journal with its last user."""

@@ -19,6 +19,7 @@ class ReadReason(Enum):
     """Why everything was read."""
 
     START = "start"
+    ASKED = "asked"  # by a reader of the stream that lacks its beginning
     SUSPENDED = "suspended"  # the connection was lost
     LOST = "lost"  # the session was over
     OVERFLOW = "overflow"  # more events came than are kept while the sink takes none

@@ -261,6 +261,7 @@ def _watching(port: int) -> Iterator[Journal]:
     with tempfile.TemporaryDirectory() as directory:
         changes = Path(directory) / "changes"
         command = [sys.executable, "-m", "cli", "watch", "--cluster", "bench", "--to", f"journal:{changes}"]
+        command += ["--resync-jitter-seconds", "0"]  # the pause is chosen, the rest is what it costs
         watch = ChildProcess(
             "kontrast watch", [*command, "--zookeeper", f"127.0.0.1:{port}"], Path(directory) / "watch.log"
         )

@@ -19,10 +19,20 @@ from controller.records import RecordKind
 from ingest.config import IngestConfig
 from ingest.errors import IngestError
 from ingest.forwarder import Forwarder
-from tests.ingest.conftest import TREE, Watching, changes, make_cluster, server_zxid, wait_until
+from tests.ingest.conftest import (
+    TREE,
+    Watching,
+    changes,
+    make_cluster,
+    replayed_tree,
+    server_tree,
+    server_zxid,
+    wait_until,
+)
 from transport.address import JournalAddress
 from transport.forwarding import ReadReason
 from transport.journal import JournalWriter
+from transport.wanted import want_snapshot
 
 Watch = Callable[..., Watching]
 
@@ -311,3 +321,24 @@ def test_a_forwarder_knows_its_own_work(kafka: KazooClient, watch: Watch) -> Non
     assert shown.complete_reads[ReadReason.START] == sum(shown.complete_reads.values()) == 1
     assert shown.heartbeat_ms > 0
     assert shown.records >= len(watching.records()) - 1
+
+
+def test_a_reader_that_lacks_the_beginning_gets_a_new_generation_with_a_complete_read(
+    kafka: KazooClient, watch: Watch, tmp_path: Path
+) -> None:
+    make_cluster(kafka)
+    want_snapshot(tmp_path)  # elsewhere: nobody's business
+    watching = watch()
+    kafka.delete("/config/topics/t")
+    watching.settled()
+    first = watching.records()[0].generation
+    want_snapshot(tmp_path / "journal")
+    wait_until(lambda: watching.count(RecordKind.SNAPSHOT_END) == 2)
+    kafka.set("/brokers/topics/t", b"later")
+    watching.settled()
+    assert watching.count(RecordKind.SNAPSHOT_END) == 2
+    assert watching.forwarding.complete_reads[ReadReason.ASKED] == 1
+    records = [record for record in watching.records() if record.generation > first]
+    assert records[0].kind is RecordKind.SNAPSHOT_BEGIN
+    assert [record.seq for record in records] == list(range(len(records)))
+    assert replayed_tree(records) == server_tree(kafka)

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 import pytest
-from kafka import KafkaConsumer, TopicPartition
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 
 from cli.embedded.cluster import KafkaCluster
@@ -20,6 +20,7 @@ from ingest.kafka_sink import KafkaSink
 from ingest.sinks import SinkUnavailableError
 from tests.ingest.conftest import wait_until
 from transport.address import KafkaAddress
+from transport.wanted import wanted_topic
 
 
 @pytest.fixture
@@ -119,3 +120,12 @@ def test_an_unreachable_kafka_is_named_in_time() -> None:
         config = IngestConfig(cluster="c", zookeeper="127.0.0.1:1", to=there, connect_timeout_seconds=1)
         with pytest.raises(IngestError, match=rf"kafka://{there.bootstrap_servers}/changes could not be reached"):
             Forwarder(config).run(threading.Event())
+
+
+def test_a_message_in_the_topic_beside_it_asks_for_a_complete_read_once(cluster: KafkaCluster, sink: KafkaSink) -> None:
+    assert not sink.snapshot_wanted()
+    producer = KafkaProducer(bootstrap_servers=cluster.bootstrap_servers)
+    producer.send(wanted_topic(address(cluster)), b"please").get(60)
+    producer.close()
+    wait_until(sink.snapshot_wanted)
+    assert not sink.snapshot_wanted()
