@@ -28,7 +28,7 @@ from controller import (
 from controller.alerts import cluster_alerts
 from controller.context import Context, Phase
 from controller.outputs import RefusedRow, Row
-from controller.records import Record, RecordKind
+from controller.records import Position, Record, RecordKind
 from controller.topics import TopicPartition
 from controller.turn import Turn
 from controller.znodes import (
@@ -67,13 +67,20 @@ def step(context: Context, record: Record) -> Outcome:
         return Outcome(context, ())
     turn = Turn(context, record)
     turn.count(_COUNTED[record.kind])
-    if record.generation != header.position.generation and record.kind is not RecordKind.SNAPSHOT_BEGIN:
-        # A new forwarder's first record must begin a complete read; without it nothing can be concluded any more.
+    if _lacks_records_before(record, header.position):
+        # What they told is not known, and so nothing can be concluded until everything has been read anew.
         turn.header.phase = Phase.BOOTSTRAPPING
-        turn.count("divergences/snapshot_missing")
+        turn.count("divergences/records_missing")
     _what_time_brings(turn)
     _HANDLERS[record.kind](turn, record)
     return Outcome(turn.finish(), tuple(turn.effects))
+
+
+def _lacks_records_before(record: Record, position: Position) -> bool:
+    """Whether a forwarder said something before that never came; a generation's first record begins a complete read."""
+    if record.generation == position.generation:
+        return record.seq != position.seq + 1
+    return record.kind is not RecordKind.SNAPSHOT_BEGIN
 
 
 def _what_time_brings(turn: Turn) -> None:
