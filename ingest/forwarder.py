@@ -39,7 +39,6 @@ _READ_AGAIN_SECONDS = 0.1
 _MAX_READS_A_WINDOW = 5
 _READ_WHEN_QUIET = "/controller_epoch"
 _READ_REASONS = {SessionState.SUSPENDED: ReadReason.SUSPENDED, SessionState.LOST: ReadReason.LOST}
-_CONNECTION_LOST = frozenset(_READ_REASONS.values())
 
 
 class Forwarder:
@@ -48,6 +47,7 @@ class Forwarder:
     def __init__(self, config: IngestConfig, forwarding: Forwarding | None = None) -> None:
         self._config = config
         self._forwarding = forwarding or Forwarding(config.cluster)
+        self._has_connected = False
 
     def run(self, stop: threading.Event) -> None:
         """Forward until asked to stop; raises IngestError for what a person must mend."""
@@ -67,7 +67,8 @@ class Forwarder:
         self._forwarding.leads, self._forwarding.generation = True, term.generation
         try:
             zookeeper.start()
-            self._connect(inbox, stop)
+            if not self._has_connected:
+                self._connect(inbox, stop)
             watch = _Watch(self._config, zookeeper, inbox, publisher, stop, self._forwarding)
             if watch.run(reason, sink.snapshot_wanted):
                 _LOG.warning("%s: a reader of %s asked for a complete read", self._config.cluster, self._config.to)
@@ -110,6 +111,7 @@ class Forwarder:
                 _LOG.warning("ZooKeeper at %s is not reachable, trying again", address)
 
         wait_for_connection(self._config, inbox, stop, still_trying)
+        self._has_connected = True
 
 
 class _Watch:
@@ -135,7 +137,7 @@ class _Watch:
         self._has_snapshot = False
         self._reason = ReadReason.START  # why everything is to be read
         self._zxid = -1
-        self._heartbeat_at = self._look_at = time.monotonic()
+        self._heartbeat_at = self._look_at = self._read_at = time.monotonic()
 
     def run(self, reason: ReadReason, snapshot_wanted: Callable[[], bool]) -> bool:
         """Forward until asked to stop, or for a complete read, which is to be a new generation's."""
@@ -150,7 +152,7 @@ class _Watch:
             except ConnectionLostError:
                 self._in_step = False
                 self._stop.wait(_READ_AGAIN_SECONDS)
-            if self._has_snapshot and time.monotonic() >= self._look_at:
+            if self._in_step and time.monotonic() >= self._look_at:
                 self._look_at = time.monotonic() + _LOOK_FOR_READERS_SECONDS
                 if snapshot_wanted():
                     return True
@@ -161,7 +163,7 @@ class _Watch:
             _LOG.warning("%s: more changes came than are kept, everything is read again", self._config.cluster)
             self._forwarding.events_dropped += dropped
             self._fall_out_of_step(ReadReason.OVERFLOW)
-        if self._state is SessionState.CONNECTED and not self._in_step:
+        if self._state is SessionState.CONNECTED and not self._in_step and time.monotonic() >= self._read_at:
             self._get_in_step()
         elif self._in_step and has_news:
             self._stop.wait(self._config.coalesce_ms / 1000)
@@ -173,6 +175,7 @@ class _Watch:
         for state in self._inbox.take_states():
             if state is SessionState.CONNECTED:
                 _LOG.info("%s: connected to ZooKeeper at %s", self._config.cluster, self._config.zookeeper)
+                self._put_off_reading()
             else:
                 _LOG.warning("%s: the ZooKeeper session is %s", self._config.cluster, state.value)
                 self._fall_out_of_step(_READ_REASONS[state])
@@ -180,6 +183,13 @@ class _Watch:
             self._in_step = False
             self._state = state
             self._forwarding.is_connected = state is SessionState.CONNECTED
+
+    def _put_off_reading(self) -> None:
+        """Let not all who watch an ensemble read it at once when it is back."""
+        if self._has_snapshot:
+            jitter_seconds = random.uniform(0, self._config.resync_jitter_seconds)
+            self._forwarding.jitter_wait_seconds += jitter_seconds
+            self._read_at = time.monotonic() + jitter_seconds
 
     def _fall_out_of_step(self, reason: ReadReason) -> None:
         """Tell what waits as far as it can be told; all is to be read again."""
@@ -192,10 +202,6 @@ class _Watch:
 
     def _get_in_step(self) -> None:
         """Set the watches, read everything, publish it or what differs from what was published."""
-        if self._reason in _CONNECTION_LOST:
-            jitter_seconds = random.uniform(0, self._config.resync_jitter_seconds)
-            self._forwarding.jitter_wait_seconds += jitter_seconds
-            self._stop.wait(jitter_seconds)
         started = time.monotonic()
         connections = self._zookeeper.connections
         self._zookeeper.add_watches(WATCHED)
