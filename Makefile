@@ -26,7 +26,7 @@ BRANCHES = --cov=controller --cov-branch --cov-fail-under=100 --cov-report=term-
 test: check ## All checks, then all tests but the long ones (TEST_ARGS='-k offline' is handed to pytest instead)
 ifeq ($(TEST_ARGS),)
 	.venv/bin/python -m pytest $(CORE_TESTS) $(BRANCHES)
-	.venv/bin/python -m pytest $(CORE_TESTS:%=--ignore=%) -m "not faults"
+	.venv/bin/python -m pytest $(CORE_TESTS:%=--ignore=%)
 else
 	.venv/bin/python -m pytest $(TEST_ARGS)
 endif

@@ -1,7 +1,8 @@
 """The rows that Kontrast publishes: what `controller.step` derived, as it travels to sinks and readers.
 
 Here belong the shapes of the rows, their keys and their JSON form. How they come about is the machines' business.
-Each row names its cluster and the position of the record that caused it, so a repeated batch writes the same rows.
+Each row names its cluster and the position of the record that caused it, so a repeated batch writes the same rows. Only
+the job's own row tells of no cluster.
 """
 
 from __future__ import annotations
@@ -225,8 +226,59 @@ class RefusedRow(Row, frozen=True, kw_only=True, gc=False, tag="refused"):
     data_base64: str | None = None
 
 
-OutputRow = Union[Transition, Request, PartitionRow, BrokerRow, ControllerRow, AlertRow, GaugesRow, RefusedRow]  # noqa: UP007 (msgspec needs it at run time on 3.10)
+class BeginningRow(Row, frozen=True, kw_only=True, gc=False, tag="beginning"):
+    """What is known of the cluster begins anew: what this output said of it before is void.
 
+    It comes in each of `STANDING_OUTPUTS`, whose rows hold until a newer one of the same key.
+    """
+
+    output: ClassVar[str] = "metadata"
+
+    def subject_key(self) -> str:
+        """One row a cluster."""
+        return f"{self.cluster}/beginning"
+
+
+class ClusterProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """What a batch did for one cluster; lag from the observation of its oldest record until its rows were out."""
+
+    records: int
+    observed_ms: int
+    lag_ms: int
+
+
+class JobRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="job"):
+    """How the job itself does, as of its last batch but one; of no cluster, and no effect of a record.
+
+    Totals count from the start of the job's process, `began_ms`.
+    """
+
+    output: ClassVar[str] = "job"
+
+    v: int = msgspec.field(default_factory=lambda: OUTPUT_VERSION)
+    time_ms: int  # when the batch was done, by the job's clock
+    began_ms: int
+    batch: int
+    batches: int  # in all
+    records: int  # in all
+    rows: int  # in all
+    phase_ms: dict[str, int]  # of the batch, by Spark's names
+    total_phase_ms: dict[str, int]  # in all
+    state_bytes: int  # in the memory of the state stores
+    state_values: int
+    state_commit_ms: int  # of the batch, all tasks together
+    clusters: dict[str, ClusterProgress] = {}  # those that the batch had records of
+
+    def subject_key(self) -> str:
+        """One row a job."""
+        return "job"
+
+
+OutputRow = Union[  # noqa: UP007 (msgspec needs it at run time on 3.10)
+    Transition, Request, PartitionRow, BrokerRow, ControllerRow, AlertRow, GaugesRow, RefusedRow, BeginningRow, JobRow
+]
+
+STANDING_OUTPUTS = ("metadata", "alerts", "gauges")
 OUTPUTS = ("transitions", "requests", "metadata", "alerts", "gauges", "refused")
 
 
@@ -238,7 +290,7 @@ _ENCODER = msgspec.json.Encoder()
 _DECODER: msgspec.json.Decoder[OutputRow] = msgspec.json.Decoder(OutputRow)
 
 
-def encode_row(row: Row) -> bytes:
+def encode_row(row: Row | JobRow) -> bytes:
     """One JSON object without line ends."""
     return _ENCODER.encode(row)
 

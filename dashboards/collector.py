@@ -15,7 +15,7 @@ from prometheus_client.core import Metric as Family
 from prometheus_client.registry import Collector
 
 from controller.election import Strategy
-from controller.outputs import GaugesRow, Severity
+from controller.outputs import GaugesRow, JobRow, Severity
 from controller.records import RecordKind
 from controller.states import PartitionState, ReplicaState
 from dashboards import catalogue
@@ -43,6 +43,7 @@ class Scrape:
     clusters: tuple[ClusterSnapshot, ...]
     reading: ReadingSnapshot
     partition_detail_limit: int
+    job: JobRow | None = None
 
     def is_ready(self, cluster: ClusterSnapshot) -> bool:
         """Whether something may be said about the cluster: what is still being read of it is the past."""
@@ -188,6 +189,14 @@ def _with_gauges(
     return samples
 
 
+def _of_job(read: Callable[[JobRow], Iterable[Sample]]) -> Callable[[Scrape], Iterable[Sample]]:
+    return lambda scrape: () if scrape.job is None else read(scrape.job)
+
+
+def _job_value(read: Callable[[JobRow], float]) -> Callable[[Scrape], Iterable[Sample]]:
+    return _of_job(lambda job: [((), read(job))])
+
+
 # Read as: KEY has these samples, whether clusters are ready or not.
 _OF_SCRAPE: Mapping[Metric, Callable[[Scrape], Iterable[Sample]]] = MappingProxyType(
     {
@@ -200,6 +209,20 @@ _OF_SCRAPE: Mapping[Metric, Callable[[Scrape], Iterable[Sample]]] = MappingProxy
         catalogue.ROWS: lambda scrape: scrape.reading.rows.items(),
         catalogue.BAD_ROWS: lambda scrape: [((output,), count) for output, count in scrape.reading.bad_rows.items()],
         catalogue.GAPS: lambda scrape: [((output,), count) for output, count in scrape.reading.gaps.items()],
+        catalogue.JOB_STARTED: _job_value(lambda job: job.began_ms / 1000),
+        catalogue.JOB_LAST_BATCH: _job_value(lambda job: job.time_ms / 1000),
+        catalogue.JOB_BATCHES: _job_value(lambda job: job.batches),
+        catalogue.JOB_RECORDS: _job_value(lambda job: job.records),
+        catalogue.JOB_ROWS: _job_value(lambda job: job.rows),
+        catalogue.JOB_PHASES: _of_job(
+            lambda job: [((phase,), spent_ms / 1000) for phase, spent_ms in sorted(job.total_phase_ms.items())]
+        ),
+        catalogue.JOB_STATE_BYTES: _job_value(lambda job: job.state_bytes),
+        catalogue.JOB_STATE_VALUES: _job_value(lambda job: job.state_values),
+        catalogue.JOB_STATE_COMMIT: _job_value(lambda job: job.state_commit_ms / 1000),
+        catalogue.JOB_LAG: _of_job(
+            lambda job: [((cluster,), progress.lag_ms / 1000) for cluster, progress in sorted(job.clusters.items())]
+        ),
         catalogue.OFFLINE_SINCE: _offline_since,
         catalogue.DETAIL_DROPPED: _detail_dropped,
     }
@@ -216,7 +239,7 @@ class ViewCollector(Collector):
 
     def collect(self) -> Iterator[Family]:
         """Every family of the catalogue, in its order; one without samples has nothing to say for now."""
-        scrape = Scrape(self._view.snapshot(), self._reading.snapshot(), self._partition_detail_limit)
+        scrape = Scrape(self._view.snapshot(), self._reading.snapshot(), self._partition_detail_limit, self._view.job())
         for metric in CATALOGUE:
             if metric.of_watch:
                 continue

@@ -1,7 +1,6 @@
 """Follows the outputs of the streaming job and keeps the view up to date, in a thread of its own.
 
-Here belongs what is done with lines, and with a source that fails. How lines are fetched is `journal_source`'s and
-`kafka_source`'s business.
+Here belongs what is done with lines, and with a source that fails. How lines are fetched is the business of `outputs/`.
 """
 
 from __future__ import annotations
@@ -10,14 +9,13 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol
 
-from controller.outputs import BadRowError, decode_row
+from controller.outputs import BadRowError, BeginningRow, JobRow, decode_row
 from dashboards.errors import ServeError
 from dashboards.reading import Reading
 from dashboards.view import View
+from outputs import Chunk, OutputsError, OutputsSource, SourceDownError
 
 _IDLE_SECONDS = 0.1
 _FIRST_RETRY_SECONDS = 0.5
@@ -28,42 +26,13 @@ _BAD_ROWS_LOGGED = 10  # of each output; the rest is counted only
 _logger = logging.getLogger("kontrast.dashboards")
 
 
-class SourceDownError(Exception):
-    """The outputs cannot be read for now, in one sentence; trying again may help."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chunk:
-    """Lines of one output, in order."""
-
-    output: str
-    lines: Sequence[bytes]
-    live: bool  # written after the exporter began to follow
-    after_gap: bool = False  # rows before these were dropped unread
-    begins_anew: bool = False  # the output was replaced: what it said before is void
-
-
-class Source(Protocol):
-    """Where outputs are read."""
-
-    def poll(self) -> Sequence[Chunk]:
-        """What is new; raises SourceDownError, or ServeError if trying again cannot help."""
-
-    @property
-    def caught_up(self) -> bool:
-        """Whether everything that was there at the first poll has been given."""
-
-    def close(self) -> None:
-        """Let go of connections."""
-
-
 class Follower:
     """The thread that reads a source into a view; `failure` is set when it had to give up.
 
     A source that never answered within `connect_timeout_seconds` is given up; one that once did is tried for ever.
     """
 
-    def __init__(self, source: Source, view: View, reading: Reading, connect_timeout_seconds: float) -> None:
+    def __init__(self, source: OutputsSource, view: View, reading: Reading, connect_timeout_seconds: float) -> None:
         self.failure: ServeError | None = None
         self._source = source
         self._view = view
@@ -93,6 +62,8 @@ class Follower:
     def _run(self) -> None:
         try:
             self._follow()
+        except OutputsError as error:
+            self.failure = ServeError(str(error))
         except ServeError as error:
             self.failure = error
         except Exception as error:  # a bug must end the exporter, or it would show old values as if they were new
@@ -145,7 +116,13 @@ class Follower:
             self._reading.bad_row(chunk.output)
             self._log_bad_row(chunk.output, error)
             return
+        if isinstance(row, JobRow):
+            self._view.apply(row)
+            return
         self._reading.row(row.cluster, chunk.output)
+        if isinstance(row, BeginningRow):
+            self._view.forget(chunk.output, row.cluster)
+            return
         if self._view.apply(row) and chunk.live:
             self._reading.lag(row.cluster, time.time() - row.time_ms / 1000)
 

@@ -15,7 +15,7 @@ from transport.lag import Lag
 LAG_BUCKETS_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, float("inf"))
 
 # The outputs that the exporter needs. Gauges come last: a heartbeat never overtakes what it stands for.
-FOLLOWED_OUTPUTS = ("metadata", "alerts", "gauges")
+FOLLOWED_OUTPUTS = ("job", "metadata", "alerts", "gauges")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,13 +18,12 @@ from starlette.routing import Route
 
 from dashboards.collector import ViewCollector
 from dashboards.config import ServeConfig
-from dashboards.follower import Follower, Source
+from dashboards.follower import Follower
 from dashboards.http import HttpServer, metrics_route
-from dashboards.journal_source import JournalSource
-from dashboards.kafka_source import KafkaSource
-from dashboards.reading import Reading
+from dashboards.reading import FOLLOWED_OUTPUTS, Reading
 from dashboards.view import View
-from transport.address import Address, JournalAddress
+from outputs import open_outputs
+from transport.address import Address
 
 _LOOK_SECONDS = 0.2
 
@@ -37,7 +36,7 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
     Raises ServeError with a sentence: the port is in use, the source cannot be read.
     """
     view, reading = View(), Reading()
-    follower = Follower(_source(config.source), view, reading, config.connect_timeout_seconds)
+    follower = Follower(open_outputs(config.source, FOLLOWED_OUTPUTS), view, reading, config.connect_timeout_seconds)
     registry = CollectorRegistry()
     registry.register(ViewCollector(view, reading, config.partition_detail_limit))
     server = HttpServer(build_app(registry, reading, follower, config.source), config.listen)
@@ -94,9 +93,3 @@ _INDEX = """<!doctype html>
 </body>
 </html>
 """
-
-
-def _source(address: Address) -> Source:
-    if isinstance(address, JournalAddress):
-        return JournalSource(address.directory)
-    return KafkaSource(address)

@@ -10,8 +10,10 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+import msgspec
+
 from controller.health import UNUSABLE
-from controller.outputs import AlertRow, BrokerRow, ControllerRow, GaugesRow, PartitionRow, Row
+from controller.outputs import AlertRow, BrokerRow, ControllerRow, GaugesRow, JobRow, PartitionRow, Row
 
 _REMEMBERED_REMOVALS = 100_000  # of one kind in one cluster; guards against rows that are delivered again
 
@@ -103,6 +105,15 @@ class _Cluster:
             self.unusable.pop(key, None)
         return True
 
+    def forget(self, output: str) -> None:
+        if output == GaugesRow.output:
+            self.gauges = _Newest()
+        elif output == AlertRow.output:
+            self.alerts = _Newest()
+        elif output == PartitionRow.output:
+            self.partitions, self.brokers, self.controller = _Newest(), _Newest(), _Newest()
+            self.unusable = {}
+
     def snapshot(self, cluster: str) -> ClusterSnapshot:
         rows = self.unusable.values()
         return ClusterSnapshot(
@@ -121,23 +132,33 @@ class View:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._clusters: dict[str, _Cluster] = {}
+        self._job: JobRow | None = None
 
-    def apply(self, row: Row) -> bool:
+    def apply(self, row: Row | JobRow) -> bool:
         """Take a row in; False if it says nothing new."""
         with self._lock:
+            if isinstance(row, JobRow):
+                # Of a cluster that the batch had no record of, the older progress stays.
+                known = {} if self._job is None else self._job.clusters
+                self._job = msgspec.structs.replace(row, clusters={**known, **row.clusters})
+                return True
             return self._clusters.setdefault(row.cluster, _Cluster()).apply(row)
 
-    def forget(self, output: str) -> None:
-        """Drop what came from this output, which begins anew."""
+    def forget(self, output: str, cluster: str | None = None) -> None:
+        """Drop what came from this output, which begins anew: all of it, or what it said of one cluster."""
         with self._lock:
-            for cluster in self._clusters.values():
-                if output == GaugesRow.output:
-                    cluster.gauges = _Newest()
-                elif output == AlertRow.output:
-                    cluster.alerts = _Newest()
-                elif output == PartitionRow.output:
-                    cluster.partitions, cluster.brokers, cluster.controller = _Newest(), _Newest(), _Newest()
-                    cluster.unusable = {}
+            if cluster is not None:
+                self._clusters.setdefault(cluster, _Cluster()).forget(output)
+                return
+            for known in self._clusters.values():
+                known.forget(output)
+            if output == JobRow.output:
+                self._job = None
+
+    def job(self) -> JobRow | None:
+        """How the job does, None where nobody has said."""
+        with self._lock:
+            return self._job
 
     def snapshot(self) -> tuple[ClusterSnapshot, ...]:
         """All clusters as they are now, in the order of their names."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import http.client
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,9 +18,9 @@ from prometheus_client.samples import Sample
 from controller.outputs import AlertRow, OutputRow, PartitionRow, decode_row
 from dashboards import catalogue
 from dashboards.catalogue import CLUSTER_LABEL, Metric
-from transport.journal import read_journal
+from outputs import open_outputs
+from transport.address import JournalAddress
 
-_READ_BYTES = 16 * 1024**2
 _TIMEOUT_SECONDS = 5
 _LOOPBACK = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # a proxy cannot reach this machine's
 
@@ -45,14 +45,14 @@ class Published:
     def __init__(self, metrics_address: str, derived: Path, cluster: str) -> None:
         self._metrics_address = metrics_address
         self._cluster = cluster
-        self._alerts = _Rows(derived / "alerts")
-        self._metadata = _Rows(derived / "metadata")
+        self._rows = _Rows(derived)
 
     def picture(self) -> Picture | None:
         """The newest picture; None while the exporter does not answer or has no complete one."""
         samples = self._scrape()
         if _count(samples, catalogue.READY) != 1:
             return None
+        rows = self._rows.newest()
         controllers = [int(sample.labels["broker"]) for sample in _of(samples, catalogue.CONTROLLER_INFO)]
         return Picture(
             controller=controllers[0] if controllers else -1,
@@ -66,14 +66,10 @@ class Published:
             under_replicated=_count(samples, catalogue.UNDER_REPLICATED),
             leaders={
                 f"{row.topic}-{row.partition}": row.leader
-                for row in self._metadata.newest()
+                for row in rows
                 if isinstance(row, PartitionRow) and row.state != "NonExistentPartition"
             },
-            alerts={
-                row.subject: row.cause
-                for row in self._alerts.newest()
-                if isinstance(row, AlertRow) and row.state == "open"
-            },
+            alerts={row.subject: row.cause for row in rows if isinstance(row, AlertRow) and row.state == "open"},
         )
 
     def _scrape(self) -> list[Sample]:
@@ -87,22 +83,17 @@ class Published:
 
 
 class _Rows:
-    """The newest row of each subject in an output's journal."""
+    """The newest row of each subject in the outputs that a picture is made of."""
 
-    def __init__(self, journal: Path) -> None:
-        self._journal = journal
-        self._offset = 0
+    def __init__(self, derived: Path) -> None:
+        self._outputs = open_outputs(JournalAddress(derived), ("alerts", "metadata"))
         self._newest: dict[str, OutputRow] = {}
 
-    def newest(self) -> Iterator[OutputRow]:
-        while True:
-            batch = read_journal(self._journal, self._offset, _READ_BYTES)
-            for line in batch.lines:
-                row = decode_row(line)
+    def newest(self) -> Iterable[OutputRow]:
+        while chunks := self._outputs.poll():
+            for row in (decode_row(line) for chunk in chunks for line in chunk.lines):
                 self._newest[row.subject_key()] = row
-            if batch.next_offset == self._offset:
-                return iter(self._newest.values())
-            self._offset = batch.next_offset
+        return self._newest.values()
 
 
 def _of(samples: Sequence[Sample], metric: Metric) -> list[Sample]:

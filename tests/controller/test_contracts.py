@@ -7,7 +7,7 @@ import gc
 import pytest
 from znode_history import ZnodeHistory
 
-from controller.outputs import OUTPUT_VERSION, BadRowError, decode_row, encode_row
+from controller.outputs import OUTPUT_VERSION, BadRowError, BeginningRow, JobRow, decode_row, encode_row
 from controller.profile import read_release
 from controller.records import RECORD_VERSION, BadRecordError, Record, RecordKind, decode_record, encode_record
 from controller.settings import BrokerSettings, SettingError, read_settings, settings_in_force
@@ -58,6 +58,15 @@ def test_the_newest_row_of_a_subject_replaces_the_older_ones():
     assert last["ControllerRow"] == "c/controller"
     assert last["AlertRow"] == "c/PartitionOffline/t-0"
     assert last["GaugesRow"] == "c/gauges"
+    assert BeginningRow(cluster="c", generation=1, seq=0, ordinal=-1, zxid=1, time_ms=1).subject_key() == "c/beginning"
+
+
+def test_the_jobs_own_row_has_one_key():
+    totals = {"batch": 7, "batches": 1, "records": 2, "rows": 3, "total_phase_ms": {"addBatch": 90}}
+    state = {"state_bytes": 1, "state_values": 2, "state_commit_ms": 3}
+    row = JobRow(time_ms=2, began_ms=1, phase_ms={"addBatch": 90}, **totals, **state)
+    assert row.subject_key() == "job"
+    assert decode_row(encode_row(row)) == row
 
 
 def test_what_happened_is_never_replaced():

@@ -8,13 +8,12 @@ import time
 from kafka import KafkaProducer
 from kafka.admin import KafkaAdminClient, NewTopic
 
-from controller.outputs import OUTPUTS, encode_row
+from controller.outputs import OUTPUTS, BeginningRow, JobRow, encode_row
 from dashboards.follower import Follower
-from dashboards.journal_source import JournalSource
-from dashboards.kafka_source import KafkaSource
 from dashboards.reading import FOLLOWED_OUTPUTS, Reading
 from dashboards.view import View
-from transport.address import KafkaAddress
+from outputs import open_outputs
+from transport.address import JournalAddress, KafkaAddress
 from transport.journal import JournalWriter
 
 
@@ -28,12 +27,12 @@ def lines(chunks):
 
 
 def test_the_followed_outputs_exist_and_gauges_come_last():
-    assert set(FOLLOWED_OUTPUTS) <= set(OUTPUTS)
+    assert set(FOLLOWED_OUTPUTS) <= {*OUTPUTS, JobRow.output}
     assert FOLLOWED_OUTPUTS[-1] == "gauges"
 
 
 def test_outputs_that_are_not_there_yet_are_waited_for(tmp_path, rows, caplog):
-    source = JournalSource(tmp_path / "later")
+    source = open_outputs(JournalAddress(tmp_path / "later"), FOLLOWED_OUTPUTS)
     assert source.poll() == []
     assert source.caught_up
     assert "later" in caplog.text
@@ -46,7 +45,7 @@ def test_outputs_that_are_not_there_yet_are_waited_for(tmp_path, rows, caplog):
 
 def test_what_was_there_at_the_start_is_given_but_not_as_live(tmp_path, rows):
     write(tmp_path, rows.gauges())
-    source = JournalSource(tmp_path)
+    source = open_outputs(JournalAddress(tmp_path), FOLLOWED_OUTPUTS)
     assert not source.caught_up
     assert [chunk.live for chunk in source.poll()] == [False]
     assert source.caught_up
@@ -58,7 +57,7 @@ def test_a_long_backlog_comes_whole_and_in_order_before_the_heartbeats(tmp_path,
     many = [rows.partition("a-topic-with-quite-a-long-name", number) for number in range(8000)]
     write(tmp_path, *many)
     write(tmp_path, rows.gauges())
-    source = JournalSource(tmp_path)
+    source = open_outputs(JournalAddress(tmp_path), FOLLOWED_OUTPUTS)
     chunks = list(source.poll())
     while not source.caught_up:
         chunks += source.poll()
@@ -69,7 +68,7 @@ def test_a_long_backlog_comes_whole_and_in_order_before_the_heartbeats(tmp_path,
 
 def test_rows_that_retention_dropped_unread_are_told_as_a_gap(tmp_path, rows):
     write(tmp_path, rows.gauges())
-    source = JournalSource(tmp_path)
+    source = open_outputs(JournalAddress(tmp_path), FOLLOWED_OUTPUTS)
     source.poll()
     for _ in range(20):
         write(tmp_path, rows.gauges(), segment_bytes=1, retain_bytes=5000)
@@ -155,7 +154,7 @@ def test_kafka_topics_are_followed_from_their_beginning_and_as_they_grow(start_k
     view, reading = View(), Reading()
     topics.produce(rows.offline("orders"), rows.gauges(topics=1))
     topics.delete_key("metadata", b"north/partition/gone/0")
-    with Follower(KafkaSource(topics.address), view, reading, 60) as follower:
+    with Follower(open_outputs(topics.address, FOLLOWED_OUTPUTS), view, reading, 60) as follower:
         wait_until(lambda: reading.snapshot().caught_up, follower, reading)
         (cluster,) = view.snapshot()
         assert [row.topic for row in cluster.unusable] == ["orders"]
@@ -176,7 +175,7 @@ def test_a_kafka_that_dies_is_down_until_it_is_back(start_kafka_cluster, rows):
     topics = Topics(cluster.bootstrap_servers, "metadata", "gauges")  # looking for the one that lacks must not hang
     view, reading = View(), Reading()
     topics.produce(rows.gauges())
-    with Follower(KafkaSource(topics.address), view, reading, 60) as follower:
+    with Follower(open_outputs(topics.address, FOLLOWED_OUTPUTS), view, reading, 60) as follower:
         wait_until(lambda: reading.snapshot().rows, follower, reading)
         cluster.brokers[1].kill()
         wait_until(lambda: not reading.snapshot().source_up, follower, reading)
@@ -187,3 +186,36 @@ def test_a_kafka_that_dies_is_down_until_it_is_back(start_kafka_cluster, rows):
         cluster.brokers[1].kill()
     topics.close()
     assert not follower.alive
+
+
+def test_what_was_said_of_a_cluster_before_its_beginning_is_void(tmp_path, rows):
+    """A rebuilt job begins at an older position, and does not know of what is gone."""
+    place = {"cluster": "north", "generation": 1, "zxid": 1, "time_ms": 1}
+    write(tmp_path, rows.offline("gone"), rows.offline("still", 3))
+    write(tmp_path, rows.alert("gone"))
+    write(tmp_path, rows.gauges(topics=2))
+    write(tmp_path, rows.gauges(cluster="south", topics=9))
+    beginning = BeginningRow(**place, seq=0, ordinal=-1)
+    for output, row in (
+        ("metadata", rows.offline("still", 3, seq=1)),
+        ("alerts", rows.alert("new", seq=1)),
+        ("gauges", rows.gauges(topics=1, seq=1)),
+    ):
+        with JournalWriter(tmp_path / output, batches=True) as journal:
+            journal.append_batch(journal.last_batch_id + 1, [encode_row(beginning), encode_row(row)])
+    view, reading = View(), Reading()
+    with Follower(open_outputs(JournalAddress(tmp_path), FOLLOWED_OUTPUTS), view, reading, 60) as follower:
+        wait_until(lambda: reading.snapshot().caught_up, follower, reading)
+    north, south = view.snapshot()
+    assert [row.topic for row in north.unusable] == ["still"]
+    assert [alert.id for alert in north.open_alerts] == ["new"]
+    assert (north.gauges.topics, south.gauges.topics) == (1, 9)
+
+
+def test_the_job_s_own_row_is_kept_apart_from_the_clusters(tmp_path, rows):
+    write(tmp_path, rows.job(batches=5))
+    view, reading = View(), Reading()
+    with Follower(open_outputs(JournalAddress(tmp_path), FOLLOWED_OUTPUTS), view, reading, 60) as follower:
+        wait_until(lambda: reading.snapshot().caught_up, follower, reading)
+    assert view.job().batches == 5
+    assert view.snapshot() == ()

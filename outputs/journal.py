@@ -1,6 +1,6 @@
 """Outputs in a directory that holds one journal an output.
 
-Here belongs where in each journal the exporter is. What the lines say is the follower's business.
+Here belongs where in each journal the reader is.
 """
 
 from __future__ import annotations
@@ -9,9 +9,7 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from dashboards.errors import ServeError
-from dashboards.follower import Chunk, SourceDownError
-from dashboards.reading import FOLLOWED_OUTPUTS
+from outputs.source import Chunk, OutputsError, SourceDownError
 from transport.journal import (
     ForeignOffsetError,
     JournalError,
@@ -25,7 +23,7 @@ from transport.journal import (
 _READ_BYTES = 1024 * 1024
 _CHUNKS_OF_ONE_OUTPUT = 64  # in one poll, so that stopping never waits for a long backlog
 
-_logger = logging.getLogger("kontrast.dashboards")
+_logger = logging.getLogger("kontrast.outputs")
 
 
 class _FollowedJournal:
@@ -61,8 +59,9 @@ class _FollowedJournal:
 class JournalSource:
     """Reads `DIRECTORY/<output>`; a journal that is not there yet is one without rows."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, wanted: Sequence[str]) -> None:
         self._directory = directory
+        self._wanted = tuple(wanted)
         self._journals: tuple[_FollowedJournal, ...] = ()
 
     @property
@@ -77,16 +76,16 @@ class JournalSource:
                 self._open()
             return self._read()
         except NewerJournalError as error:
-            raise ServeError(str(error)) from error
+            raise OutputsError(str(error)) from error
         except JournalError as error:
             raise SourceDownError(str(error)) from error
         except OSError as error:
             raise SourceDownError(f"the outputs in {self._directory} cannot be read: {error.strerror}") from error
 
     def _open(self) -> None:
-        if not any((self._directory / output).exists() for output in FOLLOWED_OUTPUTS):
+        if not any((self._directory / output).exists() for output in self._wanted):
             _logger.warning("no outputs in %s yet: waiting for the streaming job to write them", self._directory)
-        self._journals = tuple(_FollowedJournal(self._directory / output, output) for output in FOLLOWED_OUTPUTS)
+        self._journals = tuple(_FollowedJournal(self._directory / output, output) for output in self._wanted)
 
     def _read(self) -> list[Chunk]:
         chunks: list[Chunk] = []

@@ -1,6 +1,6 @@
 """Outputs in Kafka topics, one topic an output, named PREFIX.output.
 
-Here belongs where in each topic the exporter is. What the lines say is the follower's business.
+Here belongs where in each topic the reader is.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
-from dashboards.follower import Chunk, SourceDownError
-from dashboards.reading import FOLLOWED_OUTPUTS
+from outputs.source import Chunk, SourceDownError
 from transport.address import KafkaAddress
 
 _POLL_MS = 200
@@ -24,9 +23,10 @@ _LOOK_SECONDS = 5.0  # for new topics and partitions, and whether the brokers st
 class KafkaSource:
     """Reads the topics from their beginning; a topic that is not there yet is one without rows."""
 
-    def __init__(self, address: KafkaAddress) -> None:
+    def __init__(self, address: KafkaAddress, wanted: Sequence[str]) -> None:
         self._address = address
-        self._topics = {f"{address.topic}.{output}": output for output in FOLLOWED_OUTPUTS}
+        self._wanted = tuple(wanted)
+        self._topics = {f"{address.topic}.{output}": output for output in wanted}
         self._consumer: KafkaConsumer | None = None
         self._next_look = 0.0
         self._live_from: dict[TopicPartition, int] = {}
@@ -100,4 +100,4 @@ class KafkaSource:
                 ]
                 if lines:
                     chunks.append(Chunk(output=self._topics[partition.topic], lines=lines, live=live))
-        return sorted(chunks, key=lambda chunk: FOLLOWED_OUTPUTS.index(chunk.output))
+        return sorted(chunks, key=lambda chunk: self._wanted.index(chunk.output))

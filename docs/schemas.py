@@ -1,0 +1,68 @@
+"""Writes `schemas/OUTPUT.json`: the JSON Schema of each output's rows, from `controller.outputs`.
+
+Run it by `make docs`. Here belongs the files' form; what a row has is decided by the structs that are read.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+import typing
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import msgspec  # noqa: E402 (needs the path above)
+
+from controller.outputs import OUTPUTS, STANDING_OUTPUTS, BeginningRow, JobRow, OutputRow  # noqa: E402
+
+DIRECTORY = Path(__file__).parent / "schemas"
+ALL_OUTPUTS = (*OUTPUTS, JobRow.output)
+
+# What a row's key in Kafka is: the newest row of a key replaces the older ones.
+_KEYS = {
+    "transitions": "CLUSTER/GENERATION-SEQ-ORDINAL",
+    "requests": "CLUSTER/GENERATION-SEQ-ORDINAL",
+    "metadata": "CLUSTER/partition/TOPIC/NUMBER, CLUSTER/broker/ID, CLUSTER/controller or CLUSTER/beginning",
+    "alerts": "CLUSTER/ID or CLUSTER/beginning",
+    "gauges": "CLUSTER/gauges or CLUSTER/beginning",
+    "refused": "CLUSTER/GENERATION-SEQ-ORDINAL",
+    "job": "job",
+}
+
+
+def kinds_of(output: str) -> tuple[type, ...]:
+    """The structs of an output's rows."""
+    own = [kind for kind in typing.get_args(OutputRow) if kind.output == output and kind is not BeginningRow]
+    return (*own, BeginningRow) if output in STANDING_OUTPUTS else tuple(own)
+
+
+def schema_of(output: str) -> dict[str, Any]:
+    """The JSON Schema of a row of this output."""
+    schemas, definitions = msgspec.json.schema_components(kinds_of(output), ref_template="#/$defs/{name}")
+    for definition in definitions.values():
+        definition["description"] = inspect.cleandoc(definition.get("description", ""))
+        if "v" in definition.get("properties", {}):
+            definition["required"].insert(1, "v")  # has a default that is always written
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"A row of the output {output}",
+        "description": f"One JSON object a line of the journal or message of the topic. Its key: {_KEYS[output]}. "
+        "A newer Kontrast may add fields.",
+        "oneOf": list(schemas),
+        "$defs": dict(sorted(definitions.items())),
+    }
+
+
+def main() -> None:
+    """Write the files."""
+    DIRECTORY.mkdir(exist_ok=True)
+    for output in ALL_OUTPUTS:
+        text = json.dumps(schema_of(output), indent=2, ensure_ascii=False)
+        (DIRECTORY / f"{output}.json").write_text(f"{text}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

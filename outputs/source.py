@@ -1,0 +1,40 @@
+"""What a reader of outputs is given, whether they are journals or topics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class OutputsError(Exception):
+    """Outputs that cannot be read, and trying again cannot help: one sentence."""
+
+
+class SourceDownError(Exception):
+    """The outputs cannot be read for now, in one sentence; trying again may help."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """Lines of one output, in order."""
+
+    output: str
+    lines: Sequence[bytes]
+    live: bool  # written after the reader began to follow
+    after_gap: bool = False  # rows before these were dropped unread
+    begins_anew: bool = False  # the output was replaced: what it said before is void
+
+
+class OutputsSource(Protocol):
+    """Where outputs are read."""
+
+    def poll(self) -> Sequence[Chunk]:
+        """What is new; raises SourceDownError, or OutputsError if trying again cannot help."""
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether everything that was there at the first poll has been given."""
+
+    def close(self) -> None:
+        """Let go of connections."""

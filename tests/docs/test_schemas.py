@@ -1,0 +1,107 @@
+"""The JSON Schema of each output is current, and accepts and refuses what Kontrast itself does."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import typing
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from controller.outputs import STANDING_OUTPUTS, BadRowError, BeginningRow, OutputRow, decode_row, encode_row
+
+DOCS = Path(__file__).parents[2] / "docs"
+_spec = importlib.util.spec_from_file_location("schemas", DOCS / "schemas.py")
+schemas = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(schemas)
+
+VALIDATORS = {
+    output: Draft202012Validator(json.loads((DOCS / "schemas" / f"{output}.json").read_text(encoding="utf-8")))
+    for output in schemas.ALL_OUTPUTS
+}
+KINDS = typing.get_args(OutputRow)
+NUMBERS = st.integers(-(2**63), 2**63 - 1)
+
+
+def any_row(kind):
+    """Any row of this kind."""
+    hints = typing.get_type_hints(kind, include_extras=False)
+    with_v = {"v": st.just(1)}
+    fields = {name: _any(hints[name]) for name in kind.__struct_fields__}
+    return st.builds(kind, **{**fields, **with_v})
+
+
+def _any(hint):
+    arguments = typing.get_args(hint)
+    if hint is int:
+        return NUMBERS
+    if typing.get_origin(hint) is dict:
+        return st.dictionaries(_any(arguments[0]), _any(arguments[1]), max_size=3)
+    if hasattr(hint, "__struct_fields__"):
+        return any_row_part(hint)
+    if typing.get_origin(hint) is tuple:
+        if arguments[-1] is Ellipsis:
+            return st.lists(_any(arguments[0]), max_size=3).map(tuple)
+        return st.tuples(*map(_any, arguments))
+    if arguments:
+        return st.one_of([_any(argument) for argument in arguments])
+    return st.from_type(hint)
+
+
+def any_row_part(struct):
+    """Any struct inside a row."""
+    return st.builds(struct, **{name: _any(hint) for name, hint in typing.get_type_hints(struct).items()})
+
+
+def outputs_of(kind):
+    return STANDING_OUTPUTS if kind is BeginningRow else (kind.output,)
+
+
+def test_the_committed_files_are_current():
+    for output in schemas.ALL_OUTPUTS:
+        committed = json.loads((DOCS / "schemas" / f"{output}.json").read_text(encoding="utf-8"))
+        Draft202012Validator.check_schema(committed)
+        assert committed == json.loads(json.dumps(schemas.schema_of(output))), "run `make docs`"
+    assert {path.stem for path in (DOCS / "schemas").iterdir()} == set(schemas.ALL_OUTPUTS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(deadline=None, max_examples=50)
+@given(data=st.data())
+def test_every_row_is_valid_in_its_output_and_in_no_other(kind, data):
+    written = json.loads(encode_row(data.draw(any_row(kind))))
+    assert {output for output, validator in VALIDATORS.items() if validator.is_valid(written)} == set(outputs_of(kind))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(deadline=None, max_examples=5)
+@given(data=st.data())
+def test_what_lacks_a_field_or_has_one_of_another_type_is_refused_by_both(kind, data):
+    validator = VALIDATORS[outputs_of(kind)[0]]
+    written = json.loads(encode_row(data.draw(any_row(kind))))
+    (definition,) = (each for each in validator.schema["$defs"].values() if each["title"] == kind.__name__)
+    for name in definition["required"]:
+        lacking = {field: value for field, value in written.items() if field != name}
+        assert not validator.is_valid(lacking)
+        if name != "v":  # a row of the first version needs none
+            with pytest.raises(BadRowError):
+                decode_row(json.dumps(lacking))
+    for name in definition["properties"]:
+        wrong = {**written, name: [{"neither": None}]}
+        assert not validator.is_valid(wrong), name
+        with pytest.raises(BadRowError):
+            decode_row(json.dumps(wrong))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(deadline=None, max_examples=5)
+@given(data=st.data())
+def test_a_field_that_a_newer_kontrast_adds_disturbs_neither(kind, data):
+    row = data.draw(any_row(kind))
+    written = {**json.loads(encode_row(row)), "added_later": 1}
+    assert VALIDATORS[outputs_of(kind)[0]].is_valid(written)
+    assert decode_row(json.dumps(written)) == row
