@@ -1,6 +1,6 @@
 # Everything that is done with a checkout. `make demo` and `make test` each work on a fresh one.
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo test test-faults check bench-core bench-ingest lint type format docs record lock clean
+.PHONY: help install install-dev demo test test-faults check bench-core bench-ingest bench-streaming lint type format docs record dist lock clean
 
 # Programs that the tests run may have been put beside Python.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
@@ -32,7 +32,7 @@ else
 endif
 
 test-faults: install-dev ## The long tests, which kill, pause and starve real processes
-	.venv/bin/python -m pytest -m faults
+	.venv/bin/python -m pytest -m faults $(TEST_ARGS)
 
 check: lint type ## All checks but the tests
 
@@ -41,6 +41,9 @@ bench-core: install-dev ## Time and memory of the core (BENCH_ARGS='--partitions
 
 bench-ingest: install-dev ## Read and watch 200,000 partitions of a real ZooKeeper (BENCH_ARGS='--partitions 20000')
 	@.venv/bin/python tests/bench/ingest.py $(BENCH_ARGS)
+
+bench-streaming: install-dev ## The Spark job: ready, latency, a broker's loss, by size (BENCH_ARGS='--partitions 200000')
+	@.venv/bin/python tests/bench/streaming.py $(BENCH_ARGS)
 
 lint: install-dev ## Style, format and import rules
 	.venv/bin/ruff check .
@@ -64,7 +67,11 @@ record: install-dev ## Record a real cluster under random actions (SEED=101 OUT=
 
 docs: install-dev ## Write the pages of docs/ that are made from the code
 	.venv/bin/python docs/states.py > docs/states.md
+	.venv/bin/python docs/schemas.py
 	.venv/bin/python -m dashboards.catalogue
+
+dist: install ## What spark-submit needs, in dist/
+	@.venv/bin/python deploy/dist.py
 
 lock: ## Renew the pins in requirements/ (needs uv)
 	uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header \

@@ -17,7 +17,12 @@ from cli.running import run_until_stopped
 @config_option
 @settings_options("stream")
 @click.option("--available-now", is_flag=True, help="Work off what the stream holds now, then end.")
-def stream(config_file: Path | None, *, available_now: bool, **flags: object) -> int:
+@click.option(
+    "--rebuild",
+    is_flag=True,
+    help="Give the checkpoint up and begin anew at the newest complete snapshot that the stream holds.",
+)
+def stream(config_file: Path | None, *, available_now: bool, rebuild: bool, **flags: object) -> int:
     """Derive metadata, transitions, requests and alerts in a Spark job.
 
     It reads what `kontrast watch` forwarded, and goes on from its checkpoint when it is started again.
@@ -28,6 +33,6 @@ def stream(config_file: Path | None, *, available_now: bool, **flags: object) ->
     def run(stop: threading.Event) -> None:
         from streaming import job  # brings pyspark, which the other commands do without
 
-        job.run(config, stop, available_now=available_now)
+        job.run(config, stop, available_now=available_now, rebuild=rebuild)
 
     return run_until_stopped({"stream": run})

@@ -38,6 +38,7 @@ class ArtifactSet(Enum):
 
     KAFKA_BROKER = "kafka-broker"  # a broker's whole class path, but for Scala and logging, which pyspark has
     SPARK_KAFKA_CONNECTOR = "spark-kafka-connector"  # what `--jars` needs for Spark's `kafka` source and sink
+    LOCAL_FILE_SYSTEM = "local-file-system"  # Hadoop's local file system without a process for each permission
     KAFKA_BROKER_2_8 = "kafka-broker-2.8"  # the same as KAFKA_BROKER of an older release
     JMX_EXPORTER = "jmx-exporter"  # a Java agent that serves a broker's gauges over HTTP
     ZOOKEEPER_3_4 = "zookeeper-3.4"  # servers from before persistent watches, with all that they need
@@ -85,6 +86,7 @@ REQUESTS: Mapping[ArtifactSet, tuple[MavenRequest, ...]] = {
             (*_IN_PYSPARK, "org.apache.kafka:kafka-clients"),
         ),
     ),
+    ArtifactSet.LOCAL_FILE_SYSTEM: (MavenRequest(("com.globalmentor:hadoop-bare-naked-local-fs:0.1.0",)),),
     ArtifactSet.KAFKA_BROKER_2_8: (MavenRequest(("org.apache.kafka:kafka_2.13:2.8.2",)),),
     ArtifactSet.JMX_EXPORTER: (MavenRequest(("io.prometheus.jmx:jmx_prometheus_javaagent:1.0.1",)),),
     ArtifactSet.ZOOKEEPER_3_4: (MavenRequest(("org.apache.zookeeper:zookeeper:3.4.14",)),),

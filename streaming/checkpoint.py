@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +20,12 @@ CHECKPOINT_FORMAT = 1
 STATE_FORMAT = "state format"  # a setting that nobody can give
 LOCK_WAIT_SECONDS = 10.0  # a job that was killed a moment ago may still be on its way out
 
+REBUILDS = "rebuilds"
+REBUILD = (
+    "begin anew with `kontrast stream --rebuild`, which goes back to the newest complete snapshot that the source holds"
+)
+
+_SPARK = "spark"
 _SETTINGS_FILE = "kontrast.json"
 _DRAFT_FILE = "kontrast.json.new"
 _LOCK_FILE = "kontrast.lock"
@@ -40,8 +47,9 @@ class Checkpoint:
 
     @property
     def spark_directory(self) -> Path:
-        """Where Spark keeps offsets, commits and state."""
-        return self.directory / "spark"
+        """Where Spark keeps offsets, commits and state: a new place after each rebuild."""
+        rebuilds = int((self.settings() or {}).get(REBUILDS, 0))
+        return self.directory / (f"{_SPARK}-{rebuilds}" if rebuilds else _SPARK)
 
     def settings(self) -> Settings | None:
         """What was chosen at the first start, None before it."""
@@ -72,11 +80,11 @@ class Checkpoint:
                 same = "run the Kontrast that wrote it" if name == STATE_FORMAT else "give that value again"
                 raise StreamError(
                     f"checkpoint {self.directory} was started with {name} {stored.get(name)}, not {value}: "
-                    f"{same}, or start with an empty --checkpoint directory"
+                    f"{same}, or {REBUILD}"
                 )
 
     def begin(self, chosen: Settings) -> None:
-        """Write down what holds for the life of this checkpoint, all at once."""
+        """Write down what holds for the life of this checkpoint, all at once; what an earlier one left goes."""
         draft = self.directory / _DRAFT_FILE
         try:
             with draft.open("w", encoding="utf-8") as file:
@@ -85,6 +93,9 @@ class Checkpoint:
                 file.flush()
                 os.fsync(file.fileno())
             draft.replace(self.directory / _SETTINGS_FILE)
+            for left in self.directory.glob(f"{_SPARK}*"):
+                if left != self.spark_directory:
+                    shutil.rmtree(left)
         except OSError as error:
             raise StreamError(f"checkpoint {self.directory} cannot be written: {error.strerror}") from error
 

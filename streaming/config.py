@@ -5,10 +5,12 @@ Here belong the settings of the Spark job and what makes them valid. Where they 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 from controller.profile import Profile, profile_of, read_release
 from controller.settings import GivenSettings, read_settings
@@ -51,9 +53,11 @@ class BrokersConfig:
 class StreamConfig:
     """The settings of one Spark job; creating it raises StreamError for what cannot work.
 
-    `chunk_count` and `shuffle_partitions` are fixed by a checkpoint's first start. `max_batch_bytes` bounds a batch
-    that is read from a journal, `max_batch_records` one that is read from Kafka. `broker_config` and `kafka_version`
-    are of all clusters that are not in `clusters`.
+    `file_system` says which file system writes the checkpoint: Hadoop's own, or one that starts no process for a
+    file's permissions. `chunk_count` and `shuffle_partitions` are fixed by a checkpoint's first start;
+    `shuffle_partitions` None is what was fixed, at the first start a core for each of the `clusters` as far as they go.
+    `max_batch_bytes` bounds a batch that is read from a journal, `max_batch_records` one that is read from Kafka.
+    `broker_config` and `kafka_version` are of all clusters that are not in `clusters`.
     """
 
     source: Address
@@ -61,9 +65,10 @@ class StreamConfig:
     checkpoint: str
     master: str = "local[*]"
     driver_memory: str = "1g"
+    file_system: Literal["fast", "hadoop"] = "fast"
     chunk_count: int = 64
-    shuffle_partitions: int = 1
-    max_batch_bytes: int = 8 * 1024**2
+    shuffle_partitions: int | None = None
+    max_batch_bytes: int = 16 * 1024**2
     max_batch_records: int = 50_000
     connect_timeout_seconds: float = 30.0
     broker_config: Mapping[str, str] = field(default_factory=dict, metadata={"reader": read_settings})
@@ -83,7 +88,7 @@ class StreamConfig:
             raise StreamError(f"driver memory {self.driver_memory!r} is no size: write it like 512m or 2g")
         for name, smallest in _SMALLEST.items():
             value = getattr(self, name)
-            if value < smallest:
+            if value is not None and value < smallest:
                 raise StreamError(f"{name} is {value}: it must be at least {smallest}")
         if not self.connect_timeout_seconds > 0:
             raise StreamError(f"connect_timeout_seconds is {self.connect_timeout_seconds}: it must be above 0")
@@ -95,6 +100,15 @@ class StreamConfig:
     def checkpoint_directory(self) -> Path:
         """Where the job keeps what it must not forget, as an absolute path."""
         return Path(self.checkpoint).expanduser().absolute()
+
+    def with_shuffle_partitions(self, fixed: int | None) -> StreamConfig:
+        """The settings with a number of shuffle partitions: as given, else as fixed before, else a sensible one."""
+        if self.shuffle_partitions is not None:
+            return self
+        cores = _LOCAL_MASTER.fullmatch(self.master)
+        assert cores is not None, self.master
+        there_are = (os.cpu_count() or 1) if cores[1] == "*" else int(cores[1])
+        return replace(self, shuffle_partitions=fixed or max(1, min(there_are, len(self.clusters))))
 
     def brokers_of(self, cluster: str) -> BrokersConfig:
         """What is configured of a cluster's brokers."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from py4j.protocol import Py4JJavaError
 
+from streaming.checkpoint import REBUILD
 from streaming.errors import StreamError
 from transport.journal import JournalError
 
@@ -18,9 +19,6 @@ _RAISED = re.compile(r"^(?:\w+\.)*(?P<kind>\w+(?:Error|Exception)): (?P<sentence
 _ERROR_CLASS = re.compile(r"^\[[A-Z0-9_.]+\]\s*")
 _OWN_KINDS = {"StreamError", "JournalError", "NewerJournalError", "ForeignOffsetError"}
 _LOST_RECORDS = re.compile(r"KAFKA_DATA_LOSS|data may have been (lost|missed)", re.IGNORECASE)
-_START_AGAIN = (
-    "start with an empty --checkpoint directory, and restart `kontrast watch` so that it writes a new snapshot"
-)
 
 
 def stream_error(failure: BaseException) -> StreamError:
@@ -30,7 +28,7 @@ def stream_error(failure: BaseException) -> StreamError:
     messages = [message for message in _messages(failure) if message.strip()]
     for message in messages:
         if _LOST_RECORDS.search(message):
-            return StreamError(f"the stream lost records ({_first_sentence(message)}): {_START_AGAIN}")
+            return StreamError(f"the stream lost records ({_first_sentence(message)}): {REBUILD}")
     for message in messages:
         _, traceback, raised = message.partition(_PYTHON_TRACEBACK)
         for match in list(_RAISED.finditer(raised))[-1:]:

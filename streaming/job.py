@@ -14,39 +14,49 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from controller.state import STATE_VERSION
 from streaming.artifacts import ArtifactSet, jars
-from streaming.checkpoint import LOCK_WAIT_SECONDS, STATE_FORMAT, Checkpoint, Settings
+from streaming.checkpoint import LOCK_WAIT_SECONDS, REBUILDS, STATE_FORMAT, Checkpoint, Settings
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
 from streaming.failure import stream_error
+from streaming.progress import JobProgress, observed
 from streaming.replica import OUTPUT_SCHEMA, Replica
-from streaming.session import spark_session
+from streaming.session import spark_session, submitted
 from streaming.sinks import Sink, open_sink
+from streaming.snapshots import as_text, from_text, newest_snapshots
 from streaming.sources import check_journal, read_records, wait_for_kafka
 from transport.address import Address, JournalAddress
 
 logger = logging.getLogger("kontrast.streaming")
 
+_SHUFFLE_PARTITIONS = "shuffle partitions"
 _FIRST_BATCH = "first batch"
+_STARTS = "starts"
 _LOOK_SECONDS = 0.1
 
 
-def run(config: StreamConfig, stop: threading.Event, *, available_now: bool = False) -> None:
+def run(config: StreamConfig, stop: threading.Event, *, available_now: bool = False, rebuild: bool = False) -> None:
     """Run the job until `stop` is set, or with `available_now` until the source's present end; raises StreamError.
 
-    A running batch is finished first. What cannot work is refused before anything is started or changed.
+    A running batch is finished first. What cannot work is refused before anything is started or changed. With `rebuild`
+    the checkpoint is given up and the job begins at the newest complete snapshot that the source holds.
     """
-    with prepare(config, stop) as job:
+    with prepare(config, stop, rebuild=rebuild) as job:
         if stop.is_set():
             return
         try:
-            with spark_session(config, jars=_jars(config), inherited_files=[job.checkpoint.lock]) as session:
+            with spark_session(
+                job.config,
+                jars=_jars(config),
+                class_path=fast_files(config),
+                inherited_files=[job.checkpoint.lock],
+            ) as session:
                 job.stream(session, stop, available_now=available_now)
         except StreamError as error:
             if not stop.is_set():
@@ -57,75 +67,109 @@ def run(config: StreamConfig, stop: threading.Event, *, available_now: bool = Fa
 
 @contextlib.contextmanager
 def prepare(
-    config: StreamConfig, stop: threading.Event, *, lock_wait_seconds: float = LOCK_WAIT_SECONDS
+    config: StreamConfig,
+    stop: threading.Event,
+    *,
+    lock_wait_seconds: float = LOCK_WAIT_SECONDS,
+    rebuild: bool = False,
 ) -> Iterator[Job]:
     """Check everything that needs no Spark, and hold the checkpoint and the sink; raises StreamError."""
     with Checkpoint(config.checkpoint_directory, lock_wait_seconds=lock_wait_seconds) as checkpoint:
-        settings = _settings(config)
         stored = checkpoint.settings()
-        if stored is not None:
-            checkpoint.require(settings)
+        fixed = None if stored is None or rebuild else int(stored[_SHUFFLE_PARTITIONS])
+        config = config.with_shuffle_partitions(fixed)
+        if stored is not None and not rebuild:
+            checkpoint.require(_settings(config))
         if isinstance(config.source, JournalAddress):
             check_journal(config.source)
         for address in config.kafka_addresses:
             wait_for_kafka(address, config.connect_timeout_seconds, stop)
         with contextlib.closing(open_sink(config.sink)) as sink:
-            if stored is None:
-                stored = {**settings, _FIRST_BATCH: sink.next_batch}
-                checkpoint.begin(stored)
-            yield Job(config, checkpoint, sink, int(stored[_FIRST_BATCH]))
+            if stored is None and not rebuild:
+                checkpoint.begin({**_settings(config), _FIRST_BATCH: sink.next_batch})
+            yield Job(config, checkpoint, sink, rebuild)
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job that may start: its checkpoint and its sink are its own.
-
-    `first_batch` is what its sink calls the batch that Spark calls 0.
-    """
+    """A job that may start: its checkpoint and its sink are its own."""
 
     config: StreamConfig
     checkpoint: Checkpoint
     sink: Sink
-    first_batch: int
+    rebuild: bool
 
     def stream(self, session: SparkSession, stop: threading.Event, *, available_now: bool = False) -> None:
         """Run the query in this session until `stop` is set or it ends; raises StreamError."""
         failures: list[
             Exception
         ] = []  # what was raised while a batch was written; Spark would tell of it in Java's way
+        if self.rebuild:
+            self._begin_anew(session)
+        progress = JobProgress(self._name)
+        session.streams.addListener(progress)
         try:
-            query = self._start(session, stop, failures, available_now=available_now)
+            query = self._start(session, stop, failures, progress, available_now=available_now)
             logger.info("reading %s, writing %s", self.config.source, self.config.sink)
             _wait(query, stop)
             failures += filter(None, [query.exception()])
         except (PySparkException, Py4JJavaError) as error:
             failures.append(error)
+        finally:
+            with contextlib.suppress(Py4JError, ConnectionError):
+                session.streams.removeListener(progress)
         # A batch that began after the stop is not written: its query ends with _StoppedError, and it comes again.
         if failures and not isinstance(failures[0], _StoppedError):
             logger.debug("the query failed", exc_info=failures[0])
             raise stream_error(failures[0]) from failures[0]
         logger.info("ended between two batches")
 
+    def _begin_anew(self, session: SparkSession) -> None:
+        """Replace what the checkpoint holds by a beginning at the newest snapshots, all at once."""
+        starts = newest_snapshots(session, self.config)
+        rebuilds = int((self.checkpoint.settings() or {}).get(REBUILDS, 0)) + 1
+        chosen = {**_settings(self.config), _FIRST_BATCH: self.sink.next_batch}
+        self.checkpoint.begin({**chosen, REBUILDS: rebuilds, _STARTS: as_text(starts)})
+        logger.info("begins anew at the newest complete snapshots of %s", self.config.source)
+
+    @property
+    def _name(self) -> str:
+        return f"kontrast {self.config.checkpoint_directory}"
+
     def _start(
-        self, session: SparkSession, stop: threading.Event, failures: list[Exception], *, available_now: bool
+        self,
+        session: SparkSession,
+        stop: threading.Event,
+        failures: list[Exception],
+        progress: JobProgress,
+        *,
+        available_now: bool,
     ) -> StreamingQuery:
+        stored = self.checkpoint.settings()
+        assert stored is not None, "a job without a beginning"
+        first_batch = int(stored[_FIRST_BATCH])  # what the sink calls the batch that Spark calls 0
+
         def write(rows: DataFrame, batch: int) -> None:
             began = time.monotonic()
             try:
                 if stop.is_set():
                     raise _StoppedError
-                self.sink.write(rows, self.first_batch + batch)
+                self.sink.write(rows, first_batch + batch, progress.take_row())
+                progress.written(batch)
             except Exception as error:
                 failures.append(error)
                 raise
             logger.debug("batch %d took %.3f seconds", batch, time.monotonic() - began)
 
         replica = Replica(run=uuid.uuid4().hex, config=self.config)
-        writer = (
-            read_records(session, self.config)
+        rows = (
+            read_records(session, self.config, from_text(str(stored.get(_STARTS, "{}"))))
             .groupBy("cluster")
             .transformWithState(replica, outputStructType=OUTPUT_SCHEMA, outputMode="Append", timeMode="None")
-            .writeStream.queryName(f"kontrast {self.config.checkpoint_directory}")
+        )
+        writer = (
+            observed(rows)
+            .writeStream.queryName(self._name)
             .option("checkpointLocation", str(self.checkpoint.spark_directory))
             .foreachBatch(write)
         )
@@ -150,7 +194,7 @@ def _settings(config: StreamConfig) -> Settings:
     return {
         STATE_FORMAT: STATE_VERSION,
         "chunk count": config.chunk_count,
-        "shuffle partitions": config.shuffle_partitions,
+        _SHUFFLE_PARTITIONS: config.shuffle_partitions or 1,
         "source": _identity(config.source),
         "sink": _identity(config.sink),
     }
@@ -164,4 +208,13 @@ def _identity(address: Address) -> str:
 
 
 def _jars(config: StreamConfig) -> tuple[Path, ...]:
+    if submitted():  # by --packages or --jars of spark-submit
+        return ()
     return jars(ArtifactSet.SPARK_KAFKA_CONNECTOR, tell=logger.info) if config.kafka_addresses else ()
+
+
+def fast_files(config: StreamConfig) -> tuple[Path, ...]:
+    """The jar that the fast way of writing checkpoints needs, where it is asked for."""
+    if submitted() or config.file_system != "fast":
+        return ()
+    return jars(ArtifactSet.LOCAL_FILE_SYSTEM, tell=logger.info)

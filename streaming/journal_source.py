@@ -1,4 +1,4 @@
-"""The journal as a source of Spark: whole lines, each with the offset at which it stands.
+"""The journal as a source of Spark: whole lines, a cluster's together, each with the offset at which it stands.
 
 Here belongs what Spark must know to read a journal; how a journal lies on disk is `transport.journal`'s business.
 This code runs in a Python process of Spark's, not in the one that started the job.
@@ -6,23 +6,39 @@ This code runs in a Python process of Spark's, not in the one that started the j
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from array import array
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
+from streaming.checkpoint import REBUILD
 from streaming.errors import StreamError
 from transport.journal import OffsetGoneError, earliest_offset, end_offset, read_journal
 
 Offset = dict[str, int]
 Batches = Iterator[pa.RecordBatch]
 
+# A row of Spark costs as much as a thousand bytes: lines travel in blocks of about this size.
+BLOCK_BYTES = 1024**2
+# As `encode_record` begins a line. One that begins in another way is parsed for its cluster.
+_CLUSTER = re.compile(rb'\{"v":[0-9]+,"cluster":"([^"\\]*)"')
+
+
+class _Routed(msgspec.Struct):
+    cluster: str
+
+
+_ROUTED = msgspec.json.Decoder(_Routed)
+
 
 class JournalDataSource(DataSource):
-    """`format("journal")` with the options `directory` and `max_batch_bytes`."""
+    """`format("journal")`, options `directory`, `max_batch_bytes` and, to begin behind the oldest line, `begin`."""
 
     @classmethod
     def name(cls) -> str:
@@ -30,25 +46,31 @@ class JournalDataSource(DataSource):
         return "journal"
 
     def schema(self) -> str:
-        """The columns of a Kafka source that the job uses; a journal is one partition."""
-        return "partition int, offset bigint, value binary"
+        """Blocks of one cluster's lines, joined by newlines; `offsets` are their places, 8 bytes each."""
+        return "cluster string, offsets binary, value binary"
 
     def simpleStreamReader(self, schema: StructType) -> JournalReader:  # noqa: N802 (Spark's name)
         """The reader, created once a query."""
-        return JournalReader(Path(self.options["directory"]), int(self.options["max_batch_bytes"]))
+        begin = self.options.get("begin")
+        return JournalReader(
+            Path(self.options["directory"]),
+            int(self.options["max_batch_bytes"]),
+            begin=None if begin is None else int(begin),
+        )
 
 
 class JournalReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads from an offset on; an offset that is gone fails the query with what to do, nothing is skipped."""
 
-    def __init__(self, directory: Path, max_batch_bytes: int) -> None:
+    def __init__(self, directory: Path, max_batch_bytes: int, begin: int | None = None) -> None:
+        self._begin = begin
         self._directory = directory
         self._max_batch_bytes = max_batch_bytes
         self._last_offset: int | None = None  # where an available-now query ends
 
     def initialOffset(self) -> Offset:  # noqa: N802 (Spark's name)
-        """Where a query without a checkpoint begins: the oldest line that is left."""
-        return {"offset": earliest_offset(self._directory)}
+        """Where a query without a checkpoint begins: where it is told, else the oldest line that is left."""
+        return {"offset": earliest_offset(self._directory) if self._begin is None else self._begin}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 (Spark's name)
         """Fix the end of an available-now query."""
@@ -74,23 +96,53 @@ class JournalReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         try:
             batch = read_journal(self._directory, offset, max_bytes)
         except OffsetGoneError as error:
-            raise StreamError(
-                f"{error}; records are lost: start with an empty --checkpoint directory, "
-                "and restart `kontrast watch` so that it writes a new snapshot"
-            ) from error
+            raise StreamError(f"{error}; records are lost: {REBUILD}") from error
         return list(batch.lines), batch.next_offset
 
 
-def _as_arrow(offset: int, lines: list[bytes]) -> Batches:
-    if not lines:
-        return iter(())
-    offsets = []
+def _as_arrow(offset: int, lines: Sequence[bytes]) -> Batches:
+    blocks = _Blocks()
     for line in lines:
-        offsets.append(offset)
+        blocks.add(cluster_of(line), offset, line)
         offset += len(line) + 1
-    columns = [
-        pa.array([0] * len(lines), pa.int32()),
-        pa.array(offsets, pa.int64()),
-        pa.array(lines, pa.binary()),
-    ]
-    return iter([pa.RecordBatch.from_arrays(columns, names=["partition", "offset", "value"])])
+    return blocks.finished()
+
+
+def cluster_of(line: bytes) -> str:
+    """The cluster that a line names; one that names none goes to the cluster "", whose replica refuses it."""
+    match = _CLUSTER.match(line)
+    try:
+        return match[1].decode() if match else _ROUTED.decode(line).cluster
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return ""
+
+
+class _Blocks:
+    """Lines on their way into blocks, by cluster."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, tuple[array[int], list[bytes]]] = {}
+        self._bytes: dict[str, int] = {}
+        self._full: list[tuple[str, bytes, bytes]] = []
+
+    def add(self, cluster: str, offset: int, line: bytes) -> None:
+        offsets, lines = self._open.setdefault(cluster, (array("q"), []))
+        offsets.append(offset)
+        lines.append(line)
+        size = self._bytes[cluster] = self._bytes.get(cluster, 0) + len(line)
+        if size >= BLOCK_BYTES:
+            self._close(cluster)
+
+    def finished(self) -> Batches:
+        for cluster in list(self._open):
+            self._close(cluster)
+        if not self._full:
+            return iter(())
+        clusters, offsets, values = zip(*self._full, strict=True)
+        columns = [pa.array(clusters, pa.string()), pa.array(offsets, pa.binary()), pa.array(values, pa.binary())]
+        return iter([pa.RecordBatch.from_arrays(columns, names=["cluster", "offsets", "value"])])
+
+    def _close(self, cluster: str) -> None:
+        offsets, lines = self._open.pop(cluster)
+        self._bytes[cluster] = 0
+        self._full.append((cluster, offsets.tobytes(), b"\n".join(lines)))

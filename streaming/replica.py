@@ -6,16 +6,18 @@ State is a small header and chunks, of which only the touched ones are read and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import msgspec
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessor, StatefulProcessorHandle, TimerValues
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
 from controller.context import Context
-from controller.outputs import RefusedRow, encode_row
+from controller.outputs import STANDING_OUTPUTS, BeginningRow, RefusedRow, encode_row
 from controller.outputs import Row as OutputRow
 from controller.records import BadRecordError, Position, Record, data_fields, decode_record
 from controller.state import (
@@ -27,16 +29,23 @@ from controller.state import (
     restore_context,
 )
 from controller.step import step
+from streaming.checkpoint import REBUILD
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
 
+# What a batch did for a cluster: a row of no output, for the job's own measurements.
+APPLIED = "applied"
+# Many output rows travel as one row of Spark, for each of those costs more than the output row in it: the keys and the
+# values, each joined by newlines, which neither has inside.
 OUTPUT_SCHEMA = StructType(
     [
         StructField("output", StringType(), nullable=False),
-        StructField("key", StringType(), nullable=False),
-        StructField("value", StringType(), nullable=False),
+        StructField("keys", BinaryType(), nullable=False),
+        StructField("values", BinaryType(), nullable=False),
+        StructField("count", IntegerType(), nullable=False),
     ]
 )
+_ROWS_TOGETHER = 4096
 # A checkpoint outlives the release that wrote it: fields may be added (nullable), never removed or retyped.
 _HEADER_SCHEMA = StructType(
     [
@@ -51,6 +60,14 @@ _CHUNK_SCHEMA = StructType([StructField("body", BinaryType())])
 
 _UNKNOWN_TIME_MS = 0  # a line that is no record has no time of its own
 _NO_GENERATION = -1
+
+
+class Applied(msgspec.Struct, frozen=True, kw_only=True):
+    """What a batch did for one cluster, and when the oldest of its records was observed."""
+
+    cluster: str
+    records: int
+    observed_ms: int
 
 
 class Header(NamedTuple):
@@ -112,15 +129,15 @@ class Replica(StatefulProcessor):
     ) -> Iterator[Row]:
         """The output rows of one cluster's records of a batch, refused lines first."""
         (cluster,) = key
-        records, outputs = self._decode(cluster, rows)
+        records, refused = self._decode(cluster, rows)
+        published = _Published(refused)
         if records:
             try:
-                outputs.extend(self._apply(cluster, records))
+                self._apply(cluster, records, published)
             except StateVersionError as error:
-                raise StreamError(
-                    f"{error}: run the Kontrast that wrote it, or start with an empty --checkpoint directory"
-                ) from error
-        return iter([_to_spark(row) for row in outputs])
+                raise StreamError(f"{error}: run the Kontrast that wrote it, or {REBUILD}") from error
+            published.applied(cluster, records)
+        return published.to_spark()
 
     def close(self) -> None:
         """Nothing is held."""
@@ -128,43 +145,45 @@ class Replica(StatefulProcessor):
     def _decode(self, cluster: str, rows: Iterable[Row]) -> tuple[list[Record], list[OutputRow]]:
         records: list[Record] = []
         refused: list[OutputRow] = []
-        for row in rows:
+        for partition, offset, line in _lines_of(rows):
             try:
-                record = decode_record(row.value)
+                record = decode_record(line)
                 if not cluster or record.cluster != cluster:
                     raise BadRecordError("not a record: it names no cluster, or two")
                 records.append(record)
             except BadRecordError as error:
-                refused.append(self._refuse(cluster, row, str(error)))
+                refused.append(self._refuse(cluster, partition, offset, line, str(error)))
         # A shuffle keeps no order inside a group.
         records.sort(key=lambda record: record.position)
         return records, refused
 
-    def _refuse(self, cluster: str, row: Row, reason: str) -> RefusedRow:
-        fields = data_fields(bytes(row.value))
+    def _refuse(self, cluster: str, partition: int, offset: int, line: bytes, reason: str) -> RefusedRow:  # noqa: PLR0913 (one call)
+        fields = data_fields(line)
         return RefusedRow(
             cluster=cluster,
             generation=_NO_GENERATION,
-            seq=row.offset,
-            ordinal=row.partition,
+            seq=offset,
+            ordinal=partition,
             zxid=-1,
             time_ms=_UNKNOWN_TIME_MS,
-            path=f"{self._config.source}@{row.partition}:{row.offset}",
+            path=f"{self._config.source}@{partition}:{offset}",
             reason=reason,
             data=fields.get("data"),
             data_base64=fields.get("data_base64"),
         )
 
-    def _apply(self, cluster: str, records: list[Record]) -> list[OutputRow]:
+    def _apply(self, cluster: str, records: list[Record], published: _Published) -> None:
         before, applied, chunks = self._restore(cluster)
         context = before
-        effects: list[OutputRow] = []
+        if not applied:
+            first = records[0]
+            stamp = {"zxid": first.zxid, "time_ms": first.observed_ms, "ordinal": -1}
+            published.begin(BeginningRow(cluster=cluster, generation=first.generation, seq=first.seq, **stamp))
         for record in records:
             outcome = step(context, record)
             context = outcome.context
-            effects.extend(outcome.effects)
+            published.add(outcome.effects)
         self._store(cluster, before, context, records[-1].position, applied + len(records), chunks)
-        return effects
 
     def _restore(self, cluster: str) -> tuple[Context, int, Chunks]:
         stored = self._header_state.get()
@@ -192,5 +211,47 @@ class Replica(StatefulProcessor):
         _remembered[self._run, cluster] = _Remembered(header, after, chunks)
 
 
-def _to_spark(row: OutputRow) -> Row:
-    return Row(output=row.output, key=row.subject_key(), value=encode_row(row).decode())
+def _lines_of(rows: Iterable[Row]) -> Iterator[tuple[int, int, bytes]]:
+    """Partition, offset and bytes of each line or message."""
+    for row in rows:
+        value = bytes(row.value)
+        if row.offsets is None:
+            yield row.partition, row.offset, value
+            continue
+        offsets = array("q")
+        offsets.frombytes(row.offsets)
+        for offset, line in zip(offsets, value.split(b"\n"), strict=True):
+            yield row.partition, offset, line
+
+
+class _Published:
+    """The rows of a batch, by output."""
+
+    def __init__(self, refused: Iterable[OutputRow]) -> None:
+        self._rows: dict[str, list[OutputRow]] = {}
+        self._applied: Row | None = None
+        self.add(refused)
+
+    def add(self, rows: Iterable[OutputRow]) -> None:
+        for row in rows:
+            self._rows.setdefault(row.output, []).append(row)
+
+    def begin(self, row: BeginningRow) -> None:
+        for output in STANDING_OUTPUTS:
+            self._rows.setdefault(output, []).append(row)
+
+    def applied(self, cluster: str, records: Sequence[Record]) -> None:
+        observed_ms = min(record.observed_ms for record in records)
+        told = msgspec.json.encode(Applied(cluster=cluster, records=len(records), observed_ms=observed_ms))
+        self._applied = Row(output=APPLIED, keys=b"", values=told, count=0)
+
+    def to_spark(self) -> Iterator[Row]:
+        for output, rows in self._rows.items():
+            for first in range(0, len(rows), _ROWS_TOGETHER):
+                together = rows[first : first + _ROWS_TOGETHER]
+                # A topic that somebody made in ZooKeeper by hand may have any name.
+                keys = "\n".join([row.subject_key().replace("\n", "\\n") for row in together]).encode()
+                values = b"\n".join(map(encode_row, together))
+                yield Row(output=output, keys=keys, values=values, count=len(together))
+        if self._applied is not None:
+            yield self._applied

@@ -33,6 +33,7 @@ from streaming.java import find_java
 logger = logging.getLogger("kontrast.streaming.spark")
 
 _CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+_FAST_FILES = "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _LOG_SETTINGS = "log4j2.configurationFile"
 _JAVA_OPTIONS = (
@@ -48,18 +49,15 @@ _LONGEST_RUN_DIRECTORY = 50  # a Unix domain socket's whole path may have about 
 _JAVA_EXIT_SECONDS = 20
 
 
-def spark_settings(config: StreamConfig, run_directory: Path) -> dict[str, str]:
-    """Spark's settings for this job; `run_directory` is for what need not outlive it."""
+def submitted() -> bool:
+    """Whether spark-submit started this process: then Spark's Java process is there, and its cluster is chosen."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def job_settings(config: StreamConfig) -> dict[str, str]:
+    """Spark's settings that the job needs wherever it runs."""
     return {
         "spark.app.name": "kontrast",
-        "spark.master": config.master,
-        "spark.driver.memory": config.driver_memory,
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": " ".join((*_JAVA_OPTIONS, f'"-D{_LOG_SETTINGS}={_log_settings().as_uri()}"')),
-        "spark.local.dir": str(run_directory),
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(config.shuffle_partitions),
         "spark.sql.adaptive.enabled": "false",
@@ -73,21 +71,51 @@ def spark_settings(config: StreamConfig, run_directory: Path) -> dict[str, str]:
         "spark.sql.streaming.stateStore.encodingFormat": "avro",
         # Over TCP each exchange with a Python worker waits some 40 ms for nothing.
         "spark.python.unix.domain.socket.enabled": "true",
+    }
+
+
+def own_settings(config: StreamConfig, run_directory: Path) -> dict[str, str]:
+    """Spark's settings of a Java process that is the job's own; `run_directory` is for what need not outlive it."""
+    # Hadoop's own starts processes that set or ask for a file's permissions: 60 ms a batch.
+    files = {"spark.hadoop.fs.file.impl": _FAST_FILES} if config.file_system == "fast" else {}
+    return {
+        **job_settings(config),
+        **files,
+        "spark.master": config.master,
+        "spark.driver.memory": config.driver_memory,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": " ".join((*_JAVA_OPTIONS, f'"-D{_LOG_SETTINGS}={_log_settings().as_uri()}"')),
+        "spark.local.dir": str(run_directory),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.python.unix.domain.socket.dir": str(run_directory),
     }
 
 
 @contextlib.contextmanager
 def spark_session(
-    config: StreamConfig, *, jars: Sequence[Path] = (), inherited_files: Sequence[int] = ()
+    config: StreamConfig,
+    *,
+    jars: Sequence[Path] = (),
+    class_path: Sequence[Path] = (),
+    inherited_files: Sequence[int] = (),
 ) -> Iterator[SparkSession]:
-    """A session with a Java process of its own, which ends with it and holds `inherited_files` open until then."""
-    find_java()
+    """A session with a Java process of its own, which ends with it and holds `inherited_files` open until then.
+
+    Under spark-submit it is spark-submit's process, and what was told to it of the cluster holds.
+    """
     logging.getLogger("py4j").setLevel(logging.CRITICAL)  # the job itself says what failed
+    if submitted():
+        yield from _submitted_session(config)
+        return
+    find_java()
     run_directory = _make_run_directory()
-    settings = spark_settings(config, run_directory)
+    settings = own_settings(config, run_directory)
     if jars:
         settings["spark.jars"] = ",".join(jar.absolute().as_uri() for jar in jars)
+    if class_path:
+        settings["spark.driver.extraClassPath"] = os.pathsep.join(str(jar.absolute()) for jar in class_path)
     words = _SparkWords()
     try:
         gateway = _launch(settings, inherited_files, words)
@@ -107,6 +135,26 @@ def spark_session(
             _end(gateway)
     finally:
         shutil.rmtree(run_directory, ignore_errors=True)
+
+
+def _submitted_session(config: StreamConfig) -> Iterator[SparkSession]:
+    try:
+        gateway = launch_gateway()
+        SparkContext._ensure_initialized(gateway=gateway)
+        given = SparkConf(loadDefaults=True, _jvm=gateway.jvm)
+        with _signal_handlers_kept():
+            context = SparkContext(conf=given.setAll(list(job_settings(config).items())), gateway=gateway)
+        # Spark's Python beside the driver that prepares transformWithState is not given what --py-files has.
+        context.environment["PYTHONPATH"] = str(Path(__file__).absolute().parent.parent)
+        try:
+            yield SparkSession(context)
+        finally:
+            with contextlib.suppress(Py4JError, ConnectionError):
+                context.stop()
+    except Py4JJavaError as error:
+        raise stream_error(error) from error
+    except (Py4JError, ConnectionError) as error:
+        raise StreamError("Spark's Java process is gone; the log of spark-submit says why") from error
 
 
 def _log_settings() -> Path:

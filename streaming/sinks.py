@@ -11,10 +11,12 @@ from typing import Protocol
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from controller.outputs import OUTPUTS
+from controller.outputs import OUTPUTS, JobRow, encode_row
 from streaming.errors import StreamError
 from transport.address import Address, JournalAddress, KafkaAddress
 from transport.journal import JournalError, JournalWriter
+
+_WRITTEN = (*OUTPUTS, JobRow.output)
 
 
 class Sink(Protocol):
@@ -25,8 +27,8 @@ class Sink(Protocol):
         """The smallest number that a new checkpoint may give to its first batch."""
         ...
 
-    def write(self, rows: DataFrame, batch: int) -> None:
-        """Write the rows in their order; a batch that was written before may come again."""
+    def write(self, rows: DataFrame, batch: int, job: JobRow | None) -> None:
+        """Write the rows in their order, and the job's own if there is one; a batch may come again."""
         ...
 
     def close(self) -> None:
@@ -40,7 +42,7 @@ class JournalSink:
     def __init__(self, address: JournalAddress) -> None:
         self._writers: dict[str, JournalWriter] = {}
         try:
-            for output in OUTPUTS:
+            for output in _WRITTEN:
                 self._writers[output] = JournalWriter(address.directory / output, batches=True)
         except JournalError as error:
             self.close()
@@ -51,13 +53,15 @@ class JournalSink:
         """Behind every batch that an earlier checkpoint left here, or its first batches would be skipped."""
         return 1 + max(writer.last_batch_id for writer in self._writers.values())
 
-    def write(self, rows: DataFrame, batch: int) -> None:
+    def write(self, rows: DataFrame, batch: int, job: JobRow | None) -> None:
         """Append to each output's journal what the batch has for it."""
         lines: dict[str, list[bytes]] = {}
         # A cluster is one group of one task, and rows are collected task by task, each in its order.
-        for output, value in rows.select("output", "value").collect():
-            lines.setdefault(output, []).append(value.encode())
-        for output in OUTPUTS:  # a fixed order, so that a metadata row is not long behind its transition
+        for output, values in rows.select("output", "values").collect():
+            lines.setdefault(output, []).extend(bytes(values).split(b"\n"))
+        if job is not None:
+            lines[JobRow.output] = [encode_row(job)]
+        for output in _WRITTEN:  # a fixed order, so that a metadata row is not long behind its transition
             if output in lines:
                 self._writers[output].append_batch(batch, lines[output])
 
@@ -75,15 +79,19 @@ class KafkaSink:
     def __init__(self, address: KafkaAddress) -> None:
         self._address = address
 
-    def write(self, rows: DataFrame, batch: int) -> None:  # noqa: ARG002 (a repeated batch writes the same keys)
+    def write(self, rows: DataFrame, batch: int, job: JobRow | None) -> None:  # noqa: ARG002 (the same keys again)
         """Produce the rows; Spark returns when every one is acknowledged."""
-        topic = sql.concat(sql.lit(f"{self._address.topic}."), sql.col("output"))
-        (
-            rows.select(topic.alias("topic"), "key", "value")
-            .write.format("kafka")
-            .option("kafka.bootstrap.servers", self._address.bootstrap_servers)
-            .save()
+        topic = sql.concat(sql.lit(f"{self._address.topic}."), sql.col("output")).alias("topic")
+        keys, values = (sql.split(sql.col(name).cast("string"), "\n") for name in ("keys", "values"))
+        together = rows.select(
+            topic, sql.explode(sql.arrays_zip(keys.alias("key"), values.alias("value"))).alias("row")
         )
+        messages = together.select("topic", "row.key", "row.value")
+        if job is not None:
+            one = rows.sparkSession.range(0, 1, 1, 1)
+            topic, key, value = f"{self._address.topic}.{JobRow.output}", job.subject_key(), encode_row(job).decode()
+            messages = messages.union(one.select(sql.lit(topic), sql.lit(key), sql.lit(value)))
+        (messages.write.format("kafka").option("kafka.bootstrap.servers", self._address.bootstrap_servers).save())
 
     def close(self) -> None:
         """Spark owns the producer."""

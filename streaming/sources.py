@@ -10,9 +10,11 @@ import re
 import socket
 import threading
 import time
+from collections.abc import Mapping
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as sql
+from pyspark.sql.streaming import DataStreamReader
 
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
@@ -26,19 +28,31 @@ _FIRST_PAUSE_SECONDS = 0.25
 _LONGEST_PAUSE_SECONDS = 4.0
 
 
-def read_records(session: SparkSession, config: StreamConfig) -> DataFrame:
-    """The lines of the source with the columns cluster, partition, offset and value.
+def read_records(session: SparkSession, config: StreamConfig, starts: Mapping[int, int]) -> DataFrame:
+    """What the source holds, with the columns cluster, partition, offset, offsets and value.
 
-    A line goes to the cluster that it names; one that names none goes to the cluster "", whose replica refuses it.
+    Where `offsets` is null, a value is one message at its offset; else it is many lines, and that is where each stands.
+    Each goes to the cluster that it names; what names none goes to the cluster "", whose replica refuses it.
+    What stands before its partition's entry in `starts` is left out.
     """
     if isinstance(config.source, JournalAddress):
-        lines = _read_journal(session, config.source, config.max_batch_bytes)
-    else:
-        lines = _read_kafka(session, config.source, config.max_batch_records)
+        lines = _read_journal(session, config.source, config.max_batch_bytes, starts.get(0))
+        return lines.select(
+            "cluster", sql.lit(0).alias("partition"), sql.lit(-1).cast("bigint").alias("offset"), "offsets", "value"
+        )
+    reader = session.readStream.option("maxOffsetsPerTrigger", config.max_batch_records)
+    messages = kafka_messages(reader.option("failOnDataLoss", "true"), config)
+    for partition, offset in starts.items():
+        messages = messages.where((sql.col("partition") != partition) | (sql.col("offset") >= offset))
     cluster = sql.get_json_object(sql.col("value").cast("string"), "$.cluster")
     value = sql.coalesce("value", sql.lit(b""))  # Kafka has messages without a value
-    return lines.select(
-        sql.coalesce(cluster, sql.lit("")).alias("cluster"), "partition", "offset", value.alias("value")
+    offsets = sql.lit(None).cast("binary")
+    return messages.select(
+        sql.coalesce(cluster, sql.lit("")).alias("cluster"),
+        "partition",
+        "offset",
+        offsets.alias("offsets"),
+        value.alias("value"),
     )
 
 
@@ -76,24 +90,24 @@ def wait_for_kafka(address: KafkaAddress, timeout_seconds: float, stop: threadin
         pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
 
 
-def _read_journal(session: SparkSession, address: JournalAddress, max_batch_bytes: int) -> DataFrame:
-    session.dataSource.register(JournalDataSource)
+def kafka_messages(reader: DataStreamReader | DataFrameReader, config: StreamConfig) -> DataFrame:
+    """The source's topic, from its beginning."""
+    assert isinstance(config.source, KafkaAddress)
     return (
-        session.readStream.format(JournalDataSource.name())
-        .option("directory", str(address.directory.absolute()))
-        .option("max_batch_bytes", max_batch_bytes)
+        reader.format("kafka")
+        .option("kafka.bootstrap.servers", config.source.bootstrap_servers)
+        # A pattern, because a topic that does not exist yet is no error for it.
+        .option("subscribePattern", re.escape(config.source.topic))
+        .option("startingOffsets", "earliest")
         .load()
     )
 
 
-def _read_kafka(session: SparkSession, address: KafkaAddress, max_batch_records: int) -> DataFrame:
+def _read_journal(session: SparkSession, address: JournalAddress, max_batch_bytes: int, begin: int | None) -> DataFrame:
+    session.dataSource.register(JournalDataSource)
+    reader = session.readStream.format(JournalDataSource.name())
+    if begin is not None:
+        reader = reader.option("begin", begin)
     return (
-        session.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", address.bootstrap_servers)
-        # A pattern, because a topic that does not exist yet is no error for it.
-        .option("subscribePattern", re.escape(address.topic))
-        .option("startingOffsets", "earliest")
-        .option("failOnDataLoss", "true")
-        .option("maxOffsetsPerTrigger", max_batch_records)
-        .load()
+        reader.option("directory", str(address.directory.absolute())).option("max_batch_bytes", max_batch_bytes).load()
     )

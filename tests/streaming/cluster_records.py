@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from controller.outputs import OUTPUTS, encode_row
+import msgspec
+
+from controller.outputs import OUTPUTS, STANDING_OUTPUTS, BeginningRow, encode_row
 from controller.records import Record, RecordKind, encode_record
 from controller.state import new_context
 from controller.step import step
@@ -77,6 +79,15 @@ class ClusterLife:
             self.state(f"topic-{number}", 1, 2, 1, [2, 3])
         self.send(RecordKind.HEARTBEAT, value={"session": "connected", "watch_mode": "persistent"})
 
+    def in_generation(self, generation: int) -> ClusterLife:
+        """The same life as another forwarder tells it, later."""
+        other = ClusterLife(self.cluster)
+        other.records = [
+            msgspec.structs.replace(record, generation=generation, zxid=record.zxid + 10_000 * generation)
+            for record in self.records
+        ]
+        return other
+
     @property
     def lines(self) -> list[bytes]:
         return [encode_record(record) for record in self.records]
@@ -85,6 +96,11 @@ class ClusterLife:
         """What `controller.step` publishes of the records, by output: the truth to compare a job with."""
         context = new_context(self.cluster, chunk_count)
         rows: dict[str, list[bytes]] = {output: [] for output in OUTPUTS}
+        first = self.records[0]
+        stamp = {"ordinal": -1, "zxid": first.zxid, "time_ms": first.observed_ms}
+        beginning = BeginningRow(cluster=self.cluster, generation=first.generation, seq=first.seq, **stamp)
+        for output in STANDING_OUTPUTS:
+            rows[output].append(encode_row(beginning))
         for record in self.records:
             outcome = step(context, record)
             context = outcome.context

@@ -16,7 +16,7 @@ from cluster_records import Streams
 
 from streaming.artifacts import ArtifactSet, jars
 from streaming.config import StreamConfig
-from streaming.job import prepare
+from streaming.job import fast_files, prepare
 from streaming.session import spark_session
 from transport.address import JournalAddress
 
@@ -26,9 +26,14 @@ def spark(java: Path) -> Iterator[SparkSession]:
     """A session with the job's own settings and the Kafka connector."""
     anywhere = JournalAddress(Path("/unused"))
     config = StreamConfig(
-        source=anywhere, sink=JournalAddress(Path("/unused-too")), checkpoint="/unused", master="local[2]"
+        source=anywhere,
+        sink=JournalAddress(Path("/unused-too")),
+        checkpoint="/unused",
+        master="local[2]",
+        shuffle_partitions=1,
     )
-    with spark_session(config, jars=jars(ArtifactSet.SPARK_KAFKA_CONNECTOR)) as session:
+    connector = jars(ArtifactSet.SPARK_KAFKA_CONNECTOR)
+    with spark_session(config, jars=connector, class_path=fast_files(config)) as session:
         yield session
 
 
@@ -36,9 +41,9 @@ def spark(java: Path) -> Iterator[SparkSession]:
 def work_off(spark: SparkSession) -> Callable[[StreamConfig], None]:
     """Runs a job, as a process of its own would, until it has read what its source holds now."""
 
-    def work_off(config: StreamConfig) -> None:
+    def work_off(config: StreamConfig, *, rebuild: bool = False) -> None:
         stop = threading.Event()
-        with prepare(config, stop, lock_wait_seconds=0) as job:
+        with prepare(config, stop, lock_wait_seconds=0, rebuild=rebuild) as job:
             job.stream(spark, stop, available_now=True)
 
     return work_off

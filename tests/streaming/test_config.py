@@ -48,3 +48,20 @@ def test_it_reaches_sparks_processes_as_it_is():
 def test_what_the_core_could_not_read_is_refused(kind, said, words):
     with pytest.raises(StreamError, match=words):
         kind(**said)
+
+
+@pytest.mark.parametrize(
+    ("clusters", "fixed", "given", "expected"),
+    [
+        (0, None, None, 1),
+        (1, None, None, 1),
+        (2, None, None, 2),
+        (50, None, None, 4),
+        (50, 1, None, 1),  # a checkpoint that was begun with one cluster keeps what it was begun with
+        (50, 1, 3, 3),  # and refuses another that is given
+    ],
+)
+def test_as_many_clusters_are_worked_on_at_once_as_there_are_cores(clusters, fixed, given, expected):
+    brokers = {f"cluster-{number}": BrokersConfig() for number in range(clusters)}
+    job = config(master="local[4]", clusters=brokers, shuffle_partitions=given)
+    assert job.with_shuffle_partitions(fixed).shuffle_partitions == expected

@@ -10,7 +10,7 @@ from collections import Counter
 import pytest
 from cluster_records import Streams, life_of
 
-from controller.outputs import OUTPUTS
+from controller.outputs import OUTPUTS, decode_row
 from streaming.errors import StreamError
 from streaming.job import prepare
 from transport.journal import JournalWriter, end_offset
@@ -134,7 +134,7 @@ def test_a_lost_offset_is_an_error_that_says_what_to_do(streams, work_off):
         for line in life.lines[10:]:
             writer.append([line])
     before = streams.read_all()
-    with pytest.raises(StreamError, match=r"^journal .* was dropped by retention.*empty --checkpoint.*kontrast watch"):
+    with pytest.raises(StreamError, match=r"^journal .* was dropped by retention.*kontrast stream --rebuild"):
         work_off(streams.config())
     assert streams.read_all() == before
 
@@ -180,6 +180,22 @@ def test_a_job_waits_for_its_journal_and_finishes_its_batch_when_it_is_stopped(s
     assert str(batches) in committed
     work_off(streams.config())
     assert streams.read_all() == life.rows()
+
+
+def test_the_job_tells_of_its_batches_with_the_next_one(streams, work_off):
+    life = life_of("east")
+    streams.append(life.lines)
+    work_off(streams.config(max_batch_bytes=4096))
+    rows = [decode_row(line) for line in streams.read("job")]
+    batches = len(list((streams.checkpoint / "spark" / "commits").glob("[0-9]*")))
+    assert 0 < len(rows) < batches
+    last = rows[-1]
+    assert last.phase_ms["addBatch"] <= last.phase_ms["triggerExecution"] <= last.total_phase_ms["triggerExecution"]
+    assert 0 < last.records < len(life.lines)
+    assert 0 < last.rows < sum(map(len, life.rows().values()))
+    assert last.state_values > 1
+    assert last.clusters.keys() == {"east"}
+    assert last.clusters["east"].lag_ms == pytest.approx(last.time_ms - last.clusters["east"].observed_ms, abs=5000)
 
 
 def _last_batch(streams: Streams) -> int:

@@ -1,0 +1,128 @@
+"""How the job itself does: what Spark and the replica tell of each batch, as a row of the output `job`.
+
+Here belongs the listener and the row that is made from it. The row of a batch is written with the next one, so that a
+sink needs no second writer.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from typing import Any
+
+import msgspec
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sql
+from pyspark.sql.streaming.listener import (
+    JStreamingQueryListener,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+
+from controller.outputs import ClusterProgress, JobRow
+from streaming.replica import APPLIED, Applied
+
+_OBSERVED = "kontrast"
+_REMEMBERED_BATCHES = 16
+
+
+def observed(rows: DataFrame) -> DataFrame:
+    """The rows of the outputs; what the replica told of its clusters goes to the progress of the batch."""
+    applied = sql.when(sql.col("output") == APPLIED, sql.col("values").cast("string"))
+    watched = rows.observe(_OBSERVED, sql.sum("count").alias("rows"), sql.collect_list(applied).alias("applied"))
+    return watched.where(sql.col("output") != APPLIED)
+
+
+class JobProgress(StreamingQueryListener):
+    """Listens to one query and keeps the newest row about it."""
+
+    def __init__(self, query_name: str) -> None:
+        self._query_name = query_name
+        self._lock = threading.Lock()
+        self._began_ms = _now_ms()
+        self._written_ms: dict[int, int] = {}
+        self._batches = self._records = self._rows = 0
+        self._total_phase_ms: Counter[str] = Counter()
+        self._row: JobRow | None = None
+
+    def written(self, batch: int) -> None:
+        """The rows of a batch are out."""
+        with self._lock:
+            self._written_ms[batch] = _now_ms()
+            while len(self._written_ms) > _REMEMBERED_BATCHES:
+                del self._written_ms[min(self._written_ms)]
+
+    def take_row(self) -> JobRow | None:
+        """The newest row, if it was not taken yet."""
+        with self._lock:
+            row, self._row = self._row, None
+            return row
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 (Spark's name)
+        """Nothing is known yet."""
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 (Spark's name)
+        """A batch is done."""
+        progress = event.progress
+        if progress.name == self._query_name and progress.stateOperators:
+            with self._lock:
+                self._row = self._row_of(progress)
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 (Spark's name)
+        """The job itself knows why."""
+
+    @property
+    def _jlistener(self) -> Any:  # noqa: ANN401 (an object of Java's)
+        # pyspark's own way asks Java for each field: some 70 calls a batch.
+        from pyspark import SparkContext
+
+        if not hasattr(self, "_jlistenerobj"):
+            self._jlistenerobj = SparkContext._jvm.PythonStreamingQueryListenerWrapper(_InOneCall(self))
+        return self._jlistenerobj
+
+    def _row_of(self, progress: Any) -> JobRow:  # noqa: ANN401 (pyspark's dictionary)
+        seen = progress.observedMetrics.get(_OBSERVED)
+        applied = [msgspec.json.decode(line, type=Applied) for line in (seen["applied"] if seen else ())]
+        written_ms = self._written_ms.get(progress.batchId, _now_ms())
+        self._batches += 1
+        self._records += sum(of_cluster.records for of_cluster in applied)
+        self._rows += int(seen["rows"] or 0) if seen else 0
+        self._total_phase_ms.update(progress.durationMs)
+        states = progress.stateOperators
+        return JobRow(
+            time_ms=_now_ms(),
+            began_ms=self._began_ms,
+            batch=progress.batchId,
+            batches=self._batches,
+            records=self._records,
+            rows=self._rows,
+            phase_ms=dict(progress.durationMs),
+            total_phase_ms=dict(self._total_phase_ms),
+            state_bytes=sum(state.memoryUsedBytes for state in states),
+            state_values=sum(state.numRowsTotal for state in states),
+            state_commit_ms=sum(state.commitTimeMs for state in states),
+            clusters={
+                of_cluster.cluster: ClusterProgress(
+                    records=of_cluster.records,
+                    observed_ms=of_cluster.observed_ms,
+                    lag_ms=max(0, written_ms - of_cluster.observed_ms),
+                )
+                for of_cluster in applied
+            },
+        )
+
+
+class _InOneCall(JStreamingQueryListener):
+    def onQueryProgress(self, jevent: Any) -> None:  # noqa: ANN401, N802 (an object of Java's, Spark's name)
+        progress = msgspec.json.decode(jevent.progress().json())
+        self.pylistener.onQueryProgress(QueryProgressEvent.fromJson({"progress": progress}))
+
+    def onQueryIdle(self, jevent: Any) -> None:  # noqa: ANN401, N802 (the same)
+        """Not needed."""
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)

@@ -1,0 +1,367 @@
+"""What the Spark job costs: a `kontrast stream` of its own over a made-up cluster, seen from the outside.
+
+Here belong the scenarios and their measurement, nothing that judges: the figures depend on the machine. A change is
+timed from before it is appended to the job's journal until a row of it can be read from the outputs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from statistics import median
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from controller.outputs import OUTPUTS, Row
+from controller.records import RecordKind, decode_record
+from controller.state import new_context
+from controller.step import step
+from tests.bench.core import CHUNKS, Lines
+from transport.journal import JournalWriter, end_offset, read_journal
+
+ROOT = Path(__file__).parents[2]
+READ_BYTES = 8 * 1024**2
+DEADLINE_SECONDS = 600
+WARM_UP = 60
+SINGLE_CHANGES = 150
+HEARTBEATS = 60
+FLEET, FLEET_PARTITIONS = 50, 4_000
+CHANGES_A_SECOND, LOADED_SECONDS = 1_000, 10
+
+
+class Written(msgspec.Struct):
+    """What of a row tells which record it comes from; of a record, its place."""
+
+    seq: int
+    cluster: str = ""
+    ready: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One measured figure, and what it should be with 200,000 partitions."""
+
+    name: str
+    unit: str
+    value: float
+    goal: str = ""
+
+
+class Output:
+    """One output of the job, read as it grows."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._offset = 0
+        self._decoder = msgspec.json.Decoder(Written)
+        self.rows = 0
+
+    def read(self) -> Iterator[Written]:
+        """The rows that are new."""
+        while end_offset(self._directory) > self._offset:
+            batch = read_journal(self._directory, self._offset, READ_BYTES)
+            self._offset = batch.next_offset
+            self.rows += len(batch.lines)
+            yield from map(self._decoder.decode, batch.lines)
+
+
+class Job:
+    """A running job, its source and its outputs, in a directory."""
+
+    def __init__(self, directory: Path, options: Sequence[str]) -> None:
+        self.directory = directory
+        self.source = JournalWriter(directory / "records")
+        self.outputs = {output: Output(directory / "outputs" / output) for output in (*OUTPUTS, "job")}
+        self._appending = threading.Lock()
+        self._command = [sys.executable, "-m", "cli", "stream", "--checkpoint", str(directory / "checkpoint")]
+        self._command += ["--from", f"journal:{directory / 'records'}", "--to", f"journal:{directory / 'outputs'}"]
+        self._command += options
+        self._log = (directory / "log").open("wb")
+
+    @contextmanager
+    def running(self) -> Iterator[Job]:
+        """Starts it, and ends it in order."""
+        self._process = subprocess.Popen(self._command, cwd=ROOT, stderr=self._log, start_new_session=True)
+        try:
+            yield self
+        finally:
+            self._process.send_signal(signal.SIGTERM)
+            try:
+                self._process.wait(60)
+            finally:
+                self._process.kill()
+
+    def until(self, holds: Callable[[], bool]) -> None:
+        """Looks every millisecond or so."""
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while not holds():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise SystemExit((self.directory / "log").read_text()[-3000:])
+            time.sleep(0.001)
+
+    def until_row(self, output: str, wanted: Callable[[Written], bool]) -> None:
+        """Until a wanted row can be read; rows before it are passed over."""
+        self.until(lambda: any([wanted(row) for row in self.outputs[output].read()]))
+
+    def append(self, lines: Sequence[bytes]) -> None:
+        """Put lines into the job's source; several threads may."""
+        with self._appending:
+            self.source.append(lines)
+
+    def seconds_of(self, line: bytes, output: str, cluster: str = "bench") -> float:
+        """From before the record is appended until a row of it can be read."""
+        seq = json.loads(line)["seq"]
+        began = time.perf_counter()
+        self.append([line])
+        self.until_row(output, lambda row: row.seq >= seq and row.cluster == cluster)
+        return time.perf_counter() - began
+
+    def memory_bytes(self) -> dict[str, int]:
+        """Resident memory of its processes now, by their program; what they share is counted once each."""
+        sizes: dict[str, int] = {}
+        for pid in processes_below(self._process.pid):
+            with suppress(OSError):
+                status = dict(
+                    line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":" in line
+                )
+                name = "Java" if status["Name"].strip() == "java" else "Python"
+                sizes[name] = sizes.get(name, 0) + int(status.get("VmRSS", "0 kB").split()[0]) * 1024
+        return sizes
+
+
+def processes_below(pid: int) -> list[int]:
+    """The process and all that it started."""
+    found = [pid]
+    with suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(OSError):
+                for child in (task / "children").read_text().split():
+                    found += processes_below(int(child))
+    return found
+
+
+def size_of(directory: Path) -> int:
+    """Bytes of all files below."""
+    return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
+
+
+def changes_of(lines: Lines) -> Iterator[bytes]:
+    """Followers leave the ISR of random partitions and come back, as long as it is asked for."""
+    version, chosen, partitions = 1, random.Random(1), list(lines._hosts.items())
+    while True:
+        tp, hosts = chosen.choice(partitions)
+        yield lines.state(*tp, hosts[0], 0, hosts[:2], version)
+        yield lines.state(*tp, hosts[0], 0, hosts, version + 1)
+        version += 2
+
+
+def latencies(name: str, seconds: Sequence[float], goals: tuple[str, str] = ("", "")) -> Iterator[Figure]:
+    ordered = sorted(seconds)
+    yield Figure(f"{name}, p50", "s", median(ordered), goals[0])
+    yield Figure(f"{name}, p99", "s", ordered[int(0.99 * (len(ordered) - 1))], goals[1])
+
+
+def under_load(job: Job, changes: Iterator[bytes]) -> list[float]:
+    """How long each change took while they came at a steady rate, ten times a tick."""
+    appended: dict[int, float] = {}
+    took: list[float] = []
+    all_sent = threading.Event()
+
+    def send() -> None:
+        began = time.perf_counter()
+        ticks = LOADED_SECONDS * 100
+        for tick in range(ticks):
+            lines = list(islice(changes, CHANGES_A_SECOND // 100))
+            time.sleep(max(0.0, began + tick / 100 - time.perf_counter()))
+            now = time.perf_counter()
+            appended.update((msgspec.json.decode(line, type=Written).seq, now) for line in lines)
+            job.append(lines)
+        all_sent.set()
+
+    sender = threading.Thread(target=send)
+    sender.start()
+
+    def take() -> bool:
+        rows = list(job.outputs["metadata"].read())
+        now = time.perf_counter()
+        took.extend(now - appended.pop(row.seq) for row in rows if row.seq in appended)
+        return all_sent.is_set() and not appended
+
+    job.until(take)
+    sender.join()
+    return took
+
+
+def rows_of_death(snapshot: Sequence[bytes], death: bytes) -> tuple[Row, ...]:
+    """What the replica says of the broker's death, outside Spark."""
+    context = new_context("bench", CHUNKS)
+    for line in snapshot:
+        context = step(context, decode_record(line)).context
+    return step(context, decode_record(death)).effects
+
+
+def figures(partitions: int, options: Sequence[str], say: Callable[[str], None]) -> Iterator[Figure]:
+    """All scenarios for one size of cluster."""
+    lines = Lines(partitions)
+    snapshot = lines.snapshot()
+    heartbeat = {"session": "connected", "watch_mode": "persistent"}
+    expected = rows_of_death(snapshot, *lines.death())
+    with tempfile.TemporaryDirectory(prefix="bench-") as directory:
+        job = Job(Path(directory), options)
+        job.source.append(snapshot)
+        began = time.perf_counter()
+        with job.running():
+            job.until(lambda: end_offset(job.directory / "outputs" / "metadata") > 0)
+            first = time.perf_counter() - began
+            job.until_row("gauges", lambda row: row.ready)
+            yield Figure("ready, from the process's start", "s", time.perf_counter() - began, "at most 10")
+            yield Figure("of that, until the first batch is out", "s", first)
+            yield Figure("Java after that", "MB", job.memory_bytes().get("Java", 0) / 1e6)
+            yield Figure("Python after that", "MB", job.memory_bytes().get("Python", 0) / 1e6)
+            changes = changes_of(lines)
+            say("single changes")
+            for line in islice(changes, WARM_UP):
+                job.seconds_of(line, "metadata")
+            took = [job.seconds_of(line, "metadata") for line in islice(changes, SINGLE_CHANGES)]
+            yield from latencies("one change at a time", took, ("at most 0.2", "at most 0.4"))
+            took = [
+                job.seconds_of(lines.record(RecordKind.HEARTBEAT, content=heartbeat), "gauges")
+                for _ in range(HEARTBEATS)
+            ]
+            yield from latencies("a heartbeat alone", took, ("below 0.15", ""))
+            say("1,000 changes a second")
+            yield from latencies("under 1,000 changes a second", under_load(job, changes))
+            say("a broker's death")
+            # Rows of a batch are written output by output, metadata behind transitions and requests.
+            yield Figure(
+                "a broker's loss, all its rows out", "s", job.seconds_of(*lines.death(), "metadata"), "at most 1.5"
+            )
+            yield Figure("rows of this loss", "rows", len(expected))
+            writes = lines.writes_after(expected)
+            began, last = time.perf_counter(), json.loads(writes[-1])["seq"]
+            job.source.append(writes)
+            job.until_row("metadata", lambda row: row.seq >= last)
+            yield Figure("the writes that confirm it, all out", "s", time.perf_counter() - began)
+            yield Figure("checkpoint on disk", "MB", size_of(job.directory / "checkpoint") / 1e6)
+            memory = job.memory_bytes()
+            yield Figure("Java at the end", "MB", memory.get("Java", 0) / 1e6)
+            yield Figure("Python at the end", "MB", memory.get("Python", 0) / 1e6)
+
+
+def of_cluster(number: int, line: bytes) -> bytes:
+    """The line as it is of another cluster."""
+    return line.replace(b'"cluster":"bench"', b'"cluster":"bench-%02d"' % number, 1)
+
+
+def fleet_figures(options: Sequence[str], say: Callable[[str], None]) -> Iterator[Figure]:
+    """Many clusters in one job, and what a sick one among them does to the others."""
+    clusters = [Lines(FLEET_PARTITIONS) for _ in range(FLEET)]
+    with tempfile.TemporaryDirectory(prefix="bench-") as directory:
+        job = Job(Path(directory), ["--shuffle-partitions", str(os.cpu_count()), *options])
+        for number, lines in enumerate(clusters):
+            job.source.append([of_cluster(number, line) for line in lines.snapshot()])
+        ready: set[str] = set()
+        began = time.perf_counter()
+        with job.running():
+
+            def all_ready() -> bool:
+                ready.update(row.cluster for row in job.outputs["gauges"].read() if row.ready)
+                return len(ready) == FLEET
+
+            job.until(all_ready)
+            yield Figure("ready, from the process's start", "s", time.perf_counter() - began)
+            changes = changes_of(clusters[-1])
+
+            def seconds_of_healthy() -> float:
+                return job.seconds_of(of_cluster(FLEET - 1, next(changes)), "metadata", f"bench-{FLEET - 1:02}")
+
+            for _ in range(WARM_UP):
+                seconds_of_healthy()
+            say("single changes of a healthy cluster")
+            yield from latencies("one change of one cluster", [seconds_of_healthy() for _ in range(SINGLE_CHANGES)])
+            say("the same beside a sick cluster")
+            healed = threading.Event()
+            sick = threading.Thread(target=flood, args=(job, clusters[0], healed))
+            sick.start()
+            took = [seconds_of_healthy() for _ in range(SINGLE_CHANGES // 2)]
+            healed.set()
+            sick.join()
+            yield from latencies("the same beside a sick cluster", took)
+
+
+def flood(job: Job, lines: Lines, healed: threading.Event) -> None:
+    """A cluster that sends a thousand changes a second, each tenth of them no record."""
+    changes = changes_of(lines)
+    began, ticks = time.perf_counter(), 0
+    while not healed.is_set():
+        block = [of_cluster(0, line) for line in islice(changes, CHANGES_A_SECOND // 100 - 1)]
+        job.append([*block, b'{"v":1,"cluster":"bench-00","seq":'])
+        ticks += 1
+        time.sleep(max(0.0, began + ticks / 100 - time.perf_counter()))
+
+
+def table(sizes: Sequence[int], columns: Sequence[Sequence[Figure]], of: str) -> Table:
+    """The figures by size, with the ratio of the last to the first."""
+    shown = Table(title=f"The Spark job, {of}; load average {os.getloadavg()[0]:.1f}", title_justify="left")
+    shown.add_column("")
+    for size in sizes:
+        shown.add_column(f"{size:,}", justify="right")
+    shown.add_column("ratio", justify="right")
+    shown.add_column("goal, 200,000")
+    for row in zip(*columns, strict=True):
+        first, last = row[0], row[-1]
+        cells = [f"{_rounded(figure.value)} {figure.unit}" for figure in row]
+        shown.add_row(first.name, *cells, f"{last.value / first.value:.2f}" if first.value else "", first.goal)
+    return shown
+
+
+def _rounded(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def main() -> None:
+    """Measure, and print a table or JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--partitions", type=int, nargs="+", default=[20_000, 200_000, 1_000_000], metavar="N")
+    parser.add_argument(
+        "--option", action="append", default=[], help="of `kontrast stream`, like --option=--master=local[1]"
+    )
+    parser.add_argument("--no-fleet", dest="fleet", action="store_false", help="leave the many clusters out")
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    asked = parser.parse_args()
+    screen = Console(stderr=True)
+    columns = []
+    for size in asked.partitions:
+        columns.append(list(figures(size, asked.option, lambda word, size=size: screen.print(f"{size:,}: {word}"))))
+    fleet = list(fleet_figures(asked.option, lambda word: screen.print(f"fleet: {word}"))) if asked.fleet else []
+    if asked.json:
+        named = [{figure.name: figure.value for figure in column} for column in columns]
+        by_size = dict(zip(map(str, asked.partitions), named, strict=True))
+        print(json.dumps({**by_size, "fleet": {figure.name: figure.value for figure in fleet}}, indent=2))
+    else:
+        Console(width=140).print(table(asked.partitions, columns, "one cluster; by partitions"))
+        if fleet:
+            Console(width=140).print(
+                table([FLEET], [fleet], f"clusters of {FLEET_PARTITIONS:,} partitions; by clusters")
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""The replica's adapter outside of Spark, in pyspark's own tester: what it reads and writes of its state, and when."""
+
+from __future__ import annotations
+
+import json
+from array import array
+
+import pytest
+from cluster_records import ClusterLife, Streams, life_of
+from pyspark.sql import Row
+from pyspark.sql.streaming.tws_tester import TwsTester
+
+from controller.outputs import OUTPUTS
+from controller.records import RecordKind
+from streaming import replica as replica_module
+from streaming.replica import APPLIED, Replica
+
+TOPICS = 30
+
+
+class ReplicaTester:
+    """One cluster's replica, whose uses of its chunks are noted."""
+
+    def __init__(self, streams: Streams) -> None:
+        self._config = streams.config()
+        self.read: list[int] = []
+        self.written: list[int] = []
+        self._tester = TwsTester(Replica(run="a", config=self._config))
+        chunks = self._tester.processor._chunk_state
+        get, update = chunks.getValue, chunks.updateValue
+        chunks.getValue = lambda key: self.read.append(key[0]) or get(key)
+        chunks.updateValue = lambda key, value: self.written.append(key[0]) or update(key, value)
+
+    def apply(self, lines: list[bytes], cluster: str = "east") -> dict[str, list[bytes]]:
+        """What a batch of these lines publishes."""
+        self.read.clear()
+        self.written.clear()
+        offsets = array("q", range(len(lines)))
+        block = Row(partition=0, offset=-1, offsets=offsets.tobytes(), value=b"\n".join(lines))
+        rows: dict[str, list[bytes]] = {output: [] for output in OUTPUTS}
+        for row in self._tester.test(cluster, [block]):
+            if row.output == APPLIED:
+                self.applied = json.loads(row["values"])
+                continue
+            values = row["values"].split(b"\n")
+            assert len(row["keys"].split(b"\n")) == len(values) == row["count"]
+            rows[row.output] += values
+        return rows
+
+    def forget(self) -> None:
+        """As in a fresh Python process."""
+        replica_module._remembered.clear()
+
+
+@pytest.fixture
+def tester(streams) -> ReplicaTester:
+    tester = ReplicaTester(streams)
+    tester.forget()
+    return tester
+
+
+def one_more(life: ClusterLife, kind: RecordKind, **fields) -> bytes:
+    life.send(kind, **fields)
+    return life.lines[-1]
+
+
+def test_a_batch_publishes_what_the_core_says_and_what_it_did(tester):
+    life = life_of("east", topics=TOPICS)
+    assert tester.apply(life.lines) == life.rows()
+    assert tester.applied == {
+        "cluster": "east",
+        "records": len(life.lines),
+        "observed_ms": life.records[0].observed_ms,
+    }
+
+
+def test_a_heartbeat_needs_the_header_alone_and_an_isr_change_one_chunk(tester):
+    life = life_of("east", topics=TOPICS, losses=0)
+    tester.apply(life.lines)
+    assert len(set(tester.written)) > 5
+    for process in ("the same", "a fresh one"):
+        if process == "a fresh one":
+            tester.forget()
+        (gauges,) = tester.apply([one_more(life, RecordKind.HEARTBEAT, value={"session": "connected"})])["gauges"]
+        assert json.loads(gauges)["partitions"] == 2 * TOPICS
+        assert (tester.read, tester.written) == ([], [])
+    tester.forget()
+    life.state("topic-3", 0, 1, 0, [1])
+    assert len(tester.apply([life.lines[-1]])["metadata"]) == 1
+    assert len(set(tester.read)) == 1
+    assert set(tester.written) == set(tester.read)
+
+
+def test_a_fresh_process_says_the_same_as_one_that_remembers(tester):
+    life = life_of("east", topics=TOPICS)
+    rows: dict[str, list[bytes]] = {output: [] for output in OUTPUTS}
+    for first in range(0, len(life.lines), 17):
+        tester.forget()
+        for output, published in tester.apply(life.lines[first : first + 17]).items():
+            rows[output] += published
+    assert rows == life.rows()
+
+
+def test_a_repeated_batch_is_worked_on_the_stored_state_and_not_on_the_remembered_one(tester):
+    life = life_of("east", topics=TOPICS)
+    half = len(life.lines) // 2
+    tester.apply(life.lines[:half])
+    state = tester._tester
+    header = state.peekValueState("header", "east")
+    chunks = dict(state.peekMapState("chunks", "east"))
+    first = tester.apply(life.lines[half:])
+    state.updateValueState("header", "east", header)
+    state.updateMapState("chunks", "east", chunks)
+    assert tester.apply(life.lines[half:]) == first
+
+
+def test_a_key_has_no_newline_in_it_whatever_a_topic_is_called(tester):
+    life = ClusterLife("east")
+    life.snapshot(2)
+    life.records.pop()
+    life.send(RecordKind.NODE, "/brokers/topics/odd\nname", {"version": 2, "partitions": {"0": [1, 2]}})
+    life.state("odd\nname", 0, 1, 0, [1, 2])
+    life.send(RecordKind.SNAPSHOT_END)
+    rows = tester.apply(life.lines)
+    assert any(json.loads(row).get("topic") == "odd\nname" for row in rows["metadata"])

@@ -1,0 +1,121 @@
+"""The job on a real Spark cluster: a master and a worker of pyspark's own, the code shipped as an archive."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyspark
+import pytest
+from cluster_records import life_of
+
+_ROOT = Path(__file__).parents[2]
+_SPARK = Path(pyspark.__file__).parent
+_DEADLINE_SECONDS = 240
+
+pytestmark = pytest.mark.timeout(900)
+
+
+def _environment(tmp_path: Path) -> dict[str, str]:
+    """Nothing that leads to this checkout: the code must come with the job."""
+    python = tmp_path / "python"
+    if not python.exists():
+        # Without the .pth files that an installation for development leaves beside the packages.
+        packages = f"{_SPARK.parent}${{PYTHONPATH:+:$PYTHONPATH}}"
+        python.write_text(f'#!/bin/sh\nPYTHONPATH="{packages}" exec {sys.executable} -S "$@"\n')
+        python.chmod(0o755)
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return {
+        **kept,
+        "SPARK_HOME": str(_SPARK),
+        "SPARK_NO_DAEMONIZE": "1",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_WORKER_DIR": str(tmp_path / "work"),
+        "PYSPARK_PYTHON": str(python),
+        "PYSPARK_DRIVER_PYTHON": str(python),
+    }
+
+
+@contextlib.contextmanager
+def _daemon(tmp_path: Path, name: str, *arguments: str) -> Iterator[Path]:
+    log = tmp_path / f"{name}.log"
+    command = [str(_SPARK / "bin" / "spark-class"), f"org.apache.spark.deploy.{name.lower()}.{name}", *arguments]
+    with log.open("wb") as written:
+        process = subprocess.Popen(
+            command,
+            cwd=tmp_path,
+            env=_environment(tmp_path),
+            stdout=written,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        yield log
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _said(log: Path, pattern: str) -> str:
+    deadline = time.monotonic() + _DEADLINE_SECONDS
+    while not (match := re.search(pattern, log.read_text(errors="replace"))):
+        assert time.monotonic() < deadline, log.read_text(errors="replace")
+        time.sleep(0.1)
+    return match[0]
+
+
+@pytest.fixture
+def master(java: Path, tmp_path: Path) -> Iterator[str]:
+    """The address of a master that has a worker with two cores."""
+    ports = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+    with _daemon(tmp_path, "Master", *ports) as master_log:
+        address = _said(master_log, r"spark://127\.0\.0\.1:[1-9][0-9]*")
+        with _daemon(tmp_path, "Worker", *ports, "--cores", "2", "--memory", "1g", address):
+            _said(master_log, "Registering worker")
+            yield address
+
+
+def test_python_on_the_cluster_has_nothing_of_the_checkout(tmp_path):
+    environment = _environment(tmp_path)
+    command = [environment["PYSPARK_PYTHON"], "-c", "import msgspec, streaming"]
+    ended = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False)
+    assert b"No module named 'streaming'" in ended.stderr
+
+
+def test_the_job_runs_on_a_cluster_that_has_nothing_of_it_but_its_archive(master, streams, tmp_path):
+    sys.path.insert(0, str(_ROOT / "deploy"))
+    try:
+        import dist
+    finally:
+        sys.path.pop(0)
+    code, program, _ = dist.make(tmp_path / "dist")
+    life = life_of("east", topics=10)
+    half = len(life.lines) // 2
+    streams.append(life.lines[:half])
+    command = [
+        *(str(_SPARK / "bin" / "spark-submit"), "--master", master, "--py-files", str(code)),
+        *("--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.executor.memory=512m"),
+        *(str(program), "--available-now", "--checkpoint", str(streams.checkpoint)),
+        *("--from", f"journal:{streams.input}", "--to", f"journal:{streams.outputs}"),
+    ]
+    for lines in ([], life.lines[half:]):  # and once more from its checkpoint, on other executors
+        streams.append(lines)
+        ended = subprocess.run(
+            command,
+            cwd=tmp_path,
+            env=_environment(tmp_path),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=_DEADLINE_SECONDS,
+            check=False,
+        )
+        assert ended.returncode == 0, ended.stdout.decode(errors="replace")[-4000:]
+    assert streams.read_all() == life.rows()

@@ -1,0 +1,59 @@
+"""A checkpoint outlives the Kontrast that began it: a newer one, whose state has one field more, goes on with it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cluster_records import Streams, life_of
+
+_ROOT = Path(__file__).parents[2]
+_PACKAGES = ("cli", "controller", "dashboards", "ingest", "outputs", "streaming", "transport")
+_DEADLINE_SECONDS = 240
+
+pytestmark = pytest.mark.timeout(600)
+
+
+def _newer(directory: Path) -> Path:
+    """A copy of the code whose header has one field more, in Spark's state and in the core's."""
+    for package in _PACKAGES:
+        shutil.copytree(_ROOT / package, directory / package, ignore=shutil.ignore_patterns("__pycache__"))
+    replica = directory / "streaming" / "replica.py"
+    _change(
+        replica,
+        '        StructField("body", BinaryType()),\n    ]\n)\n_CHUNK_KEY',
+        '        StructField("body", BinaryType()),\n        StructField("added", StringType()),\n    ]\n)\n_CHUNK_KEY',
+    )
+    _change(replica, "self._header_state.update(tuple(header))", 'self._header_state.update((*header, "newer"))')
+    context = directory / "controller" / "context.py"
+    last = "    seen_deletions: tuple[str, ...] = ()  # the same\n"
+    _change(context, last, f"{last}    added: int = 7\n")
+    return directory
+
+
+def _change(file: Path, old: str, new: str) -> None:
+    text = file.read_text(encoding="utf-8")
+    assert text.count(old) == 1, f"{file.name} no longer has {old!r}"
+    file.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def _work_off(streams: Streams, code: Path) -> None:
+    command = [sys.executable, "-m", "cli", "stream", "--available-now", "--checkpoint", str(streams.checkpoint)]
+    command += ["--from", f"journal:{streams.input}", "--to", f"journal:{streams.outputs}", "--master", "local[2]"]
+    ended = subprocess.run(command, cwd=code, capture_output=True, timeout=_DEADLINE_SECONDS, check=False)
+    assert ended.returncode == 0, ended.stderr.decode(errors="replace")[-4000:]
+
+
+def test_a_newer_kontrast_with_one_more_field_goes_on_from_the_checkpoint(streams, work_off, tmp_path):
+    life = life_of("east", topics=10)
+    third = len(life.lines) // 3
+    newer = _newer(tmp_path / "newer")
+    streams.append(life.lines[:third])
+    work_off(streams.config())
+    for lines in (life.lines[third : 2 * third], life.lines[2 * third :]):  # the second reads what it wrote itself
+        streams.append(lines)
+        _work_off(streams, newer)
+    assert streams.read_all() == life.rows()
