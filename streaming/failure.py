@@ -10,7 +10,6 @@ from collections.abc import Iterator
 
 from py4j.protocol import Py4JJavaError
 
-from streaming.checkpoint import REBUILD
 from streaming.errors import StreamError
 from transport.journal import JournalError
 
@@ -18,7 +17,6 @@ _PYTHON_TRACEBACK = "Traceback (most recent call last)"
 _RAISED = re.compile(r"^(?:\w+\.)*(?P<kind>\w+(?:Error|Exception)): (?P<sentence>.+)$", re.MULTILINE)
 _ERROR_CLASS = re.compile(r"^\[[A-Z0-9_.]+\]\s*")
 _OWN_KINDS = {"StreamError", "JournalError", "NewerJournalError", "ForeignOffsetError"}
-_LOST_RECORDS = re.compile(r"KAFKA_DATA_LOSS|data may have been (lost|missed)", re.IGNORECASE)
 
 
 def stream_error(failure: BaseException) -> StreamError:
@@ -26,9 +24,6 @@ def stream_error(failure: BaseException) -> StreamError:
     if isinstance(failure, StreamError | JournalError):
         return StreamError(str(failure))
     messages = [message for message in _messages(failure) if message.strip()]
-    for message in messages:
-        if _LOST_RECORDS.search(message):
-            return StreamError(f"the stream lost records ({_first_sentence(message)}): {REBUILD}")
     for message in messages:
         _, traceback, raised = message.partition(_PYTHON_TRACEBACK)
         for match in list(_RAISED.finditer(raised))[-1:]:

@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from controller.state import STATE_VERSION
 from streaming.artifacts import ArtifactSet, jars
+from streaming.asking import Asking
 from streaming.checkpoint import LOCK_WAIT_SECONDS, REBUILDS, STATE_FORMAT, Checkpoint, Settings
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
@@ -111,7 +112,8 @@ class Job:
         try:
             query = self._start(session, stop, failures, progress, available_now=available_now)
             logger.info("reading %s, writing %s", self.config.source, self.config.sink)
-            _wait(query, stop)
+            asking = Asking(session, self.config.source)
+            _wait(query, stop, lambda: asking.look(progress.lacking))
             failures += filter(None, [query.exception()])
         except (PySparkException, Py4JJavaError) as error:
             failures.append(error)
@@ -181,10 +183,10 @@ class _StoppedError(Exception):
     """Ends the query before a batch that it should not begin any more."""
 
 
-def _wait(query: StreamingQuery, stop: threading.Event) -> None:
-    """Return when the query has ended; after `stop`, end it between two batches."""
+def _wait(query: StreamingQuery, stop: threading.Event, look: Callable[[], None]) -> None:
+    """Return when the query has ended, look around until then; after `stop`, end it between two batches."""
     while query.isActive and not stop.wait(_LOOK_SECONDS):
-        pass
+        look()
     while query.isActive and query.status["isDataAvailable"]:
         time.sleep(_LOOK_SECONDS)
     query.stop()

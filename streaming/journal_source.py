@@ -17,8 +17,6 @@ from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from streaming.checkpoint import REBUILD
-from streaming.errors import StreamError
 from transport.journal import OffsetGoneError, earliest_offset, end_offset, read_journal
 
 Offset = dict[str, int]
@@ -60,7 +58,7 @@ class JournalDataSource(DataSource):
 
 
 class JournalReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads from an offset on; an offset that is gone fails the query with what to do, nothing is skipped."""
+    """Reads from an offset on, or from the oldest line that is left: the hole shows in the records' numbers."""
 
     def __init__(self, directory: Path, max_batch_bytes: int, begin: int | None = None) -> None:
         self._begin = begin
@@ -81,23 +79,26 @@ class JournalReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         offset = start["offset"]
         if self._last_offset is not None and offset >= self._last_offset:
             return iter(()), start
-        lines, end = self._lines(offset, self._max_batch_bytes)
-        return _as_arrow(offset, lines), {"offset": end}
+        begin, lines, end = self._lines(offset, self._max_batch_bytes)
+        return _as_arrow(begin, lines), {"offset": end}
 
     def readBetweenOffsets(self, start: Offset, end: Offset) -> Batches:  # noqa: N802 (Spark's name)
         """The same lines once more, after a restart."""
-        offset, lines = start["offset"], []
+        # A batch that runs again may have lost its beginning meanwhile, or all of it.
+        offset = max(start["offset"], earliest_offset(self._directory))
+        begin, lines = offset, []
         while offset < end["offset"]:
-            more, offset = self._lines(offset, end["offset"] - offset)
+            _, more, offset = self._lines(offset, end["offset"] - offset)
             lines.extend(more)
-        return _as_arrow(start["offset"], lines)
+        return _as_arrow(begin, lines)
 
-    def _lines(self, offset: int, max_bytes: int) -> tuple[list[bytes], int]:
+    def _lines(self, offset: int, max_bytes: int) -> tuple[int, list[bytes], int]:
         try:
             batch = read_journal(self._directory, offset, max_bytes)
         except OffsetGoneError as error:
-            raise StreamError(f"{error}; records are lost: {REBUILD}") from error
-        return list(batch.lines), batch.next_offset
+            offset = error.earliest
+            batch = read_journal(self._directory, offset, max_bytes)
+        return offset, list(batch.lines), batch.next_offset
 
 
 def _as_arrow(offset: int, lines: Sequence[bytes]) -> Batches:

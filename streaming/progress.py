@@ -47,6 +47,7 @@ class JobProgress(StreamingQueryListener):
         self._batches = self._records = self._rows = 0
         self._total_phase_ms: Counter[str] = Counter()
         self._row: JobRow | None = None
+        self.lacking: frozenset[str] = frozenset()  # clusters of which records are missing
 
     def written(self, batch: int) -> None:
         """The rows of a batch are out."""
@@ -86,6 +87,9 @@ class JobProgress(StreamingQueryListener):
     def _row_of(self, progress: Any) -> JobRow:  # noqa: ANN401 (pyspark's dictionary)
         seen = progress.observedMetrics.get(_OBSERVED)
         applied = [msgspec.json.decode(line, type=Applied) for line in (seen["applied"] if seen else ())]
+        for of_cluster in applied:
+            named = frozenset({of_cluster.cluster})
+            self.lacking = self.lacking | named if of_cluster.lacks_records else self.lacking - named
         written_ms = self._written_ms.get(progress.batchId, _now_ms())
         self._batches += 1
         self._records += sum(of_cluster.records for of_cluster in applied)

@@ -16,7 +16,8 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessor, StatefulProcessorHandle, TimerValues
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
-from controller.context import Context
+from controller.context import Context, Phase
+from controller.context import Header as ClusterHeader
 from controller.outputs import STANDING_OUTPUTS, BeginningRow, RefusedRow, encode_row
 from controller.outputs import Row as OutputRow
 from controller.records import BadRecordError, Position, Record, data_fields, decode_record
@@ -68,6 +69,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str
     records: int
     observed_ms: int
+    lacks_records: bool  # nothing is said of the cluster until a complete read has come
 
 
 class Header(NamedTuple):
@@ -133,10 +135,10 @@ class Replica(StatefulProcessor):
         published = _Published(refused)
         if records:
             try:
-                self._apply(cluster, records, published)
+                context = self._apply(cluster, records, published)
             except StateVersionError as error:
                 raise StreamError(f"{error}: run the Kontrast that wrote it, or {REBUILD}") from error
-            published.applied(cluster, records)
+            published.applied(records, context.header)
         return published.to_spark()
 
     def close(self) -> None:
@@ -172,7 +174,7 @@ class Replica(StatefulProcessor):
             data_base64=fields.get("data_base64"),
         )
 
-    def _apply(self, cluster: str, records: list[Record], published: _Published) -> None:
+    def _apply(self, cluster: str, records: list[Record], published: _Published) -> Context:
         before, applied, chunks = self._restore(cluster)
         context = before
         if not applied:
@@ -184,6 +186,7 @@ class Replica(StatefulProcessor):
             context = outcome.context
             published.add(outcome.effects)
         self._store(cluster, before, context, records[-1].position, applied + len(records), chunks)
+        return context
 
     def _restore(self, cluster: str) -> tuple[Context, int, Chunks]:
         stored = self._header_state.get()
@@ -240,10 +243,14 @@ class _Published:
         for output in STANDING_OUTPUTS:
             self._rows.setdefault(output, []).append(row)
 
-    def applied(self, cluster: str, records: Sequence[Record]) -> None:
-        observed_ms = min(record.observed_ms for record in records)
-        told = msgspec.json.encode(Applied(cluster=cluster, records=len(records), observed_ms=observed_ms))
-        self._applied = Row(output=APPLIED, keys=b"", values=told, count=0)
+    def applied(self, records: Sequence[Record], after: ClusterHeader) -> None:
+        told = Applied(
+            cluster=after.cluster,
+            records=len(records),
+            observed_ms=min(record.observed_ms for record in records),
+            lacks_records=after.phase is Phase.BOOTSTRAPPING,
+        )
+        self._applied = Row(output=APPLIED, keys=b"", values=msgspec.json.encode(told), count=0)
 
     def to_spark(self) -> Iterator[Row]:
         for output, rows in self._rows.items():

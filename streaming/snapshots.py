@@ -38,22 +38,14 @@ class Place(NamedTuple):
 
 
 def newest_snapshots(session: SparkSession, config: StreamConfig) -> Starts:
-    """From where each partition of the source is to be read; raises StreamError where no snapshot is complete.
+    """From where each partition of the source is to be read, if not from its beginning; raises StreamError.
 
-    A cluster without a complete snapshot is told of, and stays without a word about it until one has come.
+    Of a cluster that has no complete snapshot nothing is said until one has come.
     """
     lines, clusters = _journal(config.source) if isinstance(config.source, JournalAddress) else _kafka(session, config)
     complete = find_complete(lines)
-    if not complete:
-        raise StreamError(
-            f"{config.source} holds no complete snapshot to begin with: restart `kontrast watch`, which writes one"
-        )
     for cluster in sorted(clusters - complete.keys() - {""}):
-        logger.warning(
-            "%s holds no complete snapshot of cluster %s: restart its `kontrast watch`, which writes one",
-            config.source,
-            cluster,
-        )
+        logger.warning("%s holds no complete snapshot of cluster %s", config.source, cluster)
     starts: dict[int, int] = {}
     for partition, offset in complete.values():
         starts[partition] = min(offset, starts.get(partition, offset))

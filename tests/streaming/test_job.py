@@ -126,19 +126,6 @@ def test_a_line_that_is_no_record_is_kept_as_a_refused_row_and_disturbs_nothing(
     assert {**streams.read_all(), "refused": []} == expected
 
 
-def test_a_lost_offset_is_an_error_that_says_what_to_do(streams, work_off):
-    life = life_of("east")
-    streams.append(life.lines[:10])
-    work_off(streams.config())
-    with JournalWriter(streams.input, segment_bytes=1000, retain_bytes=2000) as writer:
-        for line in life.lines[10:]:
-            writer.append([line])
-    before = streams.read_all()
-    with pytest.raises(StreamError, match=r"^journal .* was dropped by retention.*kontrast stream --rebuild"):
-        work_off(streams.config())
-    assert streams.read_all() == before
-
-
 def test_a_new_checkpoint_goes_on_behind_the_outputs_of_an_older_one(streams, work_off, tmp_path):
     life = life_of("east", topics=2)
     streams.append(life.lines)

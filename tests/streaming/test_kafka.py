@@ -11,7 +11,6 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 
 from controller.outputs import OUTPUTS, decode_row
-from streaming.errors import StreamError
 from transport.address import KafkaAddress
 
 
@@ -80,21 +79,6 @@ def test_a_topic_that_does_not_exist_yet_is_no_error(bootstrap_server, streams, 
     _send(bootstrap_server, life.lines)
     work_off(config)
     assert streams.read_all() == life.rows()
-
-
-def test_records_that_kafka_dropped_are_an_error_that_says_what_to_do(bootstrap_server, streams, work_off):
-    _create_topics(bootstrap_server, "records")
-    life = life_of("east", topics=2)
-    _send(bootstrap_server, life.lines[:10])
-    config = streams.config(source=KafkaAddress(bootstrap_server, "records"))
-    work_off(config)
-    _send(bootstrap_server, life.lines[10:])
-    admin = KafkaAdminClient(bootstrap_servers=bootstrap_server)
-    admin.delete_records({TopicPartition("records", 0): 15})
-    admin.close()
-    with pytest.raises(StreamError, match=r"^the stream lost records \(.*kontrast stream --rebuild") as raised:
-        work_off(config)
-    assert "\n" not in str(raised.value)
 
 
 def test_stopping_does_not_wait_for_kafka_that_is_away(streams):

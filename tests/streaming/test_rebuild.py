@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from cluster_records import Streams, life_of
 
 from controller.outputs import STANDING_OUTPUTS, decode_row
 from streaming.checkpoint import Checkpoint
-from streaming.errors import StreamError
-from transport.journal import JournalWriter
 
 
 def _lives(streams: Streams):
@@ -51,22 +48,6 @@ def test_it_goes_on_from_there_as_any_checkpoint_does(streams, work_off):
         assert rows[-1:] == expected[output][-1:]
 
 
-def test_lost_records_are_got_over_by_a_newer_snapshot(streams, work_off):
-    life, again = _lives(streams)
-    streams.append(life.lines[:10])
-    work_off(streams.config())
-    retain_bytes = sum(len(line) + 1 for line in again.lines) + 5_000
-    with JournalWriter(streams.input, segment_bytes=1000, retain_bytes=retain_bytes) as writer:
-        for line in [*life.lines[10:], *again.lines]:
-            writer.append([line])
-    with pytest.raises(StreamError, match="kontrast stream --rebuild"):
-        work_off(streams.config())
-    before = streams.read_all()
-    work_off(streams.config(), rebuild=True)
-    expected = again.rows()
-    assert {output: rows[len(before[output]) :] for output, rows in streams.read_all().items()} == expected
-
-
 def test_a_snapshot_that_has_not_ended_is_not_begun_with(streams, work_off):
     life, again = _lives(streams)
     streams.append([*life.lines, *again.lines[:8]])
@@ -76,20 +57,13 @@ def test_a_snapshot_that_has_not_ended_is_not_begun_with(streams, work_off):
     assert streams.read_all() == {output: rows + rows for output, rows in before.items()}
 
 
-def test_without_a_complete_snapshot_it_is_refused_and_nothing_is_changed(streams, work_off):
+def test_without_a_complete_snapshot_it_begins_with_what_there_is(streams, work_off, caplog):
     streams.append(life_of("east", topics=4).lines[:8])
     work_off(streams.config())
-    settings = (streams.checkpoint / "kontrast.json").read_bytes()
-    with pytest.raises(StreamError, match="holds no complete snapshot to begin with: restart `kontrast watch`"):
-        work_off(streams.config(), rebuild=True)
-    assert (streams.checkpoint / "kontrast.json").read_bytes() == settings
-    assert (streams.checkpoint / "spark" / "offsets").exists()
-
-
-def test_a_cluster_without_a_complete_snapshot_is_named(streams, work_off, caplog):
-    streams.append([*life_of("west", topics=1).lines[:5], *life_of("east", topics=1).lines])
+    before = streams.read_all()
     work_off(streams.config(), rebuild=True)
-    assert "holds no complete snapshot of cluster west: restart its `kontrast watch`" in caplog.text
+    assert "holds no complete snapshot of cluster east" in caplog.text
+    assert streams.read_all() == {output: rows + rows for output, rows in before.items()}
 
 
 def test_what_an_interrupted_rebuild_left_is_removed_by_the_next_one(streams, work_off):

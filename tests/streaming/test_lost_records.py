@@ -1,0 +1,141 @@
+"""Records that the source lost: the job says nothing of the cluster, asks for a complete read, and goes on with it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from cluster_records import ClusterLife, Streams, life_of
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import KafkaAdminClient, NewTopic
+from pyspark.sql import SparkSession
+
+from controller.outputs import GaugesRow, decode_row
+from controller.records import RecordKind
+from streaming.config import StreamConfig
+from streaming.job import prepare
+from transport.address import KafkaAddress
+from transport.journal import JournalWriter
+from transport.wanted import snapshot_wanted_ns, wanted_topic
+
+_DEADLINE_SECONDS = 120
+
+
+@contextmanager
+def running(spark: SparkSession, config: StreamConfig) -> Iterator[None]:
+    """A job at work in a thread, ended in order; what it raises is raised here."""
+    stop = threading.Event()
+    failures: list[Exception] = []
+
+    def run() -> None:
+        try:
+            with prepare(config, stop) as job:
+                job.stream(spark, stop)
+        except Exception as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(_DEADLINE_SECONDS)
+    assert not failures, failures[0]
+
+
+def until(happened: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + _DEADLINE_SECONDS
+    while not happened():
+        assert time.monotonic() < deadline, "it did not come about in time"
+        time.sleep(0.05)
+
+
+def gauges(streams: Streams) -> list[GaugesRow]:
+    rows = [decode_row(line) for line in streams.read_all()["gauges"]]
+    return [row for row in rows if isinstance(row, GaugesRow)]
+
+
+def new_life() -> ClusterLife:
+    """What the forwarder says after it was asked: a new generation, and things are not as they were."""
+    return life_of("east", topics=3, losses=1).in_generation(2)
+
+
+def the_end_is_known(streams: Streams, life: ClusterLife) -> bool:
+    newest = gauges(streams)[-1]
+    last = life.records[-1]
+    return newest.ready and (newest.generation, newest.seq) == (last.generation, last.seq)
+
+
+def test_a_journal_that_dropped_what_was_not_read(spark: SparkSession, streams: Streams, work_off) -> None:
+    life, later = life_of("east", topics=20), new_life()
+    streams.append(life.lines[:10])
+    work_off(streams.config())
+    with JournalWriter(streams.input, segment_bytes=1000, retain_bytes=3000) as writer:
+        for line in life.lines[10:]:
+            writer.append([line])
+    assert snapshot_wanted_ns(streams.input) == 0
+    with running(spark, streams.config()):
+        until(lambda: snapshot_wanted_ns(streams.input) > 0)
+        until(lambda: bool(gauges(streams)))
+        assert not gauges(streams)[-1].ready
+        assert gauges(streams)[-1].divergences["records_missing"] == 1
+        streams.append(later.lines)
+        until(lambda: the_end_is_known(streams, later))
+    expected = {line for line in later.rows()["metadata"] if b'"topic"' in line}
+    assert expected <= set(streams.read_all()["metadata"])
+
+
+def test_a_stream_whose_beginning_is_gone_when_the_job_first_starts(spark: SparkSession, streams: Streams) -> None:
+    later = new_life()
+    streams.append([line for line in life_of("east").lines if b'"kind":"heartbeat"' in line])
+    with running(spark, streams.config()):
+        until(lambda: snapshot_wanted_ns(streams.input) > 0)
+        streams.append(later.lines)
+        until(lambda: the_end_is_known(streams, later))
+
+
+def test_one_record_that_never_came(streams: Streams, work_off) -> None:
+    life = life_of("east", topics=2)
+    lost = next(at for at, record in enumerate(life.records) if record.kind is RecordKind.DELETED)
+    streams.append([*life.lines[:lost], *life.lines[lost + 1 :]])
+    work_off(streams.config())
+    assert not gauges(streams)[-1].ready
+
+
+@pytest.fixture
+def server(start_kafka_cluster) -> str:
+    (server,) = start_kafka_cluster(broker_ids=[1]).bootstrap_servers
+    return server
+
+
+def send(server: str, lines: list[bytes]) -> None:
+    producer = KafkaProducer(bootstrap_servers=server, acks="all")
+    for line in lines:
+        producer.send("records", key=b"east", value=line)
+    producer.close()
+
+
+def test_a_kafka_topic_that_dropped_what_was_not_read(
+    spark: SparkSession, streams: Streams, work_off, server: str
+) -> None:
+    source = KafkaAddress(server, "records")
+    life, later = life_of("east", topics=4), new_life()
+    admin = KafkaAdminClient(bootstrap_servers=server)
+    admin.create_topics([NewTopic(topic, num_partitions=1) for topic in ("records", wanted_topic(source))])
+    send(server, life.lines[:10])
+    work_off(streams.config(source=source))
+    send(server, life.lines[10:])
+    admin.delete_records({TopicPartition("records", 0): 15})
+    admin.close()
+    wanted = TopicPartition(wanted_topic(source), 0)
+    consumer = KafkaConsumer(bootstrap_servers=server)
+    with running(spark, streams.config(source=source)):
+        until(lambda: consumer.end_offsets([wanted])[wanted] > 0)
+        assert not gauges(streams)[-1].ready
+        send(server, later.lines)
+        until(lambda: the_end_is_known(streams, later))
+    consumer.close()
