@@ -43,12 +43,20 @@ class ArtifactSet(Enum):
     JMX_EXPORTER = "jmx-exporter"  # a Java agent that serves a broker's gauges over HTTP
     ZOOKEEPER_3_4 = "zookeeper-3.4"  # servers from before persistent watches, with all that they need
     ZOOKEEPER_3_5 = "zookeeper-3.5"
+    ZOOKEEPER_3_8 = "zookeeper-3.8"  # one that sends no zxid with an event
 
 
 # Fetched by those who ask for them only: tests and their recorder.
-ON_DEMAND = frozenset(
-    {ArtifactSet.KAFKA_BROKER_2_8, ArtifactSet.JMX_EXPORTER, ArtifactSet.ZOOKEEPER_3_4, ArtifactSet.ZOOKEEPER_3_5}
-)
+_OLDER_ZOOKEEPERS: Mapping[ArtifactSet, tuple[str, ...]] = {
+    ArtifactSet.ZOOKEEPER_3_4: ("org.apache.zookeeper:zookeeper:3.4.14",),
+    ArtifactSet.ZOOKEEPER_3_5: ("org.apache.zookeeper:zookeeper:3.5.10",),
+    ArtifactSet.ZOOKEEPER_3_8: (
+        "org.apache.zookeeper:zookeeper:3.8.4",
+        "io.dropwizard.metrics:metrics-core:4.1.12.1",
+        "org.xerial.snappy:snappy-java:1.1.10.5",
+    ),
+}
+ON_DEMAND = frozenset({ArtifactSet.KAFKA_BROKER_2_8, ArtifactSet.JMX_EXPORTER, *_OLDER_ZOOKEEPERS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +97,7 @@ REQUESTS: Mapping[ArtifactSet, tuple[MavenRequest, ...]] = {
     ArtifactSet.LOCAL_FILE_SYSTEM: (MavenRequest(("com.globalmentor:hadoop-bare-naked-local-fs:0.1.0",)),),
     ArtifactSet.KAFKA_BROKER_2_8: (MavenRequest(("org.apache.kafka:kafka_2.13:2.8.2",)),),
     ArtifactSet.JMX_EXPORTER: (MavenRequest(("io.prometheus.jmx:jmx_prometheus_javaagent:1.0.1",)),),
-    ArtifactSet.ZOOKEEPER_3_4: (MavenRequest(("org.apache.zookeeper:zookeeper:3.4.14",)),),
-    ArtifactSet.ZOOKEEPER_3_5: (MavenRequest(("org.apache.zookeeper:zookeeper:3.5.10",)),),
+    **{server: (MavenRequest(packages),) for server, packages in _OLDER_ZOOKEEPERS.items()},
 }
 
 Lock = Mapping[ArtifactSet, Mapping[str, str]]  # file name → sha256

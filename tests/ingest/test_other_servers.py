@@ -1,4 +1,4 @@
-"""Servers before ZooKeeper 3.6, which know neither persistent watches nor MultiRead: real ones of 3.4 and 3.5."""
+"""Servers of other releases: 3.4 and 3.5 without persistent watches and MultiRead, 3.8 whose events lack zxids."""
 
 from __future__ import annotations
 
@@ -32,10 +32,23 @@ from tests.ingest.relay import Relay
 Watch = Callable[..., Watching]
 
 
-@pytest.fixture(params=[ArtifactSet.ZOOKEEPER_3_4, ArtifactSet.ZOOKEEPER_3_5], ids=lambda release: release.value)
-def zookeeper(java: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[ZooKeeper]:
-    """An old server in place of the newest."""
-    with ZooKeeper(tmp_path / "zookeeper", jars=jars(request.param)) as server:
+WATCH_MODES = {
+    ArtifactSet.ZOOKEEPER_3_4: "one-shot",
+    ArtifactSet.ZOOKEEPER_3_5: "one-shot",
+    ArtifactSet.ZOOKEEPER_3_8: "persistent",
+}
+
+
+@pytest.fixture(params=WATCH_MODES, ids=lambda release: release.value)
+def release(request: pytest.FixtureRequest) -> ArtifactSet:
+    """One release after the other."""
+    return request.param
+
+
+@pytest.fixture
+def zookeeper(java: Path, tmp_path: Path, release: ArtifactSet) -> Iterator[ZooKeeper]:
+    """A server of that release in place of the newest."""
+    with ZooKeeper(tmp_path / "zookeeper", jars=jars(release)) as server:
         yield server
 
 
@@ -55,7 +68,7 @@ def make_topic(kafka: KazooClient, topic: str, partitions: int) -> None:
         kafka.create(f"{path}/partitions/{number}/state", b'{"leader":1}')
 
 
-def test_everything_is_read_and_every_record_says_how(kafka: KazooClient, watch: Watch) -> None:
+def test_everything_is_read_and_the_heartbeats_say_how(kafka: KazooClient, watch: Watch, release: ArtifactSet) -> None:
     make_cluster(kafka)
     watching = watch()
     watching.settled()
@@ -63,7 +76,7 @@ def test_everything_is_read_and_every_record_says_how(kafka: KazooClient, watch:
     snapshot = [record for record in records if record.path]
     assert changes(snapshot) == [("node", path) for path in TREE]
     heartbeat = next(record for record in records if record.kind is RecordKind.HEARTBEAT)
-    assert json.loads(heartbeat.data or "") == {"session": "connected", "watch_mode": "one-shot"}
+    assert json.loads(heartbeat.data or "") == {"session": "connected", "watch_mode": WATCH_MODES[release]}
 
 
 def test_a_watch_is_set_again_by_the_read_that_follows_it(kafka: KazooClient, watch: Watch) -> None:
