@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from xml.sax.saxutils import quoteattr
 
 from streaming.errors import StreamError
 from streaming.java import find_java
@@ -39,14 +40,42 @@ class ArtifactSet(Enum):
     KAFKA_BROKER = "kafka-broker"  # a broker's whole class path, but for Scala and logging, which pyspark has
     SPARK_KAFKA_CONNECTOR = "spark-kafka-connector"  # what `--jars` needs for Spark's `kafka` source and sink
     LOCAL_FILE_SYSTEM = "local-file-system"  # Hadoop's local file system without a process for each permission
-    KAFKA_BROKER_2_8 = "kafka-broker-2.8"  # the same as KAFKA_BROKER of an older release
+    KAFKA_BROKER_0_10_2 = "kafka-broker-0.10.2"  # from here on: an older release with its own Scala, without logging
+    KAFKA_BROKER_0_11_0 = "kafka-broker-0.11.0"
+    KAFKA_BROKER_1_0 = "kafka-broker-1.0"
+    KAFKA_BROKER_1_1 = "kafka-broker-1.1"
+    KAFKA_BROKER_2_0 = "kafka-broker-2.0"
+    KAFKA_BROKER_2_2 = "kafka-broker-2.2"
+    KAFKA_BROKER_2_3 = "kafka-broker-2.3"
+    KAFKA_BROKER_2_4 = "kafka-broker-2.4"
+    KAFKA_BROKER_2_6 = "kafka-broker-2.6"
+    KAFKA_BROKER_2_7 = "kafka-broker-2.7"
+    KAFKA_BROKER_2_8 = "kafka-broker-2.8"
+    KAFKA_BROKER_3_0 = "kafka-broker-3.0"
+    KAFKA_BROKER_3_2 = "kafka-broker-3.2"
+    KAFKA_BROKER_3_5 = "kafka-broker-3.5"
     JMX_EXPORTER = "jmx-exporter"  # a Java agent that serves a broker's gauges over HTTP
     ZOOKEEPER_3_4 = "zookeeper-3.4"  # servers from before persistent watches, with all that they need
     ZOOKEEPER_3_5 = "zookeeper-3.5"
     ZOOKEEPER_3_8 = "zookeeper-3.8"  # one that sends no zxid with an event
 
 
-# Fetched by those who ask for them only: tests and their recorder.
+_OLDER_BROKERS: Mapping[ArtifactSet, str] = {
+    ArtifactSet.KAFKA_BROKER_0_10_2: "org.apache.kafka:kafka_2.12:0.10.2.2",
+    ArtifactSet.KAFKA_BROKER_0_11_0: "org.apache.kafka:kafka_2.12:0.11.0.3",
+    ArtifactSet.KAFKA_BROKER_1_0: "org.apache.kafka:kafka_2.12:1.0.2",
+    ArtifactSet.KAFKA_BROKER_1_1: "org.apache.kafka:kafka_2.12:1.1.1",
+    ArtifactSet.KAFKA_BROKER_2_0: "org.apache.kafka:kafka_2.12:2.0.1",
+    ArtifactSet.KAFKA_BROKER_2_2: "org.apache.kafka:kafka_2.12:2.2.2",
+    ArtifactSet.KAFKA_BROKER_2_3: "org.apache.kafka:kafka_2.12:2.3.1",
+    ArtifactSet.KAFKA_BROKER_2_4: "org.apache.kafka:kafka_2.13:2.4.1",
+    ArtifactSet.KAFKA_BROKER_2_6: "org.apache.kafka:kafka_2.13:2.6.3",
+    ArtifactSet.KAFKA_BROKER_2_7: "org.apache.kafka:kafka_2.13:2.7.2",
+    ArtifactSet.KAFKA_BROKER_2_8: "org.apache.kafka:kafka_2.13:2.8.2",
+    ArtifactSet.KAFKA_BROKER_3_0: "org.apache.kafka:kafka_2.13:3.0.2",
+    ArtifactSet.KAFKA_BROKER_3_2: "org.apache.kafka:kafka_2.13:3.2.3",
+    ArtifactSet.KAFKA_BROKER_3_5: "org.apache.kafka:kafka_2.13:3.5.2",
+}
 _OLDER_ZOOKEEPERS: Mapping[ArtifactSet, tuple[str, ...]] = {
     ArtifactSet.ZOOKEEPER_3_4: ("org.apache.zookeeper:zookeeper:3.4.14",),
     ArtifactSet.ZOOKEEPER_3_5: ("org.apache.zookeeper:zookeeper:3.5.10",),
@@ -56,15 +85,24 @@ _OLDER_ZOOKEEPERS: Mapping[ArtifactSet, tuple[str, ...]] = {
         "org.xerial.snappy:snappy-java:1.1.10.5",
     ),
 }
-ON_DEMAND = frozenset({ArtifactSet.KAFKA_BROKER_2_8, ArtifactSet.JMX_EXPORTER, *_OLDER_ZOOKEEPERS})
+# Fetched by those who ask for them only: tests and their recorder.
+ON_DEMAND = frozenset({*_OLDER_BROKERS, *_OLDER_ZOOKEEPERS, ArtifactSet.JMX_EXPORTER})
+# Before 1.0 they use what left Java with version 11.
+_BEFORE_JAVA_11 = (ArtifactSet.KAFKA_BROKER_0_10_2, ArtifactSet.KAFKA_BROKER_0_11_0)
+_LEFT_JAVA = "javax.xml.bind:jaxb-api:2.3.1"
 
 
 @dataclass(frozen=True, slots=True)
 class MavenRequest:
-    """One resolution: these packages with all that they depend on, less the excluded."""
+    """One resolution: these packages with all that they depend on, less the excluded.
+
+    Spark's Ivy leaves out what Spark has, Scala's library among it; Ivy alone (`with_scala`) brings it in the version
+    that is depended on. It takes one package, and excludes nothing.
+    """
 
     packages: tuple[str, ...]
     excluded: tuple[str, ...] = ()
+    with_scala: bool = False
 
 
 _IN_PYSPARK = (
@@ -95,8 +133,14 @@ REQUESTS: Mapping[ArtifactSet, tuple[MavenRequest, ...]] = {
         ),
     ),
     ArtifactSet.LOCAL_FILE_SYSTEM: (MavenRequest(("com.globalmentor:hadoop-bare-naked-local-fs:0.1.0",)),),
-    ArtifactSet.KAFKA_BROKER_2_8: (MavenRequest(("org.apache.kafka:kafka_2.13:2.8.2",)),),
     ArtifactSet.JMX_EXPORTER: (MavenRequest(("io.prometheus.jmx:jmx_prometheus_javaagent:1.0.1",)),),
+    **{
+        broker: tuple(
+            MavenRequest((each,), with_scala=True)
+            for each in (package, *((_LEFT_JAVA,) if broker in _BEFORE_JAVA_11 else ()))
+        )
+        for broker, package in _OLDER_BROKERS.items()
+    },
     **{server: (MavenRequest(packages),) for server, packages in _OLDER_ZOOKEEPERS.items()},
 }
 
@@ -141,7 +185,7 @@ def read_lock() -> Lock:
 def relock(tell: Callable[[str], None] = lambda _: None) -> None:
     """Resolve every set anew and write the lock file from what came; raises ArtifactError."""
     lines = []
-    for artifact_set in ArtifactSet:
+    for artifact_set in REQUESTS:
         tell(f"resolving {artifact_set.value}")
         with _fetched(cache_directory(), artifact_set) as fetched:
             lines += [f"{_sha256(jar)}  {artifact_set.value}/{jar.name}\n" for jar in fetched]
@@ -201,16 +245,7 @@ def _resolve(request: MavenRequest, directory: Path) -> list[Path]:
     # An empty home: a half-filled local Maven repository would otherwise be taken for a complete one.
     home = directory / "home"
     home.mkdir(parents=True)
-    program = directory / "nothing.py"
-    program.write_text("")
-    command = [
-        *(str(_spark_home() / "bin" / "spark-submit"), "--master", "local[1]"),
-        *("--conf", f"spark.jars.ivy={directory}"),
-        *("--driver-java-options", f'-Duser.home="{home}"'),
-        *("--packages", ",".join(request.packages)),
-        *(("--exclude-packages", ",".join(request.excluded)) if request.excluded else ()),
-        str(program),
-    ]
+    command = _of_ivy_alone(request, directory, home) if request.with_scala else _of_spark(request, directory, home)
     for attempt in range(1, _ATTEMPTS + 1):
         status, output = _run(command)
         if status == 0:
@@ -221,6 +256,36 @@ def _resolve(request: MavenRequest, directory: Path) -> list[Path]:
                 "reachable once; for a mirror set DEFAULT_ARTIFACT_REPOSITORY to its address"
             )
     raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+def _of_spark(request: MavenRequest, directory: Path, home: Path) -> list[str]:
+    program = directory / "nothing.py"
+    program.write_text("")
+    return [
+        *(str(_spark_home() / "bin" / "spark-submit"), "--master", "local[1]"),
+        *("--conf", f"spark.jars.ivy={directory}"),
+        *("--driver-java-options", f'-Duser.home="{home}"'),
+        *("--packages", ",".join(request.packages)),
+        *(("--exclude-packages", ",".join(request.excluded)) if request.excluded else ()),
+        str(program),
+    ]
+
+
+def _of_ivy_alone(request: MavenRequest, directory: Path, home: Path) -> list[str]:
+    (ivy,) = (_spark_home() / "jars").glob("ivy-*.jar")
+    settings = directory / "ivysettings.xml"
+    root = os.environ.get("DEFAULT_ARTIFACT_REPOSITORY") or "https://repo1.maven.org/maven2/"
+    settings.write_text(
+        '<ivysettings><settings defaultResolver="central"/><resolvers>'
+        f'<ibiblio name="central" m2compatible="true" root={quoteattr(root)}/></resolvers></ivysettings>'
+    )
+    (package,) = request.packages
+    jar_names = f"{directory}/jars/[organisation]_[artifact]-[revision](-[classifier]).[ext]"
+    return [
+        *(str(find_java()), f"-Duser.home={home}", "-jar", str(ivy), "-settings", str(settings)),
+        *("-cache", str(directory / "cache"), "-dependency", *package.split(":"), "-confs", "default"),
+        *("-types", "jar", "bundle", "-retrieve", jar_names),
+    ]
 
 
 def _run(command: Sequence[str]) -> tuple[int, str]:

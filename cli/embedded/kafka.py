@@ -131,6 +131,8 @@ class KafkaBroker(Server):
 
 def kafka_class_path(release: ArtifactSet) -> list[Path]:
     """What a broker of this release runs from; gets its jars where they are missing."""
-    # Ivy leaves out Scala's library because Spark has it; Kafka's own SLF4J has no logger bound to it.
-    kafka = [jar for jar in jars(release) if not jar.name.startswith("org.slf4j_")]
-    return [*kafka, *pyspark_jars(("scala-library-*.jar", *LOGGING_JARS))]
+    # Kafka's own SLF4J has no logger bound to it, or Log4j 1.
+    kafka = [jar for jar in jars(release) if not jar.name.startswith(("org.slf4j_", "log4j_"))]
+    # Spark's Ivy leaves out Scala's library because Spark has it.
+    scala = () if any("scala-library-" in jar.name for jar in kafka) else ("scala-library-*.jar",)
+    return [*kafka, *pyspark_jars((*scala, *LOGGING_JARS))]

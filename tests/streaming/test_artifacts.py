@@ -9,7 +9,8 @@ import pytest
 from streaming import artifacts
 from streaming.artifacts import ArtifactError, ArtifactSet, MavenRequest, cache_directory, jars, main, read_lock
 
-BROKER = ArtifactSet.KAFKA_BROKER
+BROKER, OLDER_BROKER = ArtifactSet.KAFKA_BROKER, ArtifactSet.KAFKA_BROKER_2_3
+NEEDED = (BROKER, ArtifactSet.SPARK_KAFKA_CONNECTOR)
 JARS = ["example_first-1.0.jar", "example_second-2.0.jar"]
 POM = """<project><modelVersion>4.0.0</modelVersion>
 <groupId>example</groupId><artifactId>{name}</artifactId><version>{version}</version>
@@ -17,6 +18,9 @@ POM = """<project><modelVersion>4.0.0</modelVersion>
 NEEDS_SECOND = (
     "<dependency><groupId>example</groupId><artifactId>second</artifactId><version>2.0</version></dependency>"
 )
+# Spark's Ivy leaves it out, whoever publishes it.
+SCALA = "example_scala-library-2.12.8.jar"
+NEEDS_SCALA = NEEDS_SECOND.replace("second", "scala-library").replace("2.0", "2.12.8")
 
 
 @pytest.fixture
@@ -24,15 +28,22 @@ def repository(java, tmp_path, monkeypatch):
     """A Maven repository in a directory, which Spark's Ivy reads instead of Maven Central; `first` needs `second`."""
     root = tmp_path / "a repository"
     publish(root, "first", "1.0", NEEDS_SECOND)
-    publish(root, "second", "2.0", "")
+    publish(root, "second", "2.0", NEEDS_SCALA)
+    publish(root, "scala-library", "2.12.8", "")
     monkeypatch.setenv("DEFAULT_ARTIFACT_REPOSITORY", root.as_uri() + "/")
     monkeypatch.setenv("KONTRAST_CACHE", str(tmp_path / "a cache"))
-    monkeypatch.setattr(artifacts, "REQUESTS", {each: (MavenRequest(("example:first:1.0",)),) for each in ArtifactSet})
+    request = ("example:first:1.0",)
+    requests = {
+        **dict.fromkeys(NEEDED, (MavenRequest(request),)),
+        OLDER_BROKER: (MavenRequest(request, with_scala=True),),
+    }
+    monkeypatch.setattr(artifacts, "REQUESTS", requests)
     monkeypatch.setattr(artifacts, "LOCK_FILE", tmp_path / "artifacts.lock")
+    published = [("first", "1.0"), ("second", "2.0")]
     lines = [
         f"{sha256(path_of(root, name, version))}  {each.value}/example_{name}-{version}.jar\n"
-        for each in ArtifactSet
-        for name, version in (("first", "1.0"), ("second", "2.0"))
+        for each in requests
+        for name, version in (published if each in NEEDED else [*published, ("scala-library", "2.12.8")])
     ]
     artifacts.LOCK_FILE.write_text("".join(lines))
     return root
@@ -60,6 +71,10 @@ def test_a_set_is_fetched_once_and_then_taken_from_the_cache(repository):
     assert [jar.name for jar in fetched] == JARS
     assert jars(BROKER, tell=told.append) == fetched
     assert told == ["fetching 2 of 2 jars for kafka-broker"]
+
+
+def test_an_older_broker_is_fetched_by_ivy_alone_with_all_that_spark_would_leave_out(repository):
+    assert [jar.name for jar in jars(OLDER_BROKER)] == sorted([*JARS, SCALA])
 
 
 def test_a_damaged_or_missing_jar_is_noticed_and_fetched_again(repository):

@@ -20,9 +20,10 @@ from pathlib import Path
 
 from actions import Actions
 from admin import Admin
-from broker import RELEASES, SETTINGS, RecordedBroker
+from broker import SETTINGS, RecordedBroker
 from gauges import GaugeSampler
 from kazoo.client import KazooClient
+from releases import RELEASES
 from steps import Steps
 from topics import Topics
 
@@ -35,7 +36,7 @@ _QUIET_SECONDS = 2.0
 _REST_SECONDS = 6.0
 _LONGEST_REST_SECONDS = 40
 _PRESET = 9 | lzma.PRESET_EXTREME  # it is made once and kept for good
-_BY_A_BROKER = re.compile(r"\[[^\]]*\] \w+ \[Broker id=")
+_BY_A_BROKER = re.compile(r"\[[^\]]*\] \w+ (?:\[Broker id=|Broker \d)")
 
 
 class Recorder:
@@ -68,7 +69,8 @@ class Recorder:
             sampler.start()
             steps = self._steps
             admin = Admin(brokers, steps)
-            Actions(options.seed, brokers, Topics(client), admin, steps).run(options.seconds)
+            release = RELEASES[options.kafka]
+            Actions(options.seed, release, brokers, Topics(client), admin, steps).run(options.seconds)
             admin.close()
             last_zxid = self._rest(client)
             steps.note("end")

@@ -14,6 +14,7 @@ from admin import Admin
 from broker import RecordedBroker
 from kafka import TopicPartition
 from kazoo.exceptions import KazooException
+from releases import KafkaRelease
 from steps import Steps
 from topics import Topics
 
@@ -29,8 +30,17 @@ Course = Iterator[float]  # the rest of an action: each number is the seconds un
 class Actions:
     """A seeded operator, with bad luck and bad timing."""
 
-    def __init__(self, seed: int, brokers: list[RecordedBroker], topics: Topics, admin: Admin, steps: Steps) -> None:
+    def __init__(
+        self,
+        seed: int,
+        release: KafkaRelease,
+        brokers: list[RecordedBroker],
+        topics: Topics,
+        admin: Admin,
+        steps: Steps,
+    ) -> None:
         self._random = random.Random(seed)
+        self._release = release
         self._brokers = {broker.broker_id: broker for broker in brokers}
         self._topics = topics
         self._admin = admin
@@ -49,12 +59,16 @@ class Actions:
             self.unregister_broker: 2,
             self.delete_controller: 6,
             self.reassign_by_znode: 7,
-            self.reassign_by_api: 9,
-            self.cancel_by_api: 5,
             self.prefer_by_znode: 4,
-            self.prefer_by_api: 4,
-            self.elect_uncleanly_by_api: 5,
         }
+        if release.reassigns:
+            self._weights |= {self.reassign_by_api: 9, self.cancel_by_api: 5}
+        else:
+            self._weights |= {self.cancel_by_znode: 4}
+        if release.elects_preferred:
+            self._weights |= {self.prefer_by_api: 4}
+        if release.elects_uncleanly:
+            self._weights |= {self.elect_uncleanly_by_api: 5}
 
     def run(self, seconds: float) -> None:
         """Act until then, and bring all brokers back."""
@@ -128,7 +142,7 @@ class Actions:
             return
         replication_factor = len(assignment[0])
         more = [self._replicas(replication_factor) for _ in range(self._random.randint(1, min(3, room)))]
-        if self._random.random() < 0.5:
+        if self._random.random() < 0.5 or not self._release.creates_partitions:
             self._steps.note("expand by znode", topic=name, by=more)
             self._topics.expand(name, dict(enumerate(more, len(assignment))))
         else:
@@ -213,6 +227,12 @@ class Actions:
         if name:
             request = {TopicPartition(name, partition): None for partition in assignment}
             self._ask(f"cancel {name} by API", lambda client: client.alter_partition_reassignments(request))
+
+    def cancel_by_znode(self) -> None:
+        """The only way up to 2.3: nobody but the next controller takes notice that the request is gone."""
+        self._steps.note("cancel by znode")
+        self._topics.delete("/admin/reassign_partitions")
+        self._topics.delete("/controller")
 
     def prefer_by_znode(self) -> None:
         partitions = [{"topic": name, "partition": partition} for name, partition in self._some_partitions(8)]

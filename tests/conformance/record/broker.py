@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from releases import RELEASES
+
 from cli.embedded.java import java_command, write_configuration
 from cli.embedded.kafka import kafka_class_path
 from cli.embedded.process import ChildProcess, free_port
 from cli.embedded.server import OneProcess
 from streaming.artifacts import ArtifactSet, jars
-
-RELEASES: Mapping[str, ArtifactSet] = {"3.9.2": ArtifactSet.KAFKA_BROKER, "2.8.2": ArtifactSet.KAFKA_BROKER_2_8}
 
 # What all recordings have in common; `recording.SETTINGS` is what the replica is told of it.
 SETTINGS: Mapping[str, str] = {
@@ -62,6 +62,20 @@ rules:
 - {pattern: 'kafka.server<type=ReplicaManager, name=(\w+)><>Value', name: "rm_$1"}
 """
 
+# Up to 3.5.7 ZooKeeper's client takes a server's name apart in a way that ends in an exception from Java 14 on.
+_WITH_OLD_ZOOKEEPER_CLIENT = frozenset(
+    {
+        ArtifactSet.KAFKA_BROKER_0_10_2,
+        ArtifactSet.KAFKA_BROKER_0_11_0,
+        ArtifactSet.KAFKA_BROKER_1_0,
+        ArtifactSet.KAFKA_BROKER_1_1,
+        ArtifactSet.KAFKA_BROKER_2_0,
+        ArtifactSet.KAFKA_BROKER_2_2,
+        ArtifactSet.KAFKA_BROKER_2_3,
+        ArtifactSet.KAFKA_BROKER_2_4,
+    }
+)
+
 
 class RecordedBroker(OneProcess):
     """A broker with its data in `directory`, whose logs go to `logs`; start it again as often as you like."""
@@ -82,7 +96,7 @@ class RecordedBroker(OneProcess):
         }
         self._configuration = directory / "server.properties"
         command = java_command(
-            "kafka.Kafka", self._configuration, class_path=kafka_class_path(RELEASES[kafka]), heap_mb=192
+            "kafka.Kafka", self._configuration, class_path=_class_path(RELEASES[kafka].jars), heap_mb=192
         )
         (agent,) = jars(ArtifactSet.JMX_EXPORTER)
         command.insert(1, f"-javaagent:{agent}=127.0.0.1:{self.gauges_port}:{directory / 'gauges.yml'}")
@@ -111,3 +125,9 @@ class RecordedBroker(OneProcess):
         ]
         (self._directory / "log4j2.properties").write_text(_LOGGING + "".join(parts))
         (self._directory / "gauges.yml").write_text(_GAUGES)
+
+
+def _class_path(release: ArtifactSet) -> list[Path]:
+    """The release's own jars; but ZooKeeper's client of 2.8 goes first where its own does not run on Java 17."""
+    newer = jars(ArtifactSet.KAFKA_BROKER_2_8) if release in _WITH_OLD_ZOOKEEPER_CLIENT else ()
+    return [*(jar for jar in newer if jar.name.startswith("org.apache.zookeeper_")), *kafka_class_path(release)]

@@ -9,6 +9,7 @@ import json
 import threading
 import time
 import urllib.request
+from http.client import HTTPException
 from pathlib import Path
 
 from broker import RecordedBroker
@@ -46,7 +47,7 @@ class GaugeSampler:
             try:
                 with urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as answer:
                     lines = answer.read().decode().splitlines()
-            except OSError:  # it is not there, or paused
+            except (OSError, HTTPException):  # it is not there, paused, or was killed while it answered
                 continue
             pairs = (line.split() for line in lines if not line.startswith(_OF_THE_AGENT))
             gauges = {name: float(value) for name, value in pairs}
