@@ -6,7 +6,7 @@ Here belongs what the controller does about brokers (Kafka 3.9 `KafkaController.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from itertools import pairwise
 
@@ -45,6 +45,7 @@ def broker_written(turn: Turn, broker: int, znode: BrokerZnode, record: Record) 
         header.brokers = {**header.brokers, broker: now}
         event = turn.begin("BrokerChange", f"broker {broker} registered with epoch {now.epoch}")
         event.born = broker
+        turn.await_proof(event)
         turn.moved("broker", "dead", "live", broker=broker)
         _on_startup(turn, broker)
     else:
@@ -87,12 +88,13 @@ def _was_silent(turn: Turn, broker: int, gone: Broker) -> bool:
 def _died(turn: Turn, broker: int, gone: Broker) -> None:
     # Deaths that the controller has not begun to handle are handled together: one event for all.
     last = turn.last_event()
-    together = last.died if last is not None and not last.begun else {}
+    together = last.died if last is not None and not (last.begun or last.taken_up) else {}
     if last is not None and together:
         turn.undo(last)
     died = {**together, broker: gone}
     event = turn.begin("BrokerChange", f"broker {_named(died)} left")
     event.died = died
+    turn.await_proof(event)
     turn.moved("broker", "live", "dead", broker=broker)
     _on_failure(turn, tuple(died))
 
@@ -103,7 +105,8 @@ def _named(brokers: Iterable[int]) -> str:
 
 def may_be_read_together(turn: Turn) -> tuple[Event, Event] | None:
     """A death and a registration after it that the controller has not begun to handle: it may read both at once."""
-    waiting = sorted(key for key, event in turn.header.events.items() if event.queued and not event.begun)
+    events = turn.header.events.items()
+    waiting = sorted(key for key, event in events if event.queued and not (event.begun or event.taken_up))
     for earlier, later in pairwise(waiting):
         death, birth = turn.header.events[earlier], turn.header.events[later]
         if death.died and birth.born != NO_BROKER:
@@ -123,6 +126,21 @@ def read_together(turn: Turn, death: Event, birth: Event) -> None:
     _on_startup(turn, birth.born)
     header.brokers = alive
     _on_failure(turn, tuple(death.died))
+
+
+def put_deaths_aside(turn: Turn, event: Event) -> Callable[[], None]:
+    """Take back deaths that the controller has not begun to handle; gives how they are handled later."""
+    died, cause = dict(event.died), event.cause
+    turn.undo(event)
+    turn.header.brokers = {**turn.header.brokers, **died}
+
+    def again() -> None:
+        brokers = turn.header.brokers
+        turn.header.brokers = {key: value for key, value in brokers.items() if key not in died}
+        turn.begin("BrokerChange", cause).died = died
+        _on_failure(turn, tuple(died))
+
+    return again
 
 
 def publish_broker(turn: Turn, broker: int) -> None:
@@ -190,6 +208,8 @@ def replicas_went_offline(turn: Turn, replicas: list[Replica], *, alone: bool = 
     """
     theirs = {replica.tp for replica in replicas}
     leaderless = [tp for tp in without_online_leader(turn) if not alone or tp in theirs]
+    if not turn.header.profile.offlines_every_leaderless:
+        leaderless = [tp for tp in leaderless if _led_by(turn, tp, {replica.broker for replica in replicas})]
     partition_machine.enter_state(turn, leaderless, PartitionState.OFFLINE)
     elected = partition_machine.bring_online(turn, leaderless) if alone else trigger_online(turn)
     queued = [replica for replica in replicas if turn.topics[replica.tp.topic].queued]
@@ -199,6 +219,12 @@ def replicas_went_offline(turn: Turn, replicas: list[Replica], *, alone: bool = 
     told = others or elected if turn.header.profile.tells_brokers_of_every_death else leaderless
     if not told and turn.header.brokers:
         turn.broadcast(turn.header.brokers, ())
+
+
+def _led_by(turn: Turn, tp: TopicPartition, brokers: set[int]) -> bool:
+    partition = turn.partition(tp)
+    value = partition.value(turn.header.controller_epoch) if partition else None
+    return value is not None and value.leader in brokers
 
 
 def without_online_leader(turn: Turn) -> list[TopicPartition]:

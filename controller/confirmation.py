@@ -6,12 +6,25 @@ that were never read. What no expected write explains is left to `explanation`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import permutations
 
 import msgspec
 
-from controller.leadership import WRITES, AnyStep, Bump, Elect, LeaderAndIsr, Move, Remove, Tell, Write, apply, fold
+from controller.leadership import (
+    WRITES,
+    AnyStep,
+    Bump,
+    Create,
+    Elect,
+    LeaderAndIsr,
+    Move,
+    Remove,
+    Tell,
+    Write,
+    apply,
+    fold,
+)
 from controller.states import ReplicaState
 from controller.topics import Partition, TopicPartition
 from controller.turn import UNFINISHED_MS, Turn, before_move, replace
@@ -83,9 +96,11 @@ def _gives(writes: tuple[Write, ...], before: LeaderAndIsr | None, written: Lead
 
 def _known_after(turn: Turn, partition: Partition, last: Write) -> LeaderAndIsr | None:
     """The controller's own copy after its write: up to 2.3 a mere bump of the leader epoch did not reach it."""
-    if isinstance(last, Bump) and not turn.header.profile.bump_refreshes_cache:
-        return partition.known or partition.confirmed
-    return None
+    if not isinstance(last, Bump) or turn.header.profile.bump_refreshes_cache:
+        return None
+    later = partition.queue[partition.queue.index(last) :]
+    read_again = any(isinstance(step, Move) and _goes_offline(step) for step in later)
+    return None if read_again else partition.known or partition.confirmed
 
 
 def _settle(turn: Turn, partition: Partition, done: tuple[Write, ...], written: LeaderAndIsr) -> tuple[AnyStep, ...]:
@@ -135,14 +150,15 @@ def _count_election(turn: Turn, step: AnyStep, before: LeaderAndIsr | None) -> N
         turn.count(f"elections/{'Unclean' if unclean else ''}{step.strategy.value}")
 
 
-def prune(turn: Turn, tp: TopicPartition) -> None:
-    """Take the expected writes as they follow from what is confirmed now.
+def prune(turn: Turn, tp: TopicPartition, joined: Collection[int] = ()) -> None:
+    """Take the expected writes as they follow from what is confirmed now; `joined` are replicas just in sync.
 
     One that would write nothing any more is dropped; where that is an election, its move to Online is taken back, and
-    the dead leader, which the election would have dropped, leaves the ISR by a write of its own.
+    the dead leader, which the election would have dropped, leaves the ISR by a write of its own. So does a replica that
+    was to go offline without one, and got into the ISR before that.
     """
     partition = turn.partition(tp)
-    if partition is None or not partition.write_due:
+    if partition is None or not (partition.write_due or (joined and partition.queue)):
         return
     value, kept, failed = partition.confirmed, list[AnyStep](), False
     for step in partition.queue:
@@ -157,7 +173,7 @@ def prune(turn: Turn, tp: TopicPartition) -> None:
             turn.withdraw(tp, step)
             partition = before_move(partition, step)
             continue
-        elif failed and isinstance(step, Move) and value is not None and _leaves_isr(step, value):
+        elif isinstance(step, Move) and (failed or step.replica in joined) and value and _leaves_isr(step, value):
             removal = turn.removal_of(step)
             value = apply(removal, value, turn.header.controller_epoch)
             kept.append(removal)
@@ -166,18 +182,22 @@ def prune(turn: Turn, tp: TopicPartition) -> None:
         turn.put_partition(tp, replace(partition, queue=tuple(kept)))
 
 
+def _goes_offline(move: Move) -> bool:
+    return move.replica is not None and move.to_state == ReplicaState.OFFLINE
+
+
 def _leaves_isr(move: Move, value: LeaderAndIsr) -> bool:
-    return move.replica in value.isr and move.to_state == ReplicaState.OFFLINE
+    return _goes_offline(move) and move.replica in value.isr
 
 
 def give_up_on_overtaken(turn: Turn) -> None:
     """Expected writes that do not come while later events write are not waited for any more: they were not needed.
 
-    Without that, one wrong expectation would hold up everything else of its event until the term ends.
+    Without that, one wrong expectation would hold up everything behind it until the term ends.
     """
     header = turn.header
     for event_id, event in list(header.events.items()):
-        overtaken = event.writes_due and event.begun and event_id < header.last_written_event
+        overtaken = event.writes_due and event_id < header.last_written_event
         if overtaken and header.time_ms - event.time_ms > UNFINISHED_MS:
             for tp in turn.waiting(event):
                 _give_up(turn, tp, event_id)
@@ -186,6 +206,12 @@ def give_up_on_overtaken(turn: Turn) -> None:
 def _give_up(turn: Turn, tp: TopicPartition, event_id: int) -> None:
     partition = turn.partition(tp)
     assert partition is not None, f"{tp} waits, and is not there"
+    creates = any(step.event == event_id and isinstance(step, Create) for step in partition.queue)
+    if creates and not turn.open_event(event_id).begun:
+        turn.count("divergences/write_never_came")
+        turn.undo_in(tp, event_id)  # nothing was created: nobody has taken it up
+        prune(turn, tp)
+        return
     kept = []
     for step in partition.queue:
         if step.event == event_id and isinstance(step, WRITES):

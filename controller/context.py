@@ -82,6 +82,8 @@ class Event(msgspec.Struct, array_like=True):
     queued: int = 0  # steps that are not certain yet
     topics: dict[str, None] = {}  # that it concerns, in order
     broadcasts: tuple[Broadcast, ...] = ()  # not certain yet
+    doubtful: int = NO_BROKER  # the broker that may have asked to be shut down once more; the end of its session tells
+    taken_up: bool = False  # nothing kept the controller from it, if it was still there
     proven_ms: int = 0  # from when on it is certain though nothing shows it; a controller may die before it acts
     died: dict[int, Broker] = {}  # the brokers whose death it handles, as they were
     born: int = NO_BROKER  # the broker whose registration it handles
@@ -111,6 +113,7 @@ class ShutdownAttempt(msgspec.Struct, frozen=True, array_like=True):
     due_ms: int  # when it is expected
     earliest_ms: int  # before which it cannot come
     left: int
+    doubtful: bool = False  # attempts before the first that shows may have found no controller, and count all the same
 
 
 class LogDirFailure(msgspec.Struct, frozen=True, array_like=True):
@@ -120,11 +123,13 @@ class LogDirFailure(msgspec.Struct, frozen=True, array_like=True):
     handled: bool = False
 
 
-class LeastInSync(NamedTuple):
-    """The brokers' min.insync.replicas, and whether a partition never needs more than it has replicas."""
+class CountingRules(NamedTuple):
+    """What the counts depend on beside the topics."""
 
-    default: int
-    capped: bool
+    least_in_sync: int  # where a topic does not say so itself
+    least_is_capped: bool  # a partition never needs more than it has replicas
+    adding_need_not_lead: bool  # though they are preferred
+    adding_need_not_follow: bool  # a partition is not under-replicated without them
 
 
 class Header(msgspec.Struct, array_like=True):
@@ -163,7 +168,6 @@ class Header(msgspec.Struct, array_like=True):
     unclean_as_judged: bool = False  # whether unclean elections were allowed when partitions were last judged by it
     shutting_down: tuple[int, ...] = ()  # brokers whose controlled shutdown shows in what was written
     asked_to_shut_down: dict[int, int] = {}  # brokers that did in any term: broker -> epoch of its registration
-    left_unanswered: bool = False  # before the last takeover, brokers asked a controller that was gone or closing
     shutdown_attempts: dict[int, ShutdownAttempt] = {}  # brokers that will ask again, because they still lead something
     log_dir_failures: dict[int, LogDirFailure] = {}  # by the broker that reported one
     preferred_asked_ms: int = -1  # when a preferred election was asked for of partitions that nobody could read
@@ -185,6 +189,8 @@ class Header(msgspec.Struct, array_like=True):
     seen_controller: bool = False  # named by the read that is coming in
     seen_brokers: tuple[int, ...] = ()  # the same
     seen_deletions: tuple[str, ...] = ()  # the same
+    heard_ms: int = 0  # when the controller's session last wrote anything
+    deposed: int = NO_BROKER  # the last controller, while it may not know yet that it is none any more
 
     @property
     def acting(self) -> bool:
@@ -216,9 +222,15 @@ class Header(msgspec.Struct, array_like=True):
         return self.settings.unclean_leader_election_enable
 
     @property
-    def least_in_sync(self) -> LeastInSync:
-        """How many replicas must be in sync where a topic does not say so itself."""
-        return LeastInSync(self.settings.min_insync_replicas, self.profile.caps_min_isr)
+    def counting_rules(self) -> CountingRules:
+        """What the cluster's counts depend on beside its topics."""
+        profile = self.profile
+        return CountingRules(
+            self.settings.min_insync_replicas,
+            profile.caps_min_isr,
+            profile.reassigns_in_topic_znode,
+            profile.replicates_without_adding,
+        )
 
     @property
     def is_ghost(self) -> bool:

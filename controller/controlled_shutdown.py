@@ -7,7 +7,7 @@ only a shutdown explains tells of it, and later attempts follow from the brokers
 from __future__ import annotations
 
 from controller import partition_machine, replica_machine
-from controller.context import ShutdownAttempt
+from controller.context import NO_BROKER, ShutdownAttempt
 from controller.election import Strategy
 from controller.replica_machine import Replica
 from controller.requests import RequestBatch
@@ -18,6 +18,9 @@ from controller.turn import Turn
 # An attempt takes a little longer than the backoff itself: its own round trip comes on top (1.06 times, measured).
 _ROUND_TRIP_SHARE = 1.06
 
+# What a new controller takes until it answers.
+_FAILOVER_MS = 300
+
 # How long a broker takes to close after its last attempt (0.07 to 0.5 s, and 0.7 to 2.6 s up to 3.1, measured).
 _CLOSING_MS = 200
 _SLOW_CLOSING_MS = 2_000
@@ -27,20 +30,20 @@ def ask(turn: Turn, broker: int) -> None:
     """A broker asks to be shut down, and it shows: for the first time, sooner than expected, or once too often."""
     header = turn.header
     expected = header.shutdown_attempts.get(broker)
-    left = expected.left if expected else 0 if _has_asked(turn, broker) else _left_after_the_first(turn)
-    _attempt(turn, broker, header.time_ms, left)
+    if expected is None:
+        left = 0 if _has_asked(turn, broker) else header.settings.controlled_shutdown_max_retries - 1
+        expected = ShutdownAttempt(header.time_ms, header.time_ms, left, doubtful=_may_have_found_nobody(turn))
+    _attempt(turn, broker, expected, header.time_ms)
 
 
 def _has_asked(turn: Turn, broker: int) -> bool:
     return turn.header.asked_to_shut_down.get(broker) == turn.header.brokers[broker].epoch
 
 
-def _left_after_the_first(turn: Turn) -> int:
-    """How many attempts may follow the first that shows: one before it may have found nobody to answer."""
+def _may_have_found_nobody(turn: Turn) -> bool:
+    """Whether the attempt before this one would have fallen into the time before this controller's term."""
     header = turn.header
-    soon = header.time_ms - header.term_began_ms < header.settings.controlled_shutdown_retry_backoff_ms
-    unanswered = 1 if header.left_unanswered and soon else 0
-    return header.settings.controlled_shutdown_max_retries - 1 - unanswered
+    return header.time_ms - header.term_began_ms < _after_backoff_ms(turn) + _FAILOVER_MS
 
 
 def ask_again(turn: Turn) -> None:
@@ -50,10 +53,15 @@ def ask_again(turn: Turn) -> None:
     """
     for broker in sorted(turn.header.shutdown_attempts):
         while (attempt := turn.header.shutdown_attempts.get(broker)) and attempt.due_ms <= turn.header.time_ms:
-            if turn.header.acting:
-                _attempt(turn, broker, attempt.due_ms, attempt.left)
+            if _is_answered(turn):
+                _attempt(turn, broker, attempt, attempt.due_ms)
             else:
-                _expect_next(turn, broker, attempt.due_ms, attempt.left)
+                _expect_next(turn, broker, attempt, attempt.due_ms)
+
+
+def _is_answered(turn: Turn) -> bool:
+    """Whether there is a controller to ask; the address of one whose registration somebody removed is not known."""
+    return turn.header.acting and turn.header.controller in turn.header.brokers
 
 
 def keep_attempts(turn: Turn) -> None:
@@ -74,31 +82,55 @@ def session_ended(turn: Turn, broker: int) -> None:
     if registered is None or record.author not in (0, registered.session):
         return
     known = record.author == registered.session
-    if known and record.cxid > 0 and header.acting and not _has_asked(turn, broker):
+    if known and record.cxid > 0 and _is_answered(turn) and not _has_asked(turn, broker):
         _ask_unseen(turn, broker)
     expired = known and record.cxid == 0
-    while header.acting and not expired and (attempt := header.shutdown_attempts.get(broker)):
-        if attempt.earliest_ms > header.time_ms:
+    _judge_doubtful(turn, broker)
+    while _is_answered(turn) and not expired and (attempt := header.shutdown_attempts.get(broker)):
+        if attempt.earliest_ms > header.time_ms or (attempt.doubtful and not _fits(turn, attempt.due_ms)):
             return
-        _attempt(turn, broker, attempt.earliest_ms, attempt.left)
+        _attempt(turn, broker, attempt, attempt.earliest_ms)
+
+
+def _judge_doubtful(turn: Turn, broker: int) -> None:
+    """Take back the doubtful attempts that the end of the broker's session came too soon for."""
+    doubtful = [event.id for event in turn.open_events() if event.doubtful == broker]
+    for event in map(turn.open_event, reversed(doubtful)):
+        event.doubtful = NO_BROKER
+        if not (event.begun or _fits(turn, event.time_ms)):
+            turn.undo(event)
+
+
+def _fits(turn: Turn, asked_ms: int) -> bool:
+    """Whether the session's end follows this attempt, rather than the one before it, as it usually does."""
+    return turn.header.time_ms - asked_ms >= _usual_closing_ms(turn) - _after_backoff_ms(turn) // 2
 
 
 def _ask_unseen(turn: Turn, broker: int) -> None:
     """A broker that closes its session had asked before that, as often as this controller was there to answer."""
     header = turn.header
-    closing_ms = _CLOSING_MS if header.profile.closes_at_once else _SLOW_CLOSING_MS
-    there_ms = header.time_ms - header.term_began_ms - closing_ms
+    there_ms = header.time_ms - header.term_began_ms - _usual_closing_ms(turn)
     attempts = 1 + there_ms // max(header.settings.controlled_shutdown_retry_backoff_ms, 1)
     left = min(attempts, header.settings.controlled_shutdown_max_retries)
     if left > 0:
-        _attempt(turn, broker, header.time_ms, left - 1)
+        _attempt(turn, broker, ShutdownAttempt(header.time_ms, header.time_ms, left - 1), header.time_ms)
     while attempt := header.shutdown_attempts.get(broker):
-        _attempt(turn, broker, attempt.due_ms, attempt.left)
+        _attempt(turn, broker, attempt, attempt.due_ms)
 
 
-def _attempt(turn: Turn, broker: int, at_ms: int, left: int) -> None:
+def _usual_closing_ms(turn: Turn) -> int:
+    return _CLOSING_MS if turn.header.profile.closes_at_once else _SLOW_CLOSING_MS
+
+
+def _after_backoff_ms(turn: Turn) -> int:
+    return int(turn.header.settings.controlled_shutdown_retry_backoff_ms * _ROUND_TRIP_SHARE)
+
+
+def _attempt(turn: Turn, broker: int, attempt: ShutdownAttempt, at_ms: int) -> None:
     header = turn.header
-    turn.begin("ControlledShutdown", f"broker {broker} shuts down")
+    event = turn.begin("ControlledShutdown", f"broker {broker} shuts down")
+    event.time_ms = at_ms
+    event.doubtful = broker if attempt.doubtful and attempt.due_ms > attempt.earliest_ms else NO_BROKER
     header.shutting_down = tuple(sorted({*header.shutting_down, broker}))
     header.asked_to_shut_down = {**header.asked_to_shut_down, broker: header.brokers[broker].epoch}
     led, followed = _hosted(turn, broker)
@@ -108,17 +140,19 @@ def _attempt(turn: Turn, broker: int, at_ms: int, left: int) -> None:
         batch.stop_replica(broker, tp, delete=False)
     batch.send()
     replica_machine.enter_state(turn, [Replica(tp, broker) for tp in followed], ReplicaState.OFFLINE)
-    _expect_next(turn, broker, at_ms, left if len(moved) < len(led) else 0)
+    header.shutdown_attempts = {key: other for key, other in header.shutdown_attempts.items() if key != broker}
+    if len(moved) < len(led):
+        _expect_next(turn, broker, attempt, at_ms)
 
 
-def _expect_next(turn: Turn, broker: int, at_ms: int, left: int) -> None:
+def _expect_next(turn: Turn, broker: int, attempt: ShutdownAttempt, at_ms: int) -> None:
     header = turn.header
-    others = {key: attempt for key, attempt in header.shutdown_attempts.items() if key != broker}
-    if left > 0:
-        backoff_ms = header.settings.controlled_shutdown_retry_backoff_ms
-        expected_ms = at_ms + int(backoff_ms * _ROUND_TRIP_SHARE)
-        others[broker] = ShutdownAttempt(expected_ms, at_ms + backoff_ms, left - 1)
-    header.shutdown_attempts = others
+    expected = {key: other for key, other in header.shutdown_attempts.items() if key != broker}
+    if attempt.left > 0:
+        earliest_ms = at_ms + header.settings.controlled_shutdown_retry_backoff_ms
+        due_ms = at_ms + _after_backoff_ms(turn)
+        expected[broker] = ShutdownAttempt(due_ms, earliest_ms, attempt.left - 1, attempt.doubtful)
+    header.shutdown_attempts = expected
 
 
 def _hosted(turn: Turn, broker: int) -> tuple[list[TopicPartition], list[TopicPartition]]:
@@ -128,6 +162,7 @@ def _hosted(turn: Turn, broker: int) -> tuple[list[TopicPartition], list[TopicPa
     for tp in turn.hosted_by(broker):
         topic, partition = turn.topic(tp.topic), turn.partition(tp)
         value = partition.value(turn.header.controller_epoch) if partition else None
-        if topic and partition and value and len(partition.replicas) > 1 and not topic.queued:
+        spared = topic is not None and topic.queued and turn.header.profile.shutdown_spares_queued_topics
+        if partition and value and len(partition.replicas) > 1 and not spared:
             (led if value.leader == broker else followed).append(tp)
     return led, followed

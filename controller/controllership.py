@@ -105,7 +105,7 @@ def take_over_if_due(turn: Turn) -> None:
         return
     if header.controller == NO_BROKER or header.standing is not Standing.ELECTED or header.is_ghost:
         return
-    failover.cut(turn)
+    failover.cut(turn, header.deposed)
     # With one id on two topics every broker fails while it loads its context, and passes the controllership on.
     header.duplicate_topic_ids = tuple(_duplicate_topic_ids(turn))
     header.term_epoch, header.term_active = header.controller_epoch, header.may_act
@@ -124,15 +124,21 @@ def _lose(turn: Turn, cause: str) -> None:
     if header.term_active:
         topic_deletion.judge_halted(turn, soon=True)
         record = turn.record
-        ended = record.author == header.controller_session
-        expired = ended and record.cxid == 0
-        header.left_unanswered = expired or (ended and not header.profile.closes_at_once)
+        expired = record.author == header.controller_session and record.cxid == 0
         turn.conclude_events(expired=expired)
         turn.begin("ControllerResignation", cause)
         turn.moved("controller", "Active", "Resigned", broker=header.controller)
-    failover.cut(turn)
+        header.deposed = header.controller
+    if header.migrating:
+        failover.cut(turn, header.deposed)
     header.term_active = False
     _judge_again(turn)
+
+
+def broker_ended(turn: Turn, broker: int) -> None:
+    """A broker's session is over: if it had lost /controller without knowing it, it writes no more."""
+    if broker == turn.header.deposed:
+        failover.cut(turn, broker)
 
 
 def _judge_again(turn: Turn) -> None:

@@ -22,7 +22,7 @@ class ContextDraft:
 
     __slots__ = (
         "_before",
-        "_least",
+        "_rules",
         "_live",
         "_roster",
         "_touched",
@@ -42,7 +42,7 @@ class ContextDraft:
         self.topics = context.topics.draft()
         self.record = record
         self.shows_all = False  # give each partition's row, changed or not
-        self._least = context.header.least_in_sync
+        self._rules = context.header.counting_rules
         self._live: tuple[dict[int, Broker], tuple[int, ...], frozenset[int]] | None = None
         self._before = context.topics
         self._roster = context.roster if context.roster is not None and context.roster.topics is self._before else None

@@ -19,6 +19,7 @@ from controller import (
     log_dir_failure,
     observation,
     reassignment,
+    reordering,
     topic_change,
     topic_deletion,
 )
@@ -38,17 +39,28 @@ def explain(turn: Turn, tp: TopicPartition, written: LeaderAndIsr) -> None:
     """Take the first hypothesis that reproduces the write; else let the observed value win and count it."""
     partition = turn.partition(tp)
     assert partition is not None, f"{tp} was written, and is not known"
+    overtaken = reordering.overtaken(turn)
     if turn.header.acting:
         for hypothesis in _hypotheses(turn, tp, partition, written):
-            trial = turn.fork()
-            hypothesis(trial)
-            before = partition.confirmed
-            if confirmation.confirm(trial, tp, written) or (
-                before is not None and observation.confirm_across_lost(trial, tp, before, written)
-            ):
-                turn.adopt(trial)
-                return
+            for behind in [overtaken, []] if overtaken else [[]]:
+                trial = turn.fork()
+                if _explains(trial, hypothesis, tp, written, behind):
+                    turn.adopt(trial)
+                    return
     _accept(turn, tp, partition, written)
+
+
+def _explains(turn: Turn, hypothesis: Hypothesis, tp: TopicPartition, written: LeaderAndIsr, behind: list[int]) -> bool:
+    """Whether the hypothesis makes the controller write this, before it takes up the events behind."""
+    before, epoch = (turn.partition(tp) or Partition(())).confirmed, turn.header.controller_epoch
+    with reordering.behind(turn, behind):
+        # Up to 2.0 nothing keeps a deposed controller from writing on: what it does counts to its own term.
+        turn.header.controller_epoch = written.controller_epoch
+        hypothesis(turn)
+        turn.header.controller_epoch = epoch
+    if confirmation.confirm(turn, tp, written):
+        return True
+    return before is not None and observation.confirm_across_lost(turn, tp, before, written)
 
 
 def read_together(turn: Turn, tp: TopicPartition, written: LeaderAndIsr) -> bool:

@@ -10,15 +10,12 @@ from typing import Final
 
 from controller import controlled_shutdown, leader_election, reassignment, replica_machine, topic_deletion
 from controller.broker_change import initial_partition_state, trigger_online, with_initial_states
-from controller.context import Event
+from controller.context import NO_BROKER, Event
 from controller.leadership import Remove
 from controller.replica_machine import Replica
 from controller.states import ReplicaState
 from controller.topics import Topic, TopicPartition
 from controller.turn import Turn, replace
-
-# Within this a controller that lives has begun to act.
-_FAILOVER_MS: Final = 1_000
 
 # Of 33 topics that were created within a second after a takeover it had read those after 5 ms and 30 ms, and from 31 ms
 # on it heard of them later; only a controller whose process had just started took longer.
@@ -34,15 +31,14 @@ def run(turn: Turn) -> None:
     header.reassign_blind, header.leaked_offline = False, 0
     became = f"broker {header.controller} became controller in epoch {header.controller_epoch}"
     event = turn.begin("ControllerFailover", became)
-    if turn.record.author:  # ZooKeeper's log, which will tell whether the controller's session expires
-        event.proven_ms = header.time_ms + header.settings.zookeeper_session_timeout_ms + _FAILOVER_MS
+    turn.await_proof(event)
     turn.moved("controller", "Elected", "Active", broker=header.controller)
     if header.brokers:
         turn.broadcast(header.brokers, ())
     _start_machines(turn, list(turn.topics))
     reassignment.take_up(turn)
     topic_deletion.resume_all(turn)
-    leader_election.take_up(turn)
+    leader_election.take_up(turn, at_failover=True)
 
 
 def run_unpoisoned(turn: Turn) -> None:
@@ -65,21 +61,22 @@ def load(turn: Turn, name: str) -> None:
     _start_machines(turn, [(name, turn.topics[name])])
 
 
-def cut(turn: Turn) -> None:
-    """What was not written when the controller went was never done.
+def cut(turn: Turn, broker: int) -> None:
+    """What was not written when the controller on this broker went was never done.
 
     The controller is one thread: an event that has begun and has writes due is where it stopped, and what it had done
     of it is published already. If it stopped among removals from the ISR, its process is poisoned (KAFKA-12315).
     """
     header, events = turn.header, turn.open_events()
+    header.deposed = NO_BROKER
     if not events:
         return
     stopped_in = next((event for event in events if event.begun and event.writes_due), None)
     fenced = header.profile.fences_writes
     if fenced and stopped_in is not None and _is_among_removals(turn, stopped_in):
-        registered = header.brokers.get(header.controller)
+        registered = header.brokers.get(broker)
         if registered is not None:
-            header.poisoned = {**header.poisoned, header.controller: registered.epoch}
+            header.poisoned = {**header.poisoned, broker: registered.epoch}
     for event in events:
         for tp in turn.waiting(event):
             _drop_queue(turn, tp)

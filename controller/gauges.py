@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from controller.context import Header, LeastInSync, Phase
+from controller.context import CountingRules, Header, Phase
 from controller.health import UNUSABLE, is_under_replicated
 from controller.leadership import LeaderAndIsr
 from controller.outputs import GaugesRow
@@ -32,9 +32,9 @@ _LEADERLESS: Final[Mapping[bool, Keys]] = {False: (), True: ("leaderless",)}
 _REMEMBERED: Final = 1 << 15
 
 
-def counted(topic: Topic, partition: Partition, least: LeastInSync) -> Keys:
+def counted(topic: Topic, partition: Partition, rules: CountingRules) -> Keys:
     """The counts to which the partition adds one, some of them more than once."""
-    return _hosting(topic, partition) + _leading(topic, partition, least)
+    return _hosting(topic, partition) + _leading(topic, partition, rules)
 
 
 def _hosting(topic: Topic, partition: Partition) -> Keys:
@@ -42,16 +42,16 @@ def _hosting(topic: Topic, partition: Partition) -> Keys:
     return _by_replicas(partition.state, partition.replicas, states, topic.queued)
 
 
-def _leading(topic: Topic, partition: Partition, least: LeastInSync) -> Keys:
+def _leading(topic: Topic, partition: Partition, rules: CountingRules) -> Keys:
     value, replicas = partition.confirmed, partition.replicas
     leaderless = partition.problem in UNUSABLE
     if value is None:
         return _LEADERLESS[leaderless]
-    needed = topic.min_insync_replicas or least.default
-    margin = len(value.isr) - (min(needed, len(replicas)) if least.capped else needed)
-    led = (value.leader, min(margin, 1), is_under_replicated(partition, value), leaderless)
+    needed = topic.min_insync_replicas or rules.least_in_sync
+    margin = len(value.isr) - (min(needed, len(replicas)) if rules.least_is_capped else needed)
+    led = (value.leader, min(margin, 1), _lacks_replicas(partition, value, rules), leaderless)
     # Of a topic that is being deleted, nobody asks which leader is preferred.
-    preferred = (replicas[0], _is_imbalanced(partition, value)) if replicas and not topic.queued else None
+    preferred = (replicas[0], _is_imbalanced(partition, value, rules)) if replicas and not topic.queued else None
     return _by_leadership(led, preferred, topic.queued)
 
 
@@ -80,7 +80,9 @@ def _by_replicas(
 def _by_leadership(led: tuple[int, int, bool, bool], preferred: tuple[int, bool] | None, queued: bool) -> Keys:
     """Of a partition that has a state; `isr_margin` is by how many the ISR exceeds min.insync.replicas, at most 1."""
     leader, isr_margin, under_replicated, leaderless = led
-    keys = [*_LEADERLESS[leaderless], "partitions", f"{'deleting_by_leader' if queued else 'by_leader'}/{leader}"]
+    keys = [*_LEADERLESS[leaderless], "partitions"]
+    if not queued:
+        keys.append(f"by_leader/{leader}")
     if preferred is not None:
         broker, imbalanced = preferred
         keys.append(f"preferred_by_broker/{broker}")
@@ -96,10 +98,17 @@ def _by_leadership(led: tuple[int, int, bool, bool], preferred: tuple[int, bool]
     return tuple(keys)
 
 
-def _is_imbalanced(partition: Partition, value: LeaderAndIsr) -> bool:
+def _lacks_replicas(partition: Partition, value: LeaderAndIsr, rules: CountingRules) -> bool:
+    if rules.adding_need_not_follow:
+        return is_under_replicated(partition, value)
+    return len(value.isr) < len(partition.replicas)
+
+
+def _is_imbalanced(partition: Partition, value: LeaderAndIsr, rules: CountingRules) -> bool:
     preferred = partition.replicas[0]
-    # While the preferred replica is still being added it counts only once it is in sync, whoever leads.
-    return preferred in value.isr if preferred in partition.adding else value.leader != preferred
+    if rules.adding_need_not_lead and preferred in partition.adding:
+        return preferred in value.isr  # it counts only once it is in sync, whoever leads
+    return value.leader != preferred
 
 
 def counted_for_topic(topic: Topic) -> Keys:
@@ -113,11 +122,11 @@ def counted_for_topic(topic: Topic) -> Keys:
 class Census:
     """A cluster's counts while a step changes them; they are copied at the first change."""
 
-    __slots__ = ("_least", "_owned", "counts")
+    __slots__ = ("_rules", "_owned", "counts")
 
-    def __init__(self, counts: dict[str, int], least: LeastInSync) -> None:
+    def __init__(self, counts: dict[str, int], rules: CountingRules) -> None:
         self.counts = counts
-        self._least = least
+        self._rules = rules
         self._owned = False
 
     def recount_topic(self, before: Topic | None, after: Topic | None) -> None:
@@ -128,10 +137,10 @@ class Census:
         """Count a partition as it is after the step, no more as it was before it; its topic's settings count too."""
         (then, was), (now, is_) = before, after
         if then and was and now and is_ and then.queued is now.queued and _hosted_alike(was, is_):
-            self._replace(_leading(then, was, self._least), _leading(now, is_, self._least))
+            self._replace(_leading(then, was, self._rules), _leading(now, is_, self._rules))
         else:
-            gone = counted(then, was, self._least) if then and was else ()
-            self._replace(gone, counted(now, is_, self._least) if now and is_ else ())
+            gone = counted(then, was, self._rules) if then and was else ()
+            self._replace(gone, counted(now, is_, self._rules) if now and is_ else ())
 
     def _replace(self, gone: Keys, come: Keys) -> None:
         if gone == come:
@@ -147,14 +156,14 @@ class Census:
                 del counts[key]
 
 
-def census_of(topics: Topics, least: LeastInSync) -> dict[str, int]:
+def census_of(topics: Topics, rules: CountingRules) -> dict[str, int]:
     """All counts, counted anew."""
     alike: Counter[Keys] = Counter()
     for _, topic in topics:
         alike[counted_for_topic(topic)] += 1
         for partition in topic.partitions.values():
             alike[_hosting(topic, partition)] += 1
-            alike[_leading(topic, partition, least)] += 1
+            alike[_leading(topic, partition, rules)] += 1
     census: Counter[str] = Counter()
     for keys, times in alike.items():
         for key in keys:
@@ -176,9 +185,6 @@ def _offline_partitions(header: Header) -> int:
     if release >= (2, 1):  # those in state Offline, with what a topic removed by hand leaves behind
         return counts.get(_PARTITION_STATE[PartitionState.OFFLINE], 0) + header.leaked_offline
     led = _by_broker(counts, "by_leader/")
-    if release < (0, 11):  # up to 0.10.1 topics that are being deleted count too
-        deleting = _by_broker(counts, "deleting_by_leader/")
-        led = {leader: led.get(leader, 0) + deleting.get(leader, 0) for leader in {*led, *deleting}}
     return sum(count for leader, count in led.items() if leader not in header.brokers)
 
 

@@ -36,15 +36,19 @@ def znode_removed(turn: Turn) -> None:
     turn.header.preferred_znode = None
 
 
-def take_up(turn: Turn) -> None:
-    """Elect what /admin/preferred_replica_election asks for."""
+def take_up(turn: Turn, *, at_failover: bool = False) -> None:
+    """Elect what /admin/preferred_replica_election asks for; a new controller leaves out what is as it should be."""
     if turn.header.preferred_znode is None:
         return
     tps = list(dict.fromkeys(TopicPartition(entry.topic, entry.partition) for entry in turn.header.preferred_znode))
     if any(_ends_in_an_exception(turn, tp) for tp in tps):
         return
     turn.begin("ReplicaLeaderElection", f"a preferred election of {len(tps)} partitions was asked for by znode")
-    partition_machine.elect(turn, [tp for tp in tps if _may_be_elected(turn, tp)], Strategy.PREFERRED)
+    tps = [tp for tp in tps if _may_be_elected(turn, tp) and not (at_failover and _leads_already(turn, tp))]
+    if not turn.header.profile.rewrites_preferred_that_lead:
+        partition_machine.stay_online(turn, [tp for tp in tps if _leads_already(turn, tp)])
+        tps = [tp for tp in tps if not _leads_already(turn, tp)]
+    partition_machine.elect(turn, tps, Strategy.PREFERRED)
 
 
 def _ends_in_an_exception(turn: Turn, tp: TopicPartition) -> bool:
@@ -75,6 +79,12 @@ def _may_be_elected(turn: Turn, tp: TopicPartition) -> bool:
     if topic is None or topic.queued or partition is None or value is None or not partition.replicas:
         return False
     return value.leader != partition.replicas[0] or not turn.header.profile.skips_preferred_that_lead
+
+
+def _leads_already(turn: Turn, tp: TopicPartition) -> bool:
+    partition = turn.partition(tp)
+    value = partition.value(turn.header.controller_epoch) if partition else None
+    return value is not None and partition is not None and value.leader == partition.replicas[0]
 
 
 def _is_rebalancing(turn: Turn, tp: TopicPartition) -> bool:

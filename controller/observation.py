@@ -128,7 +128,9 @@ def _change_isr(turn: Turn, tp: TopicPartition, partition: Partition, written: L
         known = known or before
     queue = turn.frozen(partition)
     turn.put_partition(tp, replace(partition, confirmed=written, known=known, queue=queue))
-    prune(turn, tp)
+    # A leader that writes itself may do so between what the controller hears of and what it then reads.
+    by_leader = not turn.header.profile.hears_isr_changes_at_once
+    prune(turn, tp, joined=set(written.isr) - set(before.isr) if by_leader else ())
     if turn.header.acting and turn.header.brokers and turn.header.profile.hears_isr_changes_at_once:
         turn.begin("AlterPartitionReceived", f"the leader of partition {tp} changed its ISR")
         turn.broadcast(turn.header.brokers, ((tp.topic, tp.partition),))

@@ -63,6 +63,14 @@ def elect(turn: Turn, tps: Iterable[TopicPartition], strategy: Strategy) -> list
     return moved
 
 
+def stay_online(turn: Turn, tps: Iterable[TopicPartition]) -> None:
+    """Move partitions to Online whose election turns out not to be needed: nothing is written or sent."""
+    turn.next_pass()
+    staying = {tp: partition for tp in tps if (partition := _valid(turn, tp, PartitionState.ONLINE))}
+    for tp, partition in staying.items():
+        turn.queue(tp, partition, _move(turn, partition, PartitionState.ONLINE, written=True))
+
+
 def election_of(turn: Turn, partition: Partition, strategy: Strategy) -> Elect:
     """The election of a partition by a strategy, as the controller would run it now."""
     shutting_down = turn.header.shutting_down
@@ -80,7 +88,9 @@ def election_of(turn: Turn, partition: Partition, strategy: Strategy) -> Elect:
 
 def _told(turn: Turn, partition: Partition, intent: Elect) -> tuple[int, ...]:
     online = intent.online
-    if intent.strategy is Strategy.CONTROLLED_SHUTDOWN and not turn.header.profile.shutdown_tells_leaving_broker:
+    profile = turn.header.profile
+    only_live = profile.shutdown_elects_among_live and not profile.shutdown_tells_leaving_broker
+    if intent.strategy is Strategy.CONTROLLED_SHUTDOWN and only_live:
         online = tuple(replica for replica in online if turn.is_online(replica, partition))
     return recipients(intent.strategy, intent.candidates, online)
 

@@ -29,8 +29,17 @@ SINCE: Final[Mapping[str, Release]] = MappingProxyType(
         "ineligible_from_offline": (2, 3),
         "reassigns_in_topic_znode": (2, 4),  # KIP-455
         "bump_refreshes_cache": (2, 4),  # KAFKA-9212
+        "offlines_every_leaderless": (1, 0),
         "keeps_last_isr_member": (1, 1),  # KAFKA-5642; before, only where unclean election is not allowed
+        "rewrites_preferred_that_lead": (1, 1),  # KAFKA-5642
+        "shutdown_elects_among_live": (1, 1),  # KAFKA-5642
+        "failover_drops_reassignments_of_queued_topics": (1, 1),
+        "tells_new_replicas_its_copy": (1, 1),  # KAFKA-5642
+        "offlines_stateless_replicas": (2, 0),  # KAFKA-6650
+        "retries_topics_made_unclean": (2, 1),
+        "shutdown_spares_queued_topics": (2, 2),
         "reverts_expansion_of_queued_topics": (2, 0),  # KAFKA-6612
+        "replicates_without_adding": (2, 5),
         "tells_brokers_of_every_death": (3, 1),  # KAFKA-13225
         "closes_at_once": (3, 2),
         "caps_min_isr": (3, 7),  # KAFKA-15583: min.insync.replicas counts up to the replication factor
@@ -56,8 +65,17 @@ class Profile(msgspec.Struct, frozen=True, array_like=True):
     ineligible_from_offline: bool  # a replica whose deletion cannot start waits as ineligible
     reassigns_in_topic_znode: bool
     bump_refreshes_cache: bool
+    offlines_every_leaderless: bool  # when a broker dies; before, only the partitions that it led
     keeps_last_isr_member: bool
+    rewrites_preferred_that_lead: bool  # a preferred election; before, nothing was written of them
+    shutdown_elects_among_live: bool  # and tells those only, until `shutdown_tells_leaving_broker`
+    failover_drops_reassignments_of_queued_topics: bool  # as they are dropped when they are asked for
+    tells_new_replicas_its_copy: bool  # of the state; before, it read it for them
+    offlines_stateless_replicas: bool  # replicas of partitions without a state; before, that was refused
+    retries_topics_made_unclean: bool  # at once; before, with the next broker or controller
+    shutdown_spares_queued_topics: bool
     reverts_expansion_of_queued_topics: bool
+    replicates_without_adding: bool  # a partition counts as replicated without those that are being added
     tells_brokers_of_every_death: bool  # before, only of one that left no partition without a leader
     closes_at_once: bool  # a broker; before, its end waits for threads that look up once a second
     caps_min_isr: bool

@@ -31,9 +31,10 @@ def znode_written(turn: Turn, entries: Sequence[ReassignmentEntry], *, is_new: b
     """/admin/reassign_partitions has this content; from 1.1 on only its creation counts, later edits are ignored."""
     header = turn.header
     last = {(entry.topic, entry.partition): entry for entry in entries}
+    known = set() if is_new else {(entry.topic, entry.partition) for entry in header.reassign_znode or ()}
     header.reassign_znode = tuple(last.values())
     if header.acting and not header.reassign_blind and (is_new or header.profile.hears_edits_of_triggers):
-        _run_entries(turn, header.reassign_znode)
+        _run_entries(turn, [entry for key, entry in last.items() if key not in known])
 
 
 def znode_removed(turn: Turn) -> None:
@@ -66,10 +67,12 @@ def _is_reassigning(turn: Turn, entry: ReassignmentEntry) -> bool:
 
 
 def _run_entries(turn: Turn, entries: Sequence[ReassignmentEntry], kind: str = "ZkPartitionReassignment") -> None:
+    by_failover = kind == "ControllerFailover"
+    drops_queued = turn.header.profile.failover_drops_reassignments_of_queued_topics or not by_failover
     for entry in entries:
         tp = TopicPartition(entry.topic, entry.partition)
         topic, partition = turn.topic(tp.topic), turn.partition(tp)
-        if topic is None or partition is None or topic.queued:
+        if topic is None or partition is None or (topic.queued and drops_queued):
             continue
         if turn.header.profile.reassigns_in_topic_znode or partition.replicas != entry.replicas:
             # One event each: in which order the controller takes them is known only to its hash maps.

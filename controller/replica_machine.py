@@ -14,7 +14,7 @@ from controller.leadership import Move, Remove
 from controller.requests import RequestBatch
 from controller.states import ReplicaState
 from controller.topics import Partition, TopicPartition
-from controller.turn import Turn, replace
+from controller.turn import Turn, replace, told_of_copy
 
 
 class Replica(NamedTuple):
@@ -63,7 +63,8 @@ def _to_new(turn: Turn, batch: RequestBatch, replica: Replica, partition: Partit
         return
     _move(turn, replica, partition, state, ReplicaState.NEW)
     if value is not None:
-        batch.leader_and_isr((replica.broker,), replica.tp, is_new=True)
+        read = not turn.header.profile.tells_new_replicas_its_copy
+        batch.leader_and_isr((replica.broker,), replica.tp, is_new=True, read=read)
 
 
 def _to_online(turn: Turn, batch: RequestBatch, replica: Replica, partition: Partition, state: ReplicaState) -> None:
@@ -76,11 +77,14 @@ def _to_offline(turn: Turn, batch: RequestBatch, replica: Replica, partition: Pa
     tp = replica.tp
     batch.stop_replica(replica.broker, tp, delete=False)
     value = partition.value(turn.header.controller_epoch)
+    if value is None and not turn.header.profile.offlines_stateless_replicas:
+        return
     if value is not None and replica.broker in value.isr:
         remove = Remove(**turn.place(), replica=replica.broker, empties=_empties_isr(turn, tp))
         partition = turn.queue(tp, partition, remove)
     elif value is not None:
-        partition = replace(partition, known=None)  # nothing to write, but the state was read
+        # Nothing to write, but the state was read: what brokers were told of before was the controller's own copy.
+        partition = replace(partition, known=None, queue=told_of_copy(partition))
     _move(turn, replica, partition, state, ReplicaState.OFFLINE)
     topic = turn.topic(tp.topic)
     if value is None:

@@ -34,10 +34,14 @@ class RequestBatch:
         if read:
             self._read.add(tp)
         for broker in brokers:
-            if broker in self._turn.header.brokers or not self._turn.header.profile.tells_only_live_brokers:
+            if self._is_told(broker):
                 key = (broker, tp)
                 self._leader_and_isr[key] = is_new or self._leader_and_isr.get(key, False)
         self.update_metadata(tp)
+
+    def _is_told(self, broker: int) -> bool:
+        header = self._turn.header
+        return broker in header.brokers or not header.profile.tells_only_live_brokers
 
     def update_metadata(self, tp: TopicPartition) -> None:
         """Tell every broker of the partition."""
@@ -45,7 +49,7 @@ class RequestBatch:
 
     def stop_replica(self, broker: int, tp: TopicPartition, *, delete: bool) -> None:
         """Tell a broker to stop its replica, and to delete it or not."""
-        if broker in self._turn.header.brokers:
+        if self._is_told(broker):
             key = (broker, tp)
             self._stop_replica[key] = delete or self._stop_replica.get(key, False)
 

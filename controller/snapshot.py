@@ -18,7 +18,7 @@ from controller.turn import Turn, replace
 def begin(turn: Turn) -> None:
     """A complete read starts: what is known stays until the read says otherwise."""
     header = turn.header
-    failover.cut(turn)
+    failover.cut(turn, turn.header.controller)
     header.phase = Phase.LOADING
     header.term_active = False
     header.seen_controller, header.seen_brokers, header.seen_deletions = False, (), ()

@@ -48,8 +48,8 @@ def reconfigured(context: Context, settings: GivenSettings, profile: Profile | N
     if changed == header:
         return context
     # Before a complete read has come in, what there is so far is not to be counted; its end counts everything.
-    if changed.phase is Phase.FOLLOWING and changed.least_in_sync != header.least_in_sync:
-        changed.census = census_of(context.topics, changed.least_in_sync)
+    if changed.phase is Phase.FOLLOWING and changed.counting_rules != header.counting_rules:
+        changed.census = census_of(context.topics, changed.counting_rules)
     return Context(changed, context.topics)
 
 

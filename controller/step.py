@@ -71,6 +71,8 @@ def step(context: Context, record: Record) -> Outcome:
         # What they told is not known, and so nothing can be concluded until everything has been read anew.
         turn.header.phase = Phase.BOOTSTRAPPING
         turn.count("divergences/records_missing")
+    if record.author and record.author == turn.header.controller_session and record.cxid > 0:
+        turn.header.heard_ms = turn.header.time_ms
     _what_time_brings(turn)
     _HANDLERS[record.kind](turn, record)
     return Outcome(turn.finish(), tuple(turn.effects))
@@ -184,6 +186,7 @@ def _controller_removed(turn: Turn, _: ZnodePath) -> None:
 
 def _broker_removed(turn: Turn, where: ZnodePath) -> None:
     controlled_shutdown.session_ended(turn, where.number)
+    controllership.broker_ended(turn, where.number)
     broker_change.broker_removed(turn, where.number)
 
 

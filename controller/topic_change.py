@@ -6,6 +6,8 @@ Here belongs what the controller does about topic znodes (Kafka 3.9 `processTopi
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from controller import (
     controlled_shutdown,
     failover,
@@ -88,7 +90,8 @@ def settings_written(turn: Turn, name: str, znode: ConfigZnode) -> None:
     )
     if settings != topic:
         turn.put_topic(name, settings if settings.exists or _has_settings(settings) else None)
-    if settings.exists and settings.unclean_election and not settings.queued and turn.header.acting:
+    heard = turn.header.acting and turn.header.profile.retries_topics_made_unclean
+    if settings.exists and settings.unclean_election and not settings.queued and heard:
         turn.begin("TopicUncleanLeaderElectionEnable", f"unclean leader election is allowed for topic {name}")
         waiting = (PartitionState.NEW, PartitionState.OFFLINE)
         tps = [TopicPartition(name, number) for number, part in settings.partitions.items() if part.state in waiting]
@@ -123,6 +126,19 @@ def create_without(turn: Turn, event: Event, leaving: set[int]) -> None:
         controlled_shutdown.ask(turn, broker)
     turn.begin(event.kind, event.cause)
     _create(turn, tps)
+
+
+def put_creation_aside(turn: Turn, event: Event) -> Callable[[], None]:
+    """Take back partitions that the controller has not begun to create; gives how they are created later."""
+    tps = [tp for tp in turn.waiting(event) if _is_created_by(turn, tp, event)]
+    kind, cause = event.kind, event.cause
+    turn.undo(event)
+
+    def again() -> None:
+        turn.begin(kind, cause)
+        _create(turn, tps)
+
+    return again
 
 
 def _is_created_by(turn: Turn, tp: TopicPartition, event: Event) -> bool:

@@ -6,10 +6,10 @@ answered a StopReplica is never seen; it shows in what the controller does next.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from controller import partition_machine, replica_machine
-from controller.context import Phase
+from controller.context import Event, Phase
 from controller.replica_machine import Replica
 from controller.states import PartitionState, ReplicaState
 from controller.topics import Topic, TopicPartition
@@ -35,6 +35,16 @@ def deletion_asked(turn: Turn, name: str) -> None:
     if turn.header.phase is Phase.FOLLOWING and turn.header.acting:
         turn.begin("TopicDeletion", f"the deletion of topic {name} was asked for")
         _start(turn, name)
+
+
+def put_aside(turn: Turn, event: Event) -> Callable[[], None]:
+    """Take back a deletion that the controller has not begun; gives how it is begun later."""
+    (name,) = event.topics
+    turn.undo(event)
+    turn.header.halted_deletions = {key: ms for key, ms in turn.header.halted_deletions.items() if key != name}
+    held = name in turn.header.ineligible_leftovers
+    turn.put_topic(name, replace(turn.topics[name], queued=False, deletion_started=False, ineligible=held))
+    return lambda: deletion_asked(turn, name)
 
 
 def deletion_entry_removed(turn: Turn, name: str) -> None:
@@ -104,11 +114,22 @@ def completed(turn: Turn, name: str) -> None:
     event = turn.begin(_ANSWER, f"all brokers deleted their replicas of topic {name}")
     event.begun = True  # the topic's znodes go only after it
     answered(turn, name, turn.header.brokers)
+    _delete_the_rest(turn, name)
     if not turn.header.profile.retires_partitions_at_deletion_start:
         _retire_partitions(turn, name)
     done = _in_state(turn, name, ReplicaState.DELETION_SUCCESSFUL)
     if done:
         replica_machine.enter_state(turn, done, ReplicaState.NON_EXISTENT)
+
+
+def _delete_the_rest(turn: Turn, name: str) -> None:
+    """Replicas that had come back while others were still being deleted have been deleted after those."""
+    rest = [*_in_state(turn, name, ReplicaState.ONLINE), *_in_state(turn, name, ReplicaState.OFFLINE)]
+    if rest:
+        with turn.another_event(_ANSWER, f"the deletion of topic {name} went on with replicas that had come back"):
+            replica_machine.enter_state(turn, rest, ReplicaState.OFFLINE)
+            replica_machine.enter_state(turn, rest, ReplicaState.DELETION_STARTED)
+        answered(turn, name, turn.header.brokers)
 
 
 def _retire_partitions(turn: Turn, name: str) -> None:

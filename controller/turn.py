@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from controller.alerts import partition_alert
-from controller.context import Broadcast, Context, Event, Phase
+from controller.context import NO_BROKER, Broadcast, Context, Event, Phase
 from controller.draft import ContextDraft
 from controller.gauges import Census, census_of, gauges_row
 from controller.health import problem_of, reason_for, with_problem
@@ -28,6 +28,10 @@ from controller.states import PartitionState, ReplicaState
 from controller.topics import Partition, Topic, TopicPartition, Topics
 
 replace = msgspec.structs.replace
+
+# Within this a controller that lives has begun to act, and taken up what it hears of.
+_ACTING_MS = 1_000
+_HEARING_MS = 20
 
 # For how long an event whose writes are due holds up the certainty of what follows it.
 UNFINISHED_MS = 3_000
@@ -129,15 +133,26 @@ class Turn(ContextDraft):
         newest = max((key for key, event in open_ids.items() if event.queued), default=None)
         return None if newest is None else self.open_event(newest)
 
+    def await_proof(self, event: Event) -> None:
+        """Nothing may show that the event was handled, and the controller may be dead without anybody knowing it yet.
+
+        It is certain once the controller's session wrote something later, or has outlived it. Only ZooKeeper's log
+        tells whose session wrote or ended.
+        """
+        if self.record.author:
+            silent_ms = self.header.settings.zookeeper_session_timeout_ms + _ACTING_MS
+            event.proven_ms = self.header.time_ms + silent_ms
+
     def undo(self, event: Event) -> None:
         """Take back an event that has not begun: its steps were only expected."""
         for name in list(event.topics):
             topic = self.topics.get(name)
             for number in list(topic.partitions) if topic else ():
-                self._undo_in(TopicPartition(name, number), event.id)
+                self.undo_in(TopicPartition(name, number), event.id)
         self.withdraw_broadcasts(event)
 
-    def _undo_in(self, tp: TopicPartition, event_id: int) -> None:
+    def undo_in(self, tp: TopicPartition, event_id: int) -> None:
+        """Take back what an event that has not begun would have done to a partition."""
         partition = self.partition(tp)
         if partition is None or not any(step.event == event_id for step in partition.queue):
             return
@@ -235,7 +250,7 @@ class Turn(ContextDraft):
             self._publish_certain(known)
         for event_id in sorted(self._fresh):
             self._publish_broadcasts(self._open[event_id], Status.PROVISIONAL, self._open[event_id].broadcasts)
-        census = Census(header.census, self._least)
+        census = Census(header.census, self._rules)
         if header.phase is Phase.FOLLOWING or self._touched_topics:
             for tp in self._touched:
                 self._conclude(tp, census)
@@ -246,8 +261,8 @@ class Turn(ContextDraft):
             header.events = {key: event for key, event in known.items() if event.queued > 0}
         topics = self.topics.freeze()
         if header.phase is Phase.FOLLOWING:
-            again = self.shows_all or header.least_in_sync != self._least
-            header.census = census_of(topics, header.least_in_sync) if again else census.counts
+            again = self.shows_all or header.counting_rules != self._rules
+            header.census = census_of(topics, header.counting_rules) if again else census.counts
         if self.shows_gauges:
             self.effects.append(gauges_row(header, **self.stamp()))
         return Context(header, topics, self._next_roster(topics))
@@ -298,6 +313,8 @@ class Turn(ContextDraft):
         """
         certain, unfinished = [], False
         for event_id, event in known.items():
+            if event.doubtful != NO_BROKER and not event.begun:
+                continue
             if event.writes_due:
                 if event.begun and event_id in self._advanced:
                     certain.append(event_id)
@@ -305,11 +322,13 @@ class Turn(ContextDraft):
             elif event.begun or not (unfinished or self._may_never_have_been(event)):
                 certain.append(event_id)
             else:
+                self.open_event(event_id).taken_up = not unfinished
                 unfinished = True
         return certain
 
     def _may_never_have_been(self, event: Event) -> bool:
-        return event.proven_ms > self.header.time_ms and event.id > self.header.last_written_event
+        wrote_since = event.id <= self.header.last_written_event or event.time_ms + _HEARING_MS < self.header.heard_ms
+        return event.proven_ms > self.header.time_ms and not wrote_since
 
     def conclude_events(self, *, expired: bool) -> None:
         """The controller is gone: publish what it had surely done; of one that expired, only what is proven."""
@@ -317,6 +336,7 @@ class Turn(ContextDraft):
         for event_id in () if expired else list(known):
             known[event_id] = self.open_event(event_id)
             known[event_id].proven_ms = 0
+            known[event_id].doubtful = NO_BROKER
         if known:
             self._publish_certain(known)
 
@@ -429,6 +449,17 @@ def before_move(partition: Partition, move: Move) -> Partition:
     if move.replica is None:
         return replace(partition, state=PartitionState(move.from_state))
     return partition.with_replica_state(move.replica, ReplicaState(move.from_state))
+
+
+def told_of_copy(partition: Partition) -> tuple[AnyStep, ...]:
+    """The queue, in which what is told before any write speaks of the controller's copy of the state as it is now."""
+    queue = list(partition.queue)
+    for at, step in enumerate(queue):
+        if isinstance(step, WRITES):
+            break
+        if isinstance(step, Tell) and not step.read and step.value is None:
+            queue[at] = replace(step, value=partition.known)
+    return tuple(queue)
 
 
 def told_value(partition: Partition, step: AnyStep) -> LeaderAndIsr | None:

@@ -133,7 +133,7 @@ def _of_broker(directory: Path) -> Iterator[tuple[str, Caused]]:
     for time, _, line, text in heapq.merge(*lines, key=itemgetter(0, 1)):
         thread.read(time, text)
         match = LINE.match(line)
-        moved = read_move(int(match["epoch"]), match["text"]) if match else None
+        moved = read_move(int(match["epoch"]), match["text"]) if match and match["epoch"] else None
         if moved:
             yield moved[0], Caused(moved[1], thread.handling(time), time)
 

@@ -1,6 +1,6 @@
 """What a real controller said that it did: its state-change log as transitions and requests.
 
-Here belongs the reading of log lines of Kafka 1.1 to 3.9. How they are compared with the replica is in `agreement`.
+Here belongs the reading of log lines of Kafka 0.10 to 3.9. How they are compared with the replica is in `agreement`.
 """
 
 from __future__ import annotations
@@ -11,12 +11,20 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-LINE = re.compile(r"\[(?P<time>[^\]]+)\] \w+ \[Controller id=(?P<id>\d+) epoch=(?P<epoch>\d+)\] (?P<text>.*)")
+# 1.0 leaves the epoch out where a partition's deletion ends: it is that of the line before.
+LINE = re.compile(r"\[(?P<time>[^\]]+)\] \w+ \[Controller id=(?P<id>\d+)(?: epoch=(?P<epoch>\d+))?\] (?P<text>.*)")
+# Up to 0.11 the prefix is part of the sentence, and a partition is written [topic,number].
+EARLY_LINE = re.compile(r"\[(?P<time>[^\]]+)\] \w+ Controller (?P<id>\d+) epoch (?P<epoch>\d+) (?P<text>.*)")
+EARLY_PARTITION = re.compile(r"\[([^\],]+),(\d+)\]")
 PARTITION_MOVE = re.compile(r"Changed partition (?P<tp>\S+) state from (?P<from>\w+) to (?P<to>\w+)")
 PARTITION_WRITE = re.compile(
     r"Changed partition (?P<tp>\S+) from (?P<from>\w+) to (?P<to>\w+) with state LeaderAndIsr\("
     r"leader=(?P<leader>-?\d+), leaderEpoch=(?P<epoch>\d+), "
     r"(?:isr=List\((?P<isr>[^)]*)\)|isrWithBrokerEpoch=List\((?P<states>.*)\)), "
+)
+# Up to 1.0 the log says nothing of the leader epoch and the ISR; the requests that follow do.
+PARTITION_LED = re.compile(
+    r"Changed partition (?P<tp>\S+) from (?P<from>\w+) to (?P<to>\w+) with leader (?P<leader>-?\d+)"
 )
 REPLICA_MOVE = re.compile(
     r"Changed state of replica (?P<replica>\d+) for partition (?P<tp>\S+) from (?P<from>\w+) to (?P<to>\w+)"
@@ -27,10 +35,22 @@ LEADER_AND_ISR = re.compile(
     r"(?:partitionEpoch|zkVersion)=.*?isNew=(?P<new>true|false).*? "
     r"to broker (?P<broker>\d+) for partition (?P<tp>\S+)"
 )
+# Up to 0.11 the request itself does not say whether the replica is new.
+EARLY_LEADER_AND_ISR = re.compile(
+    r"Sending become-(?:leader|follower) LeaderAndIsr request \(Leader:(?P<leader>-?\d+),ISR:(?P<isr>[\d,]*),"
+    r"LeaderEpoch:(?P<epoch>\d+),ControllerEpoch:\d+\) to broker (?P<broker>\d+) for partition (?P<tp>\S+)"
+)
 STOP_REPLICA = re.compile(
     r"Sending StopReplica request .*?deletePartition=(?P<delete>true|false).*? to broker (?P<broker>\d+) "
     r"for partition (?P<tp>\S+)"
 )
+# Up to 2.3 these requests are told of in the controller's other log, for which term only the lines before tell.
+TOOK_OVER = re.compile(r"\[[^\]]+\] INFO \[Controller (?:id=)?\d+\]:? .*[Ii]ncremented (?:epoch )?to (?P<epoch>\d+)")
+STOPPED_REPLICAS = re.compile(
+    r"\[[^\]]+\] DEBUG .*[Tt]he stop replica request \(delete = (?P<delete>true|false)\) "
+    r"sent to broker (?P<broker>\d+) is (?P<replicas>.*)"
+)
+REPLICA = re.compile(r"\[Topic=(?P<topic>[^,]+),Partition=(?P<partition>\d+),Replica=\d+\]")
 
 
 class Move(NamedTuple):
@@ -54,7 +74,7 @@ class Told(NamedTuple):
     leader: int | None = None
     leader_epoch: int | None = None
     isr: tuple[int, ...] | None = None
-    flag: bool = False
+    flag: bool | None = False
 
 
 class Account(NamedTuple):
@@ -71,10 +91,14 @@ def _ids(text: str) -> tuple[int, ...]:
 def _lines(logs: Iterable[Path]) -> Iterator[tuple[int, str, str]]:
     lines = []
     for log in logs:
+        epoch = 0
         for order, line in enumerate(log.read_text(errors="replace").splitlines()):
-            match = LINE.match(line)
-            if match:
-                lines.append((int(match["epoch"]), match["time"], order, match["text"]))
+            if match := LINE.match(line):
+                epoch = int(match["epoch"] or epoch)
+                lines.append((epoch, match["time"], order, match["text"]))
+            elif match := EARLY_LINE.match(line):
+                text = EARLY_PARTITION.sub(r"\1-\2", match["text"])
+                lines.append((int(match["epoch"]), match["time"], order, text[:1].upper() + text[1:]))
     for epoch, time, _, text in sorted(lines, key=lambda line: line[:3]):
         yield epoch, time, text
 
@@ -85,6 +109,8 @@ def read_move(epoch: int, text: str) -> tuple[str, Move] | None:
         isr = match["isr"]
         members = _ids(isr) if isr is not None else tuple(map(int, re.findall(r"brokerId=(\d+)", match["states"])))
         return match["tp"], Move(epoch, match["from"], match["to"], int(match["leader"]), int(match["epoch"]), members)
+    if match := PARTITION_LED.match(text):
+        return match["tp"], Move(epoch, match["from"], match["to"], int(match["leader"]))
     if match := PARTITION_MOVE.match(text):
         return match["tp"], Move(epoch, match["from"], match["to"])
     if match := REPLICA_MOVE.match(text):
@@ -92,11 +118,24 @@ def read_move(epoch: int, text: str) -> tuple[str, Move] | None:
     return None
 
 
-def read_account(logs: Iterable[Path]) -> Account:
-    """The account of all controllers of a recording, by epoch, then time."""
+def _stopped_replicas(log: Path) -> Iterator[Told]:
+    """The StopReplica requests that a broker's controller log tells of."""
+    epoch = 0
+    for line in log.read_text(errors="replace").splitlines():
+        if match := TOOK_OVER.match(line):
+            epoch = int(match["epoch"])
+        elif match := STOPPED_REPLICAS.match(line):
+            for replica in REPLICA.finditer(match["replicas"]):
+                tp = f"{replica['topic']}-{replica['partition']}"
+                yield Told("StopReplica", epoch, int(match["broker"]), tp, flag=match["delete"] == "true")
+
+
+def read_account(brokers: Iterable[Path]) -> Account:
+    """The account of all controllers of a recording, by epoch, then time; each broker has its directory of logs."""
+    directories = list(brokers)
     moves: dict[str, list[Move]] = {}
     requests: Counter[Told] = Counter()
-    for epoch, _, text in _lines(logs):
+    for epoch, _, text in _lines(directory / "state-change.log" for directory in directories):
         if moved := read_move(epoch, text):
             subject, move = moved
             moves.setdefault(subject, []).append(move)
@@ -104,6 +143,13 @@ def read_account(logs: Iterable[Path]) -> Account:
             told = Told("LeaderAndIsr", epoch, int(match["broker"]), match["tp"], int(match["leader"]),
                         int(match["epoch"]), _ids(match["isr"]), match["new"] == "true")  # fmt: skip
             requests[told] += 1
+        elif match := EARLY_LEADER_AND_ISR.match(text):
+            told = Told("LeaderAndIsr", epoch, int(match["broker"]), match["tp"], int(match["leader"]),
+                        int(match["epoch"]), _ids(match["isr"]), None)  # fmt: skip
+            requests[told] += 1
         elif match := STOP_REPLICA.match(text):
             requests[Told("StopReplica", epoch, int(match["broker"]), match["tp"], flag=match["delete"] == "true")] += 1
+    if not any(told.api == "StopReplica" for told in requests):
+        for directory in directories:
+            requests.update(_stopped_replicas(directory / "controller.log"))
     return Account(moves, requests)

@@ -13,6 +13,7 @@ from gauge_samples import Differing
 
 ANSWERS, ORDER, CUT_SHORT, DEPOSED = "answers", "order", "cut short", "deposed"
 UNANSWERED, SILENT_SHUTDOWN = "unanswered", "silent shutdown"
+ZOMBIE, UNTOLD, EARLY = "zombie", "untold", "early"
 JUST_REGISTERED, STRAYS, DRIFT = "just registered", "strays", "drift"
 
 # By recording and the controller's epoch: moves and requests that only the controller told of, and only the replica.
@@ -21,9 +22,7 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
         7: (ANSWERS, Parted(1, 0, 0, 0)),
         8: (ANSWERS, Parted(2, 0, 0, 0)),
     },
-    "fuzz28a": {
-        4: (ANSWERS, Parted(12, 0, 6, 0)),
-    },
+    "fuzz28a": {},
     "fuzz39b": {},
     "fuzz28b": {
         1: (ORDER, Parted(3, 0, 4, 0)),
@@ -33,29 +32,21 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
         2: (ANSWERS, Parted(10, 0, 0, 0)),
         5: (DEPOSED, Parted(1, 0, 7, 0)),
         6: (CUT_SHORT, Parted(15, 0, 0, 0)),
-        8: (UNANSWERED, Parted(25, 22, 2, 59)),
+        8: (UNANSWERED, Parted(20, 20, 0, 59)),
     },
-    "fuzz28d": {
-        11: (CUT_SHORT, Parted(36, 8, 18, 0)),
-    },
+    "fuzz28d": {},
     "fuzz28e": {
         1: (ANSWERS, Parted(0, 5, 0, 0)),
-        7: (CUT_SHORT, Parted(1, 0, 1, 0)),
         10: (ORDER, Parted(8, 1, 0, 4)),
     },
     "fuzz28f": {
-        1: (SILENT_SHUTDOWN, Parted(35, 11, 31, 6)),
+        1: (SILENT_SHUTDOWN, Parted(35, 11, 30, 5)),
         2: (CUT_SHORT, Parted(9, 0, 0, 0)),
     },
-    "fuzz28g": {
-        3: (ANSWERS, Parted(0, 4, 0, 4)),
-    },
-    "fuzz28h": {
-        12: (UNANSWERED, Parted(0, 17, 0, 61)),
-    },
+    "fuzz28g": {},
+    "fuzz28h": {},
     "fuzz39c": {
         2: (SILENT_SHUTDOWN, Parted(0, 1, 0, 4)),
-        6: (ORDER, Parted(0, 3, 0, 3)),
         9: (ANSWERS, Parted(3, 19, 0, 6)),
         11: (ANSWERS, Parted(10, 20, 10, 10)),
     },
@@ -67,6 +58,64 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
         1: (ORDER, Parted(28, 32, 15, 0)),
         5: (CUT_SHORT, Parted(4, 0, 0, 0)),
         11: (ANSWERS, Parted(1, 3, 0, 0)),
+    },
+    "fuzz0102a": {
+        3: (EARLY, Parted(0, 2, 0, 7)),
+        5: (UNTOLD, Parted(0, 6, 0, 0)),
+        6: (EARLY, Parted(8, 7, 7, 3)),
+        7: (EARLY, Parted(0, 4, 10, 4)),
+        9: (EARLY, Parted(3, 0, 5, 2)),
+    },
+    "fuzz011a": {
+        4: (EARLY, Parted(0, 12, 0, 47)),
+        6: (EARLY, Parted(0, 1, 7, 7)),
+        10: (EARLY, Parted(0, 0, 5, 5)),
+        12: (ZOMBIE, Parted(7, 18, 0, 39)),
+        13: (EARLY, Parted(0, 0, 4, 4)),
+        14: (EARLY, Parted(0, 0, 7, 7)),
+    },
+    "fuzz10a": {
+        4: (ZOMBIE, Parted(11, 0, 19, 0)),
+        5: (UNTOLD, Parted(0, 1, 0, 0)),
+        17: (ANSWERS, Parted(1, 0, 0, 0)),
+        18: (UNTOLD, Parted(0, 15, 0, 0)),
+    },
+    "fuzz20a": {
+        1: (CUT_SHORT, Parted(1, 0, 5, 0)),
+        4: (ANSWERS, Parted(0, 5, 0, 0)),
+        8: (ORDER, Parted(0, 1, 0, 2)),
+        15: (ZOMBIE, Parted(26, 0, 38, 0)),
+        16: (ZOMBIE, Parted(0, 2, 4, 6)),
+        17: (ZOMBIE, Parted(0, 1, 0, 0)),
+    },
+    "fuzz22a": {
+        1: (DEPOSED, Parted(2, 0, 2, 0)),
+        3: (CUT_SHORT, Parted(8, 0, 8, 0)),
+    },
+    "fuzz23a": {
+        4: (ANSWERS, Parted(5, 0, 2, 2)),
+    },
+    "fuzz24a": {
+        3: (ANSWERS, Parted(3, 0, 0, 0)),
+    },
+    "fuzz26a": {},
+    "fuzz27a": {
+        4: (ORDER, Parted(6, 5, 0, 1)),
+        5: (ANSWERS, Parted(15, 1, 0, 0)),
+    },
+    "fuzz30a": {
+        6: (CUT_SHORT, Parted(14, 0, 0, 0)),
+    },
+    "fuzz32a": {
+        6: (SILENT_SHUTDOWN, Parted(20, 10, 56, 3)),
+        7: (ANSWERS, Parted(3, 6, 0, 0)),
+    },
+    "fuzz35a": {},
+    "fuzz24b": {
+        1: (ANSWERS, Parted(6, 12, 0, 4)),
+        2: (ANSWERS, Parted(4, 0, 0, 0)),
+        3: (ORDER, Parted(0, 0, 2, 5)),
+        5: (ORDER, Parted(13, 24, 7, 65)),
     },
 }
 
@@ -83,8 +132,21 @@ GAUGES: Mapping[str, Mapping[str, int]] = {
     "fuzz28g": {ANSWERS: 18, JUST_REGISTERED: 11, STRAYS: 71},
     "fuzz28h": {ANSWERS: 14, DRIFT: 3, JUST_REGISTERED: 8, STRAYS: 29},
     "fuzz39c": {ANSWERS: 71, JUST_REGISTERED: 23, STRAYS: 78},
-    "fuzz39e": {ANSWERS: 9, STRAYS: 95},
     "fuzz39d": {ANSWERS: 13, JUST_REGISTERED: 11, STRAYS: 54},
+    "fuzz39e": {ANSWERS: 9, STRAYS: 95},
+    "fuzz0102a": {JUST_REGISTERED: 16, STRAYS: 5},
+    "fuzz011a": {JUST_REGISTERED: 12, ORDER: 1},
+    "fuzz10a": {JUST_REGISTERED: 4, ORDER: 2, STRAYS: 28},
+    "fuzz20a": {},
+    "fuzz22a": {JUST_REGISTERED: 15, STRAYS: 4},
+    "fuzz23a": {JUST_REGISTERED: 9},
+    "fuzz24a": {ANSWERS: 12, STRAYS: 3},
+    "fuzz26a": {JUST_REGISTERED: 33, STRAYS: 16},
+    "fuzz27a": {ANSWERS: 29, DRIFT: 1, JUST_REGISTERED: 3, ORDER: 3},
+    "fuzz30a": {ANSWERS: 6, JUST_REGISTERED: 6, STRAYS: 14},
+    "fuzz32a": {ANSWERS: 22, STRAYS: 10},
+    "fuzz35a": {},
+    "fuzz24b": {ANSWERS: 12, DRIFT: 2, JUST_REGISTERED: 9, STRAYS: 1},
 }
 
 

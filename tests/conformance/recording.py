@@ -16,6 +16,7 @@ from controller_log import Account, read_account
 from controller.context import Context
 from controller.gauges import gauges_row
 from controller.outputs import GaugesRow, Row
+from controller.profile import Profile, profile_of, read_release
 from controller.records import Record
 from controller.state import new_context
 from controller.step import step
@@ -27,6 +28,7 @@ ARCHIVES = Path(__file__).parent / "recordings"
 # What the brokers of all recordings were configured with and no znode shows.
 SETTINGS = {
     "controlled.shutdown.retry.backoff.ms": 1_000,
+    "delete.topic.enable": True,
     "leader.imbalance.check.interval.seconds": 20,
     "zookeeper.session.timeout.ms": 6_000,
 }
@@ -59,15 +61,21 @@ class Recording:
 
     def last_zxid(self) -> int | None:
         """The last transaction that counts; None for all."""
-        description = self.directory / "recording.json"
-        if not description.exists():
-            return LAST_ZXID.get(self.name)
-        last: int = json.loads(description.read_text())["last_zxid"]
+        last: int | None = self._description().get("last_zxid", LAST_ZXID.get(self.name))
         return last
+
+    def profile(self) -> Profile | None:
+        """How its release behaves, as somebody would say it of a cluster; None leaves it to the znodes."""
+        release = self._description().get("kafka")
+        return None if release is None else profile_of(read_release(release))
+
+    def _description(self) -> dict:
+        description = self.directory / "recording.json"
+        return json.loads(description.read_text()) if description.exists() else {}
 
     def account(self) -> Account:
         """What the controllers said that they did."""
-        return read_account(sorted(self.directory.glob("logs*/state-change.log")))
+        return read_account(sorted(self.directory.glob("logs*")))
 
     def jmx(self) -> list[dict]:
         """The samples of the brokers' gauges."""
@@ -82,9 +90,9 @@ def unpack(name: str, directory: Path) -> Recording:
     return Recording(name, directory / name)
 
 
-def replay(records: Iterable[Record]) -> Replay:
+def replay(records: Iterable[Record], profile: Profile | None = None) -> Replay:
     """Let the replica apply the records."""
-    context = new_context("recorded", 16, SETTINGS)
+    context = new_context("recorded", 16, SETTINGS, profile)
     rows: list[Row] = []
     gauges: list[GaugesRow] = []
     for record in records:

@@ -14,9 +14,7 @@ WITH_GAUGES = ("dev39", "dev28")
 def test_every_transition_and_request_is_the_controllers_own(name, recordings, report):
     recording, replay = recordings(name)
     real, ours = recording.account(), account_of(replay.rows)
-    # The log of 1.1 has its StopReplica requests elsewhere.
-    apis = ("LeaderAndIsr",) if name == "dev11" else ("LeaderAndIsr", "StopReplica")
-    moves, requests = moves_agreement(real, ours), requests_agreement(real, ours, apis)
+    moves, requests = moves_agreement(real, ours), requests_agreement(real, ours)
     report.append(f"{name:8} transitions {moves}   requests {requests}")
     assert moves.matched == moves.real == moves.derived, "\n".join(differences(real, ours)[:20])
     assert requests.matched == requests.real == requests.derived

@@ -148,7 +148,7 @@ class AnyHistory(RuleBasedStateMachine):
         for _, topic in self.history.context.topics:
             recount.update(counted_for_topic(topic))
             for partition in topic.partitions.values():
-                recount.update(counted(topic, partition, self.history.context.header.least_in_sync))
+                recount.update(counted(topic, partition, self.history.context.header.counting_rules))
         assert self.history.context.header.census == dict(recount)
 
     @invariant()

@@ -37,12 +37,30 @@ def test_the_controller_epoch_outlives_all_brokers():
 def test_a_controller_that_moves_leaves_what_it_was_doing_to_the_next():
     history = ZnodeHistory().start(1, 2)
     history.topic("t", {0: [2, 1]})
-    effects = history.delete("/controller")
+    assert history.moves(history.delete("/controller"), Status.WITHDRAWN) == []
+    effects = history.controller(2, 2)
     assert "t-0 NewPartition -> OnlinePartition" in history.moves(effects, Status.WITHDRAWN)
-    history.controller(2, 2)
     assert t0(history) == (2, 0, (2, 1))
     history.state("t", 0, 2, 0, [2, 1])
     assert_all_as_foretold(history)
+
+
+def test_a_controller_that_somebody_deposed_writes_on_until_the_next_one_takes_over():
+    history = ZnodeHistory().start(1, 2)
+    history.topic("t", {0: [2, 1]})
+    history.delete("/controller")
+    effects = history.state("t", 0, 2, 0, [2, 1])
+    assert "t-0 NewPartition -> OnlinePartition leader=2 epoch=0 isr=[2, 1]" in history.moves(effects, Status.FINAL)
+    history.controller(2, 2)
+    assert_all_as_foretold(history)
+
+
+def test_a_deposed_controller_whose_broker_goes_writes_no_more():
+    history = ZnodeHistory().start(1, 2)
+    history.topic("t", {0: [2, 1]})
+    history.delete("/controller")
+    effects = history.broker_leaves(1)
+    assert "t-0 NewPartition -> OnlinePartition" in history.moves(effects, Status.WITHDRAWN)
 
 
 def test_without_a_controller_nothing_is_expected_of_anybody():
@@ -95,8 +113,8 @@ def test_a_controller_whose_own_registration_somebody_removed_is_cut_without_bei
     history.state("t", 0, 3, 1, [3])
     history.broker_leaves(1)
     history.delete("/controller")
+    history.controller(3, 2)
     assert history.context.header.poisoned == {}
-    assert history.gauges().pending_writes == 0
 
 
 def test_a_read_takes_settings_without_their_topic_and_ignores_events_of_the_past():
@@ -189,8 +207,8 @@ def test_a_controller_that_is_cut_among_elections_is_not_poisoned():
     history.broker_leaves(2)
     history.state("t", 0, 3, 1, [3])
     history.delete("/controller")
+    history.controller(3, 2)
     assert history.context.header.poisoned == {}
-    assert history.gauges().pending_writes == 0
 
 
 def test_a_write_that_no_controller_made_wins_and_is_counted():
@@ -437,6 +455,17 @@ def test_a_write_that_later_events_overtake_is_not_waited_for_and_counted():
     history = overtaken()
     effects = history.heartbeat(4_000)
     assert "final t-0@2 OnlineReplica -> OfflineReplica" in history.transitions(effects)
+    gauges = history.gauges()
+    assert (gauges.pending_writes, gauges.divergences) == (0, {"write_never_came": 1})
+
+
+def test_a_topic_that_nobody_creates_while_later_events_write_was_not_taken_up():
+    history = ZnodeHistory().start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
+    history.topic("new", {0: [2, 3]})
+    history.broker_leaves(3)
+    history.state("t", 0, 2, 1, [2])
+    effects = history.heartbeat(4_000)
+    assert "withdrawn new-0 NewPartition -> OnlinePartition" in "\n".join(history.transitions(effects))
     gauges = history.gauges()
     assert (gauges.pending_writes, gauges.divergences) == (0, {"write_never_came": 1})
 

@@ -40,6 +40,15 @@ def a_turn(history: ZnodeHistory, **partition: object) -> Turn:
     return turn
 
 
+@pytest.mark.parametrize(("release", "state"), [((1, 1), ReplicaState.ONLINE), ((2, 0), ReplicaState.OFFLINE)])
+def test_a_replica_of_a_partition_without_a_state_goes_offline_from_2_0_on(release, state):
+    history = ZnodeHistory(release=release).start(1, 2, 3, topics={"t": {0: ([1, 2], 1, 0, [1, 2])}})
+    turn = a_turn(history, state=PartitionState.NEW, confirmed=None)
+    replica_machine.enter_state(turn, [Replica(T0, 2)], ReplicaState.OFFLINE)
+    assert after(turn).replica_state(2) is state
+    assert told(turn) == [("StopReplica", 2, False)]
+
+
 def after(turn: Turn) -> Partition:
     partition = turn.partition(T0)
     assert partition is not None

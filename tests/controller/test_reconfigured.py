@@ -52,7 +52,7 @@ def test_what_follows_is_counted_as_if_it_had_been_so_from_the_beginning():
     for life in (told, always):
         life.state("t", 1, 1, 1, [1])
     assert told.context.header.census == always.context.header.census
-    assert told.context.header.census == census_of(told.context.topics, told.context.header.least_in_sync)
+    assert told.context.header.census == census_of(told.context.topics, told.context.header.counting_rules)
 
 
 def test_a_setting_that_no_count_depends_on_leaves_the_counts_alone():

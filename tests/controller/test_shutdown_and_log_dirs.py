@@ -6,7 +6,7 @@ After Kafka's own ControllerIntegrationTest and LogDirFailureTest, by meaning.
 import pytest
 from znode_history import LOG_DIR_EVENT, ZnodeHistory, assert_all_as_foretold, on, t0
 
-from controller.outputs import Request, Transition
+from controller.outputs import Request, Status, Transition
 
 ALL = (1, 2, 3)
 
@@ -86,24 +86,47 @@ def test_an_attempt_that_shows_sooner_than_expected_is_one_of_those_that_were_le
 
 
 @pytest.mark.parametrize(
-    ("cxid", "release", "after_ms", "asked"),
+    ("release", "after_ms", "closes_after_ms", "asked"),
     [
-        (0, (3, 9), 0, 1),  # the session of the controller before had expired: nobody answered for seconds
-        (9, (2, 8), 0, 1),  # it was closed, which takes a second or more up to 3.1
-        (9, (3, 9), 0, 2),
-        (0, (3, 9), 2_000, 2),  # more than a backoff after the takeover: one before would have shown
+        ((3, 9), 0, 200, 1),  # those before found nobody
+        ((3, 9), 0, 1_200, 2),
+        ((3, 9), 0, 2_300, 3),
+        ((2, 8), 0, 2_000, 1),  # up to 3.1 a broker takes about two seconds to close
+        ((2, 8), 0, 3_100, 2),
+        ((2, 8), 0, 4_200, 3),
+        ((3, 9), 2_000, 2_300, 3),  # more than a backoff after the takeover: one before would have shown
     ],
 )
-def test_an_attempt_soon_after_a_takeover_may_not_be_the_first(cxid, release, after_ms, asked):
+def test_how_often_a_broker_asked_soon_after_a_takeover_shows_when_its_session_ends(
+    release, after_ms, closes_after_ms, asked
+):
     settings = {"controlled.shutdown.retry.backoff.ms": 1_000}
     history = ZnodeHistory(release=release, settings=settings)
     history.start(*ALL, topics=on([2, 3], 2, 0, [2, 3]) | {"u": {0: ([2, 3], 2, 0, [2])}})
-    history.delete("/controller", author=history.session_of(1), cxid=cxid)
+    history.delete("/controller")
     history.controller(3, 2)
     history.now_ms += after_ms
     history.state("t", 0, 3, 1, [3], controller_epoch=2)
-    causes = [row.cause for row in history.heartbeat(10_000) if isinstance(row, Transition)]
-    assert causes == ["ControlledShutdown: broker 2 shuts down"] * asked
+    asked_ms = history.now_ms
+    while history.now_ms + 200 < asked_ms + closes_after_ms:
+        history.heartbeat(190)
+    history.now_ms = asked_ms + closes_after_ms - 10
+    history.delete("/brokers/ids/2", author=history.session_of(2), cxid=9)
+    final = [row for row in history.effects if isinstance(row, Transition) and row.status is Status.FINAL]
+    attempts = {row.effect.rpartition("-")[0] for row in final if row.cause.startswith("ControlledShutdown")}
+    assert len(attempts) == asked
+
+
+def test_what_a_broker_may_have_asked_counts_when_its_controller_goes():
+    settings = {"controlled.shutdown.retry.backoff.ms": 1_000}
+    history = ZnodeHistory(settings=settings)
+    history.start(*ALL, topics=on([2, 3], 2, 0, [2, 3]) | {"u": {0: ([2, 3], 2, 0, [2])}})
+    history.delete("/controller")
+    history.controller(3, 2)
+    history.state("t", 0, 3, 1, [3], controller_epoch=2)
+    assert not [row for row in history.heartbeat(1_100) if isinstance(row, Transition) and row.status is Status.FINAL]
+    told = [row for row in history.delete("/controller") if isinstance(row, Transition) and row.topic == "t"]
+    assert [(row.status, row.cause) for row in told] == [(Status.FINAL, "ControlledShutdown: broker 2 shuts down")]
 
 
 def test_an_attempt_that_shows_though_none_was_left_is_the_last():
@@ -113,7 +136,8 @@ def test_an_attempt_that_shows_though_none_was_left_is_the_last():
     history.delete("/controller", author=history.session_of(1), cxid=0)
     history.controller(3, 2)
     history.state("t", 0, 3, 1, [3], controller_epoch=2)
-    assert history.context.header.shutdown_attempts == {}  # one of two is taken to have found nobody
+    history.heartbeat(1_100)
+    assert history.context.header.shutdown_attempts == {}
     history.state("u", 0, 2, 0, [2, 3], controller_epoch=2)
     history.state("u", 0, 3, 1, [3], controller_epoch=2)
     assert_all_as_foretold(history)

@@ -106,10 +106,11 @@ def test_trap_09_before_2_1_what_a_zombie_still_writes_wins_as_zookeeper_shows_i
 def test_trap_09_from_2_1_a_controller_that_is_cut_among_removals_is_poisoned_before_it_is_not():
     for release, poisoned in (((2, 1), True), ((2, 0), False)):
         topics = {"t": {0: ([1, 2], 1, 0, [1, 2]), 1: ([1, 2], 1, 0, [1, 2])}}
-        history = ZnodeHistory(release=release).start(1, 2, topics=topics)
+        history = ZnodeHistory(release=release).start(1, 2, 3, topics=topics)
         history.broker_leaves(2)
         history.state("t", 0, 1, 1, [1])
         history.delete("/controller")
+        history.controller(3, 2)
         assert (1 in history.context.header.poisoned) == poisoned
 
 

@@ -1,0 +1,57 @@
+"""What ZooKeeper showed first, and the controller took up last: the write of something later shows it."""
+
+from __future__ import annotations
+
+import pytest
+from znode_history import ZnodeHistory, assert_all_as_foretold
+
+from controller.outputs import Status, Transition
+
+ALL = (1, 2, 3, 4)
+TOPICS = {"t": {0: ([2, 3], 2, 0, [2, 3])}, "u": {0: ([2, 4], 2, 0, [2, 4]), 1: ([3, 4], 3, 0, [3, 4])}}
+
+
+@pytest.fixture
+def history() -> ZnodeHistory:
+    return ZnodeHistory().start(*ALL, topics=TOPICS)
+
+
+def kinds(history: ZnodeHistory, topic: str) -> list[str]:
+    """Which events moved the topic, in order."""
+    rows = [row for row in history.effects if isinstance(row, Transition) and row.status is Status.FINAL]
+    return list(dict.fromkeys(row.cause.partition(":")[0] for row in rows if row.topic == topic))
+
+
+def test_a_deletion_is_begun_behind_a_shutdown_that_writes_first(history):
+    history.delete_topic("u")
+    history.state("t", 0, 3, 1, [3])  # 2 shuts down
+    assert history.predicted("u", 0) is not None
+    history.state("u", 0, 4, 1, [4])  # and hands over what it leads of u: that is not being deleted yet
+    history.the_controller_writes_its_due()
+    assert_all_as_foretold(history)
+    assert kinds(history, "u") == ["ControlledShutdown", "TopicDeletion"]
+
+
+def test_partitions_are_created_behind_a_shutdown_that_writes_first(history):
+    history.topic("v", {0: [2, 3]})
+    history.state("t", 0, 3, 1, [3])
+    assert history.predicted("v", 0) == (3, 0, (3,))
+    history.the_controller_writes_its_due()
+    assert_all_as_foretold(history)
+
+
+def test_a_death_is_handled_behind_a_shutdown_that_writes_first(history):
+    history.broker_leaves(4)
+    history.state("t", 0, 3, 1, [3])
+    assert history.predicted("u", 0) == (-1, 2, (4,))  # 2 handed it over to 4, which was dead already
+    history.state("u", 0, 4, 1, [4])
+    history.the_controller_writes_its_due()
+    assert_all_as_foretold(history)
+
+
+def test_what_cannot_be_run_again_stays_in_front(history):
+    history.broker_leaves(4)
+    history.broker(4)
+    history.elect_preferred(("u", 1))
+    history.state("t", 0, 3, 1, [3])
+    assert history.context.header.shutting_down == (2,)
