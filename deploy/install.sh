@@ -139,3 +139,4 @@ install_packages
 get_java
 get_prometheus
 "$venv_python" -m streaming.artifacts --quiet
+"$venv_python" -m streaming.class_archive

@@ -25,6 +25,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from streaming.class_archive import find_archive
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
 from streaming.failure import stream_error
@@ -47,6 +48,7 @@ _JAVA_OPTIONS = (
 )
 _LONGEST_RUN_DIRECTORY = 50  # a Unix domain socket's whole path may have about 100 characters
 _JAVA_EXIT_SECONDS = 20
+_ARCHIVING_SECONDS = 180
 
 
 def submitted() -> bool:
@@ -74,8 +76,9 @@ def job_settings(config: StreamConfig) -> dict[str, str]:
     }
 
 
-def own_settings(config: StreamConfig, run_directory: Path) -> dict[str, str]:
+def own_settings(config: StreamConfig, run_directory: Path, *java_options: str) -> dict[str, str]:
     """Spark's settings of a Java process that is the job's own; `run_directory` is for what need not outlive it."""
+    options = (*_JAVA_OPTIONS, *java_options, f'"-D{_LOG_SETTINGS}={_log_settings().as_uri()}"')
     # Hadoop's own starts processes that set or ask for a file's permissions: 60 ms a batch.
     files = {"spark.hadoop.fs.file.impl": _FAST_FILES} if config.file_system == "fast" else {}
     return {
@@ -85,7 +88,7 @@ def own_settings(config: StreamConfig, run_directory: Path) -> dict[str, str]:
         "spark.driver.memory": config.driver_memory,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": " ".join((*_JAVA_OPTIONS, f'"-D{_LOG_SETTINGS}={_log_settings().as_uri()}"')),
+        "spark.driver.extraJavaOptions": " ".join(options),
         "spark.local.dir": str(run_directory),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -100,9 +103,11 @@ def spark_session(
     jars: Sequence[Path] = (),
     class_path: Sequence[Path] = (),
     inherited_files: Sequence[int] = (),
+    archive_to: Path | None = None,
 ) -> Iterator[SparkSession]:
     """A session with a Java process of its own, which ends with it and holds `inherited_files` open until then.
 
+    With `archive_to` the process leaves the archive of its classes there when it ends (see `class_archive`).
     Under spark-submit it is spark-submit's process, and what was told to it of the cluster holds.
     """
     logging.getLogger("py4j").setLevel(logging.CRITICAL)  # the job itself says what failed
@@ -111,7 +116,7 @@ def spark_session(
         return
     find_java()
     run_directory = _make_run_directory()
-    settings = own_settings(config, run_directory)
+    settings = own_settings(config, run_directory, *_class_options(class_path, archive_to))
     if jars:
         settings["spark.jars"] = ",".join(jar.absolute().as_uri() for jar in jars)
     if class_path:
@@ -132,9 +137,16 @@ def spark_session(
         except (Py4JError, ConnectionError) as error:
             raise StreamError(f"Spark's Java process is gone, its last words were: {words.last()}") from error
         finally:
-            _end(gateway)
+            _end(gateway, _JAVA_EXIT_SECONDS if archive_to is None else _ARCHIVING_SECONDS)
     finally:
         shutil.rmtree(run_directory, ignore_errors=True)
+
+
+def _class_options(class_path: Sequence[Path], archive_to: Path | None) -> tuple[str, ...]:
+    if archive_to is not None:
+        return (f"-XX:ArchiveClassesAtExit={archive_to}",)
+    archive = find_archive(class_path)
+    return () if archive is None else (f'"-XX:SharedArchiveFile={archive}"', "-XX:+VerifySharedSpaces")
 
 
 def _submitted_session(config: StreamConfig) -> Iterator[SparkSession]:
@@ -196,7 +208,7 @@ def _launch(settings: dict[str, str], inherited_files: Sequence[int], words: _Sp
         os.close(words.write_end)
 
 
-def _end(gateway: ClientServer) -> None:
+def _end(gateway: ClientServer, exit_seconds: float) -> None:
     """End the Java process, so that the next session starts its own and none is left behind."""
     SparkContext._gateway = None
     SparkContext._jvm = None
@@ -206,7 +218,7 @@ def _end(gateway: ClientServer) -> None:
         return
     process.stdin.close()
     try:
-        process.wait(_JAVA_EXIT_SECONDS)
+        process.wait(exit_seconds)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

@@ -1,0 +1,63 @@
+"""The archive of Java's classes: found where it fits, and no start fails because of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from streaming import class_archive
+from streaming.class_archive import find_archive, make
+from streaming.config import StreamConfig
+from streaming.job import fast_files
+from streaming.session import own_settings, spark_session
+from transport.address import JournalAddress
+
+
+@pytest.fixture
+def archives(java, tmp_path, monkeypatch):
+    """An empty directory of archives beside the jars that are in the cache."""
+    monkeypatch.setattr(class_archive, "_directory", lambda: tmp_path / "archives")
+    (tmp_path / "archives").mkdir()
+    return tmp_path / "archives"
+
+
+def _config() -> StreamConfig:
+    places = {"source": JournalAddress(Path("/in")), "sink": JournalAddress(Path("/out")), "checkpoint": "/c"}
+    return StreamConfig(**places, shuffle_partitions=1)
+
+
+def test_it_is_made_once_and_fits_the_job_that_is_started_after_it(archives):
+    made = make()
+    assert made.stat().st_size > 10_000_000
+    assert find_archive(fast_files(_config())) == made
+    assert find_archive(()) is None, "other jars in front of Spark's"
+    before = made.stat().st_mtime_ns
+    assert make() == made
+    assert made.stat().st_mtime_ns == before
+    assert list(archives.iterdir()) == [made]
+    with spark_session(_config(), class_path=fast_files(_config())) as session:
+        assert session.range(3).count() == 3
+    made.chmod(0o600)
+    with made.open("r+b") as file:
+        file.truncate(5_000_000)
+    assert find_archive(fast_files(_config())) is None
+
+
+def test_an_archive_that_is_none_is_passed_over(archives):
+    class_path = fast_files(_config())
+    (archives / f"{class_archive._key(class_path)}-8.jsa").write_bytes(b"garbage\n")
+    assert find_archive(class_path) is not None
+    with spark_session(_config(), class_path=class_path) as session:
+        assert session.range(3).count() == 3
+
+
+def test_a_path_with_a_space_stays_one_option(tmp_path):
+    (option,) = [
+        word
+        for word in own_settings(_config(), tmp_path, '"-XX:SharedArchiveFile=/a b/c.jsa"')[
+            "spark.driver.extraJavaOptions"
+        ].split('"')
+        if "a b" in word
+    ]
+    assert option == "-XX:SharedArchiveFile=/a b/c.jsa"
