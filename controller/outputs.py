@@ -261,6 +261,7 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="j
     batch: int
     batches: int  # in all
     records: int  # in all
+    refused: int  # lines that were no record, in all
     rows: int  # in all
     phase_ms: dict[str, int]  # of the batch, by Spark's names
     total_phase_ms: dict[str, int]  # in all

@@ -149,6 +149,7 @@ JOB_STARTED = _of_job("start_timestamp_seconds", "When the job's process began."
 JOB_LAST_BATCH = _of_job("last_batch_timestamp_seconds", "When the job's newest known batch was done.", unit="seconds")
 JOB_BATCHES = _job_counter("batches", "Batches done.")
 JOB_RECORDS = _job_counter("records", "Records of ZooKeeper observations taken in.")
+JOB_REFUSED = _job_counter("refused", "Lines of the stream that were no record; they are rows of the output `refused`.")
 JOB_ROWS = _job_counter("rows", "Output rows written.")
 JOB_PHASES = _job_counter("phase_seconds", "Time that batches took, by phase in Spark's names.", "phase")
 JOB_STATE_BYTES = _of_job("state_bytes", "Memory that the state stores use.", unit="bytes")

@@ -213,6 +213,7 @@ _OF_SCRAPE: Mapping[Metric, Callable[[Scrape], Iterable[Sample]]] = MappingProxy
         catalogue.JOB_LAST_BATCH: _job_value(lambda job: job.time_ms / 1000),
         catalogue.JOB_BATCHES: _job_value(lambda job: job.batches),
         catalogue.JOB_RECORDS: _job_value(lambda job: job.records),
+        catalogue.JOB_REFUSED: _job_value(lambda job: job.refused),
         catalogue.JOB_ROWS: _job_value(lambda job: job.rows),
         catalogue.JOB_PHASES: _of_job(
             lambda job: [((phase,), spent_ms / 1000) for phase, spent_ms in sorted(job.total_phase_ms.items())]

@@ -44,7 +44,7 @@ class JobProgress(StreamingQueryListener):
         self._lock = threading.Lock()
         self._began_ms = _now_ms()
         self._written_ms: dict[int, int] = {}
-        self._batches = self._records = self._rows = 0
+        self._batches = self._records = self._refused = self._rows = 0
         self._total_phase_ms: Counter[str] = Counter()
         self._row: JobRow | None = None
         self.lacking: frozenset[str] = frozenset()  # clusters of which records are missing
@@ -87,12 +87,13 @@ class JobProgress(StreamingQueryListener):
     def _row_of(self, progress: Any) -> JobRow:  # noqa: ANN401 (pyspark's dictionary)
         seen = progress.observedMetrics.get(_OBSERVED)
         applied = [msgspec.json.decode(line, type=Applied) for line in (seen["applied"] if seen else ())]
-        for of_cluster in applied:
-            named = frozenset({of_cluster.cluster})
-            self.lacking = self.lacking | named if of_cluster.lacks_records else self.lacking - named
+        told = [of_cluster for of_cluster in applied if of_cluster.records]
+        found_lacking = {of_cluster.cluster for of_cluster in told if of_cluster.lacks_records}
+        self.lacking = (self.lacking - {of_cluster.cluster for of_cluster in told}) | found_lacking
         written_ms = self._written_ms.get(progress.batchId, _now_ms())
         self._batches += 1
         self._records += sum(of_cluster.records for of_cluster in applied)
+        self._refused += sum(of_cluster.refused for of_cluster in applied)
         self._rows += int(seen["rows"] or 0) if seen else 0
         self._total_phase_ms.update(progress.durationMs)
         states = progress.stateOperators
@@ -102,6 +103,7 @@ class JobProgress(StreamingQueryListener):
             batch=progress.batchId,
             batches=self._batches,
             records=self._records,
+            refused=self._refused,
             rows=self._rows,
             phase_ms=dict(progress.durationMs),
             total_phase_ms=dict(self._total_phase_ms),
@@ -114,7 +116,7 @@ class JobProgress(StreamingQueryListener):
                     observed_ms=of_cluster.observed_ms,
                     lag_ms=max(0, written_ms - of_cluster.observed_ms),
                 )
-                for of_cluster in applied
+                for of_cluster in told
             },
         )
 

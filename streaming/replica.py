@@ -17,7 +17,6 @@ from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessor
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
 from controller.context import Context, Phase
-from controller.context import Header as ClusterHeader
 from controller.outputs import STANDING_OUTPUTS, BeginningRow, RefusedRow, encode_row
 from controller.outputs import Row as OutputRow
 from controller.records import BadRecordError, Position, Record, data_fields, decode_record
@@ -64,10 +63,11 @@ _NO_GENERATION = -1
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
-    """What a batch did for one cluster, and when the oldest of its records was observed."""
+    """What a batch did for one cluster, and when the oldest of its records was observed (0: it had none)."""
 
     cluster: str
     records: int
+    refused: int  # lines that were no record
     observed_ms: int
     lacks_records: bool  # nothing is said of the cluster until a complete read has come
 
@@ -133,12 +133,13 @@ class Replica(StatefulProcessor):
         (cluster,) = key
         records, refused = self._decode(cluster, rows)
         published = _Published(refused)
+        context = None
         if records:
             try:
                 context = self._apply(cluster, records, published)
             except StateVersionError as error:
                 raise StreamError(f"{error}: run the Kontrast that wrote it, or {REBUILD}") from error
-            published.applied(records, context.header)
+        published.applied(cluster, records, len(refused), context)
         return published.to_spark()
 
     def close(self) -> None:
@@ -243,14 +244,15 @@ class _Published:
         for output in STANDING_OUTPUTS:
             self._rows.setdefault(output, []).append(row)
 
-    def applied(self, records: Sequence[Record], after: ClusterHeader) -> None:
-        told = Applied(
-            cluster=after.cluster,
+    def applied(self, cluster: str, records: Sequence[Record], refused: int, after: Context | None) -> None:
+        did = Applied(
+            cluster=cluster,
             records=len(records),
-            observed_ms=min(record.observed_ms for record in records),
-            lacks_records=after.phase is Phase.BOOTSTRAPPING,
+            refused=refused,
+            observed_ms=min((record.observed_ms for record in records), default=0),
+            lacks_records=after is not None and after.header.phase is Phase.BOOTSTRAPPING,
         )
-        self._applied = Row(output=APPLIED, keys=b"", values=msgspec.json.encode(told), count=0)
+        self._applied = Row(output=APPLIED, keys=b"", values=msgspec.json.encode(did), count=0)
 
     def to_spark(self) -> Iterator[Row]:
         for output, rows in self._rows.items():

@@ -62,7 +62,7 @@ def test_the_newest_row_of_a_subject_replaces_the_older_ones():
 
 
 def test_the_jobs_own_row_has_one_key():
-    totals = {"batch": 7, "batches": 1, "records": 2, "rows": 3, "total_phase_ms": {"addBatch": 90}}
+    totals = {"batch": 7, "batches": 1, "records": 2, "refused": 0, "rows": 3, "total_phase_ms": {"addBatch": 90}}
     state = {"state_bytes": 1, "state_values": 2, "state_commit_ms": 3}
     row = JobRow(time_ms=2, began_ms=1, phase_ms={"addBatch": 90}, **totals, **state)
     assert row.subject_key() == "job"

@@ -107,10 +107,18 @@ class Rows:
         return GaugesRow(**self._place({**counts, **whole, **fields}))
 
     def job(self, **fields) -> JobRow:
-        totals = {"batch": 7, "batches": 3, "records": 20, "rows": 30, "total_phase_ms": {"addBatch": 500}}
+        totals = {
+            "batch": 7,
+            "batches": 3,
+            "records": 20,
+            "refused": 1,
+            "rows": 30,
+            "total_phase_ms": {"addBatch": 500},
+        }
         state = {"state_bytes": 1000, "state_values": 65, "state_commit_ms": 9}
         clusters = {"north": ClusterProgress(records=2, observed_ms=TIME_MS, lag_ms=150)}
-        whole = {"time_ms": TIME_MS, "began_ms": TIME_MS - 9000, "phase_ms": {"addBatch": 90}, "clusters": clusters}
+        phases = {"phase_ms": {"addBatch": 90}, "total_phase_ms": {"addBatch": 500}}
+        whole = {"time_ms": TIME_MS, "began_ms": TIME_MS - 9000, "clusters": clusters, **phases}
         return JobRow(**{**totals, **state, **whole, **fields})
 
     def of_everything(self) -> list[Row | JobRow]:

@@ -70,6 +70,7 @@ def test_a_batch_publishes_what_the_core_says_and_what_it_did(tester):
     assert tester.applied == {
         "cluster": "east",
         "records": len(life.lines),
+        "refused": 0,
         "observed_ms": life.records[0].observed_ms,
     }
 
@@ -112,6 +113,22 @@ def test_a_repeated_batch_is_worked_on_the_stored_state_and_not_on_the_remembere
     state.updateValueState("header", "east", header)
     state.updateMapState("chunks", "east", chunks)
     assert tester.apply(life.lines[half:]) == first
+
+
+def test_what_is_no_record_is_counted_and_kept_with_its_place_its_bytes_and_the_reason(tester):
+    life = life_of("east", topics=1)
+    other = life_of("west", topics=1).lines[0]
+    rows = tester.apply([life.lines[0], b"\xff\x00", other, *life.lines[1:]])
+    refused = [json.loads(row) for row in rows.pop("refused")]
+    assert [(row["seq"], row["data"], row["data_base64"]) for row in refused] == [
+        (1, None, "/wA="),
+        (2, other.decode(), None),
+    ]
+    assert all(row["reason"].startswith("not a record: ") for row in refused)
+    assert rows == {output: published for output, published in life.rows().items() if output != "refused"}
+    assert (tester.applied["records"], tester.applied["refused"]) == (len(life.lines), 2)
+    tester.apply([b"garbage"])
+    assert (tester.applied["records"], tester.applied["refused"], tester.applied["observed_ms"]) == (0, 1, 0)
 
 
 def test_a_key_has_no_newline_in_it_whatever_a_topic_is_called(tester):
