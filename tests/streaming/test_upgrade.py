@@ -29,8 +29,8 @@ def _newer(directory: Path) -> Path:
     )
     _change(replica, "self._header_state.update(tuple(header))", 'self._header_state.update((*header, "newer"))')
     context = directory / "controller" / "context.py"
-    last = "    seen_deletions: tuple[str, ...] = ()  # the same\n"
-    _change(context, last, f"{last}    added: int = 7\n")
+    behind_the_fields = "\n    @property\n    def acting(self)"
+    _change(context, behind_the_fields, f"    added: int = 7\n{behind_the_fields}")
     return directory
 
 
