@@ -14,10 +14,13 @@ import msgspec
 
 from controller.records import Record, RecordKind
 from ingest.batch import observe_window
+from ingest.election import Term
 from ingest.inbox import SessionState
 from ingest.observations import UNKNOWN_ZXID, EventKind, Value, ZnodeEvent
 from ingest.publisher import Publisher
+from ingest.reading import WatchMode
 from ingest.tree import complete
+from transport.forwarding import Forwarding
 
 _CHANGES = (RecordKind.NODE, RecordKind.DELETED)
 
@@ -41,7 +44,7 @@ class _Forwarder:
         self.is_reading = True  # the complete read comes first
         self._windows_ms = windows_ms
         self._has_zxids = has_zxids
-        self._publisher = Publisher(self, "recorded", threading.Event())
+        self._publisher = Publisher(self, Term(1, lambda: True), threading.Event(), Forwarding("recorded"))
         self._published: list[Record] = []
         self._now_ms = 0
         self._zxid = -1
@@ -113,7 +116,9 @@ class _Forwarder:
 
     def _heartbeats(self) -> None:
         for _ in range(self._heartbeats_due):
-            self._publisher.publish_state(RecordKind.HEARTBEAT, SessionState.CONNECTED, self._zxid)
+            self._publisher.publish_state(
+                RecordKind.HEARTBEAT, SessionState.CONNECTED, WatchMode.PERSISTENT, self._zxid
+            )
         self._heartbeats_due = 0
 
 
