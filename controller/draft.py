@@ -35,12 +35,9 @@ class ContextDraft:
 
     def __init__(self, context: Context, record: Record) -> None:
         self.header: Header = msgspec.structs.replace(context.header)
-        self.header.position = record.position
         self.header.counts = context.header.counts.copy()
-        self.header.time_ms = max(record.observed_ms, self.header.time_ms)
-        self.header.zxid = max(record.zxid, self.header.zxid)
         self.topics = context.topics.draft()
-        self.record = record
+        self.take_up(record)
         self.shows_all = False  # give each partition's row, changed or not
         self._rules = context.header.counting_rules
         self._live: tuple[dict[int, Broker], tuple[int, ...], frozenset[int]] | None = None
@@ -48,6 +45,14 @@ class ContextDraft:
         self._roster = context.roster if context.roster is not None and context.roster.topics is self._before else None
         self._touched: dict[TopicPartition, None] = {}
         self._touched_topics: dict[str, None] = {}
+
+    def take_up(self, record: Record) -> None:
+        """Go on with this record."""
+        header = self.header
+        header.position = record.position
+        header.time_ms = max(record.observed_ms, header.time_ms)
+        header.zxid = max(record.zxid, header.zxid)
+        self.record = record
 
     def count(self, key: str, by: int = 1) -> None:
         """Count something that happened."""

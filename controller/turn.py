@@ -40,14 +40,13 @@ UNFINISHED_MS = 3_000
 class Turn(ContextDraft):
     """A step's private copy of the context, the events in it, and what is to be published."""
 
-    __slots__ = ("_advanced", "_fresh", "_open", "_ordinal", "_stamp", "effects", "event", "shows_gauges")
+    __slots__ = ("_advanced", "_first", "_fresh", "_open", "_ordinal", "_stamp", "effects", "event", "shows_gauges")
 
     def __init__(self, context: Context, record: Record) -> None:
-        super().__init__(context, record)
         self.effects: list[Row] = []
+        super().__init__(context, record)
         self.event: Event | None = None
         self.shows_gauges = False
-        self._stamp = _stamp_of(record)
         self._ordinal = 0
         self._open: dict[int, Event] = {}
         self._fresh: set[int] = set()
@@ -70,9 +69,15 @@ class Turn(ContextDraft):
         for name in (*ContextDraft.__slots__, *Turn.__slots__):
             setattr(self, name, getattr(trial, name))
 
+    def take_up(self, record: Record) -> None:
+        """Go on with this record; rows count from it on."""
+        super().take_up(record)
+        self._stamp = _stamp_of(record)
+        self._first = len(self.effects)
+
     def stamp(self) -> dict[str, Any]:
         """The fields that every row of this step has."""
-        return {**self._stamp, "ordinal": len(self.effects)}
+        return {**self._stamp, "ordinal": len(self.effects) - self._first}
 
     # --- events and their steps
 
@@ -226,7 +231,7 @@ class Turn(ContextDraft):
     def _effect(self, event: Event, ordinal: int, status: Status) -> dict[str, Any]:
         return {
             **self._stamp,
-            "ordinal": len(self.effects),
+            "ordinal": len(self.effects) - self._first,
             "effect": f"{event.epoch}-{event.id}-{ordinal}",
             "status": status,
             "cause": event.sentence,

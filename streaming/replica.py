@@ -28,7 +28,7 @@ from controller.state import (
     reconfigured,
     restore_context,
 )
-from controller.step import step
+from controller.step import steps
 from streaming.checkpoint import REBUILD
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
@@ -177,17 +177,14 @@ class Replica(StatefulProcessor):
 
     def _apply(self, cluster: str, records: list[Record], published: _Published) -> Context:
         before, applied, chunks = self._restore(cluster)
-        context = before
         if not applied:
             first = records[0]
             stamp = {"zxid": first.zxid, "time_ms": first.observed_ms, "ordinal": -1}
             published.begin(BeginningRow(cluster=cluster, generation=first.generation, seq=first.seq, **stamp))
-        for record in records:
-            outcome = step(context, record)
-            context = outcome.context
-            published.add(outcome.effects)
-        self._store(cluster, before, context, records[-1].position, applied + len(records), chunks)
-        return context
+        outcome = steps(before, records)
+        published.add(outcome.effects)
+        self._store(cluster, before, outcome.context, records[-1].position, applied + len(records), chunks)
+        return outcome.context
 
     def _restore(self, cluster: str) -> tuple[Context, int, Chunks]:
         stored = self._header_state.get()

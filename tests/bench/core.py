@@ -28,7 +28,7 @@ from controller.context import Context
 from controller.outputs import GaugesRow, PartitionRow, Row
 from controller.records import Record, RecordKind, decode_record, encode_record
 from controller.state import changed_chunks, encode_header, new_context, restore_context
-from controller.step import step
+from controller.step import steps
 
 CHUNKS = 64
 BROKERS = 30
@@ -145,13 +145,9 @@ class Figure:
 
 def apply(context: Context, lines: Iterable[bytes]) -> tuple[Context, list[Row], float]:
     """The context and all rows after these lines, and the CPU seconds that it took to decode and apply them."""
-    rows: list[Row] = []
     start = process_time()
-    for line in lines:
-        outcome = step(context, decode_record(line))
-        context = outcome.context
-        rows.extend(outcome.effects)
-    return context, rows, process_time() - start
+    outcome = steps(context, [decode_record(line) for line in lines])
+    return outcome.context, list(outcome.effects), process_time() - start
 
 
 def fresh(measure: Callable[[], tuple[Context, list[Row], float]]) -> tuple[Context, list[Row], float]:

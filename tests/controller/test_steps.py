@@ -1,0 +1,96 @@
+"""Many records at once are the same as one after the other, whatever they are and wherever they are cut."""
+
+from __future__ import annotations
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.context import Context
+from controller.outputs import Row
+from controller.records import Record, RecordKind
+from controller.state import changed_chunks, encode_header, new_context
+from controller.step import step, steps
+from tests.controller.znode_history import ZnodeHistory
+
+CHUNKS = 4
+
+
+def a_life() -> list[Record]:
+    """Two complete reads with changes after each, among their states what cannot be read and what belongs nowhere."""
+    history = ZnodeHistory()
+    for generation in (1, 2):
+        history.generation, history.seq = generation, -1
+        history.send(RecordKind.SNAPSHOT_BEGIN)
+        history.write("/controller", {"version": 2, "brokerid": 1, "timestamp": "1"})
+        history.write("/controller_epoch", b"1")
+        for broker in (1, 2, 3):
+            history.broker(broker)
+        for name in ("a", "state"):
+            history.topic(name, {number: [1, 2, 3] for number in range(4)})
+        for name in ("a", "state", "unknown"):
+            for number in range(4):
+                history.state(name, number, 1, generation, [1, 2])
+        history.write("/brokers/topics/a/partitions/0/state", b"\xff not JSON")
+        history.write("/brokers/topics/a/partitions/x/state", b"{}")
+        history.state("a", 1, 1, generation, [1, 2, 3])
+        history.topic("state", {number: [1, 2, 3] for number in range(2)})
+        history.send(RecordKind.SNAPSHOT_END)
+        history.broker_leaves(1)
+        history.state("a", 0, 2, generation + 1, [2])
+        history.send(RecordKind.HEARTBEAT)
+    return history.records
+
+
+LIFE = a_life()
+
+
+def one_by_one(records: list[Record]) -> tuple[Context, list[Row]]:
+    context, rows = new_context("c", CHUNKS), list[Row]()
+    for record in records:
+        outcome = step(context, record)
+        context, rows = outcome.context, rows + list(outcome.effects)
+    return context, rows
+
+
+def together(pieces: list[list[Record]]) -> tuple[Context, list[Row]]:
+    context, rows = new_context("c", CHUNKS), list[Row]()
+    for piece in pieces:
+        outcome = steps(context, piece)
+        context, rows = outcome.context, rows + list(outcome.effects)
+    return context, rows
+
+
+def stored(context: Context) -> tuple[bytes, dict[int, bytes]]:
+    return encode_header(context), changed_chunks(new_context("c", CHUNKS), context)
+
+
+@given(
+    cuts=st.sets(st.integers(1, len(LIFE) - 1)),
+    lost=st.sets(st.integers(0, len(LIFE) - 1), max_size=2),
+    again=st.sets(st.integers(0, len(LIFE) - 1), max_size=2),
+)
+def test_any_pieces_of_any_life_are_as_its_records(cuts: set[int], lost: set[int], again: set[int]) -> None:
+    pieces = [LIFE[begin:end] for begin, end in zip([0, *sorted(cuts)], [*sorted(cuts), len(LIFE)], strict=True)]
+    told = [
+        [record for kept in piece if id(kept) not in {id(LIFE[at]) for at in lost} for record in repeated(kept, again)]
+        for piece in pieces
+    ]
+    context, rows = together(told)
+    expected_context, expected_rows = one_by_one([record for piece in told for record in piece])
+    assert rows == expected_rows
+    assert stored(context) == stored(expected_context)
+
+
+def repeated(record: Record, again: set[int]) -> list[Record]:
+    return [record] * (2 if any(LIFE[at] is record for at in again) else 1)
+
+
+def test_no_records_change_nothing() -> None:
+    context = new_context("c", CHUNKS)
+    assert steps(context, []).context is context
+
+
+def test_what_a_log_tells_of_an_author_is_taken_one_by_one() -> None:
+    records = [msgspec.structs.replace(record, author=7, cxid=1) for record in LIFE]
+    assert together([records])[1] == one_by_one(records)[1]
