@@ -121,6 +121,8 @@ class _Candidacy:
         self._root = f"{slash}{chroot.rstrip('/')}{_ROOT}/{config.cluster.replace('/', '_')}"
         self._stop = stop
         self._ended = threading.Event()
+        self._closing = threading.Lock()
+        self._closed = False
         self._verdict = threading.Condition()
         self._sure_until = 0.0  # the session cannot have expired before, or nobody can tell
         self._client = KazooClient(
@@ -159,9 +161,11 @@ class _Candidacy:
     def close(self) -> None:
         """End the session, and with it the candidacy."""
         self._end()
-        self._client.stop()
-        if self._client._connection.connection_stopped.is_set():
-            self._client.close()
+        with self._closing:
+            if not self._closed:
+                self._closed = True
+                self._client.stop()
+                self._client.close()
 
     def _connect(self) -> bool:
         said = time.monotonic()
@@ -227,9 +231,8 @@ class _Candidacy:
         while not self._stop.wait(_LOOK_SECONDS):
             if self._ended.is_set():
                 return
-        self._end()
         self._lock.cancel()
-        self._client.stop()
+        self.close()
 
     def _end(self) -> None:
         with self._verdict:

@@ -87,3 +87,20 @@ def test_stopping_does_not_wait_for_kafka_that_is_away(streams):
     stop = threading.Event()
     stop.set()
     wait_for_kafka(KafkaAddress("127.0.0.1:1", "records"), 60, stop)
+
+
+def test_a_rebuild_begins_at_the_newest_complete_snapshot_that_kafka_holds(bootstrap_server, streams, work_off):
+    _create_topics(bootstrap_server, "records")
+    life, again = life_of("east", topics=3), life_of("east", topics=2, losses=1).in_generation(2)
+    unended = life_of("east", topics=2).in_generation(3).lines[:5]
+    config = streams.config(source=KafkaAddress(bootstrap_server, "records"))
+    _send(bootstrap_server, [b"garbage", *life.lines, *again.lines])
+    work_off(config)
+    before = streams.read_all()
+    work_off(config, rebuild=True)
+    expected = again.rows()
+    after = streams.read_all()
+    assert {output: rows[len(before[output]) :] for output, rows in after.items()} == expected
+    _send(bootstrap_server, unended)
+    work_off(config)
+    assert streams.read_all()["metadata"] == after["metadata"]
