@@ -16,7 +16,7 @@ from kafka.admin import KafkaAdminClient, NewTopic
 from prometheus_client.parser import text_string_to_metric_families
 
 from cli.embedded.process import ChildProcess, free_port
-from controller.outputs import OUTPUTS, OutputRow, PartitionRow, decode_row
+from controller.outputs import OUTPUTS, STANDING_OUTPUTS, BeginningRow, OutputRow, PartitionRow, decode_row
 from controller.records import decode_record
 from controller.state import new_context
 from controller.step import step
@@ -163,6 +163,10 @@ def expected_rows(changes: list[bytes]) -> dict[str, list[OutputRow]]:
     """What one undisturbed pass over the records gives."""
     context = new_context("c", 64)
     rows: dict[str, list[OutputRow]] = {output: [] for output in OUTPUTS}
+    first = decode_record(changes[0])
+    stamp = {"ordinal": -1, "zxid": first.zxid, "time_ms": first.observed_ms}
+    for output in STANDING_OUTPUTS:
+        rows[output].append(BeginningRow(cluster="c", generation=first.generation, seq=first.seq, **stamp))
     for line in changes:
         outcome = step(context, decode_record(line))
         context = outcome.context
