@@ -32,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from controller.outputs import OUTPUTS, Row
 from controller.records import RecordKind, decode_record
 from controller.state import new_context
-from controller.step import step
+from controller.step import step, steps
 from tests.bench.core import CHUNKS, Lines
 from transport.journal import JournalWriter, end_offset, read_journal
 
@@ -209,11 +209,10 @@ def under_load(job: Job, changes: Iterator[bytes]) -> list[float]:
     return took
 
 
-def rows_of_death(snapshot: Sequence[bytes], death: bytes) -> tuple[Row, ...]:
-    """What the replica says of the broker's death, outside Spark."""
-    context = new_context("bench", CHUNKS)
-    for line in snapshot:
-        context = step(context, decode_record(line)).context
+def rows_of_death(lines: Lines) -> tuple[Row, ...]:
+    """What the replica says of the broker's death, outside Spark; the lines are used up by it."""
+    context = steps(new_context("bench", CHUNKS), [decode_record(line) for line in lines.snapshot()]).context
+    (death,) = lines.death()
     return step(context, decode_record(death)).effects
 
 
@@ -222,7 +221,7 @@ def figures(partitions: int, options: Sequence[str], say: Callable[[str], None])
     lines = Lines(partitions)
     snapshot = lines.snapshot()
     heartbeat = {"session": "connected", "watch_mode": "persistent"}
-    expected = rows_of_death(snapshot, *lines.death())
+    expected = rows_of_death(Lines(partitions))
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         job = Job(Path(directory), options)
         job.source.append(snapshot)
