@@ -42,7 +42,7 @@ class KafkaSink:
     """A Kafka topic, created with one partition if it is not there, and beside it one for asking (`transport.wanted`).
 
     The producer is idempotent with acks=all. After a failure a new one is made and the records are sent again: readers
-    see some of them twice, with two places in the order but the same znode versions.
+    see some of them twice, with the same place in the order, and drop the second.
     """
 
     def __init__(self, address: KafkaAddress, cluster: str, stop: threading.Event) -> None:
