@@ -279,6 +279,7 @@ def test_after_too_many_changes_what_no_read_could_tell_is_told_and_the_rest_is_
     make_cluster(kafka)
     monkeypatch.setattr("ingest.inbox.MAX_WAITING_EVENTS", 20)
     watching = watch(heartbeat_seconds=60)
+    wait_until(lambda: watching.count(RecordKind.HEARTBEAT, "connected") == 1)  # the last that its start tells
     seq = watching.records()[-1].seq
     segment = next((tmp_path / "journal").glob("*.log"))
     with no_room_beyond(segment.stat().st_size):
