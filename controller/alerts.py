@@ -1,6 +1,7 @@
-"""Alerts: what a person must know of, opened once, changed, resolved.
+"""Alerts: what a person must know of, opened once, told again when it changes, resolved.
 
-Here belong the kinds, their severities and their sentences. What is wrong with a partition is judged by `health`.
+Here belongs the life of an alert. What is the case is said in `conditions` and `happenings`, what kinds there are in
+`alert_kinds`. All are judged at every heartbeat, and when partitions come into a trouble that none was in.
 """
 
 from __future__ import annotations
@@ -8,142 +9,170 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from controller.context import NO_BROKER, Standing
+import msgspec
+
+from controller import alert_kinds as kinds
+from controller.alert_kinds import ALERT_KINDS
+from controller.conditions import Condition, maintained
+from controller.conditions_of_brokers import conditions_of_brokers
+from controller.conditions_of_controller import MINUTE_MS, conditions_of_controller
+from controller.conditions_of_partitions import conditions_of_partitions
+from controller.context import ElectionPace, Header, OpenAlert, Phase
+from controller.happenings import THE_CLUSTER, forget_old
 from controller.outputs import AlertRow, Severity
-from controller.states import PartitionState
-from controller.topics import Partition, TopicPartition
 
 if TYPE_CHECKING:
     from controller.turn import Turn
 
-# How long the cluster may be without a controller, and a write may be due, before a person is told.
-NO_CONTROLLER_GRACE_MS: Final = 10_000
-OVERDUE_GRACE_MS: Final = 10_000
+OPEN, UNKNOWN, RESOLVED = "open", "unknown", "resolved"
 
-# So many controllers in such a time are not failovers any more.
-FLAPPING_TERMS: Final = 5
-FLAPPING_WITHIN_MS: Final = 60_000
-
-OPEN, RESOLVED = "open", "resolved"
+# An alert whose counts change all the time is told again no more often.
+_TOLD_AGAIN_MS: Final = 5_000
 
 
-def partition_alert(
-    turn: Turn, tp: TopicPartition, before: Partition | None, after: Partition, reason: str | None
-) -> Iterator[AlertRow]:
-    """The alert that opens, changes or ends with this change of a partition.
+def judge(turn: Turn) -> None:
+    """Open, change and resolve alerts by what is the case now; what cannot be seen is unknown, and not resolved."""
+    header = turn.header
+    header.recent_elections = _pace(header)
+    forget_old(header)
+    blind = _is_blind(header)
+    sees_cluster = header.phase is Phase.FOLLOWING and not blind
+    cases = {case.id: case for case in _cases(header, sees_cluster=sees_cluster)}
+    suspected_ms = {key: header.suspected_ms.get(key, header.time_ms) for key in cases}
+    if suspected_ms != header.suspected_ms:
+        header.suspected_ms = suspected_ms
+    for case in cases.values():
+        _tell(turn, case)
+    for alert_id, alert in list(header.open_alerts.items()):
+        if alert_id in cases:
+            continue
+        if sees_cluster or ALERT_KINDS[alert.kind].of_replica:
+            _resolve(turn, alert_id, alert)
+        elif blind and not alert.unknown:
+            _lose_sight(turn, alert_id, alert)
 
-    It stays open until the partition can be used again, not only until the controller is expected to act.
-    """
-    was_open = before is not None and before.alerted
-    if after.alerted and reason is not None:
-        if not was_open or before is None or (before.problem, before.confirmed) != (after.problem, after.confirmed):
-            yield _offline(turn, tp, after, OPEN, reason, after.problem_since_ms)
-    elif before is not None and was_open:
-        yield _offline(turn, tp, after, RESOLVED, _ending(after), before.problem_since_ms)
+
+def _cases(header: Header, *, sees_cluster: bool) -> Iterator[Condition]:
+    if sees_cluster:
+        yield from conditions_of_partitions(header)
+        yield from conditions_of_brokers(header)
+        yield from conditions_of_controller(header)
+    for case in _happenings(header):
+        if sees_cluster or case.kind.of_replica:
+            yield case
+    yield from _conditions_of_replica(header)
 
 
-def _ending(after: Partition) -> str:
-    if after.state is PartitionState.NON_EXISTENT or after.confirmed is None:
-        return "the topic is deleted"
-    return f"broker {after.confirmed.leader} leads it in leader epoch {after.confirmed.leader_epoch}"
+def _is_blind(header: Header) -> bool:
+    """Whether what is known is too old to be believed."""
+    patience_ms = kinds.REPLICA_DISCONNECTED.patience_ms
+    lost = header.disconnected_ms > 0 and header.time_ms - header.disconnected_ms >= patience_ms
+    return lost or header.phase is Phase.BOOTSTRAPPING
 
 
-def _offline(turn: Turn, tp: TopicPartition, partition: Partition, state: str, cause: str, since_ms: int) -> AlertRow:
-    missing = [str(replica) for replica in partition.replicas if replica not in turn.header.brokers]
+def _pace(header: Header) -> ElectionPace:
+    pace, total = header.recent_elections, header.elections
+    if header.time_ms - pace.since_ms < MINUTE_MS:
+        return pace
+    return ElectionPace(header.time_ms, total, total - pace.total if pace.since_ms else 0)
+
+
+def _conditions_of_replica(header: Header) -> Iterator[Condition]:
+    if header.disconnected_ms:
+        yield Condition(
+            kind=kinds.REPLICA_DISCONNECTED,
+            group="replica",
+            cause=f"the forwarder's ZooKeeper session is {header.session}: what is said of the cluster is old",
+            ending="the forwarder's ZooKeeper session is back",
+            since_ms=header.disconnected_ms,
+        )
+    if header.lacks_records:
+        yield Condition(
+            kind=kinds.REPLICA_LACKS_RECORDS,
+            group="replica",
+            cause="records were lost on their way: nothing is concluded until a complete read has come in",
+            ending="a complete read has come in",
+        )
+
+
+def _happenings(header: Header) -> Iterator[Condition]:
+    for happening in header.happenings.values():
+        kind = ALERT_KINDS[happening.kind]
+        times = f" ({happening.count} times)" if happening.count > 1 else ""
+        excuse = maintained(None, header)
+        yield Condition(
+            kind=kind,
+            subject=happening.subject,
+            group=happening.group,
+            cause=happening.cause + times,
+            ending=f"it did not happen again for {kind.lasts_ms // MINUTE_MS} min",
+            since_ms=happening.since_ms,
+            severity=Severity.INFO if excuse and not kind.of_replica else None,
+            evidence=happening.evidence,
+            partitions=len(happening.about),
+            examples=happening.about,
+        )
+
+
+def _tell(turn: Turn, case: Condition) -> None:
+    header, kind = turn.header, case.kind
+    before = header.open_alerts.get(case.id)
+    since_ms = case.since_ms if case.since_ms is not None else header.suspected_ms[case.id]
+    patience_ms = kind.patience_ms if case.patience_ms is None else case.patience_ms
+    if before is None and header.time_ms - since_ms < patience_ms:
+        return
+    severity = case.severity or kind.severity
+    since_ms = min(since_ms, before.since_ms) if before else since_ms
+    now = OpenAlert(
+        case.kind.name, case.subject, case.group, severity, since_ms, header.time_ms, case.cause, case.ending,
+        case.partitions,
+    )  # fmt: skip
+    if before is not None and not _is_news(before, now):
+        return
+    header.open_alerts = {**header.open_alerts, case.id: now}
+    row = _row(turn, case.id, now, OPEN, case.cause)
+    turn.effects.append(
+        msgspec.structs.replace(
+            row,
+            expected=case.expected or kind.expected,
+            action=kind.action,
+            evidence=case.evidence,
+            examples=case.examples,
+            broker=case.broker,
+        )
+    )
+
+
+def _is_news(before: OpenAlert, now: OpenAlert) -> bool:
+    if before.unknown or before.severity is not now.severity:
+        return True
+    changed = (before.cause, before.partitions) != (now.cause, now.partitions)
+    return changed and now.told_ms - before.told_ms >= _TOLD_AGAIN_MS
+
+
+def _resolve(turn: Turn, alert_id: str, alert: OpenAlert) -> None:
+    turn.effects.append(_row(turn, alert_id, alert, RESOLVED, alert.ending))
+    left = {key: other for key, other in turn.header.open_alerts.items() if key != alert_id}
+    turn.header.open_alerts = left
+
+
+def _lose_sight(turn: Turn, alert_id: str, alert: OpenAlert) -> None:
+    turn.effects.append(_row(turn, alert_id, alert, UNKNOWN, f"cannot be seen now; before: {alert.cause}"))
+    unknown = msgspec.structs.replace(alert, unknown=True)
+    turn.header.open_alerts = {**turn.header.open_alerts, alert_id: unknown}
+
+
+def _row(turn: Turn, alert_id: str, alert: OpenAlert, state: str, cause: str) -> AlertRow:
+    cluster = turn.header.cluster
     return AlertRow(
         **turn.stamp(),
-        id=f"PartitionOffline/{tp}",
-        alert="PartitionOffline",
+        id=alert_id,
+        alert=alert.kind,
         state=state,
-        severity=Severity.PAGE,
-        subject=f"partition {tp}",
-        group=f"brokers {','.join(missing)} away" if missing else "all brokers live",
-        since_ms=since_ms,
+        severity=alert.severity,
+        subject=f"cluster {cluster}" if alert.subject == THE_CLUSTER else alert.subject,
+        group=alert.group,
+        since_ms=alert.since_ms,
         cause=cause,
-        topic=tp.topic,
-        partition=tp.partition,
-    )
-
-
-def cluster_alerts(turn: Turn) -> None:
-    """Open and resolve the alerts of the cluster itself; asked at every heartbeat, judged by the record's time."""
-    header = turn.header
-    absent = header.controller == NO_BROKER and header.time_ms - header.controller_since_ms >= NO_CONTROLLER_GRACE_MS
-    _set(turn, "NoController", Severity.PAGE, header.controller_since_ms if absent else None,
-         "no broker is controller: leaders that die are not replaced",
-         f"broker {header.controller} is controller in epoch {header.controller_epoch}")  # fmt: skip
-    _set_overdue(turn)
-    _set_ghost(turn)
-    _set_flapping(turn)
-    _set_duplicate_topic_ids(turn)
-
-
-def _set_overdue(turn: Turn) -> None:
-    header = turn.header
-    due = [
-        event
-        for event in header.events.values()
-        if event.writes_due and header.time_ms - event.time_ms >= OVERDUE_GRACE_MS
-    ]
-    oldest = min(due, key=lambda event: event.id, default=None)
-    overdue = sum(event.writes_due for event in due)
-    opening = f"{overdue} writes of controller {header.controller} are overdue"
-    if oldest is not None:
-        opening += f", the oldest since {oldest.kind}: {oldest.cause}"
-    since_ms = oldest.time_ms if oldest else None
-    _set(turn, "ControllerOverdue", Severity.WARN, since_ms, opening, "nothing is overdue")
-
-
-def _set_ghost(turn: Turn) -> None:
-    header = turn.header
-    how = "was edited" if header.standing is Standing.OVERWRITTEN else "is not owned by that broker's session"
-    opening = (
-        f"/controller names broker {header.controller}, but {how}: it never took over, "
-        "and no broker acts as controller until /controller is deleted"
-    )
-    since_ms = header.controller_since_ms if header.is_ghost else None
-    _set(turn, "GhostController", Severity.PAGE, since_ms, opening, "/controller is as an election leaves it")
-
-
-def _set_flapping(turn: Turn) -> None:
-    header = turn.header
-    recent = [at_ms for at_ms in header.terms_since_ms if header.time_ms - at_ms <= FLAPPING_WITHIN_MS]
-    opening = f"{len(recent)} controllers took over within a minute, now in epoch {header.controller_epoch}"
-    if header.preferred_znode is not None:
-        opening += "; /admin/preferred_replica_election is there: if it names a partition without a state, delete it"
-    since_ms = recent[0] if len(recent) >= FLAPPING_TERMS else None
-    _set(turn, "ControllerFlapping", Severity.PAGE, since_ms, opening, "the controller stays")
-
-
-def _set_duplicate_topic_ids(turn: Turn) -> None:
-    header = turn.header
-    pairs = "; ".join(
-        f"topic {first} and topic {second} have {topic_id}" for topic_id, first, second in header.duplicate_topic_ids
-    )
-    opening = f"no broker can become controller, because two topics have the same id: {pairs}"
-    since_ms = header.controller_since_ms if header.duplicate_topic_ids else None
-    _set(turn, "DuplicateTopicId", Severity.PAGE, since_ms, opening, "every topic has an id of its own")
-
-
-def _set(turn: Turn, alert: str, severity: Severity, since_ms: int | None, opening: str, ending: str) -> None:
-    header = turn.header
-    was_open_since_ms = header.open_alerts.get(alert)
-    if (since_ms is None) == (was_open_since_ms is None):
-        return
-    if since_ms is not None:
-        header.open_alerts = {**header.open_alerts, alert: since_ms}
-    else:
-        header.open_alerts = {key: value for key, value in header.open_alerts.items() if key != alert}
-    turn.effects.append(
-        AlertRow(
-            **turn.stamp(),
-            id=alert,
-            alert=alert,
-            state=RESOLVED if since_ms is None else OPEN,
-            severity=severity,
-            subject=f"cluster {header.cluster}",
-            group=alert,
-            since_ms=since_ms if since_ms is not None else was_open_since_ms or 0,
-            cause=ending if since_ms is None else opening,
-        )
+        partitions=alert.partitions,
     )

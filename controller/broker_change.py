@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from itertools import pairwise
 
-from controller import partition_machine, reassignment, replica_machine, topic_deletion
+from controller import alert_kinds, happenings, partition_machine, reassignment, replica_machine, topic_deletion
 from controller.context import NO_BROKER, Broker, Departure, Event, Phase
 from controller.outputs import BrokerRow
 from controller.records import Record
@@ -19,6 +19,8 @@ from controller.states import PartitionState, ReplicaState
 from controller.topics import Partition, TopicPartition
 from controller.turn import Turn, replace
 from controller.znodes import BrokerZnode
+
+_DEPARTURES_KEPT = 10
 
 
 def broker_written(turn: Turn, broker: int, znode: BrokerZnode, record: Record) -> None:
@@ -52,6 +54,9 @@ def broker_written(turn: Turn, broker: int, znode: BrokerZnode, record: Record) 
         header.brokers = {**header.brokers, broker: now}
         _touch_hosted(turn, broker)
     header.departed = {key: value for key, value in header.departed.items() if key != broker}
+    if known is not None and known.epoch != now.epoch:
+        told = f"broker {broker} registered again, with epoch {now.epoch:#x} after {known.epoch:#x}"
+        happenings.note(turn, alert_kinds.BROKER_BOUNCED, told, subject=f"broker {broker}")
     publish_broker(turn, broker)
 
 
@@ -64,7 +69,7 @@ def broker_removed(turn: Turn, broker: int) -> None:
     if header.acting and not _was_silent(turn, broker, gone):
         topic_deletion.judge_halted(turn, soon=True)
     header.brokers = {key: value for key, value in header.brokers.items() if key != broker}
-    header.departed = {**header.departed, broker: Departure(turn.record.zxid, turn.record.observed_ms)}
+    _note_departure(turn, broker, gone)
     hosted = turn.hosted_by(broker)
     _forget_offline_dirs(turn, broker, hosted)
     if header.acting:
@@ -72,6 +77,17 @@ def broker_removed(turn: Turn, broker: int) -> None:
     for tp in hosted:
         turn.touch(tp)
     publish_broker(turn, broker)
+
+
+def _note_departure(turn: Turn, broker: int, gone: Broker) -> None:
+    header, record = turn.header, turn.record
+    in_order = header.asked_to_shut_down.get(broker) == gone.epoch
+    header.departed = {**header.departed, broker: Departure(record.zxid, record.observed_ms, in_order)}
+    if in_order or header.phase is not Phase.FOLLOWING:
+        return
+    header.asked_to_shut_down = {key: epoch for key, epoch in header.asked_to_shut_down.items() if key != broker}
+    before = header.unordered_departures.get(broker, ())
+    header.unordered_departures = {**header.unordered_departures, broker: (*before, header.time_ms)[-_DEPARTURES_KEPT:]}
 
 
 def _was_silent(turn: Turn, broker: int, gone: Broker) -> bool:

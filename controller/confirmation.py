@@ -11,6 +11,7 @@ from itertools import permutations
 
 import msgspec
 
+from controller import alert_kinds, happenings
 from controller.leadership import (
     WRITES,
     AnyStep,
@@ -40,7 +41,7 @@ def confirm(turn: Turn, tp: TopicPartition, written: LeaderAndIsr) -> bool:
         return False
     writes = tuple(step for step in partition.queue if isinstance(step, WRITES))
     for done in _candidates(writes, partition.confirmed, written):
-        queue = _settle(turn, partition, done, written)
+        queue = _settle(turn, tp, partition, done, written)
         known = _known_after(turn, partition, done[-1])
         turn.put_partition(tp, replace(partition, confirmed=written, queue=queue, known=known))
         prune(turn, tp)
@@ -103,13 +104,15 @@ def _known_after(turn: Turn, partition: Partition, last: Write) -> LeaderAndIsr 
     return None if read_again else partition.known or partition.confirmed
 
 
-def _settle(turn: Turn, partition: Partition, done: tuple[Write, ...], written: LeaderAndIsr) -> tuple[AnyStep, ...]:
+def _settle(
+    turn: Turn, tp: TopicPartition, partition: Partition, done: tuple[Write, ...], written: LeaderAndIsr
+) -> tuple[AnyStep, ...]:
     """The queue without what was written; what stood between the writes keeps the value it stood behind."""
     for write in done:
         turn.settle(write, seen=True)
     value = partition.confirmed
     for write in done:
-        _count_election(turn, write, value)
+        _count_election(turn, tp, write, value)
         value = apply(write, value, written.controller_epoch) or value
     if value is not None and value.isr != written.isr:
         count_isr_change(turn, value.isr, written.isr)
@@ -143,11 +146,16 @@ def _frozen(turn: Turn, partition: Partition, done: tuple[Write, ...], written: 
     return tuple(kept)
 
 
-def _count_election(turn: Turn, step: AnyStep, before: LeaderAndIsr | None) -> None:
+def _count_election(turn: Turn, tp: TopicPartition, step: AnyStep, before: LeaderAndIsr | None) -> None:
     if isinstance(step, Elect) and before is not None:
         elected = step.choose(before.isr)
-        unclean = elected is not None and elected.unclean
-        turn.count(f"elections/{'Unclean' if unclean else ''}{step.strategy.value}")
+        if elected is not None and elected.unclean:
+            turn.count(f"elections/Unclean{step.strategy.value}")
+            told = f"partition {tp} is led by broker {elected.leader}, which was not in sync"
+            lost = f"what only {list(before.isr)} had is lost, up to leader epoch {before.leader_epoch}"
+            happenings.note(turn, alert_kinds.UNCLEAN_ELECTION, f"{told}: {lost}", about=str(tp))
+        else:
+            turn.count(f"elections/{step.strategy.value}")
 
 
 def prune(turn: Turn, tp: TopicPartition, joined: Collection[int] = ()) -> None:
@@ -182,6 +190,11 @@ def prune(turn: Turn, tp: TopicPartition, joined: Collection[int] = ()) -> None:
         turn.put_partition(tp, replace(partition, queue=tuple(kept)))
 
 
+def _note_missing(turn: Turn, tp: TopicPartition, event_id: int, writes: int) -> None:
+    told = f"partition {tp} was not written as foretold of {turn.open_event(event_id).sentence}"
+    happenings.note(turn, alert_kinds.WRITE_NEVER_CAME, told, about=str(tp), times=writes)
+
+
 def _goes_offline(move: Move) -> bool:
     return move.replica is not None and move.to_state == ReplicaState.OFFLINE
 
@@ -208,7 +221,7 @@ def _give_up(turn: Turn, tp: TopicPartition, event_id: int) -> None:
     assert partition is not None, f"{tp} waits, and is not there"
     creates = any(step.event == event_id and isinstance(step, Create) for step in partition.queue)
     if creates and not turn.open_event(event_id).begun:
-        turn.count("divergences/write_never_came")
+        _note_missing(turn, tp, event_id, 1)
         turn.undo_in(tp, event_id)  # nothing was created: nobody has taken it up
         prune(turn, tp)
         return
@@ -219,5 +232,5 @@ def _give_up(turn: Turn, tp: TopicPartition, event_id: int) -> None:
         else:
             kept.append(step)
     if len(kept) < len(partition.queue):
-        turn.count("divergences/write_never_came", len(partition.queue) - len(kept))
+        _note_missing(turn, tp, event_id, len(partition.queue) - len(kept))
         turn.put_partition(tp, replace(partition, queue=tuple(kept)))

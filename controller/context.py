@@ -11,12 +11,13 @@ from typing import NamedTuple
 
 import msgspec
 
+from controller.outputs import ReactionTimes, Severity, SlowReaction
 from controller.profile import NEWEST, Evidence, Profile, profile_of
 from controller.records import Position
 from controller.roster import Roster
 from controller.settings import BrokerSettings, settings_in_force
 from controller.topics import Topics
-from controller.znodes import ConfigZnode, ReassignmentEntry
+from controller.znodes import ConfigZnode, MaintenanceWindow, ReassignmentEntry
 
 NO_BROKER = -1
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
@@ -53,6 +54,7 @@ class Departure(msgspec.Struct, frozen=True, array_like=True):
 
     zxid: int
     time_ms: int
+    in_order: bool = False  # it had asked to be shut down
 
 
 class Broadcast(msgspec.Struct, frozen=True, array_like=True):
@@ -87,6 +89,8 @@ class Event(msgspec.Struct, array_like=True):
     proven_ms: int = 0  # from when on it is certain though nothing shows it; a controller may die before it acts
     died: dict[int, Broker] = {}  # the brokers whose death it handles, as they were
     born: int = NO_BROKER  # the broker whose registration it handles
+    first_write_ms: int = 0  # when its first write was seen, 0 while none was
+    last_write_ms: int = 0
 
     @property
     def sentence(self) -> str:
@@ -123,6 +127,51 @@ class LogDirFailure(msgspec.Struct, frozen=True, array_like=True):
     handled: bool = False
 
 
+class TroubleGroup(msgspec.Struct, frozen=True, array_like=True):
+    """Partitions that suffer from the same because of the same brokers; see `troubles`."""
+
+    count: int
+    since_ms: int
+    examples: tuple[str, ...]
+
+
+class Happening(msgspec.Struct, frozen=True, array_like=True):
+    """Something that happened, and may have happened again, while it is told of; see `happenings`."""
+
+    kind: str  # of alert
+    subject: str
+    group: str
+    since_ms: int  # when first
+    last_ms: int
+    count: int
+    cause: str  # of the last
+    about: tuple[str, ...]  # some of the topics or partitions that it happened to
+    evidence: tuple[str, ...]  # of the last
+
+
+class OpenAlert(msgspec.Struct, frozen=True, array_like=True):
+    """An alert that is open, as it was told last."""
+
+    kind: str
+    subject: str
+    group: str
+    severity: Severity
+    since_ms: int
+    told_ms: int
+    cause: str
+    ending: str
+    partitions: int
+    unknown: bool = False  # whether it still is so cannot be known
+
+
+class ElectionPace(msgspec.Struct, frozen=True, array_like=True):
+    """Leader elections: how many there had been when this minute began, and how many in the minute before."""
+
+    since_ms: int
+    total: int
+    last_minute: int
+
+
 class CountingRules(NamedTuple):
     """What the counts depend on beside the topics."""
 
@@ -151,12 +200,14 @@ class Header(msgspec.Struct, array_like=True):
     controller: int = NO_BROKER  # as /controller names it
     controller_since_ms: int = 0
     controller_epoch: int = -1  # as /controller_epoch says
+    epoch_zxid: int = -1  # of the write that says so
     controller_session: int = 0  # the owner of /controller
     standing: Standing = Standing.ELECTED
     migrating: bool = False  # /migration is there: the cluster is on its way to KRaft
     duplicate_topic_ids: tuple[tuple[str, str, str], ...] = ()  # id and two topics that have it
     term_epoch: int = -1  # the newest epoch whose controller took over
     term_began_ms: int = 0  # when, 0 if that was before the last complete read
+    term_broker: int = NO_BROKER  # that controller
     term_active: bool = False  # that controller is still there
     controller_changes: int = 0
     profile: Profile = profile_of(NEWEST)
@@ -185,7 +236,19 @@ class Header(msgspec.Struct, array_like=True):
     events: dict[int, Event] = {}
     counts: dict[str, int] = {}  # of what happened since this state began
     census: dict[str, int] = {}  # of what there is, as of the last step that was followed: see `gauges`
-    open_alerts: dict[str, int] = {}  # alerts of the cluster itself: id -> since_ms
+    troubles: dict[str, TroubleGroup] = {}  # of partitions, by group, as of the last step that was followed
+    happenings: dict[str, Happening] = {}  # what happened lately, by the id of its alert
+    suspected_ms: dict[str, int] = {}  # since when what may become an alert is so, by its id
+    open_alerts: dict[str, OpenAlert] = {}  # by id
+    reactions: dict[str, ReactionTimes] = {}  # the controller's, by kind of event
+    slowest_reactions: tuple[SlowReaction, ...] = ()
+    recent_elections: ElectionPace = ElectionPace(0, 0, 0)
+    unordered_departures: dict[int, tuple[int, ...]] = {}  # when brokers left without having shut down
+    isr_notifications: dict[str, int] = {}  # that wait for the controller, since when
+    maintenance: tuple[MaintenanceWindow, ...] = ()  # that somebody announced
+    preferred_controllers: tuple[int, ...] = ()  # the brokers on which the controller should be, if that matters
+    lacks_records: bool = False  # some were lost, and no complete read has come in since
+    disconnected_ms: int = 0  # since when the forwarder has no session with ZooKeeper, 0 if it has one
     seen_controller: bool = False  # named by the read that is coming in
     seen_brokers: tuple[int, ...] = ()  # the same
     seen_deletions: tuple[str, ...] = ()  # the same
@@ -220,6 +283,11 @@ class Header(msgspec.Struct, array_like=True):
             if value is not None:
                 return value
         return self.settings.unclean_leader_election_enable
+
+    @property
+    def elections(self) -> int:
+        """How many leaders were elected since this state began."""
+        return sum(count for key, count in self.counts.items() if key.startswith("elections/"))
 
     @property
     def counting_rules(self) -> CountingRules:

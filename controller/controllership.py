@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from controller import failover, topic_deletion
+from controller import alert_kinds, failover, happenings, topic_deletion
 from controller.context import NO_BROKER, Phase, Standing
 from controller.health import UNUSABLE
 from controller.outputs import ControllerRow
@@ -59,9 +59,10 @@ def epoch_written(turn: Turn, epoch: int) -> None:
     """/controller_epoch has this value."""
     header = turn.header
     if epoch < header.controller_epoch:
-        turn.count("divergences/controller_epoch_went_back")
+        told = f"/controller_epoch went back from {header.controller_epoch} to {epoch}"
+        happenings.note(turn, alert_kinds.CONTROLLER_EPOCH_WENT_BACK, told)
     if epoch != header.controller_epoch:
-        header.controller_epoch = epoch
+        header.controller_epoch, header.epoch_zxid = epoch, turn.record.mzxid
         take_over_if_due(turn)
         publish_controller(turn)
 
@@ -95,6 +96,7 @@ def adopt(turn: Turn) -> None:
     header.duplicate_topic_ids = tuple(_duplicate_topic_ids(turn))
     header.term_active = header.may_act
     header.term_epoch, header.term_began_ms = header.controller_epoch, 0
+    header.term_broker = header.controller
 
 
 def take_over_if_due(turn: Turn) -> None:
@@ -105,16 +107,26 @@ def take_over_if_due(turn: Turn) -> None:
         return
     if header.controller == NO_BROKER or header.standing is not Standing.ELECTED or header.is_ghost:
         return
+    if header.term_epoch > 0:
+        _note_move(turn)
     failover.cut(turn, header.deposed)
     # With one id on two topics every broker fails while it loads its context, and passes the controllership on.
     header.duplicate_topic_ids = tuple(_duplicate_topic_ids(turn))
     header.term_epoch, header.term_active = header.controller_epoch, header.may_act
+    header.term_broker = header.controller
     header.term_began_ms = header.time_ms
     header.controller_changes += 1
     header.terms_since_ms = (*header.terms_since_ms, header.time_ms)[-_TERMS_KEPT:]
     if header.term_active:
         failover.run(turn)
     _judge_again(turn)
+
+
+def _note_move(turn: Turn) -> None:
+    header = turn.header
+    now = f"broker {header.controller} became controller in epoch {header.controller_epoch}"
+    was = f" after broker {header.term_broker}" if header.term_broker != NO_BROKER else ""
+    happenings.note(turn, alert_kinds.CONTROLLER_MOVED, now + was)
 
 
 def _lose(turn: Turn, cause: str) -> None:

@@ -20,6 +20,7 @@ from controller import (
     observation,
     reassignment,
     reordering,
+    suspicion,
     topic_change,
     topic_deletion,
 )
@@ -84,7 +85,7 @@ def read_together(turn: Turn, tp: TopicPartition, written: LeaderAndIsr) -> bool
 
 
 def _accept(turn: Turn, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
-    turn.count("divergences/unexplained_write")
+    suspicion.unforeseen(turn, tp, partition, written)
     turn.begin("Unexplained", f"partition {tp} was written as nothing foretold")
     for step in partition.queue:
         turn.withdraw(tp, step)

@@ -47,12 +47,22 @@ def _leading(topic: Topic, partition: Partition, rules: CountingRules) -> Keys:
     leaderless = partition.problem in UNUSABLE
     if value is None:
         return _LEADERLESS[leaderless]
-    needed = topic.min_insync_replicas or rules.least_in_sync
-    margin = len(value.isr) - (min(needed, len(replicas)) if rules.least_is_capped else needed)
+    margin = len(value.isr) - needed_in_sync(topic, partition, rules)
     led = (value.leader, min(margin, 1), _lacks_replicas(partition, value, rules), leaderless)
     # Of a topic that is being deleted, nobody asks which leader is preferred.
     preferred = (replicas[0], _is_imbalanced(partition, value, rules)) if replicas and not topic.queued else None
     return _by_leadership(led, preferred, topic.queued)
+
+
+def needed_in_sync(topic: Topic, partition: Partition, rules: CountingRules) -> int:
+    """The in-sync replicas that a write with acks=all needs."""
+    needed = topic.min_insync_replicas or rules.least_in_sync
+    return min(needed, len(partition.replicas)) if rules.least_is_capped else needed
+
+
+def is_in_sync_enough(topic: Topic, partition: Partition, value: LeaderAndIsr, rules: CountingRules) -> bool:
+    """Whether writes with acks=all succeed."""
+    return len(value.isr) >= needed_in_sync(topic, partition, rules)
 
 
 def _hosted_alike(before: Partition, after: Partition) -> bool:
@@ -115,7 +125,11 @@ def counted_for_topic(topic: Topic) -> Keys:
     """The counts to which the topic itself adds one."""
     if not topic.exists:
         return ()
-    more = {"topics_to_delete": topic.queued, "topics_ineligible_to_delete": topic.ineligible}
+    more = {
+        "topics_to_delete": topic.queued,
+        "topics_ineligible_to_delete": topic.ineligible,
+        "topics_with_id": topic.topic_id is not None,
+    }
     return ("topics", *(key for key, adds in more.items() if adds))
 
 
@@ -179,6 +193,11 @@ def _by_broker(counts: Mapping[str, int], prefix: str) -> dict[int, int]:
     return {int(broker): count for broker, count in _part(counts, prefix).items()}
 
 
+def replicas_by_broker(header: Header) -> dict[int, int]:
+    """How many replicas each broker hosts, whether it is there or not."""
+    return _by_broker(header.census, "replicas_by_broker/")
+
+
 def _offline_partitions(header: Header) -> int:
     """OfflinePartitionsCount as the cluster's release defines it."""
     counts, release = header.census, header.profile.release
@@ -216,7 +235,7 @@ def gauges_row(header: Header, **stamp: Any) -> GaugesRow:  # noqa: ANN401 (a ro
         topics_ineligible_to_delete=counts.get("topics_ineligible_to_delete", 0) + len(header.ineligible_leftovers),
         replicas_ineligible_to_delete=counts.get("replicas_ineligible_to_delete", 0),
         leaders_by_broker=_by_broker(counts, "leaders_by_broker/"),
-        replicas_by_broker=_by_broker(counts, "replicas_by_broker/"),
+        replicas_by_broker=replicas_by_broker(header),
         under_replicated_by_broker=_by_broker(counts, "under_replicated_by_broker/"),
         under_min_isr_by_broker=_by_broker(counts, "under_min_isr_by_broker/"),
         at_min_isr_by_broker=_by_broker(counts, "at_min_isr_by_broker/"),
@@ -226,4 +245,6 @@ def gauges_row(header: Header, **stamp: Any) -> GaugesRow:  # noqa: ANN401 (a ro
         isr_changes=_part(header.counts, "isr_changes/"),
         refused=header.counts.get("refused", 0),
         divergences=_part(header.counts, "divergences/"),
+        reactions=header.reactions,
+        slowest_reactions=header.slowest_reactions,
     )

@@ -32,11 +32,6 @@ class Problem(Enum):
 
 UNUSABLE: Final = frozenset(problem.value for problem in Problem if problem is not Problem.UNDER_REPLICATED)
 
-# Not only for the moment: these do not end by what the controller is already about to do.
-LASTING: Final = frozenset(
-    {Problem.NO_LIVE_IN_SYNC_REPLICA.value, Problem.NO_LIVE_REPLICA_AT_CREATION.value, Problem.LEADERLESS.value}
-)
-
 
 def problem_of(partition: Partition, topic: Topic, header: Header) -> Problem | None:
     """What is wrong with the partition now; a topic that is being deleted has no problems."""
@@ -61,10 +56,9 @@ def with_problem(partition: Partition, problem: Problem | None, now_ms: int) -> 
         return partition
     word = problem.value if problem else None
     since_ms = _problem_since(partition, problem, now_ms)
-    alerted = word in LASTING or (partition.alerted and word in UNUSABLE)
-    if (word, since_ms, alerted) == (partition.problem, partition.problem_since_ms, partition.alerted):
+    if (word, since_ms) == (partition.problem, partition.problem_since_ms):
         return partition
-    return msgspec.structs.replace(partition, problem=word, problem_since_ms=since_ms, alerted=alerted)
+    return msgspec.structs.replace(partition, problem=word, problem_since_ms=since_ms)
 
 
 def _problem_since(partition: Partition, problem: Problem | None, now_ms: int) -> int:

@@ -6,7 +6,7 @@ Which ones they are is an answer that nobody sees; each write that only this exp
 
 from __future__ import annotations
 
-from controller import replica_machine
+from controller import alert_kinds, happenings, replica_machine
 from controller.broker_change import replicas_went_offline
 from controller.context import NO_BROKER, LogDirFailure
 from controller.replica_machine import Replica
@@ -22,8 +22,10 @@ def reported(turn: Turn, broker: int) -> None:
     """A broker told of a failed log directory: the controller probes all its replicas."""
     header = turn.header
     header.log_dir_failures = {**header.log_dir_failures, broker: LogDirFailure(header.time_ms)}
+    told = f"broker {broker} told of a failed log directory"
+    happenings.note(turn, alert_kinds.LOG_DIR_FAILED, told, subject=f"broker {broker}")
     if header.acting and broker in header.brokers:
-        turn.begin("LogDirEventNotification", f"broker {broker} told of a failed log directory")
+        turn.begin("LogDirEventNotification", told)
         replicas = [Replica(tp, broker) for tp in turn.hosted_by(broker)]
         replica_machine.enter_state(turn, replicas, ReplicaState.ONLINE)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from controller import explanation, reassignment, topic_deletion
+from controller import alert_kinds, explanation, happenings, reassignment, suspicion, topic_deletion
 from controller.confirmation import confirm, count_isr_change, prune
 from controller.context import Phase
 from controller.leadership import WRITES, LeaderAndIsr
@@ -22,7 +22,8 @@ def state_written(turn: Turn, tp: TopicPartition, znode: StateZnode, version: in
     """A partition's state znode has this value."""
     partition = turn.partition(tp)
     if partition is None:
-        turn.count("divergences/orphan_state")
+        told = f"partition {tp} has a state, and its topic does not name it"
+        happenings.note(turn, alert_kinds.ORPHAN_STATE, told, about=str(tp))
         return
     written = LeaderAndIsr(
         znode.leader, znode.leader_epoch, znode.isr, znode.controller_epoch, version, znode.leader_recovery_state == 1
@@ -36,7 +37,9 @@ def state_written(turn: Turn, tp: TopicPartition, znode: StateZnode, version: in
         turn.header.shutting_down = tuple(staying)
     if turn.header.phase is not Phase.FOLLOWING:
         turn.put_partition(tp, replace(partition, confirmed=written))
-    elif _was_reassigned_unseen(partition, written):
+        return
+    suspicion.suspect(turn, tp, partition, written)
+    if _was_reassigned_unseen(partition, written):
         adopt_announced(turn, tp, partition, written)
     elif explanation.read_together(turn, tp, written) or confirm(turn, tp, written):
         return
@@ -61,7 +64,8 @@ def _was_reassigned_unseen(partition: Partition, written: LeaderAndIsr) -> bool:
 def adopt_announced(turn: Turn, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
     """Take what the topic's znode says for the assignment: how the controller got there was not seen."""
     assert partition.announced is not None
-    turn.count("divergences/unexplained_write")
+    told = f"partition {tp} was reassigned to {list(partition.announced.replicas)}, and the beginning was not seen"
+    happenings.note(turn, alert_kinds.UNEXPLAINED_WRITE, told, about=str(tp))
     for step in partition.queue:
         turn.withdraw(tp, step)
     moved = replace(partition, queue=(), announced=None, confirmed=written).with_assignment(partition.announced)

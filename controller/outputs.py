@@ -151,25 +151,57 @@ class ControllerRow(Row, frozen=True, kw_only=True, gc=False, tag="controller"):
 
 
 class AlertRow(Row, frozen=True, kw_only=True, gc=False, tag="alert"):
-    """An alert that was opened, changed or resolved."""
+    """An alert that was opened, changed or resolved; while the cluster cannot be seen it is unknown."""
 
     output: ClassVar[str] = "alerts"
 
     id: str  # stable while the alert is open: the same problem of the same subject has the same id
-    alert: str  # the kind, e.g. PartitionOffline
-    state: str  # open | resolved
+    alert: str  # the kind, e.g. BrokerCrashed; see docs/alerts.md
+    state: str  # open | unknown | resolved
     severity: Severity
-    subject: str  # e.g. partition orders-7
-    group: str  # alerts with one cause share it, e.g. broker 3 crashed
+    subject: str  # e.g. broker 3
+    group: str  # alerts with one cause share it, e.g. broker 3 is away
     since_ms: int
     cause: str  # one sentence
     topic: str | None = None
     partition: int | None = None
     broker: int | None = None
+    expected: str | None = None  # what the controller is expected to do, and when
+    action: str = ""  # what a person can do
+    evidence: tuple[str, ...] = ()  # sentences with zxids and positions
+    partitions: int = 0  # that it concerns
+    examples: tuple[str, ...] = ()  # some of them, e.g. orders-7
 
     def subject_key(self) -> str:
         """One row an alert."""
         return f"{self.cluster}/{self.id}"
+
+
+REACTION_BUCKETS_MS = (10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000)
+
+
+class ReactionTimes(msgspec.Struct, frozen=True):
+    """How long the controller took from an event's cause to its first and to its last write, as ZooKeeper shows it.
+
+    Counts by `REACTION_BUCKETS_MS`, one more than there are bounds: the last is of what took longer.
+    """
+
+    first: tuple[int, ...] = (0,) * (len(REACTION_BUCKETS_MS) + 1)
+    first_sum_ms: int = 0
+    last: tuple[int, ...] = (0,) * (len(REACTION_BUCKETS_MS) + 1)
+    last_sum_ms: int = 0
+
+
+class SlowReaction(msgspec.Struct, frozen=True):
+    """One of the controller's slowest reactions: the event, its cause in ZooKeeper, and its writes after that."""
+
+    event: str
+    cause: str
+    zxid: int
+    began_ms: int
+    controller_epoch: int
+    first_ms: int
+    last_ms: int
 
 
 class GaugesRow(Row, frozen=True, kw_only=True, gc=False, tag="gauges"):
@@ -209,6 +241,8 @@ class GaugesRow(Row, frozen=True, kw_only=True, gc=False, tag="gauges"):
     isr_changes: dict[str, int]  # shrink | expand
     refused: int  # znodes that could not be read, since this state began
     divergences: dict[str, int]  # by kind
+    reactions: dict[str, ReactionTimes] = {}  # the controller's, by kind of event
+    slowest_reactions: tuple[SlowReaction, ...] = ()
 
     def subject_key(self) -> str:
         """One row a cluster."""

@@ -22,6 +22,7 @@ def begin(turn: Turn) -> None:
     header.phase = Phase.LOADING
     header.term_active = False
     header.seen_controller, header.seen_brokers, header.seen_deletions = False, (), ()
+    header.isr_notifications = {}
     header.migrating, header.reassign_znode, header.preferred_znode = False, None, None
 
 
@@ -30,7 +31,7 @@ def end(turn: Turn) -> None:
     header = turn.header
     if header.phase is not Phase.LOADING:
         return
-    header.phase = Phase.FOLLOWING
+    header.phase, header.lacks_records = Phase.FOLLOWING, False
     turn.shows_all = True
     for name, topic in turn.topics:
         if topic.seen_generation != turn.record.generation and topic.exists:

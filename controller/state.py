@@ -17,7 +17,7 @@ from controller.profile import Profile
 from controller.settings import GivenSettings
 from controller.topics import Topic, Topics
 
-STATE_VERSION = 2
+STATE_VERSION = 3
 
 _VERSION = STATE_VERSION.to_bytes(2, "big")
 _ENCODER = msgspec.msgpack.Encoder()

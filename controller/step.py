@@ -12,11 +12,13 @@ from typing import Final
 import msgspec
 
 from controller import (
+    alert_kinds,
     broker_change,
     broker_config,
     confirmation,
     controlled_shutdown,
     controllership,
+    happenings,
     leader_election,
     log_dir_failure,
     observation,
@@ -25,7 +27,6 @@ from controller import (
     topic_change,
     topic_deletion,
 )
-from controller.alerts import cluster_alerts
 from controller.context import Context, Phase
 from controller.outputs import RefusedRow, Row
 from controller.records import Position, Record, RecordKind
@@ -44,11 +45,14 @@ from controller.znodes import (
     ZnodeError,
     ZnodePath,
     decode,
+    decode_config,
     decode_epoch,
     locate,
 )
 
 _STATES_A_TURN: Final = 4_096
+_DISCONNECTED: Final = ("suspended", "lost")  # the states of the forwarder's session in which it sees nothing
+_NOTIFICATIONS_KEPT: Final = 1_000
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -71,7 +75,7 @@ def step(context: Context, record: Record) -> Outcome:
     turn.count(_COUNTED[record.kind])
     if _lacks_records_before(record, header.position):
         # What they told is not known, and so nothing can be concluded until everything has been read anew.
-        turn.header.phase = Phase.BOOTSTRAPPING
+        turn.header.phase, turn.header.lacks_records = Phase.BOOTSTRAPPING, True
         turn.count("divergences/records_missing")
     if record.author and record.author == turn.header.controller_session and record.cxid > 0:
         turn.header.heard_ms = turn.header.time_ms
@@ -151,6 +155,7 @@ def _node(turn: Turn, record: Record) -> None:
         handler(turn, where, record)
     except ZnodeError as error:
         turn.count("refused")
+        happenings.note(turn, alert_kinds.ZNODE_REFUSED, f"{record.path}: {error}", about=record.path)
         turn.effects.append(
             RefusedRow(
                 **turn.stamp(),
@@ -189,7 +194,6 @@ def _heartbeat(turn: Turn, record: Record) -> None:
     _session(turn, record)
     if turn.header.phase is Phase.FOLLOWING:
         broker_config.judge_anew(turn)
-        cluster_alerts(turn)
     turn.shows_gauges = True
 
 
@@ -198,7 +202,12 @@ def _session(turn: Turn, record: Record) -> None:
         status = decode(record.raw, ForwarderStatus)
     except ZnodeError:
         status = ForwarderStatus()
-    turn.header.session, turn.header.watch_mode = status.session, status.watch_mode
+    header = turn.header
+    header.session, header.watch_mode = status.session, status.watch_mode
+    lost = status.session in _DISCONNECTED
+    header.disconnected_ms = (header.disconnected_ms or header.time_ms) if lost else 0
+    if record.kind is RecordKind.HEARTBEAT:
+        header.maintenance = status.maintenance
 
 
 def _snapshot_begin(turn: Turn, _: Record) -> None:
@@ -273,16 +282,24 @@ def _migration_written(turn: Turn, _: ZnodePath, __: Record) -> None:
 
 
 def _broker_config_written(turn: Turn, where: ZnodePath, record: Record) -> None:
-    broker_config.written(turn, where.name, decode(record.raw, ConfigZnode))
+    broker_config.written(turn, where.name, decode_config(record.raw))
 
 
-def _isr_changed(turn: Turn, _: ZnodePath, record: Record) -> None:
+def _isr_changed(turn: Turn, where: ZnodePath, record: Record) -> None:
+    waiting = turn.header.isr_notifications
+    if len(waiting) < _NOTIFICATIONS_KEPT:
+        turn.header.isr_notifications = {**waiting, where.name: turn.header.time_ms}
     entries = decode(record.raw, PartitionsZnode).partitions
     observation.isr_changes_notified(turn, [TopicPartition(entry.topic, entry.partition) for entry in entries])
 
 
+def _isr_notification_removed(turn: Turn, where: ZnodePath) -> None:
+    waiting = turn.header.isr_notifications
+    turn.header.isr_notifications = {name: since_ms for name, since_ms in waiting.items() if name != where.name}
+
+
 def _settings_written(turn: Turn, where: ZnodePath, record: Record) -> None:
-    topic_change.settings_written(turn, where.name, decode(record.raw, ConfigZnode))
+    topic_change.settings_written(turn, where.name, decode_config(record.raw))
 
 
 _HANDLERS: Final[Mapping[RecordKind, Callable[[Turn, Record], None]]] = {
@@ -323,6 +340,7 @@ _REMOVED: Final[Mapping[Place, Callable[[Turn, ZnodePath], None]]] = {
         turn, TopicPartition(where.name, where.number)
     ),
     Place.DELETE_TOPIC: lambda turn, where: topic_deletion.deletion_entry_removed(turn, where.name),
+    Place.ISR_CHANGE: _isr_notification_removed,
     Place.REASSIGN_PARTITIONS: lambda turn, _: reassignment.znode_removed(turn),
     Place.PREFERRED_ELECTION: lambda turn, _: leader_election.znode_removed(turn),
     Place.BROKER_CONFIG: lambda turn, where: broker_config.written(turn, where.name, ConfigZnode()),

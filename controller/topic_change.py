@@ -6,11 +6,13 @@ Here belongs what the controller does about topic znodes (Kafka 3.9 `processTopi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from controller import (
+    alert_kinds,
     controlled_shutdown,
     failover,
+    happenings,
     observation,
     partition_machine,
     reassignment,
@@ -18,6 +20,7 @@ from controller import (
     topic_deletion,
 )
 from controller.assignment import ReplicaAssignment
+from controller.conditions import named
 from controller.context import Event, Phase
 from controller.replica_machine import Replica
 from controller.states import PartitionState, ReplicaState
@@ -48,10 +51,21 @@ def topic_written(turn: Turn, name: str, znode: TopicZnode) -> None:
         turn.begin(kind, what)
         if not known.exists:
             turn.moved("topic", "NonExistent", "Existing", topic=name)
+            _note_risks(turn, name, created)
         leaked = known.leaked if known.leaked_epoch == turn.header.controller_epoch else ()
         _create(turn, [TopicPartition(name, number) for number in added if number not in leaked])
     for number in known.partitions:
         _announced(turn, TopicPartition(name, number), _assignment(znode, number))
+
+
+def _note_risks(turn: Turn, name: str, partitions: Mapping[int, Partition]) -> None:
+    if any(len(partition.replicas) == 1 for partition in partitions.values()):
+        told = f"topic {name} was made with partitions of one replica"
+        happenings.note(turn, alert_kinds.TOPIC_WITH_ONE_REPLICA, told, about=name)
+    dead = {broker for partition in partitions.values() for broker in partition.replicas} - set(turn.header.brokers)
+    if dead:
+        told = f"topic {name} was made with replicas on {named(dead)}, which is not live"
+        happenings.note(turn, alert_kinds.TOPIC_WITH_DEAD_REPLICA, told, about=name)
 
 
 def topic_removed(turn: Turn, name: str) -> None:
@@ -63,7 +77,7 @@ def topic_removed(turn: Turn, name: str) -> None:
         if topic.queued:
             topic_deletion.completed(turn, name)
         else:
-            _leak(turn, topic)
+            _leak(turn, name, topic)
         turn.begin("TopicDeletion", f"topic {name} was {'deleted' if topic.queued else 'removed by hand'}")
         turn.moved("topic", "Existing", "NonExistent", topic=name)
     topic = turn.topic(name) or topic
@@ -98,9 +112,10 @@ def settings_written(turn: Turn, name: str, znode: ConfigZnode) -> None:
         partition_machine.bring_online(turn, tps)
 
 
-def _leak(turn: Turn, topic: Topic) -> None:
+def _leak(turn: Turn, name: str, topic: Topic) -> None:
     """The controller forgets a topic that was removed by hand, but not the states of its partitions."""
-    turn.count("divergences/topic_removed_by_hand")
+    told = f"topic {name} was removed though nobody had asked for its deletion"
+    happenings.note(turn, alert_kinds.TOPIC_REMOVED_BY_HAND, told, about=name)
     offline = sum(partition.state is PartitionState.OFFLINE for partition in topic.partitions.values())
     turn.header.leaked_offline += offline if turn.header.acting else 0
 
@@ -185,7 +200,9 @@ def _announced(turn: Turn, tp: TopicPartition, written: ReplicaAssignment) -> No
         observation.adopt_announced(turn, tp, replace(partition, announced=written), partition.confirmed)
     else:
         turn.put_partition(tp, replace(partition, announced=written))
-        turn.count("divergences/assignment_edited")
+        edit = f"{list(written.replicas)} instead of {list(partition.replicas)}"
+        told = f"the assignment of partition {tp} was edited: {edit}"
+        happenings.note(turn, alert_kinds.ASSIGNMENT_EDITED, told, about=str(tp))
 
 
 def _is_put_in_order(turn: Turn, partition: Partition, written: ReplicaAssignment) -> bool:

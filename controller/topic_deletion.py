@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from controller import partition_machine, replica_machine
+from controller import alert_kinds, happenings, partition_machine, replica_machine
 from controller.context import Event, Phase
 from controller.replica_machine import Replica
 from controller.states import PartitionState, ReplicaState
@@ -52,7 +52,8 @@ def deletion_entry_removed(turn: Turn, name: str) -> None:
     topic = turn.topic(name)
     if topic is not None and topic.exists and topic.queued:
         turn.put_topic(name, replace(topic, queued=False, deletion_started=False, ineligible=False))
-        turn.count("divergences/deletion_given_up")
+        told = f"the deletion of topic {name} was taken back while the topic still exists"
+        happenings.note(turn, alert_kinds.DELETION_GIVEN_UP, told, about=name)
 
 
 def resume(turn: Turn, broker: int) -> None:

@@ -40,7 +40,6 @@ class Partition(msgspec.Struct, frozen=True, array_like=True, gc=False):
     removing: tuple[int, ...] = ()
     problem: str | None = None  # a `health.Problem` value
     problem_since_ms: int = 0
-    alerted: bool = False  # a person was told that it is offline
     known: LeaderAndIsr | None = None  # the controller's own copy of the state, where it lags behind ZooKeeper
     offline_dirs: tuple[int, ...] = ()  # replicas whose log directory failed
     announced: ReplicaAssignment | None = None  # what the topic's znode says, where that is not what memory says

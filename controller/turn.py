@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from controller.alerts import partition_alert
+from controller import alerts, reaction
 from controller.context import NO_BROKER, Broadcast, Context, Event, Phase
 from controller.draft import ContextDraft
 from controller.gauges import Census, census_of, gauges_row
@@ -26,6 +26,7 @@ from controller.roster import Roster
 from controller.rows import move_row, partition_row, tell_row
 from controller.states import PartitionState, ReplicaState
 from controller.topics import Partition, Topic, TopicPartition, Topics
+from controller.troubles import TroubleLedger
 
 replace = msgspec.structs.replace
 
@@ -185,6 +186,10 @@ class Turn(ContextDraft):
         if seen:
             event.begun = True
             self.header.last_written_event = max(event.id, self.header.last_written_event)
+            if event.id not in self._fresh:
+                reaction.wrote(self.header, event, self.record.observed_ms)
+        if event.first_write_ms and not event.writes_due:
+            reaction.done(self.header, event)
         self._advanced.add(event.id)
 
     def withdraw(self, tp: TopicPartition, step: AnyStep) -> None:
@@ -255,10 +260,10 @@ class Turn(ContextDraft):
             self._publish_certain(known)
         for event_id in sorted(self._fresh):
             self._publish_broadcasts(self._open[event_id], Status.PROVISIONAL, self._open[event_id].broadcasts)
-        census = Census(header.census, self._rules)
+        census, ledger = Census(header.census, self._rules), TroubleLedger(header, self._rules)
         if header.phase is Phase.FOLLOWING or self._touched_topics:
             for tp in self._touched:
-                self._conclude(tp, census)
+                self._conclude(tp, census, ledger)
         for name in self._touched_topics:
             census.recount_topic(self._before.get(name), self.topics.get(name))
         if self._open:
@@ -266,11 +271,21 @@ class Turn(ContextDraft):
             header.events = {key: event for key, event in known.items() if event.queued > 0}
         topics = self.topics.freeze()
         if header.phase is Phase.FOLLOWING:
-            again = self.shows_all or header.counting_rules != self._rules
-            header.census = census_of(topics, header.counting_rules) if again else census.counts
+            self._take_counts(census, ledger, topics)
+        if self.shows_gauges or ledger.has_new_groups:
+            alerts.judge(self)
         if self.shows_gauges:
             self.effects.append(gauges_row(header, **self.stamp()))
         return Context(header, topics, self._next_roster(topics))
+
+    def _take_counts(self, census: Census, ledger: TroubleLedger, topics: Topics) -> None:
+        header = self.header
+        if self.shows_all or header.counting_rules != self._rules:
+            header.census = census_of(topics, header.counting_rules)
+            ledger.recount_all(topics, header.counting_rules)
+        else:
+            header.census = census.counts
+        header.troubles = ledger.groups
 
     def _next_roster(self, topics: Topics) -> Roster | None:
         if self.header.phase is not Phase.FOLLOWING:
@@ -392,7 +407,7 @@ class Turn(ContextDraft):
         if done:
             self.put_partition(tp, replace(partition, queue=queue[done:]))
 
-    def _conclude(self, tp: TopicPartition, census: Census) -> None:
+    def _conclude(self, tp: TopicPartition, census: Census, ledger: TroubleLedger) -> None:
         """Publish and count what a touched partition has become."""
         then, now = self._before.get(tp.topic), self.topics.get(tp.topic)
         before = then.partitions.get(tp.partition) if then else None
@@ -406,8 +421,9 @@ class Turn(ContextDraft):
         else:
             assert before is not None, f"{tp} was touched, and was never there"
             self._publish_gone(tp, before)
-        if not self.shows_all:
+        if self.header.phase is Phase.FOLLOWING and not self.shows_all:
             census.recount((then, before), (now, partition))
+            ledger.recount(tp, (then, before), (now, partition))
             if self._roster is not None:
                 self._roster.note(tp, before, partition)
 
@@ -422,7 +438,6 @@ class Turn(ContextDraft):
     def _publish_gone(self, tp: TopicPartition, before: Partition) -> None:
         gone = Partition(before.replicas, confirmed=before.confirmed)
         self.effects.append(partition_row(tp, gone, None, self.header, self.stamp()))
-        self.effects.extend(partition_alert(self, tp, before, gone, None))
 
     def _publish_partition(
         self, tp: TopicPartition, before: Partition | None, partition: Partition, topic: Topic
@@ -434,8 +449,6 @@ class Turn(ContextDraft):
         if self.shows_all or judged != before:
             reason = reason_for(problem, judged, topic, self.header) if problem else None
             self.effects.append(partition_row(tp, judged, reason, self.header, self.stamp()))
-            if judged.alerted or (before is not None and before.alerted):
-                self.effects.extend(partition_alert(self, tp, before, judged, reason))
         return judged
 
 

@@ -182,11 +182,20 @@ class PartitionsZnode(msgspec.Struct, frozen=True):
     partitions: tuple[ReassignmentEntry, ...] = ()
 
 
+class MaintenanceWindow(msgspec.Struct, frozen=True):
+    """A time in which somebody works on brokers (none named: on the whole cluster), announced to the forwarder."""
+
+    brokers: tuple[int, ...] = ()
+    until_ms: int = 0
+    reason: str = ""
+
+
 class ForwarderStatus(msgspec.Struct, frozen=True):
-    """The `data` of heartbeat and session records: how the forwarder stands with ZooKeeper."""
+    """The `data` of heartbeat and session records: how the forwarder stands with ZooKeeper, and what it was told."""
 
     session: str = "unknown"
     watch_mode: str = "unknown"
+    maintenance: tuple[MaintenanceWindow, ...] = ()
 
 
 _Content = TypeVar(
@@ -215,6 +224,11 @@ def decode(data: bytes | None, content: type[_Content]) -> _Content:
         return decoded
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ZnodeError(str(error)) from error
+
+
+def decode_config(data: bytes | None) -> ConfigZnode:
+    """The settings; like Kafka, none where the znode has no data; raises ZnodeError."""
+    return decode(data, ConfigZnode) if data else ConfigZnode()
 
 
 def decode_epoch(data: bytes | None) -> int:

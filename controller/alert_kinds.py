@@ -1,0 +1,433 @@
+"""The kinds of alerts: what each says, how urgent it is, and what a person can do about it.
+
+Here belongs the catalogue, from which docs/alerts.md is made; each kind has a runbook in docs/runbooks/. When an alert
+of a kind is open follows from `conditions` and `happenings`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+from controller.outputs import Severity
+
+_SECOND_MS: Final = 1_000
+_MINUTE_MS: Final = 60_000
+
+
+class AlertKind(msgspec.Struct, frozen=True, kw_only=True):
+    """A kind of alert.
+
+    What happened at a moment is told of for `lasts_ms` after it happened last; everything else while it is so, once it
+    has been so for `patience_ms`.
+    """
+
+    name: str
+    severity: Severity
+    meaning: str
+    action: str
+    expected: str | None = None  # of the controller
+    patience_ms: int = 0
+    lasts_ms: int = 0
+    divergence: str | None = None  # the count of divergences that each adds to
+    of_replica: bool = False  # about Kontrast itself: it stays known when the cluster is not
+
+
+_KINDS: Final[dict[str, AlertKind]] = {}
+
+
+def _kind(name: str, severity: Severity, meaning: str, action: str, **more: object) -> AlertKind:
+    fields = {"name": name, "severity": severity, "meaning": meaning, "action": action, **more}
+    _KINDS[name] = kind = msgspec.convert(fields, AlertKind)
+    return kind
+
+
+# --- partitions
+
+PARTITIONS_OFFLINE = _kind(
+    "PartitionsOffline",
+    Severity.PAGE,
+    "Partitions have no live in-sync replica: nobody can produce to them or consume from them until a broker returns.",
+    "Bring back one of the brokers that are named: nothing is lost then. An unclean election makes them usable with "
+    "what another replica has, and loses what only the in-sync replicas had.",
+    expected="nothing: the controller may elect no replica that is not in sync",
+)
+PARTITIONS_LEADERLESS = _kind(
+    "PartitionsLeaderless",
+    Severity.PAGE,
+    "Partitions have no leader although an in-sync replica is live, and nothing makes the controller elect it.",
+    "Let a preferred election run over them (kafka-leader-election.sh), or move the controller: a new one elects.",
+    expected="nothing until its next failover, or until a broker registers",
+    patience_ms=10 * _SECOND_MS,
+)
+ELECTION_DUE = _kind(
+    "ElectionDue",
+    Severity.WARN,
+    "Partitions are leaderless for the moment: their leader is gone, and the controller has yet to elect another.",
+    "Wait for some seconds. If it lasts, the controller is the suspect: look at its broker's log.",
+    expected="to elect another in-sync replica at once",
+    patience_ms=5 * _SECOND_MS,
+)
+CREATION_DUE = _kind(
+    "CreationDue",
+    Severity.WARN,
+    "Partitions are assigned, but the controller has not written their first state.",
+    "Wait for some seconds. If it lasts, the controller is the suspect: look at its broker's log.",
+    expected="to write their first state at once",
+    patience_ms=10 * _SECOND_MS,
+)
+UNDER_MIN_ISR = _kind(
+    "PartitionsUnderMinIsr",
+    Severity.PAGE,
+    "Partitions have fewer in-sync replicas than min.insync.replicas asks for: writes with acks=all fail.",
+    "Bring back the missing replicas. If that takes long, lower min.insync.replicas of the topics, knowing the risk.",
+)
+AT_MIN_ISR = _kind(
+    "PartitionsAtMinIsr",
+    Severity.WARN,
+    "Partitions lack replicas and have just as many in sync as min.insync.replicas asks for: one less, and writes with "
+    "acks=all fail.",
+    "Bring back the missing replicas before any other broker is taken down.",
+    patience_ms=30 * _SECOND_MS,
+)
+UNDER_REPLICATED = _kind(
+    "PartitionsUnderReplicated",
+    Severity.WARN,
+    "Replicas on live brokers are not in sync: they lag, or catch up after a restart.",
+    "Look at the load, the disks and the log of the brokers that are named. What a dead broker lacks is in the alert "
+    "of that broker.",
+    patience_ms=_MINUTE_MS,
+)
+SINGLE_POINT_OF_FAILURE = _kind(
+    "SinglePointOfFailure",
+    Severity.WARN,
+    "Only this broker has an in-sync replica of partitions that have other replicas too: if it is lost, they go "
+    "offline.",
+    "Do not restart this broker before the other replicas are in sync again.",
+    patience_ms=_MINUTE_MS,
+)
+UNCLEAN_ELECTION = _kind(
+    "UncleanElection",
+    Severity.PAGE,
+    "A replica that was not in sync was made leader: what it did not have is lost.",
+    "Find out with the producers what was written since the replica fell out of sync. If nobody wanted this, set "
+    "unclean.leader.election.enable=false.",
+    lasts_ms=30 * _MINUTE_MS,
+)
+
+# --- brokers
+
+BROKER_CRASHED = _kind(
+    "BrokerCrashed",
+    Severity.PAGE,
+    "A broker left without having shut down: it crashed, hangs, or is cut off from ZooKeeper.",
+    "Look at the broker's machine and log, and start it again.",
+    expected="to elect other leaders for what it led, and to drop it from every ISR",
+)
+BROKER_SHUT_DOWN = _kind(
+    "BrokerShutDown",
+    Severity.INFO,
+    "A broker shut down in order and is not back yet.",
+    "Nothing, if somebody is at work on it.",
+    expected="nothing more: leaders were moved before it left",
+)
+BROKER_ABSENT = _kind(
+    "BrokerAbsent",
+    Severity.WARN,
+    "A broker hosts replicas and was never seen since Kontrast follows this cluster.",
+    "Start it, or reassign its replicas to other brokers if it is gone for good.",
+    patience_ms=10 * _SECOND_MS,
+)
+BROKER_BOUNCED = _kind(
+    "BrokerBounced",
+    Severity.WARN,
+    "A broker registered again without having been missed: it restarted or lost its session and was back at once.",
+    "Look at the broker's log for the reason: an expired session, a long pause, a crash.",
+    lasts_ms=10 * _MINUTE_MS,
+)
+BROKER_FLAPPING = _kind(
+    "BrokerFlapping",
+    Severity.PAGE,
+    "A broker keeps leaving without having shut down.",
+    "Find out why it loses its session (long pauses, network, disk) before it is started again: each return costs "
+    "elections and catching up.",
+)
+LOG_DIR_FAILED = _kind(
+    "LogDirFailed",
+    Severity.PAGE,
+    "A log directory of a live broker failed: the replicas in it are offline.",
+    "Replace the disk, then restart the broker.",
+    expected="to take its replicas for offline and to elect others",
+    lasts_ms=30 * _MINUTE_MS,
+)
+
+# --- the controller
+
+NO_CONTROLLER = _kind(
+    "NoController",
+    Severity.PAGE,
+    "No broker is controller: leaders that die are not replaced, topics are neither made nor deleted.",
+    "Look at the brokers' connections to ZooKeeper and at their logs: any live broker should make /controller.",
+    expected="a broker to make /controller within its session timeout",
+    patience_ms=10 * _SECOND_MS,
+)
+CONTROLLER_MOVED = _kind(
+    "ControllerMoved",
+    Severity.INFO,
+    "Another broker became controller.",
+    "Nothing, if it happens once; look at why the last controller lost /controller.",
+    lasts_ms=5 * _MINUTE_MS,
+)
+CONTROLLER_FLAPPING = _kind(
+    "ControllerFlapping",
+    Severity.PAGE,
+    "Controllers follow one another: none stays long enough to do its work.",
+    "Look at the brokers' logs for what ends their terms; a /admin/preferred_replica_election that names a partition "
+    "without a state must be deleted.",
+)
+GHOST_CONTROLLER = _kind(
+    "GhostController",
+    Severity.PAGE,
+    "/controller names a broker that never took over: no broker acts as controller, and none will.",
+    "Delete /controller, so that the brokers elect one.",
+    expected="nothing: nobody who could act knows that it is asked to",
+)
+CONTROLLER_OVERDUE = _kind(
+    "ControllerOverdue",
+    Severity.PAGE,
+    "The controller has not written what it must: it is slow, stuck, or paused.",
+    "Look at its broker for long pauses and at its log. If it is stuck, delete /controller or restart that broker.",
+    patience_ms=10 * _SECOND_MS,
+)
+CONTROLLER_POISONED = _kind(
+    "ControllerPoisoned",
+    Severity.PAGE,
+    "The controller's process can move no replica any more (KAFKA-12315): its last term ended among removals from an "
+    "ISR.",
+    "Restart that broker. Until then replicas of dead brokers stay in the ISR, and deletions do not end.",
+    expected="to drop dead replicas from their ISRs, which it cannot",
+)
+CONTROLLER_NOT_PREFERRED = _kind(
+    "ControllerNotPreferred",
+    Severity.WARN,
+    "The controller is on a broker that is not one of those chosen for it.",
+    "Delete /controller at a quiet moment; the next election may take several tries.",
+    patience_ms=_MINUTE_MS,
+)
+STALE_CONTROLLER = _kind(
+    "StaleController",
+    Severity.WARN,
+    "A controller of an older epoch went on writing: brokers heard of two of them.",
+    "Look at that broker for long pauses; restart it if it goes on. Releases from 2.1 on fence such writes.",
+    lasts_ms=10 * _MINUTE_MS,
+    divergence="stale_controller_epoch",
+)
+CONTROLLER_EPOCH_WENT_BACK = _kind(
+    "ControllerEpochWentBack",
+    Severity.PAGE,
+    "/controller_epoch went back: somebody edited it, or ZooKeeper was restored from an old copy. Brokers refuse what "
+    "an older epoch asks of them.",
+    "Find out who wrote it. Every broker must be restarted if the epoch stays below what brokers have seen.",
+    lasts_ms=30 * _MINUTE_MS,
+    divergence="controller_epoch_went_back",
+)
+DUPLICATE_TOPIC_ID = _kind(
+    "DuplicateTopicId",
+    Severity.PAGE,
+    "Two topics have the same id: no broker can become controller.",
+    "Mend the id of one of the topics in its znode, then delete /controller.",
+)
+ELECTION_STORM = _kind(
+    "ElectionStorm",
+    Severity.WARN,
+    "Leaders are elected over and over: more elections in a minute than twice the number of partitions.",
+    "Look for brokers that come and go, and for tools that ask for elections.",
+)
+MIGRATION_STARTED = _kind(
+    "MigrationStarted",
+    Severity.INFO,
+    "The cluster migrates to KRaft: its controller is none of ZooKeeper's, and nothing is foretold any more.",
+    "Nothing, if somebody migrates it; watch KRaft's own metrics.",
+)
+NOTIFICATION_BACKLOG = _kind(
+    "NotificationBacklog",
+    Severity.WARN,
+    "Notifications of ISR changes wait for the controller: it is behind, or does not see them.",
+    "Look at the controller's broker; moving the controller drops them.",
+    expected="to read and remove them within seconds",
+    patience_ms=30 * _SECOND_MS,
+)
+
+# --- topics
+
+DELETION_STUCK = _kind(
+    "DeletionStuck",
+    Severity.WARN,
+    "Topics that are to be deleted stay: brokers have not deleted their replicas.",
+    "Bring back the brokers that are named; a deletion goes on when they return. A broker that is live and does not "
+    "answer wants a look at its log.",
+    expected="to ask the brokers again when they return, then to remove the topics",
+    patience_ms=_MINUTE_MS,
+)
+REASSIGNMENT_STUCK = _kind(
+    "ReassignmentStuck",
+    Severity.WARN,
+    "Reassignments do not end: their new replicas are not in sync.",
+    "Bring back the brokers that are named, or cancel the reassignment (kafka-reassign-partitions.sh --cancel).",
+    expected="to complete them once the new replicas are in sync",
+    patience_ms=_MINUTE_MS,
+)
+INVALID_REASSIGNMENT = _kind(
+    "InvalidReassignment",
+    Severity.WARN,
+    "/admin/reassign_partitions asks for what the controller does not do, and keeps it from doing anything else.",
+    "Delete /admin/reassign_partitions and ask anew, with partitions and brokers that exist.",
+    expected="to remove it when everything in it is done, which it never is",
+    patience_ms=_MINUTE_MS,
+)
+PREFERRED_IMBALANCE = _kind(
+    "PreferredImbalance",
+    Severity.INFO,
+    "More leaders than the configured share are not on their preferred brokers, for longer than the controller takes "
+    "to bring them back.",
+    "Run a preferred election (kafka-leader-election.sh), or find out why the preferred replicas are not in sync.",
+)
+TOPIC_WITH_ONE_REPLICA = _kind(
+    "TopicWithOneReplica",
+    Severity.INFO,
+    "A topic was made with partitions of one replica: each broker's loss takes some of them offline.",
+    "Reassign it to more replicas, if its data matters.",
+    lasts_ms=10 * _MINUTE_MS,
+)
+TOPIC_WITH_DEAD_REPLICA = _kind(
+    "TopicWithDeadReplica",
+    Severity.WARN,
+    "A topic was made with replicas on brokers that are not live.",
+    "Bring back those brokers, or reassign the topic.",
+    lasts_ms=10 * _MINUTE_MS,
+)
+TOPIC_REMOVED_BY_HAND = _kind(
+    "TopicRemovedByHand",
+    Severity.WARN,
+    "A topic's znode was removed although nobody asked for its deletion: brokers keep its replicas and go on serving "
+    "them.",
+    "Delete topics by /admin/delete_topics or a tool. To be rid of it now: make it again, then delete it in order.",
+    lasts_ms=10 * _MINUTE_MS,
+    divergence="topic_removed_by_hand",
+)
+ASSIGNMENT_EDITED = _kind(
+    "AssignmentEdited",
+    Severity.WARN,
+    "A topic's assignment was edited by hand: the controller keeps the old one in memory until its next failover, and "
+    "so do the brokers.",
+    "Set it back, and ask for a reassignment instead.",
+    expected="to ignore it until the next failover",
+    lasts_ms=10 * _MINUTE_MS,
+    divergence="assignment_edited",
+)
+DELETION_GIVEN_UP = _kind(
+    "DeletionGivenUp",
+    Severity.WARN,
+    "A topic's deletion was taken back by hand while it was under way: part of its data may be gone.",
+    "Ask for the deletion again, or look at what the brokers still have.",
+    lasts_ms=10 * _MINUTE_MS,
+    divergence="deletion_given_up",
+)
+MISSING_TOPIC_ID = _kind(
+    "MissingTopicId",
+    Severity.INFO,
+    "Topics have no id although others have one: the controller gives ids to those it sees made or loads.",
+    "Look at how these topics were made; a failover gives them ids.",
+    expected="to write their ids at once",
+    patience_ms=5 * _MINUTE_MS,
+)
+
+# --- writes that differ from what was foretold
+
+DIFFERENT_LEADER = _kind(
+    "DifferentLeader",
+    Severity.WARN,
+    "A partition got another leader than the controller's rules give it.",
+    "Compare the two values in the evidence; somebody may have edited the state, or the controller knew more.",
+    lasts_ms=10 * _MINUTE_MS,
+    divergence="different_leader",
+)
+UNEXPECTED_ISR = _kind(
+    "UnexpectedIsr",
+    Severity.INFO,
+    "A partition's ISR was written otherwise than the controller's rules give it, with the leader that was foretold.",
+    "Compare the two values in the evidence.",
+    lasts_ms=10 * _MINUTE_MS,
+    divergence="unexpected_isr",
+)
+UNEXPLAINED_WRITE = _kind(
+    "UnexplainedWrite",
+    Severity.INFO,
+    "A partition's state was written and nothing that the controller does explains it.",
+    "Compare the two values in the evidence; somebody may have edited the state.",
+    lasts_ms=10 * _MINUTE_MS,
+    divergence="unexplained_write",
+)
+ILLEGAL_STATE = _kind(
+    "IllegalState",
+    Severity.WARN,
+    "A partition's state in ZooKeeper is one that no controller writes.",
+    "Find out who wrote it. A failover makes the controller load it as it is.",
+    lasts_ms=10 * _MINUTE_MS,
+    divergence="illegal_state",
+)
+MISSED_CHANGES = _kind(
+    "MissedChanges",
+    Severity.INFO,
+    "Changes of partitions' states were overwritten before they were read: their versions tell.",
+    "Nothing: the newest values are known. If it is often so, ZooKeeper or the forwarder is slow.",
+    lasts_ms=_MINUTE_MS,
+    divergence="missed_changes",
+)
+ORPHAN_STATE = _kind(
+    "OrphanState",
+    Severity.INFO,
+    "A partition has a state although its topic does not name it.",
+    "Look at the topic's znode: it may have been edited, or be half deleted.",
+    lasts_ms=10 * _MINUTE_MS,
+    divergence="orphan_state",
+)
+WRITE_NEVER_CAME = _kind(
+    "WriteNeverCame",
+    Severity.INFO,
+    "The controller did later things and never wrote what was foretold before them.",
+    "Compare with the controller's log: Kontrast may have foretold what was not so.",
+    lasts_ms=10 * _MINUTE_MS,
+    divergence="write_never_came",
+)
+
+# --- Kontrast itself
+
+REPLICA_DISCONNECTED = _kind(
+    "ReplicaDisconnected",
+    Severity.PAGE,
+    "Kontrast has lost ZooKeeper: what it says of the cluster is old, and its other alerts are unknown.",
+    "Look at the forwarder's log, and whether ZooKeeper answers others.",
+    patience_ms=10 * _SECOND_MS,
+    of_replica=True,
+)
+REPLICA_LACKS_RECORDS = _kind(
+    "ReplicaLacksRecords",
+    Severity.PAGE,
+    "Records of the forwarder were lost on their way: nothing is concluded until a new complete read has come in.",
+    "Look at the retention of the stream between forwarder and job. The job asks for a complete read by itself.",
+    of_replica=True,
+)
+ZNODE_REFUSED = _kind(
+    "ZnodeRefused",
+    Severity.WARN,
+    "A znode could not be read; its last good value stays in force.",
+    "Look at the row in the output `refused`, which has its path and its bytes.",
+    lasts_ms=10 * _MINUTE_MS,
+    of_replica=True,
+)
+
+ALERT_KINDS: Final[Mapping[str, AlertKind]] = MappingProxyType(_KINDS)

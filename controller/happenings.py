@@ -1,0 +1,71 @@
+"""What happened at a moment and is told of for a while: divergences, elections that lost records, brokers that bounced.
+
+Here belongs how such things are remembered, those of one kind and subject together. What kinds there are is said in
+`alert_kinds`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from controller.alert_kinds import ALERT_KINDS, AlertKind
+from controller.context import Happening, Header, Phase
+from controller.draft import ContextDraft
+
+_NAMED: Final = 10  # of what it happened to
+
+THE_CLUSTER: Final = "the cluster"
+
+
+def note(  # noqa: PLR0913 (what an alert tells)
+    draft: ContextDraft,
+    kind: AlertKind,
+    cause: str,
+    *,
+    subject: str = THE_CLUSTER,
+    about: str = "",
+    evidence: tuple[str, ...] = (),
+    times: int = 1,
+) -> None:
+    """Remember that this happened; a divergence is counted too, and of a complete read nothing else is said."""
+    if kind.divergence is not None:
+        draft.count(f"divergences/{kind.divergence}", times)
+    header = draft.header
+    if header.phase is not Phase.FOLLOWING and not kind.of_replica:
+        return
+    alert_id = id_of(kind, subject)
+    before = header.happenings.get(alert_id)
+    named = before.about if before else ()
+    if about and about not in named:
+        named = (*named, about)[-_NAMED:]
+    seen = f"zxid {draft.record.zxid:#x}" if draft.record.zxid >= 0 else "a later read"
+    at = f"{seen}, record {draft.record.generation}-{draft.record.seq}"
+    now = Happening(
+        kind.name,
+        subject,
+        subject if subject != THE_CLUSTER else kind.name,
+        before.since_ms if before else header.time_ms,
+        header.time_ms,
+        (before.count if before else 0) + times,
+        cause,
+        named,
+        (at, *evidence),
+    )
+    header.happenings = {**header.happenings, alert_id: now}
+
+
+def forget_old(header: Header) -> None:
+    """Let go of what happened too long ago to be told of."""
+    happenings = header.happenings
+    over = [
+        alert_id
+        for alert_id, happening in happenings.items()
+        if header.time_ms - happening.last_ms > ALERT_KINDS[happening.kind].lasts_ms
+    ]
+    if over:
+        header.happenings = {key: value for key, value in happenings.items() if key not in over}
+
+
+def id_of(kind: AlertKind, subject: str) -> str:
+    """The id of an alert of this kind: of the cluster, or of something in it."""
+    return kind.name if subject == THE_CLUSTER else f"{kind.name}/{subject}"

@@ -1,0 +1,166 @@
+"""What partitions suffer from, grouped by the brokers that are the cause.
+
+Here belongs which troubles a partition has and how their groups are kept as partitions change, so that one broker's
+death is one group with all its partitions in it. Which groups make an alert is said in `conditions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from typing import Final
+
+import msgspec
+
+from controller.context import CountingRules, Header, TroubleGroup
+from controller.gauges import InTopic, is_in_sync_enough, needed_in_sync
+from controller.health import Problem, is_under_replicated
+from controller.leadership import LeaderAndIsr
+from controller.states import ReplicaState
+from controller.topics import Partition, Topic, TopicPartition, Topics
+
+
+class Trouble(Enum):
+    """What a partition suffers from; behind it the brokers that it is grouped by."""
+
+    OFFLINE = "offline"  # the in-sync replicas: any of them would bring it back
+    NEVER_CREATED = "never_created"  # all its replicas: the same
+    ELECTION_DUE = "election_due"  # the leader that is gone
+    CREATION_DUE = "creation_due"  # nobody
+    LEADERLESS = "leaderless"  # the in-sync replicas
+    UNDER_MIN_ISR = "under_min_isr"  # the replicas that are not in sync
+    AT_MIN_ISR = "at_min_isr"  # the same
+    UNDER_REPLICATED = "under_replicated"  # the same
+    ONE_LEFT = "one_left"  # the only in-sync replica
+    UNDELETED = "undeleted"  # the replicas that were not deleted yet
+    REASSIGNING = "reassigning"  # the replicas that must get in sync
+
+    def of(self, brokers: Iterable[int], others: Iterable[int] = ()) -> str:
+        """The group of partitions that suffer from it because of these brokers; others would replace them at a loss."""
+        key = f"{self.value}/{','.join(map(str, sorted(brokers)))}"
+        return f"{key}/{','.join(map(str, sorted(others)))}" if others else key
+
+
+_EXAMPLES: Final = 10  # of partitions that a group names
+
+_BY_PROBLEM: Final[Mapping[str, Trouble]] = {
+    Problem.NO_LIVE_IN_SYNC_REPLICA.value: Trouble.OFFLINE,
+    Problem.NO_LIVE_REPLICA_AT_CREATION.value: Trouble.NEVER_CREATED,
+    Problem.ELECTION_DUE.value: Trouble.ELECTION_DUE,
+    Problem.NOT_YET_CREATED.value: Trouble.CREATION_DUE,
+    Problem.LEADERLESS.value: Trouble.LEADERLESS,
+}
+
+
+def parse_group(key: str) -> tuple[Trouble, tuple[int, ...], tuple[int, ...]]:
+    """What a group's key says: the trouble, the brokers that are its cause, and the others."""
+    word, brokers, *others = key.split("/")
+    return Trouble(word), _brokers(brokers), _brokers(others[0]) if others else ()
+
+
+def _brokers(listed: str) -> tuple[int, ...]:
+    return tuple(int(broker) for broker in listed.split(",") if broker)
+
+
+def troubles_of(topic: Topic, partition: Partition, rules: CountingRules) -> tuple[str, ...]:
+    """The groups to which the partition belongs; most partitions belong to none."""
+    if topic.queued:
+        left = [at for at, state in partition.replica_states.items() if state is not ReplicaState.DELETION_SUCCESSFUL]
+        return (Trouble.UNDELETED.of(left),) if left else ()
+    value = partition.confirmed
+    if value is None:
+        return _without_state(partition)
+    whole = len(value.isr) >= len(partition.replicas) and not partition.adding
+    if whole and partition.problem is None and is_in_sync_enough(topic, partition, value, rules):
+        return ()
+    return tuple(_with_state(topic, partition, value, rules))
+
+
+def _without_state(partition: Partition) -> tuple[str, ...]:
+    trouble = _BY_PROBLEM.get(partition.problem or "")
+    if trouble is None:
+        return ()
+    return (trouble.of(partition.replicas if trouble is Trouble.NEVER_CREATED else ()),)
+
+
+def _with_state(topic: Topic, partition: Partition, value: LeaderAndIsr, rules: CountingRules) -> Iterable[str]:
+    unusable = _BY_PROBLEM.get(partition.problem or "")
+    if unusable is not None:
+        if unusable is Trouble.ELECTION_DUE:
+            yield unusable.of((value.leader,) if value.leader >= 0 else ())
+        else:
+            others = set(partition.replicas) - set(value.isr) if unusable is Trouble.OFFLINE else ()
+            yield unusable.of(value.isr, others)
+    if partition.reassigning:
+        yield Trouble.REASSIGNING.of(set(partition.assignment.target) - set(value.isr))
+    missing = [at for at in partition.replicas if at not in value.isr and at not in partition.adding]
+    if unusable is not None and unusable is not Trouble.ELECTION_DUE:
+        return  # nothing else matters to who cannot use it
+    margin = len(value.isr) - needed_in_sync(topic, partition, rules)
+    if margin < 0:
+        yield Trouble.UNDER_MIN_ISR.of(missing)
+    elif margin == 0 and missing:
+        yield Trouble.AT_MIN_ISR.of(missing)
+    if missing and is_under_replicated(partition, value):
+        yield Trouble.UNDER_REPLICATED.of(missing)
+        if len(value.isr) == 1:
+            yield Trouble.ONE_LEFT.of(value.isr)
+
+
+class TroubleLedger:
+    """The groups of a cluster while a step changes them; they are copied at the first change."""
+
+    __slots__ = ("_now_ms", "_owned", "_rules", "groups", "has_new_groups")
+
+    def __init__(self, header: Header, rules: CountingRules) -> None:
+        self.groups = header.troubles
+        self.has_new_groups = False  # or lost some
+        self._rules = rules
+        self._now_ms = header.time_ms
+        self._owned = False
+
+    def recount(self, tp: TopicPartition, before: InTopic, after: InTopic) -> None:
+        """Take the partition out of the groups in which it was, and into those in which it is."""
+        (then, was), (now, is_) = before, after
+        gone = troubles_of(then, was, self._rules) if then and was else ()
+        come = troubles_of(now, is_, self._rules) if now and is_ else ()
+        if gone == come:
+            return
+        if not self._owned:
+            self.groups, self._owned = self.groups.copy(), True
+        for key in come:
+            if key not in gone:
+                self._join(key, str(tp))
+        for key in gone:
+            if key not in come:
+                self._leave(key, str(tp))
+
+    def recount_all(self, topics: Topics, rules: CountingRules) -> None:
+        """Make the groups anew; one that was there before keeps its beginning."""
+        before = self.groups
+        self.groups, self._owned, self.has_new_groups, self._rules = {}, True, True, rules
+        for name, topic in topics:
+            for number, partition in topic.partitions.items():
+                for key in troubles_of(topic, partition, rules):
+                    self._join(key, f"{name}-{number}")
+        for key, group in self.groups.items():
+            if key in before:
+                self.groups[key] = msgspec.structs.replace(group, since_ms=before[key].since_ms)
+
+    def _join(self, key: str, name: str) -> None:
+        group = self.groups.get(key)
+        if group is None:
+            self.has_new_groups = True
+            self.groups[key] = TroubleGroup(1, self._now_ms, (name,))
+            return
+        examples = (*group.examples, name) if len(group.examples) < _EXAMPLES else group.examples
+        self.groups[key] = TroubleGroup(group.count + 1, group.since_ms, examples)
+
+    def _leave(self, key: str, name: str) -> None:
+        group = self.groups[key]
+        if group.count == 1:
+            self.has_new_groups = True
+            del self.groups[key]
+            return
+        examples = tuple(other for other in group.examples if other != name)
+        self.groups[key] = TroubleGroup(group.count - 1, group.since_ms, examples)
