@@ -62,7 +62,7 @@ def _away(
         kind=kinds.BROKER_SHUT_DOWN if departure.in_order else kinds.BROKER_CRASHED,
         subject=named((broker,)),
         group=named((broker,)),
-        cause=f"{how}: it hosts {counted(replicas, 'replica')}, of which {count} are missed"
+        cause=f"{how}: it hosts {counted(replicas, 'replica')}, of which {count} {'is' if count == 1 else 'are'} missed"
         + (f" ({excuse})" if excuse else ""),
         ending="it is registered again, or hosts nothing any more",
         since_ms=departure.time_ms,

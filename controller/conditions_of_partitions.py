@@ -21,6 +21,8 @@ _EXAMPLES: Final = 10
 _DELETING_MS: Final = 5 * 60_000
 _COPYING_MS: Final = 30 * 60_000
 
+_BACK: Final = "they are led again, are gone, or wait for other brokers"
+
 
 class Affected(msgspec.Struct, frozen=True):
     """The partitions of some groups together; `others` are live replicas that are not in sync."""
@@ -44,13 +46,14 @@ class Affected(msgspec.Struct, frozen=True):
 
 def conditions_of_partitions(header: Header) -> Iterator[Condition]:
     """One for each trouble and each set of brokers that is its cause."""
-    by_trouble: dict[Trouble, dict[tuple[int, ...], list[tuple[tuple[int, ...], TroubleGroup]]]] = {}
+    found: dict[tuple[Trouble, tuple[int, ...]], list[tuple[tuple[int, ...], TroubleGroup]]] = {}
     for key, group in header.troubles.items():
         trouble, brokers, others = parse_group(key)
-        by_trouble.setdefault(trouble, {}).setdefault(brokers, []).append((others, group))
-    for trouble, groups in by_trouble.items():
-        for brokers, found in groups.items():
-            condition = _CONDITIONS[trouble](_together(brokers, found), header)
+        found.setdefault((trouble, brokers), []).append((others, group))
+    # What is said last of the same alert holds: some that are offline count more than others that come back.
+    for trouble, condition_of in _CONDITIONS.items():
+        for (found_trouble, brokers), groups in found.items():
+            condition = condition_of(_together(brokers, groups), header) if found_trouble is trouble else None
             if condition is not None:
                 yield condition
 
@@ -99,7 +102,7 @@ def _offline(affected: Affected, header: Header) -> Condition:
         cause = (
             f"{affected.partitions} {affected.verb} in-sync replicas only in failed log directories of {named(brokers)}"
         )
-        return _unexcused(kinds.PARTITIONS_OFFLINE, affected, header, cause, "they are led again, or gone")
+        return _unexcused(kinds.PARTITIONS_OFFLINE, affected, header, cause, _BACK)
     back = f"broker {either(gone)} returns"
     cause = f"{affected.partitions} {affected.verb} no live in-sync replica: offline until {back}"
     losers = [broker for broker in affected.others if broker in header.brokers]
@@ -107,7 +110,7 @@ def _offline(affected: Affected, header: Header) -> Condition:
         cause += (
             f"; an unclean election would make broker {either(losers)} leader and lose what only {named(brokers)} had"
         )
-    return _condition(kinds.PARTITIONS_OFFLINE, affected, header, cause, "they are led again, or gone")
+    return _condition(kinds.PARTITIONS_OFFLINE, affected, header, cause, _BACK)
 
 
 def _never_created(affected: Affected, header: Header) -> Condition:
@@ -115,24 +118,33 @@ def _never_created(affected: Affected, header: Header) -> Condition:
         f"{affected.partitions} {affected.verb} no state, because none of their replicas was live when they were made; "
         f"broker {either(affected.brokers)} would create them"
     )
-    return _condition(kinds.PARTITIONS_OFFLINE, affected, header, cause, "they were created, or are gone")
+    return _condition(kinds.PARTITIONS_OFFLINE, affected, header, cause, _BACK)
 
 
 def _leaderless(affected: Affected, header: Header) -> Condition:
     live = [broker for broker in affected.brokers if broker in header.brokers]
     cause = f"{affected.partitions} {affected.verb} no leader though in-sync replica {either(live)} is live"
-    return _condition(kinds.PARTITIONS_LEADERLESS, affected, header, cause, "they are led again, or gone")
+    return _condition(kinds.PARTITIONS_LEADERLESS, affected, header, cause, _BACK)
+
+
+def _coming_back(affected: Affected, header: Header) -> Condition:
+    """They stay offline until they are elected; a controller that takes over leaves some so for a moment only."""
+    cause = f"{affected.partitions} {affected.verb} no leader yet: {_elector(header)} must elect one"
+    condition = _condition(kinds.PARTITIONS_OFFLINE, affected, header, cause, _BACK)
+    return msgspec.structs.replace(condition, patience_ms=kinds.ELECTION_DUE.patience_ms)
 
 
 def _election_due(affected: Affected, header: Header) -> Condition:
-    gone = f"lost {named(affected.brokers)}, their leader," if affected.brokers else "no leader"
-    cause = f"{affected.partitions} {affected.verb} {gone} and {_elector(header)} must elect another"
-    return _condition(kinds.ELECTION_DUE, affected, header, cause, "they are led again, or gone")
+    cause = (
+        f"{affected.partitions} {affected.verb} lost their leader, {named(affected.brokers)}: "
+        f"{_elector(header)} must elect another"
+    )
+    return _condition(kinds.ELECTION_DUE, affected, header, cause, _BACK)
 
 
 def _creation_due(affected: Affected, header: Header) -> Condition:
     cause = f"{affected.partitions} {affected.verb} no state yet, and {_elector(header)} must write it"
-    return _condition(kinds.CREATION_DUE, affected, header, cause, "they were created, or are gone")
+    return _condition(kinds.CREATION_DUE, affected, header, cause, _BACK)
 
 
 def _elector(header: Header) -> str:
@@ -189,8 +201,9 @@ def _reassigning(affected: Affected, header: Header) -> Condition:
 
 
 _CONDITIONS: Final[Mapping[Trouble, Callable[[Affected, Header], Condition | None]]] = {
-    Trouble.OFFLINE: _offline,
+    Trouble.COMING_BACK: _coming_back,
     Trouble.NEVER_CREATED: _never_created,
+    Trouble.OFFLINE: _offline,
     Trouble.ELECTION_DUE: _election_due,
     Trouble.CREATION_DUE: _creation_due,
     Trouble.LEADERLESS: _leaderless,

@@ -16,6 +16,7 @@ from controller.gauges import census_of
 from controller.profile import Profile
 from controller.settings import GivenSettings
 from controller.topics import Topic, Topics
+from controller.troubles import troubles_anew
 
 STATE_VERSION = 3
 
@@ -32,24 +33,34 @@ class StateVersionError(ValueError):
 
 
 def new_context(
-    cluster: str, chunk_count: int, settings: GivenSettings | None = None, profile: Profile | None = None
+    cluster: str,
+    chunk_count: int,
+    settings: GivenSettings | None = None,
+    profile: Profile | None = None,
+    preferred_controllers: tuple[int, ...] = (),
 ) -> Context:
     """A cluster of which nothing is known yet; the number of chunks is fixed for the life of its state."""
     header = Header(cluster, chunk_count, given_settings=dict(settings or {}))
+    header.preferred_controllers = preferred_controllers
     header.expect(profile)
     return Context(header, Topics.empty(chunk_count))
 
 
-def reconfigured(context: Context, settings: GivenSettings, profile: Profile | None) -> Context:
+def reconfigured(
+    context: Context, settings: GivenSettings, profile: Profile | None, preferred_controllers: tuple[int, ...] = ()
+) -> Context:
     """The context under these settings and this profile (None: what the znodes show), counted anew if need be."""
     header = context.header
-    changed = msgspec.structs.replace(header, given_settings=dict(settings))
+    changed = msgspec.structs.replace(
+        header, given_settings=dict(settings), preferred_controllers=preferred_controllers
+    )
     changed.expect(profile)
     if changed == header:
         return context
     # Before a complete read has come in, what there is so far is not to be counted; its end counts everything.
     if changed.phase is Phase.FOLLOWING and changed.counting_rules != header.counting_rules:
         changed.census = census_of(context.topics, changed.counting_rules)
+        changed.troubles = troubles_anew(context.topics, changed)
     return Context(changed, context.topics)
 
 

@@ -25,6 +25,7 @@ class Trouble(Enum):
 
     OFFLINE = "offline"  # the in-sync replicas: any of them would bring it back
     NEVER_CREATED = "never_created"  # all its replicas: the same
+    COMING_BACK = "coming_back"  # the in-sync replicas, of which one is back, and not elected yet
     ELECTION_DUE = "election_due"  # the leader that is gone
     CREATION_DUE = "creation_due"  # nobody
     LEADERLESS = "leaderless"  # the in-sync replicas
@@ -78,16 +79,14 @@ def troubles_of(topic: Topic, partition: Partition, rules: CountingRules) -> tup
 
 def _without_state(partition: Partition) -> tuple[str, ...]:
     trouble = _BY_PROBLEM.get(partition.problem or "")
-    if trouble is None:
-        return ()
-    return (trouble.of(partition.replicas if trouble is Trouble.NEVER_CREATED else ()),)
+    return () if trouble is None else (trouble.of(partition.replicas if trouble is Trouble.NEVER_CREATED else ()),)
 
 
 def _with_state(topic: Topic, partition: Partition, value: LeaderAndIsr, rules: CountingRules) -> Iterable[str]:
     unusable = _BY_PROBLEM.get(partition.problem or "")
     if unusable is not None:
         if unusable is Trouble.ELECTION_DUE:
-            yield unusable.of((value.leader,) if value.leader >= 0 else ())
+            yield unusable.of((value.leader,)) if value.leader >= 0 else Trouble.COMING_BACK.of(value.isr)
         else:
             others = set(partition.replicas) - set(value.isr) if unusable is Trouble.OFFLINE else ()
             yield unusable.of(value.isr, others)
@@ -112,11 +111,11 @@ class TroubleLedger:
 
     __slots__ = ("_now_ms", "_owned", "_rules", "groups", "has_new_groups")
 
-    def __init__(self, header: Header, rules: CountingRules) -> None:
-        self.groups = header.troubles
+    def __init__(self, groups: dict[str, TroubleGroup], rules: CountingRules, now_ms: int) -> None:
+        self.groups = groups
         self.has_new_groups = False  # or lost some
         self._rules = rules
-        self._now_ms = header.time_ms
+        self._now_ms = now_ms
         self._owned = False
 
     def recount(self, tp: TopicPartition, before: InTopic, after: InTopic) -> None:
@@ -135,18 +134,6 @@ class TroubleLedger:
             if key not in come:
                 self._leave(key, str(tp))
 
-    def recount_all(self, topics: Topics, rules: CountingRules) -> None:
-        """Make the groups anew; one that was there before keeps its beginning."""
-        before = self.groups
-        self.groups, self._owned, self.has_new_groups, self._rules = {}, True, True, rules
-        for name, topic in topics:
-            for number, partition in topic.partitions.items():
-                for key in troubles_of(topic, partition, rules):
-                    self._join(key, f"{name}-{number}")
-        for key, group in self.groups.items():
-            if key in before:
-                self.groups[key] = msgspec.structs.replace(group, since_ms=before[key].since_ms)
-
     def _join(self, key: str, name: str) -> None:
         group = self.groups.get(key)
         if group is None:
@@ -164,3 +151,17 @@ class TroubleLedger:
             return
         examples = tuple(other for other in group.examples if other != name)
         self.groups[key] = TroubleGroup(group.count - 1, group.since_ms, examples)
+
+
+def troubles_anew(topics: Topics, header: Header) -> dict[str, TroubleGroup]:
+    """All groups, made anew; one that was there before keeps its beginning."""
+    rules = header.counting_rules
+    ledger = TroubleLedger({}, rules, header.time_ms)
+    for name, topic in topics:
+        for number, partition in topic.partitions.items():
+            ledger.recount(TopicPartition(name, number), (None, None), (topic, partition))
+    before = header.troubles
+    return {
+        key: msgspec.structs.replace(group, since_ms=before[key].since_ms) if key in before else group
+        for key, group in ledger.groups.items()
+    }

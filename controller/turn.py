@@ -26,7 +26,7 @@ from controller.roster import Roster
 from controller.rows import move_row, partition_row, tell_row
 from controller.states import PartitionState, ReplicaState
 from controller.topics import Partition, Topic, TopicPartition, Topics
-from controller.troubles import TroubleLedger
+from controller.troubles import TroubleLedger, troubles_anew
 
 replace = msgspec.structs.replace
 
@@ -260,7 +260,7 @@ class Turn(ContextDraft):
             self._publish_certain(known)
         for event_id in sorted(self._fresh):
             self._publish_broadcasts(self._open[event_id], Status.PROVISIONAL, self._open[event_id].broadcasts)
-        census, ledger = Census(header.census, self._rules), TroubleLedger(header, self._rules)
+        census, ledger = Census(header.census, self._rules), TroubleLedger(header.troubles, self._rules, header.time_ms)
         if header.phase is Phase.FOLLOWING or self._touched_topics:
             for tp in self._touched:
                 self._conclude(tp, census, ledger)
@@ -272,7 +272,7 @@ class Turn(ContextDraft):
         topics = self.topics.freeze()
         if header.phase is Phase.FOLLOWING:
             self._take_counts(census, ledger, topics)
-        if self.shows_gauges or ledger.has_new_groups:
+        if self.shows_gauges or ledger.has_new_groups or self.shows_all:
             alerts.judge(self)
         if self.shows_gauges:
             self.effects.append(gauges_row(header, **self.stamp()))
@@ -282,10 +282,9 @@ class Turn(ContextDraft):
         header = self.header
         if self.shows_all or header.counting_rules != self._rules:
             header.census = census_of(topics, header.counting_rules)
-            ledger.recount_all(topics, header.counting_rules)
+            header.troubles = troubles_anew(topics, header)
         else:
-            header.census = census.counts
-        header.troubles = ledger.groups
+            header.census, header.troubles = census.counts, ledger.groups
 
     def _next_roster(self, topics: Topics) -> Roster | None:
         if self.header.phase is not Phase.FOLLOWING:

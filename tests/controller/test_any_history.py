@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from znode_history import (
     ZnodeHistory,
     assert_the_roster_is_as_if_made_anew,
+    assert_the_troubles_are_as_if_made_anew,
     broker_znode,
     controller_znode,
     state_znode,
@@ -141,6 +142,7 @@ class AnyHistory(RuleBasedStateMachine):
     @invariant()
     def the_roster_follows(self) -> None:
         assert_the_roster_is_as_if_made_anew(self.history.context)
+        assert_the_troubles_are_as_if_made_anew(self.history.context)
 
     @invariant()
     def counts_equal_a_recount(self) -> None:

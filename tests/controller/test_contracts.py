@@ -56,7 +56,7 @@ def test_the_newest_row_of_a_subject_replaces_the_older_ones():
     assert last["PartitionRow"] == "c/partition/t/0"
     assert last["BrokerRow"] == "c/broker/2"
     assert last["ControllerRow"] == "c/controller"
-    assert last["AlertRow"] == "c/PartitionOffline/t-0"
+    assert last["AlertRow"] == "c/ZnodeRefused"
     assert last["GaugesRow"] == "c/gauges"
     assert BeginningRow(cluster="c", generation=1, seq=0, ordinal=-1, zxid=1, time_ms=1).subject_key() == "c/beginning"
 

@@ -134,7 +134,7 @@ def test_a_leader_epoch_that_goes_back_is_taken_and_counted():
     history = a_cluster()
     history.state("t", 0, 2, 1, [2, 3])
     assert history.row("t", 0).leader_epoch == 1
-    assert history.gauges().divergences == {"unexplained_write": 1}
+    assert history.gauges().divergences == {"illegal_state": 1, "unexplained_write": 1}
 
 
 def test_a_topic_name_of_249_characters_is_a_topic_like_others():

@@ -154,7 +154,10 @@ def test_a_reassignment_that_is_over_before_anything_of_it_was_due_takes_what_wa
     effects = history.state("t", 0, 3, 4, [1, 3])
     assert "withdrawn t-0@2 OnlineReplica -> OfflineReplica" in history.transitions(effects)
     gauges = history.gauges()
-    assert (gauges.pending_writes, gauges.divergences) == (0, {"assignment_edited": 1, "unexplained_write": 1})
+    assert (gauges.pending_writes, gauges.divergences) == (
+        0,
+        {"assignment_edited": 1, "missed_changes": 3, "unexplained_write": 1},
+    )
 
 
 def test_a_change_of_order_by_the_api_costs_an_epoch_and_makes_another_replica_preferred():
@@ -193,7 +196,7 @@ def test_a_reassignment_of_which_only_the_end_is_read_is_adopted_and_counted():
     row = history.row("t", 0)
     assert (row.replicas, row.leader, row.isr, row.problem) == ((3, 2), 3, (2, 3), None)
     gauges = history.gauges()
-    assert gauges.divergences == {"assignment_edited": 1, "unexplained_write": 1}
+    assert gauges.divergences == {"assignment_edited": 1, "missed_changes": 3, "unexplained_write": 1}
     history.broker_leaves(3)
     assert t0(history) == (2, 4, (2,))
 

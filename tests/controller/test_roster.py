@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import msgspec
-from znode_history import ZnodeHistory, assert_the_roster_is_as_if_made_anew, on
+from znode_history import (
+    ZnodeHistory,
+    assert_the_roster_is_as_if_made_anew,
+    assert_the_troubles_are_as_if_made_anew,
+    on,
+)
 
 from controller.roster import Roster
 from controller.step import step
@@ -31,6 +36,7 @@ def test_hosts_that_host_nothing_any_more_are_forgotten():
     history.state("t", 0, 1, 3, [1])
     assert list(history.context.roster.hosts) == [1]
     assert_the_roster_is_as_if_made_anew(history.context)
+    assert_the_troubles_are_as_if_made_anew(history.context)
     history.topic_vanishes("t", 0)
     assert list(history.context.roster.hosts) == []
 
@@ -46,4 +52,6 @@ def test_a_context_from_which_another_one_went_on_goes_on_as_if_it_had_not():
     assert {row.topic for row in first.effects if hasattr(row, "topic")} >= {"t"}
     assert "more" not in {row.topic for row in first.effects if hasattr(row, "topic")}
     assert_the_roster_is_as_if_made_anew(first.context)
+    assert_the_troubles_are_as_if_made_anew(first.context)
     assert_the_roster_is_as_if_made_anew(second.context)
+    assert_the_troubles_are_as_if_made_anew(second.context)

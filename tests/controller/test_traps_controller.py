@@ -338,7 +338,11 @@ def test_trap_32_an_isr_change_that_was_never_read_is_counted_by_versions_and_ep
     history.state("t", 0, 2, 1, [2])
     gauges = history.gauges()
     assert history.row("t", 0).partition_epoch == 2
-    assert (gauges.isr_changes, gauges.divergences, gauges.pending_writes) == ({"shrink": 1}, {}, 0)
+    assert (gauges.isr_changes, gauges.divergences, gauges.pending_writes) == (
+        {"shrink": 1},
+        {"missed_changes": 1},
+        0,
+    )
 
 
 # 33 and 34: when there is nothing to predict any more

@@ -1,0 +1,631 @@
+"""Alerts: each kind opens when it must, is told again when it changes, and ends; nothing else opens."""
+
+from __future__ import annotations
+
+import pytest
+from znode_history import ZnodeHistory, controller_znode, on
+
+from controller import alert_kinds as kinds
+from controller.alert_kinds import ALERT_KINDS
+from controller.outputs import AlertRow, Row, Severity
+from controller.records import RecordKind
+from controller.znodes import MaintenanceWindow
+
+MINUTE_MS = 60_000
+THREE = {"t": {0: ([1, 2, 3], 1, 0, [1, 2, 3]), 1: ([2, 3, 1], 2, 0, [2, 3, 1])}, "one": {0: ([3], 3, 0, [3])}}
+
+
+def a_cluster(*brokers: int, **more) -> ZnodeHistory:
+    history = ZnodeHistory(**{key: more.pop(key) for key in ("release", "settings") if key in more})
+    return history.start(*(brokers or (1, 2, 3)), **{"topics": THREE, **more})
+
+
+def shut_down(history: ZnodeHistory, broker: int) -> None:
+    """The broker asks the controller, which moves its leaders and takes it out of the ISRs; then it closes."""
+    for name, number, epoch, others in (("t", 0, 1, [1, 2]), ("t", 1, 1, [2, 1])):
+        history.state(name, number, others[0], epoch, others)
+    history.broker_closes(broker)
+
+
+def opened(rows: tuple[Row, ...]) -> list[str]:
+    return [row.id for row in rows if isinstance(row, AlertRow) and row.state == "open"]
+
+
+def resolved(rows: tuple[Row, ...]) -> list[str]:
+    return [row.id for row in rows if isinstance(row, AlertRow) and row.state == "resolved"]
+
+
+def severity(history: ZnodeHistory, alert_id: str) -> Severity:
+    return history.open_alerts()[alert_id].severity
+
+
+# --- the life of an alert
+
+
+def test_a_quiet_cluster_opens_none():
+    history = a_cluster()
+    for _ in range(20):
+        history.heartbeat(MINUTE_MS)
+    assert history.alerts() == []
+
+
+def test_one_brokers_death_is_one_alert_with_all_its_replicas():
+    topics = {"t": {number: ([1 + number % 2, 3], 1 + number % 2, 0, [1 + number % 2, 3]) for number in range(200)}}
+    history = a_cluster(topics=topics)
+    history.broker_leaves(3)
+    history.the_controller_writes_its_due()
+    history.heartbeat(6_000)
+    (alert,) = history.open_alerts().values()
+    assert (alert.id, alert.partitions, len(alert.examples)) == ("BrokerCrashed/broker 3", 200, 10)
+    assert alert.cause.endswith("it hosts 200 replicas, of which 200 are missed")
+    assert f"{history.zxid - 200:#x}" in alert.cause
+    assert alert.action == kinds.BROKER_CRASHED.action
+
+
+def test_an_alert_is_told_again_when_it_changed_but_not_all_the_time():
+    history = a_cluster()
+    history.broker_leaves(3)
+    since_ms = history.open_alerts()["BrokerCrashed/broker 3"].since_ms
+    history.the_controller_writes_its_due()
+    assert opened(history.heartbeat(1_000)) == []
+    assert opened(history.heartbeat(5_000)) == ["BrokerCrashed/broker 3"]
+    assert opened(history.heartbeat(6_000)) == []
+    assert history.open_alerts()["BrokerCrashed/broker 3"].since_ms == since_ms
+
+
+def test_without_a_session_all_is_unknown_and_the_replica_says_so():
+    history = a_cluster()
+    history.broker_leaves(3)
+    history.the_controller_writes_its_due()
+    assert opened(history.heartbeat(1_000, session="suspended")) == []
+    rows = history.heartbeat(11_000, session="lost")
+    assert opened(rows) == ["ReplicaDisconnected"]
+    states = {key: row.state for key, row in history.open_alerts().items()}
+    assert states == {
+        "ReplicaDisconnected": "open", "BrokerCrashed/broker 3": "unknown", "PartitionsOffline/broker 3": "unknown"
+    }  # fmt: skip
+    assert history.heartbeat(1_000, session="lost")[:-1] == ()
+    rows = history.heartbeat()
+    assert set(opened(rows)) == {"BrokerCrashed/broker 3", "PartitionsOffline/broker 3"}
+    assert resolved(rows) == ["ReplicaDisconnected"]
+
+
+def test_what_is_unknown_may_have_ended_meanwhile():
+    history = a_cluster()
+    history.broker_leaves(3)
+    history.heartbeat(20_000, session="lost")
+    history.heartbeat(11_000, session="lost")
+    history.broker(3)
+    history.the_controller_writes_its_due()
+    rows = history.heartbeat()
+    assert set(resolved(rows)) >= {"BrokerCrashed/broker 3", "PartitionsOffline/broker 3"}
+
+
+def test_lost_records_are_told_until_a_complete_read_has_come_in():
+    history = a_cluster()
+    history.broker_leaves(3)
+    history.seq += 1
+    rows = history.heartbeat()
+    assert opened(rows) == ["ReplicaLacksRecords"]
+    assert history.open_alerts()["BrokerCrashed/broker 3"].state == "unknown"
+    history.generation, history.seq = 2, -1
+    history.send(RecordKind.SNAPSHOT_BEGIN)
+    assert opened(history.heartbeat()) == []
+    history.generation, history.seq = 3, -1
+    history.start(1, 2, topics=THREE)
+    assert resolved(tuple(history.effects))[-1:] == ["ReplicaLacksRecords"]
+    assert history.open_alerts()["BrokerCrashed/broker 3"].state == "open"
+
+
+def test_a_znode_that_cannot_be_read_is_told_of_for_a_while():
+    history = a_cluster()
+    history.write("/brokers/ids/2", b"\xff")
+    assert opened(history.heartbeat()) == ["ZnodeRefused"]
+    assert history.open_alerts()["ZnodeRefused"].examples == ("/brokers/ids/2",)
+    assert resolved(history.heartbeat(11 * MINUTE_MS)) == ["ZnodeRefused"]
+
+
+def test_what_happens_again_is_counted_in_the_alert_that_is_open():
+    history = a_cluster()
+    for number in range(12):
+        history.write(f"/brokers/topics/u{number}/partitions/0/state", b"{}")
+        history.state(f"u{number}", 0, 1, 0, [1])
+    history.heartbeat()
+    alert = history.open_alerts()["OrphanState"]
+    assert alert.cause.endswith("(12 times)")
+    assert len(alert.examples) == 10
+
+
+def test_every_kind_is_told_for_a_while_or_as_long_as_it_is_so():
+    assert all(kind.lasts_ms for kind in ALERT_KINDS.values() if kind.divergence)
+    assert all(kind.name == name and kind.meaning and kind.action for name, kind in ALERT_KINDS.items())
+
+
+# --- partitions
+
+
+def test_an_offline_partition_names_who_would_bring_it_back_and_who_would_lose():
+    history = a_cluster(topics=on([3, 1, 2], 3, 4, [3]))
+    history.broker_leaves(3)
+    alert = history.open_alerts()["PartitionsOffline/broker 3"]
+    assert alert.severity is Severity.PAGE
+    assert alert.cause == (
+        "1 partition has no live in-sync replica: offline until broker 3 returns; an unclean election would make "
+        "broker 1 or 2 leader and lose what only broker 3 had"
+    )
+    assert alert.evidence == (f"broker 3 left without shutting down at zxid {history.zxid:#x}",)
+    assert (alert.examples, alert.expected) == (("t-0",), kinds.PARTITIONS_OFFLINE.expected)
+
+
+def test_a_leader_that_dies_is_told_only_if_nobody_is_elected():
+    history = a_cluster(topics=on([3, 1], 3, 4, [3, 1]))
+    history.broker_leaves(3)
+    assert "ElectionDue/broker 3" not in history.open_alerts()
+    assert "ElectionDue/broker 3" in opened(history.heartbeat(6_000))
+    assert "controller 1 in epoch 1 must elect" in history.open_alerts()["ElectionDue/broker 3"].cause
+    history.the_controller_writes_its_due()
+    assert "ElectionDue/broker 3" not in history.open_alerts()
+
+
+def test_an_election_that_no_controller_can_hold_is_the_next_ones():
+    history = a_cluster(topics=on([3, 2], 3, 4, [3, 2]))
+    history.controller_dies(1)
+    history.broker_leaves(3)
+    history.heartbeat(6_000)
+    assert "the next controller (none is active)" in history.open_alerts()["ElectionDue/broker 3"].cause
+
+
+def test_a_partition_that_is_not_created_is_told():
+    history = a_cluster()
+    history.topic("new", {0: [1, 2]})
+    assert opened(history.heartbeat(5_000)) == []
+    assert "CreationDue/partitions" in opened(history.heartbeat(6_000))
+    assert set(resolved(history.the_controller_writes_its_due())) == {"CreationDue/partitions", "ControllerOverdue"}
+
+
+def test_a_live_in_sync_replica_that_nobody_elects_is_told():
+    history = ZnodeHistory(release=(1, 1)).start(1, 2, 3, topics=on([2, 3], 2, 1, [2, 3]))
+    history.state("t", 0, -1, 2, [2, 3])
+    history.heartbeat(11_000)
+    alerts = history.open_alerts()
+    assert "PartitionsLeaderless/brokers 2,3" in alerts, alerts
+    assert alerts["PartitionsLeaderless/brokers 2,3"].cause.endswith("though in-sync replica 2 or 3 is live")
+
+
+def test_under_min_isr_pages_and_at_min_isr_warns():
+    history = a_cluster(topics=on([1, 2, 3], 1, 0, [1, 2, 3]), settings={"min.insync.replicas": 2})
+    history.state("t", 0, 1, 0, [1, 2])
+    assert opened(history.heartbeat()) == []
+    assert opened(history.heartbeat(30_000)) == ["PartitionsAtMinIsr/broker 3"]
+    assert severity(history, "PartitionsAtMinIsr/broker 3") is Severity.WARN
+    rows = history.state("t", 0, 1, 0, [1])
+    assert opened(rows) == ["PartitionsUnderMinIsr/brokers 2,3"]
+    assert resolved(rows) == ["PartitionsAtMinIsr/broker 3"]
+    assert severity(history, "PartitionsUnderMinIsr/brokers 2,3") is Severity.PAGE
+    rows = history.heartbeat(MINUTE_MS)
+    assert opened(rows) == ["PartitionsUnderReplicated/brokers 2,3", "SinglePointOfFailure/broker 1"]
+    rows = history.state("t", 0, 1, 0, [1, 2, 3])
+    assert len(resolved(rows)) == 3
+    assert history.open_alerts() == {}
+
+
+def test_a_topic_that_asks_for_more_replicas_than_it_has_is_told_though_all_are_in_sync():
+    history = a_cluster(topics=on([1, 2], 1, 0, [1, 2]), release=(2, 8))
+    history.write("/config/topics/t", {"version": 1, "config": {"min.insync.replicas": "3"}})
+    assert history.open_alerts()["PartitionsUnderMinIsr/partitions"].cause.endswith("with all their replicas")
+
+
+def test_an_unclean_election_says_what_may_be_lost():
+    history = a_cluster(topics=on([3, 2], 3, 4, [3]), settings={"unclean.leader.election.enable": True})
+    history.broker_leaves(3)
+    history.the_controller_writes_its_due()
+    history.heartbeat()
+    alert = history.open_alerts()["UncleanElection"]
+    assert alert.cause == (
+        "partition t-0 is led by broker 2, which was not in sync: what only [3] had is lost, up to leader epoch 4"
+    )
+    assert f"zxid {history.zxid:#x}" in alert.evidence[0]
+    assert "UncleanElection" in resolved(history.heartbeat(31 * MINUTE_MS))
+
+
+def test_a_partition_that_comes_back_stays_offline_until_it_is_led():
+    history = a_cluster(topics=on([3], 3, 4, [3]))
+    history.broker_leaves(3)
+    history.the_controller_writes_its_due()
+    assert resolved(history.broker(3)) == ["BrokerCrashed/broker 3"]
+    history.heartbeat(6_000)
+    assert "must elect one" in history.open_alerts()["PartitionsOffline/broker 3"].cause
+    assert "PartitionsOffline/broker 3" in resolved(history.the_controller_writes_its_due())
+
+
+# --- what explains it
+
+
+def test_a_shutdown_in_order_pages_nobody():
+    history = a_cluster()
+    shut_down(history, 3)
+    history.heartbeat()
+    alerts = history.open_alerts()
+    assert set(alerts) == {"BrokerShutDown/broker 3", "PartitionsOffline/broker 3"}
+    assert {row.severity for row in alerts.values()} == {Severity.INFO}
+    assert alerts["PartitionsOffline/broker 3"].cause.endswith("(broker 3 shut down in order)")
+
+
+def test_a_broker_that_stays_away_after_a_shutdown_pages_in_the_end():
+    history = a_cluster()
+    shut_down(history, 3)
+    history.heartbeat()
+    assert "PartitionsOffline/broker 3" in opened(history.heartbeat(11 * MINUTE_MS))
+    assert severity(history, "PartitionsOffline/broker 3") is Severity.PAGE
+
+
+def test_a_broker_that_is_back_from_a_shutdown_may_catch_up():
+    history = a_cluster(topics=on([1, 3], 1, 0, [1, 3]), settings={"min.insync.replicas": 2})
+    history.state("t", 0, 1, 1, [1])
+    assert history.open_alerts()["PartitionsUnderMinIsr/broker 3"].cause.endswith(
+        "(broker 3 is shutting down in order)"
+    )
+    history.broker_closes(3)
+    history.broker(3)
+    history.heartbeat(2_000)
+    assert severity(history, "PartitionsUnderMinIsr/broker 3") is Severity.INFO
+    history.heartbeat(6 * MINUTE_MS)
+    assert severity(history, "PartitionsUnderMinIsr/broker 3") is Severity.PAGE
+
+
+def test_a_maintenance_holds_back_what_it_explains_and_nothing_else():
+    history = a_cluster(1, 2, 3, 4, topics={**THREE, "other": {0: ([4], 4, 0, [4])}})
+    window = MaintenanceWindow((3,), history.now_ms + 10 * MINUTE_MS, "a new disk")
+    history.heartbeat(maintenance=(window,))
+    history.broker_leaves(3)
+    history.broker_leaves(4)
+    history.heartbeat(maintenance=(window,))
+    assert severity(history, "BrokerCrashed/broker 3") is Severity.INFO
+    assert severity(history, "PartitionsOffline/broker 3") is Severity.INFO
+    assert history.open_alerts()["BrokerCrashed/broker 3"].cause.endswith("(maintenance: a new disk)")
+    assert severity(history, "BrokerCrashed/broker 4") is Severity.PAGE
+    assert severity(history, "PartitionsOffline/broker 4") is Severity.PAGE
+    history.heartbeat(11 * MINUTE_MS, maintenance=(window,))
+    assert severity(history, "BrokerCrashed/broker 3") is Severity.PAGE
+
+
+def test_a_maintenance_of_the_cluster_holds_back_what_happens_too():
+    history = a_cluster()
+    history.heartbeat(maintenance=(MaintenanceWindow((), history.now_ms + MINUTE_MS),))
+    history.broker_bounces(2)
+    history.heartbeat(maintenance=(MaintenanceWindow((), history.now_ms + MINUTE_MS),))
+    assert severity(history, "BrokerBounced/broker 2") is Severity.INFO
+    history.heartbeat()
+    assert severity(history, "BrokerBounced/broker 2") is Severity.WARN
+
+
+# --- brokers
+
+
+def test_a_broker_that_was_never_seen_is_missed_by_its_replicas():
+    history = a_cluster(topics=on([1, 9], 1, 0, [1]))
+    assert opened(history.heartbeat(11_000)) == ["BrokerAbsent/broker 9"]
+    assert history.open_alerts()["BrokerAbsent/broker 9"].cause == "broker 9 hosts 1 replica and was never seen"
+
+
+def test_a_broker_that_went_while_nobody_looked_is_told_without_a_zxid():
+    history = a_cluster()
+    history.generation, history.seq = 2, -1
+    history.start(1, 2, topics=THREE)
+    assert history.open_alerts()["BrokerCrashed/broker 3"].cause.startswith(
+        "broker 3 left without shutting down, unseen:"
+    )
+
+
+def test_a_broker_that_hosts_nothing_is_missed_for_ten_minutes():
+    history = a_cluster(1, 2, 3, 7)
+    history.broker_leaves(7)
+    history.heartbeat()
+    assert "BrokerCrashed/broker 7" in history.open_alerts()
+    assert resolved(history.heartbeat(11 * MINUTE_MS)) == ["BrokerCrashed/broker 7"]
+
+
+def test_a_broker_that_registers_again_at_once_bounced():
+    history = a_cluster()
+    history.broker_bounces(2)
+    history.heartbeat()
+    assert "BrokerBounced/broker 2" in history.open_alerts()
+    assert "BrokerBounced/broker 2" in resolved(history.heartbeat(11 * MINUTE_MS))
+
+
+def test_a_broker_that_keeps_leaving_flaps():
+    history = a_cluster()
+    for _ in range(3):
+        history.broker_leaves(2)
+        history.broker(2)
+        history.heartbeat(20_000)
+    assert severity(history, "BrokerFlapping/broker 2") is Severity.PAGE
+    assert "BrokerFlapping/broker 2" in resolved(history.heartbeat(11 * MINUTE_MS))
+
+
+def test_a_failed_log_directory_is_told_with_what_it_takes_offline():
+    history = a_cluster(topics=on([3], 3, 0, [3]))
+    history.write("/log_dir_event_notification/log_dir_event_0", {"version": 1, "broker": 3, "event": 1})
+    history.state("t", 0, -1, 1, [3])
+    history.heartbeat()
+    alerts = history.open_alerts()
+    assert alerts["LogDirFailed/broker 3"].severity is Severity.PAGE
+    assert alerts["PartitionsOffline/broker 3"].cause.endswith("only in failed log directories of broker 3")
+
+
+# --- the controller
+
+
+def test_the_controllers_moves_are_told_by_name():
+    history = a_cluster()
+    history.delete("/controller")
+    history.controller(2, 2)
+    history.heartbeat()
+    assert history.open_alerts()["ControllerMoved"].cause == "broker 2 became controller in epoch 2 after broker 1"
+
+
+def test_the_first_controller_of_a_cluster_did_not_move():
+    history = ZnodeHistory()
+    history.snapshot(("/controller_epoch", b"0"), ("/brokers/ids/1", {"version": 4, "host": "h", "port": 1}))
+    history.controller(1, 1)
+    history.heartbeat()
+    assert "ControllerMoved" not in history.open_alerts()
+
+
+def test_a_controller_whose_predecessor_was_never_seen_moved_from_nobody():
+    history = ZnodeHistory().start(1, 2, controller=2, epoch=1, topics=THREE)
+    history.generation, history.seq = 2, -1
+    del history.znodes["/controller"]
+    history.snapshot(("/controller_epoch", b"3"), ("/brokers/ids/1", {"version": 4, "host": "h", "port": 1}))
+    history.controller(1, 4)
+    history.heartbeat()
+    assert history.open_alerts()["ControllerMoved"].cause == "broker 1 became controller in epoch 4"
+
+
+def test_a_controller_that_is_not_registered_is_a_ghost_in_the_end():
+    history = a_cluster()
+    history.broker_leaves(1)
+    assert "GhostController" not in history.open_alerts()
+    assert "GhostController" not in opened(history.heartbeat(1_000))
+    assert "GhostController" in opened(history.heartbeat(11_000))
+    assert "which is not registered" in history.open_alerts()["GhostController"].cause
+
+
+def test_a_controller_znode_of_another_session_is_a_ghost():
+    history = a_cluster()
+    history.delete("/controller")
+    history.write("/controller", controller_znode(2), owner=12345)
+    history.heartbeat()
+    alert = history.open_alerts()["GhostController"]
+    assert "is not owned by that broker's session" in alert.cause
+    assert alert.evidence[0] == f"/controller is owned by session {12345:#x}"
+
+
+def test_a_controller_outside_the_chosen_brokers_is_told():
+    history = ZnodeHistory(preferred_controllers=(2, 3)).start(1, 2, 3, topics=THREE)
+    assert opened(history.heartbeat(30_000)) == []
+    assert opened(history.heartbeat(MINUTE_MS)) == ["ControllerNotPreferred"]
+    history.delete("/controller")
+    history.controller(3, 2)
+    assert "ControllerNotPreferred" in resolved(history.heartbeat())
+
+
+def test_a_deposed_controller_that_writes_on_is_told():
+    history = ZnodeHistory(release=(1, 1)).start(1, 2, 3, topics=on([1, 2], 1, 0, [1, 2]))
+    history.delete("/controller")
+    history.controller(2, 2)
+    history.state("t", 0, 2, 1, [1, 2], controller_epoch=1)
+    history.heartbeat()
+    assert history.open_alerts()["StaleController"].cause.startswith("controller epoch 1 wrote partition t-0 after")
+    assert history.gauges().divergences["stale_controller_epoch"] == 1
+
+
+def test_an_epoch_that_goes_back_is_told():
+    history = a_cluster(epoch=5)
+    history.write("/controller_epoch", b"3")
+    history.heartbeat()
+    assert history.open_alerts()["ControllerEpochWentBack"].cause == "/controller_epoch went back from 5 to 3"
+
+
+def test_a_migration_is_told():
+    history = a_cluster()
+    history.write("/migration", {"version": 0})
+    assert opened(history.heartbeat()) == ["MigrationStarted"]
+
+
+def test_notifications_that_nobody_reads_are_told():
+    history = a_cluster(release=(2, 6))
+    entries = {"version": 1, "partitions": [{"topic": "t", "partition": 0}]}
+    history.write("/isr_change_notification/isr_change_1", entries)
+    history.write("/isr_change_notification/isr_change_2", entries)
+    rows = history.heartbeat(31_000)
+    assert opened(rows) == ["NotificationBacklog"]
+    assert history.open_alerts()["NotificationBacklog"].cause == "2 notifications of ISR changes wait for controller 1"
+    history.delete("/isr_change_notification/isr_change_1")
+    history.heartbeat(6_000)
+    assert "1 notification of ISR changes waits" in history.open_alerts()["NotificationBacklog"].cause
+    history.delete("/isr_change_notification/isr_change_2")
+    assert resolved(history.heartbeat()) == ["NotificationBacklog"]
+
+
+def test_so_many_notifications_are_remembered_and_no_more():
+    history = a_cluster(release=(2, 6))
+    for number in range(1_005):
+        history.write(f"/isr_change_notification/isr_change_{number}", {"version": 1, "partitions": []})
+    assert len(history.context.header.isr_notifications) == 1_000
+
+
+def test_elections_over_and_over_are_a_storm():
+    history = a_cluster(topics=on([1, 2], 1, 0, [1, 2]))
+    history.heartbeat()
+    epoch = 0
+    for _ in range(60):
+        for broker in (1, 2):
+            epoch += 1
+            history.state("t", 0, broker, epoch, [1, 2])
+    history.context.header.counts["elections/PreferredReplicaPartitionLeaderElection"] = 130
+    assert "ElectionStorm" in opened(history.heartbeat())
+    assert "ElectionStorm" not in resolved(history.heartbeat(MINUTE_MS))
+    assert "ElectionStorm" in resolved(history.heartbeat(MINUTE_MS))
+
+
+# --- topics
+
+
+def test_a_deletion_that_waits_for_a_dead_broker_names_it():
+    history = a_cluster()
+    history.broker_leaves(3)
+    history.the_controller_writes_its_due()
+    history.delete_topic("one")
+    rows = history.heartbeat(61_000)
+    assert "DeletionStuck/broker 3" in opened(rows)
+    assert history.open_alerts()["DeletionStuck/broker 3"].cause == (
+        "the deletion of topics waits for broker 3, which must delete 1 partition and is away"
+    )
+
+
+def test_a_deletion_that_live_brokers_do_not_do_may_take_longer():
+    history = a_cluster()
+    history.delete_topic("one")
+    assert "DeletionStuck/broker 3" not in opened(history.heartbeat(61_000))
+    assert "DeletionStuck/broker 3" in opened(history.heartbeat(5 * MINUTE_MS))
+    history.topic_vanishes("one", 0)
+    assert "DeletionStuck/broker 3" not in history.open_alerts()
+
+
+def test_a_reassignment_to_a_dead_broker_names_it():
+    history = a_cluster(topics=on([1, 2], 1, 0, [1, 2]))
+    history.reassign(("t", 0, [1, 9]))
+    history.topic("t", {0: [1, 9, 2]}, adding_replicas={"0": [9]}, removing_replicas={"0": [2]})
+    history.the_controller_writes_its_due()
+    assert "ReassignmentStuck/broker 9" in opened(history.heartbeat(61_000))
+    assert history.open_alerts()["ReassignmentStuck/broker 9"].cause.endswith("of which broker 9 is away")
+
+
+def test_a_reassignment_that_copies_may_take_its_time():
+    history = a_cluster(topics=on([1, 2], 1, 0, [1, 2]))
+    history.topic("t", {0: [1, 3, 2]}, adding_replicas={"0": [3]}, removing_replicas={"0": [2]})
+    history.the_controller_writes_its_due()
+    assert "ReassignmentStuck/broker 3" not in opened(history.heartbeat(10 * MINUTE_MS))
+    assert "ReassignmentStuck/broker 3" in opened(history.heartbeat(21 * MINUTE_MS))
+
+
+@pytest.mark.parametrize(
+    ("entries", "named"), [([("nothing", 0, [1])], "nothing-0 to [1]"), ([], "it names nothing")], ids=["one", "none"]
+)
+def test_a_reassignment_that_is_never_done_is_told(entries, named):
+    history = a_cluster()
+    history.reassign(*entries)
+    assert opened(history.heartbeat(MINUTE_MS)) == []
+    assert opened(history.heartbeat(MINUTE_MS)) == ["InvalidReassignment"]
+    assert history.open_alerts()["InvalidReassignment"].cause.endswith(named)
+    history.delete("/admin/reassign_partitions")
+    assert resolved(history.heartbeat()) == ["InvalidReassignment"]
+
+
+def test_a_reassignment_under_way_is_not_invalid():
+    history = a_cluster(topics=on([1, 2], 1, 0, [1, 2]))
+    history.reassign(("t", 0, [1, 3]))
+    assert opened(history.heartbeat(5_000)) == []
+    history.topic("t", {0: [1, 3, 2]}, adding_replicas={"0": [3]}, removing_replicas={"0": [2]})
+    history.the_controller_writes_its_due()
+    assert opened(history.heartbeat(2 * MINUTE_MS)) == []
+
+
+def test_leaders_that_are_not_brought_back_are_told():
+    topics = on([1, 2], 2, 1, [1, 2])
+    history = a_cluster(topics=topics, settings={"leader.imbalance.check.interval.seconds": 30})
+    assert opened(history.heartbeat(MINUTE_MS)) == []
+    assert opened(history.heartbeat(2 * MINUTE_MS)) == ["PreferredImbalance"]
+    by_hand = a_cluster(topics=topics, settings={"auto.leader.rebalance.enable": False})
+    by_hand.heartbeat()
+    assert opened(by_hand.heartbeat(10 * MINUTE_MS)) == ["PreferredImbalance"]
+    assert "does not rebalance" in by_hand.open_alerts()["PreferredImbalance"].expected
+
+
+def test_topics_made_at_risk_are_told():
+    history = a_cluster()
+    history.topic("alone", {0: [1]})
+    history.topic("dead", {0: [1, 8]})
+    history.heartbeat()
+    assert {"TopicWithOneReplica", "TopicWithDeadReplica"} <= set(history.open_alerts())
+
+
+def test_a_topic_removed_by_hand_and_a_deletion_taken_back_are_told():
+    history = a_cluster()
+    history.delete("/brokers/topics/one")
+    history.delete_topic("t")
+    history.delete("/admin/delete_topics/t")
+    history.heartbeat()
+    assert {"TopicRemovedByHand", "DeletionGivenUp"} <= set(history.open_alerts())
+
+
+def test_an_assignment_edited_by_hand_is_told_with_both():
+    history = a_cluster()
+    history.topic("t", {0: [1, 2, 9], 1: [2, 3, 1]})
+    history.heartbeat()
+    assert history.open_alerts()["AssignmentEdited"].cause == (
+        "the assignment of partition t-0 was edited: [1, 2, 9] instead of [1, 2, 3]"
+    )
+
+
+def test_topics_without_an_id_among_others_are_told():
+    history = a_cluster(release=(3, 9), topics=on([1], 1, 0, [1]), topic_id="an id")
+    history.topic("none", {0: [1]})
+    history.the_controller_writes_its_due()
+    history.heartbeat()
+    assert "MissingTopicId" in opened(history.heartbeat(6 * MINUTE_MS))
+
+
+# --- writes that differ
+
+
+def test_another_leader_than_foretold_is_told_with_both_values():
+    history = a_cluster(topics=on([3, 2, 1], 3, 4, [3, 2, 1]))
+    history.broker_leaves(3)
+    history.state("t", 0, 1, 7, [1])
+    history.heartbeat()
+    alert = history.open_alerts()["DifferentLeader"]
+    assert alert.cause == "partition t-0 was written with leader 1 instead of 2"
+    assert alert.evidence[1].startswith("before or foretold: leader 2, leader epoch 5, ISR [2, 1]")
+    assert alert.evidence[2].startswith("written: leader 1, leader epoch 7, ISR [1]")
+
+
+def test_another_isr_than_foretold_is_told():
+    history = a_cluster(topics=on([3, 2, 1], 3, 4, [3, 2, 1]))
+    history.broker_leaves(3)
+    history.state("t", 0, 2, 9, [2])
+    history.heartbeat()
+    assert history.open_alerts()["UnexpectedIsr"].cause == "partition t-0 was written with ISR [2] instead of [2, 1]"
+
+
+def test_a_state_that_no_controller_writes_is_told():
+    history = a_cluster(topics=on([3, 2, 1], 3, 4, [3, 2, 1]))
+    history.state("t", 0, 1, 5, [2, 3])
+    history.state("t", 0, 2, 3, [2, 3])
+    history.heartbeat(6_000)
+    assert history.open_alerts()["IllegalState"].cause.endswith("its leader epoch went back from 5 to 3 (2 times)")
+
+
+# --- how long the controller takes
+
+
+def test_reactions_are_measured_from_the_cause_to_the_first_and_the_last_write():
+    history = a_cluster(topics={"t": {number: ([3, 1], 3, 0, [3, 1]) for number in range(2)}})
+    history.broker_leaves(3)
+    history.now_ms += 40
+    history.state("t", 0, 1, 1, [1])
+    history.now_ms += 290
+    history.state("t", 1, 1, 1, [1])
+    times = history.gauges().reactions["BrokerChange"]
+    assert (times.first_sum_ms, times.last_sum_ms) == (50, 350)
+    assert (sum(times.first), times.first[2], sum(times.last), times.last[5]) == (1, 1, 1, 1)
+    (slow,) = history.gauges().slowest_reactions
+    assert (slow.event, slow.first_ms, slow.last_ms) == ("BrokerChange", 50, 350)
+
+
+def test_what_is_inferred_from_a_write_has_no_reaction_time():
+    history = a_cluster(topics=on([1, 2], 2, 1, [1, 2]))
+    history.state("t", 0, 1, 2, [1, 2])
+    assert history.gauges().elections == {"PreferredReplicaPartitionLeaderElection": 1}
+    assert history.gauges().reactions == {}
