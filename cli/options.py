@@ -57,6 +57,7 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "connect_timeout_seconds": "How long Kafka may be unreachable at the start before the command gives up.",
         "broker_config": "What the files of all clusters' brokers set, by Kafka's names.",
         "kafka_version": "The release of all clusters' brokers, like 2.8; none: inferred.",
+        "preferred_controllers": "Brokers on which the controller should be; none named: any.",
     },
     "serve": {
         "from": "The outputs of `kontrast stream`.",

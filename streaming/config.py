@@ -31,11 +31,13 @@ _SMALLEST = {
 class BrokersConfig:
     """What no znode shows of a cluster's brokers, as text; creating it raises StreamError for what cannot be read.
 
-    `broker_config` has Kafka's names; `kafka_version` None: the release is inferred from the znodes.
+    `broker_config` has Kafka's names; `kafka_version` None: the release is inferred from the znodes. The controller
+    should be on one of `preferred_controllers`, if any are named.
     """
 
     broker_config: Mapping[str, str] = field(default_factory=dict, metadata={"reader": read_settings})
     kafka_version: str | None = field(default=None, metadata={"reader": read_release})
+    preferred_controllers: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         try:
@@ -57,7 +59,7 @@ class StreamConfig:
     file's permissions. `chunk_count` and `shuffle_partitions` are fixed by a checkpoint's first start;
     `shuffle_partitions` None is what was fixed, at the first start a core for each of the `clusters` as far as they go.
     `max_batch_bytes` bounds a batch that is read from a journal, `max_batch_records` one that is read from Kafka.
-    `broker_config` and `kafka_version` are of all clusters that are not in `clusters`.
+    `broker_config`, `kafka_version` and `preferred_controllers` are of all clusters that are not in `clusters`.
     """
 
     source: Address
@@ -73,6 +75,7 @@ class StreamConfig:
     connect_timeout_seconds: float = 30.0
     broker_config: Mapping[str, str] = field(default_factory=dict, metadata={"reader": read_settings})
     kafka_version: str | None = field(default=None, metadata={"reader": read_release})
+    preferred_controllers: tuple[int, ...] = ()
     clusters: Mapping[str, BrokersConfig] = field(default_factory=dict, metadata={"is_key": False})
 
     def __post_init__(self) -> None:
@@ -94,7 +97,7 @@ class StreamConfig:
             raise StreamError(f"connect_timeout_seconds is {self.connect_timeout_seconds}: it must be above 0")
         if str(self.source) == str(self.sink):
             raise StreamError(f"the job would read what it writes: {self.source} is both source and sink")
-        BrokersConfig(broker_config=self.broker_config, kafka_version=self.kafka_version)
+        self._brokers_of_the_others()
 
     @property
     def checkpoint_directory(self) -> Path:
@@ -112,8 +115,14 @@ class StreamConfig:
 
     def brokers_of(self, cluster: str) -> BrokersConfig:
         """What is configured of a cluster's brokers."""
-        everywhere = BrokersConfig(broker_config=self.broker_config, kafka_version=self.kafka_version)
-        return self.clusters.get(cluster, everywhere)
+        return self.clusters.get(cluster) or self._brokers_of_the_others()
+
+    def _brokers_of_the_others(self) -> BrokersConfig:
+        return BrokersConfig(
+            broker_config=self.broker_config,
+            kafka_version=self.kafka_version,
+            preferred_controllers=self.preferred_controllers,
+        )
 
     @property
     def kafka_addresses(self) -> tuple[KafkaAddress, ...]:

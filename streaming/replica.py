@@ -189,16 +189,18 @@ class Replica(StatefulProcessor):
     def _restore(self, cluster: str) -> tuple[Context, int, Chunks]:
         stored = self._header_state.get()
         chunks = Chunks(self._chunk_state)
-        settings, profile = self._config.brokers_of(cluster).read()
+        brokers = self._config.brokers_of(cluster)
+        settings, profile = brokers.read()
+        expected = (settings, profile, brokers.preferred_controllers)
         if stored is None:
-            return new_context(cluster, self._config.chunk_count, settings, profile), 0, chunks
+            return new_context(cluster, self._config.chunk_count, *expected), 0, chunks
         header = Header(stored[0], stored[1], stored[2], bytes(stored[3]))
         remembered = _remembered.get((self._run, cluster))
         if remembered is not None and remembered.header == header:
             remembered.chunks.state = self._chunk_state
             return remembered.context, header.applied, remembered.chunks
         restored = restore_context(cluster, header.body, chunks.load)
-        return reconfigured(restored, settings, profile), header.applied, chunks
+        return reconfigured(restored, *expected), header.applied, chunks
 
     def _store(  # noqa: PLR0913 (one call)
         self, cluster: str, before: Context, after: Context, position: Position, applied: int, chunks: Chunks

@@ -15,7 +15,7 @@ from pathlib import Path
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from controller.outputs import AlertRow, OutputRow, PartitionRow, decode_row
+from controller.outputs import AlertRow, OutputRow, PartitionRow, Severity, decode_row
 from dashboards import catalogue
 from dashboards.catalogue import CLUSTER_LABEL, Metric
 from outputs import open_outputs
@@ -36,7 +36,7 @@ class Picture:
     unusable: dict[str, str]  # partition: the reason in a word
     under_replicated: int
     leaders: dict[str, int]  # -1 none
-    alerts: dict[str, str]  # subject of an open alert: its cause
+    pages: dict[str, str]  # id of an open alert that wakes somebody: its cause
 
 
 class Published:
@@ -69,7 +69,7 @@ class Published:
                 for row in rows
                 if isinstance(row, PartitionRow) and row.state != "NonExistentPartition"
             },
-            alerts={row.subject: row.cause for row in rows if isinstance(row, AlertRow) and row.state == "open"},
+            pages={row.id: row.cause for row in rows if isinstance(row, AlertRow) and _is_page(row)},
         )
 
     def _scrape(self) -> list[Sample]:
@@ -94,6 +94,10 @@ class _Rows:
             for row in (decode_row(line) for chunk in chunks for line in chunk.lines):
                 self._newest[row.subject_key()] = row
         return self._newest.values()
+
+
+def _is_page(row: AlertRow) -> bool:
+    return row.state == "open" and row.severity is Severity.PAGE
 
 
 def _of(samples: Sequence[Sample], metric: Metric) -> list[Sample]:

@@ -78,12 +78,12 @@ class _Story:
                 "brokers": lambda picture: (picture.brokers, len(BROKER_IDS) - 1),
                 "online": lambda picture: (picture.online, len(before.leaders) - len(lost)),
                 "unusable": lambda picture: (picture.unusable, dict.fromkeys(lost, "no_live_in_sync_replica")),
-                "alerts": lambda picture: (sorted(picture.alerts), sorted(f"partition {name}" for name in lost)),
+                "pages": lambda picture: (sorted(picture.pages), sorted(_pages_of(victim, lost))),
                 "led by the dead broker": lambda picture: (_led_by(victim, picture), []),
             },
         )
-        for name in lost:
-            self._narrator.say(f"offline: {name}: {seen.alerts[f'partition {name}']}")
+        for cause in seen.pages.values():
+            self._narrator.say(f"page: {cause}")
         for name in moved:
             self._narrator.say(f"new leader: {name}: broker {victim} → {seen.leaders[name]}")
         return victim
@@ -93,7 +93,7 @@ class _Story:
         with self._narrator.progress(f"start broker {victim}"):
             self._stage.cluster.brokers[victim].start()
         seen = self._expect("all clear", self._all_clear(TOPICS))
-        self._narrator.say(f"{seen.online} partitions online, none offline, none under-replicated, no alert open")
+        self._narrator.say(f"{seen.online} partitions online, none offline, none under-replicated, no page open")
 
     def a_topic_is_deleted(self, topic: str) -> None:
         self._narrator.chapter(f"Topic {topic} is deleted")
@@ -113,7 +113,7 @@ class _Story:
             "under-replicated": lambda picture: (picture.under_replicated, 0),
             "partitions": lambda picture: (sorted(picture.leaders), names),
             "without a leader": lambda picture: (_led_by(-1, picture), []),
-            "alerts": lambda picture: (picture.alerts, {}),
+            "pages": lambda picture: (picture.pages, {}),
         }
 
     def _expect(self, what: str, expectations: _Expectations) -> Picture:
@@ -164,6 +164,10 @@ def _assignments(topics: _Assignments) -> dict[str, tuple[int, ...]]:
         for topic, partitions in topics.items()
         for number, replicas in enumerate(partitions)
     }
+
+
+def _pages_of(victim: int, lost: list[str]) -> list[str]:
+    return [f"BrokerCrashed/broker {victim}", *([f"PartitionsOffline/broker {victim}"] if lost else [])]
 
 
 def _led_by(broker: int, picture: Picture) -> list[str]:

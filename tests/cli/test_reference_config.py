@@ -38,6 +38,8 @@ CLUSTERS = """\
 zookeeper = "zk1:2181,zk2:2181,zk3:2181/kafka"
 # For `kontrast stream`: the brokers' release, like 2.8; none: inferred from the znodes.
 kafka_version = "none"
+# For `kontrast stream`: the brokers on which the controller should be; none named: any.
+preferred_controllers = []
 
 # For `kontrast stream`: what the brokers' files set and no znode shows, by Kafka's names; else its release's defaults.
 [clusters.orders.broker_config]
