@@ -125,7 +125,7 @@ def _tell(turn: Turn, case: Condition) -> None:
     since_ms = min(since_ms, before.since_ms) if before else since_ms
     now = OpenAlert(
         case.kind.name, case.subject, case.group, severity, since_ms, header.time_ms, case.cause, case.ending,
-        case.partitions,
+        case.partitions, case.broker,
     )  # fmt: skip
     if before is not None and not _is_news(before, now):
         return
@@ -138,7 +138,6 @@ def _tell(turn: Turn, case: Condition) -> None:
             action=kind.action,
             evidence=case.evidence,
             examples=case.examples,
-            broker=case.broker,
         )
     )
 
@@ -175,4 +174,5 @@ def _row(turn: Turn, alert_id: str, alert: OpenAlert, state: str, cause: str) ->
         since_ms=alert.since_ms,
         cause=cause,
         partitions=alert.partitions,
+        broker=alert.broker,
     )

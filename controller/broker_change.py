@@ -81,7 +81,8 @@ def broker_removed(turn: Turn, broker: int) -> None:
 
 def _note_departure(turn: Turn, broker: int, gone: Broker) -> None:
     header, record = turn.header, turn.record
-    in_order = header.asked_to_shut_down.get(broker) == gone.epoch
+    closed_itself = record.author == gone.session and record.cxid > 0  # only ZooKeeper's log tells
+    in_order = closed_itself or header.asked_to_shut_down.get(broker) == gone.epoch
     header.departed = {**header.departed, broker: Departure(record.zxid, record.observed_ms, in_order)}
     if in_order or header.phase is not Phase.FOLLOWING:
         return

@@ -168,12 +168,15 @@ def _at_min_isr(affected: Affected, header: Header) -> Condition:
 
 
 def _under_replicated(affected: Affected, header: Header) -> Condition | None:
-    """Only of replicas that are there: what a broker lacks that is away is told with that broker."""
-    live = tuple(broker for broker in affected.brokers if broker in header.brokers)
-    if not live:
+    """Only of replicas that are there and have nothing to excuse them: other brokers have an alert of their own."""
+    live = [header.brokers[broker] for broker in affected.brokers if broker in header.brokers]
+    if not live or explanation(affected.brokers, header) is not None:
         return None
-    cause = f"{affected.partitions} {affected.verb} replicas on {named(live)} that are not in sync"
-    return _condition(kinds.UNDER_REPLICATED, affected, header, cause, "the replicas are in sync again")
+    there = tuple(broker for broker in affected.brokers if broker in header.brokers)
+    cause = f"{affected.partitions} {affected.verb} replicas on {named(there)} that are not in sync"
+    condition = _unexcused(kinds.UNDER_REPLICATED, affected, header, cause, "the replicas are in sync again")
+    returned_ms = max(broker.since_ms for broker in live)
+    return msgspec.structs.replace(condition, since_ms=max(affected.since_ms, returned_ms))
 
 
 def _one_left(affected: Affected, header: Header) -> Condition:

@@ -161,6 +161,7 @@ class OpenAlert(msgspec.Struct, frozen=True, array_like=True):
     cause: str
     ending: str
     partitions: int
+    broker: int | None
     unknown: bool = False  # whether it still is so cannot be known
 
 

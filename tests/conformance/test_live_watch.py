@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from live_watch import watched_live
 from recording import Replay, replay
 
+from controller.alert_kinds import ALERT_KINDS
 from controller.records import Record
 
 RECORDINGS = ("dev39", "dev28", "dev11", "hard39", "race39")
@@ -146,12 +147,13 @@ def gauges_of(replayed: Replay) -> dict:
     }
 
 
-def open_alerts_of(replayed: Replay) -> set:
-    """The cluster's alerts that are open at the end, and the partitions with one."""
-    partitions = {
-        (name, number, partition.problem)
-        for name, topic in replayed.context.topics
-        for number, partition in topic.partitions.items()
-        if partition.alerted
+def open_alerts_of(replayed: Replay) -> set[str]:
+    """The alerts that are open at the end, but those of what happened: with values lost not all of it was seen.
+
+    Nor may it be known whether a broker had asked to be shut down.
+    """
+    return {
+        alert_id.replace("BrokerShutDown", "BrokerCrashed")
+        for alert_id, alert in replayed.context.header.open_alerts.items()
+        if not ALERT_KINDS[alert.kind].lasts_ms and alert.kind != "BrokerFlapping"
     }
-    return partitions | set(replayed.context.header.open_alerts)

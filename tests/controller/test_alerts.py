@@ -209,6 +209,16 @@ def test_under_min_isr_pages_and_at_min_isr_warns():
     assert history.open_alerts() == {}
 
 
+def test_replicas_may_catch_up_after_their_broker_returned_however_long_it_was_away():
+    history = a_cluster(topics=on([1, 3], 1, 0, [1, 3]))
+    history.broker_leaves(3)
+    history.the_controller_writes_its_due()
+    history.heartbeat(10 * MINUTE_MS)
+    history.broker(3)
+    assert "PartitionsUnderReplicated/broker 3" not in opened(history.heartbeat(30_000))
+    assert "PartitionsUnderReplicated/broker 3" in opened(history.heartbeat(40_000))
+
+
 def test_a_topic_that_asks_for_more_replicas_than_it_has_is_told_though_all_are_in_sync():
     history = a_cluster(topics=on([1, 2], 1, 0, [1, 2]), release=(2, 8))
     history.write("/config/topics/t", {"version": 1, "config": {"min.insync.replicas": "3"}})

@@ -1,0 +1,119 @@
+"""What opens and ends in each given recording is exactly what the steps of its script imply, and nothing else.
+
+The expected alerts are in `alerts/`, one file a recording, written by hand: the alert, how urgent it was at most, the
+step of the script in which it opened, the step in which it ended (`-`: it was open at the end), and why.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from exceptions import PARTED
+from recording import Recording, Replay
+
+from controller.outputs import AlertRow, Severity
+
+EXPECTED = sorted((Path(__file__).parent / "alerts").glob("*.txt"))
+# What can make a broker leave with this alert. One that is stopped while it is paused, or asks nobody, crashes.
+CAUSES = {
+    "BrokerCrashed": {"kill", "pause", "delete the broker's znode"},
+    "BrokerShutDown": {"stop"},
+}
+EXPIRY_MS = 9_000  # of a session, with what ZooKeeper takes to notice
+
+URGENCY = [Severity.INFO, Severity.WARN, Severity.PAGE]
+
+
+@pytest.mark.parametrize("expected", EXPECTED, ids=lambda file: file.stem)
+def test_alerts_are_those_that_the_steps_imply(expected, recordings):
+    assert opened_and_ended(*recordings(expected.stem)) == read_expected(expected)
+
+
+def test_each_given_recording_has_its_alerts_written_down():
+    assert {file.stem for file in EXPECTED} == {"dev39", "dev28", "dev11", "hard39", "race39"}
+
+
+@pytest.mark.parametrize("name", sorted(PARTED))
+def test_after_random_actions_brokers_left_as_was_done_to_them(name, recordings):
+    recording, replay = recordings(name)
+    departures = [
+        (row.alert, row.broker, row.since_ms) for row in replay.rows if isinstance(row, AlertRow) and row.broker
+    ]
+    for kind, broker, since_ms in departures:
+        if kind in CAUSES:
+            deed = last_deed(recording, broker, since_ms)
+            assert deed in CAUSES[kind], f"{kind} of broker {broker} at {since_ms}: {deed}"
+
+
+@pytest.mark.parametrize("name", sorted(PARTED))
+def test_after_random_actions_every_broker_that_was_killed_is_told_to_have_crashed(name, recordings):
+    recording, replay = recordings(name)
+    crashes = [
+        (row.broker, row.since_ms) for row in replay.rows if isinstance(row, AlertRow) and row.alert == "BrokerCrashed"
+    ]
+    ends_ms = replay.rows[-1].time_ms
+    for at_ms, step in deeds(recording):
+        if step["step"] == "kill" and at_ms + EXPIRY_MS < ends_ms and stays_dead(recording, step["broker"], at_ms):
+            within = [
+                since for broker, since in crashes if broker == step["broker"] and 0 <= since - at_ms <= EXPIRY_MS
+            ]
+            assert within, f"broker {step['broker']} was killed at {at_ms}, and nothing opened"
+
+
+def deeds(recording: Recording) -> list[tuple[int, dict]]:
+    """What was done to brokers, and when."""
+    steps = (json.loads(line) for line in (recording.directory / "steps.jsonl").read_text().splitlines())
+    return [(int(step["t"] * 1000), step) for step in steps if "broker" in step]
+
+
+def last_deed(recording: Recording, broker: int, before_ms: int) -> str:
+    """What was done to the broker last that can make it leave; a step is written up to a moment after it was done."""
+    done = [step["step"] for at_ms, step in deeds(recording) if step["broker"] == broker and at_ms <= before_ms + 300]
+    return [step for step in done if step not in ("start", "resume")][-1]
+
+
+def stays_dead(recording: Recording, broker: int, killed_ms: int) -> bool:
+    """Whether the broker is left alone until its session has expired; it may have left before it was killed, too."""
+    near = [
+        step["step"]
+        for at_ms, step in deeds(recording)
+        if step["broker"] == broker and abs(at_ms - killed_ms) < EXPIRY_MS
+    ]
+    return near == ["kill"]
+
+
+def read_expected(file: Path) -> list[tuple[str, ...]]:
+    lines = (line for line in file.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#"))
+    return sorted(tuple(part.strip() for part in line.split("|")[:4]) for line in lines)
+
+
+def opened_and_ended(recording: Recording, replay: Replay) -> list[tuple[str, ...]]:
+    """Each alert with its highest severity, and the steps in which it opened and ended."""
+    steps = steps_of(recording)
+    open_now: dict[str, tuple[str, Severity]] = {}
+    found = []
+    for row in replay.rows:
+        if not isinstance(row, AlertRow):
+            continue
+        step = [name for at_ms, name in steps if at_ms <= row.time_ms][-1]
+        began, severity = open_now.get(row.id, (step, row.severity))
+        if row.state == "resolved":
+            found.append((row.id, severity.value, began, step))
+            del open_now[row.id]
+        else:
+            open_now[row.id] = began, max(severity, row.severity, key=URGENCY.index)
+    return sorted(found + [(key, severity.value, step, "-") for key, (step, severity) in open_now.items()])
+
+
+def steps_of(recording: Recording) -> list[tuple[float, str]]:
+    """When each step of the script began; the same step twice is told apart by its number."""
+    steps = [json.loads(line) for line in (recording.directory / "steps.jsonl").read_text().splitlines()]
+    names = [
+        " ".join([step["step"], *(f"{key}={value}" for key, value in step.items() if key in "bpqx")]) for step in steps
+    ]
+    numbered = [
+        name if names.count(name) == 1 else f"{name} #{names[: at + 1].count(name)}" for at, name in enumerate(names)
+    ]
+    return [(step["t"] * 1000, name) for step, name in zip(steps, numbered, strict=True)]
