@@ -2,100 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import time
-import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import closing
-from pathlib import Path
 
 import pytest
-from kafka.admin import KafkaAdminClient, NewTopic
-from prometheus_client.parser import text_string_to_metric_families
 
-from cli.embedded.process import ChildProcess, free_port
-from controller.outputs import OUTPUTS, STANDING_OUTPUTS, BeginningRow, OutputRow, PartitionRow, decode_row
+from controller.outputs import OUTPUTS, STANDING_OUTPUTS, BeginningRow, OutputRow, PartitionRow
 from controller.records import decode_record
 from controller.state import new_context
 from controller.step import step
-from transport.journal import read_journal
+from tests.integration.conftest import DEADLINE_SECONDS, Pipeline, create, lines_of
 
-DEADLINE_SECONDS = 120
 BROKERS = (1, 2, 3)
-
-
-class Pipeline:
-    """`kontrast watch`, `stream` and `serve` over journals in a directory."""
-
-    def __init__(self, directory: Path, zookeeper: str) -> None:
-        self.directory = directory
-        self.listen = f"127.0.0.1:{free_port()}"
-        changes, derived = f"journal:{directory / 'changes'}", f"journal:{directory / 'derived'}"
-        self.watch = self._part("watch", "--zookeeper", zookeeper, "--cluster", "c", "--to", changes)
-        self.stream = self._part(
-            "stream", "--from", changes, "--to", derived, "--checkpoint", str(directory / "checkpoint")
-        )
-        self.serve = self._part("serve", "--from", derived, "--listen", self.listen)
-
-    def _part(self, command: str, *arguments: str) -> ChildProcess:
-        environment = {key: value for key, value in os.environ.items() if not key.startswith("KONTRAST_")}
-        log = self.directory / f"{command}.log"
-        return ChildProcess(command, (sys.executable, "-m", "cli", command, *arguments), log, environment=environment)
-
-    def samples(self, name: str) -> dict[tuple[tuple[str, str], ...], float]:
-        try:
-            with urllib.request.urlopen(f"http://{self.listen}/metrics", timeout=5) as answer:  # noqa: S310
-                text = answer.read().decode()
-        except OSError:
-            return {}
-        found = (s for family in text_string_to_metric_families(text) for s in family.samples if s.name == name)
-        return {tuple(sorted(sample.labels.items())): sample.value for sample in found}
-
-    def rows(self, output: str) -> list[OutputRow]:
-        return [decode_row(line) for line in lines_of(self.directory / "derived" / output)]
-
-    def until(self, what: str, holds: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        while not holds():
-            for part in (self.watch, self.serve):
-                assert part.running, part.describe("ended by itself")
-            assert time.monotonic() < deadline, f"not within {DEADLINE_SECONDS} s: {what}\n{self.stream.log_tail(20)}"
-            time.sleep(0.2)
-
-
-def lines_of(journal: Path) -> list[bytes]:
-    offset, lines = 0, []
-    while (batch := read_journal(journal, offset, 1 << 24)).lines:
-        lines.extend(batch.lines)
-        offset = batch.next_offset
-    return lines
 
 
 @pytest.fixture
 def cluster(start_kafka_cluster):
     return start_kafka_cluster(broker_ids=BROKERS, properties={"zookeeper.session.timeout.ms": "3000"})
-
-
-@pytest.fixture
-def pipeline(cluster, tmp_path) -> Iterator[Pipeline]:
-    directory = tmp_path / "kontrast"
-    directory.mkdir()
-    running = Pipeline(directory, cluster.zookeeper.connect_string)
-    parts = (running.watch, running.stream, running.serve)
-    try:
-        for part in parts:
-            part.launch()
-        yield running
-    finally:
-        for part in parts:
-            part.stop()
-
-
-def create(cluster, **topics: dict[int, list[int]]) -> None:
-    with closing(KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)) as admin:
-        admin.create_topics([NewTopic(name, replica_assignments=parts) for name, parts in topics.items()])
 
 
 def test_the_offline_partitions_of_a_killed_broker_are_named_by_the_exporter(cluster, pipeline):
