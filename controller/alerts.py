@@ -99,11 +99,11 @@ def _happenings(header: Header) -> Iterator[Condition]:
     for happening in header.happenings.values():
         kind = ALERT_KINDS[happening.kind]
         times = f" ({happening.count} times)" if happening.count > 1 else ""
-        excuse = maintained(None, header)
+        excuse = maintained(happening.broker, header)
         yield Condition(
             kind=kind,
             subject=happening.subject,
-            group=happening.group,
+            group=kind.name if happening.broker is None else happening.subject,
             cause=happening.cause + times,
             ending=f"it did not happen again for {kind.lasts_ms // MINUTE_MS} min",
             since_ms=happening.since_ms,
@@ -111,6 +111,7 @@ def _happenings(header: Header) -> Iterator[Condition]:
             evidence=happening.evidence,
             partitions=len(happening.about),
             examples=happening.about,
+            broker=happening.broker,
         )
 
 

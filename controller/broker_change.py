@@ -56,7 +56,7 @@ def broker_written(turn: Turn, broker: int, znode: BrokerZnode, record: Record) 
     header.departed = {key: value for key, value in header.departed.items() if key != broker}
     if known is not None and known.epoch != now.epoch:
         told = f"broker {broker} registered again, with epoch {now.epoch:#x} after {known.epoch:#x}"
-        happenings.note(turn, alert_kinds.BROKER_BOUNCED, told, subject=f"broker {broker}")
+        happenings.note(turn, alert_kinds.BROKER_BOUNCED, told, broker=broker)
     publish_broker(turn, broker)
 
 

@@ -140,7 +140,7 @@ class Happening(msgspec.Struct, frozen=True, array_like=True):
 
     kind: str  # of alert
     subject: str
-    group: str
+    broker: int | None  # that it happened to
     since_ms: int  # when first
     last_ms: int
     count: int

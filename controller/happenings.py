@@ -22,17 +22,21 @@ def note(  # noqa: PLR0913 (what an alert tells)
     kind: AlertKind,
     cause: str,
     *,
-    subject: str = THE_CLUSTER,
+    broker: int | None = None,
     about: str = "",
     evidence: tuple[str, ...] = (),
     times: int = 1,
 ) -> None:
-    """Remember that this happened; a divergence is counted too, and of a complete read nothing else is said."""
+    """Remember that this happened, to a broker if one is given; a divergence is counted too.
+
+    Of a complete read nothing else is said.
+    """
     if kind.divergence is not None:
         draft.count(f"divergences/{kind.divergence}", times)
     header = draft.header
     if header.phase is not Phase.FOLLOWING and not kind.of_replica:
         return
+    subject = THE_CLUSTER if broker is None else f"broker {broker}"
     alert_id = id_of(kind, subject)
     before = header.happenings.get(alert_id)
     named = before.about if before else ()
@@ -43,7 +47,7 @@ def note(  # noqa: PLR0913 (what an alert tells)
     now = Happening(
         kind.name,
         subject,
-        subject if subject != THE_CLUSTER else kind.name,
+        broker,
         before.since_ms if before else header.time_ms,
         header.time_ms,
         (before.count if before else 0) + times,

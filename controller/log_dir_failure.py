@@ -23,7 +23,7 @@ def reported(turn: Turn, broker: int) -> None:
     header = turn.header
     header.log_dir_failures = {**header.log_dir_failures, broker: LogDirFailure(header.time_ms)}
     told = f"broker {broker} told of a failed log directory"
-    happenings.note(turn, alert_kinds.LOG_DIR_FAILED, told, subject=f"broker {broker}")
+    happenings.note(turn, alert_kinds.LOG_DIR_FAILED, told, broker=broker)
     if header.acting and broker in header.brokers:
         turn.begin("LogDirEventNotification", told)
         replicas = [Replica(tp, broker) for tp in turn.hosted_by(broker)]

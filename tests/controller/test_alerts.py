@@ -299,6 +299,16 @@ def test_a_maintenance_holds_back_what_it_explains_and_nothing_else():
     assert severity(history, "BrokerCrashed/broker 3") is Severity.PAGE
 
 
+def test_a_maintenance_explains_that_its_broker_bounced():
+    history = a_cluster()
+    window = MaintenanceWindow((2,), history.now_ms + MINUTE_MS)
+    history.broker_bounces(2)
+    history.broker_bounces(3)
+    history.heartbeat(maintenance=(window,))
+    assert severity(history, "BrokerBounced/broker 2") is Severity.INFO
+    assert severity(history, "BrokerBounced/broker 3") is Severity.WARN
+
+
 def test_a_maintenance_of_the_cluster_holds_back_what_happens_too():
     history = a_cluster()
     history.heartbeat(maintenance=(MaintenanceWindow((), history.now_ms + MINUTE_MS),))
