@@ -21,6 +21,7 @@ from dashboards.catalogue import CLUSTER_LABEL, Metric
 from outputs import open_outputs
 from transport.address import JournalAddress
 
+_EXAMPLES = 3
 _TIMEOUT_SECONDS = 5
 _LOOPBACK = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # a proxy cannot reach this machine's
 
@@ -36,7 +37,7 @@ class Picture:
     unusable: dict[str, str]  # partition: the reason in a word
     under_replicated: int
     leaders: dict[str, int]  # -1 none
-    pages: dict[str, str]  # id of an open alert that wakes somebody: its cause
+    pages: dict[str, str]  # id of an open alert that wakes somebody: its cause and some partitions
 
 
 class Published:
@@ -69,7 +70,7 @@ class Published:
                 for row in rows
                 if isinstance(row, PartitionRow) and row.state != "NonExistentPartition"
             },
-            pages={row.id: row.cause for row in rows if isinstance(row, AlertRow) and _is_page(row)},
+            pages={row.id: _in_words(row) for row in rows if isinstance(row, AlertRow) and _is_page(row)},
         )
 
     def _scrape(self) -> list[Sample]:
@@ -98,6 +99,10 @@ class _Rows:
 
 def _is_page(row: AlertRow) -> bool:
     return row.state == "open" and row.severity is Severity.PAGE
+
+
+def _in_words(row: AlertRow) -> str:
+    return f"{row.cause} ({', '.join(row.examples[:_EXAMPLES])})" if row.examples else row.cause
 
 
 def _of(samples: Sequence[Sample], metric: Metric) -> list[Sample]:
