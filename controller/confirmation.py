@@ -117,9 +117,28 @@ def _settle(
     if value is not None and value.isr != written.isr:
         count_isr_change(turn, value.isr, written.isr)
     writes = tuple(step for step in partition.queue if isinstance(step, WRITES))
-    if writes[: len(done)] != done:
-        return tuple(step for step in partition.queue if step not in done)
-    return _frozen(turn, partition, done, written)
+    if writes[: len(done)] == done:
+        queue = _frozen(turn, partition, done, written)
+    else:
+        queue = tuple(step for step in partition.queue if step not in done)
+    if turn.header.profile.tells_only_live_brokers:
+        return queue
+    return _last_to_leave_told(queue, done[-1], fold(done[:-1], partition.confirmed, written.controller_epoch))
+
+
+def _last_to_leave_told(queue: tuple[AnyStep, ...], last: Write, before: LeaderAndIsr | None) -> tuple[AnyStep, ...]:
+    """The queue after a removal: of brokers that died together the last is told what was written before its own.
+
+    Each removal is told to all but the broker that leaves, and a later one replaces what an earlier one was to say.
+    """
+    if not isinstance(last, Remove) or any(isinstance(step, Remove) and step.event == last.event for step in queue):
+        return queue
+    return tuple(
+        msgspec.structs.replace(step, value=before)
+        if isinstance(step, Tell) and (step.event, step.api, step.broker) == (last.event, "LeaderAndIsr", last.replica)
+        else step
+        for step in queue
+    )
 
 
 def _frozen(turn: Turn, partition: Partition, done: tuple[Write, ...], written: LeaderAndIsr) -> tuple[AnyStep, ...]:
@@ -169,22 +188,27 @@ def prune(turn: Turn, tp: TopicPartition, joined: Collection[int] = ()) -> None:
     if partition is None or not (partition.write_due or (joined and partition.queue)):
         return
     value, kept, failed = partition.confirmed, list[AnyStep](), False
+    needless: set[int] = set()
     for step in partition.queue:
         if isinstance(step, WRITES):
             after = apply(step, value, turn.header.controller_epoch)
             if after is None:
                 turn.settle(step, seen=False)
                 failed = failed or isinstance(step, Elect)
+                needless.update([step.replica] if isinstance(step, Remove) else [])
                 continue
             value = after
         elif failed and isinstance(step, Move) and step.replica is None and step.written:
             turn.withdraw(tp, step)
             partition = before_move(partition, step)
             continue
+        elif isinstance(step, Move) and step.replica in needless:
+            step = replace(step, written=False)
         elif isinstance(step, Move) and (failed or step.replica in joined) and value and _leaves_isr(step, value):
             removal = turn.removal_of(step)
             value = apply(removal, value, turn.header.controller_epoch)
             kept.append(removal)
+            step = replace(step, written=True)
         kept.append(step)
     if kept != list(partition.queue):
         turn.put_partition(tp, replace(partition, queue=tuple(kept)))
@@ -200,7 +224,7 @@ def _goes_offline(move: Move) -> bool:
 
 
 def _leaves_isr(move: Move, value: LeaderAndIsr) -> bool:
-    return _goes_offline(move) and move.replica in value.isr
+    return _goes_offline(move) and not move.written and move.replica in value.isr
 
 
 def give_up_on_overtaken(turn: Turn) -> None:

@@ -255,6 +255,7 @@ class Header(msgspec.Struct, array_like=True):
     seen_deletions: tuple[str, ...] = ()  # the same
     heard_ms: int = 0  # when the controller's session last wrote anything
     deposed: int = NO_BROKER  # the last controller, while it may not know yet that it is none any more
+    last_asked_ms: dict[int, int] = {}  # when brokers last asked to be shut down
 
     @property
     def acting(self) -> bool:

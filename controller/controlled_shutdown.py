@@ -36,8 +36,44 @@ def ask(turn: Turn, broker: int) -> None:
     _attempt(turn, broker, expected, header.time_ms)
 
 
+def is_under_way(turn: Turn, broker: int) -> bool:
+    """Whether an attempt may still be going on: a broker asks again only a backoff after it was answered."""
+    header = turn.header
+    asked_ms = header.last_asked_ms.get(broker)
+    return asked_ms is not None and header.time_ms - asked_ms < header.settings.controlled_shutdown_retry_backoff_ms
+
+
+def reach_late(turn: Turn, broker: int, tp: TopicPartition) -> None:
+    """The attempt that is under way comes to a partition only now, when somebody else has got in sync."""
+    turn.begin("ControlledShutdown", f"broker {broker} shuts down")
+    partition_machine.elect(turn, [tp], Strategy.CONTROLLED_SHUTDOWN)
+    led, _ = _hosted(turn, broker)
+    if not led:
+        _forget_next(turn, broker)
+
+
+def ask_in_vain(turn: Turn, broker: int) -> None:
+    """A broker asked some time ago, it shows only now, and nobody could take over from it then: it will ask again."""
+    header = turn.header
+    turn.begin("ControlledShutdown", f"broker {broker} shuts down")
+    _remember(turn, broker, asked_ms=0)
+    _, followed = _hosted(turn, broker)
+    _stop_followed(turn, broker, [tp for tp in followed if not _is_in_sync(turn, broker, tp)])
+    left = header.settings.controlled_shutdown_max_retries - 2
+    if left >= 0:
+        expected = ShutdownAttempt(header.time_ms + _after_backoff_ms(turn), header.time_ms, left)
+        header.shutdown_attempts = {**header.shutdown_attempts, broker: expected}
+
+
+def _is_in_sync(turn: Turn, broker: int, tp: TopicPartition) -> bool:
+    partition = turn.partition(tp)
+    value = partition.value(turn.header.controller_epoch) if partition else None
+    return value is not None and broker in value.isr
+
+
 def _has_asked(turn: Turn, broker: int) -> bool:
-    return turn.header.asked_to_shut_down.get(broker) == turn.header.brokers[broker].epoch
+    registered = turn.header.brokers.get(broker)
+    return registered is not None and turn.header.asked_to_shut_down.get(broker) == registered.epoch
 
 
 def _may_have_found_nobody(turn: Turn) -> bool:
@@ -60,17 +96,21 @@ def ask_again(turn: Turn) -> None:
 
 
 def _is_answered(turn: Turn) -> bool:
-    """Whether there is a controller to ask; the address of one whose registration somebody removed is not known."""
-    return turn.header.acting and turn.header.controller in turn.header.brokers
+    """Whether a controller answers: it is registered, else its address is not known, and it does not close itself."""
+    header = turn.header
+    return header.acting and header.controller in header.brokers and not _closes(turn, header.controller)
+
+
+def _closes(turn: Turn, broker: int) -> bool:
+    """Whether a broker has asked to be shut down for the last time: it then closes its sockets before all else."""
+    return _has_asked(turn, broker) and broker not in turn.header.shutdown_attempts
 
 
 def keep_attempts(turn: Turn) -> None:
     """A new controller will be asked by the brokers that the last one could not let go."""
     header = turn.header
     header.shutdown_attempts = {
-        broker: attempt
-        for broker, attempt in header.shutdown_attempts.items()
-        if broker in header.brokers and _has_asked(turn, broker)
+        broker: attempt for broker, attempt in header.shutdown_attempts.items() if _has_asked(turn, broker)
     }
 
 
@@ -127,32 +167,47 @@ def _after_backoff_ms(turn: Turn) -> int:
 
 
 def _attempt(turn: Turn, broker: int, attempt: ShutdownAttempt, at_ms: int) -> None:
-    header = turn.header
     event = turn.begin("ControlledShutdown", f"broker {broker} shuts down")
     event.time_ms = at_ms
     event.doubtful = broker if attempt.doubtful and attempt.due_ms > attempt.earliest_ms else NO_BROKER
-    header.shutting_down = tuple(sorted({*header.shutting_down, broker}))
-    header.asked_to_shut_down = {**header.asked_to_shut_down, broker: header.brokers[broker].epoch}
+    _remember(turn, broker, at_ms)
     led, followed = _hosted(turn, broker)
     moved = partition_machine.elect(turn, led, Strategy.CONTROLLED_SHUTDOWN)
+    _stop_followed(turn, broker, followed)
+    if len(moved) < len(led):
+        _expect_next(turn, broker, attempt, at_ms)
+    else:
+        _forget_next(turn, broker)
+
+
+def _remember(turn: Turn, broker: int, asked_ms: int) -> None:
+    header = turn.header
+    header.shutting_down = tuple(sorted({*header.shutting_down, broker}))
+    header.asked_to_shut_down = {**header.asked_to_shut_down, broker: header.brokers[broker].epoch}
+    header.last_asked_ms = {**header.last_asked_ms, broker: asked_ms}
+
+
+def _stop_followed(turn: Turn, broker: int, followed: list[TopicPartition]) -> None:
     batch = RequestBatch(turn)
     for tp in followed:
         batch.stop_replica(broker, tp, delete=False)
     batch.send()
     replica_machine.enter_state(turn, [Replica(tp, broker) for tp in followed], ReplicaState.OFFLINE)
-    header.shutdown_attempts = {key: other for key, other in header.shutdown_attempts.items() if key != broker}
-    if len(moved) < len(led):
-        _expect_next(turn, broker, attempt, at_ms)
 
 
 def _expect_next(turn: Turn, broker: int, attempt: ShutdownAttempt, at_ms: int) -> None:
     header = turn.header
-    expected = {key: other for key, other in header.shutdown_attempts.items() if key != broker}
+    _forget_next(turn, broker)
     if attempt.left > 0:
         earliest_ms = at_ms + header.settings.controlled_shutdown_retry_backoff_ms
         due_ms = at_ms + _after_backoff_ms(turn)
-        expected[broker] = ShutdownAttempt(due_ms, earliest_ms, attempt.left - 1, attempt.doubtful)
-    header.shutdown_attempts = expected
+        expected = ShutdownAttempt(due_ms, earliest_ms, attempt.left - 1, attempt.doubtful)
+        header.shutdown_attempts = {**header.shutdown_attempts, broker: expected}
+
+
+def _forget_next(turn: Turn, broker: int) -> None:
+    attempts = turn.header.shutdown_attempts
+    turn.header.shutdown_attempts = {key: attempt for key, attempt in attempts.items() if key != broker}
 
 
 def _hosted(turn: Turn, broker: int) -> tuple[list[TopicPartition], list[TopicPartition]]:

@@ -114,6 +114,9 @@ def _hypotheses(turn: Turn, tp: TopicPartition, partition: Partition, written: L
     gone = set(before.isr) - set(written.isr)
     moves = written.leader != before.leader
     asked_lately = turn.header.time_ms - turn.header.preferred_asked_ms <= _CONSEQUENCE_MS
+    completing = reassignment.completes(turn, tp) if moves and before.leader in turn.header.brokers else None
+    if completing is not None and not gone:
+        yield lambda trial: reassignment.complete_without(trial, trial.open_event(completing.id), tp, before.leader)
     if not gone and moves:
         yield lambda trial: leader_election.preferred(trial, tp)
     yield from _departures(turn, tp, {before.leader, *gone}, gone)
@@ -132,6 +135,8 @@ def _departures(turn: Turn, tp: TopicPartition, left: set[int], gone: set[int]) 
             yield lambda trial, broker=broker: log_dir_failure.failed(trial, broker, tp)  # type: ignore[misc]
         elif log_dir_failure.reported_lately(turn, NO_BROKER):
             yield lambda trial, broker=broker: _log_dir_failed(trial, broker, tp)  # type: ignore[misc]
+        if broker in gone and controlled_shutdown.is_under_way(turn, broker):
+            yield lambda trial, broker=broker: controlled_shutdown.reach_late(trial, broker, tp)  # type: ignore[misc]
         if broker in gone:
             yield lambda trial, broker=broker: controlled_shutdown.ask(trial, broker)  # type: ignore[misc]
 

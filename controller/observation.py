@@ -42,7 +42,7 @@ def state_written(turn: Turn, tp: TopicPartition, znode: StateZnode, version: in
     if _was_reassigned_unseen(partition, written):
         adopt_announced(turn, tp, partition, written)
     elif explanation.read_together(turn, tp, written) or confirm(turn, tp, written):
-        return
+        topic_deletion.written_before_asking(turn, tp.topic)
     elif before is not None and before.leader_epoch == written.leader_epoch and before.leader == written.leader:
         _change_isr(turn, tp, partition, written)
     elif before is None or not confirm_across_lost(turn, tp, before, written):

@@ -79,13 +79,14 @@ def _to_offline(turn: Turn, batch: RequestBatch, replica: Replica, partition: Pa
     value = partition.value(turn.header.controller_epoch)
     if value is None and not turn.header.profile.offlines_stateless_replicas:
         return
-    if value is not None and replica.broker in value.isr:
+    in_sync = value is not None and replica.broker in value.isr
+    if in_sync:
         remove = Remove(**turn.place(), replica=replica.broker, empties=_empties_isr(turn, tp))
         partition = turn.queue(tp, partition, remove)
     elif value is not None:
         # Nothing to write, but the state was read: what brokers were told of before was the controller's own copy.
         partition = replace(partition, known=None, queue=told_of_copy(partition))
-    _move(turn, replica, partition, state, ReplicaState.OFFLINE)
+    _move(turn, replica, partition, state, ReplicaState.OFFLINE, written=in_sync)
     topic = turn.topic(tp.topic)
     if value is None:
         batch.update_metadata(tp)
@@ -108,8 +109,16 @@ def _to_deletion_started(
     _move(turn, replica, partition, state, ReplicaState.DELETION_STARTED)
 
 
-def _move(turn: Turn, replica: Replica, partition: Partition, state: ReplicaState, target: ReplicaState) -> None:
-    move = Move(**turn.place(), replica=replica.broker, from_state=state, to_state=target)
+def _move(
+    turn: Turn,
+    replica: Replica,
+    partition: Partition,
+    state: ReplicaState,
+    target: ReplicaState,
+    *,
+    written: bool = False,
+) -> None:
+    move = Move(**turn.place(), replica=replica.broker, from_state=state, to_state=target, written=written)
     turn.queue(replica.tp, partition.with_replica_state(replica.broker, target), move)
 
 

@@ -16,7 +16,7 @@ from controller.topics import Topic, TopicPartition
 from controller.turn import Turn, replace
 
 # A live broker answers a StopReplica well within this; only what came later can be told from a missing answer.
-ANSWER_MS = 100
+ANSWER_MS = 50
 
 # One that was told within this of its registration is still starting, and answers only so long after it (the median of
 # 294 answers, which took 0.2 to 2.6 s).
@@ -168,6 +168,14 @@ def _start(turn: Turn, name: str) -> None:
     )
     if dead:
         turn.header.halted_deletions = {**turn.header.halted_deletions, name: asked_ms}
+
+
+def written_before_asking(turn: Turn, name: str) -> None:
+    """The controller wrote a state of the topic: if it is deleting it, brokers are asked only after that."""
+    topic = turn.topic(name)
+    if topic is not None and topic.deletion_started:
+        # Not `put_topic`: when they were asked changes nothing that a partition is judged by.
+        turn.topics.put(name, replace(topic, asked_ms=turn.record.observed_ms))
 
 
 def judge_halted(turn: Turn, *, soon: bool = False) -> None:
