@@ -139,6 +139,7 @@ def watch_configs(settings: Settings, chosen: Sequence[str], flags: Layer) -> li
         configs.append(build(IngestConfig, "watch", *layers, subject=f"cluster {name}"))
     _refuse_shared_zookeeper(configs)
     _refuse_disagreement_about_a_journal(configs)
+    _refuse_disagreement_about_metrics(configs)
     return configs
 
 
@@ -273,3 +274,17 @@ def _refuse_disagreement_about_a_journal(configs: Sequence[IngestConfig]) -> Non
                     f"the clusters {first.cluster} and {config.cluster} write the same {config.to} with a different "
                     f"{name}: set it in [watch] for both, or give each its own journal"
                 )
+
+
+def _refuse_disagreement_about_metrics(configs: Sequence[IngestConfig]) -> None:
+    # Clusters with one address have one server, which shows one certificate and knows one password.
+    first_by_listen: dict[str, IngestConfig] = {}
+    for config in configs:
+        if config.metrics_listen is None:
+            continue
+        first = first_by_listen.setdefault(config.metrics_listen, config)
+        if first.listening != config.listening:
+            raise ConfigError(
+                f"the clusters {first.cluster} and {config.cluster} have the same metrics_listen "
+                f"{config.metrics_listen} with different certificates or logins: set these in [watch] for both"
+            )

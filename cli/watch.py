@@ -14,6 +14,7 @@ from cli.output import say
 from cli.running import Part, run_until_stopped
 from ingest.config import IngestConfig
 from transport.forwarding import Forwarding
+from transport.listening import Listening
 
 
 @click.command()
@@ -34,13 +35,13 @@ def watch(config_file: Path | None, clusters: tuple[str, ...], **flags: object) 
     settings = read_settings(config_file, os.environ)
     configs = watch_configs(settings, clusters, read_flags("watch", flags))
     parts: dict[str, Part] = {}
-    by_listen: dict[str, list[Forwarding]] = {}
+    shown: dict[Listening, list[Forwarding]] = {}
     for config in configs:
         forwarding = Forwarding(config.cluster)
         parts[config.cluster] = _forwarder(config, forwarding)
-        if config.metrics_listen is not None:
-            by_listen.setdefault(config.metrics_listen, []).append(forwarding)
-    metrics = {f"metrics at {listen}": _metrics(listen, shown) for listen, shown in by_listen.items()}
+        if config.listening is not None:
+            shown.setdefault(config.listening, []).append(forwarding)
+    metrics = {f"metrics at {where.listen}": _metrics(where, forwardings) for where, forwardings in shown.items()}
     return run_until_stopped(parts, beside=metrics)
 
 
@@ -53,10 +54,10 @@ def _forwarder(config: IngestConfig, forwarding: Forwarding) -> Part:
     return run
 
 
-def _metrics(listen: str, forwardings: list[Forwarding]) -> Part:
+def _metrics(listening: Listening, forwardings: list[Forwarding]) -> Part:
     def run(stop: threading.Event) -> None:
         from dashboards import watching  # not for --help
 
-        watching.run(listen, forwardings, stop, started=lambda address: say(f"metrics: {address}/metrics"))
+        watching.run(listening, forwardings, stop, started=lambda address: say(f"metrics: {address}/metrics"))
 
     return run

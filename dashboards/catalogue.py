@@ -1,17 +1,19 @@
 """Every metric that Kontrast exports: the only place where one is named.
 
-Here belong names, types, units, labels and help texts, and the page `docs/metrics.md` that is made from them
-(`python -m dashboards.catalogue`). Where a value comes from is the collector's business.
+Here belong names, types, units, labels and help texts; what is called as Kafka's JMX exporter calls it is in
+`jmx_names`. Where a value comes from is the collectors' business, `docs/metrics.md` that of `metrics_page`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path
 
 CLUSTER_LABEL = "kafka_cluster"
+
+METRICS_PAGE = "/metrics"
+PARTITIONS_PAGE = "/metrics/partitions"
+JMX_PAGE = "/metrics/jmx"
 
 
 class MetricType(Enum):
@@ -38,6 +40,7 @@ class Metric:
     labels: tuple[str, ...] = (CLUSTER_LABEL,)
     before_ready: bool = False
     of_watch: bool = False  # exported by `kontrast watch` about itself, else by `kontrast serve`
+    page: str = METRICS_PAGE
 
 
 def _of_watch(
@@ -65,6 +68,11 @@ def _of_cluster(name: str, text: str, *labels: str, unit: str = "") -> Metric:
 def _counter(name: str, text: str, *labels: str) -> Metric:
     full_name = f"kontrast_{name}_total"
     return Metric(name=full_name, help=text, labels=(CLUSTER_LABEL, *labels), type=MetricType.COUNTER)
+
+
+def _of_partition(name: str, text: str) -> Metric:
+    labels = (CLUSTER_LABEL, "topic", "partition")
+    return Metric(name=f"kontrast_partition_{name}", help=text, labels=labels, page=PARTITIONS_PAGE)
 
 
 def _of_job(name: str, text: str, *labels: str, unit: str = "") -> Metric:
@@ -226,7 +234,7 @@ REFUSED = _counter("refused", "Znodes that could not be read since the job's sta
 DIVERGENCES = _counter(
     "divergences", "Where the real controller did not do what it must, since the job's state began.", "kind"
 )
-OPEN_ALERTS = _of_cluster("open_alerts", "Alerts of Kontrast that are open.", "severity")
+OPEN_ALERTS = _of_cluster("open_alerts", "Alerts of Kontrast that are not resolved.", "severity")
 ZXID_EPOCH = _of_cluster("last_zxid_epoch", "ZooKeeper leader epoch of the newest change applied: zxid's high 32 bits.")
 ZXID_SEQUENCE = _of_cluster(
     "last_zxid_sequence", "Number of the newest change applied within its epoch: zxid's low 32 bits."
@@ -291,34 +299,66 @@ WATCH_LAG = _of_watch(
     unit="seconds",
 )
 
+# Alerts by name, and what a broker's own partitions lack.
+ALERTS_OPEN = _of_cluster(
+    "alerts_open",
+    "Alerts of Kontrast that are not resolved, by kind; `state` is open, or unknown while nothing can be said of them.",
+    "alert",
+    "severity",
+    "state",
+)
+ALERT_SINCE = _of_cluster(
+    "alert_since_timestamp_seconds",
+    "Since when what an unresolved alert tells of is so, by its subject; the longest open ones are named.",
+    "alert",
+    "severity",
+    "subject",
+    unit="seconds",
+)
+ALERT_DETAIL_DROPPED = _of_cluster(
+    "alert_detail_dropped", "Unresolved alerts that are not named, for there are too many."
+)
+BROKER_UNDER_REPLICATED = _of_cluster(
+    "broker_partitions_under_replicated", "Under-replicated partitions that the broker leads.", "broker"
+)
+BROKER_UNDER_MIN_ISR = _of_cluster(
+    "broker_partitions_under_min_isr", "Partitions below min.insync.replicas that the broker leads.", "broker"
+)
+BROKER_AT_MIN_ISR = _of_cluster(
+    "broker_partitions_at_min_isr", "Partitions at exactly min.insync.replicas that the broker leads.", "broker"
+)
+BROKER_DETAIL_DROPPED = _of_cluster(
+    "broker_detail_dropped", "Brokers, known or with replicas, that are not named, for there are too many."
+)
+
+# The page that names every partition.
+PAGE_READY = Metric(
+    name="kontrast_page_ready",
+    help="1 while the page tells of the cluster, 0 while nothing can be said of it yet and the page is silent.",
+    labels=(CLUSTER_LABEL, "page"),
+    before_ready=True,
+    page=f"{PARTITIONS_PAGE}, {JMX_PAGE}",
+)
+PAGE_RENDER = Metric(
+    name="kontrast_partitions_page_render_seconds",
+    help=f"Time that the newest rendering of {PARTITIONS_PAGE} took; only what changed is rendered anew.",
+    unit="seconds",
+    labels=(),
+    before_ready=True,
+)
+PAGE_BYTES = Metric(
+    name="kontrast_partitions_page_size_bytes",
+    help=f"Size of {PARTITIONS_PAGE}, as it is (identity) and as it is kept and sent (gzip).",
+    unit="bytes",
+    labels=("encoding",),
+    before_ready=True,
+)
+PARTITION_LEADER = _of_partition("leader", "The broker that leads the partition, as ZooKeeper has it; -1: none.")
+PARTITION_LEADER_EPOCH = _of_partition("leader_epoch", "The partition's leader epoch as ZooKeeper has it.")
+PARTITION_REPLICAS = _of_partition("replicas", "Replicas that are assigned to the partition.")
+PARTITION_IN_SYNC = _of_partition("in_sync_replicas", "Replicas of the partition that are in the ISR.")
+PARTITION_STATE = _of_partition(
+    "state", "The controller's state of the partition, by Kafka's numbers: 0 new, 1 online, 2 offline."
+)
+
 CATALOGUE: tuple[Metric, ...] = tuple(value for value in tuple(globals().values()) if isinstance(value, Metric))
-
-
-def metrics_page(catalogue: Iterable[Metric] = CATALOGUE) -> str:
-    """The text of `docs/metrics.md`."""
-    lines = [
-        "# Metrics",
-        "",
-        "What `kontrast serve` exports on `/metrics`, and, where it is marked *watch*, what `kontrast watch` does on",
-        "`--metrics-listen`. This page is made by `python -m dashboards.catalogue`.",
-        "",
-        "A metric marked *when ready* is a statement about the watched cluster. It is absent, never zero, until a",
-        "complete snapshot of that cluster has come through the pipeline and been read (`kontrast_ready` is 1).",
-        "",
-        "| metric | type | labels | exported | meaning |",
-        "| --- | --- | --- | --- | --- |",
-    ]
-    for metric in catalogue:
-        labels = ", ".join(f"`{label}`" for label in metric.labels)
-        exported = "watch" if metric.of_watch else "always" if metric.before_ready else "when ready"
-        lines.append(f"| `{metric.name}` | {metric.type.value} | {labels} | {exported} | {metric.help} |")
-    return "\n".join([*lines, ""])
-
-
-def main() -> None:
-    """Write `docs/metrics.md`."""
-    (Path(__file__).parent.parent / "docs" / "metrics.md").write_text(metrics_page(), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

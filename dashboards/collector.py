@@ -1,4 +1,4 @@
-"""Builds the metric families of one scrape from a snapshot of the view.
+"""Builds the metric families of one scrape of `/metrics` from a snapshot of the view.
 
 Here belongs where each metric of the catalogue gets its values. Names and help texts are the catalogue's.
 """
@@ -19,8 +19,10 @@ from controller.outputs import GaugesRow, JobRow, Severity
 from controller.records import RecordKind
 from controller.states import PartitionState, ReplicaState
 from dashboards import catalogue
-from dashboards.catalogue import CATALOGUE, Metric, MetricType
+from dashboards.brokers import brokers_in_order
+from dashboards.catalogue import CATALOGUE, METRICS_PAGE, Metric, MetricType
 from dashboards.families import Sample, family, lag_family
+from dashboards.partitions_page import PageFigures
 from dashboards.reading import Reading, ReadingSnapshot
 from dashboards.view import ClusterSnapshot, View, unusable_since_ms
 
@@ -36,14 +38,24 @@ _STATE_LABELS: Mapping[str, str] = MappingProxyType(
 _ELECTIONS = (*(strategy.value for strategy in Strategy), f"Unclean{Strategy.OFFLINE.value}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DetailLimits:
+    """How many of each cluster are named at most."""
+
+    partitions: int
+    brokers: int
+    alerts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Scrape:
     """All that one scrape is answered from."""
 
     clusters: tuple[ClusterSnapshot, ...]
     reading: ReadingSnapshot
-    partition_detail_limit: int
+    limits: DetailLimits
     job: JobRow | None = None
+    page: PageFigures | None = None
 
     def is_ready(self, cluster: ClusterSnapshot) -> bool:
         """Whether something may be said about the cluster: what is still being read of it is the past."""
@@ -58,8 +70,18 @@ def build_version() -> str:
         return "unknown"
 
 
-def _gauge(read: Callable[[GaugesRow], float]) -> Callable[[ClusterSnapshot, GaugesRow], Iterator[Sample]]:
-    def samples(_: ClusterSnapshot, gauges: GaugesRow) -> Iterator[Sample]:
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A cluster of which something may be said, and its brokers that are named."""
+
+    snapshot: ClusterSnapshot
+    brokers: tuple[int, ...]
+    brokers_dropped: int
+    limits: DetailLimits
+
+
+def _gauge(read: Callable[[GaugesRow], float]) -> Callable[[_Ready, GaugesRow], Iterator[Sample]]:
+    def samples(_: _Ready, gauges: GaugesRow) -> Iterator[Sample]:
         yield (), read(gauges)
 
     return samples
@@ -67,23 +89,21 @@ def _gauge(read: Callable[[GaugesRow], float]) -> Callable[[ClusterSnapshot, Gau
 
 def _counts(
     read: Callable[[GaugesRow], Mapping[str, int]], *known: str
-) -> Callable[[ClusterSnapshot, GaugesRow], Iterator[Sample]]:
+) -> Callable[[_Ready, GaugesRow], Iterator[Sample]]:
     """A sample a key; the known ones are there from the start, for `rate()` does not see a counter's first value."""
 
-    def samples(_: ClusterSnapshot, gauges: GaugesRow) -> Iterator[Sample]:
+    def samples(_: _Ready, gauges: GaugesRow) -> Iterator[Sample]:
         for key, count in sorted({**dict.fromkeys(known, 0), **read(gauges)}.items()):
             yield (key,), count
 
     return samples
 
 
-def _by_broker(
-    read: Callable[[GaugesRow], Mapping[int, int]],
-) -> Callable[[ClusterSnapshot, GaugesRow], Iterator[Sample]]:
-    def samples(cluster: ClusterSnapshot, gauges: GaugesRow) -> Iterator[Sample]:
-        known = dict.fromkeys((row.broker for row in cluster.brokers), 0)
-        for broker, count in sorted({**known, **read(gauges)}.items()):
-            yield (str(broker),), count
+def _by_broker(read: Callable[[GaugesRow], Mapping[int, int]]) -> Callable[[_Ready, GaugesRow], Iterator[Sample]]:
+    def samples(ready: _Ready, gauges: GaugesRow) -> Iterator[Sample]:
+        counts = read(gauges)
+        for broker in ready.brokers:
+            yield (str(broker),), counts.get(broker, 0)
 
     return samples
 
@@ -94,28 +114,63 @@ def _by_state(counts: Mapping[str, int], states: type[PartitionState] | type[Rep
     return {_STATE_LABELS.get(word, word): count for word, count in complete.items()}
 
 
-def _controller_info(_: ClusterSnapshot, gauges: GaugesRow) -> Iterator[Sample]:
+def _controller_info(_: _Ready, gauges: GaugesRow) -> Iterator[Sample]:
     if gauges.controller >= 0:
         yield (str(gauges.controller),), 1
 
 
-def _controller_since(cluster: ClusterSnapshot, _: GaugesRow) -> Iterator[Sample]:
-    if cluster.controller is not None:
-        yield (), cluster.controller.since_ms / 1000
+def _controller_since(ready: _Ready, _: GaugesRow) -> Iterator[Sample]:
+    if ready.snapshot.controller is not None:
+        yield (), ready.snapshot.controller.since_ms / 1000
 
 
-def _broker_registered(cluster: ClusterSnapshot, _: GaugesRow) -> Iterator[Sample]:
-    for row in cluster.brokers:
-        yield (str(row.broker),), row.registered
+def _broker_registered(ready: _Ready, _: GaugesRow) -> Iterator[Sample]:
+    registered = {row.broker for row in ready.snapshot.brokers if row.registered}
+    for broker in ready.brokers:
+        yield (str(broker),), broker in registered
 
 
-def _open_alerts(cluster: ClusterSnapshot, _: GaugesRow) -> Iterator[Sample]:
-    for severity in Severity:
-        yield (severity.value,), sum(alert.severity is severity for alert in cluster.open_alerts)
+def _brokers_dropped(ready: _Ready, _: GaugesRow) -> Iterator[Sample]:
+    yield (), ready.brokers_dropped
 
 
-def _zxid_part(part: Callable[[int], int]) -> Callable[[ClusterSnapshot, GaugesRow], Iterator[Sample]]:
-    def samples(_: ClusterSnapshot, gauges: GaugesRow) -> Iterator[Sample]:
+def _open_alerts(ready: _Ready, _: GaugesRow) -> Iterator[Sample]:
+    counts = {severity.value: 0 for severity in Severity}
+    for (_, severity, _), count in ready.snapshot.alert_counts.items():
+        counts[severity] += count
+    for severity in counts:
+        yield (severity,), counts[severity]
+
+
+def _alerts_open(ready: _Ready, _: GaugesRow) -> Iterator[Sample]:
+    yield from sorted(ready.snapshot.alert_counts.items())
+
+
+def _alert_since(ready: _Ready, _: GaugesRow) -> Iterator[Sample]:
+    named = set()
+    for alert in ready.snapshot.open_alerts[: ready.limits.alerts]:
+        labels = (alert.alert, alert.severity.value, alert.subject)
+        # Two of one kind about one subject would be two values of one series, and Prometheus would refuse the page.
+        if labels not in named:
+            named.add(labels)
+            yield labels, alert.since_ms / 1000
+
+
+def _alerts_dropped(ready: _Ready, _: GaugesRow) -> Iterator[Sample]:
+    yield (), max(0, len(ready.snapshot.open_alerts) - ready.limits.alerts)
+
+
+def _offline_since(ready: _Ready, _: GaugesRow) -> Iterator[Sample]:
+    for row in ready.snapshot.unusable[: ready.limits.partitions]:
+        yield (row.topic, str(row.partition), str(row.problem)), unusable_since_ms(row) / 1000
+
+
+def _partitions_dropped(ready: _Ready, _: GaugesRow) -> Iterator[Sample]:
+    yield (), max(0, len(ready.snapshot.unusable) - ready.limits.partitions)
+
+
+def _zxid_part(part: Callable[[int], int]) -> Callable[[_Ready, GaugesRow], Iterator[Sample]]:
+    def samples(_: _Ready, gauges: GaugesRow) -> Iterator[Sample]:
         if gauges.zxid >= 0:
             yield (), part(gauges.zxid)
 
@@ -123,7 +178,7 @@ def _zxid_part(part: Callable[[int], int]) -> Callable[[ClusterSnapshot, GaugesR
 
 
 # Read as: KEY has these samples for a cluster that is ready.
-_OF_READY_CLUSTER: Mapping[Metric, Callable[[ClusterSnapshot, GaugesRow], Iterator[Sample]]] = MappingProxyType(
+_OF_READY_CLUSTER: Mapping[Metric, Callable[[_Ready, GaugesRow], Iterator[Sample]]] = MappingProxyType(
     {
         catalogue.CONTROLLER_INFO: _controller_info,
         catalogue.CONTROLLER_ACTIVE: _gauge(lambda gauges: gauges.controller >= 0),
@@ -135,6 +190,10 @@ _OF_READY_CLUSTER: Mapping[Metric, Callable[[ClusterSnapshot, GaugesRow], Iterat
         catalogue.BROKER_REGISTERED: _broker_registered,
         catalogue.BROKER_LEADERS: _by_broker(lambda gauges: gauges.leaders_by_broker),
         catalogue.BROKER_REPLICAS: _by_broker(lambda gauges: gauges.replicas_by_broker),
+        catalogue.BROKER_UNDER_REPLICATED: _by_broker(lambda gauges: gauges.under_replicated_by_broker),
+        catalogue.BROKER_UNDER_MIN_ISR: _by_broker(lambda gauges: gauges.under_min_isr_by_broker),
+        catalogue.BROKER_AT_MIN_ISR: _by_broker(lambda gauges: gauges.at_min_isr_by_broker),
+        catalogue.BROKER_DETAIL_DROPPED: _brokers_dropped,
         catalogue.TOPICS: _gauge(lambda gauges: gauges.topics),
         catalogue.PARTITIONS: _counts(lambda gauges: _by_state(gauges.partitions_by_state, PartitionState)),
         catalogue.REPLICAS: _counts(lambda gauges: _by_state(gauges.replicas_by_state, ReplicaState)),
@@ -154,22 +213,15 @@ _OF_READY_CLUSTER: Mapping[Metric, Callable[[ClusterSnapshot, GaugesRow], Iterat
         catalogue.REFUSED: _gauge(lambda gauges: gauges.refused),
         catalogue.DIVERGENCES: _counts(lambda gauges: gauges.divergences),
         catalogue.OPEN_ALERTS: _open_alerts,
+        catalogue.ALERTS_OPEN: _alerts_open,
+        catalogue.ALERT_SINCE: _alert_since,
+        catalogue.ALERT_DETAIL_DROPPED: _alerts_dropped,
+        catalogue.OFFLINE_SINCE: _offline_since,
+        catalogue.DETAIL_DROPPED: _partitions_dropped,
         catalogue.ZXID_EPOCH: _zxid_part(lambda zxid: zxid >> 32),
         catalogue.ZXID_SEQUENCE: _zxid_part(lambda zxid: zxid & 0xFFFFFFFF),
     }
 )
-
-
-def _offline_since(scrape: Scrape) -> Iterator[Sample]:
-    for cluster in filter(scrape.is_ready, scrape.clusters):
-        for row in cluster.unusable[: scrape.partition_detail_limit]:
-            labels = (cluster.cluster, row.topic, str(row.partition), str(row.problem))
-            yield labels, unusable_since_ms(row) / 1000
-
-
-def _detail_dropped(scrape: Scrape) -> Iterator[Sample]:
-    for cluster in filter(scrape.is_ready, scrape.clusters):
-        yield (cluster.cluster,), max(0, len(cluster.unusable) - scrape.partition_detail_limit)
 
 
 def _ready(scrape: Scrape) -> Iterator[Sample]:
@@ -195,6 +247,10 @@ def _of_job(read: Callable[[JobRow], Iterable[Sample]]) -> Callable[[Scrape], It
 
 def _job_value(read: Callable[[JobRow], float]) -> Callable[[Scrape], Iterable[Sample]]:
     return _of_job(lambda job: [((), read(job))])
+
+
+def _of_page(read: Callable[[PageFigures], Iterable[Sample]]) -> Callable[[Scrape], Iterable[Sample]]:
+    return lambda scrape: () if scrape.page is None else read(scrape.page)
 
 
 # Read as: KEY has these samples, whether clusters are ready or not.
@@ -224,8 +280,10 @@ _OF_SCRAPE: Mapping[Metric, Callable[[Scrape], Iterable[Sample]]] = MappingProxy
         catalogue.JOB_LAG: _of_job(
             lambda job: [((cluster,), progress.lag_ms / 1000) for cluster, progress in sorted(job.clusters.items())]
         ),
-        catalogue.OFFLINE_SINCE: _offline_since,
-        catalogue.DETAIL_DROPPED: _detail_dropped,
+        catalogue.PAGE_RENDER: _of_page(lambda page: [((), page.render_seconds)]),
+        catalogue.PAGE_BYTES: _of_page(
+            lambda page: [(("gzip",), page.compressed_bytes), (("identity",), page.plain_bytes)]
+        ),
     }
 )
 
@@ -233,29 +291,46 @@ _OF_SCRAPE: Mapping[Metric, Callable[[Scrape], Iterable[Sample]]] = MappingProxy
 class ViewCollector(Collector):
     """Answers each scrape from the view and the reading as they are at that moment."""
 
-    def __init__(self, view: View, reading: Reading, partition_detail_limit: int) -> None:
+    def __init__(
+        self, view: View, reading: Reading, limits: DetailLimits, page: Callable[[], PageFigures] | None = None
+    ) -> None:
         self._view = view
         self._reading = reading
-        self._partition_detail_limit = partition_detail_limit
+        self._limits = limits
+        self._page = page
 
     def collect(self) -> Iterator[Family]:
-        """Every family of the catalogue, in its order; one without samples has nothing to say for now."""
-        scrape = Scrape(self._view.snapshot(), self._reading.snapshot(), self._partition_detail_limit, self._view.job())
+        """Every family of the catalogue's page, in its order; one without samples has nothing to say for now."""
+        scrape = Scrape(
+            clusters=self._view.snapshot(),
+            reading=self._reading.snapshot(),
+            limits=self._limits,
+            job=self._view.job(),
+            page=None if self._page is None else self._page(),
+        )
+        ready = tuple(_ready_clusters(scrape))
         for metric in CATALOGUE:
-            if metric.of_watch:
+            if metric.of_watch or metric.page != METRICS_PAGE:
                 continue
             if metric.type is MetricType.HISTOGRAM:
                 yield lag_family(metric, scrape.reading.lag)
+            elif metric in _OF_SCRAPE:
+                yield family(metric, _OF_SCRAPE[metric](scrape))
             else:
-                yield family(metric, _samples(metric, scrape))
+                yield family(metric, _of_clusters(_OF_READY_CLUSTER[metric], ready))
 
 
-def _samples(metric: Metric, scrape: Scrape) -> Iterator[Sample]:
-    if metric in _OF_SCRAPE:
-        yield from _OF_SCRAPE[metric](scrape)
-        return
-    samples_of_cluster = _OF_READY_CLUSTER[metric]
+def _ready_clusters(scrape: Scrape) -> Iterator[tuple[_Ready, GaugesRow]]:
     for cluster in scrape.clusters:
         if cluster.gauges is not None and scrape.is_ready(cluster):
-            for labels, value in samples_of_cluster(cluster, cluster.gauges):
-                yield (cluster.cluster, *labels), value
+            brokers = brokers_in_order(cluster, cluster.gauges)
+            named = brokers[: scrape.limits.brokers]
+            yield _Ready(cluster, named, len(brokers) - len(named), scrape.limits), cluster.gauges
+
+
+def _of_clusters(
+    read: Callable[[_Ready, GaugesRow], Iterator[Sample]], clusters: Iterable[tuple[_Ready, GaugesRow]]
+) -> Iterator[Sample]:
+    for ready, gauges in clusters:
+        for labels, value in read(ready, gauges):
+            yield (ready.snapshot.cluster, *labels), value

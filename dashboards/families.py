@@ -14,10 +14,11 @@ from prometheus_client.core import (
     InfoMetricFamily,
 )
 from prometheus_client.core import Metric as Family
+from prometheus_client.samples import Exemplar
 from prometheus_client.utils import floatToGoString
 
 from dashboards.catalogue import Metric, MetricType
-from transport.lag import Lag
+from transport.lag import Example, Lag
 
 Sample = tuple[tuple[str, ...], float]  # label values in the catalogue's order, and the value
 
@@ -37,13 +38,18 @@ def family(metric: Metric, samples: Iterable[Sample]) -> Family:
 
 
 def lag_family(metric: Metric, lags: Mapping[str, Lag]) -> Family:
-    """A histogram with the lag of each cluster."""
+    """A histogram with the lag of each cluster; OpenMetrics also shows an example of each bucket."""
     family = HistogramMetricFamily(metric.name, metric.help, labels=metric.labels, unit=metric.unit)
     for cluster, lag in sorted(lags.items()):
         reached = 0
-        buckets = []
-        for bound, count in zip(lag.bounds_seconds, lag.counts, strict=True):
+        buckets: list[tuple[str, float] | tuple[str, float, Exemplar]] = []
+        for bound, count, example in zip(lag.bounds_seconds, lag.counts, lag.examples, strict=True):
             reached += count
-            buckets.append((floatToGoString(bound), reached))
+            bucket = (floatToGoString(bound), reached)
+            buckets.append(bucket if example is None else (*bucket, _exemplar(example)))
         family.add_metric((cluster,), buckets, lag.sum_seconds)
     return family
+
+
+def _exemplar(example: Example) -> Exemplar:
+    return Exemplar({"zxid": f"{example.zxid:#x}"}, example.lag_seconds, example.at_seconds)

@@ -124,7 +124,8 @@ class Follower:
             self._view.forget(chunk.output, row.cluster)
             return
         if self._view.apply(row) and chunk.live:
-            self._reading.lag(row.cluster, time.time() - row.time_ms / 1000)
+            now = time.time()
+            self._reading.lag(row.cluster, now - row.time_ms / 1000, zxid=row.zxid, at_seconds=now)
 
     def _log_bad_row(self, output: str, error: BadRowError) -> None:
         logged = self._logged_bad_rows.get(output, 0)

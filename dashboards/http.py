@@ -8,6 +8,8 @@ from __future__ import annotations
 import gzip
 import socket
 import threading
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import uvicorn
 from prometheus_client import CollectorRegistry
@@ -16,54 +18,86 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
+from dashboards.access import BasicAuthentication, Certificate
+from dashboards.catalogue import METRICS_PAGE
 from dashboards.errors import ServeError
+from transport.listening import Listening, ListeningError
 
 _GRACEFUL_SECONDS = 3
 
 
-def metrics_route(registry: CollectorRegistry) -> Route:
-    """`/metrics`, in the format and compression that the scraper asks for."""
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The form in which a scraper wants metrics."""
+
+    encode: Callable[[CollectorRegistry], bytes]
+    content_type: str
+    gzip: bool
+
+    @property
+    def openmetrics(self) -> bool:
+        """Whether that is OpenMetrics, else Prometheus' text format."""
+        return self.content_type.startswith("application/openmetrics-text")
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What the answer's header must say of it."""
+        headers = {"Content-Type": self.content_type, "Vary": "Accept, Accept-Encoding"}
+        return {**headers, "Content-Encoding": "gzip"} if self.gzip else headers
+
+
+def wanted_by(request: Request) -> Wanted:
+    """What the request's header asks for; what it says that cannot be understood counts for nothing."""
+    try:
+        encode, content_type = choose_encoder(request.headers.get("accept", ""))
+    except ValueError:  # a version that is no number
+        encode, content_type = choose_encoder("")
+    return Wanted(encode, content_type, gzip_accepted(request.headers.get("accept-encoding", "")))
+
+
+def metrics_route(registry: CollectorRegistry, path: str = METRICS_PAGE) -> Route:
+    """A page of metrics, in the format and compression that the scraper asks for."""
 
     def metrics(request: Request) -> Response:
-        encode, content_type = choose_encoder(request.headers.get("accept", ""))
-        body = encode(registry)
-        headers = {"Content-Type": content_type, "Vary": "Accept, Accept-Encoding"}
-        if gzip_accepted(request.headers.get("accept-encoding", "")):
-            body = gzip.compress(body, compresslevel=1)
-            headers["Content-Encoding"] = "gzip"
-        return Response(body, headers=headers)
+        wanted = wanted_by(request)
+        body = wanted.encode(registry)
+        return Response(gzip.compress(body, compresslevel=1) if wanted.gzip else body, headers=wanted.headers)
 
-    return Route("/metrics", metrics)
+    return Route(path, metrics)
 
 
 class HttpServer:
-    """uvicorn in a thread of its own, so that signals stay with whoever started it; raises ServeError at once.
+    """uvicorn in a thread of its own, so that signals stay with whoever started it; raises ServeError at once."""
 
-    `listen` is HOST:PORT or [IPV6]:PORT; port 0 takes any that is free.
-    """
-
-    def __init__(self, app: Starlette, listen: str) -> None:
-        self._socket = _listening_socket(listen)
+    def __init__(self, app: Starlette, listening: Listening) -> None:
+        self._certificate = None if listening.tls_certificate_file is None else Certificate(listening)
+        guarded = _guarded(app, listening)
+        self._socket = _listening_socket(listening)
         host, port = self._socket.getsockname()[:2]
-        self.address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-        self._server = uvicorn.Server(
-            uvicorn.Config(
-                app,
-                log_config=None,
-                access_log=False,
-                lifespan="off",
-                server_header=False,
-                timeout_graceful_shutdown=_GRACEFUL_SECONDS,
-            )
+        scheme = "http" if self._certificate is None else "https"
+        self.address = f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+        config = uvicorn.Config(
+            guarded,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            server_header=False,
+            timeout_graceful_shutdown=_GRACEFUL_SECONDS,
         )
+        config.load()
+        config.ssl = None if self._certificate is None else self._certificate.context
+        self._server = uvicorn.Server(config)
         # Daemon: a request that never ends must not keep the process.
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), name="http", daemon=True)
 
     def check(self) -> None:
-        """Raise ServeError if it no longer serves."""
+        """Raise ServeError if it no longer serves; to be called now and then, also for renewed certificates."""
         if not self._thread.is_alive():
             raise ServeError(f"the HTTP server at {self.address} ended by itself; the log has the details")
+        if self._certificate is not None:
+            self._certificate.renew()
 
     def __enter__(self) -> HttpServer:
         self._thread.start()
@@ -75,19 +109,30 @@ class HttpServer:
         self._socket.close()
 
 
-def _listening_socket(listen: str) -> socket.socket:
-    host, _, port = listen.rpartition(":")
+def _guarded(app: Starlette, listening: Listening) -> ASGIApp:
+    if listening.username is None:
+        return app
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)[0]
+        return BasicAuthentication(app, listening.username, listening.password)
+    except ListeningError as error:
+        raise ServeError(str(error)) from error
+
+
+def _listening_socket(listening: Listening) -> socket.socket:
+    listen = listening.listen
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            listening.host, listening.port, type=socket.SOCK_STREAM
+        )[0]
     except (OSError, OverflowError) as error:
         raise ServeError(f"cannot listen on {listen}: {getattr(error, 'strerror', None) or error}") from error
-    listening = socket.socket(family, kind, protocol)
+    listening_socket = socket.socket(family, kind, protocol)
     try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
-        listening.listen()
+        listening_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening_socket.bind(address)
+        listening_socket.listen()
     except (OSError, OverflowError) as error:
-        listening.close()
+        listening_socket.close()
         reason = getattr(error, "strerror", None) or error
         raise ServeError(f"cannot listen on {listen}: {reason}; free it or choose another") from error
-    return listening
+    return listening_socket

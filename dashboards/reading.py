@@ -67,10 +67,11 @@ class Reading:
         with self._lock:
             self._gaps[output] += 1
 
-    def lag(self, cluster: str, lag_seconds: float) -> None:
-        """A new row arrived this long after its cause was observed."""
+    def lag(self, cluster: str, lag_seconds: float, *, zxid: int, at_seconds: float) -> None:
+        """A new row arrived this long after its cause, the change with this zxid, was observed."""
         with self._lock:
-            self._lag[cluster] = self._lag.get(cluster, Lag.none_yet(LAG_BUCKETS_SECONDS)).observe(lag_seconds)
+            lag = self._lag.get(cluster, Lag.none_yet(LAG_BUCKETS_SECONDS))
+            self._lag[cluster] = lag.observe(lag_seconds, zxid=zxid, at_seconds=at_seconds)
 
     def snapshot(self) -> ReadingSnapshot:
         """The counts as they are now."""

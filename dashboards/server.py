@@ -1,6 +1,6 @@
 """The exporter: answers Prometheus and health checks over HTTP.
 
-Here belong the pages. What is on `/metrics` is the collector's business.
+Here belong the pages and what runs behind them. What is on a page of metrics is its collector's business.
 """
 
 from __future__ import annotations
@@ -9,21 +9,25 @@ import html
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 
 from prometheus_client import CollectorRegistry
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from dashboards.collector import ViewCollector
+from dashboards.brokers import targets
+from dashboards.catalogue import JMX_PAGE, PARTITIONS_PAGE
+from dashboards.collector import DetailLimits, ViewCollector
 from dashboards.config import ServeConfig
 from dashboards.follower import Follower
-from dashboards.http import HttpServer, metrics_route
+from dashboards.http import HttpServer, metrics_route, wanted_by
+from dashboards.jmx import JmxCollector
+from dashboards.partitions_page import PartitionsPage, plain
 from dashboards.reading import FOLLOWED_OUTPUTS, Reading
 from dashboards.view import View
 from outputs import open_outputs
-from transport.address import Address
 
 _LOOK_SECONDS = 0.2
 
@@ -37,10 +41,12 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
     """
     view, reading = View(), Reading()
     follower = Follower(open_outputs(config.source, FOLLOWED_OUTPUTS), view, reading, config.connect_timeout_seconds)
-    registry = CollectorRegistry()
-    registry.register(ViewCollector(view, reading, config.partition_detail_limit))
-    server = HttpServer(build_app(registry, reading, follower, config.source), config.listen)
-    with server, follower:
+    page = PartitionsPage(view, reading) if config.partitions_page else None
+    server = HttpServer(_App(config, view, reading, follower, page).pages(), config.listening)
+    with ExitStack() as running:
+        for part in (server, page, follower):
+            if part is not None:
+                running.enter_context(part)
         _logger.info("serving %s at %s", config.source, server.address)
         if started is not None:
             started(server.address)
@@ -48,35 +54,86 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
             if follower.failure is not None:
                 raise follower.failure
             server.check()
+            if page is not None:
+                page.check()
 
 
-def build_app(registry: CollectorRegistry, reading: Reading, follower: Follower, source: Address) -> Starlette:
-    """The pages."""
+class _App:
+    """The answers to what may be asked."""
 
-    def healthz(_: Request) -> Response:
-        if follower.alive:
+    def __init__(
+        self, config: ServeConfig, view: View, reading: Reading, follower: Follower, page: PartitionsPage | None
+    ) -> None:
+        self._config = config
+        self._view = view
+        self._reading = reading
+        self._follower = follower
+        self._page = page
+
+    def pages(self) -> Starlette:
+        """All of them; one that is switched off says how it is switched on."""
+        config, page = self._config, self._page
+        limits = DetailLimits(
+            partitions=config.partition_detail_limit,
+            brokers=config.broker_detail_limit,
+            alerts=config.alert_detail_limit,
+        )
+        metrics, jmx = CollectorRegistry(), CollectorRegistry()
+        metrics.register(ViewCollector(self._view, self._reading, limits, page.figures if page else None))
+        jmx.register(JmxCollector(self._view, self._reading, config.broker_detail_limit, config.jmx_port))
+        return Starlette(
+            routes=[
+                Route("/", self._index),
+                metrics_route(metrics),
+                Route(PARTITIONS_PAGE, self._partitions) if page else _switched_off(PARTITIONS_PAGE, "partitions_page"),
+                metrics_route(jmx, JMX_PAGE) if config.jmx_page else _switched_off(JMX_PAGE, "jmx_page"),
+                Route("/sd/brokers", self._brokers),
+                Route("/healthz", self._healthz),
+                Route("/readyz", self._readyz),
+            ]
+        )
+
+    def _index(self, _: Request) -> Response:
+        return HTMLResponse(_INDEX.format(source=html.escape(str(self._config.source))))
+
+    def _partitions(self, request: Request) -> Response:
+        assert self._page is not None, "a page that is switched off"
+        wanted, page = wanted_by(request), self._page.page
+        file = page.openmetrics if wanted.openmetrics else page.text
+        if wanted.gzip:
+            return Response(file.content, headers=wanted.headers)
+        return StreamingResponse(plain(file), headers={**wanted.headers, "Content-Length": str(file.size)})
+
+    def _brokers(self, request: Request) -> Response:
+        # Prometheus keeps the targets that it has when it is refused, and drops those that an answer lacks.
+        chosen, state = request.query_params.get("cluster"), self._reading.snapshot()
+        clusters = [known for known in self._view.snapshot() if chosen in (None, known.cluster)]
+        silent = [known.cluster for known in clusters if not known.ready]
+        if not clusters or not (state.source_up and state.caught_up):
+            return PlainTextResponse("the brokers are not known\n", status_code=503)
+        if silent:
+            return PlainTextResponse(f"the brokers of {', '.join(silent)} are not known\n", status_code=503)
+        return JSONResponse([target for known in clusters for target in targets(known, self._config.jmx_port)])
+
+    def _healthz(self, _: Request) -> Response:
+        if self._follower.alive:
             return PlainTextResponse("ok\n")
         return PlainTextResponse("the outputs are no longer read\n", status_code=503)
 
-    def readyz(_: Request) -> Response:
-        state = reading.snapshot()
+    def _readyz(self, _: Request) -> Response:
+        state = self._reading.snapshot()
         if not state.source_up:
-            return PlainTextResponse(f"{source} cannot be read\n", status_code=503)
+            return PlainTextResponse("the outputs cannot be read; the log says why\n", status_code=503)
         if not state.caught_up:
-            return PlainTextResponse(f"still reading what {source} holds\n", status_code=503)
+            return PlainTextResponse("what the outputs hold is still being read\n", status_code=503)
         return PlainTextResponse("ready\n")
 
-    def index(_: Request) -> Response:
-        return HTMLResponse(_INDEX.format(source=html.escape(str(source))))
 
-    return Starlette(
-        routes=[
-            Route("/", index),
-            metrics_route(registry),
-            Route("/healthz", healthz),
-            Route("/readyz", readyz),
-        ]
-    )
+def _switched_off(path: str, key: str) -> Route:
+    def answer(_: Request) -> Response:
+        return PlainTextResponse(f"{path} is switched off: set {key} = true in [serve]\n", status_code=404)
+
+    return Route(path, answer)
 
 
 _INDEX = """<!doctype html>
@@ -87,6 +144,9 @@ _INDEX = """<!doctype html>
 <p>A second Kafka controller that never writes. This exporter reads <code>{source}</code>.</p>
 <ul>
 <li><a href="/metrics">/metrics</a>: for Prometheus</li>
+<li><a href="/metrics/partitions">/metrics/partitions</a>: every partition, if it is switched on</li>
+<li><a href="/metrics/jmx">/metrics/jmx</a>: by the names of Kafka's JMX exporter, if it is switched on</li>
+<li><a href="/sd/brokers">/sd/brokers</a>: the registered brokers, for Prometheus' service discovery</li>
 <li><a href="/readyz">/readyz</a>: whether all that was there has been read</li>
 <li><a href="/healthz">/healthz</a>: whether the exporter is at work</li>
 </ul>

@@ -6,7 +6,8 @@ Here belongs the memory that the exporter answers from. Not here: reading the ou
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -17,6 +18,11 @@ from controller.outputs import AlertRow, BrokerRow, ControllerRow, GaugesRow, Jo
 
 _REMEMBERED_REMOVALS = 100_000  # of one kind in one cluster; guards against rows that are delivered again
 
+# Parts of a cluster's partitions, by topic: what is made of all partitions need not be made anew for one change.
+PARTITION_SEGMENTS = 64
+
+RESOLVED = "resolved"
+
 _Key = TypeVar("_Key", bound=Hashable)
 _Row = TypeVar("_Row", bound=Row)
 _Place = tuple[int, int, int]
@@ -24,6 +30,11 @@ _Place = tuple[int, int, int]
 
 def _place(row: Row) -> _Place:
     return (row.generation, row.seq, row.ordinal)
+
+
+def segment_of(topic: str) -> int:
+    """The segment of this topic's partitions, the same as long as the process lives."""
+    return hash(topic) % PARTITION_SEGMENTS
 
 
 class _Newest(Generic[_Key, _Row]):
@@ -49,6 +60,28 @@ class _Newest(Generic[_Key, _Row]):
         return True
 
 
+class _OldestFirst(Generic[_Key, _Row]):
+    """Rows of one kind in an order that is made when it is asked for, and kept until a row changes."""
+
+    def __init__(self, order: Callable[[_Row], tuple[object, ...]]) -> None:
+        self._order = order
+        self._rows: dict[_Key, _Row] = {}
+        self._in_order: tuple[_Row, ...] | None = ()
+
+    def put(self, key: _Key, row: _Row) -> None:
+        self._rows[key] = row
+        self._in_order = None
+
+    def drop(self, key: _Key) -> None:
+        if self._rows.pop(key, None) is not None:
+            self._in_order = None
+
+    def in_order(self) -> tuple[_Row, ...]:
+        if self._in_order is None:
+            self._in_order = tuple(sorted(self._rows.values(), key=self._order))
+        return self._in_order
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSnapshot:
     """One cluster at one moment."""
@@ -58,7 +91,8 @@ class ClusterSnapshot:
     controller: ControllerRow | None
     brokers: tuple[BrokerRow, ...]  # every known one, registered or not
     unusable: tuple[PartitionRow, ...]  # the longest unusable first
-    open_alerts: tuple[AlertRow, ...]
+    open_alerts: tuple[AlertRow, ...]  # those that are not resolved, the oldest first
+    alert_counts: Mapping[tuple[str, str, str], int]  # of the same, by alert, severity and state
 
     @property
     def ready(self) -> bool:
@@ -71,14 +105,61 @@ def unusable_since_ms(row: PartitionRow) -> int:
     return row.time_ms if row.problem_since_ms is None else row.problem_since_ms
 
 
+def _by_age_of_problem(row: PartitionRow) -> tuple[object, ...]:
+    return (unusable_since_ms(row), row.topic, row.partition)
+
+
+def _by_age_of_alert(row: AlertRow) -> tuple[object, ...]:
+    return (row.since_ms, row.id)
+
+
+class _Alerts:
+    """The newest row of each alert that is not resolved, and how many there are of each kind."""
+
+    def __init__(self) -> None:
+        self._newest: _Newest[str, AlertRow] = _Newest()
+        self._oldest_first: _OldestFirst[str, AlertRow] = _OldestFirst(_by_age_of_alert)
+        self._counts: Counter[tuple[str, str, str]] = Counter()
+
+    def apply(self, row: AlertRow) -> bool:
+        before, removes = self._newest.rows.get(row.id), row.state == RESOLVED
+        if not self._newest.apply(row.id, row, removes=removes):
+            return False
+        if before is not None:
+            self._count(before, -1)
+        if removes:
+            self._oldest_first.drop(row.id)
+        else:
+            self._count(row, 1)
+            self._oldest_first.put(row.id, row)
+        return True
+
+    def _count(self, row: AlertRow, more: int) -> None:
+        kind = (row.alert, row.severity.value, row.state)
+        self._counts[kind] += more
+        if not self._counts[kind]:
+            del self._counts[kind]
+
+    def oldest_first(self) -> tuple[AlertRow, ...]:
+        return self._oldest_first.in_order()
+
+    def counts(self) -> dict[tuple[str, str, str], int]:
+        return dict(self._counts)
+
+
+def _nothing_unusable() -> _OldestFirst[tuple[str, int], PartitionRow]:
+    return _OldestFirst(_by_age_of_problem)
+
+
 @dataclass(slots=True)
 class _Cluster:
     partitions: _Newest[tuple[str, int], PartitionRow] = field(default_factory=_Newest)
     brokers: _Newest[int, BrokerRow] = field(default_factory=_Newest)
     controller: _Newest[str, ControllerRow] = field(default_factory=_Newest)
-    alerts: _Newest[str, AlertRow] = field(default_factory=_Newest)
+    alerts: _Alerts = field(default_factory=_Alerts)
     gauges: _Newest[str, GaugesRow] = field(default_factory=_Newest)
-    unusable: dict[tuple[str, int], PartitionRow] = field(default_factory=dict)  # a part of `partitions`
+    unusable: _OldestFirst[tuple[str, int], PartitionRow] = field(default_factory=_nothing_unusable)
+    changed_segments: set[int] = field(default_factory=set)
 
     def apply(self, row: Row) -> bool:
         match row:
@@ -89,7 +170,7 @@ class _Cluster:
             case ControllerRow():
                 return self.controller.apply(row.cluster, row)
             case AlertRow():
-                return self.alerts.apply(row.id, row, removes=row.state == "resolved")
+                return self.alerts.apply(row)
             case GaugesRow():
                 return self.gauges.apply(row.cluster, row)
         return False
@@ -99,30 +180,32 @@ class _Cluster:
         removes = row.state == "NonExistentPartition"
         if not self.partitions.apply(key, row, removes=removes):
             return False
+        self.changed_segments.add(segment_of(row.topic))
         if row.problem in UNUSABLE and not removes:
-            self.unusable[key] = row
+            self.unusable.put(key, row)
         else:
-            self.unusable.pop(key, None)
+            self.unusable.drop(key)
         return True
 
     def forget(self, output: str) -> None:
         if output == GaugesRow.output:
             self.gauges = _Newest()
         elif output == AlertRow.output:
-            self.alerts = _Newest()
+            self.alerts = _Alerts()
         elif output == PartitionRow.output:
             self.partitions, self.brokers, self.controller = _Newest(), _Newest(), _Newest()
-            self.unusable = {}
+            self.unusable = _nothing_unusable()
+            self.changed_segments = set(range(PARTITION_SEGMENTS))
 
     def snapshot(self, cluster: str) -> ClusterSnapshot:
-        rows = self.unusable.values()
         return ClusterSnapshot(
             cluster=cluster,
             gauges=self.gauges.rows.get(cluster),
             controller=self.controller.rows.get(cluster),
             brokers=tuple(self.brokers.rows[broker] for broker in sorted(self.brokers.rows)),
-            unusable=tuple(sorted(rows, key=lambda row: (unusable_since_ms(row), row.topic, row.partition))),
-            open_alerts=tuple(self.alerts.rows.values()),
+            unusable=self.unusable.in_order(),
+            open_alerts=self.alerts.oldest_first(),
+            alert_counts=self.alerts.counts(),
         )
 
 
@@ -164,3 +247,16 @@ class View:
         """All clusters as they are now, in the order of their names."""
         with self._lock:
             return tuple(self._clusters[name].snapshot(name) for name in sorted(self._clusters))
+
+    def readiness(self) -> Mapping[str, bool]:
+        """Of each cluster, whether a complete snapshot stands behind its rows."""
+        with self._lock:
+            gauges = {name: known.gauges.rows.get(name) for name, known in self._clusters.items()}
+        return {name: row is not None and row.ready for name, row in sorted(gauges.items())}
+
+    def take_changed_partitions(self, cluster: str) -> tuple[frozenset[int], Sequence[PartitionRow]]:
+        """The segments of a known cluster that changed since they were last taken, and all partitions if any did."""
+        with self._lock:
+            known = self._clusters[cluster]
+            changed, known.changed_segments = frozenset(known.changed_segments), set()
+            return changed, list(known.partitions.rows.values()) if changed else ()

@@ -22,6 +22,7 @@ from dashboards.catalogue import CATALOGUE, Metric
 from dashboards.families import Sample, family, lag_family
 from dashboards.http import HttpServer, metrics_route
 from transport.forwarding import Forwarding
+from transport.listening import Listening
 
 _LOOK_SECONDS = 0.2
 
@@ -85,7 +86,7 @@ class ForwardingCollector(Collector):
 
 
 def run(
-    listen: str,
+    listening: Listening,
     forwardings: Sequence[Forwarding],
     stop: threading.Event,
     started: Callable[[str], None] = lambda _: None,
@@ -94,7 +95,7 @@ def run(
     registry = CollectorRegistry()
     registry.register(ForwardingCollector(forwardings))
     app = Starlette(routes=[metrics_route(registry), Route("/healthz", lambda _: PlainTextResponse("ok\n"))])
-    with HttpServer(app, listen) as server:
+    with HttpServer(app, listening) as server:
         started(server.address)
         while not stop.wait(_LOOK_SECONDS):
             server.check()

@@ -14,10 +14,10 @@ from pathlib import Path
 from ingest.errors import IngestError
 from transport.address import Address, JournalAddress
 from transport.journal import Fsync
+from transport.listening import Listening, ListeningError
 
 _SERVER = r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}"
 _ZOOKEEPER = re.compile(rf"(?P<servers>{_SERVER}(?:,{_SERVER})*)(?P<chroot>(?:/[^/\s,]+)*)/?")
-_LISTEN = re.compile(_SERVER)
 _TOGETHER = (
     ("zookeeper_password_file", "zookeeper_username"),
     ("zookeeper_password_variable", "zookeeper_username"),
@@ -27,6 +27,8 @@ _TOGETHER = (
     ("zookeeper_certificate_file", "zookeeper_tls"),
 )
 _FILES = ("zookeeper_password_file", "zookeeper_ca_file", "zookeeper_certificate_file", "zookeeper_key_file")
+_METRICS = "metrics_"
+_LISTENING = ("tls_certificate_file", "tls_key_file", "username", "password_file", "password_variable")
 _SMALLEST = {
     "coalesce_ms": 0,
     "heartbeat_seconds": 0.1,
@@ -133,6 +135,11 @@ class IngestConfig(ZooKeeperConfig):
     election_zookeeper: str | None = None
     election_on_watched: bool = False
     metrics_listen: str | None = None
+    metrics_tls_certificate_file: str | None = None
+    metrics_tls_key_file: str | None = None
+    metrics_username: str | None = None
+    metrics_password_file: str | None = None
+    metrics_password_variable: str | None = None
     journal_fsync: Fsync = Fsync.INTERVAL
     journal_retain_bytes: int | None = 4 * 1024**3
     journal_retain_seconds: float | None = None
@@ -141,10 +148,23 @@ class IngestConfig(ZooKeeperConfig):
         if not self.cluster or any(character.isspace() for character in self.cluster):
             raise IngestError(f"cluster {self.cluster!r} is no name: it must be one word")
         ZooKeeperConfig.__post_init__(self)
-        if self.metrics_listen is not None and not _LISTEN.fullmatch(self.metrics_listen):
-            raise IngestError(f"metrics_listen {self.metrics_listen!r} is no address: expected HOST:PORT")
+        try:
+            self.listening  # noqa: B018 (it checks)
+        except ListeningError as error:
+            raise IngestError(str(error)) from error
         if self.election_zookeeper is not None:
             self._check_election(self.election_zookeeper)
+
+    @property
+    def listening(self) -> Listening | None:
+        """Where to answer Prometheus about the forwarder, and whom; None: nowhere. Raises ListeningError."""
+        given = {name: getattr(self, f"{_METRICS}{name}") for name in _LISTENING}
+        if self.metrics_listen is not None:
+            return Listening(listen=self.metrics_listen, prefix=_METRICS, **given)
+        for name, value in given.items():
+            if value is not None:
+                raise ListeningError(f"{_METRICS}{name} is given and {_METRICS}listen is not: each needs the other")
+        return None
 
     def _check_election(self, address: str) -> None:
         match = _ZOOKEEPER.fullmatch(address)

@@ -269,10 +269,11 @@ class _Watch:
         self._measure(events)
 
     def _measure(self, events: list[ZnodeEvent]) -> None:
-        now = time.monotonic()
+        now, at_seconds = time.monotonic(), time.time()
         for event in events:
             if event.received_at:  # else it was found by a list
-                self._forwarding.lag = self._forwarding.lag.observe(now - event.received_at)
+                lag_seconds = now - event.received_at
+                self._forwarding.lag = self._forwarding.lag.observe(lag_seconds, zxid=event.zxid, at_seconds=at_seconds)
         self._forwarding.events += len(events)
         self._forwarding.windows += bool(events)
 

@@ -10,24 +10,37 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class Example:
+    """One thing of those that were measured: the change in ZooKeeper that it came from, and when it was measured."""
+
+    zxid: int
+    lag_seconds: float
+    at_seconds: float  # since 1970
+
+
+@dataclass(frozen=True, slots=True)
 class Lag:
     """How many came with a lag of at most each bound and more than the one before, and the sum of all lags.
 
-    The last bound is infinity.
+    The last bound is infinity. `examples` has the newest one of each bound whose zxid is known.
     """
 
     bounds_seconds: tuple[float, ...]
     counts: tuple[int, ...]
+    examples: tuple[Example | None, ...]
     sum_seconds: float = 0.0
 
     @classmethod
     def none_yet(cls, bounds_seconds: tuple[float, ...]) -> Lag:
         """A lag of nothing with these bounds."""
-        return cls(bounds_seconds, (0,) * len(bounds_seconds))
+        return cls(bounds_seconds, (0,) * len(bounds_seconds), (None,) * len(bounds_seconds))
 
-    def observe(self, lag_seconds: float) -> Lag:
-        """The lag with one more; a clock that runs ahead counts as no lag."""
+    def observe(self, lag_seconds: float, *, zxid: int = -1, at_seconds: float = 0.0) -> Lag:
+        """The lag with one more; a clock that runs ahead counts as no lag, a zxid below 1 is none."""
         seconds = max(0.0, lag_seconds)
         bucket = bisect_left(self.bounds_seconds, seconds)
         counts = (*self.counts[:bucket], self.counts[bucket] + 1, *self.counts[bucket + 1 :])
-        return Lag(self.bounds_seconds, counts, self.sum_seconds + seconds)
+        examples = self.examples
+        if zxid > 0:
+            examples = (*examples[:bucket], Example(zxid, seconds, at_seconds), *examples[bucket + 1 :])
+        return Lag(self.bounds_seconds, counts, examples, self.sum_seconds + seconds)

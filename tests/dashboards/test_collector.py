@@ -12,24 +12,29 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse
 
 from controller.outputs import ClusterProgress, JobRow
-from dashboards.catalogue import CATALOGUE, MetricType, metrics_page
-from dashboards.collector import ViewCollector
+from dashboards.catalogue import CATALOGUE, METRICS_PAGE, MetricType
+from dashboards.collector import DetailLimits, ViewCollector
+from dashboards.metrics_page import metrics_page
+from dashboards.partitions_page import PageFigures
 from dashboards.reading import FOLLOWED_OUTPUTS, LAG_BUCKETS_SECONDS, Reading
 from dashboards.view import View
 
-SERVED = [metric for metric in CATALOGUE if not metric.of_watch]
+SERVED = [metric for metric in CATALOGUE if not metric.of_watch and metric.page == METRICS_PAGE]
+FIGURES = PageFigures(render_seconds=0.2, plain_bytes=3000, compressed_bytes=100)
 HOSTILE_NAMES = ("a\nb", 'quo"te', "back\\slash\\n", "Grüße-日本", '{x="y"} 1\n# HELP', "a\x00b", " ")
 
 
 class Bench:
     """A view, a reading that has caught up, and what a scrape of them gives."""
 
-    def __init__(self, limit: int = 500) -> None:
+    def __init__(self, *, partitions: int = 500, brokers: int = 500, alerts: int = 500, caught_up: bool = True) -> None:
         self.view, self.reading = View(), Reading()
         self.reading.source_is(up=True)
-        self.reading.caught_up()
+        if caught_up:
+            self.reading.caught_up()
+        limits = DetailLimits(partitions=partitions, brokers=brokers, alerts=alerts)
         self.registry = CollectorRegistry()
-        self.registry.register(ViewCollector(self.view, self.reading, limit))
+        self.registry.register(ViewCollector(self.view, self.reading, limits, lambda: FIGURES))
 
     def apply(self, *applied) -> None:
         for row in applied:
@@ -37,7 +42,7 @@ class Bench:
             if isinstance(row, JobRow):
                 continue
             self.reading.row(row.cluster, row.output)
-            self.reading.lag(row.cluster, 0.2)
+            self.reading.lag(row.cluster, 0.2, zxid=row.zxid, at_seconds=1.7e9)
 
     def families(self) -> dict:
         return {family.name: family for family in parse(generate_latest(self.registry).decode())}
@@ -87,7 +92,7 @@ def test_labels_types_and_help_texts_are_the_catalogue_s(bench, rows):
 
 def test_the_page_on_metrics_is_current():
     page = Path(__file__).parents[2] / "docs" / "metrics.md"
-    assert page.read_text(encoding="utf-8") == metrics_page(), "run `python -m dashboards.catalogue`"
+    assert page.read_text(encoding="utf-8") == metrics_page(), "run `python -m dashboards.metrics_page`"
 
 
 def test_the_openmetrics_answer_parses_strictly_and_has_the_units(bench, rows):
@@ -172,10 +177,7 @@ def test_nothing_is_said_of_a_cluster_before_its_snapshot_is_complete(bench, row
 
 
 def test_nothing_is_said_of_a_cluster_while_the_past_is_still_being_read(rows):
-    bench = Bench()
-    bench.reading = Reading()
-    bench.registry = CollectorRegistry()
-    bench.registry.register(ViewCollector(bench.view, bench.reading, 500))
+    bench = Bench(caught_up=False)
     bench.apply(*rows.of_everything())
     assert bench.value("kontrast_ready") == 0
     assert about_clusters(bench) == set()
@@ -197,7 +199,7 @@ def test_a_lost_session_is_not_connected(bench, rows):
 
 
 def test_too_many_unusable_partitions_are_capped_and_the_rest_is_counted(rows):
-    bench = Bench(limit=3)
+    bench = Bench(partitions=3)
     bench.apply(rows.gauges(), *(rows.offline("orders", number, problem_since_ms=number) for number in range(10)))
     named = bench.samples("kontrast_partition_offline_since_timestamp_seconds")
     assert sorted(dict(labels)["partition"] for labels in named) == ["0", "1", "2"]
@@ -221,7 +223,7 @@ def test_hostile_names_survive_both_formats(bench, rows):
 
 def test_lag_falls_into_its_buckets(bench):
     for seconds in (-5.0, 0.1, 0.3, 1e9):
-        bench.reading.lag("north", seconds)
+        bench.reading.lag("north", seconds, zxid=-1, at_seconds=1.7e9)
     assert bench.value("kontrast_end_to_end_lag_seconds_bucket", le="0.1") == 2
     assert bench.value("kontrast_end_to_end_lag_seconds_bucket", le="0.25") == 2
     assert bench.value("kontrast_end_to_end_lag_seconds_bucket", le="0.5") == 3

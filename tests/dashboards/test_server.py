@@ -141,8 +141,3 @@ def test_an_unreachable_kafka_is_given_up_with_its_address():
 def test_a_setting_that_cannot_be_is_refused_by_name(tmp_path, setting, value):
     with pytest.raises(ServeError, match=setting):
         ServeConfig(source=JournalAddress(tmp_path), **{setting: value})
-
-
-def test_an_ipv6_address_is_understood(tmp_path):
-    config = ServeConfig(source=JournalAddress(tmp_path), listen="[::1]:9642")
-    assert (config.host, config.port) == ("::1", 9642)

@@ -1,0 +1,102 @@
+"""Builds the families of `/metrics/jmx`: what follows from metadata, by the names of Kafka's JMX exporter.
+
+Here belongs where each of these metrics gets its values. Names and help texts are `jmx_names`'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+
+from prometheus_client.core import Metric as Family
+from prometheus_client.registry import Collector
+
+from controller.election import Strategy
+from controller.outputs import GaugesRow
+from dashboards import catalogue, jmx_names
+from dashboards.brokers import brokers_in_order, scrape_address
+from dashboards.catalogue import CLUSTER_LABEL, JMX_PAGE, Metric
+from dashboards.families import family
+from dashboards.jmx_names import BROKER_LABELS, JMX_NAMES
+from dashboards.reading import Reading
+from dashboards.view import ClusterSnapshot, View
+
+_UNCLEAN = f"Unclean{Strategy.OFFLINE.value}"
+
+# Read as: KEY has this value for a cluster.
+_OF_CLUSTER: Mapping[Metric, Callable[[GaugesRow], int]] = MappingProxyType(
+    {
+        jmx_names.OFFLINE_PARTITIONS_COUNT: lambda gauges: gauges.offline_partitions,
+        jmx_names.PREFERRED_REPLICA_IMBALANCE_COUNT: lambda gauges: gauges.preferred_replica_imbalance,
+        jmx_names.GLOBAL_TOPIC_COUNT: lambda gauges: gauges.topics,
+        jmx_names.GLOBAL_PARTITION_COUNT: lambda gauges: gauges.partitions,
+        jmx_names.ACTIVE_BROKER_COUNT: lambda gauges: gauges.active_brokers,
+        jmx_names.TOPICS_TO_DELETE_COUNT: lambda gauges: gauges.topics_to_delete,
+        jmx_names.REPLICAS_TO_DELETE_COUNT: lambda gauges: gauges.replicas_to_delete,
+        jmx_names.TOPICS_INELIGIBLE_COUNT: lambda gauges: gauges.topics_ineligible_to_delete,
+        jmx_names.REPLICAS_INELIGIBLE_COUNT: lambda gauges: gauges.replicas_ineligible_to_delete,
+        jmx_names.UNCLEAN_LEADER_ELECTIONS: lambda gauges: gauges.elections.get(_UNCLEAN, 0),
+    }
+)
+
+# Read as: KEY has this value for a broker; one that the counts do not name has none.
+_OF_BROKER: Mapping[Metric, Callable[[GaugesRow], Mapping[int, int]]] = MappingProxyType(
+    {
+        jmx_names.ACTIVE_CONTROLLER_COUNT: lambda gauges: {gauges.controller: 1},
+        jmx_names.LEADER_COUNT: lambda gauges: gauges.leaders_by_broker,
+        jmx_names.PARTITION_COUNT: lambda gauges: gauges.replicas_by_broker,
+        jmx_names.UNDER_REPLICATED_PARTITIONS: lambda gauges: gauges.under_replicated_by_broker,
+        jmx_names.UNDER_MIN_ISR_PARTITION_COUNT: lambda gauges: gauges.under_min_isr_by_broker,
+        jmx_names.AT_MIN_ISR_PARTITION_COUNT: lambda gauges: gauges.at_min_isr_by_broker,
+    }
+)
+
+
+class JmxCollector(Collector):
+    """Answers each scrape from the view as it is at that moment."""
+
+    def __init__(self, view: View, reading: Reading, broker_limit: int, jmx_port: int | None) -> None:
+        self._view = view
+        self._reading = reading
+        self._broker_limit = broker_limit
+        self._jmx_port = jmx_port
+
+    def collect(self) -> Iterator[Family]:
+        """Whether each cluster is told of, then every family, in the order of its name's list."""
+        clusters, caught_up = self._view.snapshot(), self._reading.snapshot().caught_up
+        ready = [(known, known.gauges) for known in clusters if caught_up and known.ready and known.gauges is not None]
+        told = {known.cluster for known, _ in ready}
+        yield family(catalogue.PAGE_READY, [((known.cluster, JMX_PAGE), known.cluster in told) for known in clusters])
+        brokers = {known.cluster: self._brokers(known, gauges) for known, gauges in ready}
+        for metric in JMX_NAMES:
+            if metric in _OF_CLUSTER:
+                yield family(metric, [((known.cluster,), _OF_CLUSTER[metric](gauges)) for known, gauges in ready])
+            else:
+                yield self._of_brokers(metric, {known.cluster: gauges for known, gauges in ready}, brokers)
+
+    def _of_brokers(
+        self, metric: Metric, gauges: Mapping[str, GaugesRow], brokers: Mapping[str, Mapping[int, dict[str, str]]]
+    ) -> Family:
+        built = family(metric, ())
+        for cluster, labels_by_broker in brokers.items():
+            counts = _OF_BROKER[metric](gauges[cluster])
+            for broker, labels in labels_by_broker.items():
+                built.add_sample(metric.name, labels, counts.get(broker, 0))
+            if metric is jmx_names.ACTIVE_CONTROLLER_COUNT and not labels_by_broker:
+                # Nobody is there to say it, but a sum over nothing would be no number, and no alert.
+                built.add_sample(metric.name, {CLUSTER_LABEL: cluster}, 0)
+        return built
+
+    def _brokers(self, cluster: ClusterSnapshot, gauges: GaugesRow) -> dict[int, dict[str, str]]:
+        """The labels of each broker whose JMX would answer, and of the controller, whether it would or not."""
+        rows = {row.broker: row for row in cluster.brokers if row.registered}
+        named = [broker for broker in brokers_in_order(cluster, gauges) if broker in rows][: self._broker_limit]
+        if gauges.controller >= 0 and gauges.controller not in named:
+            named.append(gauges.controller)
+        labels = {}
+        for broker in named:
+            address = scrape_address(rows[broker], self._jmx_port) if broker in rows else None
+            # What has no address gets that of the exporter, from Prometheus.
+            values = (cluster.cluster, str(broker), address or "")
+            labels[broker] = {name: value for name, value in zip(BROKER_LABELS, values, strict=True) if value}
+        return labels

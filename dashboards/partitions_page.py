@@ -1,0 +1,198 @@
+"""`/metrics/partitions`: every partition, rendered when metadata changes and kept compressed until it is asked for.
+
+Here belongs what the page says and when it is made. prometheus-client would take seconds for as many series; the lines
+are written here, and only for those parts of a cluster in which something changed.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from controller.outputs import PartitionRow
+from controller.states import PartitionState
+from dashboards import catalogue
+from dashboards.catalogue import PARTITIONS_PAGE, Metric
+from dashboards.errors import ServeError
+from dashboards.gzip_pieces import GzipFile, GzipPiece
+from dashboards.reading import Reading
+from dashboards.view import View, segment_of
+
+# A change is shown after at most this long, unless rendering itself takes a tenth of it or more.
+_COALESCE_SECONDS = 1.0
+_REST_FOR_WORK = 9
+
+_PLAIN_BYTES = 1 << 20  # of a plain answer, handed on at once
+
+_logger = logging.getLogger("kontrast.dashboards")
+
+# PartitionState.state in Kafka.
+_STATE_NUMBERS: Mapping[str, int] = MappingProxyType(
+    {
+        PartitionState.NEW.word: 0,
+        PartitionState.ONLINE.word: 1,
+        PartitionState.OFFLINE.word: 2,
+        PartitionState.NON_EXISTENT.word: 3,
+    }
+)
+
+# Read as: KEY has this value for a partition.
+_VALUES: Mapping[Metric, Callable[[PartitionRow], int]] = MappingProxyType(
+    {
+        catalogue.PARTITION_LEADER: lambda row: row.leader,
+        catalogue.PARTITION_LEADER_EPOCH: lambda row: row.leader_epoch,
+        catalogue.PARTITION_REPLICAS: lambda row: len(row.replicas),
+        catalogue.PARTITION_IN_SYNC: lambda row: len(row.isr),
+        catalogue.PARTITION_STATE: lambda row: _STATE_NUMBERS.get(row.state, -1),
+    }
+)
+
+_Pieces = Mapping[Metric, GzipPiece]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageFigures:
+    """What the newest rendering cost and gave."""
+
+    render_seconds: float
+    plain_bytes: int
+    compressed_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The page as it is answered: in Prometheus' text format, and in OpenMetrics, which only ends otherwise."""
+
+    text: GzipFile
+    openmetrics: GzipFile
+    figures: PageFigures
+
+
+def plain(file: GzipFile) -> Iterator[bytes]:
+    """The page for a client that takes no gzip, a part at a time."""
+    decompressor = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    rest = file.content
+    while not decompressor.eof:
+        yield decompressor.decompress(rest, _PLAIN_BYTES)
+        rest = decompressor.unconsumed_tail
+
+
+class PartitionsPage:
+    """The thread that keeps the page up to date; raises ServeError from `check` once it cannot."""
+
+    def __init__(self, view: View, reading: Reading) -> None:
+        self._view = view
+        self._reading = reading
+        self._pieces: dict[str, dict[int, _Pieces]] = {}
+        self._failure: ServeError | None = None
+        self._readiness: Mapping[str, bool] = {}
+        self.page = self._page_of({}, time.perf_counter())
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="partitions page", daemon=True)
+
+    def __enter__(self) -> PartitionsPage:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def check(self) -> None:
+        """Raise ServeError if the page is no longer rendered."""
+        if self._failure is not None:
+            raise self._failure
+
+    def figures(self) -> PageFigures:
+        """What the newest rendering cost and gave."""
+        return self.page.figures
+
+    def _run(self) -> None:
+        pause_seconds = 0.0
+        try:
+            while not self._stop.wait(pause_seconds):
+                started = time.perf_counter()
+                self.render()
+                pause_seconds = max(_COALESCE_SECONDS, _REST_FOR_WORK * (time.perf_counter() - started))
+        except Exception as error:  # a bug must end the exporter, or the page would show old values as if they were new
+            _logger.exception("rendering %s failed", PARTITIONS_PAGE)
+            self._failure = ServeError(f"rendering {PARTITIONS_PAGE} failed: {error!r}; the log has the details")
+
+    def render(self) -> None:
+        """Make the page anew if it would differ."""
+        started = time.perf_counter()
+        # While the past is still being read, what is known of a cluster is old.
+        caught_up = self._reading.snapshot().caught_up
+        readiness = {cluster: ready and caught_up for cluster, ready in self._view.readiness().items()}
+        changed = [self._render_cluster(cluster) for cluster, ready in readiness.items() if ready]
+        if any(changed) or readiness != self._readiness:
+            self._readiness = readiness
+            self.page = self._page_of(readiness, started)
+
+    def _render_cluster(self, cluster: str) -> bool:
+        segments, rows = self._view.take_changed_partitions(cluster)
+        if not segments:
+            return False
+        by_segment: defaultdict[int, list[PartitionRow]] = defaultdict(list)
+        for row in rows:
+            segment = segment_of(row.topic)
+            if segment in segments:
+                by_segment[segment].append(row)
+        pieces = self._pieces.setdefault(cluster, {})
+        for segment in segments:
+            pieces[segment] = _pieces_of(cluster, by_segment.get(segment, ()))
+        return True
+
+    def _page_of(self, readiness: Mapping[str, bool], started: float) -> Page:
+        ready = [cluster for cluster, is_ready in readiness.items() if is_ready]
+        pieces = [GzipPiece.of(_readiness_text(readiness))]
+        for metric in _VALUES:
+            pieces.append(_HEADINGS[metric])
+            pieces += [piece[metric] for cluster in ready for piece in self._pieces.get(cluster, {}).values()]
+        text, openmetrics = GzipFile.of(pieces), GzipFile.of([*pieces, _END_OF_OPENMETRICS])
+        figures = PageFigures(
+            render_seconds=time.perf_counter() - started,
+            plain_bytes=text.size,
+            compressed_bytes=len(text.content),
+        )
+        return Page(text, openmetrics, figures)
+
+
+def _heading(metric: Metric) -> str:
+    return f"# HELP {metric.name} {metric.help}\n# TYPE {metric.name} {metric.type.value}\n"
+
+
+_HEADINGS: Mapping[Metric, GzipPiece] = MappingProxyType(
+    {metric: GzipPiece.of(_heading(metric).encode()) for metric in _VALUES}
+)
+_END_OF_OPENMETRICS = GzipPiece.of(b"# EOF\n")
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+
+def _readiness_text(readiness: Mapping[str, bool]) -> bytes:
+    lines = [_heading(catalogue.PAGE_READY)]
+    for cluster, is_ready in readiness.items():
+        labels = f'kafka_cluster="{_escaped(cluster)}",page="{PARTITIONS_PAGE}"'
+        lines.append(f"{catalogue.PAGE_READY.name}{{{labels}}} {int(is_ready)}\n")
+    return "".join(lines).encode()
+
+
+def _pieces_of(cluster: str, rows: Collection[PartitionRow]) -> _Pieces:
+    """A piece of each family with these partitions."""
+    of_cluster = f'{{kafka_cluster="{_escaped(cluster)}",topic="'
+    labels = [f'{of_cluster}{_escaped(row.topic)}",partition="{row.partition}"}} ' for row in rows]
+    return {metric: GzipPiece.of(_lines(metric.name, labels, map(read, rows))) for metric, read in _VALUES.items()}
+
+
+def _lines(name: str, labels: Iterable[str], values: Iterable[int]) -> bytes:
+    lines = [f"{name}{of_partition}{value}\n" for of_partition, value in zip(labels, values, strict=True)]
+    return "".join(lines).encode()

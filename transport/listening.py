@@ -1,0 +1,95 @@
+"""Where something answers over HTTP, and whom: the settings that every part with pages of its own shares.
+
+Here belongs what these settings may be. Serving is the business of `dashboards/`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_LISTEN = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<host>[A-Za-z0-9._-]+)):(?P<port>[0-9]{1,5})")
+_TOGETHER = (
+    ("tls_certificate_file", "tls_key_file"),
+    ("tls_key_file", "tls_certificate_file"),
+    ("password_file", "username"),
+    ("password_variable", "username"),
+)
+_FILES = ("tls_certificate_file", "tls_key_file", "password_file")
+
+
+class ListeningError(ValueError):
+    """A setting that cannot be, in one sentence that names it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listening:
+    """An address to answer on: over TLS with a certificate, and with a username only to whoever knows the password.
+
+    `listen` is HOST:PORT or [IPV6]:PORT; port 0 takes any that is free. The password is in a file or in the
+    environment: nothing here is one. `prefix` comes before the names of the settings in what ListeningError says.
+    """
+
+    listen: str
+    tls_certificate_file: str | None = None
+    tls_key_file: str | None = None
+    username: str | None = None
+    password_file: str | None = None
+    password_variable: str | None = None
+    prefix: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        match = _LISTEN.fullmatch(self.listen)
+        if match is None or int(match["port"]) > 65535:
+            raise self._wrong(f"listen is {self.listen!r}: expected HOST:PORT with a port from 0 to 65535")
+        for name, other in _TOGETHER:
+            if getattr(self, name) is not None and getattr(self, other) is None:
+                raise self._wrong(f"{name} is given and {self.prefix}{other} is not: each needs the other")
+        if self.username is not None:
+            self._check_login(self.username)
+        for name in _FILES:
+            file = getattr(self, name)
+            if file is not None and not os.access(file, os.R_OK):
+                raise self._wrong(f"{name} {file} cannot be read: check the path and who may read it")
+
+    def _check_login(self, username: str) -> None:
+        if not username or ":" in username:
+            raise self._wrong(f"username is {username!r}: it must not be empty or have a colon")
+        if (self.password_file is None) == (self.password_variable is None):
+            raise self._wrong(
+                f"username is given: it needs its password, in {self.prefix}password_file or in "
+                f"{self.prefix}password_variable, not in both"
+            )
+        variable = self.password_variable
+        if variable is not None and not os.environ.get(variable):
+            raise self._wrong(f"password_variable names {variable}, which the environment lacks or has empty")
+
+    def _wrong(self, sentence: str) -> ListeningError:
+        return ListeningError(self.prefix + sentence)
+
+    @property
+    def host(self) -> str:
+        """The host of `listen`, without brackets."""
+        host, _, _ = self.listen.rpartition(":")
+        return host.strip("[]")
+
+    @property
+    def port(self) -> int:
+        """The port of `listen`."""
+        return int(self.listen.rpartition(":")[2])
+
+    @property
+    def password(self) -> str:
+        """What the password file says, without the newline at its end, or the variable; raises ListeningError."""
+        if self.password_variable is not None:
+            return os.environ[self.password_variable]
+        assert self.password_file is not None, "a password without a file"
+        try:
+            password = Path(self.password_file).read_text(encoding="utf-8").rstrip("\r\n")
+        except (OSError, UnicodeDecodeError) as error:
+            raise self._wrong(f"password_file {self.password_file} cannot be read: {error}") from error
+        if not password:
+            raise self._wrong(f"password_file {self.password_file} is empty: write the password into it")
+        return password
