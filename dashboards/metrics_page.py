@@ -28,7 +28,7 @@ def metrics_page() -> str:
         "",
         f"## `{METRICS_PAGE}`",
         "",
-        "Aggregates, and by name only brokers, alerts and what is not healthy, each up to a limit of the configuration;",
+        "Aggregates, and by name only brokers, alerts and what is not healthy, each up to a limit of its own;",
         "what is beyond it is counted in `…_detail_dropped`. What is marked *watch*, `kontrast watch` exports on",
         "`--metrics-listen`. Who asks for OpenMetrics gets the lag histograms with exemplars: the zxid of a change",
         "that fell into the bucket.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import ssl
 import subprocess
 import threading
 import time
@@ -11,6 +12,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -157,20 +159,30 @@ class Exporter:
         with JournalWriter(self.directory / output, batches=True) as journal:
             journal.append_batch(journal.last_batch_id + 1, lines)
 
-    def get(self, path: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
-        request = urllib.request.Request(self.address + path, headers=headers)
+    def get(self, path: str, *, tls: ssl.SSLContext | None = None, **headers: str) -> tuple[int, dict[str, str], bytes]:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        request = urllib.request.Request(self.address + path, headers=named)
         try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
+            with urllib.request.urlopen(request, timeout=60, context=tls) as answer:
                 return answer.status, dict(answer.headers), answer.read()
         except urllib.error.HTTPError as error:
             return error.code, dict(error.headers), error.read()
 
+    def page(self, path: str) -> str:
+        status, _, body = self.get(path)
+        assert status == 200, body
+        return body.decode()
+
+    def page_with(self, path: str, pattern: str) -> str:
+        """The page once a line of it matches; fails if none comes to."""
+        return _eventually(lambda: self.page(path), lambda text: re.search(pattern, text, re.MULTILINE) is not None)
+
     def metrics(self) -> str:
-        return self.get("/metrics")[2].decode()
+        return self.page("/metrics")
 
     def metrics_with(self, pattern: str) -> str:
         """The metrics once a line of them matches; fails if none comes to."""
-        return _eventually(self.metrics, lambda text: re.search(pattern, text, re.MULTILINE) is not None)
+        return self.page_with("/metrics", pattern)
 
 
 def _eventually(ask: Callable[[], object], holds: Callable[[object], bool], deadline_seconds: float = 60):
@@ -222,14 +234,47 @@ def exporter(tmp_path: Path) -> Iterator[Exporter]:
 
 
 @pytest.fixture
+def all_pages(tmp_path: Path) -> Iterator[Exporter]:
+    """An exporter with every page that can be switched on."""
+    config = ServeConfig(
+        source=JournalAddress(tmp_path / "outputs"),
+        listen="127.0.0.1:0",
+        partitions_page=True,
+        jmx_page=True,
+        jmx_port=7071,
+    )
+    (tmp_path / "outputs").mkdir()
+    with _exporter(config, Exporter(tmp_path / "outputs")) as running:
+        yield running
+
+
+@pytest.fixture
 def start_exporter() -> Callable[[ServeConfig], AbstractContextManager[Exporter]]:
-    return lambda config: _exporter(config, Exporter(Path()))
+    """Gives a running exporter with these settings; it ends with the `with` that it is started in."""
+    return lambda config: _exporter(config, Exporter(getattr(config.source, "directory", Path())))
 
 
 @pytest.fixture
 def eventually() -> Callable[..., object]:
     """Asks until what is asked for holds: `eventually(ask, holds)` gives the answer, or fails after a minute."""
     return _eventually
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Callable[[], tuple[Path, Path]]:
+    """Makes a certificate for 127.0.0.1 that is its own authority, and its key: `certificate()`, each time others."""
+    made = count(1)
+
+    def make() -> tuple[Path, Path]:
+        number = next(made)
+        shown, key = tmp_path / f"certificate-{number}.pem", tmp_path / f"key-{number}.pem"
+        command = (
+            "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=exporter -addext subjectAltName=IP:127.0.0.1"
+        )
+        subprocess.run([*command.split(), "-keyout", key, "-out", shown], check=True, capture_output=True)
+        return shown, key
+
+    return make
 
 
 @pytest.fixture(scope="session")
