@@ -321,8 +321,24 @@ class BadRowError(ValueError):
     """Bytes that are no output row, or a row of a version that this Kontrast does not know."""
 
 
+class NewerRowError(BadRowError):
+    """A row of a newer version, which is left out, with the cluster that it tells of; None: it tells of none."""
+
+    def __init__(self, version: int, cluster: str | None) -> None:
+        super().__init__(f"output version {version} is newer than this Kontrast's {OUTPUT_VERSION}")
+        self.cluster = cluster
+
+
+class _Envelope(msgspec.Struct):
+    """What rows of every version have."""
+
+    v: int
+    cluster: str | None = None
+
+
 _ENCODER = msgspec.json.Encoder()
 _DECODER: msgspec.json.Decoder[OutputRow] = msgspec.json.Decoder(OutputRow)
+_ENVELOPE_DECODER = msgspec.json.Decoder(_Envelope)
 
 
 def encode_row(row: Row | JobRow) -> bytes:
@@ -335,7 +351,17 @@ def decode_row(line: bytes | str) -> OutputRow:
     try:
         row = _DECODER.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        _refuse_newer(line)  # whose kinds and fields may be others
         raise BadRowError(f"not an output row: {error}") from error
     if row.v > OUTPUT_VERSION:
-        raise BadRowError(f"output version {row.v} is newer than this Kontrast's {OUTPUT_VERSION}")
+        raise NewerRowError(row.v, None if isinstance(row, JobRow) else row.cluster)
     return row
+
+
+def _refuse_newer(line: bytes | str) -> None:
+    try:
+        envelope = _ENVELOPE_DECODER.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return
+    if envelope.v > OUTPUT_VERSION:
+        raise NewerRowError(envelope.v, envelope.cluster)

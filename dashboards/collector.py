@@ -59,7 +59,7 @@ class Scrape:
 
     def is_ready(self, cluster: ClusterSnapshot) -> bool:
         """Whether something may be said about the cluster: what is still being read of it is the past."""
-        return self.reading.caught_up and cluster.ready
+        return self.reading.vouches_for(cluster.cluster) and cluster.ready
 
 
 def build_version() -> str:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from types import TracebackType
 
-from controller.outputs import BadRowError, BeginningRow, JobRow, decode_row
+from controller.outputs import BadRowError, BeginningRow, GaugesRow, JobRow, NewerRowError, decode_row
 from dashboards.errors import ServeError
 from dashboards.reading import Reading
 from dashboards.view import View
@@ -103,6 +103,7 @@ class Follower:
         if chunk.begins_anew:
             _logger.warning("output %s was replaced: reading it from its beginning", chunk.output)
             self._view.forget(chunk.output)
+            self._reading.nothing_newer(chunk.output)
         if chunk.after_gap:
             _logger.warning("rows of output %s were dropped by retention before they were read", chunk.output)
             self._reading.gap(chunk.output)
@@ -115,17 +116,28 @@ class Follower:
         except BadRowError as error:
             self._reading.bad_row(chunk.output)
             self._log_bad_row(chunk.output, error)
+            if isinstance(error, NewerRowError) and error.cluster is not None:
+                self._note_newer(error.cluster, chunk.output)
             return
         if isinstance(row, JobRow):
             self._view.apply(row)
             return
         self._reading.row(row.cluster, chunk.output)
+        if isinstance(row, (BeginningRow, GaugesRow)):
+            # What was left out before it does not count any more: it is void, or this row says all of it.
+            self._reading.nothing_newer(chunk.output, row.cluster)
         if isinstance(row, BeginningRow):
             self._view.forget(chunk.output, row.cluster)
             return
         if self._view.apply(row) and chunk.live:
             now = time.time()
             self._reading.lag(row.cluster, now - row.time_ms / 1000, zxid=row.zxid, at_seconds=now)
+
+    def _note_newer(self, cluster: str, output: str) -> None:
+        if self._reading.newer_row(cluster, output):
+            self._view.know(cluster)
+            what = "a newer Kontrast wrote %s of cluster %s: nothing is said of the cluster, upgrade this exporter"
+            _logger.error(what, output, cluster)
 
     def _log_bad_row(self, output: str, error: BadRowError) -> None:
         logged = self._logged_bad_rows.get(output, 0)

@@ -63,8 +63,12 @@ class JmxCollector(Collector):
 
     def collect(self) -> Iterator[Family]:
         """Whether each cluster is told of, then every family, in the order of its name's list."""
-        clusters, caught_up = self._view.snapshot(), self._reading.snapshot().caught_up
-        ready = [(known, known.gauges) for known in clusters if caught_up and known.ready and known.gauges is not None]
+        clusters, reading = self._view.snapshot(), self._reading.snapshot()
+        ready = [
+            (known, known.gauges)
+            for known in clusters
+            if known.gauges is not None and known.ready and reading.vouches_for(known.cluster)
+        ]
         told = {known.cluster for known, _ in ready}
         yield family(catalogue.PAGE_READY, [((known.cluster, JMX_PAGE), known.cluster in told) for known in clusters])
         brokers = {known.cluster: self._brokers(known, gauges) for known, gauges in ready}

@@ -127,9 +127,10 @@ class PartitionsPage:
     def render(self) -> None:
         """Make the page anew if it would differ."""
         started = time.perf_counter()
-        # While the past is still being read, what is known of a cluster is old.
-        caught_up = self._reading.snapshot().caught_up
-        readiness = {cluster: ready and caught_up for cluster, ready in self._view.readiness().items()}
+        reading = self._reading.snapshot()
+        readiness = {
+            cluster: ready and reading.vouches_for(cluster) for cluster, ready in self._view.readiness().items()
+        }
         changed = [self._render_cluster(cluster) for cluster, ready in readiness.items() if ready]
         if any(changed) or readiness != self._readiness:
             self._readiness = readiness

@@ -24,10 +24,15 @@ class ReadingSnapshot:
 
     source_up: bool
     caught_up: bool  # everything that was there when the exporter started has been read
+    newer: frozenset[str]  # clusters of which something was left out because a newer Kontrast wrote it
     rows: Mapping[tuple[str, str], int]  # by cluster and output
     bad_rows: Mapping[str, int]  # by output
     gaps: Mapping[str, int]  # by output
     lag: Mapping[str, Lag]  # by cluster
+
+    def vouches_for(self, cluster: str) -> bool:
+        """Whether what was read of the cluster is all that there is to read."""
+        return self.caught_up and cluster not in self.newer
 
 
 class Reading:
@@ -41,6 +46,7 @@ class Reading:
         self._bad_rows: Counter[str] = Counter(dict.fromkeys(FOLLOWED_OUTPUTS, 0))
         self._gaps: Counter[str] = Counter(dict.fromkeys(FOLLOWED_OUTPUTS, 0))
         self._lag: dict[str, Lag] = {}
+        self._newer: set[tuple[str, str]] = set()
 
     def source_is(self, *, up: bool) -> None:
         """The outputs can or cannot be read."""
@@ -62,6 +68,20 @@ class Reading:
         with self._lock:
             self._bad_rows[output] += 1
 
+    def newer_row(self, cluster: str, output: str) -> bool:
+        """A row was left out because a newer Kontrast wrote it; True for the first one of this cluster and output."""
+        with self._lock:
+            known = (cluster, output) in self._newer
+            self._newer.add((cluster, output))
+            return not known
+
+    def nothing_newer(self, output: str, cluster: str | None = None) -> None:
+        """What was left out of this output is void or replaced: of one cluster, or of all."""
+        with self._lock:
+            self._newer = {
+                (of, by) for of, by in self._newer if by != output or (cluster is not None and of != cluster)
+            }
+
     def gap(self, output: str) -> None:
         """Rows were dropped before they were read."""
         with self._lock:
@@ -79,6 +99,7 @@ class Reading:
             return ReadingSnapshot(
                 source_up=self._source_up,
                 caught_up=self._caught_up,
+                newer=frozenset(cluster for cluster, _ in self._newer),
                 rows=dict(self._rows),
                 bad_rows=dict(self._bad_rows),
                 gaps=dict(self._gaps),

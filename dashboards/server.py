@@ -108,7 +108,7 @@ class _App:
         # Prometheus keeps the targets that it has when it is refused, and drops those that an answer lacks.
         chosen, state = request.query_params.get("cluster"), self._reading.snapshot()
         clusters = [known for known in self._view.snapshot() if chosen in (None, known.cluster)]
-        silent = [known.cluster for known in clusters if not known.ready]
+        silent = [known.cluster for known in clusters if not (known.ready and state.vouches_for(known.cluster))]
         if not clusters or not (state.source_up and state.caught_up):
             return PlainTextResponse("the brokers are not known\n", status_code=503)
         if silent:
@@ -126,6 +126,8 @@ class _App:
             return PlainTextResponse("the outputs cannot be read; the log says why\n", status_code=503)
         if not state.caught_up:
             return PlainTextResponse("what the outputs hold is still being read\n", status_code=503)
+        if state.newer:
+            return PlainTextResponse("a newer Kontrast wrote the outputs: upgrade this exporter\n", status_code=503)
         return PlainTextResponse("ready\n")
 
 

@@ -227,6 +227,11 @@ class View:
                 return True
             return self._clusters.setdefault(row.cluster, _Cluster()).apply(row)
 
+    def know(self, cluster: str) -> None:
+        """There is such a cluster, whatever is known of it."""
+        with self._lock:
+            self._clusters.setdefault(cluster, _Cluster())
+
     def forget(self, output: str, cluster: str | None = None) -> None:
         """Drop what came from this output, which begins anew: all of it, or what it said of one cluster."""
         with self._lock:

@@ -7,7 +7,7 @@ import gc
 import pytest
 from znode_history import ZnodeHistory
 
-from controller.outputs import OUTPUT_VERSION, BadRowError, BeginningRow, JobRow, decode_row, encode_row
+from controller.outputs import OUTPUT_VERSION, BadRowError, BeginningRow, JobRow, NewerRowError, decode_row, encode_row
 from controller.profile import read_release
 from controller.records import RECORD_VERSION, BadRecordError, Record, RecordKind, decode_record, encode_record
 from controller.settings import BrokerSettings, SettingError, read_settings, settings_in_force
@@ -61,10 +61,14 @@ def test_the_newest_row_of_a_subject_replaces_the_older_ones():
     assert BeginningRow(cluster="c", generation=1, seq=0, ordinal=-1, zxid=1, time_ms=1).subject_key() == "c/beginning"
 
 
-def test_the_jobs_own_row_has_one_key():
+def a_job_row(**fields) -> JobRow:
     totals = {"batch": 7, "batches": 1, "records": 2, "refused": 0, "rows": 3, "total_phase_ms": {"addBatch": 90}}
     state = {"state_bytes": 1, "state_values": 2, "state_commit_ms": 3}
-    row = JobRow(time_ms=2, began_ms=1, phase_ms={"addBatch": 90}, **totals, **state)
+    return JobRow(time_ms=2, began_ms=1, phase_ms={"addBatch": 90}, **totals, **state, **fields)
+
+
+def test_the_jobs_own_row_has_one_key():
+    row = a_job_row()
     assert row.subject_key() == "job"
     assert decode_row(encode_row(row)) == row
 
@@ -85,6 +89,28 @@ def test_a_row_of_a_newer_version_is_refused():
     line = encode_row(a_life().effects[0]).replace(b'"v":1', b'"v":99')
     with pytest.raises(BadRowError, match=f"output version 99 is newer than this Kontrast's {OUTPUT_VERSION}"):
         decode_row(line)
+
+
+@pytest.mark.parametrize(
+    ("line", "cluster"),
+    [
+        (b'{"kind":"of-tomorrow","v":99,"cluster":"north"}', "north"),
+        (b'{"kind":"gauges","v":99,"cluster":"north","ready":"in another form"}', "north"),
+        (b'{"kind":"job","v":99}', None),
+    ],
+)
+def test_a_row_of_a_newer_version_is_known_as_one_whatever_its_kind_and_fields(line, cluster):
+    with pytest.raises(NewerRowError, match="output version 99 is newer") as refusal:
+        decode_row(line)
+    assert refusal.value.cluster == cluster
+
+
+def test_a_row_of_a_newer_version_tells_of_whom_it_is_where_it_can_be_read():
+    beginning = BeginningRow(v=99, cluster="north", generation=1, seq=0, ordinal=0, zxid=1, time_ms=1)
+    for row, cluster in ((beginning, "north"), (a_job_row(v=99), None)):
+        with pytest.raises(NewerRowError) as refusal:
+            decode_row(encode_row(row))
+        assert refusal.value.cluster == cluster
 
 
 # Records

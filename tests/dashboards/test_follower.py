@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
 
-from kafka import KafkaProducer
+import pytest
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 
 from controller.outputs import OUTPUTS, BeginningRow, JobRow, encode_row
+from dashboards.config import ServeConfig
 from dashboards.follower import Follower
 from dashboards.reading import FOLLOWED_OUTPUTS, Reading
 from dashboards.view import View
@@ -131,10 +134,12 @@ class Topics:
         self.address = KafkaAddress(",".join(servers), "out")
         self._admin = KafkaAdminClient(bootstrap_servers=servers)
         self._producer = KafkaProducer(bootstrap_servers=servers)
-        self.create(*outputs)
+        if outputs:
+            self.create(*outputs)
 
-    def create(self, *outputs):
-        self._admin.create_topics([NewTopic(f"out.{output}", 2, 1) for output in outputs])
+    def create(self, *outputs, partitions=2, configs=None):
+        named = [NewTopic(f"out.{output}", partitions, 1, topic_configs=configs) for output in outputs]
+        self._admin.create_topics(named)
 
     def produce(self, *written):
         for row in written:
@@ -219,3 +224,100 @@ def test_the_job_s_own_row_is_kept_apart_from_the_clusters(tmp_path, rows):
         wait_until(lambda: reading.snapshot().caught_up, follower, reading)
     assert view.job().batches == 5
     assert view.snapshot() == ()
+
+
+NEWER = b'{"kind":"of-tomorrow","v":99,"cluster":"north"}'
+
+
+@pytest.mark.parametrize("output", ["metadata", "alerts", "gauges"])
+def test_what_a_newer_kontrast_wrote_is_left_out_and_silences_its_cluster_until_it_is_void(
+    exporter, rows, caplog, output
+):
+    exporter.write(*rows.of_everything(), rows.gauges(cluster="south", topics=3))
+    exporter.metrics_with(r'^kontrast_ready\{kafka_cluster="north"\} 1')
+    exporter.write_lines(output, NEWER, NEWER)
+    text = exporter.metrics_with(r'^kontrast_ready\{kafka_cluster="north"\} 0')
+    assert 'kontrast_topics{kafka_cluster="north"}' not in text
+    assert 'kontrast_topics{kafka_cluster="south"} 3.0' in text
+    assert f'kontrast_bad_rows_total{{output="{output}"}} 2.0' in text
+    assert exporter.get("/readyz")[0] == 503
+    assert exporter.get("/sd/brokers")[0] == 503
+    assert caplog.text.count("a newer Kontrast wrote") == 1
+    beginning = {"cluster": "north", "generation": 1, "seq": 0, "ordinal": -1, "zxid": 1, "time_ms": 1}
+    if output != "gauges":  # each of these says all that there is to say
+        exporter.write_lines(output, encode_row(BeginningRow(**beginning)))
+    exporter.write(rows.gauges(topics=8))
+    exporter.metrics_with(r'^kontrast_topics\{kafka_cluster="north"\} 8')
+    assert exporter.get("/readyz")[0] == 200
+
+
+def test_a_cluster_of_which_all_was_written_by_a_newer_kontrast_is_named_and_not_ready(exporter):
+    exporter.write_lines("gauges", NEWER)
+    exporter.metrics_with(r'^kontrast_ready\{kafka_cluster="north"\} 0')
+
+
+def test_a_replaced_output_is_no_longer_one_of_a_newer_kontrast(exporter, rows):
+    exporter.write_lines("metadata", NEWER)
+    exporter.write(rows.gauges())
+    exporter.metrics_with(r'^kontrast_ready\{kafka_cluster="north"\} 0')
+    shutil.rmtree(exporter.directory / "metadata")
+    exporter.write(rows.partition("orders"))
+    exporter.metrics_with(r'^kontrast_ready\{kafka_cluster="north"\} 1')
+
+
+def say_the_same(first: str, second: str) -> bool:
+    """Whether both pages say the same of the watched clusters."""
+
+    def about_clusters(text: str) -> list[str]:
+        said = [line for line in text.splitlines() if 'kafka_cluster="' in line]
+        return [line for line in said if "kontrast_rows_total" not in line and "end_to_end_lag" not in line]
+
+    return about_clusters(first) == about_clusters(second)
+
+
+def test_an_exporter_that_starts_again_says_the_same_from_the_journals(exporter, rows, start_exporter):
+    exporter.write(*rows.of_everything(), *(rows.offline("orders", number) for number in range(5)))
+    exporter.write(
+        rows.partition("orders", 2), rows.alert("a", state="resolved"), rows.alert("b"), rows.gauges(topics=7)
+    )
+    before = exporter.metrics_with(r"^kontrast_topics\{.*\} 7")
+    again = ServeConfig(source=JournalAddress(exporter.directory), listen="127.0.0.1:0", partition_detail_limit=2)
+    with start_exporter(again) as restarted:
+        assert say_the_same(restarted.metrics_with(r"^kontrast_topics\{.*\} 7"), before)
+
+
+COMPACTED = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.001"}
+
+
+def test_an_exporter_starts_from_compacted_topics(start_kafka_cluster, rows, start_exporter, eventually):
+    cleaner = {"log.cleaner.enable": "true", "log.cleaner.backoff.ms": "100", "log.cleaner.min.compaction.lag.ms": "0"}
+    servers = start_kafka_cluster(properties=cleaner).bootstrap_servers
+    topics = Topics(servers)
+    topics.create("metadata", "alerts", "gauges", partitions=1, configs=COMPACTED)
+    for round_ in range(20):
+        topics.produce(*(rows.offline("orders", number, leader_epoch=round_) for number in range(6)))
+        topics.produce(rows.alert("a"), rows.alert("b", subject="partition orders-5"), rows.gauges(topics=round_))
+    topics.produce(*(rows.partition("orders", number, leader_epoch=77) for number in range(3)))
+    topics.produce(rows.offline("orders", 4, state="NonExistentPartition"), rows.alert("a", state="resolved"))
+    topics.delete_key("metadata", b"north/partition/orders/4")
+    topics.produce(rows.gauges(topics=500))
+
+    def messages() -> int:
+        topics.produce(rows.partition("orders", 0, leader_epoch=77))  # a segment that is written to is not compacted
+        ends = KafkaConsumer(bootstrap_servers=servers, group_id=None, auto_offset_reset="earliest")
+        ends.assign([TopicPartition("out.metadata", 0)])
+        found = sum(len(batch) for batch in ends.poll(timeout_ms=2000, max_records=1000).values())
+        ends.close()
+        return found
+
+    eventually(messages, lambda found: 0 < found < 60)
+    config = ServeConfig(source=topics.address, listen="127.0.0.1:0", partitions_page=True)
+    with start_exporter(config) as first, start_exporter(config) as second:
+        text = first.metrics_with(r"^kontrast_topics\{.*\} 500")
+        offline = re.findall(r'^kontrast_partition_offline_since.*partition="(\d+)"', text, re.MULTILINE)
+        assert sorted(offline) == ["3", "5"]
+        assert 'kontrast_open_alerts{kafka_cluster="north",severity="page"} 1.0' in text
+        assert say_the_same(second.metrics_with(r"^kontrast_topics\{.*\} 500"), text)
+        page = first.page_with("/metrics/partitions", '^kontrast_partition_leader_epoch.*partition="0"} 77$')
+        assert len(re.findall("^kontrast_partition_leader_epoch{", page, re.MULTILINE)) == 5
+    topics.close()
