@@ -37,6 +37,16 @@ class GzipPiece:
         deflated = compressor.compress(data) + compressor.flush(zlib.Z_FULL_FLUSH)
         return cls(deflated, zlib.crc32(data), len(data), _power_of_x8(len(data)))
 
+    @classmethod
+    def joined(cls, pieces: Iterable[GzipPiece]) -> GzipPiece:
+        """The pieces as one, without compressing them anew."""
+        crc, size, deflated = 0, 0, []
+        for piece in pieces:
+            crc = _multiply(piece.shift, crc) ^ piece.crc
+            size += piece.size
+            deflated.append(piece.deflated)
+        return cls(b"".join(deflated), crc, size, _power_of_x8(size))
+
 
 @dataclass(frozen=True, slots=True)
 class GzipFile:
@@ -46,16 +56,11 @@ class GzipFile:
     size: int
 
     @classmethod
-    def of(cls, pieces: Iterable[GzipPiece]) -> GzipFile:
+    def of(cls, *pieces: GzipPiece) -> GzipFile:
         """The pieces, one after the other."""
-        crc = size = 0
-        parts = [_HEADER]
-        for piece in pieces:
-            crc = _multiply(piece.shift, crc) ^ piece.crc
-            size += piece.size
-            parts.append(piece.deflated)
-        parts += [_EMPTY_LAST_BLOCK, struct.pack("<LL", crc, size & 0xFFFFFFFF)]
-        return cls(b"".join(parts), size)
+        whole = GzipPiece.joined(pieces)
+        end = struct.pack("<LL", whole.crc, whole.size & 0xFFFFFFFF)
+        return cls(b"".join((_HEADER, whole.deflated, _EMPTY_LAST_BLOCK, end)), whole.size)
 
 
 def _multiply(left: int, right: int) -> int:

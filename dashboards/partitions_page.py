@@ -156,7 +156,8 @@ class PartitionsPage:
         for metric in _VALUES:
             pieces.append(_HEADINGS[metric])
             pieces += [piece[metric] for cluster in ready for piece in self._pieces.get(cluster, {}).values()]
-        text, openmetrics = GzipFile.of(pieces), GzipFile.of([*pieces, _END_OF_OPENMETRICS])
+        whole = GzipPiece.joined(pieces)
+        text, openmetrics = GzipFile.of(whole), GzipFile.of(whole, _END_OF_OPENMETRICS)
         figures = PageFigures(
             render_seconds=time.perf_counter() - started,
             plain_bytes=text.size,

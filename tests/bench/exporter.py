@@ -1,0 +1,344 @@
+"""What a scrape of a large cluster costs: `kontrast serve` over a journal, measured by a client over HTTP in one run.
+
+Here belong the scenarios and their measurement, nothing that judges: the figures depend on the machine. A time is from
+the request to the last byte of the answer, over a connection that is kept, as Prometheus does it; what the client does
+with the bytes is not in it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import http.client
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
+from rich.console import Console
+from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from controller.outputs import AlertRow, BrokerRow, GaugesRow, PartitionRow, Row, Severity, encode_row
+from transport.journal import JournalWriter
+
+BROKERS = 30
+PARTITIONS_A_TOPIC = 100
+VICTIMS_PARTITIONS = 6_000
+BOMB = 100_000
+SCRAPES = 40
+ROWS_A_BATCH = 10_000
+DEADLINE_SECONDS = 600
+OPENMETRICS = "application/openmetrics-text;version=1.0.0"
+FAMILIES_A_PARTITION = 5
+
+_NO_COUNTS = (
+    "offline_partitions",
+    "leaderless_partitions",
+    "under_replicated_partitions",
+    "under_min_isr_partitions",
+    "at_min_isr_partitions",
+    "preferred_replica_imbalance",
+    "topics_to_delete",
+    "replicas_to_delete",
+    "topics_ineligible_to_delete",
+    "replicas_ineligible_to_delete",
+    "pending_writes",
+    "refused",
+)
+
+
+class Outputs:
+    """A made-up cluster's outputs, as the job would write them."""
+
+    def __init__(self, directory: Path, partitions: int) -> None:
+        self.directory = directory
+        self.partitions = partitions
+        self._seq = count(1)
+        self._topics = 0
+
+    def place(self) -> dict[str, object]:
+        seq = next(self._seq)
+        return {"cluster": "bench", "generation": 1, "seq": seq, "ordinal": 0, "zxid": seq,
+                "time_ms": int(time.time() * 1000)}  # fmt: skip
+
+    def partition(self, at: int, **fields: object) -> PartitionRow:
+        hosts = tuple((at + place) % BROKERS for place in range(3))
+        well = {"state": "OnlinePartition", "leader": hosts[0], "leader_epoch": 3, "isr": hosts, "replicas": hosts}
+        topic, number = f"topic-{at // PARTITIONS_A_TOPIC:05}", at % PARTITIONS_A_TOPIC
+        return PartitionRow(**self.place(), topic=topic, partition=number, **{**well, **fields})
+
+    def broker(self, broker: int) -> BrokerRow:
+        endpoints = (f"PLAINTEXT://b{broker}:9092",)
+        return BrokerRow(**self.place(), broker=broker, registered=True, epoch=1, since_ms=1, endpoints=endpoints)
+
+    def gauges(self) -> GaugesRow:
+        """Each one counts one topic more, so that a reader knows which it has."""
+        self._topics += 1
+        shares = dict.fromkeys(range(BROKERS), self.partitions // BROKERS)
+        states = {"partitions_by_state": {"OnlinePartition": self.partitions}, "replicas_by_state": {}}
+        return GaugesRow(
+            **self.place(), **dict.fromkeys(_NO_COUNTS, 0), **states, ready=True, session="connected",
+            watch_mode="persistent", controller=1, controller_epoch=1, controller_changes=1, active_brokers=BROKERS,
+            topics=self._topics, partitions=self.partitions, leaders_by_broker=shares, replicas_by_broker=shares,
+            records={}, elections={}, isr_changes={}, divergences={},
+        )  # fmt: skip
+
+    def offline(self, at: int) -> Iterable[Row]:
+        trouble = {"state": "OfflinePartition", "leader": -1, "problem": "no_live_in_sync_replica"}
+        row = self.partition(at, **trouble, problem_since_ms=at, reason="no live in-sync replica: in sync [1]")
+        yield row
+        yield AlertRow(
+            **self.place(), id=f"PartitionOffline/{at}", alert="PartitionOffline", state="open",
+            severity=Severity.PAGE, subject=f"partition {row.topic}-{row.partition}", group="brokers 1 away",
+            since_ms=at, cause="no live in-sync replica: in sync [1]",
+        )  # fmt: skip
+
+    def write(self, rows: Iterable[Row]) -> int:
+        """Append them and a heartbeat behind them; how many topics it counts."""
+        by_output: dict[str, list[bytes]] = {}
+        for row in rows:
+            by_output.setdefault(row.output, []).append(encode_row(row))
+        gauges = self.gauges()
+        for output, lines in {**by_output, gauges.output: [encode_row(gauges)]}.items():
+            with JournalWriter(self.directory / output, batches=True) as journal:
+                for at in range(0, len(lines), ROWS_A_BATCH):
+                    journal.append_batch(journal.last_batch_id + 1, lines[at : at + ROWS_A_BATCH])
+        return gauges.topics
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One measured figure, and what it should be."""
+
+    name: str
+    unit: str
+    value: float
+    goal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Scraped:
+    """What several scrapes of one page took, and the last answer's size; 0: it is told elsewhere."""
+
+    seconds: list[float]
+    size: int = 0
+
+    def figures(self, name: str, goal: str = "") -> Iterator[Figure]:
+        yield Figure(name, "ms", statistics.median(self.seconds) * 1000, goal)
+        yield Figure(f"{name}, slowest of {len(self.seconds)}", "ms", max(self.seconds) * 1000)
+        if self.size:
+            yield Figure(f"{name}, size", "bytes", self.size)
+
+
+class Exporter:
+    """A `kontrast serve` of its own, and a client of it."""
+
+    def __init__(self, directory: Path, *flags: str) -> None:
+        self._log = directory.parent / f"serve-{len(flags)}.log"
+        command = [sys.executable, "-m", "cli", "serve", "--from", f"journal:{directory}", "--listen", "127.0.0.1:0"]
+        self.started = time.perf_counter()
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen([*command, *flags], stderr=log, cwd=Path(__file__).parents[2])
+        found = wait_until(lambda: re.search(r"metrics: http://([^/]+)/metrics", self._log.read_text()))
+        self._connection = http.client.HTTPConnection(found[1], timeout=DEADLINE_SECONDS)
+
+    def get(self, path: str, **headers: str) -> bytes:
+        """The answer's body as it came over the wire."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        self._connection.request("GET", path, headers=named)
+        answer = self._connection.getresponse()
+        body = answer.read()
+        assert answer.status == 200, (path, answer.status, body)
+        return body
+
+    def scrape(self, path: str, times: int = SCRAPES, **headers: str) -> Scraped:
+        """Ask again and again."""
+        seconds, body = [], b""
+        for _ in range(times):
+            started = time.perf_counter()
+            body = self.get(path, **headers)
+            seconds.append(time.perf_counter() - started)
+        return Scraped(seconds, len(body))
+
+    def value(self, sample: str) -> float | None:
+        """What /metrics says of it, None while it says nothing."""
+        found = re.search(rf"^{re.escape(sample)} (\S+)$", self.get("/metrics").decode(), re.MULTILINE)
+        return float(found[1]) if found else None
+
+    def wait_for(self, topics: int) -> None:
+        """Return when it has read the heartbeat that counts so many."""
+        wait_until(lambda: self.value('kontrast_topics{kafka_cluster="bench"}') == topics)
+
+    def wait_for_page(self, line: str) -> None:
+        """Return when a line of the partitions' page is this."""
+        sought = line.encode()
+        wait_until(lambda: sought in gzip.decompress(self.get("/metrics/partitions", Accept_Encoding="gzip")))
+
+    def render_seconds(self) -> float:
+        return self.value("kontrast_partitions_page_render_seconds") or 0.0
+
+    def memory_bytes(self) -> float:
+        status = Path(f"/proc/{self._process.pid}/status").read_text()
+        return 1024 * int(re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)[1])
+
+    def cpu_seconds(self) -> float:
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def end(self) -> None:
+        self._process.terminate()
+        self._process.wait(60)
+
+
+def wait_until(ask: Callable[[], object]) -> object:
+    give_up_at = time.perf_counter() + DEADLINE_SECONDS
+    while not (answer := ask()):
+        assert time.perf_counter() < give_up_at, "it never came about"
+        time.sleep(0.05)
+    return answer
+
+
+@contextmanager
+def exporter(directory: Path, *flags: str) -> Iterator[Exporter]:
+    running = Exporter(directory, *flags)
+    try:
+        yield running
+    finally:
+        running.end()
+
+
+def figures(outputs: Outputs) -> Iterator[Figure]:
+    """All scenarios."""
+    topics = outputs.write([*map(outputs.broker, range(BROKERS)), *map(outputs.partition, range(outputs.partitions))])
+    with exporter(outputs.directory) as small:
+        small.wait_for(topics)
+        yield Figure("started, everything read", "s", time.perf_counter() - small.started)
+        yield Figure("memory without the partitions' page", "MB", small.memory_bytes() / 1e6)
+    with exporter(outputs.directory, "--partitions-page", "--jmx-page") as running:
+        running.wait_for(topics)
+        running.wait_for_page(page_line("leader_epoch", outputs.partitions - 1, 3))
+        yield from pages(running)
+        yield from rendering(running, outputs)
+        yield Figure("memory with the partitions' page", "MB", running.memory_bytes() / 1e6)
+        yield from storm(running, outputs)
+        yield from bomb(running, outputs)
+    yield Figure("the same series by prometheus-client", "s", by_prometheus_client(outputs))
+
+
+def page_line(name: str, at: int, value: int) -> str:
+    labels = f'topic="topic-{at // PARTITIONS_A_TOPIC:05}",partition="{at % PARTITIONS_A_TOPIC}"'
+    return f'kontrast_partition_{name}{{kafka_cluster="bench",{labels}}} {value}\n'
+
+
+def pages(running: Exporter) -> Iterator[Figure]:
+    """Each page while nothing happens."""
+    yield from running.scrape("/metrics").figures("/metrics", "at most 50")
+    yield from running.scrape("/metrics", Accept=OPENMETRICS, Accept_Encoding="gzip").figures(
+        "/metrics, OpenMetrics, gzip", "at most 50"
+    )
+    yield from running.scrape("/metrics/partitions", Accept_Encoding="gzip").figures(
+        "/metrics/partitions, gzip", "at most 150"
+    )
+    yield from running.scrape("/metrics/partitions", times=5).figures("/metrics/partitions, plain")
+    yield from running.scrape("/metrics/jmx", Accept_Encoding="gzip").figures("/metrics/jmx, gzip", "at most 50")
+    yield from running.scrape("/sd/brokers").figures("/sd/brokers")
+
+
+def rendering(running: Exporter, outputs: Outputs) -> Iterator[Figure]:
+    """What it takes to bring the page up to date."""
+    yield Figure("render all", "ms", running.render_seconds() * 1000)
+    outputs.write([outputs.partition(0, leader_epoch=4)])
+    started = time.perf_counter()
+    running.wait_for_page(page_line("leader_epoch", 0, 4))
+    yield Figure("one change is on the page after", "s", time.perf_counter() - started)
+    yield Figure("render one change", "ms", running.render_seconds() * 1000)
+    victims = range(0, outputs.partitions, max(1, outputs.partitions // VICTIMS_PARTITIONS))
+    outputs.write([outputs.partition(at, leader_epoch=5) for at in victims])
+    running.wait_for_page(page_line("leader_epoch", victims[-1], 5))
+    yield Figure(f"render a broker's death, {len(victims):,} partitions", "ms", running.render_seconds() * 1000)
+
+
+def storm(running: Exporter, outputs: Outputs) -> Iterator[Figure]:
+    """/metrics while thousands of partitions all over the cluster change every second, and the page with them."""
+    seconds: list[float] = []
+    cpu_seconds, began = running.cpu_seconds(), time.perf_counter()
+    step = max(1, outputs.partitions // 2_000)
+    for epoch in range(20):
+        outputs.write([outputs.partition(at, leader_epoch=10 + epoch) for at in range(0, outputs.partitions, step)])
+        seconds += running.scrape("/metrics", times=5, Accept_Encoding="gzip").seconds
+        time.sleep(0.5)
+    took = time.perf_counter() - began
+    yield from Scraped(seconds).figures("/metrics while partitions change")
+    yield Figure("CPU meanwhile", "%", 100 * (running.cpu_seconds() - cpu_seconds) / took)
+
+
+def bomb(running: Exporter, outputs: Outputs) -> Iterator[Figure]:
+    """/metrics with very many offline partitions, each with an alert, when the first scrape orders them and after."""
+    many = min(BOMB, outputs.partitions)
+    running.wait_for(outputs.write(row for at in range(many) for row in outputs.offline(at)))
+    yield from running.scrape("/metrics").figures(f"/metrics with {many:,} partitions offline", "at most 50")
+    seconds: list[float] = []
+    for at in range(10):
+        running.wait_for(outputs.write(outputs.offline(at)))
+        outputs.write(outputs.offline(at))
+        time.sleep(0.3)
+        seconds += running.scrape("/metrics", times=1).seconds
+    yield from Scraped(seconds).figures(f"/metrics with {many:,} partitions offline, just changed")
+
+
+def by_prometheus_client(outputs: Outputs) -> float:
+    """Seconds in which prometheus-client writes as many series with the same labels."""
+    registry = CollectorRegistry()
+    families = [
+        Gauge(f"family_{number}", "A family.", ("kafka_cluster", "topic", "partition"), registry=registry)
+        for number in range(FAMILIES_A_PARTITION)
+    ]
+    for family in families:
+        for at in range(outputs.partitions):
+            family.labels("bench", f"topic-{at // PARTITIONS_A_TOPIC:05}", str(at % PARTITIONS_A_TOPIC)).set(1)
+    started = time.perf_counter()
+    generate_latest(registry)
+    return time.perf_counter() - started
+
+
+def table(partitions: int, measured: list[Figure]) -> Table:
+    """The figures below each other."""
+    shown = Table(title=f"kontrast serve, {partitions:,} partitions, {BROKERS} brokers", title_justify="left")
+    for heading in ("", "figure", "goal"):
+        shown.add_column(heading, justify="right" if heading == "figure" else "left")
+    for figure in measured:
+        value = f"{figure.value:,.0f}" if figure.value >= 1_000 else f"{figure.value:.3g}"
+        shown.add_row(figure.name, f"{value} {figure.unit}", figure.goal)
+    return shown
+
+
+def main() -> None:
+    """Measure, and print a table or JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--partitions", type=int, default=200_000, metavar="N")
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory:
+        outputs = Path(directory) / "outputs"
+        outputs.mkdir()
+        measured = list(figures(Outputs(outputs, asked.partitions)))
+    if asked.json:
+        print(json.dumps({figure.name: [figure.value, figure.unit] for figure in measured}, indent=2))
+    else:
+        Console().print(table(asked.partitions, measured))
+
+
+if __name__ == "__main__":
+    main()
