@@ -24,7 +24,7 @@ from dashboards.gzip_pieces import GzipFile, GzipPiece
 from dashboards.reading import Reading
 from dashboards.view import View, segment_of
 
-# A change is shown after at most this long, unless rendering itself takes a tenth of it or more.
+# What changes within this time is rendered together. Who renders for long rests for longer: it takes a tenth of a core.
 _COALESCE_SECONDS = 1.0
 _REST_FOR_WORK = 9
 
@@ -114,27 +114,33 @@ class PartitionsPage:
         return self.page.figures
 
     def _run(self) -> None:
-        pause_seconds = 0.0
+        rest_until = 0.0
         try:
-            while not self._stop.wait(pause_seconds):
+            while not self._stop.wait(_COALESCE_SECONDS):
                 started = time.perf_counter()
-                self.render()
-                pause_seconds = max(_COALESCE_SECONDS, _REST_FOR_WORK * (time.perf_counter() - started))
+                if self.render(resting=started < rest_until):
+                    rest_until = started + (1 + _REST_FOR_WORK) * (time.perf_counter() - started)
         except Exception as error:  # a bug must end the exporter, or the page would show old values as if they were new
             _logger.exception("rendering %s failed", PARTITIONS_PAGE)
             self._failure = ServeError(f"rendering {PARTITIONS_PAGE} failed: {error!r}; the log has the details")
 
-    def render(self) -> None:
-        """Make the page anew if it would differ."""
+    def render(self, *, resting: bool = False) -> bool:
+        """Make the page anew if it would differ; while resting, only drop from it what can no longer be said."""
         started = time.perf_counter()
         reading = self._reading.snapshot()
         readiness = {
             cluster: ready and reading.vouches_for(cluster) for cluster, ready in self._view.readiness().items()
         }
-        changed = [self._render_cluster(cluster) for cluster, ready in readiness.items() if ready]
-        if any(changed) or readiness != self._readiness:
+        if resting:
+            readiness = {cluster: ready and self._readiness.get(cluster, False) for cluster, ready in readiness.items()}
+            changed = False
+        else:
+            # A list, for all of them are rendered.
+            changed = any([self._render_cluster(cluster) for cluster, ready in readiness.items() if ready])
+        if changed or readiness != self._readiness:
             self._readiness = readiness
             self.page = self._page_of(readiness, started)
+        return changed
 
     def _render_cluster(self, cluster: str) -> bool:
         segments, rows = self._view.take_changed_partitions(cluster)

@@ -9,6 +9,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Generic, TypeVar
 
 import msgspec
@@ -65,11 +66,11 @@ class _OldestFirst(Generic[_Key, _Row]):
 
     def __init__(self, order: Callable[[_Row], tuple[object, ...]]) -> None:
         self._order = order
-        self._rows: dict[_Key, _Row] = {}
+        self._rows: dict[_Key, tuple[tuple[object, ...], _Row]] = {}
         self._in_order: tuple[_Row, ...] | None = ()
 
     def put(self, key: _Key, row: _Row) -> None:
-        self._rows[key] = row
+        self._rows[key] = (self._order(row), row)  # a row's place is worked out once, not at each sorting
         self._in_order = None
 
     def drop(self, key: _Key) -> None:
@@ -78,7 +79,7 @@ class _OldestFirst(Generic[_Key, _Row]):
 
     def in_order(self) -> tuple[_Row, ...]:
         if self._in_order is None:
-            self._in_order = tuple(sorted(self._rows.values(), key=self._order))
+            self._in_order = tuple(row for _, row in sorted(self._rows.values(), key=itemgetter(0)))
         return self._in_order
 
 

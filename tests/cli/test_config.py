@@ -5,7 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from cli.config import ConfigError, Settings, build, read_flags, read_settings, stream_config, watch_configs
+from cli.config import (
+    SECTIONS,
+    ConfigError,
+    Settings,
+    build,
+    read_flags,
+    read_settings,
+    stream_config,
+    watch_configs,
+)
+from cli.keys import keys_of
 from controller.profile import profile_of
 from streaming.config import StreamConfig
 from transport.address import JournalAddress, KafkaAddress
@@ -251,6 +261,48 @@ def test_two_clusters_agree_about_the_journal_that_they_share(tmp_path):
     for agreed in ('journal_fsync = "always"\nto = "journal:/y"', ""):
         changed = settings_of(tmp_path, text.replace('journal_fsync = "always"', agreed))
         assert len(watch_configs(changed, (), {})) == 2
+
+
+def test_clusters_that_answer_prometheus_at_one_address_must_agree_on_who_may_ask(tmp_path):
+    (tmp_path / "password").write_text("secret")
+    text = f"""
+        [watch]
+        metrics_listen = "127.0.0.1:9643"
+        to = "journal:/x"
+        [clusters.a]
+        zookeeper = "zk-a:2181"
+        [clusters.b]
+        zookeeper = "zk-b:2181"
+        metrics_username = "prometheus"
+        metrics_password_file = "{tmp_path / "password"}"
+        """
+    with pytest.raises(ConfigError, match=r"clusters a and b have the same metrics_listen 127.0.0.1:9643 with diff"):
+        watch_configs(settings_of(tmp_path, text), (), {})
+    apart = text.replace('zookeeper = "zk-b:2181"', 'zookeeper = "zk-b:2181"\nmetrics_listen = "127.0.0.1:9644"')
+    first, second = watch_configs(settings_of(tmp_path, apart), (), {})
+    assert (first.listening.username, second.listening.username) == (None, "prometheus")
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ('metrics_listen = "nowhere"', "metrics_listen is 'nowhere'"),
+        ('metrics_username = "prometheus"', "metrics_username is given and metrics_listen is not"),
+        ('metrics_listen = "h:1"\nmetrics_tls_key_file = "k"', "metrics_tls_certificate_file is not"),
+        ('metrics_listen = "h:1"\nmetrics_password = "secret"', "unknown key 'metrics_password'"),
+    ],
+)
+def test_what_cannot_be_of_the_metrics_address_is_named_by_its_key(tmp_path, settings, sentence):
+    text = f'[clusters.a]\nzookeeper = "zk:2181"\nto = "journal:/x"\n{settings}'
+    with pytest.raises(ConfigError, match=sentence):
+        watch_configs(settings_of(tmp_path, text), (), {})
+
+
+def test_a_password_is_no_setting_and_no_flag(tmp_path):
+    for section in SECTIONS:
+        assert not [name for name in keys_of(SECTIONS[section]) if name.endswith("password")]
+    with pytest.raises(ConfigError, match="unknown key 'password'"):
+        settings_of(tmp_path, '[serve]\npassword = "secret"')
 
 
 def test_no_cluster_at_all_is_one_sentence_with_the_way_out():

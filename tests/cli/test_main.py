@@ -113,6 +113,10 @@ def test_the_version_is_printed():
         (["serve"], "--from"),
         (["serve", "--from", "journal:/x", "--listen", "nowhere"], "nowhere"),
         (["serve", "--from", "journal:/x", "--config", "/absent.toml"], "/absent.toml"),
+        (["serve", "--from", "journal:/x", "--username", "prometheus"], "password_file"),
+        (["serve", "--from", "journal:/x", "--tls-key-file", "/absent"], "tls_certificate_file"),
+        (["serve", "--from", "journal:/x", "--jmx-port", "70000"], "jmx_port is 70000"),
+        (["serve", "--from", "journal:/x", "--password=secret"], "--password"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_exit_code_2(arguments, named):
@@ -121,6 +125,7 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(arguments, named):
     assert len(result.stderr.splitlines()) == 1
     assert result.stderr.startswith("kontrast: ")
     assert named in result.stderr
+    assert "secret" not in result.stderr
 
 
 def test_the_configuration_file_may_be_named_by_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

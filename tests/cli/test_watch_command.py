@@ -3,13 +3,17 @@
 import re
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 from cli.embedded.zookeeper import ZooKeeper
 from controller.records import Record, RecordKind, decode_record
@@ -116,3 +120,27 @@ def test_metrics_end_with_what_they_tell_of_and_never_stop_it(zookeeper: ZooKeep
     absent = ["--zookeeper", "127.0.0.1:1", "--connect-timeout-seconds", "1"]
     with watching(log, *where, *absent, "--metrics-listen", "127.0.0.1:0") as process:
         assert process.wait(_DEADLINE_SECONDS) == 3
+
+
+def test_its_metrics_are_for_who_has_the_login_and_trusts_the_certificate(zookeeper: ZooKeeper, tmp_path):
+    log, shown, key = tmp_path / "stderr", tmp_path / "shown.pem", tmp_path / "key.pem"
+    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=watch -addext subjectAltName=IP:127.0.0.1"
+    subprocess.run([*command.split(), "-keyout", key, "-out", shown], check=True, capture_output=True)
+    (tmp_path / "password").write_text("open sesame")
+    where = ["--zookeeper", zookeeper.connect_string, "--to", f"journal:{tmp_path / 'changes'}"]
+    secured = ["--metrics-listen", "127.0.0.1:0", "--metrics-username", "prometheus"]
+    secured += ["--metrics-password-file", str(tmp_path / "password")]
+    secured += ["--metrics-tls-certificate-file", str(shown), "--metrics-tls-key-file", str(key)]
+    with watching(log, "--cluster", "orders", *where, *secured) as process:
+        eventually(lambda: "metrics: https://" in log.read_text())
+        address = re.search(r"metrics: (https\S+)", log.read_text())[1]
+        trust = urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=shown))
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            urllib.request.build_opener(trust).open(address, timeout=_DEADLINE_SECONDS)
+        logins = urllib.request.HTTPPasswordMgrWithDefaultRealm()
+        logins.add_password(None, address, "prometheus", "open sesame")
+        known = urllib.request.build_opener(trust, urllib.request.HTTPBasicAuthHandler(logins))
+        with known.open(address, timeout=_DEADLINE_SECONDS) as answer:
+            assert b'kontrast_watch_leads{kafka_cluster="orders"}' in answer.read()
+        assert end(process) == 0
+    assert "sesame" not in log.read_text()

@@ -147,6 +147,29 @@ def test_the_past_is_not_shown_while_it_is_being_read(rows):
     assert "orders" in bench.text()
 
 
+def test_while_it_rests_it_shows_nothing_new_but_falls_silent_at_once(rows):
+    bench = Bench()
+    bench.reading.caught_up()
+    for row in (rows.partition("orders"), rows.gauges()):
+        bench.view.apply(row)
+    bench.page.render()
+    for row in (rows.partition("orders", leader=2), rows.partition("payments", cluster="south")):
+        bench.view.apply(row)
+    bench.view.apply(rows.gauges(cluster="south"))
+    bench.page.render(resting=True)
+    told = values(b"".join(plain(bench.page.page.text)).decode())
+    assert told[of("leader", "orders")] == 1
+    assert of("leader", "payments", cluster="south") not in told
+    assert told["kontrast_page_ready", "south", None, None] == 0
+    bench.view.apply(rows.gauges(ready=False))
+    bench.page.render(resting=True)
+    assert b"orders" not in b"".join(plain(bench.page.page.text))
+    bench.view.apply(rows.gauges())
+    told = values(bench.text())
+    assert told[of("leader", "orders")] == 2
+    assert of("leader", "payments", cluster="south") in told
+
+
 def test_a_cluster_without_topics_is_ready_and_empty(rows):
     bench = Bench()
     bench.reading.caught_up()
