@@ -155,6 +155,34 @@ def snapshot_config(settings: Settings, cluster: str | None, flags: Layer) -> Zo
     return build(ZooKeeperConfig, "watch", settings.sections["watch"], own, flags, subject=subject)
 
 
+def maintenance_file(settings: Settings, cluster: str, flags: Layer) -> Path:
+    """The file with the cluster's maintenance windows; raises ConfigError if none is set or nobody watches it."""
+    if settings.clusters and cluster not in settings.clusters:
+        raise ConfigError(_unknown(f"no cluster {cluster!r} is configured", cluster, settings.clusters))
+    own = settings.clusters.get(cluster, {})
+    for layer in (flags, own, settings.sections["watch"]):
+        if "maintenance_file" in layer:
+            path = layer["maintenance_file"].value
+            if isinstance(path, Path):
+                return path
+            break
+    key = keys_of(IngestConfig)["maintenance_file"]
+    raise ConfigError(
+        f"cluster {cluster}: 'maintenance_file' is not set: give {key.flag}, {variable_name('watch', key)}, "
+        "or maintenance_file in the [watch] table of the --config file"
+    )
+
+
+def maintenance_files(settings: Settings, flags: Layer) -> list[Path]:
+    """Every file of maintenance windows that is configured; raises ConfigError if none is."""
+    layers = [flags] if "maintenance_file" in flags else [settings.sections["watch"], *settings.clusters.values()]
+    files = [layer["maintenance_file"].value for layer in layers if "maintenance_file" in layer]
+    found = dict.fromkeys(file for file in files if isinstance(file, Path))
+    if not found:
+        raise ConfigError("'maintenance_file' is not set anywhere: give --maintenance-file, or set it in [watch]")
+    return list(found)
+
+
 def stream_config(settings: Settings, flags: Layer) -> StreamConfig:
     """The job, and what is said of each cluster's brokers."""
     everywhere = settings.sections["stream"]

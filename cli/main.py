@@ -23,6 +23,7 @@ _COMMANDS: Final = {
     "serve": ("cli.serve", "Serve /metrics for Prometheus."),
     "snapshot": ("cli.snapshot", "Print a cluster's metadata as its ZooKeeper has it now."),
     "replay": ("cli.replay", "Work out what the controller did from the files of a ZooKeeper server."),
+    "maintenance": ("cli.maintenance", "Say that people work on brokers, so that what follows pages nobody."),
     "demo": ("cli.demo", "Play a short story on an embedded cluster."),
 }
 

@@ -44,6 +44,8 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "metrics_username": "Who may ask there (HTTP basic authentication); none: whoever can connect.",
         "metrics_password_file": "File with the password and nothing else; a login needs this or the next.",
         "metrics_password_variable": "Name of the environment variable that holds the password.",
+        "maintenance_file": "File of maintenance windows, of all clusters or of one, that `kontrast maintenance` and "
+        "people write; its folder must be there. None: there are no windows.",
         "journal_fsync": "When a journal is forced to disk: always, interval or never.",
         "journal_retain_bytes": "Bytes of a journal that are kept, the oldest go first; none: no bound.",
         "journal_retain_seconds": "Age up to which a journal is kept, the oldest go first; none: no bound.",

@@ -183,19 +183,19 @@ class PartitionsZnode(msgspec.Struct, frozen=True):
 
 
 class MaintenanceWindow(msgspec.Struct, frozen=True):
-    """A time in which somebody works on brokers (none named: on the whole cluster), announced to the forwarder."""
+    """A time in which people work on brokers: what follows from it needs nobody's attention."""
 
-    brokers: tuple[int, ...] = ()
-    until_ms: int = 0
+    brokers: Brokers  # none: the whole cluster
+    until_ms: int
     reason: str = ""
 
 
-class ForwarderStatus(msgspec.Struct, frozen=True):
+class ForwarderStatus(msgspec.Struct, frozen=True, omit_defaults=True):
     """The `data` of heartbeat and session records: how the forwarder stands with ZooKeeper, and what it was told."""
 
     session: str = "unknown"
     watch_mode: str = "unknown"
-    maintenance: tuple[MaintenanceWindow, ...] = ()
+    maintenance: tuple[MaintenanceWindow, ...] = ()  # the windows in force
 
 
 _Content = TypeVar(

@@ -292,6 +292,12 @@ WATCH_RECORDS = _of_watch("records_total", "Records acknowledged by the stream."
 WATCH_HEARTBEAT = _of_watch(
     "heartbeat_timestamp_seconds", "Time of the newest heartbeat acknowledged by the stream.", unit="seconds"
 )
+WATCH_MAINTENANCE = _of_watch("maintenance_windows", "Maintenance windows of the cluster that are in force.")
+WATCH_BAD_MAINTENANCE = _of_watch(
+    "bad_maintenance_files_total",
+    "How often the file of maintenance windows had changed and could not be read; what was read before it stays.",
+    kind=MetricType.COUNTER,
+)
 WATCH_LAG = _of_watch(
     "lag_seconds",
     "From a watch event's arrival to the stream's acknowledgement of what it led to.",

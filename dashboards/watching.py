@@ -59,6 +59,8 @@ _SAMPLES: Mapping[Metric, Callable[[Forwarding], Iterable[Sample]]] = MappingPro
         catalogue.WATCH_SINK_UP: _one(lambda forwarding: forwarding.sink_is_up),
         catalogue.WATCH_RECORDS: _one(lambda forwarding: forwarding.records),
         catalogue.WATCH_HEARTBEAT: _heartbeat,
+        catalogue.WATCH_MAINTENANCE: _one(lambda forwarding: forwarding.maintenance_windows),
+        catalogue.WATCH_BAD_MAINTENANCE: _one(lambda forwarding: forwarding.bad_maintenance_files),
     }
 )
 

@@ -124,7 +124,8 @@ class IngestConfig(ZooKeeperConfig):
 
     Events within `coalesce_ms` are read together. After a lost connection everything is read again, within
     `resync_jitter_seconds` at random, so that not all who watch an ensemble do so at once. With `election_zookeeper`,
-    HOST:PORT[,HOST:PORT…][/chroot], the forwarders of a cluster agree there on one of them.
+    HOST:PORT[,HOST:PORT…][/chroot], the forwarders of a cluster agree there on one of them. `maintenance_file` need not
+    be there yet; its folder must.
     """
 
     cluster: str
@@ -140,6 +141,7 @@ class IngestConfig(ZooKeeperConfig):
     metrics_username: str | None = None
     metrics_password_file: str | None = None
     metrics_password_variable: str | None = None
+    maintenance_file: Path | None = None
     journal_fsync: Fsync = Fsync.INTERVAL
     journal_retain_bytes: int | None = 4 * 1024**3
     journal_retain_seconds: float | None = None
@@ -152,6 +154,8 @@ class IngestConfig(ZooKeeperConfig):
             self.listening  # noqa: B018 (it checks)
         except ListeningError as error:
             raise IngestError(str(error)) from error
+        if self.maintenance_file is not None and not self.maintenance_file.parent.is_dir():
+            raise IngestError(f"maintenance_file {self.maintenance_file} cannot be: there is no such folder")
         if self.election_zookeeper is not None:
             self._check_election(self.election_zookeeper)
 

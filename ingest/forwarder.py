@@ -19,6 +19,7 @@ from ingest.config import IngestConfig
 from ingest.election import Term, open_terms
 from ingest.errors import IngestError
 from ingest.inbox import Inbox, SessionState
+from ingest.maintenance import MaintenanceFile
 from ingest.observations import Observation, Value, ZnodeEvent
 from ingest.paths import WATCHED
 from ingest.publisher import DeposedError, Publisher, StoppedError
@@ -47,6 +48,7 @@ class Forwarder:
     def __init__(self, config: IngestConfig, forwarding: Forwarding | None = None) -> None:
         self._config = config
         self._forwarding = forwarding or Forwarding(config.cluster)
+        self._maintenance = MaintenanceFile(config.maintenance_file, self._forwarding)
         self._has_connected = False
 
     def run(self, stop: threading.Event) -> None:
@@ -63,7 +65,7 @@ class Forwarder:
         """Forward until the term ends or asked to stop; why everything is to be read in the next."""
         inbox = Inbox()
         zookeeper = WatchedZooKeeper(self._config, inbox, stop, self._forwarding)
-        publisher = Publisher(sink, term, stop, self._forwarding)
+        publisher = Publisher(sink, term, stop, self._forwarding, self._maintenance)
         self._forwarding.leads, self._forwarding.generation = True, term.generation
         try:
             zookeeper.start()

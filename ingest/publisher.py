@@ -5,15 +5,18 @@ Here belongs what makes the stream one gapless order whatever the sink does. Wha
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 import time
 from collections.abc import Sequence
 
+import msgspec
+
 from controller.records import Record, RecordKind, data_fields
+from controller.znodes import ForwarderStatus
 from ingest.election import Term
 from ingest.inbox import SessionState
+from ingest.maintenance import MaintenanceFile
 from ingest.observations import Observation
 from ingest.reading import WatchMode
 from ingest.sinks import Sink, SinkUnavailableError
@@ -42,12 +45,15 @@ class Publisher:
     what they have, and a number that never comes is a record lost.
     """
 
-    def __init__(self, sink: Sink, term: Term, stop: threading.Event, forwarding: Forwarding) -> None:
+    def __init__(
+        self, sink: Sink, term: Term, stop: threading.Event, forwarding: Forwarding, maintenance: MaintenanceFile
+    ) -> None:
         self.tree = Tree()
         self._sink = sink
         self._term = term
         self._stop = stop
         self._forwarding = forwarding
+        self._maintenance = maintenance
         self._next_seq = 0
         self._newest_ms = 0
 
@@ -67,8 +73,9 @@ class Publisher:
 
     def publish_state(self, kind: RecordKind, state: SessionState, mode: WatchMode, zxid: int) -> None:
         """Publish a heartbeat or session record; raises StoppedError, DeposedError."""
-        data = json.dumps({"session": state.value, "watch_mode": mode.value}, separators=(",", ":"))
-        self._deliver([Observation(kind=kind, path="", zxid=zxid)], data)
+        maintenance = self._maintenance.in_force(_now_ms()) if kind is RecordKind.HEARTBEAT else ()
+        status = ForwarderStatus(session=state.value, watch_mode=mode.value, maintenance=maintenance)
+        self._deliver([Observation(kind=kind, path="", zxid=zxid)], msgspec.json.encode(status).decode())
         if kind is RecordKind.HEARTBEAT:
             self._forwarding.heartbeat_ms = self._newest_ms
 
@@ -97,7 +104,7 @@ class Publisher:
 
     def _number(self, observations: Sequence[Observation], data: str | None) -> list[Record]:
         # The clock may be set back; times in the stream never go back.
-        self._newest_ms = max(self._newest_ms, time.time_ns() // 1_000_000)
+        self._newest_ms = max(self._newest_ms, _now_ms())
         records = [
             self._record(observation, self._next_seq + index, data) for index, observation in enumerate(observations)
         ]
@@ -121,3 +128,7 @@ class Publisher:
             version=-1 if value is None else value.version,
             ephemeral_owner=0 if value is None else value.ephemeral_owner,
         )
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

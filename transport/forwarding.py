@@ -48,4 +48,6 @@ class Forwarding:
     sink_is_up: bool = True
     records: int = 0
     heartbeat_ms: int = 0  # since 1970; 0: none yet
+    maintenance_windows: int = 0  # in force, as of the newest heartbeat
+    bad_maintenance_files: int = 0  # how often the file had changed and could not be read
     lag: Lag = field(default_factory=lambda: Lag.none_yet(FORWARDING_LAG_SECONDS))  # a watch's event to the sink's yes

@@ -1,0 +1,182 @@
+"""The file of maintenance windows: what people tell a forwarder of their work on brokers.
+
+Here belong the file's form, reading it while people and commands write it, and which windows are in force. What a
+window explains is decided by `controller/`; the command that writes one is in `cli/`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import logging
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from controller.znodes import Int32, MaintenanceWindow
+from ingest.errors import IngestError
+from transport.forwarding import Forwarding
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+_LOG = logging.getLogger("kontrast.ingest.maintenance")
+
+_HEADER: Final = """\
+# Maintenance windows, read by `kontrast watch` at every heartbeat. `kontrast maintenance` writes this file anew: it
+# keeps the windows that are not over, and no comments.
+"""
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+
+
+class Window(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One [[window]] of the file. Without `brokers` it is for the whole cluster; `until` has an offset from UTC."""
+
+    cluster: str
+    until: datetime
+    brokers: tuple[Int32, ...] = ()
+    reason: str = ""
+    id: str = ""
+
+    @property
+    def until_ms(self) -> int:
+        """When it ends, in milliseconds since 1970."""
+        return int(self.until.timestamp() * 1000)
+
+    @property
+    def name(self) -> str:
+        """What it is called when it is ended: its id; of one that was written without, a name made of the rest."""
+        said = f"{self.cluster} {self.until_ms} {self.brokers} {self.reason}"
+        return self.id or hashlib.sha256(said.encode()).hexdigest()[:8]
+
+
+class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    window: tuple[Window, ...] = ()
+
+
+def read_windows(path: Path) -> tuple[Window, ...]:
+    """The windows of a file, over or not; none if it is not there; raises IngestError for what is no such file."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        raise IngestError(f"{path}: cannot read the maintenance windows: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise IngestError(f"{path}: not a TOML file: {error}") from error
+    try:
+        windows = msgspec.convert(tomllib.loads(text), _Document).window
+    except tomllib.TOMLDecodeError as error:
+        raise IngestError(f"{path}: not a TOML file: {error}") from error
+    except msgspec.ValidationError as error:
+        raise IngestError(f"{path}: no maintenance windows: {error}") from error
+    for window in windows:
+        if window.until.tzinfo is None:
+            raise IngestError(
+                f"{path}: until = {window.until.isoformat()} has no offset from UTC: write it like "
+                f"{window.until.isoformat()}Z"
+            )
+    return windows
+
+
+@contextmanager
+def changing_windows(path: Path) -> Iterator[Callable[[Sequence[Window]], None]]:
+    """Hold the file against others who change it; what is given replaces its windows at once and whole.
+
+    Raises IngestError when the file or its folder may not be written.
+    """
+    try:
+        with Path(f"{path}.lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield lambda windows: _replace(path, windows)
+    except OSError as error:
+        raise IngestError(f"{path}: cannot write the maintenance windows: {error.strerror or error}") from error
+
+
+def _replace(path: Path, windows: Sequence[Window]) -> None:
+    mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
+    handle, written = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(_HEADER + "".join(map(_table, windows)))
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(written, mode)
+        os.replace(written, path)
+    except BaseException:
+        os.unlink(written)
+        raise
+
+
+def _table(window: Window) -> str:
+    until = window.until.astimezone(timezone.utc).replace(microsecond=0).isoformat().replace("+00:00", "Z")
+    lines = [f"id = {_text(window.name)}", f"cluster = {_text(window.cluster)}", f"until = {until}"]
+    if window.brokers:
+        lines.append(f"brokers = [{', '.join(map(str, window.brokers))}]")
+    if window.reason:
+        lines.append(f"reason = {_text(window.reason)}")
+    return "\n[[window]]\n" + "\n".join(lines) + "\n"
+
+
+def _text(value: str) -> str:
+    # A JSON text without control characters is a basic string of TOML.
+    return json.dumps(_CONTROL.sub(" ", value), ensure_ascii=False)
+
+
+class MaintenanceFile:
+    """The windows of one cluster, as its forwarder asks for them at every heartbeat.
+
+    A file that cannot be read is told once and counted; what was last read stays in force until it ends.
+    """
+
+    def __init__(self, path: Path | None, forwarding: Forwarding) -> None:
+        self._path = path
+        self._forwarding = forwarding
+        self._seen: object = None
+        self._windows: tuple[Window, ...] = ()
+
+    def in_force(self, now_ms: int) -> tuple[MaintenanceWindow, ...]:
+        """The cluster's windows that have not ended at this time."""
+        if self._path is not None:
+            self._look(self._path)
+        windows = tuple(
+            MaintenanceWindow(brokers=window.brokers, until_ms=window.until_ms, reason=window.reason)
+            for window in self._windows
+            if window.cluster == self._forwarding.cluster and window.until_ms > now_ms
+        )
+        self._forwarding.maintenance_windows = len(windows)
+        return windows
+
+    def _look(self, path: Path) -> None:
+        now = _version(path)
+        if now == self._seen:
+            return
+        self._seen = now
+        try:
+            self._windows = read_windows(path)
+        except IngestError as error:
+            self._forwarding.bad_maintenance_files += 1
+            _LOG.warning("%s: %s; the windows that were read before stay", self._forwarding.cluster, error)
+            return
+        _LOG.info("%s: read %d maintenance windows from %s", self._forwarding.cluster, len(self._windows), path)
+
+
+def _version(path: Path) -> Any:  # noqa: ANN401 (only compared)
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return error.errno
+    return (status.st_mtime_ns, status.st_size, status.st_ino, status.st_mode)

@@ -1,0 +1,133 @@
+"""`kontrast maintenance` with real files."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from cli.main import main
+from ingest.maintenance import read_windows
+
+CONFIG = """
+[watch]
+maintenance_file = "{directory}/all.toml"
+to = "journal:{directory}/changes"
+[clusters.north]
+zookeeper = "zk1:2181"
+[clusters.south]
+zookeeper = "zk2:2181"
+maintenance_file = "{directory}/south.toml"
+"""
+
+
+@pytest.fixture
+def config(tmp_path) -> Path:
+    file = tmp_path / "kontrast.toml"
+    file.write_text(CONFIG.format(directory=tmp_path))
+    return file
+
+
+def kontrast(*arguments: object) -> tuple[int, str, str]:
+    """Exit code, standard output and error."""
+    result = CliRunner().invoke(main, ["maintenance", *map(str, arguments)])
+    return result.exit_code, result.stdout, result.stderr
+
+
+def listed(config: Path) -> list[dict]:
+    code, out, _ = kontrast("list", "--config", config, "--json")
+    assert code == 0
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def test_a_window_is_begun_listed_and_ended(config, tmp_path):
+    code, _, told = kontrast("start", "--config", config, "--cluster", "north", "--broker", 3, "--broker", 1,
+                             "--for", "1h30m", "--reason", "new disks")  # fmt: skip
+    assert code == 0
+    (window,) = read_windows(tmp_path / "all.toml")
+    assert (window.cluster, window.brokers, window.reason) == ("north", (1, 3), "new disks")
+    assert window.id in told
+    assert "broker 1, 3 until" in told
+    assert listed(config) == [
+        {"id": window.id, "cluster": "north", "brokers": [1, 3], "until_ms": window.until_ms, "reason": "new disks"}
+    ]
+    assert kontrast("start", "--config", config, "--cluster", "south", "--all", "--for", "10m")[0] == 0
+    assert [(one["cluster"], one["brokers"]) for one in listed(config)] == [("north", [1, 3]), ("south", [])]
+    assert read_windows(tmp_path / "south.toml")[0].brokers == ()
+    assert "south: all brokers until" in kontrast("list", "--config", config)[1]
+    assert kontrast("end", window.id, "--config", config)[0] == 0
+    assert [one["cluster"] for one in listed(config)] == ["south"]
+    code, _, told = kontrast("end", window.id, "--config", config)
+    assert code == 2
+    assert window.id in told
+
+
+def test_windows_that_are_over_are_not_listed_and_go_with_the_next_change(config, tmp_path):
+    file = tmp_path / "all.toml"
+    file.write_text('[[window]]\ncluster = "north"\nuntil = 2020-01-01T00:00:00Z\n')
+    assert listed(config) == []
+    kontrast("start", "--config", config, "--cluster", "north", "--all", "--for", "1h")
+    (window,) = read_windows(file)
+    assert window.until.year > 2020
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--cluster", "north", "--for", "1h"], "--broker ID"),
+        (["--cluster", "north", "--for", "1h", "--all", "--broker", "1"], "one of them"),
+        (["--cluster", "north", "--all"], "--for"),
+        (["--cluster", "north", "--all", "--for", "soon"], "'soon' is no duration"),
+        (["--cluster", "north", "--all", "--for", ""], "is no duration"),
+        (["--cluster", "north", "--all", "--for", "0m"], "more than nothing"),
+        (["--cluster", "north", "--all", "--for", "999999999999d"], "at most"),
+        (["--cluster", "nort", "--all", "--for", "1h"], "did you mean north"),
+        (["--cluster", "north", "--broker", "-1", "--for", "1h"], "-1"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_writes_nothing(config, tmp_path, arguments, said):
+    code, _, told = kontrast("start", "--config", config, *arguments)
+    assert code == 2
+    assert said in told
+    assert len(told.splitlines()) == 1
+    assert not (tmp_path / "all.toml").exists()
+
+
+def test_without_a_file_to_write_the_setting_is_named(tmp_path):
+    code, _, told = kontrast("start", "--cluster", "north", "--all", "--for", "1h")
+    assert code == 2
+    assert "KONTRAST_WATCH__MAINTENANCE_FILE" in told
+    assert kontrast("list")[0] == 2
+    file = tmp_path / "windows.toml"
+    assert kontrast("start", "--cluster", "north", "--all", "--for", "1h", "--maintenance-file", file)[0] == 0
+    assert len(read_windows(file)) == 1
+
+
+def test_a_file_that_is_no_file_of_windows_is_not_overwritten(config, tmp_path):
+    file = tmp_path / "all.toml"
+    file.write_text("[[window]\n")
+    for arguments in (["start", "--cluster", "north", "--all", "--for", "1h"], ["list"], ["end", "x"]):
+        code, _, told = kontrast(*arguments, "--config", config)
+        assert code == 3
+        assert "not a TOML file" in told
+    assert file.read_text() == "[[window]\n"
+
+
+def test_commands_at_the_same_time_lose_no_window(config, tmp_path):
+    command = [sys.executable, "-m", "cli", "maintenance", "start", "--config", config, "--cluster", "north"]
+
+    def begin(broker: int) -> None:
+        subprocess.run([*command, "--broker", str(broker), "--for", "1h"], check=True, env=os.environ, timeout=120)
+
+    threads = [threading.Thread(target=begin, args=(broker,)) for broker in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(window.brokers for window in read_windows(tmp_path / "all.toml")) == [(n,) for n in range(6)]
