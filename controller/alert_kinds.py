@@ -25,27 +25,30 @@ class AlertKind(msgspec.Struct, frozen=True, kw_only=True):
     has been so for `patience_ms`.
     """
 
+    section: str  # of the catalogue
     name: str
     severity: Severity
     meaning: str
     action: str
     expected: str | None = None  # of the controller
     patience_ms: int = 0
+    patience_else: str | None = None  # where a condition has another: when, and which
     lasts_ms: int = 0
     divergence: str | None = None  # the count of divergences that each adds to
     of_replica: bool = False  # about Kontrast itself: it stays known when the cluster is not
 
 
 _KINDS: Final[dict[str, AlertKind]] = {}
+_SECTIONS: Final[list[str]] = []  # a kind belongs to the newest
 
 
 def _kind(name: str, severity: Severity, meaning: str, action: str, **more: object) -> AlertKind:
-    fields = {"name": name, "severity": severity, "meaning": meaning, "action": action, **more}
-    _KINDS[name] = kind = msgspec.convert(fields, AlertKind)
+    said = {"name": name, "severity": severity, "meaning": meaning, "action": action}
+    _KINDS[name] = kind = msgspec.convert({"section": _SECTIONS[-1], **said, **more}, AlertKind)
     return kind
 
 
-# --- partitions
+_SECTIONS.append("Partitions")
 
 PARTITIONS_OFFLINE = _kind(
     "PartitionsOffline",
@@ -59,8 +62,9 @@ PARTITIONS_LEADERLESS = _kind(
     "PartitionsLeaderless",
     Severity.PAGE,
     "Partitions have no leader although an in-sync replica is live, and nothing makes the controller elect it.",
-    "Let a preferred election run over them (kafka-leader-election.sh), or move the controller: a new one elects.",
-    expected="nothing until its next failover, or until a broker registers",
+    "Move the controller (delete /controller): a new one elects an in-sync replica. A preferred election "
+    "(kafka-leader-election.sh) does so too where the preferred replica is in sync.",
+    expected="nothing until a broker comes or goes, or until its next failover",
     patience_ms=10 * _SECOND_MS,
 )
 ELECTION_DUE = _kind(
@@ -75,7 +79,8 @@ CREATION_DUE = _kind(
     "CreationDue",
     Severity.WARN,
     "Partitions are assigned, but the controller has not written their first state.",
-    "Wait for some seconds. If it lasts, the controller is the suspect: look at its broker's log.",
+    "Wait for some seconds. A topic that was removed by hand and made again waits for the next failover: delete "
+    "/controller. Else the controller is the suspect: look at its broker's log.",
     expected="to write their first state at once",
     patience_ms=10 * _SECOND_MS,
 )
@@ -118,7 +123,7 @@ UNCLEAN_ELECTION = _kind(
     lasts_ms=30 * _MINUTE_MS,
 )
 
-# --- brokers
+_SECTIONS.append("Brokers")
 
 BROKER_CRASHED = _kind(
     "BrokerCrashed",
@@ -164,14 +169,14 @@ LOG_DIR_FAILED = _kind(
     lasts_ms=30 * _MINUTE_MS,
 )
 
-# --- the controller
+_SECTIONS.append("The controller")
 
 NO_CONTROLLER = _kind(
     "NoController",
     Severity.PAGE,
     "No broker is controller: leaders that die are not replaced, topics are neither made nor deleted.",
     "Look at the brokers' connections to ZooKeeper and at their logs: any live broker should make /controller.",
-    expected="a broker to make /controller within its session timeout",
+    expected="a live broker makes /controller at once",
     patience_ms=10 * _SECOND_MS,
 )
 CONTROLLER_MOVED = _kind(
@@ -191,9 +196,11 @@ CONTROLLER_FLAPPING = _kind(
 GHOST_CONTROLLER = _kind(
     "GhostController",
     Severity.PAGE,
-    "/controller names a broker that never took over: no broker acts as controller, and none will.",
-    "Delete /controller, so that the brokers elect one.",
+    "/controller names a broker that never took over: no broker acts as controller, and none will. Or it names one "
+    "that is not registered, which brokers do not find.",
+    "Delete /controller, so that the brokers elect one. Restart a broker that lives and is not registered.",
     expected="nothing: nobody who could act knows that it is asked to",
+    patience_else="after 10 s where it was elected and only its broker's registration is missing",
 )
 CONTROLLER_OVERDUE = _kind(
     "ControllerOverdue",
@@ -220,7 +227,7 @@ CONTROLLER_NOT_PREFERRED = _kind(
 STALE_CONTROLLER = _kind(
     "StaleController",
     Severity.WARN,
-    "A controller of an older epoch went on writing: brokers heard of two of them.",
+    "A controller of an older epoch went on writing: brokers heard from two of them.",
     "Look at that broker for long pauses; restart it if it goes on. Releases from 2.1 on fence such writes.",
     lasts_ms=10 * _MINUTE_MS,
     divergence="stale_controller_epoch",
@@ -230,7 +237,8 @@ CONTROLLER_EPOCH_WENT_BACK = _kind(
     Severity.PAGE,
     "/controller_epoch went back: somebody edited it, or ZooKeeper was restored from an old copy. Brokers refuse what "
     "an older epoch asks of them.",
-    "Find out who wrote it. Every broker must be restarted if the epoch stays below what brokers have seen.",
+    "Find out who wrote it. Set it to what it was or higher, then delete /controller: the next controller takes one "
+    "more than that.",
     lasts_ms=30 * _MINUTE_MS,
     divergence="controller_epoch_went_back",
 )
@@ -238,19 +246,22 @@ DUPLICATE_TOPIC_ID = _kind(
     "DuplicateTopicId",
     Severity.PAGE,
     "Two topics have the same id: no broker can become controller.",
-    "Mend the id of one of the topics in its znode, then delete /controller.",
+    "Give each topic's znode the id that its replicas have on disk (partition.metadata): the brokers elect on and on, "
+    "and the next one can load it.",
 )
 ELECTION_STORM = _kind(
     "ElectionStorm",
     Severity.WARN,
-    "Leaders are elected over and over: more elections in a minute than twice the number of partitions.",
+    "Leaders are elected over and over: more elections in a minute than twice the number of partitions, and "
+    "more than 100.",
     "Look for brokers that come and go, and for tools that ask for elections.",
 )
 MIGRATION_STARTED = _kind(
     "MigrationStarted",
     Severity.INFO,
     "The cluster migrates to KRaft: its controller is none of ZooKeeper's, and nothing is foretold any more.",
-    "Nothing, if somebody migrates it; watch KRaft's own metrics.",
+    "Nothing, if somebody migrates it; watch KRaft's own metrics. A persistent /controller in a cluster that knows no "
+    "KRaft keeps every broker from being controller: delete it.",
 )
 NOTIFICATION_BACKLOG = _kind(
     "NotificationBacklog",
@@ -261,16 +272,17 @@ NOTIFICATION_BACKLOG = _kind(
     patience_ms=30 * _SECOND_MS,
 )
 
-# --- topics
+_SECTIONS.append("Topics")
 
 DELETION_STUCK = _kind(
     "DeletionStuck",
     Severity.WARN,
     "Topics that are to be deleted stay: brokers have not deleted their replicas.",
-    "Bring back the brokers that are named; a deletion goes on when they return. A broker that is live and does not "
-    "answer wants a look at its log.",
+    "Bring back the brokers that are named; a deletion goes on when they return. One that is live and does not delete "
+    "is asked again once it was restarted, or after a failover; its log says why it did not.",
     expected="to ask the brokers again when they return, then to remove the topics",
     patience_ms=_MINUTE_MS,
+    patience_else="after 5 min where all brokers that it waits for are live",
 )
 REASSIGNMENT_STUCK = _kind(
     "ReassignmentStuck",
@@ -279,12 +291,15 @@ REASSIGNMENT_STUCK = _kind(
     "Bring back the brokers that are named, or cancel the reassignment (kafka-reassign-partitions.sh --cancel).",
     expected="to complete them once the new replicas are in sync",
     patience_ms=_MINUTE_MS,
+    patience_else="after 30 min where the new replicas are on live brokers and may still copy",
 )
 INVALID_REASSIGNMENT = _kind(
     "InvalidReassignment",
     Severity.WARN,
-    "/admin/reassign_partitions asks for what the controller does not do, and keeps it from doing anything else.",
-    "Delete /admin/reassign_partitions and ask anew, with partitions and brokers that exist.",
+    "/admin/reassign_partitions stays although nothing in it is being done: nobody can ask for another reassignment "
+    "there.",
+    "Delete /admin/reassign_partitions, then /controller: until a failover the controller does not see the next one. "
+    "Ask anew with partitions and brokers that exist, best by --bootstrap-server (from 2.6 on), which checks them.",
     expected="to remove it when everything in it is done, which it never is",
     patience_ms=_MINUTE_MS,
 )
@@ -294,6 +309,8 @@ PREFERRED_IMBALANCE = _kind(
     "More leaders than the configured share are not on their preferred brokers, for longer than the controller takes "
     "to bring them back.",
     "Run a preferred election (kafka-leader-election.sh), or find out why the preferred replicas are not in sync.",
+    patience_else="after 10 min; where auto.leader.rebalance.enable is true, after two of its intervals and a minute "
+    "(11 min by default)",
 )
 TOPIC_WITH_ONE_REPLICA = _kind(
     "TopicWithOneReplica",
@@ -332,7 +349,8 @@ DELETION_GIVEN_UP = _kind(
     "DeletionGivenUp",
     Severity.WARN,
     "A topic's deletion was taken back by hand while it was under way: part of its data may be gone.",
-    "Ask for the deletion again, or look at what the brokers still have.",
+    "Ask for the deletion again. To keep what is left, delete /controller at once: until a failover the controller "
+    "goes on with what it began.",
     lasts_ms=10 * _MINUTE_MS,
     divergence="deletion_given_up",
 )
@@ -345,7 +363,7 @@ MISSING_TOPIC_ID = _kind(
     patience_ms=5 * _MINUTE_MS,
 )
 
-# --- writes that differ from what was foretold
+_SECTIONS.append("Writes that differ from what was foretold")
 
 DIFFERENT_LEADER = _kind(
     "DifferentLeader",
@@ -404,7 +422,7 @@ WRITE_NEVER_CAME = _kind(
     divergence="write_never_came",
 )
 
-# --- Kontrast itself
+_SECTIONS.append("Kontrast itself")
 
 REPLICA_DISCONNECTED = _kind(
     "ReplicaDisconnected",
@@ -419,6 +437,7 @@ REPLICA_LACKS_RECORDS = _kind(
     Severity.PAGE,
     "Records of the forwarder were lost on their way: nothing is concluded until a new complete read has come in.",
     "Look at the retention of the stream between forwarder and job. The job asks for a complete read by itself.",
+    divergence="records_missing",
     of_replica=True,
 )
 ZNODE_REFUSED = _kind(

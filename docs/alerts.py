@@ -1,0 +1,150 @@
+"""Prints `alerts.md`: how alerts live, and what each kind says and asks for, from `controller.alert_kinds`.
+
+Run it by `make docs`. Here belongs the page's form and what is true of all alerts; what a kind says is in the
+catalogue, and how a person works on it in `runbooks/`.
+"""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from controller.alert_kinds import ALERT_KINDS, AlertKind  # noqa: E402 (needs the path above)
+
+_WIDTH = 120
+
+_HEAD = """# Alerts
+
+What Kontrast tells a person, as rows of the output `alerts` ([outputs.md](outputs.md)). This page is made from
+`controller/alert_kinds.py` by `make docs`; a test holds it current. Rules of Prometheus on what `kontrast serve`
+exports are a second way to be told: [kontrast-rules.yml](../deploy/prometheus/kontrast-rules.yml).
+
+## How an alert lives
+
+- **An alert is one problem of one subject.** Its id is the kind, with the subject behind it where that is not the
+  whole cluster: `NoController`, `BrokerCrashed/broker 3`. It keeps the id from its opening to its end. All is judged
+  at every heartbeat (one a second), and as soon as partitions come into a trouble that none was in.
+- **Opened once.** `state` is `open`, `since_ms` says since when it is so, which may be earlier than the row. Some
+  kinds open at once, others when it has been so for a while: below, *Opens*.
+- **Told again** when its severity changes, at once, and when its sentence or its number of partitions does, every five
+  seconds at most. `expected`, `action`, `evidence` and `examples` are in the rows that open it or tell it again.
+- **Resolved** when it is no longer so; the row says what ended it. What happened at a moment, an unclean election or a
+  write that nothing explains, cannot be undone: it is told of for a while after it happened last (*Told for*), with
+  how often, and then resolved. That is no sign that anybody saw to it.
+- **Unknown** when the cluster cannot be seen: the forwarder has had no ZooKeeper session for ten seconds, or records
+  were lost and no complete read has come in since. What is not seen is neither resolved nor opened. When the cluster
+  is seen again, what still is so is told as open with its old `since_ms`, the rest is resolved. Alerts of Kontrast
+  itself stay known.
+- **Silence is not health.** Time comes from the stream: if no heartbeat comes, nothing is judged and no row is
+  written. [KontrastReplicaStale](runbooks/KontrastReplicaStale.md) is the alert for that.
+
+## One cause, one alert
+
+Partitions in the same trouble because of the same brokers are one alert, however many they are: `partitions` counts
+them and `examples` names ten. `group` is the same for all alerts of one cause, `broker 3` for example: a broker's
+death is one alert with all that it hosts, and beside it those that ask for something else, partitions that went
+offline or lack in-sync replicas.
+
+## What is held back to info
+
+Where one of these explains an alert, it is told with severity info:
+
+- **A shutdown in order**: each broker that the partitions lack is shutting down in order, or did within ten minutes
+  and is not back yet, or came back from that within five minutes. One broker without such a reason, and nothing is
+  held back. When the time is over and it is still so, the alert gets its own severity: what a broker that was stopped
+  and forgotten keeps offline pages after ten minutes.
+- **A maintenance window** that covers each broker that is the cause. What happened at a moment is held back by a
+  window of the whole cluster only.
+
+Never held back: what is said of the controller as it is now, the only in-sync replica that would be lost
+(`SinglePointOfFailure`), partitions whose in-sync replicas are in failed log directories only, and Kontrast itself.
+
+## Commands in the runbooks
+
+`ZK` is a ZooKeeper server with the cluster's chroot (`zk1:2181/kafka`), `BOOTSTRAP` a live broker (`kafka1:9092`).
+Kafka's own tools are in its `bin`; where brokers ask for a login, give them `--command-config FILE`
+(kafka-leader-election.sh: `--admin.config FILE`), and where ZooKeeper speaks TLS, zookeeper-shell.sh
+`-zk-tls-config-file FILE` behind `ZK`.
+
+| to | type |
+| --- | --- |
+| see the cluster as ZooKeeper has it, without a broker's help | `kontrast snapshot --zookeeper ZK` |
+| see what happened, from a ZooKeeper server's files | `kontrast replay --zk-data DIR --chroot /kafka --from ZXID` |
+| read a znode with its owner and versions | `zookeeper-shell.sh ZK get -s PATH` (before ZooKeeper 3.5: `get PATH`) |
+| move the controller | `zookeeper-shell.sh ZK delete /controller` |
+
+"Move the controller" in a runbook means the last: the live brokers try to become controller, one of them does, loads
+the cluster from ZooKeeper and elects for what has no leader. It takes seconds, with 100,000 partitions and more ten
+seconds to a minute, in which no leader that dies is replaced. Wait for the new one
+(`zookeeper-shell.sh ZK get /controller`) before the next step. It forgets what only the old one's memory had: which
+brokers were shutting down and which log directories had failed; and it takes znodes that were edited by hand as they
+are. Write no other znode by hand unless a runbook says so.
+
+Before 2.2 (kafka-topics.sh), 2.4 (elections), 2.5 (kafka-configs.sh) and 2.6 (kafka-reassign-partitions.sh) Kafka's
+tools take `--zookeeper ZK` in place of `--bootstrap-server BOOTSTRAP`; before 2.4 elections are asked for by
+`kafka-preferred-replica-election.sh --zookeeper ZK`.
+"""
+
+
+def alerts_page() -> str:
+    """The whole page."""
+    sections = [
+        "\n".join([f"## {section}\n", *map(_entry, kinds)])
+        for section, kinds in groupby(ALERT_KINDS.values(), lambda kind: kind.section)
+    ]
+    return "\n".join([_HEAD, *sections])
+
+
+def _entry(kind: AlertKind) -> str:
+    """One kind: what it says and asks for."""
+    facts = "\n".join(_wrapped(f"**{name}**: {text}", "- ") for name, text in _facts(kind))
+    return f"### {kind.name}\n\n{_wrapped(kind.meaning)}\n\n{facts}\n"
+
+
+def _facts(kind: AlertKind) -> Iterator[tuple[str, str]]:
+    runbook = f"Kontrast{kind.name}"
+    yield "Severity", f"{kind.severity.value}. **Runbook**: [{runbook}](runbooks/{runbook}.md)"
+    if kind.expected is not None:
+        yield "Expected of the controller", _sentence(kind.expected)
+    yield "What a person can do", kind.action
+    yield "Opens", _sentence("; ".join(filter(None, [_patience(kind), kind.patience_else])))
+    if kind.lasts_ms:
+        yield "Told for", f"{_duration(kind.lasts_ms)} after it happened last."
+    if kind.divergence is not None:
+        yield "Counted", f'in `kontrast_divergences_total{{kind="{kind.divergence}"}}`.'
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith(".") else f"{text}."
+
+
+def _patience(kind: AlertKind) -> str:
+    if kind.lasts_ms:
+        return "at once when it happens"
+    return f"when it has been so for {_duration(kind.patience_ms)}" if kind.patience_ms else "at once"
+
+
+def _duration(milliseconds: int) -> str:
+    seconds = milliseconds // 1_000
+    return f"{seconds} s" if seconds < 60 else f"{seconds // 60} min"
+
+
+def _wrapped(text: str, bullet: str = "") -> str:
+    # A path or a command is one word however long it is.
+    return textwrap.fill(
+        text,
+        _WIDTH,
+        initial_indent=bullet,
+        subsequent_indent=" " * len(bullet),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+if __name__ == "__main__":
+    sys.stdout.write(alerts_page())

@@ -1,0 +1,78 @@
+"""The page of the alerts says what the catalogue says, and the catalogue's durations are those that are judged by."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from controller import alert_kinds, conditions_of_controller, conditions_of_partitions
+from controller.alert_kinds import ALERT_KINDS
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "alerts.md").read_text(encoding="utf-8")
+SECTIONS = [
+    "Partitions",
+    "Brokers",
+    "The controller",
+    "Topics",
+    "Writes that differ from what was foretold",
+    "Kontrast itself",
+]
+
+
+def part(name: str) -> str:
+    """What the page says of a kind, on one line."""
+    return " ".join(PAGE.split(f"\n### {name}\n")[1].split("\n## ")[0].split("\n### ")[0].split())
+
+
+def test_the_committed_page_is_current():
+    printed = subprocess.run([sys.executable, DOCS / "alerts.py"], capture_output=True, text=True, check=True).stdout
+    assert printed == PAGE, "run `make docs`"
+
+
+def test_the_kinds_are_in_the_catalogues_sections_and_order():
+    headings = [line for line in PAGE.splitlines() if line.startswith(("## ", "### "))]
+    expected = []
+    for section in SECTIONS:
+        expected.append(f"## {section}")
+        expected += [f"### {kind.name}" for kind in ALERT_KINDS.values() if kind.section == section]
+    assert headings[headings.index("## Partitions") :] == expected
+    assert sum(heading.startswith("### ") for heading in headings) == len(ALERT_KINDS)
+
+
+@pytest.mark.parametrize("kind", ALERT_KINDS.values(), ids=lambda kind: kind.name)
+def test_a_kind_is_told_with_all_that_the_catalogue_says(kind):
+    told = part(kind.name)
+    assert f"**Severity**: {kind.severity.value}." in told
+    for text in (kind.meaning, kind.action, kind.expected, kind.patience_else, kind.divergence):
+        assert text is None or text in told
+    assert ("**Told for**" in told) is bool(kind.lasts_ms)
+
+
+@pytest.mark.parametrize(
+    ("kind", "opens"),
+    [
+        (alert_kinds.PARTITIONS_OFFLINE, "at once."),
+        (alert_kinds.AT_MIN_ISR, "when it has been so for 30 s."),
+        (alert_kinds.UNDER_REPLICATED, "when it has been so for 1 min."),
+        (alert_kinds.UNCLEAN_ELECTION, "at once when it happens. - **Told for**: 30 min after it happened last."),
+    ],
+)
+def test_it_says_when_a_kind_opens(kind, opens):
+    assert f"**Opens**: {opens}" in part(kind.name)
+
+
+@pytest.mark.parametrize(
+    ("kind", "duration"),
+    [
+        (alert_kinds.GHOST_CONTROLLER, f"{conditions_of_controller._UNREGISTERED_MS // 1_000} s"),
+        (alert_kinds.PREFERRED_IMBALANCE, f"{conditions_of_controller._REBALANCE_AFTER_MS // 60_000} min"),
+        (alert_kinds.DELETION_STUCK, f"{conditions_of_partitions._DELETING_MS // 60_000} min"),
+        (alert_kinds.REASSIGNMENT_STUCK, f"{conditions_of_partitions._COPYING_MS // 60_000} min"),
+    ],
+)
+def test_another_patience_is_the_one_that_is_judged_by(kind, duration):
+    assert f"after {duration}" in (kind.patience_else or "")

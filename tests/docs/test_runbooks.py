@@ -1,0 +1,83 @@
+"""Every alert has a runbook of one shape, and what runbooks name is there: pages, commands, metrics."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+
+from cli.main import main
+from controller.alert_kinds import ALERT_KINDS
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+RUNBOOKS = DOCS / "runbooks"
+KINDS = {f"Kontrast{name}" for name in ALERT_KINDS}
+RULES = set(
+    re.findall(
+        r"^ *- alert: (\w+)$", (ROOT / "deploy/prometheus/kontrast-rules.yml").read_text(encoding="utf-8"), re.MULTILINE
+    )
+)
+PARTS = ["What it means.", "First look.", "What to do.", "Do not.", "It ends"]
+PAGES = [DOCS / "alerts.md", *sorted(RUNBOOKS.iterdir())]
+
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+
+
+def test_every_kind_and_every_rule_has_a_runbook_and_there_is_no_other():
+    assert {page.name for page in RUNBOOKS.iterdir()} == {f"{name}.md" for name in KINDS | RULES}
+
+
+@pytest.mark.parametrize("name", sorted(KINDS))
+def test_a_kinds_runbook_has_all_parts_in_their_order(name):
+    text = (RUNBOOKS / f"{name}.md").read_text(encoding="utf-8")
+    assert text.startswith(f"# {name}\n")
+    assert re.findall(r"^\*\*(.+?)\*\*", text, re.MULTILINE)[: len(PARTS)] == PARTS
+
+
+@every_page
+def test_every_link_leads_somewhere(page):
+    text = page.read_text(encoding="utf-8")
+    links = re.findall(r"\[([^\]]+)\]\(([^)]+)\)", text)
+    for label, target in links:
+        path = (page.parent / target.partition("#")[0]).resolve()
+        assert path.is_file(), target
+        assert path.is_relative_to(ROOT), target
+        if path.parent == RUNBOOKS:
+            assert f"Kontrast{label.removeprefix('Kontrast')}.md" == path.name, f"{label} leads to {target}"
+
+
+@every_page
+def test_every_command_of_kontrast_exists_with_its_flags(page):
+    for line in _code(page):
+        for said in re.findall(r"\bkontrast ([a-z].*)", line):
+            name, *arguments = shlex.split(said)
+            command = main.get_command(click.Context(main), name)
+            assert command is not None, said
+            flags = {flag for parameter in command.params for flag in parameter.opts}
+            assert {argument for argument in arguments if argument.startswith("--")} <= flags, said
+
+
+@every_page
+def test_every_metric_is_exported(page):
+    exported = re.findall(r"^\| `(kontrast_\w+)`", (DOCS / "metrics.md").read_text(encoding="utf-8"), re.MULTILINE)
+    named = {name for line in _code(page) for name in re.findall(r"\bkontrast_\w+", line)}
+    assert named <= set(exported)
+
+
+@every_page
+def test_a_shell_command_can_be_copied(page):
+    for block in re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+        for command in block.replace("\\\n", " ").splitlines():
+            assert shlex.split(command)
+
+
+def _code(page: Path) -> list[str]:
+    """What the page shows as code: in blocks by line, and within sentences."""
+    text = page.read_text(encoding="utf-8")
+    blocks = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
+    return lines + re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
