@@ -25,6 +25,13 @@ from transport.address import JournalAddress
 from transport.journal import JournalWriter
 
 
+
+def spark_jars() -> list[Path]:
+    """Spark's own jars but its machine learning, which would take a second of each session's start to say it is there."""
+    jars = Path(pyspark.__file__).absolute().parent / "jars"
+    return sorted(jar for jar in jars.glob("*.jar") if not jar.name.startswith("spark-mllib_"))
+
+
 def find_archive(class_path: Sequence[Path]) -> Path | None:
     """The archive that was made for this Java, this Spark and these jars before Spark's."""
     for archive in _directory().glob(f"{_key(class_path)}-*.jsa"):
@@ -35,8 +42,8 @@ def find_archive(class_path: Sequence[Path]) -> Path | None:
 
 def _key(class_path: Sequence[Path]) -> str:
     java = find_java().resolve()
-    fits = [str(java), str(java.stat().st_mtime_ns), pyspark.__version__, str(Path(pyspark.__file__).parent)]
-    return hashlib.sha256("\n".join([*fits, *map(str, class_path)]).encode()).hexdigest()[:16]
+    fits = [str(java), str(java.stat().st_mtime_ns), pyspark.__version__, *map(str, [*class_path, *spark_jars()])]
+    return hashlib.sha256("\n".join(fits).encode()).hexdigest()[:16]
 
 
 def _directory() -> Path:
@@ -63,7 +70,7 @@ def make() -> Path:
         try:
             with (
                 prepare(config, threading.Event()) as job,
-                spark_session(job.config, class_path=class_path, archive_to=draft) as session,
+                spark_session(job.config, threading.Event(), class_path=class_path, archive_to=draft) as session,
             ):
                 job.stream(session, threading.Event(), available_now=True)
             archive = _directory() / f"{_key(class_path)}-{draft.stat().st_size}.jsa"

@@ -28,10 +28,11 @@ from streaming.errors import StreamError
 from streaming.failure import stream_error
 from streaming.progress import JobProgress, observed
 from streaming.replica import OUTPUT_SCHEMA, Replica
-from streaming.session import spark_session, submitted
+from streaming.session import spark_session
 from streaming.sinks import Sink, open_sink
 from streaming.snapshots import as_text, from_text, newest_snapshots
 from streaming.sources import check_journal, read_records, wait_for_kafka
+from streaming.submitted import submitted
 from transport.address import Address, JournalAddress
 
 logger = logging.getLogger("kontrast.streaming")
@@ -54,6 +55,7 @@ def run(config: StreamConfig, stop: threading.Event, *, available_now: bool = Fa
         try:
             with spark_session(
                 job.config,
+                stop,
                 jars=_jars(config),
                 class_path=fast_files(config),
                 inherited_files=[job.checkpoint.lock],

@@ -33,7 +33,7 @@ def spark(java: Path) -> Iterator[SparkSession]:
         shuffle_partitions=1,
     )
     connector = jars(ArtifactSet.SPARK_KAFKA_CONNECTOR)
-    with spark_session(config, jars=connector, class_path=fast_files(config)) as session:
+    with spark_session(config, threading.Event(), jars=connector, class_path=fast_files(config)) as session:
         yield session
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,7 @@ def test_it_is_made_once_and_fits_the_job_that_is_started_after_it(archives):
     assert make() == made
     assert made.stat().st_mtime_ns == before
     assert list(archives.iterdir()) == [made]
-    with spark_session(_config(), class_path=fast_files(_config())) as session:
+    with spark_session(_config(), threading.Event(), class_path=fast_files(_config())) as session:
         assert session.range(3).count() == 3
     made.chmod(0o600)
     with made.open("r+b") as file:
@@ -48,7 +49,7 @@ def test_an_archive_that_is_none_is_passed_over(archives):
     class_path = fast_files(_config())
     (archives / f"{class_archive._key(class_path)}-8.jsa").write_bytes(b"garbage\n")
     assert find_archive(class_path) is not None
-    with spark_session(_config(), class_path=class_path) as session:
+    with spark_session(_config(), threading.Event(), class_path=class_path) as session:
         assert session.range(3).count() == 3
 
 
