@@ -25,9 +25,8 @@ from transport.address import JournalAddress
 from transport.journal import JournalWriter
 
 
-
 def spark_jars() -> list[Path]:
-    """Spark's own jars but its machine learning, which would take a second of each session's start to say it is there."""
+    """Spark's own jars but its machine learning, which takes a second of each start to say that it is there."""
     jars = Path(pyspark.__file__).absolute().parent / "jars"
     return sorted(jar for jar in jars.glob("*.jar") if not jar.name.startswith("spark-mllib_"))
 

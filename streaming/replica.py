@@ -32,11 +32,13 @@ from controller.step import steps
 from streaming.checkpoint import REBUILD
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
+from streaming.packed import pack, unpack
+from transport.address import JournalAddress
 
 # What a batch did for a cluster: a row of no output, for the job's own measurements.
 APPLIED = "applied"
 # Many output rows travel as one row of Spark, for each of those costs more than the output row in it: the keys and the
-# values, each joined by newlines, which neither has inside.
+# values, each joined by newlines, which neither has inside. For a journal there are no keys, and the values are packed.
 OUTPUT_SCHEMA = StructType(
     [
         StructField("output", StringType(), nullable=False),
@@ -132,7 +134,7 @@ class Replica(StatefulProcessor):
         """The output rows of one cluster's records of a batch, refused lines first."""
         (cluster,) = key
         records, refused = self._decode(cluster, rows)
-        published = _Published(refused)
+        published = _Published(refused, packed=isinstance(self._config.sink, JournalAddress))
         context = None
         if records:
             try:
@@ -217,20 +219,20 @@ class Replica(StatefulProcessor):
 def _lines_of(rows: Iterable[Row]) -> Iterator[tuple[int, int, bytes]]:
     """Partition, offset and bytes of each line or message."""
     for row in rows:
-        value = bytes(row.value)
         if row.offsets is None:
-            yield row.partition, row.offset, value
+            yield row.partition, row.offset, bytes(row.value)
             continue
         offsets = array("q")
         offsets.frombytes(row.offsets)
-        for offset, line in zip(offsets, value.split(b"\n"), strict=True):
+        for offset, line in zip(offsets, unpack(bytes(row.value)).split(b"\n"), strict=True):
             yield row.partition, offset, line
 
 
 class _Published:
     """The rows of a batch, by output."""
 
-    def __init__(self, refused: Iterable[OutputRow]) -> None:
+    def __init__(self, refused: Iterable[OutputRow], *, packed: bool) -> None:
+        self._packed = packed
         self._rows: dict[str, list[OutputRow]] = {}
         self._applied: Row | None = None
         self.add(refused)
@@ -260,6 +262,8 @@ class _Published:
                 # A topic that somebody made in ZooKeeper by hand may have any name.
                 keys = "\n".join([row.subject_key().replace("\n", "\\n") for row in together]).encode()
                 values = b"\n".join(map(encode_row, together))
+                # Spark itself splits what goes to Kafka, and no journal has keys.
+                keys, values = (b"", pack(values)) if self._packed else (keys, values)
                 yield Row(output=output, keys=keys, values=values, count=len(together))
         if self._applied is not None:
             yield self._applied

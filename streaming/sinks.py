@@ -13,6 +13,7 @@ from pyspark.sql import functions as sql
 
 from controller.outputs import OUTPUTS, JobRow, encode_row
 from streaming.errors import StreamError
+from streaming.packed import unpack
 from transport.address import Address, JournalAddress, KafkaAddress
 from transport.journal import JournalError, JournalWriter
 
@@ -58,7 +59,7 @@ class JournalSink:
         lines: dict[str, list[bytes]] = {}
         # A cluster is one group of one task, and rows are collected task by task, each in its order.
         for output, values in rows.select("output", "values").collect():
-            lines.setdefault(output, []).extend(bytes(values).split(b"\n"))
+            lines.setdefault(output, []).extend(unpack(bytes(values)).split(b"\n"))
         if job is not None:
             lines[JobRow.output] = [encode_row(job)]
         for output in _WRITTEN:  # a fixed order, so that a metadata row is not long behind its transition

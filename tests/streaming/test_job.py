@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 import json
-import threading
-import time
 from collections import Counter
 
 import pytest
 from cluster_records import Streams, life_of
+from job_in_a_thread import running, until
 
 from controller.outputs import OUTPUTS, decode_row
-from streaming.errors import StreamError
-from streaming.job import prepare
 from transport.journal import JournalWriter, end_offset
-
-_DEADLINE_SECONDS = 120
-
-
-def _until(condition):
-    deadline = time.monotonic() + _DEADLINE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about in time"
-        time.sleep(0.02)
 
 
 def test_every_output_holds_what_the_replica_says_row_for_row(streams, work_off):
@@ -137,27 +125,10 @@ def test_a_new_checkpoint_goes_on_behind_the_outputs_of_an_older_one(streams, wo
 
 def test_a_job_waits_for_its_journal_and_finishes_its_batch_when_it_is_stopped(spark, streams, work_off):
     life = life_of("east")
-    stop = threading.Event()
-    failures = []
-
-    def run():
-        try:
-            with prepare(streams.config(max_batch_bytes=4096), stop) as job:
-                job.stream(spark, stop)
-        except StreamError as error:
-            failures.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        _until(lambda: (streams.checkpoint / "spark" / "offsets").exists() or failures)
+    with running(spark, streams.config(max_batch_bytes=4096)):
+        until((streams.checkpoint / "spark" / "offsets").exists)
         streams.append(life.lines)
-        _until(lambda: end_offset(streams.outputs / "metadata") or failures)
-    finally:
-        stop.set()
-        thread.join(_DEADLINE_SECONDS)
-    assert not failures
-    assert not thread.is_alive()
+        until(lambda: end_offset(streams.outputs / "metadata"))
     written = streams.read_all()
     assert written["metadata"]
     assert len(written["metadata"]) < len(life.rows()["metadata"])  # stopped in the middle

@@ -2,56 +2,18 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-
 import pytest
 from cluster_records import ClusterLife, Streams, life_of
+from job_in_a_thread import running, until
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 from pyspark.sql import SparkSession
 
 from controller.outputs import GaugesRow, decode_row
 from controller.records import RecordKind
-from streaming.config import StreamConfig
-from streaming.job import prepare
 from transport.address import KafkaAddress
 from transport.journal import JournalWriter
 from transport.wanted import snapshot_wanted_ns, wanted_topic
-
-_DEADLINE_SECONDS = 120
-
-
-@contextmanager
-def running(spark: SparkSession, config: StreamConfig) -> Iterator[None]:
-    """A job at work in a thread, ended in order; what it raises is raised here."""
-    stop = threading.Event()
-    failures: list[Exception] = []
-
-    def run() -> None:
-        try:
-            with prepare(config, stop) as job:
-                job.stream(spark, stop)
-        except Exception as error:
-            failures.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join(_DEADLINE_SECONDS)
-    assert not failures, failures[0]
-
-
-def until(happened: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + _DEADLINE_SECONDS
-    while not happened():
-        assert time.monotonic() < deadline, "it did not come about in time"
-        time.sleep(0.05)
 
 
 def gauges(streams: Streams) -> list[GaugesRow]:

@@ -13,6 +13,7 @@ from pyspark.sql.streaming.tws_tester import TwsTester
 from controller.outputs import OUTPUTS
 from controller.records import RecordKind
 from streaming import replica as replica_module
+from streaming.packed import pack, unpack
 from streaming.replica import APPLIED, Replica
 
 TOPICS = 30
@@ -36,14 +37,14 @@ class ReplicaTester:
         self.read.clear()
         self.written.clear()
         offsets = array("q", range(len(lines)))
-        block = Row(partition=0, offset=-1, offsets=offsets.tobytes(), value=b"\n".join(lines))
+        block = Row(partition=0, offset=-1, offsets=offsets.tobytes(), value=pack(b"\n".join(lines)))
         rows: dict[str, list[bytes]] = {output: [] for output in OUTPUTS}
         for row in self._tester.test(cluster, [block]):
             if row.output == APPLIED:
                 self.applied = json.loads(row["values"])
                 continue
-            values = row["values"].split(b"\n")
-            assert len(row["keys"].split(b"\n")) == len(values) == row["count"]
+            values = unpack(row["values"]).split(b"\n")
+            assert len(values) == row["count"]
             rows[row.output] += values
         return rows
 

@@ -9,12 +9,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyspark
 import pytest
-from cluster_records import life_of
+from cluster_records import Streams, life_of
+from job_in_a_thread import until
+
+from transport.journal import JournalWriter, end_offset
 
 _ROOT = Path(__file__).parents[2]
 _SPARK = Path(pyspark.__file__).parent
@@ -90,32 +93,74 @@ def test_python_on_the_cluster_has_nothing_of_the_checkout(tmp_path):
     assert b"No module named 'streaming'" in ended.stderr
 
 
-def test_the_job_runs_on_a_cluster_that_has_nothing_of_it_but_its_archive(master, streams, tmp_path):
+@pytest.fixture
+def submit(tmp_path: Path, streams: Streams) -> Callable[..., subprocess.Popen[bytes]]:
+    """Starts spark-submit with what `make dist` makes, in a group of its own: `submit(master, *job_options)`."""
     sys.path.insert(0, str(_ROOT / "deploy"))
     try:
         import dist
     finally:
         sys.path.pop(0)
     code, program, _ = dist.make(tmp_path / "dist")
+
+    def submit(master: str, *options: str) -> subprocess.Popen[bytes]:
+        command = [
+            *(str(_SPARK / "bin" / "spark-submit"), "--master", master, "--py-files", str(code)),
+            *("--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.executor.memory=512m"),
+            *(str(program), "--checkpoint", str(streams.checkpoint)),
+            *("--from", f"journal:{streams.input}", "--to", f"journal:{streams.outputs}", *options),
+        ]
+        with (tmp_path / "submit.log").open("wb") as log:
+            return subprocess.Popen(
+                command, cwd=tmp_path, env=_environment(tmp_path), stdout=log, stderr=log, start_new_session=True
+            )
+
+    return submit
+
+
+def test_the_job_runs_on_a_cluster_that_has_nothing_of_it_but_its_archive(master, streams, submit, tmp_path):
     life = life_of("east", topics=10)
     half = len(life.lines) // 2
-    streams.append(life.lines[:half])
-    command = [
-        *(str(_SPARK / "bin" / "spark-submit"), "--master", master, "--py-files", str(code)),
-        *("--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.executor.memory=512m"),
-        *(str(program), "--available-now", "--checkpoint", str(streams.checkpoint)),
-        *("--from", f"journal:{streams.input}", "--to", f"journal:{streams.outputs}"),
-    ]
-    for lines in ([], life.lines[half:]):  # and once more from its checkpoint, on other executors
+    for lines in (life.lines[:half], life.lines[half:]):  # and once more from its checkpoint, on other executors
         streams.append(lines)
-        ended = subprocess.run(
-            command,
-            cwd=tmp_path,
-            env=_environment(tmp_path),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=_DEADLINE_SECONDS,
-            check=False,
-        )
-        assert ended.returncode == 0, ended.stdout.decode(errors="replace")[-4000:]
+        ended = submit(master, "--available-now").wait(_DEADLINE_SECONDS)
+        assert ended == 0, (tmp_path / "submit.log").read_text(errors="replace")[-4000:]
     assert streams.read_all() == life.rows()
+
+
+def _sigterm_ends_it_between_two_batches(spark_master, streams, submit, tmp_path):
+    life = life_of("east", topics=20, losses=8)
+    streams.append(life.lines)
+    process = submit(spark_master, "--max-batch-bytes=4096")
+    try:
+        until(lambda: end_offset(streams.outputs / "metadata") > 0 or process.poll() is not None)
+        process.terminate()  # as an operator's `kill` does: Java alone is told
+        assert process.wait(_DEADLINE_SECONDS) == 128 + signal.SIGTERM  # Java's own answer to it
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    said = (tmp_path / "submit.log").read_text(errors="replace")
+    assert "the running batch is finished first" in said
+    assert "ended between two batches" in said
+    assert "not finished" not in said
+    written = len(streams.read("metadata"))
+    assert 0 < written < len(life.rows()["metadata"]), "it was not stopped in the middle"
+    spark_directory = streams.checkpoint / "spark"
+    begun, committed = (_batches(spark_directory / name) for name in ("offsets", "commits"))
+    with JournalWriter(streams.outputs / "metadata", batches=True) as writer:
+        assert writer.last_batch_id in committed
+    assert begun - committed <= {max(committed) + 1}
+    assert submit(spark_master, "--available-now").wait(_DEADLINE_SECONDS) == 0
+    assert streams.read_all() == life.rows()
+
+
+def test_sigterm_to_spark_submit_on_one_machine_ends_it_between_two_batches(java, streams, submit, tmp_path):
+    _sigterm_ends_it_between_two_batches("local[*]", streams, submit, tmp_path)
+
+
+def test_sigterm_to_spark_submit_on_a_cluster_ends_it_between_two_batches(master, streams, submit, tmp_path):
+    _sigterm_ends_it_between_two_batches(master, streams, submit, tmp_path)
+
+
+def _batches(directory: Path) -> set[int]:
+    return {int(path.name) for path in directory.iterdir() if path.name.isdigit()}

@@ -1,0 +1,47 @@
+"""A job at work beside a test, and waiting for what comes of it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from pyspark.sql import SparkSession
+
+from streaming.config import StreamConfig
+from streaming.job import prepare
+
+DEADLINE_SECONDS = 240
+
+
+@contextmanager
+def running(spark: SparkSession, config: StreamConfig) -> Iterator[None]:
+    """A job in a thread, stopped in the end; what it raises is raised here."""
+    stop = threading.Event()
+    failures: list[Exception] = []
+
+    def run() -> None:
+        try:
+            with prepare(config, stop) as job:
+                job.stream(spark, stop)
+        except Exception as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(DEADLINE_SECONDS)
+    assert not thread.is_alive(), "it did not end in time"
+    assert not failures, failures[0]
+
+
+def until(happened: Callable[[], object]) -> None:
+    """Returns when it has happened."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not happened():
+        assert time.monotonic() < deadline, "it did not come about in time"
+        time.sleep(0.02)

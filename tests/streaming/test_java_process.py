@@ -1,0 +1,48 @@
+"""Spark's Java process: it is given what Spark's own scripts would give it, and its Python processes start quickly."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from streaming.errors import StreamError
+from streaming.java_process import SPARK_OPTIONS, JavaProcess
+
+_SPARK = Path(pyspark.__file__).parent
+
+
+def test_its_options_are_those_of_sparks_own_scripts(java):
+    launcher = ["-cp", f"{_SPARK}/jars/*", "org.apache.spark.launcher.Main", "org.apache.spark.deploy.SparkSubmit"]
+    environment = {**os.environ, "SPARK_HOME": str(_SPARK), "SPARK_SCALA_VERSION": "2.13"}
+    said = subprocess.run([java, *launcher, "pyspark-shell"], env=environment, capture_output=True, check=True).stdout
+    command = said.decode().strip("\0\n").split("\0")
+    given = command[
+        command.index("-XX:+IgnoreUnrecognizedVMOptions") : command.index("org.apache.spark.deploy.SparkSubmit")
+    ]
+    # What is Derby's belongs to Hive, which nothing here uses.
+    assert [option for option in given if not option.startswith("-Dderby.")] == list(SPARK_OPTIONS)
+
+
+def test_sparks_python_processes_import_the_installed_pyspark(spark):
+    (row,) = spark.range(1).mapInPandas(_where_pyspark_is, "place string").collect()
+    assert row.place == pyspark.__file__
+
+
+def _where_pyspark_is(batches):
+    import pandas
+    import pyspark as theirs
+
+    for _ in batches:
+        yield pandas.DataFrame({"place": [theirs.__file__]})
+
+
+def test_a_java_that_does_not_start_is_told_in_one_sentence(java):
+    with (
+        pytest.raises(StreamError, match="Spark's Java process did not start: Error: "),
+        JavaProcess(memory="1x").running(),
+    ):
+        pass
