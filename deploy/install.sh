@@ -113,30 +113,42 @@ get_java() {
     problem=$(java_problem) || fail "$problem"
 }
 
-# Some tests run Prometheus and promtool. Only these programs are taken from the package: nothing is set up or started.
-get_prometheus() {
-    if [ "$profile" != dev ] || has_prometheus; then
-        return
-    fi
-    if can_apt; then
-        say "fetching the programs of the system package prometheus"
-        unpacked=$(mktemp -d)
-        trap 'rm -rf "$unpacked"' EXIT
-        apt_update
-        (cd "$unpacked" && apt-get download -qq -o APT::Sandbox::User=root prometheus >&2 && dpkg-deb -x ./*.deb .)
-        mv "$unpacked/usr/bin/prometheus" "$unpacked/usr/bin/promtool" .venv/bin/
-    else
-        say "no prometheus and promtool in PATH, tests that need them will fail: install Prometheus"
-    fi
+# Some tests run programs of Prometheus. Only these are taken from the packages: nothing is set up or started.
+get_monitoring() {
+    [ "$profile" = dev ] || return 0
+    get_programs prometheus prometheus promtool
+    get_programs prometheus-alertmanager alertmanager amtool
 }
 
-has_prometheus() {
-    (PATH=$root/.venv/bin:$PATH && command -v prometheus && command -v promtool) >/dev/null 2>&1
-}
+# get_programs PACKAGE PROGRAM...: Debian puts the package's name before a program's where the bare one is too general.
+get_programs() (
+    package=$1
+    shift
+    PATH=$root/.venv/bin:$PATH
+    missing=
+    for program in "$@"; do
+        command -v "$program" >/dev/null 2>&1 || missing="$missing $program"
+    done
+    [ -n "$missing" ] || exit 0
+    if ! can_apt; then
+        say "not in PATH:$missing. Tests that need them will fail: install them (Debian: package $package)"
+        exit 0
+    fi
+    say "fetching the programs of the system package $package"
+    unpacked=$(mktemp -d)
+    trap 'rm -rf "$unpacked"' EXIT
+    apt_update
+    (cd "$unpacked" && apt-get download -qq -o APT::Sandbox::User=root "$package" >&2 && dpkg-deb -x ./*.deb .)
+    for program in $missing; do
+        found=$unpacked/usr/bin/$program
+        [ -e "$found" ] || found=$unpacked/usr/bin/prometheus-$program
+        mv "$found" ".venv/bin/$program"
+    done
+)
 
 make_venv
 install_packages
 get_java
-get_prometheus
+get_monitoring
 "$venv_python" -m streaming.artifacts --quiet
 "$venv_python" -m streaming.class_archive
