@@ -5,27 +5,26 @@ Here belongs the list of boards and where they are written.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from dashboards.boards import brokers, controller, deletions, overview, partitions, pipeline
+from dashboards.boards.board import board_json
 
-from dashboards.boards.overview import overview
-
-BOARDS = {"kontrast-overview.json": overview}
+_BOARDS = (overview, controller, partitions, brokers, deletions, pipeline)
 DIRECTORY = Path(__file__).parent.parent / "grafana"
 
 
-def board_json(file_name: str) -> str:
-    """The text of one board's file."""
-    return json.dumps(BOARDS[file_name](), cls=JSONEncoder, sort_keys=True, indent=2, ensure_ascii=False) + "\n"
+def board_files() -> dict[str, str]:
+    """The text of every board's file, by its name."""
+    built = [module.board().build() for module in _BOARDS]
+    return {f"{board.uid}.json": board_json(board) for board in built}
 
 
 def main() -> None:
     """Write all boards."""
     DIRECTORY.mkdir(exist_ok=True)
-    for file_name in BOARDS:
-        (DIRECTORY / file_name).write_text(board_json(file_name), encoding="utf-8")
+    for name, text in board_files().items():
+        (DIRECTORY / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,93 +1,116 @@
-"""What all panels of all boards have in common: data source, cluster filter, descriptions, thresholds.
+"""The vocabulary of the boards: numbers, graphs, tables and timelines that look the same on each of them.
 
-Here belong conventions. Which panels a board has is the board's business.
+Here belongs how a panel is built. Which panels a board has is the board's business, what they ask is in `queries`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from grafana_foundation_sdk.builders import common as common_builders
-from grafana_foundation_sdk.builders import dashboard, prometheus, stat, timeseries
+from grafana_foundation_sdk.builders import dashboard, prometheus, stat, statetimeline, table, timeseries
 from grafana_foundation_sdk.models import common
 from grafana_foundation_sdk.models import dashboard as models
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
-from dashboards.catalogue import CLUSTER_LABEL, Metric
+from dashboards.boards.queries import CLUSTER_LEGEND
+from dashboards.catalogue import CLUSTER_LABEL
 
-CLUSTER_LEGEND = f"{{{{{CLUSTER_LABEL}}}}}"
 DATASOURCE = common.DataSourceRef(type_val="prometheus", uid="${datasource}")
 
+# Where rows lead: the exporter's own pages, at the address that the board's variable has.
+KONTRAST_URL = "kontrast_url"
+_KONTRAST_PAGE = {"title": "Open Kontrast", "url": f"${{{KONTRAST_URL}}}/", "targetBlank": True}
 
-def of_clusters(metric: Metric, suffix: str = "") -> str:
-    """The metric's selector for the clusters that are chosen on the board."""
-    return f'{metric.name}{suffix}{{{CLUSTER_LABEL}=~"$kafka_cluster"}}'
-
-
-def newest(metric: Metric, *labels: str) -> str:
-    """The metric's value by cluster and labels; several exporters of one cluster count once."""
-    return f"max by ({', '.join((CLUSTER_LABEL, *labels))}) ({of_clusters(metric)})"
+_REF_IDS = "ABCDEFGH"
 
 
-def rate(metric: Metric, *labels: str) -> str:
-    """The counter's rate a second by cluster and labels; several exporters of one cluster count once."""
-    return f"max by ({', '.join((CLUSTER_LABEL, *labels))}) (rate({of_clusters(metric)}[$__rate_interval]))"
+class Line(NamedTuple):
+    """One query of a graph or a timeline, and what its series are called."""
+
+    expression: str
+    legend: str = CLUSTER_LEGEND
+
+
+class Column(NamedTuple):
+    """One value of a table's rows."""
+
+    heading: str
+    expression: str
+    unit: str = "short"
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """From which value on a number turns orange and red; None never."""
+    """From which value on a number turns green, orange and red; None never."""
 
     orange: float | None = None
     red: float | None = None
-    below: str = "green"  # the colour of what is below both
+    green: float | None = None
+    below: str = "green"  # the colour of what is below all of them
 
     def thresholds(self) -> dashboard.ThresholdsConfig:
         """The limits as Grafana has them."""
         steps = [models.Threshold(value=None, color=self.below)]
         steps += [
             models.Threshold(value=value, color=color)
-            for value, color in ((self.orange, "orange"), (self.red, "red"))
+            for value, color in ((self.green, "green"), (self.orange, "orange"), (self.red, "red"))
             if value is not None
         ]
         return dashboard.ThresholdsConfig().mode(models.ThresholdsMode.ABSOLUTE).steps(steps)
 
 
-def query(expression: str, legend: str, *, instant: bool = False, ref_id: str = "A") -> prometheus.Dataquery:
-    """A query of the chosen data source; an instant one never shows an old value as the present one."""
-    target = prometheus.Dataquery().datasource(DATASOURCE).ref_id(ref_id).expr(expression).legend_format(legend)
-    return target.instant() if instant else target.range()
+NEUTRAL = Limits(below="blue")
+ANY_IS_BAD = Limits(red=1)
+ANY_IS_DOUBTFUL = Limits(orange=1)
+NONE_IS_BAD = Limits(below="red", green=1)
 
 
-def table_query(expression: str) -> prometheus.Dataquery:
-    """An instant query whose series become rows."""
-    return query(expression, "", instant=True).format(PromQueryFormat.TABLE)
+def words(meaning: Mapping[int, tuple[str, str]]) -> list[models.ValueMap]:
+    """A word and a colour in place of each of these values."""
+    options = {
+        str(value): models.ValueMappingResult(text=text, color=color) for value, (text, color) in meaning.items()
+    }
+    return [models.ValueMap(options=options)]
+
+
+YES_NO = words({1: ("yes", "green"), 0: ("no", "red")})
 
 
 def number(  # noqa: PLR0913 (settings with defaults)
-    title: str, description: str, expression: str, *, limits: Limits, unit: str = "short", legend: str = CLUSTER_LEGEND
+    title: str,
+    description: str,
+    expression: str,
+    *,
+    limits: Limits = NEUTRAL,
+    unit: str = "short",
+    legend: str = CLUSTER_LEGEND,
+    absent: str = "unknown",
 ) -> stat.Panel:
-    """One number a cluster, as it is now; `unknown` where nothing is said about a cluster."""
+    """One number a cluster, as it is now; `absent` where nothing is said about a cluster."""
     return (
         stat.Panel()
         .title(title)
         .description(description)
         .datasource(DATASOURCE)
         .unit(unit)
-        .no_value("unknown")
+        .no_value(absent)
         .thresholds(limits.thresholds())
         .color_mode(common.BigValueColorMode.BACKGROUND)
         .graph_mode(common.BigValueGraphMode.NONE)
         .text_mode(common.BigValueTextMode.VALUE_AND_NAME)
         .reduce_options(common_builders.ReduceDataOptions().calcs(["lastNotNull"]).values(False).fields(""))
-        .with_target(query(expression, legend, instant=True))
+        .with_target(_query(expression, legend, instant=True))
+        .span(4)
         .height(4)
     )
 
 
-def graph(title: str, description: str, *, unit: str = "short") -> timeseries.Panel:
-    """Values over time; the board adds the queries."""
-    return (
+def graph(title: str, description: str, *lines: Line, unit: str = "short", stepped: bool = False) -> timeseries.Panel:
+    """Values over time; `stepped` for what jumps from one value to the next."""
+    panel = (
         timeseries.Panel()
         .title(title)
         .description(description)
@@ -96,28 +119,95 @@ def graph(title: str, description: str, *, unit: str = "short") -> timeseries.Pa
         .min(0)
         .line_width(1)
         .fill_opacity(10)
+        .line_interpolation(common.LineInterpolation.STEP_AFTER if stepped else common.LineInterpolation.LINEAR)
         .show_points(common.VisibilityMode.NEVER)
-        .legend(
-            common_builders.VizLegendOptions()
-            .show_legend(True)
-            .display_mode(common.LegendDisplayMode.LIST)
-            .placement(common.LegendPlacement.BOTTOM)
-        )
+        .legend(_legend(shown=True))
         .tooltip(
             common_builders.VizTooltipOptions().mode(common.TooltipDisplayMode.MULTI).sort(common.SortOrder.DESCENDING)
         )
+        .span(12)
         .height(8)
     )
+    for ref_id, line in zip(_REF_IDS, lines, strict=False):
+        panel.with_target(_query(line.expression, line.legend, ref_id=ref_id))
+    return panel
 
 
-def finished(board: dashboard.Dashboard) -> models.Dashboard:
-    """The board as it is written: every panel with an id, links and annotations in sight."""
-    built = board.build()
-    for number_of_panel, panel in enumerate(built.panels or [], start=1):
-        panel.id_val = number_of_panel
-    # The SDK would hide them in a menu that only the newest Grafana has.
-    for link in built.links or []:
-        link.placement = None
-    for annotation in built.annotations.list_val or []:
-        annotation.placement = None
-    return built
+def timeline(title: str, description: str, *lines: Line, meaning: Mapping[int, tuple[str, str]]) -> statetimeline.Panel:
+    """A bar a series that shows in words and colours how it was when; where a series is absent it has no bar."""
+    panel = (
+        statetimeline.Panel()
+        .title(title)
+        .description(description)
+        .datasource(DATASOURCE)
+        .unit("short")
+        .mappings(words(meaning))
+        .merge_values(True)
+        .show_value(common.VisibilityMode.AUTO)
+        .legend(_legend(shown=False))
+        .row_height(0.8)
+        .line_width(0)
+        .fill_opacity(80)
+        .span(24)
+        .height(7)
+    )
+    for ref_id, line in zip(_REF_IDS, lines, strict=False):
+        panel.with_target(_query(line.expression, line.legend, ref_id=ref_id))
+    return panel
+
+
+def listing(  # noqa: PLR0913 (settings with defaults)
+    title: str,
+    description: str,
+    labels: Sequence[str],
+    *columns: Column,
+    sort_by: str,
+    descending: bool = False,
+    empty: str = "none known",
+) -> table.Panel:
+    """A row for each combination of these labels (after the cluster's), as it is now; every row leads to Kontrast."""
+    names = ["Value"] if len(columns) == 1 else [f"Value #{ref_id}" for ref_id in _REF_IDS[: len(columns)]]
+    headings = {CLUSTER_LABEL: "cluster", **{label: label for label in labels}}
+    headings |= {name: column.heading for name, column in zip(names, columns, strict=True)}
+    organize = models.DataTransformerConfig(
+        id_val="organize",
+        options={
+            "excludeByName": {"Time": True},
+            "indexByName": {name: index for index, name in enumerate(headings)},
+            "renameByName": headings,
+        },
+    )
+    panel = (
+        table.Panel()
+        .title(title)
+        .description(description)
+        .datasource(DATASOURCE)
+        .unit("short")
+        .no_value(empty)
+        .with_transformation(models.DataTransformerConfig(id_val="merge", options={}))
+        .with_transformation(organize)
+        .override_by_regexp(".*", [models.DynamicConfigValue(id_val="links", value=[_KONTRAST_PAGE])])
+        .sort_by([common_builders.TableSortByFieldState().display_name(sort_by).desc(descending)])
+        .span(24)
+        .height(8)
+    )
+    for ref_id, column in zip(_REF_IDS, columns, strict=False):
+        query = _query(column.expression, "", instant=True, ref_id=ref_id)
+        panel.with_target(query.format(PromQueryFormat.TABLE))
+        panel.override_by_name(column.heading, [models.DynamicConfigValue(id_val="unit", value=column.unit)])
+    return panel
+
+
+def _query(expression: str, legend: str, *, instant: bool = False, ref_id: str = "A") -> prometheus.Dataquery:
+    """A query of the chosen data source; an instant one never shows an old value as the present one."""
+    target = prometheus.Dataquery().datasource(DATASOURCE).ref_id(ref_id).expr(expression).legend_format(legend)
+    return target.instant() if instant else target.range()
+
+
+def _legend(*, shown: bool) -> common_builders.VizLegendOptions:
+    return (
+        common_builders.VizLegendOptions()
+        .show_legend(shown)
+        .display_mode(common.LegendDisplayMode.LIST)
+        .placement(common.LegendPlacement.BOTTOM)
+    )

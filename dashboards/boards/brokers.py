@@ -1,0 +1,80 @@
+"""Brokers: which are registered and were when, and what each leads and holds.
+
+Here belongs the choice of panels. Those that other boards show too are in `shared`.
+"""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.builders import dashboard
+
+from dashboards import catalogue
+from dashboards.boards import shared
+from dashboards.boards.board import new_board, section
+from dashboards.boards.panels import ANY_IS_BAD, ANY_IS_DOUBTFUL, Column, Line, graph, listing, number, timeline
+from dashboards.boards.queries import CLUSTER_LEGEND, newest
+from dashboards.catalogue import CLUSTER_LABEL
+
+_BROKER = f"{CLUSTER_LEGEND} broker {{{{broker}}}}"
+_LEADERS = newest(catalogue.BROKER_LEADERS, "broker")
+_REGISTERED = newest(catalogue.BROKER_REGISTERED, "broker")
+
+
+def board() -> dashboard.Dashboard:
+    """The board."""
+    brokers = new_board("brokers", "brokers", "Which brokers are registered, what they lead and hold, and how evenly.")
+    section(
+        brokers,
+        "Now",
+        number("Brokers", "Registered in ZooKeeper.", newest(catalogue.BROKERS)),
+        number(
+            "Brokers away",
+            "Known, for they were registered or replicas are assigned to them, but not registered now.",
+            f"count by ({CLUSTER_LABEL}) ({_REGISTERED} == 0) or max by ({CLUSTER_LABEL}) ({_REGISTERED}) * 0",
+            limits=ANY_IS_BAD,
+        ),
+        number(
+            "Busiest broker's share",
+            "The share of all partitions that the broker leads which leads most.",
+            f"max by ({CLUSTER_LABEL}) ({_LEADERS}) / sum by ({CLUSTER_LABEL}) ({_LEADERS})",
+            unit="percentunit",
+        ),
+        number(
+            "Not led by the preferred replica",
+            "Partitions; many of them: some brokers carry more than they should.",
+            newest(catalogue.PREFERRED_IMBALANCE),
+            limits=ANY_IS_DOUBTFUL,
+        ),
+        shared.at_min_isr(),
+        shared.active_controller(),
+    )
+    section(
+        brokers,
+        "Registrations",
+        timeline(
+            "Registered brokers",
+            "A broker is registered while its znode in /brokers/ids is there.",
+            Line(_REGISTERED, _BROKER),
+            meaning={1: ("registered", "green"), 0: ("away", "red")},
+        ),
+        listing(
+            "Brokers",
+            "What each known broker leads and holds. One that is away leads nothing, and what it holds is out of sync.",
+            ("broker",),
+            Column("registered", _REGISTERED, "bool_yes_no"),
+            Column("leads", _LEADERS),
+            Column("holds", newest(catalogue.BROKER_REPLICAS, "broker")),
+            sort_by="broker",
+            empty="unknown",
+        ),
+    )
+    return section(
+        brokers,
+        "Load",
+        graph("Leaders by broker", "Partitions that each broker leads.", Line(_LEADERS, _BROKER), stepped=True),
+        graph(
+            "Replicas by broker",
+            "Replicas that are assigned to each broker, whether they are in sync or not.",
+            Line(newest(catalogue.BROKER_REPLICAS, "broker"), _BROKER),
+            stepped=True,
+        ),
+    )

@@ -1,0 +1,105 @@
+"""The controller: who it is and was, and whether it does what it must.
+
+Here belongs the choice of panels. Those that other boards show too are in `shared`.
+"""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.builders import dashboard
+
+from dashboards import catalogue
+from dashboards.boards import shared
+from dashboards.boards.board import new_board, section
+from dashboards.boards.panels import ANY_IS_DOUBTFUL, Limits, Line, graph, number
+from dashboards.boards.queries import JMX_ACTIVE_CONTROLLERS, age, increase, jmx, legend, newest, of_clusters
+from dashboards.catalogue import CLUSTER_LABEL
+
+
+def board() -> dashboard.Dashboard:
+    """The board."""
+    controller = new_board(
+        "controller",
+        "controller",
+        "Who is controller, how often that changed, and whether the controller does what it must.",
+    )
+    section(
+        controller,
+        "Now",
+        shared.active_controller(),
+        number(
+            "Controllers by JMX",
+            "How many brokers call themselves controller. 0 or 2 for longer than a failover: look into their logs.",
+            jmx(JMX_ACTIVE_CONTROLLERS),
+            limits=Limits(red=2),
+            absent="JMX is not scraped",
+        ),
+        shared.epoch(),
+        number(
+            "Controller for",
+            "Since this broker, or nobody, is controller.",
+            age(catalogue.CONTROLLER_SINCE),
+            unit="s",
+        ),
+        shared.pending_writes(),
+        number(
+            "Divergences",
+            "How often the real controller did not do what it must, since the job's state began.",
+            f"sum by ({CLUSTER_LABEL}) ({newest(catalogue.DIVERGENCES, 'kind')})",
+            limits=ANY_IS_DOUBTFUL,
+        ),
+    )
+    section(
+        controller,
+        "Failovers",
+        shared.controller_timeline(),
+        graph(
+            "Controller epoch",
+            "A step up is a broker that became controller.",
+            Line(newest(catalogue.CONTROLLER_EPOCH)),
+            unit="none",
+            stepped=True,
+        ),
+        graph(
+            "Controllers, by ZooKeeper and by the brokers",
+            "ZooKeeper knows one controller or none. Brokers that disagree are in a failover, or cut off.",
+            Line(newest(catalogue.CONTROLLER_ACTIVE), legend(word="by ZooKeeper")),
+            Line(jmx(JMX_ACTIVE_CONTROLLERS), legend(word="by JMX")),
+            stepped=True,
+        ),
+        graph(
+            "Controller changes",
+            "How often another broker, or none, became controller.",
+            Line(increase(catalogue.CONTROLLER_CHANGES)),
+        ),
+        shared.elections(),
+    )
+    return section(
+        controller,
+        "Predicted against observed",
+        graph(
+            "Queue of expectations",
+            "Writes to ZooKeeper that the controller must still do.",
+            Line(newest(catalogue.PENDING_WRITES), legend(word="pending")),
+            stepped=True,
+        ),
+        graph(
+            "Pending for at least a rate interval",
+            "The smallest number of pending writes over the interval: what never was 0 is overdue, not in progress.",
+            Line(
+                f"max by ({CLUSTER_LABEL}) (min_over_time({of_clusters(catalogue.PENDING_WRITES)}[$__rate_interval]))",
+                legend(word="pending all the time"),
+            ),
+            stepped=True,
+        ),
+        graph(
+            "Divergences",
+            "What the controller did not do though it must, or did without a reason that ZooKeeper shows, by kind.",
+            Line(increase(catalogue.DIVERGENCES, "kind"), legend("kind")),
+        ),
+        graph(
+            "Open alerts",
+            "Alerts of Kontrast itself, by severity: a controller that is overdue, flapping, or a ghost is among them.",
+            Line(newest(catalogue.OPEN_ALERTS, "severity"), legend("severity")),
+            stepped=True,
+        ),
+    )

@@ -1,0 +1,79 @@
+"""Deletions and reassignments: what is queued, what goes on, what is stuck.
+
+Here belongs the choice of panels. Those that other boards show too are in `shared`.
+"""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.builders import dashboard
+
+from controller.election import Strategy
+from dashboards import catalogue
+from dashboards.boards import shared
+from dashboards.boards.board import new_board, section
+from dashboards.boards.panels import ANY_IS_DOUBTFUL, Line, graph, number
+from dashboards.boards.queries import increase, legend, newest
+
+_DELETING = 'state=~"deletion_.*"'
+
+
+def board() -> dashboard.Dashboard:
+    """The board."""
+    deletions = new_board(
+        "deletions", "deletions and reassignments", "Which deletions are queued or stuck, and what reassignments elect."
+    )
+    section(
+        deletions,
+        "Now",
+        number("Topics to delete", "Topics whose deletion is queued.", newest(catalogue.TOPICS_TO_DELETE)),
+        number(
+            "Topics that cannot be deleted",
+            "Their deletion is queued and cannot go on: a broker with a replica is away, or the topic is reassigned.",
+            newest(catalogue.TOPICS_INELIGIBLE),
+            limits=ANY_IS_DOUBTFUL,
+        ),
+        number("Replicas to delete", "Replicas whose deletion is queued.", newest(catalogue.REPLICAS_TO_DELETE)),
+        number(
+            "Replicas that cannot be deleted",
+            "Their deletion is queued and cannot go on for now.",
+            newest(catalogue.REPLICAS_INELIGIBLE),
+            limits=ANY_IS_DOUBTFUL,
+        ),
+        number("Topics", "As Kafka's GlobalTopicCount.", newest(catalogue.TOPICS)),
+        shared.pending_writes(),
+    )
+    section(
+        deletions,
+        "Deletions",
+        graph(
+            "Topics to delete",
+            "Queued deletions, and those of them that cannot go on.",
+            Line(newest(catalogue.TOPICS_TO_DELETE), legend(word="to delete")),
+            Line(newest(catalogue.TOPICS_INELIGIBLE), legend(word="cannot go on")),
+            stepped=True,
+        ),
+        graph(
+            "Replicas to delete",
+            "Replicas of topics that are being deleted, and those of them that cannot be.",
+            Line(newest(catalogue.REPLICAS_TO_DELETE), legend(word="to delete")),
+            Line(newest(catalogue.REPLICAS_INELIGIBLE), legend(word="cannot go on")),
+            stepped=True,
+        ),
+        graph(
+            "Replicas by state of deletion",
+            "Started: StopReplica was sent. Successful: the broker answered. Ineligible: it cannot, for now.",
+            Line(newest(catalogue.REPLICAS, "state", matchers=(_DELETING,)), legend("state")),
+            stepped=True,
+        ),
+        graph("Topics", "As Kafka's GlobalTopicCount.", Line(newest(catalogue.TOPICS)), stepped=True),
+    )
+    return section(
+        deletions,
+        "Reassignments",
+        graph(
+            "Elections by reassignments",
+            "Leaders that were moved because their replica is being removed.",
+            Line(increase(catalogue.ELECTIONS, matchers=(f'strategy="{Strategy.REASSIGN.value}"',))),
+        ),
+        shared.isr_changes(),
+    )

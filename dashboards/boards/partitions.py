@@ -1,0 +1,90 @@
+"""Partitions and leadership: which partitions cannot be used and why, what was elected, what shrank.
+
+Here belongs the choice of panels. Those that other boards show too are in `shared`.
+"""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.builders import dashboard
+
+from dashboards import catalogue
+from dashboards.boards import shared
+from dashboards.boards.board import UNCLEAN, new_board, section
+from dashboards.boards.panels import ANY_IS_BAD, ANY_IS_DOUBTFUL, Line, graph, number
+from dashboards.boards.queries import JMX_IMBALANCE, increase, jmx, legend, newest
+
+
+def board() -> dashboard.Dashboard:
+    """The board."""
+    partitions = new_board(
+        "partitions",
+        "partitions and leadership",
+        "Which partitions cannot be used, since when and why; who was elected.",
+    )
+    section(
+        partitions,
+        "Now",
+        number(
+            "Offline partitions",
+            "As Kafka's OfflinePartitionsCount, but counted on while no controller is active.",
+            newest(catalogue.OFFLINE),
+            limits=ANY_IS_BAD,
+        ),
+        shared.leaderless(),
+        number(
+            "Not named below",
+            "Partitions that cannot be used but are not in the table: the exporter names a bounded number.",
+            newest(catalogue.DETAIL_DROPPED),
+            limits=ANY_IS_DOUBTFUL,
+        ),
+        number(
+            "Under-replicated partitions",
+            "Their ISR lacks an assigned replica.",
+            newest(catalogue.UNDER_REPLICATED),
+            limits=ANY_IS_DOUBTFUL,
+        ),
+        shared.under_min_isr(),
+        shared.at_min_isr(),
+    )
+    section(partitions, "Partitions that cannot be used", shared.offline_partitions())
+    section(
+        partitions,
+        "State",
+        graph(
+            "Partitions by state",
+            "The controller's partition states, as its state machine has them.",
+            Line(newest(catalogue.PARTITIONS, "state"), legend("state")),
+            stepped=True,
+        ),
+        shared.troubles(),
+        graph(
+            "Replicas by state",
+            "The controller's replica states, as its state machine has them.",
+            Line(newest(catalogue.REPLICAS, "state"), legend("state")),
+            stepped=True,
+        ),
+        graph(
+            "Topics",
+            "As Kafka's GlobalTopicCount.",
+            Line(newest(catalogue.TOPICS)),
+            stepped=True,
+        ),
+    )
+    return section(
+        partitions,
+        "Leadership",
+        shared.elections(),
+        graph(
+            "Unclean elections",
+            "Leaders elected that were not in sync: what the old leader alone had is lost.",
+            Line(increase(catalogue.ELECTIONS, matchers=(UNCLEAN,))),
+        ),
+        shared.isr_changes(),
+        graph(
+            "Not led by the preferred replica",
+            "As Kafka's PreferredReplicaImbalanceCount, beside Kafka's own where JMX is scraped.",
+            Line(newest(catalogue.PREFERRED_IMBALANCE), legend(word="by Kontrast")),
+            Line(jmx(JMX_IMBALANCE), legend(word="by JMX")),
+            stepped=True,
+        ),
+    )

@@ -1,0 +1,68 @@
+"""What panels ask: selectors of the chosen clusters, and the few shapes of expression that all boards share.
+
+Here belongs PromQL. Names of Kontrast's metrics are the catalogue's; those of Kafka's own gauges are below.
+"""
+
+from __future__ import annotations
+
+from dashboards.catalogue import CLUSTER_LABEL, Metric
+
+CLUSTER_LEGEND = f"{{{{{CLUSTER_LABEL}}}}}"
+
+# Kafka's gauges as its JMX exporter names them. Some configurations write `_value` behind.
+JMX_OFFLINE = "kafka_controller_kafkacontroller_offlinepartitionscount"
+JMX_ACTIVE_CONTROLLERS = "kafka_controller_kafkacontroller_activecontrollercount"
+JMX_IMBALANCE = "kafka_controller_kafkacontroller_preferredreplicaimbalancecount"
+JMX_UNDER_REPLICATED = "kafka_server_replicamanager_underreplicatedpartitions"
+JMX_GAUGES = (JMX_OFFLINE, JMX_ACTIVE_CONTROLLERS, JMX_IMBALANCE, JMX_UNDER_REPLICATED)
+
+_CHOSEN = f'{CLUSTER_LABEL}=~"$kafka_cluster"'
+
+
+def legend(*labels: str, word: str = "") -> str:
+    """The cluster's name, then these labels' values, then a word."""
+    return " ".join([CLUSTER_LEGEND, *(f"{{{{{label}}}}}" for label in labels), *([word] if word else [])])
+
+
+def of_clusters(metric: Metric, *matchers: str, suffix: str = "") -> str:
+    """The metric's selector for the clusters that are chosen on the board."""
+    chosen = (_CHOSEN,) if CLUSTER_LABEL in metric.labels else ()
+    both = ", ".join((*chosen, *matchers))
+    return f"{metric.name}{suffix}{{{both}}}" if both else f"{metric.name}{suffix}"
+
+
+def newest(metric: Metric, *labels: str, matchers: tuple[str, ...] = ()) -> str:
+    """The metric's value by cluster and labels; several exporters of one cluster count once."""
+    return f"max{_by(metric, labels)} ({of_clusters(metric, *matchers)})"
+
+
+def rate(metric: Metric, *labels: str) -> str:
+    """The counter's rate a second by cluster and labels; several exporters of one cluster count once."""
+    return f"max{_by(metric, labels)} (rate({of_clusters(metric)}[$__rate_interval]))"
+
+
+def increase(metric: Metric, *labels: str, matchers: tuple[str, ...] = ()) -> str:
+    """How much the counter grew by cluster and labels; several exporters of one cluster count once."""
+    return f"max{_by(metric, labels)} (increase({of_clusters(metric, *matchers)}[$__rate_interval]))"
+
+
+def quantile(share: float, histogram: Metric) -> str:
+    """The value that this share of what a histogram counted did not exceed."""
+    buckets = of_clusters(histogram, suffix="_bucket")
+    return f"histogram_quantile({share}, sum by ({CLUSTER_LABEL}, le) (rate({buckets}[$__rate_interval])))"
+
+
+def age(metric: Metric) -> str:
+    """Seconds since the time that the metric is."""
+    return f"time() - {newest(metric)}"
+
+
+def jmx(gauge: str) -> str:
+    """The sum of a gauge over the brokers, as Kafka itself says; not of what `kontrast serve` says in Kafka's names."""
+    where = f'{{{_CHOSEN}, job!~"kontrast.*"}}'
+    return f"sum by ({CLUSTER_LABEL}) ({gauge}{where} or {gauge}_value{where})"
+
+
+def _by(metric: Metric, labels: tuple[str, ...]) -> str:
+    all_labels = (*((CLUSTER_LABEL,) if CLUSTER_LABEL in metric.labels else ()), *labels)
+    return f" by ({', '.join(all_labels)})" if all_labels else ""

@@ -1,0 +1,153 @@
+"""Panels that more than one board shows.
+
+Here belongs what is the same everywhere. A panel of one board alone is in that board's module.
+"""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.builders import stat, statetimeline, table, timeseries
+
+from dashboards import catalogue
+from dashboards.boards.panels import (
+    ANY_IS_BAD,
+    ANY_IS_DOUBTFUL,
+    Column,
+    Line,
+    graph,
+    listing,
+    number,
+    timeline,
+    words,
+)
+from dashboards.boards.queries import legend, newest, rate
+
+_NOBODY = f"{newest(catalogue.CONTROLLER_ACTIVE)} == 0"
+
+
+def active_controller() -> stat.Panel:
+    """Which broker is controller."""
+    return number(
+        "Active controller",
+        "The broker that holds /controller in ZooKeeper.",
+        f"{_NOBODY} or {newest(catalogue.CONTROLLER_INFO, 'broker')}",
+        legend=legend("broker"),
+    ).mappings(words({0: ("nobody", "red"), 1: ("active", "green")}))
+
+
+def epoch() -> stat.Panel:
+    """The controller epoch."""
+    return number(
+        "Controller epoch",
+        "Grows by one each time that a broker becomes controller.",
+        newest(catalogue.CONTROLLER_EPOCH),
+        unit="none",
+    )
+
+
+def controller_timeline() -> statetimeline.Panel:
+    """Which broker was controller when."""
+    return timeline(
+        "Who is controller",
+        "A bar while /controller names this broker, and one while it names nobody.",
+        Line(newest(catalogue.CONTROLLER_INFO, "broker"), f"{legend()} broker {{{{broker}}}}"),
+        Line(_NOBODY, legend(word="nobody")),
+        meaning={1: ("controller", "green"), 0: ("nobody", "red")},
+    )
+
+
+def open_alerts() -> stat.Panel:
+    """Alerts of Kontrast that ask for a person at once."""
+    return number(
+        "Open alerts to page",
+        "Alerts of Kontrast itself that are open and worth waking someone.",
+        newest(catalogue.OPEN_ALERTS, matchers=('severity="page"',)),
+        limits=ANY_IS_BAD,
+    )
+
+
+def leaderless() -> stat.Panel:
+    """Partitions without a leader."""
+    return number(
+        "Leaderless partitions",
+        "Without a live leader right now, whether an election is due or not.",
+        newest(catalogue.LEADERLESS),
+        limits=ANY_IS_BAD,
+    )
+
+
+def under_min_isr() -> stat.Panel:
+    """Partitions that take no acks=all writes."""
+    return number(
+        "Under min ISR",
+        "Partitions with an ISR below min.insync.replicas: producers with acks=all are refused.",
+        newest(catalogue.UNDER_MIN_ISR),
+        limits=ANY_IS_BAD,
+    )
+
+
+def at_min_isr() -> stat.Panel:
+    """Partitions that stand one loss from taking no acks=all writes."""
+    return number(
+        "At min ISR",
+        "Partitions with an ISR of exactly min.insync.replicas: one replica less, and acks=all is refused.",
+        newest(catalogue.AT_MIN_ISR),
+        limits=ANY_IS_DOUBTFUL,
+    )
+
+
+def pending_writes() -> stat.Panel:
+    """Writes that the controller must still do."""
+    return number(
+        "Pending writes",
+        "Writes to ZooKeeper that the controller must still do. For a moment that is its work; if they stay, it is stuck.",
+        newest(catalogue.PENDING_WRITES),
+        limits=ANY_IS_DOUBTFUL,
+    )
+
+
+def offline_partitions() -> table.Panel:
+    """The partitions that nobody can use, by name."""
+    labels = ("topic", "partition", "reason")
+    since = newest(catalogue.OFFLINE_SINCE, *labels)
+    return listing(
+        "Offline partitions",
+        "Partitions that nobody can produce to or consume from, by name, with the cause and since when. "
+        "The runbook of KontrastPartitionOffline says what each reason means and what brings such a partition back.",
+        labels,
+        Column("since", f"{since} * 1000", "dateTimeAsIso"),
+        Column("for", f"time() - {since}", "s"),
+        sort_by="since",
+    )
+
+
+def troubles() -> timeseries.Panel:
+    """What is wrong with partitions, over time."""
+    return graph(
+        "Partitions in trouble",
+        "Offline, leaderless, under-replicated and under min ISR.",
+        Line(newest(catalogue.OFFLINE), legend(word="offline")),
+        Line(newest(catalogue.LEADERLESS), legend(word="leaderless")),
+        Line(newest(catalogue.UNDER_REPLICATED), legend(word="under-replicated")),
+        Line(newest(catalogue.UNDER_MIN_ISR), legend(word="under min ISR")),
+        stepped=True,
+    )
+
+
+def elections() -> timeseries.Panel:
+    """Leader elections by strategy."""
+    return graph(
+        "Leader elections",
+        "Confirmed elections a second, by strategy.",
+        Line(rate(catalogue.ELECTIONS, "strategy"), legend("strategy")),
+        unit="ops",
+    )
+
+
+def isr_changes() -> timeseries.Panel:
+    """ISR changes by operation."""
+    return graph(
+        "ISR changes",
+        "Shrinks and expansions of ISRs a second.",
+        Line(rate(catalogue.ISR_CHANGES, "operation"), legend("operation")),
+        unit="ops",
+    )

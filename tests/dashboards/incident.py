@@ -1,0 +1,189 @@
+"""What a Prometheus would have scraped during two recorded incidents: Kontrast's metrics, and the brokers' own.
+
+Cluster `east` is the recording dev39, with the brokers' JMX gauges; `west` is race39, moved to the same time, without
+JMX. ZooKeeper's log goes through the real core, its rows through the exporter's real view and collectors. A recording
+has no forwarder and no streaming job: what they would say of themselves is set here, to round figures.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+from prometheus_client.core import Metric as Family
+from prometheus_client.registry import Collector
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "conformance"))
+
+from recording import replay, unpack  # noqa: E402 (needs the path above)
+
+from controller.outputs import ClusterProgress, JobRow, Row  # noqa: E402
+from controller.records import Record, RecordKind  # noqa: E402
+from dashboards.collector import ViewCollector  # noqa: E402
+from dashboards.reading import Reading  # noqa: E402
+from dashboards.view import View  # noqa: E402
+from dashboards.watching import ForwardingCollector  # noqa: E402
+from transport.forwarding import Forwarding, ReadReason  # noqa: E402
+
+SCRAPE_SECONDS = 2
+RATE_INTERVAL = f"{4 * SCRAPE_SECONDS}s"  # as Grafana has it: four scrapes
+BEGIN = 1795252145  # when dev39 began, in seconds since 1970
+END = BEGIN + 200
+
+# What nobody recorded.
+END_TO_END_LAG_SECONDS = 0.2
+WATCH_LAG_SECONDS = 0.02
+BUDGET_WAIT_SHARE = 0.01
+JOB_LAG_MS = 150
+PHASE_MS = {"addBatch": 90, "latestOffset": 5}  # of each batch; there is one a second
+STATE_BYTES, STATE_VALUES, STATE_COMMIT_MS = 2_000_000, 130, 9
+
+
+@dataclass(slots=True)
+class _Cluster:
+    """One recording on its way into the exporter."""
+
+    name: str
+    records: Sequence[Record]
+    rows: Sequence[Row]
+    jmx: Sequence[dict]
+    shift_ms: int
+    forwarding: Forwarding
+    paths: set[str] = field(default_factory=set)
+    records_done: int = 0
+    rows_done: int = 0
+
+    def forward_until(self, now_ms: int) -> None:
+        """Let the forwarder's figures grow to this time."""
+        forwarding = self.forwarding
+        while self.records_done < len(self.records):
+            record = self.records[self.records_done]
+            if record.observed_ms + self.shift_ms > now_ms:
+                break
+            self.records_done += 1
+            forwarding.records += 1
+            if record.kind is RecordKind.HEARTBEAT:
+                forwarding.heartbeat_ms = record.observed_ms + self.shift_ms
+            elif record.kind in (RecordKind.NODE, RecordKind.CREATED, RecordKind.DELETED):
+                self._event(record)
+
+    def _event(self, record: Record) -> None:
+        forwarding = self.forwarding
+        forwarding.events += 1
+        forwarding.windows += 1
+        forwarding.lag = forwarding.lag.observe(WATCH_LAG_SECONDS)
+        if record.kind is RecordKind.DELETED:
+            self.paths.discard(record.path)
+        else:
+            self.paths.add(record.path)
+            forwarding.znodes_read += 1
+            forwarding.bytes_read += len(record.data or "")
+        forwarding.znodes = len(self.paths)
+
+    def rows_until(self, now_ms: int) -> Iterator[Row]:
+        """The rows that came since the last time that this was asked."""
+        while self.rows_done < len(self.rows) and self.rows[self.rows_done].time_ms <= now_ms:
+            yield self.rows[self.rows_done]
+            self.rows_done += 1
+
+
+def _cluster(name: str, recording_name: str, directory: Path, begin: int | None = None) -> _Cluster:
+    recording = unpack(recording_name, directory)
+    records = list(recording.records())
+    shift_ms = 0 if begin is None else begin * 1000 - records[0].observed_ms
+    rows = [_moved(row, name, shift_ms) for row in replay(records, recording.profile()).rows]
+    forwarding = Forwarding(
+        name, leads=True, generation=1, is_connected=True, watch_mode="persistent", jitter_wait_seconds=0.5
+    )
+    forwarding.complete_reads[ReadReason.START] = 1
+    return _Cluster(name, records, rows, recording.jmx(), shift_ms, forwarding)
+
+
+def _moved(row: Row, cluster: str, shift_ms: int) -> Row:
+    times = {"time_ms": row.time_ms + shift_ms}
+    for name in ("since_ms", "problem_since_ms"):
+        before = getattr(row, name, None)
+        if before is not None:
+            times[name] = before + shift_ms
+    return msgspec.structs.replace(row, cluster=cluster, **times)
+
+
+class _Pipeline:
+    """The exporter and the watcher as they were at each moment."""
+
+    def __init__(self, clusters: Sequence[_Cluster]) -> None:
+        self._clusters = clusters
+        self._view, self._reading = View(), Reading()
+        self._rows = 0
+        self._serve = ViewCollector(self._view, self._reading, 500)
+        self._watch = ForwardingCollector([cluster.forwarding for cluster in clusters])
+
+    def scrape(self, now: int) -> Iterator[str]:
+        for cluster in self._clusters:
+            cluster.forwarding.budget_wait_seconds += BUDGET_WAIT_SHARE * SCRAPE_SECONDS
+            cluster.forward_until(now * 1000)
+            for row in cluster.rows_until(now * 1000):
+                self._take(cluster.name, row)
+        self._view.apply(self._job(now))
+        self._reading.source_is(up=True)
+        self._reading.caught_up()
+        yield from _lines(self._serve, 'job="kontrast",instance="kontrast:9642"', now)
+        yield from _lines(self._watch, 'job="kontrast-watch",instance="kontrast:9643"', now)
+
+    def _take(self, cluster: str, row: Row) -> None:
+        self._rows += 1
+        if row.output not in ("metadata", "alerts", "gauges"):
+            return
+        self._reading.row(cluster, row.output)
+        if self._view.apply(row):
+            self._reading.lag(cluster, END_TO_END_LAG_SECONDS)
+
+    def _job(self, now: int) -> JobRow:
+        batches = now - BEGIN + 1
+        progress = ClusterProgress(records=1, observed_ms=now * 1000, lag_ms=JOB_LAG_MS)
+        return JobRow(
+            time_ms=now * 1000,
+            began_ms=(BEGIN - 60) * 1000,
+            batch=batches,
+            batches=batches,
+            records=sum(cluster.records_done for cluster in self._clusters),
+            refused=0,
+            rows=self._rows,
+            phase_ms=PHASE_MS,
+            total_phase_ms={phase: spent * batches for phase, spent in PHASE_MS.items()},
+            state_bytes=STATE_BYTES,
+            state_values=STATE_VALUES,
+            state_commit_ms=STATE_COMMIT_MS,
+            clusters={cluster.name: progress for cluster in self._clusters},
+        )
+
+
+def _lines(collector: Collector, target: str, now: int) -> Iterator[str]:
+    families: Iterable[Family] = collector.collect()
+    for family in families:
+        for sample in family.samples:
+            labels = "".join(f',{name}="{value}"' for name, value in sample.labels.items())
+            yield f"{sample.name}{{{target}{labels}}} {sample.value} {now}"
+
+
+def _jmx_lines(cluster: _Cluster, now: int) -> Iterator[str]:
+    """The newest sample of each broker that answered since the last scrape."""
+    newest = {sample["b"]: sample for sample in cluster.jmx if now - SCRAPE_SECONDS < sample["t"] <= now}
+    for broker, sample in newest.items():
+        target = f'{{job="kafka",instance="broker-{broker}:7071",kafka_cluster="{cluster.name}"}}'
+        for gauge, value in sample.get("m", {}).items():
+            bean = "kafka_server_replicamanager_" if gauge.startswith("rm_") else "kafka_controller_kafkacontroller_"
+            yield f"{bean}{gauge.removeprefix('rm_')}{target} {value} {now}"
+
+
+def incident_lines(directory: Path) -> Iterator[str]:
+    """The samples of both incidents, as OpenMetrics lines; recordings are unpacked into `directory`."""
+    clusters = (_cluster("east", "dev39", directory), _cluster("west", "race39", directory, begin=BEGIN + 1))
+    pipeline = _Pipeline(clusters)
+    for now in range(BEGIN, END + 1, SCRAPE_SECONDS):
+        yield from pipeline.scrape(now)
+        for cluster in clusters:
+            yield from _jmx_lines(cluster, now)
