@@ -44,7 +44,7 @@ def board() -> dashboard.Dashboard:
         number(
             "Divergences",
             "How often the real controller did not do what it must, since the job's state began.",
-            f"sum by ({CLUSTER_LABEL}) ({newest(catalogue.DIVERGENCES, 'kind')})",
+            f"sum by ({CLUSTER_LABEL}) ({newest(catalogue.DIVERGENCES, 'kind')}) or {newest(catalogue.BROKERS)} * 0",
             limits=ANY_IS_DOUBTFUL,
         ),
     )

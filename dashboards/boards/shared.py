@@ -99,7 +99,7 @@ def pending_writes() -> stat.Panel:
     """Writes that the controller must still do."""
     return number(
         "Pending writes",
-        "Writes to ZooKeeper that the controller must still do. For a moment that is its work; if they stay, it is stuck.",
+        "Writes to ZooKeeper that the controller must still do. For a moment that is its work; later it is stuck.",
         newest(catalogue.PENDING_WRITES),
         limits=ANY_IS_DOUBTFUL,
     )

@@ -1,8 +1,8 @@
-"""What a Prometheus would have scraped during two recorded incidents: Kontrast's metrics, and the brokers' own.
+"""What a Prometheus would have scraped during recorded incidents: Kontrast's metrics, and the brokers' own gauges.
 
-Cluster `east` is the recording dev39, with the brokers' JMX gauges; `west` is race39, moved to the same time, without
-JMX. ZooKeeper's log goes through the real core, its rows through the exporter's real view and collectors. A recording
-has no forwarder and no streaming job: what they would say of themselves is set here, to round figures.
+Each cluster is one recording; all are moved to the same time. ZooKeeper's log goes through the real core, its rows
+through the exporter's real view and collectors. A recording has no forwarder and no streaming job: what they would say
+of themselves is set here, to round figures.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "conformance"))
 
 from recording import replay, unpack  # noqa: E402 (needs the path above)
 
-from controller.outputs import ClusterProgress, JobRow, Row  # noqa: E402
+from controller.outputs import ClusterProgress, GaugesRow, JobRow, Row  # noqa: E402
 from controller.records import Record, RecordKind  # noqa: E402
 from dashboards.collector import ViewCollector  # noqa: E402
 from dashboards.reading import Reading  # noqa: E402
@@ -30,8 +30,15 @@ from transport.forwarding import Forwarding, ReadReason  # noqa: E402
 
 SCRAPE_SECONDS = 2
 RATE_INTERVAL = f"{4 * SCRAPE_SECONDS}s"  # as Grafana has it: four scrapes
-BEGIN = 1795252145  # when dev39 began, in seconds since 1970
+BEGIN = 1795252145  # in seconds since 1970
 END = BEGIN + 200
+
+# Read as: cluster KEY is this recording, its brokers' JMX gauges are scraped or not.
+CLUSTERS = {
+    "east": ("dev39", True),  # the everyday scenario
+    "south": ("fuzz39a", True),  # /controller names a broker that never took over, for four seconds
+    "west": ("fuzz39c", False),  # writes that never came
+}
 
 # What nobody recorded.
 END_TO_END_LAG_SECONDS = 0.2
@@ -90,16 +97,18 @@ class _Cluster:
             self.rows_done += 1
 
 
-def _cluster(name: str, recording_name: str, directory: Path, begin: int | None = None) -> _Cluster:
+def _cluster(name: str, directory: Path) -> _Cluster:
+    recording_name, jmx_is_scraped = CLUSTERS[name]
     recording = unpack(recording_name, directory)
     records = list(recording.records())
-    shift_ms = 0 if begin is None else begin * 1000 - records[0].observed_ms
+    shift_ms = BEGIN * 1000 - records[0].observed_ms
     rows = [_moved(row, name, shift_ms) for row in replay(records, recording.profile()).rows]
     forwarding = Forwarding(
         name, leads=True, generation=1, is_connected=True, watch_mode="persistent", jitter_wait_seconds=0.5
     )
     forwarding.complete_reads[ReadReason.START] = 1
-    return _Cluster(name, records, rows, recording.jmx(), shift_ms, forwarding)
+    jmx = recording.jmx() if jmx_is_scraped else []
+    return _Cluster(name, records, rows, jmx, shift_ms, forwarding)
 
 
 def _moved(row: Row, cluster: str, shift_ms: int) -> Row:
@@ -108,7 +117,8 @@ def _moved(row: Row, cluster: str, shift_ms: int) -> Row:
         before = getattr(row, name, None)
         if before is not None:
             times[name] = before + shift_ms
-    return msgspec.structs.replace(row, cluster=cluster, **times)
+    forwarder = {"session": "connected", "watch_mode": "persistent"} if isinstance(row, GaugesRow) else {}
+    return msgspec.structs.replace(row, cluster=cluster, **times, **forwarder)
 
 
 class _Pipeline:
@@ -171,7 +181,8 @@ def _lines(collector: Collector, target: str, now: int) -> Iterator[str]:
 
 def _jmx_lines(cluster: _Cluster, now: int) -> Iterator[str]:
     """The newest sample of each broker that answered since the last scrape."""
-    newest = {sample["b"]: sample for sample in cluster.jmx if now - SCRAPE_SECONDS < sample["t"] <= now}
+    latest = now - cluster.shift_ms / 1000
+    newest = {sample["b"]: sample for sample in cluster.jmx if latest - SCRAPE_SECONDS < sample["t"] <= latest}
     for broker, sample in newest.items():
         target = f'{{job="kafka",instance="broker-{broker}:7071",kafka_cluster="{cluster.name}"}}'
         for gauge, value in sample.get("m", {}).items():
@@ -180,8 +191,8 @@ def _jmx_lines(cluster: _Cluster, now: int) -> Iterator[str]:
 
 
 def incident_lines(directory: Path) -> Iterator[str]:
-    """The samples of both incidents, as OpenMetrics lines; recordings are unpacked into `directory`."""
-    clusters = (_cluster("east", "dev39", directory), _cluster("west", "race39", directory, begin=BEGIN + 1))
+    """The samples of all incidents, as OpenMetrics lines; recordings are unpacked into `directory`."""
+    clusters = [_cluster(name, directory) for name in CLUSTERS]
     pipeline = _Pipeline(clusters)
     for now in range(BEGIN, END + 1, SCRAPE_SECONDS):
         yield from pipeline.scrape(now)

@@ -65,7 +65,7 @@ def running_prometheus(directory: Path, config: str, *options: str) -> Iterator[
 def prometheus_over(directory: Path, lines: Iterable[str], scrape_seconds: int) -> Iterator[Prometheus]:
     """A Prometheus that knows these samples: OpenMetrics lines with times, scraped at this interval.
 
-    Files have no markers for series that ended, so a sample counts for little longer than the interval.
+    Files have no marks where a series ended, so a sample counts for half the interval and no longer.
     """
     samples = directory / "samples.txt"
     with samples.open("w", encoding="utf-8") as file:
@@ -76,6 +76,6 @@ def prometheus_over(directory: Path, lines: Iterable[str], scrape_seconds: int) 
     command = [_program("promtool"), "tsdb", "create-blocks-from", "openmetrics", str(samples), str(data)]
     made = subprocess.run(command, capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stdout + made.stderr
-    lookback = f"--query.lookback-delta={scrape_seconds * 1000 + 500}ms"
+    lookback = f"--query.lookback-delta={scrape_seconds * 500}ms"
     with running_prometheus(directory, "global: {}\n", lookback, "--storage.tsdb.retention.time=100y") as prometheus:
         yield prometheus

@@ -1,0 +1,56 @@
+"""Prints `kontrast-rules.yml` as the PrometheusRule of Kubernetes' Prometheus operator, or as it is, with addresses.
+
+    python deploy/prometheus/prometheus_rule.py > deploy/kubernetes/kontrast-prometheusrule.yml
+    python deploy/prometheus/prometheus_rule.py --docs https://docs.example/kontrast --grafana https://grafana.example
+    python deploy/prometheus/prometheus_rule.py --plain --docs ... > /etc/prometheus/kontrast-rules.yml
+
+Here belongs the form; what the rules are is said in `kontrast-rules.yml` alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+RULES = Path(__file__).parent / "kontrast-rules.yml"
+
+_HEAD = """# Made from deploy/prometheus/kontrast-rules.yml by deploy/prometheus/prometheus_rule.py: change it there.
+apiVersion: monitoring.coreos.com/v1
+kind: PrometheusRule
+metadata:
+  name: kontrast-rules
+  labels:
+    app.kubernetes.io/name: kontrast
+spec:
+"""
+
+
+def with_addresses(rules: str, docs: str | None, grafana: str | None) -> str:
+    """The rules with these addresses in front of the paths of runbooks and boards."""
+    if docs is not None:
+        rules = rules.replace("runbook_url: docs/", f"runbook_url: {docs.rstrip('/')}/")
+    if grafana is not None:
+        rules = rules.replace("dashboard_url: d/", f"dashboard_url: {grafana.rstrip('/')}/d/")
+    return rules
+
+
+def manifest(rules: str) -> str:
+    """The rules as a PrometheusRule."""
+    groups = rules[rules.index("groups:\n") :]
+    return _HEAD + "".join(f"  {line}" if line.strip() else line for line in groups.splitlines(keepends=True))
+
+
+def main() -> None:
+    """Print what was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--docs", metavar="URL", help="where docs/ is published: runbook_url begins with it")
+    parser.add_argument("--grafana", metavar="URL", help="your Grafana: dashboard_url begins with it")
+    parser.add_argument("--plain", action="store_true", help="a rules file for Prometheus, no PrometheusRule")
+    arguments = parser.parse_args()
+    rules = with_addresses(RULES.read_text(encoding="utf-8"), arguments.docs, arguments.grafana)
+    sys.stdout.write(rules if arguments.plain else manifest(rules))
+
+
+if __name__ == "__main__":
+    main()
