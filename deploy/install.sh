@@ -120,14 +120,21 @@ get_monitoring() {
     get_programs prometheus-alertmanager alertmanager amtool
 }
 
+# Debian's alertmanager does not start without this directory of its package; others have it within.
+alertmanager_templates=/usr/share/prometheus/alertmanager
+
+is_missing() {
+    ! (PATH=$root/.venv/bin:$PATH && command -v "$1") >/dev/null 2>&1 ||
+        { [ "$1" = alertmanager ] && [ -e .venv/bin/alertmanager ] && [ ! -e "$alertmanager_templates" ]; }
+}
+
 # get_programs PACKAGE PROGRAM...: Debian puts the package's name before a program's where the bare one is too general.
 get_programs() (
     package=$1
     shift
-    PATH=$root/.venv/bin:$PATH
     missing=
     for program in "$@"; do
-        command -v "$program" >/dev/null 2>&1 || missing="$missing $program"
+        is_missing "$program" && missing="$missing $program"
     done
     [ -n "$missing" ] || exit 0
     if ! can_apt; then
@@ -144,6 +151,10 @@ get_programs() (
         [ -e "$found" ] || found=$unpacked/usr/bin/prometheus-$program
         mv "$found" ".venv/bin/$program"
     done
+    if [ -d "$unpacked$alertmanager_templates" ] && [ ! -e "$alertmanager_templates" ]; then
+        mkdir -p "$(dirname "$alertmanager_templates")"
+        cp -R "$unpacked$alertmanager_templates" "$alertmanager_templates"
+    fi
 )
 
 make_venv

@@ -277,12 +277,22 @@ def certificate(tmp_path: Path) -> Callable[[], tuple[Path, Path]]:
     return make
 
 
-@pytest.fixture(scope="session")
-def promtool() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs promtool with these arguments; it is in Debian's package `prometheus`."""
-    path = shutil.which("promtool")
+def _tool(name: str, package: str) -> Callable[..., subprocess.CompletedProcess[str]]:
+    path = shutil.which(name)
     if path is None:
-        pytest.skip("promtool is not installed: apt-get install prometheus")
+        pytest.skip(f"{name} is not installed: apt-get install {package}")
     return lambda *arguments, **options: subprocess.run(
         [path, *arguments], capture_output=True, text=True, timeout=120, check=False, **options
     )
+
+
+@pytest.fixture(scope="session")
+def promtool() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs promtool with these arguments; it is in Debian's package `prometheus`."""
+    return _tool("promtool", "prometheus")
+
+
+@pytest.fixture(scope="session")
+def amtool() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs amtool with these arguments; it is in Debian's package `prometheus-alertmanager`."""
+    return _tool("amtool", "prometheus-alertmanager")

@@ -1,0 +1,162 @@
+"""The Alertmanager example: who is told what, in which groups, and what is muted, by the real programs."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import socket
+import subprocess
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CONFIG = ROOT / "deploy" / "alertmanager" / "alertmanager.yml"
+RULES = (ROOT / "deploy" / "prometheus" / "kontrast-rules.yml").read_text(encoding="utf-8")
+
+# Of each alert of the rules: the labels that it always has.
+LABELS = {
+    name: {"alertname": name, "severity": severity, "component": component}
+    for name, severity, component in re.findall(
+        r"alert: (\w+)\n(?:.*\n)*?\s+severity: (\w+)\n\s+component: (\w+)\n", RULES
+    )
+}
+RECEIVERS = {"critical": "page", "warning": "look", "info": "look", "none": "watchdog"}
+
+
+class Alertmanager:
+    """A running Alertmanager."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+
+    def is_ready(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self.address}/-/ready", timeout=30):
+                return True
+        except OSError:
+            return False
+
+    def fire(self, *alerts: dict[str, str]) -> None:
+        body = json.dumps([{"labels": labels} for labels in alerts]).encode()
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(f"{self.address}/api/v2/alerts", body, headers)
+        urllib.request.urlopen(request, timeout=30).close()
+
+    def groups(self) -> list[dict]:
+        with urllib.request.urlopen(f"{self.address}/api/v2/alerts/groups", timeout=30) as answer:
+            return json.load(answer)
+
+    def muted(self) -> set[tuple[str, str]] | None:
+        """Which alerts of which clusters are told to nobody; None while it is not decided for all."""
+        alerts = [alert for group in self.groups() for alert in group["alerts"]]
+        if any(alert["status"]["state"] == "unprocessed" for alert in alerts):
+            return None
+        return {
+            (alert["labels"].get("kafka_cluster", ""), alert["labels"]["alertname"])
+            for alert in alerts
+            if alert["status"]["inhibitedBy"]
+        }
+
+
+@pytest.fixture
+def alertmanager(tmp_path: Path, eventually: Callable) -> Iterator[Alertmanager]:
+    binary = shutil.which("alertmanager")
+    if binary is None:
+        pytest.skip("alertmanager is not installed: apt-get install prometheus-alertmanager")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    # The groups wait for half a second, not for half a minute; all else is as in the example.
+    config = tmp_path / "alertmanager.yml"
+    config.write_text(re.sub(r"group_wait: \w+", "group_wait: 500ms", CONFIG.read_text(encoding="utf-8")))
+    command = [binary, f"--config.file={config}", f"--storage.path={tmp_path}/data", "--cluster.listen-address="]
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen([*command, f"--web.listen-address={address}"], stdout=log, stderr=log)
+    try:
+        running = Alertmanager(f"http://{address}")
+        eventually(lambda: running.is_ready() or process.poll() is not None, bool)
+        assert process.poll() is None, (tmp_path / "log").read_text()
+        yield running
+    finally:
+        process.terminate()
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(30)
+
+
+def test_amtool_accepts_the_example(amtool):
+    result = amtool("check-config", str(CONFIG))
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_the_labels_of_every_alert_are_known():
+    assert set(LABELS) == set(re.findall(r"- alert: (\w+)", RULES))
+
+
+@pytest.mark.parametrize("alert", LABELS)
+def test_every_alert_goes_to_the_receiver_of_its_severity(alert, amtool):
+    labels = LABELS[alert]
+    receiver = RECEIVERS[labels["severity"]]
+    matchers = [f"{name}={value}" for name, value in {**labels, "kafka_cluster": "north"}.items()]
+    result = amtool("config", "routes", "test", f"--config.file={CONFIG}", f"--verify.receivers={receiver}", *matchers)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_partitions_of_one_cause_are_one_message(alertmanager, eventually):
+    offline = LABELS["KontrastPartitionOffline"]
+    alertmanager.fire(
+        *(
+            {**offline, "kafka_cluster": cluster, "topic": "orders", "partition": str(partition), "reason": reason}
+            for cluster, reason in (
+                ("north", "no_live_in_sync_replica"),
+                ("north", "election_due"),
+                ("south", "election_due"),
+            )
+            for partition in range(20)
+        )
+    )
+    groups = eventually(alertmanager.groups, lambda groups: sum(len(group["alerts"]) for group in groups) == 60)
+    assert {group["receiver"]["name"] for group in groups} == {"page"}
+    assert sorted((group["labels"]["kafka_cluster"], group["labels"]["reason"]) for group in groups) == [
+        ("north", "election_due"),
+        ("north", "no_live_in_sync_replica"),
+        ("south", "election_due"),
+    ]
+
+
+@pytest.mark.parametrize("source", ["KontrastReplicaStale", "KontrastReplicaNotReady", "KontrastZooKeeperDisconnected"])
+def test_a_replica_that_sees_nothing_new_mutes_its_cluster_and_no_other(source, alertmanager, eventually):
+    of_clusters = {name: labels for name, labels in LABELS.items() if labels["component"] != "replica"}
+    assert len(of_clusters) > 5
+    everywhere = [
+        {**labels, "kafka_cluster": cluster} for cluster in ("north", "south") for labels in of_clusters.values()
+    ]
+    of_itself = {**LABELS["KontrastZnodesUnreadable"], "kafka_cluster": "north"}
+    alertmanager.fire({**LABELS[source], "kafka_cluster": "north"}, of_itself, LABELS["KontrastWatchdog"], *everywhere)
+    muted = eventually(alertmanager.muted, lambda muted: muted is not None and len(muted) >= len(of_clusters))
+    of_north = {name for cluster, name in muted if cluster == "north"}
+    assert of_north == set(of_clusters)
+    # What is muted in the south has its reason there: nobody is controller, or a broker is away.
+    assert ("south", "KontrastPartitionOffline") not in muted
+    assert ("south", "KontrastNoActiveController") not in muted
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("KontrastBrokerAway", "KontrastPartitionsUnderReplicated"),
+        ("KontrastBrokerAway", "KontrastPreferredLeadersAway"),
+        ("KontrastNoActiveController", "KontrastControllerStuck"),
+        ("KontrastNoActiveController", "KontrastTopicDeletionStuck"),
+    ],
+)
+def test_a_cause_mutes_what_follows_from_it_in_its_cluster(source, target, alertmanager, eventually):
+    north, south = ({"kafka_cluster": cluster} for cluster in ("north", "south"))
+    offline = {**LABELS["KontrastPartitionOffline"], **north}
+    alertmanager.fire(LABELS[source] | north, LABELS[target] | north, LABELS[target] | south, offline)
+    assert eventually(alertmanager.muted, bool) == {("north", target)}
