@@ -57,6 +57,7 @@ PARTITIONS_OFFLINE = _kind(
     "Bring back one of the brokers that are named: nothing is lost then. An unclean election makes them usable with "
     "what another replica has, and loses what only the in-sync replicas had.",
     expected="nothing: the controller may elect no replica that is not in sync",
+    patience_else="after 5 s where an in-sync replica is back and only has to be elected",
 )
 PARTITIONS_LEADERLESS = _kind(
     "PartitionsLeaderless",
@@ -437,7 +438,6 @@ REPLICA_LACKS_RECORDS = _kind(
     Severity.PAGE,
     "Records of the forwarder were lost on their way: nothing is concluded until a new complete read has come in.",
     "Look at the retention of the stream between forwarder and job. The job asks for a complete read by itself.",
-    divergence="records_missing",
     of_replica=True,
 )
 ZNODE_REFUSED = _kind(

@@ -58,8 +58,10 @@ Where one of these explains an alert, it is told with severity info:
   and is not back yet, or came back from that within five minutes. One broker without such a reason, and nothing is
   held back. When the time is over and it is still so, the alert gets its own severity: what a broker that was stopped
   and forgotten keeps offline pages after ten minutes.
-- **A maintenance window** that covers each broker that is the cause. What happened at a moment is held back by a
-  window of the whole cluster only.
+- **A maintenance window** ([cli.md](cli.md#work-on-brokers-that-shall-page-nobody)) that covers each broker that is the
+  cause. What happened at a moment to no broker in particular is held back by a window of the whole cluster only.
+
+Replicas of live brokers that such a reason explains are not told of at all (`PartitionsUnderReplicated`).
 
 Never held back: what is said of the controller as it is now, the only in-sync replica that would be lost
 (`SinglePointOfFailure`), partitions whose in-sync replicas are in failed log directories only, and Kontrast itself.

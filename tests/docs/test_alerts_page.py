@@ -55,7 +55,7 @@ def test_a_kind_is_told_with_all_that_the_catalogue_says(kind):
 @pytest.mark.parametrize(
     ("kind", "opens"),
     [
-        (alert_kinds.PARTITIONS_OFFLINE, "at once."),
+        (alert_kinds.UNDER_MIN_ISR, "at once."),
         (alert_kinds.AT_MIN_ISR, "when it has been so for 30 s."),
         (alert_kinds.UNDER_REPLICATED, "when it has been so for 1 min."),
         (alert_kinds.UNCLEAN_ELECTION, "at once when it happens. - **Told for**: 30 min after it happened last."),
@@ -68,6 +68,7 @@ def test_it_says_when_a_kind_opens(kind, opens):
 @pytest.mark.parametrize(
     ("kind", "duration"),
     [
+        (alert_kinds.PARTITIONS_OFFLINE, f"{alert_kinds.ELECTION_DUE.patience_ms // 1_000} s"),
         (alert_kinds.GHOST_CONTROLLER, f"{conditions_of_controller._UNREGISTERED_MS // 1_000} s"),
         (alert_kinds.PREFERRED_IMBALANCE, f"{conditions_of_controller._REBALANCE_AFTER_MS // 60_000} min"),
         (alert_kinds.DELETION_STUCK, f"{conditions_of_partitions._DELETING_MS // 60_000} min"),

@@ -43,8 +43,10 @@ def test_every_link_leads_somewhere(page):
     text = page.read_text(encoding="utf-8")
     links = re.findall(r"\[([^\]]+)\]\(([^)]+)\)", text)
     for label, target in links:
-        path = (page.parent / target.partition("#")[0]).resolve()
+        file, _, heading = target.partition("#")
+        path = (page.parent / file).resolve()
         assert path.is_file(), target
+        assert not heading or heading in _headings(path), target
         assert path.is_relative_to(ROOT), target
         if path.parent == RUNBOOKS:
             assert f"Kontrast{label.removeprefix('Kontrast')}.md" == path.name, f"{label} leads to {target}"
@@ -73,6 +75,12 @@ def test_a_shell_command_can_be_copied(page):
     for block in re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
         for command in block.replace("\\\n", " ").splitlines():
             assert shlex.split(command)
+
+
+def _headings(page: Path) -> set[str]:
+    """The page's headings as links name them."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title).lower().replace(" ", "-") for title in titles}
 
 
 def _code(page: Path) -> list[str]:
