@@ -99,7 +99,6 @@ def _happenings(header: Header) -> Iterator[Condition]:
     for happening in header.happenings.values():
         kind = ALERT_KINDS[happening.kind]
         times = f" ({happening.count} times)" if happening.count > 1 else ""
-        excuse = maintained(happening.broker, header)
         yield Condition(
             kind=kind,
             subject=happening.subject,
@@ -107,7 +106,6 @@ def _happenings(header: Header) -> Iterator[Condition]:
             cause=happening.cause + times,
             ending=f"it did not happen again for {kind.lasts_ms // MINUTE_MS} min",
             since_ms=happening.since_ms,
-            severity=Severity.INFO if excuse and not kind.of_replica else None,
             evidence=happening.evidence,
             partitions=len(happening.about),
             examples=happening.about,
@@ -122,7 +120,7 @@ def _tell(turn: Turn, case: Condition) -> None:
     patience_ms = kind.patience_ms if case.patience_ms is None else case.patience_ms
     if before is None and header.time_ms - since_ms < patience_ms:
         return
-    severity = case.severity or kind.severity
+    severity = Severity.INFO if _is_held_back(case, header) else case.severity or kind.severity
     since_ms = min(since_ms, before.since_ms) if before else since_ms
     now = OpenAlert(
         case.kind.name, case.subject, case.group, severity, since_ms, header.time_ms, case.cause, case.ending,
@@ -141,6 +139,11 @@ def _tell(turn: Turn, case: Condition) -> None:
             examples=case.examples,
         )
     )
+
+
+def _is_held_back(case: Condition, header: Header) -> bool:
+    """Whether a maintenance of the broker, or of the whole cluster, explains it."""
+    return not case.kind.of_replica and maintained(case.broker, header) is not None
 
 
 def _is_news(before: OpenAlert, now: OpenAlert) -> bool:

@@ -12,7 +12,6 @@ from controller import alert_kinds as kinds
 from controller.conditions import Condition, counted, maintained, named, whereabouts
 from controller.context import Departure, Header
 from controller.gauges import replicas_by_broker
-from controller.outputs import Severity
 from controller.troubles import Trouble, parse_group
 
 # A broker that hosts nothing is missed for so long only.
@@ -66,7 +65,6 @@ def _away(
         + (f" ({excuse})" if excuse else ""),
         ending="it is registered again, or hosts nothing any more",
         since_ms=departure.time_ms,
-        severity=Severity.INFO if excuse else None,
         evidence=(how,),
         partitions=replicas,
         examples=examples,
@@ -81,7 +79,6 @@ def _absent(header: Header, broker: int, replicas: int) -> Condition:
         group=named((broker,)),
         cause=f"broker {broker} hosts {counted(replicas, 'replica')} and was never seen",
         ending="it is registered, or hosts nothing any more",
-        severity=Severity.INFO if maintained(broker, header) else None,
         partitions=replicas,
         broker=broker,
     )
@@ -95,7 +92,6 @@ def _flapping(header: Header, broker: int, recent: list[int]) -> Condition:
         cause=f"broker {broker} left {len(recent)} times within ten minutes without shutting down",
         ending="it stays",
         since_ms=recent[0],
-        severity=Severity.INFO if maintained(broker, header) else None,
         evidence=whereabouts((broker,), header),
         broker=broker,
     )

@@ -35,6 +35,7 @@ def run(turn: Turn) -> None:
     turn.moved("controller", "Elected", "Active", broker=header.controller)
     if header.brokers:
         turn.broadcast(header.brokers, ())
+    topic_deletion.forget_unasked(turn)
     _start_machines(turn, list(turn.topics))
     reassignment.take_up(turn)
     topic_deletion.resume_all(turn)

@@ -59,7 +59,9 @@ def _set_up(turn: Turn, topic: Topic, *, queued: bool) -> Topic:
         for number, partition in topic.partitions.items()
     }
     if not queued:
-        return replace(topic, partitions=partitions, queued=False, deletion_started=False, ineligible=False)
+        return replace(
+            topic, partitions=partitions, queued=False, deletion_started=False, ineligible=False, unasked=False
+        )
     deleting = {
         number: replace(
             partition,

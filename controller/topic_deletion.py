@@ -28,6 +28,8 @@ _ANSWER = "TopicDeletionStopReplicaResponseReceived"
 def deletion_asked(turn: Turn, name: str) -> None:
     """An entry appeared in /admin/delete_topics."""
     topic = turn.topic(name)
+    if topic is not None and topic.unasked:
+        turn.put_topic(name, replace(topic, unasked=False))
     if topic is None or not topic.exists or topic.queued or not turn.header.settings.delete_topic_enable:
         return  # an entry that cannot be served is removed, the topic stays
     held = name in turn.header.ineligible_leftovers
@@ -48,12 +50,23 @@ def put_aside(turn: Turn, event: Event) -> Callable[[], None]:
 
 
 def deletion_entry_removed(turn: Turn, name: str) -> None:
-    """An entry of /admin/delete_topics vanished; if the topic still exists its deletion was given up."""
+    """An entry of /admin/delete_topics vanished; if the topic still exists, somebody took it away.
+
+    The controller goes on deleting the topic (seen on 3.9): only the next one does not know of it.
+    """
     topic = turn.topic(name)
     if topic is not None and topic.exists and topic.queued:
-        turn.put_topic(name, replace(topic, queued=False, deletion_started=False, ineligible=False))
-        told = f"the deletion of topic {name} was taken back while the topic still exists"
+        turn.put_topic(name, replace(topic, unasked=True))
+        told = f"the entry that asks for the deletion of topic {name} was taken away while the topic still exists"
         happenings.note(turn, alert_kinds.DELETION_GIVEN_UP, told, about=name)
+
+
+def forget_unasked(turn: Turn) -> None:
+    """A new controller reads the entries: topics whose entry was taken away are not to be deleted any more."""
+    for name, topic in list(turn.topics):
+        if topic.unasked:
+            kept = replace(topic, queued=False, deletion_started=False, ineligible=False, unasked=False)
+            turn.put_topic(name, kept)
 
 
 def resume(turn: Turn, broker: int) -> None:

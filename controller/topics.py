@@ -98,6 +98,7 @@ class Topic(msgspec.Struct, frozen=True, array_like=True):
     queued: bool = False  # its deletion was asked for
     deletion_started: bool = False
     ineligible: bool = False  # its deletion waits for a broker
+    unasked: bool = False  # its entry was taken away since: the next controller does not know that it is to be deleted
     asked_ms: int = 0  # when its replicas were last told to delete
     doubtful_ms: int = 0  # so long after that a silent broker lost its session: others may be silent too
     leaked: tuple[int, ...] = ()  # partitions whose states a controller kept when the topic was removed by hand

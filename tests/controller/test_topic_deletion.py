@@ -86,12 +86,25 @@ def test_with_deletion_disabled_the_entry_goes_and_the_topic_stays():
     assert history.row("t", 0).state == "OnlinePartition"
 
 
-def test_an_entry_that_vanishes_while_the_topic_stays_gives_the_deletion_up():
+def test_an_entry_that_is_taken_away_while_the_topic_stays_is_forgotten_by_the_next_controller_only():
     history = ZnodeHistory().start(1, 2, topics=TOPIC)
     history.delete_topic("t")
     history.delete("/admin/delete_topics/t")
     gauges = history.gauges()
-    assert (gauges.topics, gauges.topics_to_delete, gauges.divergences) == (1, 0, {"deletion_given_up": 1})
+    assert (gauges.topics, gauges.topics_to_delete, gauges.divergences) == (1, 1, {"deletion_given_up": 1})
+    history.delete("/controller")
+    history.controller(2, 2)
+    assert history.gauges().topics_to_delete == 0
+
+
+def test_an_entry_that_is_made_again_is_known_to_the_next_controller():
+    history = ZnodeHistory().start(1, 2, topics=TOPIC)
+    history.delete_topic("t")
+    history.delete("/admin/delete_topics/t")
+    history.delete_topic("t")
+    history.delete("/controller")
+    history.controller(2, 2)
+    assert history.gauges().topics_to_delete == 1
 
 
 def test_a_topic_without_partitions_vanishes_without_a_write():
