@@ -324,6 +324,13 @@ ALERT_SINCE = _of_cluster(
 ALERT_DETAIL_DROPPED = _of_cluster(
     "alert_detail_dropped", "Unresolved alerts that are not named, for there are too many."
 )
+CONTROLLER_REACTION = Metric(
+    name="kontrast_controller_reaction_seconds",
+    help="From an event's cause in ZooKeeper to the controller's first and last write after it, by kind of event.",
+    type=MetricType.HISTOGRAM,
+    labels=(CLUSTER_LABEL, "event", "write"),
+    unit="seconds",
+)
 BROKER_UNDER_REPLICATED = _of_cluster(
     "broker_partitions_under_replicated", "Under-replicated partitions that the broker leads.", "broker"
 )

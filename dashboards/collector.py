@@ -5,9 +5,10 @@ Here belongs where each metric of the catalogue gets its values. Names and help 
 
 from __future__ import annotations
 
+import math
 import platform
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from types import MappingProxyType
 
@@ -15,16 +16,17 @@ from prometheus_client.core import Metric as Family
 from prometheus_client.registry import Collector
 
 from controller.election import Strategy
-from controller.outputs import GaugesRow, JobRow, Severity
+from controller.outputs import REACTION_BUCKETS_MS, GaugesRow, JobRow, Severity
 from controller.records import RecordKind
 from controller.states import PartitionState, ReplicaState
 from dashboards import catalogue
 from dashboards.brokers import brokers_in_order
-from dashboards.catalogue import CATALOGUE, METRICS_PAGE, Metric, MetricType
+from dashboards.catalogue import CATALOGUE, METRICS_PAGE, Metric
 from dashboards.families import Sample, family, lag_family
 from dashboards.partitions_page import PageFigures
 from dashboards.reading import Reading, ReadingSnapshot
 from dashboards.view import ClusterSnapshot, View, unusable_since_ms
+from transport.lag import Lag
 
 # Kafka's name of a state in the rows, and the label value that stands for it.
 _STATE_LABELS: Mapping[str, str] = MappingProxyType(
@@ -288,6 +290,31 @@ _OF_SCRAPE: Mapping[Metric, Callable[[Scrape], Iterable[Sample]]] = MappingProxy
 )
 
 
+def _lags(scrape: Scrape, _: Iterable[tuple[_Ready, GaugesRow]]) -> dict[tuple[str, ...], Lag]:
+    return {(cluster,): lag for cluster, lag in scrape.reading.lag.items()}
+
+
+def _reactions(_: Scrape, ready: Iterable[tuple[_Ready, GaugesRow]]) -> dict[tuple[str, ...], Lag]:
+    found: dict[tuple[str, ...], Lag] = {}
+    for cluster, gauges in ready:
+        for event, times in gauges.reactions.items():
+            name = cluster.snapshot.cluster
+            found[name, event, "first"] = _reaction(times.first, times.first_sum_ms)
+            found[name, event, "last"] = _reaction(times.last, times.last_sum_ms)
+    return found
+
+
+def _reaction(counts: tuple[int, ...], sum_ms: int) -> Lag:
+    none_yet = Lag.none_yet((*(bound / 1000 for bound in REACTION_BUCKETS_MS), math.inf))
+    return replace(none_yet, counts=counts, sum_seconds=sum_ms / 1000)
+
+
+# Read as: KEY has these histograms by their label values.
+_HISTOGRAMS: Mapping[Metric, Callable[[Scrape, Sequence[tuple[_Ready, GaugesRow]]], dict[tuple[str, ...], Lag]]] = (
+    MappingProxyType({catalogue.END_TO_END_LAG: _lags, catalogue.CONTROLLER_REACTION: _reactions})
+)
+
+
 class ViewCollector(Collector):
     """Answers each scrape from the view and the reading as they are at that moment."""
 
@@ -312,8 +339,8 @@ class ViewCollector(Collector):
         for metric in CATALOGUE:
             if metric.of_watch or metric.page != METRICS_PAGE:
                 continue
-            if metric.type is MetricType.HISTOGRAM:
-                yield lag_family(metric, scrape.reading.lag)
+            if metric in _HISTOGRAMS:
+                yield lag_family(metric, _HISTOGRAMS[metric](scrape, ready))
             elif metric in _OF_SCRAPE:
                 yield family(metric, _OF_SCRAPE[metric](scrape))
             else:

@@ -37,17 +37,17 @@ def family(metric: Metric, samples: Iterable[Sample]) -> Family:
     return built
 
 
-def lag_family(metric: Metric, lags: Mapping[str, Lag]) -> Family:
-    """A histogram with the lag of each cluster; OpenMetrics also shows an example of each bucket."""
+def lag_family(metric: Metric, lags: Mapping[tuple[str, ...], Lag]) -> Family:
+    """A histogram with the lag of each label values; OpenMetrics also shows an example of each bucket."""
     family = HistogramMetricFamily(metric.name, metric.help, labels=metric.labels, unit=metric.unit)
-    for cluster, lag in sorted(lags.items()):
+    for labels, lag in sorted(lags.items()):
         reached = 0
         buckets: list[tuple[str, float] | tuple[str, float, Exemplar]] = []
         for bound, count, example in zip(lag.bounds_seconds, lag.counts, lag.examples, strict=True):
             reached += count
             bucket = (floatToGoString(bound), reached)
             buckets.append(bucket if example is None else (*bucket, _exemplar(example)))
-        family.add_metric((cluster,), buckets, lag.sum_seconds)
+        family.add_metric(labels, buckets, lag.sum_seconds)
     return family
 
 

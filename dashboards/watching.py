@@ -79,7 +79,7 @@ class ForwardingCollector(Collector):
             if metric in _SAMPLES:
                 yield family(metric, self._samples(metric))
             else:
-                yield lag_family(metric, {forwarding.cluster: forwarding.lag for forwarding in self._forwardings})
+                yield lag_family(metric, {(forwarding.cluster,): forwarding.lag for forwarding in self._forwardings})
 
     def _samples(self, metric: Metric) -> Iterator[Sample]:
         for forwarding in self._forwardings:

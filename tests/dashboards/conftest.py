@@ -25,6 +25,7 @@ from controller.outputs import (
     GaugesRow,
     JobRow,
     PartitionRow,
+    ReactionTimes,
     Row,
     Severity,
     encode_row,
@@ -105,6 +106,7 @@ class Rows:
             "elections": {"OfflinePartitionLeaderElection": 1},
             "isr_changes": {"shrink": 1, "expand": 0},
             "divergences": {"leader": 1},
+            "reactions": {"BrokerChange": ReactionTimes((0, 2, *[0] * 11), 40, (0, 0, 0, 1, 0, 1, *[0] * 7), 500)},
         }
         return GaugesRow(**self._place({**counts, **whole, **fields}))
 

@@ -239,3 +239,13 @@ def test_an_exporter_without_rows_says_only_that_it_runs(bench):
     assert bench.samples("kontrast_ready") == {}
     assert bench.samples("kontrast_source_up") == {(): 1}
     assert len(bench.samples("kontrast_bad_rows_total")) == len(FOLLOWED_OUTPUTS)
+
+
+def test_the_controllers_reactions_are_a_histogram_by_kind_of_event_and_write(bench, rows):
+    bench.apply(*rows.of_everything())
+    first = {"event": "BrokerChange", "write": "first"}
+    assert bench.value("kontrast_controller_reaction_seconds_bucket", le="0.025", **first) == 2
+    assert bench.value("kontrast_controller_reaction_seconds_sum", **first) == 0.04
+    last = {"event": "BrokerChange", "write": "last"}
+    assert bench.value("kontrast_controller_reaction_seconds_bucket", le="0.1", **last) == 1
+    assert bench.value("kontrast_controller_reaction_seconds_count", **last) == 2
