@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from cli.keys import Key, keys_of
+from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.config import ServeConfig
 from dashboards.errors import ServeError
+from dashboards.probe.config import KafkaLoginConfig, ProbeConfig
 from ingest.config import IngestConfig, ZooKeeperConfig
 from ingest.errors import IngestError
 from streaming.config import BrokersConfig, StreamConfig
@@ -32,7 +34,14 @@ else:
 
 Config = TypeVar("Config")
 
-SECTIONS: Final[Mapping[str, type]] = {"watch": IngestConfig, "stream": StreamConfig, "serve": ServeConfig}
+# A dot in a section's name stands for one step into a table.
+SECTIONS: Final[Mapping[str, type]] = {
+    "watch": IngestConfig,
+    "stream": StreamConfig,
+    "serve": ServeConfig,
+    "serve.alertmanager": AlertmanagerConfig,
+    "serve.probe": ProbeConfig,
+}
 
 _PREFIX: Final = "KONTRAST_"
 _NESTING: Final = "__"
@@ -77,10 +86,9 @@ def read_settings(path: Path | None, environment: Mapping[str, str]) -> Settings
                 place = f"{path}: [clusters.{cluster}]"
                 clusters[cluster] = _read_table(_cluster_keys(), _table(cluster_table, place), place)
         elif name in SECTIONS:
-            place = f"{path}: [{name}]"
-            sections[name] = _read_table(keys_of(SECTIONS[name]), _table(table, place), place)
+            sections.update(_read_section(name, _table(table, f"{path}: [{name}]"), path))
         else:
-            raise ConfigError(_unknown(f"{path}: unknown table or key {name!r}", name, [*SECTIONS, "clusters"]))
+            raise ConfigError(_unknown(f"{path}: unknown table or key {name!r}", name, [*_tables_of(""), "clusters"]))
     for variable in sorted(environment):
         # A name with single underscores is not ours to judge: Kubernetes sets KONTRAST_PORT for a service "kontrast".
         if variable.startswith(_PREFIX) and _NESTING in variable:
@@ -89,12 +97,13 @@ def read_settings(path: Path | None, environment: Mapping[str, str]) -> Settings
 
 
 def read_flags(section: str, values: Mapping[str, Any]) -> Layer:
-    """The settings given on a command line: values by field, None where the flag is absent."""
+    """The settings given on a command line: values by option, None where the flag is absent."""
     given = {}
     for key in keys_of(SECTIONS[section]).values():
-        value = values.get(key.field)
+        value = values.get(option_name(section, key))
         if value is not None:
-            given[key.name] = Setting(value if key.is_switch else _value(key.from_text, value, key.flag), key.flag)
+            flag = flag_name(section, key)
+            given[key.name] = Setting(value if key.is_switch else _value(key.from_text, value, flag), flag)
     return given
 
 
@@ -155,6 +164,23 @@ def snapshot_config(settings: Settings, cluster: str | None, flags: Layer) -> Zo
     return build(ZooKeeperConfig, "watch", settings.sections["watch"], own, flags, subject=subject)
 
 
+def serve_config(settings: Settings, flags: Mapping[str, Layer]) -> ServeConfig:
+    """The exporter and what is switched on beside it; the flags are by section."""
+
+    def layers(section: str) -> tuple[Layer, Layer]:
+        return settings.sections[section], flags.get(section, {})
+
+    config = build(ServeConfig, "serve", *layers("serve"))
+    alertmanager = build(AlertmanagerConfig, "serve.alertmanager", *layers("serve.alertmanager"))
+    everywhere, given = layers("serve.probe")
+    logins = {
+        name: build(KafkaLoginConfig, "serve.probe", everywhere, layer, given, subject=f"cluster {name}")
+        for name, layer in settings.clusters.items()
+    }
+    probe = dataclasses.replace(build(ProbeConfig, "serve.probe", everywhere, given), clusters=logins)
+    return dataclasses.replace(config, alertmanager=alertmanager, probe=probe)
+
+
 def maintenance_file(settings: Settings, cluster: str, flags: Layer) -> Path:
     """The file with the cluster's maintenance windows; raises ConfigError if none is set or nobody watches it."""
     if settings.clusters and cluster not in settings.clusters:
@@ -195,7 +221,19 @@ def stream_config(settings: Settings, flags: Layer) -> StreamConfig:
 
 def variable_name(section: str, key: Key) -> str:
     """The environment variable of a section's key."""
-    return f"{_PREFIX}{section}{_NESTING}{key.name}".upper()
+    return f"{_PREFIX}{section.replace('.', _NESTING)}{_NESTING}{key.name}".upper()
+
+
+def flag_name(section: str, key: Key) -> str:
+    """The key on a command line: what is in a table of its own has that table's name in front."""
+    *_, table = section.split(".")
+    return key.flag if table == section else f"--{table}-{key.flag[2:]}"
+
+
+def option_name(section: str, key: Key) -> str:
+    """What a command calls the flag's value."""
+    *_, table = section.split(".")
+    return key.field if table == section else f"{table}_{key.field}"
 
 
 def _load(path: Path) -> dict[str, Any]:
@@ -211,13 +249,36 @@ def _load(path: Path) -> dict[str, Any]:
 def _cluster_keys() -> dict[str, Key]:
     keys = keys_of(IngestConfig)
     del keys["cluster"]  # the table's name says it
-    return keys | keys_of(BrokersConfig)
+    return keys | keys_of(BrokersConfig) | keys_of(KafkaLoginConfig)
 
 
 def _table(value: object, place: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ConfigError(f"{place} must be a table, not {value!r}")
     return value
+
+
+def _tables_of(section: str) -> list[str]:
+    """The names of the tables within a section's."""
+    within = f"{section}." if section else ""
+    rest = [name.removeprefix(within) for name in SECTIONS if name.startswith(within)]
+    return [name for name in rest if "." not in name]
+
+
+def _read_section(section: str, table: Mapping[str, Any], path: Path | None) -> dict[str, dict[str, Setting]]:
+    """The settings of a section's table and of the tables within it, by section."""
+    inner = _tables_of(section)
+    sections = {}
+    for name in inner:
+        if name in table:
+            place = f"{path}: [{section}.{name}]"
+            sections.update(_read_section(f"{section}.{name}", _table(table[name], place), path))
+    own = {name: value for name, value in table.items() if name not in inner}
+    known = [*keys_of(SECTIONS[section]), *inner]
+    for name in own:
+        if name not in known:
+            raise ConfigError(_unknown(f"{path}: [{section}]: unknown key {name!r}", name, known))
+    return {section: _read_table(keys_of(SECTIONS[section]), own, f"{path}: [{section}]"), **sections}
 
 
 def _read_table(keys: Mapping[str, Key], table: Mapping[str, Any], place: str) -> dict[str, Setting]:

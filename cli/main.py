@@ -20,7 +20,7 @@ from cli.running import ExitCode
 _COMMANDS: Final = {
     "watch": ("cli.watch", "Watch clusters' ZooKeeper and forward every change into a stream."),
     "stream": ("cli.stream", "Derive metadata, transitions, requests and alerts in a Spark job."),
-    "serve": ("cli.serve", "Serve /metrics for Prometheus."),
+    "serve": ("cli.serve", "Serve /metrics for Prometheus, tell Alertmanager of alerts, compare the view of brokers."),
     "snapshot": ("cli.snapshot", "Print a cluster's metadata as its ZooKeeper has it now."),
     "replay": ("cli.replay", "Work out what the controller did from the files of a ZooKeeper server."),
     "maintenance": ("cli.maintenance", "Say that people work on brokers, so that what follows pages nobody."),

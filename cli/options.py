@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import click
 
-from cli.config import SECTIONS, variable_name
+from cli.config import SECTIONS, flag_name, option_name, variable_name
 from cli.keys import NONE, Key, keys_of
 
 Command = Callable[..., Any]
@@ -83,6 +83,38 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "clusters whose JMX is not scraped: two sources double every sum.",
         "jmx_port": "Port of the brokers' JMX exporters, for /sd/brokers and /metrics/jmx; none: their listener's.",
     },
+    "serve.alertmanager": {
+        "urls": "Alertmanagers to tell of alerts, http://HOST:PORT each; every one is told everything. None: nobody.",
+        "username": "Who to log in as (HTTP basic authentication).",
+        "password_file": "File with the password and nothing else; read anew each time.",
+        "password_variable": "Name of the environment variable that holds the password.",
+        "bearer_token_file": "File with a bearer token, in place of a login; read anew each time.",
+        "bearer_token_variable": "Name of the environment variable that holds the bearer token.",
+        "ca_file": "PEM file with the authorities to trust for https; none: those of the system.",
+        "timeout_seconds": "How long an Alertmanager may take to answer.",
+        "resend_interval_seconds": "How often an alert that stands is told again.",
+        "resolve_timeout_seconds": "How long an alert stands for Alertmanager when it is no longer told.",
+        "stale_after_seconds": "How old a cluster's newest heartbeat may be before its alerts are unknown.",
+        "external_labels": "Labels that every alert gets, like those of a Prometheus.",
+        "generator_url": "Where Alertmanager's link to the source leads; none: there is no link.",
+        "runbook_url": "Where docs/runbooks is published, put before /ALERT.md.",
+    },
+    "serve.probe": {
+        "brokers": "Ask each live broker for its metadata, read-only, and compare it with what ZooKeeper says.",
+        "interval_seconds": "How often a broker is asked.",
+        "confirm_seconds": "How long a difference must last, at least.",
+        "timeout_seconds": "How long a broker may take to connect, and to answer.",
+        "requests_per_second": "Most brokers of a cluster that are asked in a second.",
+        "kafka_listener": "Name of the brokers' listener to ask; none: the one that is called as the protocol is.",
+        "kafka_tls": "Speak TLS to brokers; a certificate must be valid for the host that is registered.",
+        "kafka_ca_file": "PEM file with the authorities to trust; none: those of the system.",
+        "kafka_certificate_file": "PEM file with the certificate to show; none: brokers must not ask for one.",
+        "kafka_key_file": "PEM file with that certificate's key, without a passphrase.",
+        "kafka_sasl_mechanism": "How to log in: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.",
+        "kafka_username": "Who to log in as (SASL), who must be allowed to describe all topics; none: nobody.",
+        "kafka_password_file": "File with the password and nothing else; a login needs this or the next.",
+        "kafka_password_variable": "Name of the environment variable that holds the password.",
+    },
 }
 
 config_option = click.option(
@@ -124,12 +156,13 @@ def _option(section: str, key: Key) -> Callable[[Command], Command]:
     default = describe_default(key)
     notes = [note for note in (default and f"default: {default}", f"env: {variable_name(section, key)}") if note]
     text = f"{HELP[section].get(key.name, '')} [{'; '.join(notes)}]"
+    flag, option = flag_name(section, key), option_name(section, key)
     if key.is_switch:
-        return click.option(f"{key.flag}/--no-{key.flag[2:]}", key.field, default=None, help=text)
+        return click.option(f"{flag}/--no-{flag[2:]}", option, default=None, help=text)
     if key.is_table:
         text = f"{text[:-1]}; may be given again]"
-        return click.option(key.flag, key.field, multiple=True, callback=_joined, metavar="KEY=VALUE", help=text)
-    return click.option(key.flag, *_short_flag(key), key.field, metavar=_metavar(key), help=text)
+        return click.option(flag, option, multiple=True, callback=_joined, metavar="KEY=VALUE", help=text)
+    return click.option(flag, *_short_flag(flag), option, metavar=_metavar(key), help=text)
 
 
 def _joined(_ctx: click.Context, _param: click.Parameter, pairs: tuple[str, ...]) -> str | None:
@@ -137,9 +170,9 @@ def _joined(_ctx: click.Context, _param: click.Parameter, pairs: tuple[str, ...]
     return ",".join(pairs) if pairs else None
 
 
-def _short_flag(key: Key) -> tuple[str, ...]:
+def _short_flag(flag: str) -> tuple[str, ...]:
     """The flag without its unit, where everybody expects seconds."""
-    return (key.flag.removesuffix("-seconds"),) if key.flag.endswith("-timeout-seconds") else ()
+    return (flag.removesuffix("-seconds"),) if flag.endswith("-timeout-seconds") else ()
 
 
 def _metavar(key: Key) -> str:

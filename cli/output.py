@@ -20,6 +20,7 @@ _OWN = logging.getLogger("kontrast.cli")
 # What is let through of the client libraries' own logs; the parts say in their own words what these meet.
 _LIBRARIES: Final = {
     "kafka": logging.ERROR,
+    "kafka.net": logging.CRITICAL,  # it calls each attempt that fails an error
     "kazoo": logging.ERROR,
     "kontrast.ingest.kazoo": logging.ERROR,
     "py4j": logging.CRITICAL,  # it logs the stack of what a callback raises, which also comes as the query's failure

@@ -40,6 +40,7 @@ class Metric:
     labels: tuple[str, ...] = (CLUSTER_LABEL,)
     before_ready: bool = False
     of_watch: bool = False  # exported by `kontrast watch` about itself, else by `kontrast serve`
+    switched_on_by: str = ""  # the table of the configuration without which it is not exported
     page: str = METRICS_PAGE
 
 
@@ -58,6 +59,30 @@ def _of_watch(
         unit=unit,
         before_ready=True,
         of_watch=True,
+    )
+
+
+def _of_delivery(name: str, text: str, *labels: str, kind: MetricType = MetricType.GAUGE, unit: str = "") -> Metric:
+    return Metric(
+        name=f"kontrast_{name}",
+        help=text,
+        labels=("alertmanager", *labels),
+        type=kind,
+        unit=unit,
+        before_ready=True,
+        switched_on_by="serve.alertmanager",
+    )
+
+
+def _of_probe(name: str, text: str, *labels: str, kind: MetricType = MetricType.GAUGE, unit: str = "") -> Metric:
+    return Metric(
+        name=f"kontrast_broker_view_{name}",
+        help=text,
+        labels=(CLUSTER_LABEL, "broker", *labels),
+        type=kind,
+        unit=unit,
+        before_ready=True,
+        switched_on_by="serve.probe",
     )
 
 
@@ -372,6 +397,40 @@ PARTITION_REPLICAS = _of_partition("replicas", "Replicas that are assigned to th
 PARTITION_IN_SYNC = _of_partition("in_sync_replicas", "Replicas of the partition that are in the ISR.")
 PARTITION_STATE = _of_partition(
     "state", "The controller's state of the partition, by Kafka's numbers: 0 new, 1 online, 2 offline."
+)
+
+# What `kontrast serve` does of its own accord, where that is switched on.
+ALERT_DELIVERIES = _of_delivery(
+    "alert_deliveries_total",
+    "Alerts told to an Alertmanager, each re-sending too: accepted, refused (the log says why), or failed, for it does "
+    "not answer and is told again.",
+    "result",
+    kind=MetricType.COUNTER,
+)
+ALERTMANAGER_UP = _of_delivery(
+    "alertmanager_up", "1 while the Alertmanager takes what it is told, 0 while it does not."
+)
+ALERTMANAGER_TOLD = _of_delivery(
+    "alertmanager_last_delivery_timestamp_seconds",
+    "When the Alertmanager last took alerts; while none is open it is told of none.",
+    unit="seconds",
+)
+
+BROKER_VIEW_DIFFERING = _of_probe(
+    "partitions",
+    "Partitions of which the broker tells clients something else than ZooKeeper says, for longer than news travels: "
+    "stale (an older leader), missing (unknown to it), unexpected (its topic is gone or being deleted). Absent while "
+    "the broker does not answer.",
+    "difference",
+)
+BROKER_VIEW_SECONDS = _of_probe(
+    "probe_seconds", "Time that the broker's newest answer took; absent while it does not answer.", unit="seconds"
+)
+BROKER_VIEW_PROBES = _of_probe(
+    "probes_total",
+    "How often a registered broker was asked for its metadata, by result: answered or failed.",
+    "result",
+    kind=MetricType.COUNTER,
 )
 
 CATALOGUE: tuple[Metric, ...] = tuple(value for value in tuple(globals().values()) if isinstance(value, Metric))

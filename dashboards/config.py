@@ -5,9 +5,11 @@ Here belongs what a setting may be. Where settings come from is `cli/`'s busines
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.errors import ServeError
+from dashboards.probe.config import ProbeConfig
 from transport.address import Address
 from transport.listening import Listening, ListeningError
 
@@ -32,6 +34,8 @@ class ServeConfig:
     partitions_page: bool = False  # /metrics/partitions
     jmx_page: bool = False  # /metrics/jmx
     jmx_port: int | None = None  # of the brokers' JMX exporter; None: the port of their first listener
+    alertmanager: AlertmanagerConfig = field(default_factory=AlertmanagerConfig, metadata={"is_key": False})
+    probe: ProbeConfig = field(default_factory=ProbeConfig, metadata={"is_key": False})
 
     def __post_init__(self) -> None:
         try:

@@ -30,8 +30,8 @@ def metrics_page() -> str:
         "",
         "Aggregates, and by name only brokers, alerts and what is not healthy, each up to a limit of its own;",
         "what is beyond it is counted in `…_detail_dropped`. What is marked *watch*, `kontrast watch` exports on",
-        "`--metrics-listen`. Who asks for OpenMetrics gets the lag histograms with exemplars: the zxid of a change",
-        "that fell into the bucket.",
+        "`--metrics-listen`; what is marked *with* a table, that table of the configuration switches on. Who asks for",
+        "OpenMetrics gets the lag histograms with exemplars: the zxid of a change that fell into the bucket.",
         "",
         *_table(everywhere),
         "",
@@ -64,6 +64,8 @@ def _table(metrics: Iterable[Metric]) -> Iterable[str]:
     for metric in metrics:
         labels = ", ".join(f"`{label}`" for label in metric.labels)
         exported = "watch" if metric.of_watch else "always" if metric.before_ready else "when ready"
+        if metric.switched_on_by:
+            exported = f"with `[{metric.switched_on_by}]`"
         yield f"| `{metric.name}` | {metric.type.value} | {labels} | {exported} | {metric.help} |"
 
 

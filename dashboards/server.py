@@ -12,11 +12,14 @@ from collections.abc import Callable
 from contextlib import ExitStack
 
 from prometheus_client import CollectorRegistry
+from prometheus_client.registry import Collector
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from dashboards.alerting.delivery import Delivery
+from dashboards.alerting.metrics import DeliveryCollector
 from dashboards.brokers import targets
 from dashboards.catalogue import JMX_PAGE, PARTITIONS_PAGE
 from dashboards.collector import DetailLimits, ViewCollector
@@ -25,6 +28,8 @@ from dashboards.follower import Follower
 from dashboards.http import HttpServer, metrics_route, wanted_by
 from dashboards.jmx import JmxCollector
 from dashboards.partitions_page import PartitionsPage, plain
+from dashboards.probe.metrics import BrokerViewCollector
+from dashboards.probe.prober import Prober
 from dashboards.reading import FOLLOWED_OUTPUTS, Reading
 from dashboards.view import View
 from outputs import open_outputs
@@ -41,18 +46,23 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
     """
     view, reading = View(), Reading()
     follower = Follower(open_outputs(config.source, FOLLOWED_OUTPUTS), view, reading, config.connect_timeout_seconds)
+    prober = Prober(config.probe, view, reading)
+    delivery = Delivery(config.alertmanager, view, reading, prober.standings)
     page = PartitionsPage(view, reading) if config.partitions_page else None
-    server = HttpServer(_App(config, view, reading, follower, page).pages(), config.listening)
+    app = _App(config, view, reading, follower, page)
+    app.show(BrokerViewCollector(prober), DeliveryCollector(delivery.senders))
+    server = HttpServer(app.pages(), config.listening)
     with ExitStack() as running:
-        for part in (server, page, follower):
+        for part in (server, page, follower, prober, delivery):
             if part is not None:
                 running.enter_context(part)
         _logger.info("serving %s at %s", config.source, server.address)
         if started is not None:
             started(server.address)
         while not stop.wait(_LOOK_SECONDS):
-            if follower.failure is not None:
-                raise follower.failure
+            for failure in (follower.failure, delivery.failure, prober.failure):
+                if failure is not None:
+                    raise failure
             server.check()
             if page is not None:
                 page.check()
@@ -69,6 +79,11 @@ class _App:
         self._reading = reading
         self._follower = follower
         self._page = page
+        self._beside: tuple[Collector, ...] = ()
+
+    def show(self, *collectors: Collector) -> None:
+        """Put these on /metrics too."""
+        self._beside = collectors
 
     def pages(self) -> Starlette:
         """All of them; one that is switched off says how it is switched on."""
@@ -80,6 +95,8 @@ class _App:
         )
         metrics, jmx = CollectorRegistry(), CollectorRegistry()
         metrics.register(ViewCollector(self._view, self._reading, limits, page.figures if page else None))
+        for collector in self._beside:
+            metrics.register(collector)
         jmx.register(JmxCollector(self._view, self._reading, config.broker_detail_limit, config.jmx_port))
         return Starlette(
             routes=[

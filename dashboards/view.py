@@ -17,6 +17,7 @@ import msgspec
 from controller.health import UNUSABLE
 from controller.outputs import AlertRow, BrokerRow, ControllerRow, GaugesRow, JobRow, PartitionRow, Row
 
+_REMEMBERED_ENDINGS = 1_000  # of alerts of one cluster, for those who told of the alert and must tell of its end
 _REMEMBERED_REMOVALS = 100_000  # of one kind in one cluster; guards against rows that are delivered again
 
 # Parts of a cluster's partitions, by topic: what is made of all partitions need not be made anew for one change.
@@ -94,6 +95,7 @@ class ClusterSnapshot:
     unusable: tuple[PartitionRow, ...]  # the longest unusable first
     open_alerts: tuple[AlertRow, ...]  # those that are not resolved, the oldest first
     alert_counts: Mapping[tuple[str, str, str], int]  # of the same, by alert, severity and state
+    resolved_alerts: tuple[AlertRow, ...]  # the newest only
 
     @property
     def ready(self) -> bool:
@@ -115,25 +117,33 @@ def _by_age_of_alert(row: AlertRow) -> tuple[object, ...]:
 
 
 class _Alerts:
-    """The newest row of each alert that is not resolved, and how many there are of each kind."""
+    """The newest row of each alert that is not resolved, how many there are of each kind, and those just resolved."""
 
     def __init__(self) -> None:
         self._newest: _Newest[str, AlertRow] = _Newest()
         self._oldest_first: _OldestFirst[str, AlertRow] = _OldestFirst(_by_age_of_alert)
         self._counts: Counter[tuple[str, str, str]] = Counter()
+        self.resolved: dict[str, AlertRow] = {}
 
     def apply(self, row: AlertRow) -> bool:
         before, removes = self._newest.rows.get(row.id), row.state == RESOLVED
         if not self._newest.apply(row.id, row, removes=removes):
             return False
+        self.resolved.pop(row.id, None)
         if before is not None:
             self._count(before, -1)
         if removes:
             self._oldest_first.drop(row.id)
+            self._remember_ending(row)
         else:
             self._count(row, 1)
             self._oldest_first.put(row.id, row)
         return True
+
+    def _remember_ending(self, row: AlertRow) -> None:
+        self.resolved[row.id] = row
+        if len(self.resolved) > _REMEMBERED_ENDINGS:
+            del self.resolved[next(iter(self.resolved))]
 
     def _count(self, row: AlertRow, more: int) -> None:
         kind = (row.alert, row.severity.value, row.state)
@@ -207,6 +217,7 @@ class _Cluster:
             unusable=self.unusable.in_order(),
             open_alerts=self.alerts.oldest_first(),
             alert_counts=self.alerts.counts(),
+            resolved_alerts=tuple(self.alerts.resolved.values()),
         )
 
 
@@ -243,6 +254,12 @@ class View:
                 known.forget(output)
             if output == JobRow.output:
                 self._job = None
+
+    def partitions(self, cluster: str) -> dict[tuple[str, int], PartitionRow]:
+        """Every partition of the cluster as it is now, by topic and number."""
+        with self._lock:
+            known = self._clusters.get(cluster)
+            return {} if known is None else dict(known.partitions.rows)
 
     def job(self) -> JobRow | None:
         """How the job does, None where nobody has said."""

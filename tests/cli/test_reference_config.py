@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cli.config import SECTIONS, build, read_settings, stream_config, watch_configs
+from cli.config import SECTIONS, build, read_settings, serve_config, stream_config, watch_configs
 from cli.keys import NONE, Key, keys_of
 from cli.options import HELP
 from cli.running import ExitCode
@@ -29,6 +29,8 @@ TABLES = {
     "watch": "`kontrast watch`: what all clusters share. A [clusters.NAME] table may have each key but `cluster`.",
     "stream": "`kontrast stream`: the Spark job.",
     "serve": "`kontrast serve`: the exporter.",
+    "serve.alertmanager": "`kontrast serve`: alerts told straight to Alertmanager, if urls has some.",
+    "serve.probe": "`kontrast serve`: the brokers' view. A [clusters.NAME] table may have each key that begins kafka_.",
 }
 
 CLUSTERS = """\
@@ -115,7 +117,7 @@ def test_the_reference_is_read_back_as_the_defaults():
     (watch,) = watch_configs(settings, (), {})
     stream = build(SECTIONS["stream"], "stream", settings.sections["stream"])
     serve = build(SECTIONS["serve"], "serve", settings.sections["serve"])
-    for config in (watch, stream, serve):
+    for config in (watch, stream, serve, serve_config(settings, {}).alertmanager):
         needed = {f.name: getattr(config, f.name) for f in dataclasses.fields(config) if keys_required(config, f.name)}
         assert config == type(config)(**needed)
     assert stream_config(settings, {}).brokers_of("orders").read() == ({}, None)
@@ -127,7 +129,8 @@ def test_the_file_that_the_documentation_shows_is_a_configuration(tmp_path):
     file.write_text(shown)
     settings = read_settings(file, {})
     assert [config.cluster for config in watch_configs(settings, (), {})] == ["orders", "payments"]
-    build(SECTIONS["serve"], "serve", settings.sections["serve"])
+    serve = serve_config(settings, {})
+    assert (len(serve.alertmanager.urls), serve.probe.brokers) == (2, True)
     orders, profile = stream_config(settings, {}).brokers_of("orders").read()
     assert orders == {"min.insync.replicas": 2, "unclean.leader.election.enable": True}
     assert profile is not None

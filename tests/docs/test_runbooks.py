@@ -11,6 +11,8 @@ import pytest
 
 from cli.main import main
 from controller.alert_kinds import ALERT_KINDS
+from dashboards.alerting.message import NAME_PREFIX, STALE
+from dashboards.alerting.standing import BROKER_VIEW
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -21,6 +23,7 @@ RULES = set(
         r"^ *- alert: (\w+)$", (ROOT / "deploy/prometheus/kontrast-rules.yml").read_text(encoding="utf-8"), re.MULTILINE
     )
 )
+OF_THE_EXPORTER = {f"{NAME_PREFIX}{STALE}", f"{NAME_PREFIX}{BROKER_VIEW}"}
 PARTS = ["What it means.", "First look.", "What to do.", "Do not.", "It ends"]
 PAGES = [DOCS / "alerts.md", *sorted(RUNBOOKS.iterdir())]
 
@@ -28,10 +31,10 @@ every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 
 
 def test_every_kind_and_every_rule_has_a_runbook_and_there_is_no_other():
-    assert {page.name for page in RUNBOOKS.iterdir()} == {f"{name}.md" for name in KINDS | RULES}
+    assert {page.name for page in RUNBOOKS.iterdir()} == {f"{name}.md" for name in KINDS | RULES | OF_THE_EXPORTER}
 
 
-@pytest.mark.parametrize("name", sorted(KINDS))
+@pytest.mark.parametrize("name", sorted({*KINDS, f"{NAME_PREFIX}{BROKER_VIEW}"}))
 def test_a_kinds_runbook_has_all_parts_in_their_order(name):
     text = (RUNBOOKS / f"{name}.md").read_text(encoding="utf-8")
     assert text.startswith(f"# {name}\n")

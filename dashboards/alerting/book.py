@@ -1,0 +1,126 @@
+"""What every Alertmanager is to know: the alerts that stand, and those that have ended not long ago.
+
+Here belongs how an alert that was told comes to its end: by a row that says so, because it goes on under other labels,
+or because nobody who is certain has mentioned it for a while. Telling is `sender`'s business.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from controller.outputs import AlertRow
+from dashboards.alerting.config import OWN_LABELS, AlertmanagerConfig
+from dashboards.alerting.message import ALERT_ID, Labels, Message, message_of
+from dashboards.alerting.standing import Source, Standing, source_of
+
+# An output that begins anew mentions for a moment nothing of what stands; only a longer silence is an end.
+_UNMENTIONED_MS = 60_000
+
+_Subject = tuple[str, Source, str]  # cluster, who says it, the alert's id
+
+
+@dataclass(slots=True)
+class _Told:
+    subject: _Subject
+    message: Message
+    unmentioned_since_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Built:
+    row: AlertRow
+    certain: bool
+    message: Message
+
+
+class Book:
+    """The messages as they are now; one thread writes, any thread reads."""
+
+    def __init__(self, config: AlertmanagerConfig) -> None:
+        self._config = config
+        self._lock = threading.Lock()
+        self._built: dict[_Subject, _Built] = {}
+        self._firing: dict[Labels, _Told] = {}
+        self._ended: dict[Labels, tuple[Message, int]] = {}  # and when it was written here
+        self._messages: tuple[Message, ...] | None = None
+
+    def messages(self) -> tuple[Message, ...] | None:
+        """All of them; None until it is known what stands."""
+        with self._lock:
+            return self._messages
+
+    def update(self, standings: Iterable[Standing], now_ms: int) -> None:
+        """Take in what is said now."""
+        by_source = {(standing.cluster, standing.source): standing for standing in standings}
+        with self._lock:
+            mentioned = self._mentioned(by_source.values())
+            for labels, told in list(self._firing.items()):
+                if labels not in mentioned:
+                    cluster, source, _ = told.subject
+                    self._miss(labels, told, by_source.get((cluster, source)), now_ms)
+            for labels, told in mentioned.items():
+                self._firing[labels] = told
+                self._ended.pop(labels, None)
+            keep_ms = int(self._config.resolve_timeout_seconds * 1000)
+            self._ended = {k: (message, at) for k, (message, at) in self._ended.items() if now_ms - at < keep_ms}
+            standing_now = (told.message for told in self._firing.values())
+            self._messages = (*standing_now, *(message for message, _ in self._ended.values()))
+
+    def adopt(self, found: Iterable[Message]) -> None:
+        """Go on with alerts that an Alertmanager has from before this process began, until it is known if they stand.
+
+        What has not the same external labels is somebody else's.
+        """
+        with self._lock:
+            for message in found:
+                cluster, alert_id = message.label("kafka_cluster"), dict(message.annotations).get(ALERT_ID)
+                others = {name: value for name, value in message.labels if name not in OWN_LABELS}
+                if alert_id is None or others != self._config.external_labels:
+                    continue
+                if message.labels not in self._firing and message.labels not in self._ended:
+                    subject = (cluster, source_of(message.label("alertname")), alert_id)
+                    self._firing[message.labels] = _Told(subject, message)
+
+    def _mentioned(self, standings: Iterable[Standing]) -> dict[Labels, _Told]:
+        mentioned = {}
+        built: dict[_Subject, _Built] = {}
+        for standing in standings:
+            for alert_id, row in standing.alerts.items():
+                subject = (standing.cluster, standing.source, alert_id)
+                known = self._built.get(subject)
+                # Building the messages of thousands of alerts anew each time would cost more than all the rest.
+                if known is None or known.row is not row or known.certain is not standing.certain:
+                    message = message_of(row, self._config)
+                    known = _Built(row, standing.certain, message if standing.certain else message.unknown())
+                built[subject] = known
+                mentioned[known.message.labels] = _Told(subject, known.message)
+        self._built = built
+        return mentioned
+
+    def _miss(self, labels: Labels, told: _Told, standing: Standing | None, now_ms: int) -> None:
+        """An alert that was told is not among those that stand."""
+        if standing is None:  # nobody will say any more: Alertmanager's time-out ends it
+            del self._firing[labels]
+            return
+        alert_id = told.subject[2]
+        if not standing.certain:
+            told.message = told.message.unknown()
+            told.unmentioned_since_ms = None
+            return
+        ending = standing.resolved.get(alert_id)
+        if told.unmentioned_since_ms is None:
+            told.unmentioned_since_ms = now_ms
+        is_silent = now_ms - told.unmentioned_since_ms >= _UNMENTIONED_MS
+        by_nature = standing.source is Source.STALENESS  # which is judged anew each time
+        if ending or alert_id in standing.alerts or is_silent or by_nature:
+            del self._firing[labels]
+            self._ended[labels] = (_ended(told.message, ending, now_ms), now_ms)
+
+
+def _ended(message: Message, ending: AlertRow | None, now_ms: int) -> Message:
+    annotated = message.annotated(state="resolved")
+    if ending is None:
+        return replace(annotated, ended_ms=now_ms)
+    return replace(annotated.annotated(description=ending.cause), ended_ms=min(now_ms, ending.time_ms))

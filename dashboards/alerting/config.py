@@ -1,0 +1,110 @@
+"""The settings of telling alerts to Alertmanager.
+
+Here belongs what a setting may be. Where settings come from is `cli/`'s business.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import urllib.parse
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dashboards.errors import ServeError
+
+# The labels that an alert's own row gives.
+OWN_LABELS = frozenset(
+    {"alertname", "kafka_cluster", "severity", "component", "subject", "group", "topic", "partition", "broker"}
+)
+
+_LABEL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_CREDENTIALS = ("password_file", "password_variable", "bearer_token_file", "bearer_token_variable")
+_MORE_THAN_NOTHING = ("timeout_seconds", "resend_interval_seconds", "resolve_timeout_seconds", "stale_after_seconds")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertmanagerConfig:
+    """Whom to tell of alerts and how; raises ServeError with a sentence for a setting that cannot be.
+
+    Every one of `urls` is told everything, as Alertmanagers of one cluster expect it. An alert is told again each
+    `resend_interval_seconds`; one that is not told again for `resolve_timeout_seconds` is over for Alertmanager. When
+    no heartbeat of a cluster has come for `stale_after_seconds`, its alerts are unknown. Secrets are in files or in
+    the environment: nothing here is one.
+    """
+
+    urls: tuple[str, ...] = ()
+    username: str | None = None
+    password_file: str | None = None
+    password_variable: str | None = None
+    bearer_token_file: str | None = None
+    bearer_token_variable: str | None = None
+    ca_file: str | None = None
+    timeout_seconds: float = 5.0
+    resend_interval_seconds: float = 30.0
+    resolve_timeout_seconds: float = 300.0
+    stale_after_seconds: float = 30.0
+    external_labels: Mapping[str, str] = field(default_factory=dict)
+    generator_url: str | None = None
+    runbook_url: str = "docs/runbooks"
+
+    def __post_init__(self) -> None:
+        for url in (*self.urls, *([self.generator_url] if self.generator_url is not None else [])):
+            _check_url(url)
+        for name in _MORE_THAN_NOTHING:
+            if not getattr(self, name) > 0:
+                raise ServeError(f"{name} is {getattr(self, name)}: expected more than 0")
+        if self.resolve_timeout_seconds < 2 * self.resend_interval_seconds:
+            raise ServeError(
+                f"resolve_timeout_seconds is {self.resolve_timeout_seconds:g}: expected at least twice "
+                f"resend_interval_seconds ({self.resend_interval_seconds:g}), or one lost sending would end an alert"
+            )
+        for label in self.external_labels:
+            if not _LABEL_NAME.fullmatch(label) or label in OWN_LABELS:
+                raise ServeError(f"external_labels has {label!r}: expected a label's name that is not Kontrast's own")
+        self._check_login()
+
+    def _check_login(self) -> None:
+        given = [name for name in _CREDENTIALS if getattr(self, name) is not None]
+        passwords = [name for name in given if name.startswith("password")]
+        if len(given) > 1:
+            raise ServeError(f"{given[0]} and {given[1]} are both given: one login is enough")
+        if bool(passwords) != (self.username is not None):
+            raise ServeError("username goes with password_file or password_variable: each needs the other")
+        for name in given:
+            setting = getattr(self, name)
+            if name.endswith("_variable") and not os.environ.get(setting):
+                raise ServeError(f"{name} names {setting}, which the environment lacks or has empty")
+        for name in ("password_file", "bearer_token_file", "ca_file"):
+            file = getattr(self, name)
+            if file is not None and not os.access(file, os.R_OK):
+                raise ServeError(f"{name} {file} cannot be read: check the path and who may read it")
+
+    @property
+    def password(self) -> str | None:
+        """What its file or variable holds now, None where there is none; raises OSError, UnicodeDecodeError."""
+        return _secret(self.password_file, self.password_variable)
+
+    @property
+    def bearer_token(self) -> str | None:
+        """What its file or variable holds now, None where there is none; raises OSError, UnicodeDecodeError."""
+        return _secret(self.bearer_token_file, self.bearer_token_variable)
+
+
+def _secret(file: str | None, variable: str | None) -> str | None:
+    if file is not None:
+        return Path(file).read_text(encoding="utf-8").rstrip("\r\n")
+    return None if variable is None else os.environ[variable]
+
+
+def _check_url(url: str) -> None:
+    try:
+        parts = urllib.parse.urlsplit(url)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or parts.query or parts.fragment or any(character.isspace() for character in url):
+        raise ServeError(f"{url!r} is no URL: expected http://HOST:PORT or https://HOST:PORT, with a path if need be")
+    if parts.username is not None:
+        raise ServeError(f"the URL of {parts.hostname} has a login: give it by username and password_file")

@@ -1,0 +1,122 @@
+"""An alert as Alertmanager is told of it: labels that say which it is, annotations that say what to do.
+
+Here belongs the way from a row to labels and annotations, and Alertmanager's JSON. Which alerts stand is `standing`'s
+business, when one is told `sender`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from types import MappingProxyType
+from typing import Any
+
+from controller.alert_kinds import ALERT_KINDS
+from controller.outputs import AlertRow, Severity
+from dashboards.alerting.config import AlertmanagerConfig
+
+Labels = tuple[tuple[str, str], ...]  # in the order of their names: Alertmanager tells alerts apart by them
+
+NAME_PREFIX = "Kontrast"
+STALE = "ReplicaStale"  # the one kind that is judged here: no row can tell of it
+ALERT_ID = "alert_id"  # the annotation by which one's own alerts are known again
+
+# The severities of Kontrast's Prometheus rules, so that both are routed alike.
+SEVERITY_LABELS: Mapping[Severity, str] = MappingProxyType(
+    {Severity.PAGE: "critical", Severity.WARN: "warning", Severity.INFO: "info"}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """What is told of one alert; with `ended_ms` that it is over. Times in milliseconds since 1970."""
+
+    labels: Labels
+    annotations: Labels
+    since_ms: int
+    ended_ms: int | None = None
+
+    def label(self, name: str) -> str:
+        """The label's value, empty without it."""
+        return dict(self.labels).get(name, "")
+
+    def unknown(self) -> Message:
+        """The same alert while nobody knows whether it still is."""
+        if ("state", "unknown") in self.annotations:
+            return self
+        return self.annotated(state="unknown")
+
+    def annotated(self, **annotations: str) -> Message:
+        """The same alert with these annotations in the place of the former ones."""
+        return replace(self, annotations=_pairs({**dict(self.annotations), **annotations}))
+
+    def as_json(self, now_ms: int, config: AlertmanagerConfig) -> dict[str, Any]:
+        """The element of Alertmanager's v2 API; one that stands is said to end when it is not told again in time."""
+        start_ms = min(self.since_ms, now_ms)
+        if self.ended_ms is None:
+            end_ms = now_ms + int(config.resolve_timeout_seconds * 1000)
+        else:
+            end_ms = max(self.ended_ms, start_ms + 1)
+        alert: dict[str, Any] = {
+            "labels": dict(self.labels),
+            "annotations": dict(self.annotations),
+            "startsAt": time_text(start_ms),
+            "endsAt": time_text(end_ms),
+        }
+        return alert if config.generator_url is None else {**alert, "generatorURL": config.generator_url}
+
+
+def message_of(row: AlertRow, config: AlertmanagerConfig) -> Message:
+    """How the alert of this row is told."""
+    kind = f"{NAME_PREFIX}{row.alert}"
+    labels = {
+        **config.external_labels,
+        "alertname": kind,
+        "kafka_cluster": row.cluster,
+        "severity": SEVERITY_LABELS[row.severity],
+        "component": _component(row),
+        "subject": row.subject,
+        "group": row.group,
+        "topic": row.topic or "",
+        "partition": "" if row.partition is None else str(row.partition),
+        "broker": "" if row.broker is None else str(row.broker),
+    }
+    annotations = {
+        ALERT_ID: row.id,
+        "summary": f"{row.cluster}: {row.subject}: {row.alert}{_extent(row)}",
+        "description": row.cause,
+        "expected": row.expected or "",
+        "action": row.action,
+        "evidence": "\n".join(row.evidence),
+        "partitions": str(row.partitions) if row.partitions else "",
+        "examples": ", ".join(row.examples),
+        "since": time_text(row.since_ms),
+        "state": row.state,
+        "runbook_url": f"{config.runbook_url.rstrip('/')}/{kind}.md",
+    }
+    return Message(labels=_pairs(labels), annotations=_pairs(annotations), since_ms=row.since_ms)
+
+
+def time_text(time_ms: int) -> str:
+    """RFC 3339 in UTC, as Alertmanager reads and people do."""
+    moment = datetime.fromtimestamp(time_ms / 1000, timezone.utc)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _component(row: AlertRow) -> str:
+    """What it is about, as Kontrast's Prometheus rules label it: what is about Kontrast is never muted as old news."""
+    kind = ALERT_KINDS.get(row.alert)
+    is_of_replica = row.alert == STALE if kind is None else kind.of_replica
+    return "replica" if is_of_replica else row.subject.partition(" ")[0]
+
+
+def _extent(row: AlertRow) -> str:
+    if row.partitions < 2:
+        return ""
+    return f", {row.partitions} partitions"
+
+
+def _pairs(texts: Mapping[str, str]) -> Labels:
+    # For Alertmanager an empty label is none, and bytes that are no text would refuse the whole request.
+    return tuple(sorted((name, text.encode("utf-8", "replace").decode()) for name, text in texts.items() if text))

@@ -1,0 +1,54 @@
+"""What is exported of telling alerts to Alertmanagers. Names and help texts are the catalogue's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+from prometheus_client.core import Metric as Family
+from prometheus_client.registry import Collector
+
+from dashboards import catalogue
+from dashboards.alerting.sender import Sender
+from dashboards.catalogue import Metric
+from dashboards.families import Sample, family
+
+
+def _deliveries(sender: Sender) -> Iterator[Sample]:
+    for result, count in sender.results.items():
+        yield (result.value,), count
+
+
+def _up(sender: Sender) -> Iterator[Sample]:
+    if sender.is_up is not None:
+        yield (), sender.is_up
+
+
+def _told(sender: Sender) -> Iterator[Sample]:
+    if sender.told_ms:
+        yield (), sender.told_ms / 1000
+
+
+# Read as: KEY has these samples for one Alertmanager.
+_SAMPLES: Mapping[Metric, Callable[[Sender], Iterator[Sample]]] = MappingProxyType(
+    {
+        catalogue.ALERT_DELIVERIES: _deliveries,
+        catalogue.ALERTMANAGER_UP: _up,
+        catalogue.ALERTMANAGER_TOLD: _told,
+    }
+)
+
+
+class DeliveryCollector(Collector):
+    """Answers each scrape from the counts of these senders as they are at that moment."""
+
+    def __init__(self, senders: Sequence[Sender]) -> None:
+        self._senders = senders
+
+    def collect(self) -> Iterator[Family]:
+        """Every family of the delivery, in the catalogue's order."""
+        for metric, samples in _SAMPLES.items():
+            yield family(
+                metric,
+                [((sender.url, *labels), value) for sender in self._senders for labels, value in samples(sender)],
+            )

@@ -1,0 +1,125 @@
+"""Tells one Alertmanager what the book has, again and again, whatever comes in between.
+
+Here belong what is due, patience with an Alertmanager that does not answer, and the counts. Each Alertmanager has a
+sender and a thread of its own, so that one that is down holds up no other.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from enum import Enum
+
+from dashboards.alerting.alertmanager import Alertmanager, RefusedError, UnreachableError
+from dashboards.alerting.book import Book
+from dashboards.alerting.config import AlertmanagerConfig
+from dashboards.alerting.message import Labels, Message
+
+_LOOK_SECONDS = 0.1
+_FIRST_RETRY_SECONDS = 0.5
+_LONGEST_RETRY_SECONDS = 15.0
+_ALERTS_A_REQUEST = 200
+
+_logger = logging.getLogger("kontrast.dashboards")
+
+
+class Result(Enum):
+    """How telling an alert ended."""
+
+    ACCEPTED = "accepted"
+    REFUSED = "refused"  # the Alertmanager says no
+    FAILED = "failed"  # it does not answer; tried again
+
+
+class Sender:
+    """The work for one Alertmanager; the counts may be read from any thread."""
+
+    def __init__(self, alertmanager: Alertmanager, config: AlertmanagerConfig, book: Book) -> None:
+        self.url = alertmanager.url
+        self.results: Counter[Result] = Counter(dict.fromkeys(Result, 0))
+        self.is_up: bool | None = None  # None: not tried yet
+        self.told_ms = 0  # when it last took something, since 1970; 0: never
+        self._alertmanager = alertmanager
+        self._config = config
+        self._book = book
+        self._told: dict[Labels, tuple[Message, float]] = {}  # and when
+        self._asked = False  # for what it had before this process began
+        self._failing_since: float | None = None
+        self._retry_seconds = _FIRST_RETRY_SECONDS
+
+    def run(self, stop: threading.Event) -> None:
+        """Tell until asked to stop; what stands then is left to the Alertmanager's time-out, not resolved."""
+        while not stop.is_set():
+            wait_seconds = _LOOK_SECONDS
+            try:
+                self._work()
+            except (UnreachableError, RefusedError) as error:
+                self._complain(error)
+                wait_seconds = self._retry_seconds
+                self._retry_seconds = min(2 * self._retry_seconds, _LONGEST_RETRY_SECONDS)
+            stop.wait(wait_seconds)
+
+    def _work(self) -> None:
+        messages = self._book.messages()
+        if messages is None:
+            return
+        if not self._asked:
+            # What it has from before may have ended while nobody looked.
+            self._book.adopt(self._alertmanager.alerts())
+            self._asked = True
+            self._recover()
+        due = self._due(messages)
+        for start in range(0, len(due), _ALERTS_A_REQUEST):
+            self._tell(due[start : start + _ALERTS_A_REQUEST])
+        known = {message.labels for message in messages}
+        self._told = {labels: told for labels, told in self._told.items() if labels in known}
+
+    def _due(self, messages: Sequence[Message]) -> list[Message]:
+        now = time.monotonic()
+        due = []
+        for message in messages:
+            told, told_at = self._told.get(message.labels, (None, 0.0))
+            is_news = told is not message and told != message
+            if is_news or now - told_at >= self._config.resend_interval_seconds:
+                due.append(message)
+        return due
+
+    def _tell(self, messages: Sequence[Message]) -> None:
+        result = Result.ACCEPTED
+        try:
+            self._alertmanager.tell(messages, time.time_ns() // 1_000_000)
+        except RefusedError as error:
+            self.results[Result.REFUSED] += len(messages)
+            if not error.in_part:
+                raise
+            _logger.warning("not all alerts are taken: %s", error)
+            result = Result.REFUSED
+        except UnreachableError:
+            self.results[Result.FAILED] += len(messages)
+            raise
+        told_at = time.monotonic()
+        self._told.update({message.labels: (message, told_at) for message in messages})
+        if result is Result.ACCEPTED:
+            self.results[result] += len(messages)
+        self.told_ms = time.time_ns() // 1_000_000
+        self._recover()
+
+    def _complain(self, error: Exception) -> None:
+        self.is_up = False
+        # One that was restarted knows nothing of what it was told before.
+        self._told.clear()
+        if self._failing_since is None:
+            self._failing_since = time.monotonic()
+            _logger.warning("alerts are not delivered, trying again until they are: %s", error)
+
+    def _recover(self) -> None:
+        self.is_up = True
+        self._retry_seconds = _FIRST_RETRY_SECONDS
+        if self._failing_since is not None:
+            _logger.warning(
+                "alerts are delivered again to %s after %.1f s", self.url, time.monotonic() - self._failing_since
+            )
+            self._failing_since = None

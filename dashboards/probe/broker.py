@@ -1,0 +1,134 @@
+"""One broker, asked for its metadata over one connection that is kept.
+
+The only place of the exporter that knows kafka-python's connections (`kafka.net`). A client of the usual kind would ask
+any broker; here it matters which one answers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from kafka.errors import KafkaError
+from kafka.net import KafkaConnectionManager, NetworkSelector
+from kafka.protocol.metadata import MetadataRequest
+
+from dashboards.probe.config import KafkaLoginConfig
+
+_LARGEST_ANSWER_BYTES = 512 * 1024**2
+_ENDPOINT = re.compile(r"(?P<listener>[^:]+)://(?:\[(?P<ipv6>[^\]]+)\]|(?P<host>[^:]*)):(?P<port>\d+)")
+
+
+class ProbeError(Exception):
+    """A broker that did not answer: one sentence."""
+
+
+class Leader(NamedTuple):
+    """Who leads a partition; epoch -1 where the broker is too old to say (before Kafka 2.1)."""
+
+    broker: int
+    epoch: int
+
+
+BrokerView = Mapping[tuple[str, int], Leader]  # by topic and partition
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a broker listens."""
+
+    listener: str
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def choose_endpoint(endpoints: Sequence[str], login: KafkaLoginConfig) -> Endpoint:
+    """The endpoint of a registered broker to ask; raises ProbeError if none fits.
+
+    Names of listeners are free, so without a name given one that is called as the protocol is comes first.
+    """
+    parsed = [
+        Endpoint(match["listener"], match["ipv6"] or match["host"], int(match["port"]))
+        for match in map(_ENDPOINT.fullmatch, endpoints)
+        if match is not None
+    ]
+    wanted = login.kafka_listener or login.protocol
+    for endpoint in parsed:
+        if endpoint.listener.upper() == wanted.upper():
+            return endpoint
+    if login.kafka_listener is None and len(parsed) == 1:
+        return parsed[0]
+    raise ProbeError(f"no listener {wanted} among {', '.join(endpoints) or 'none'}: name one with kafka_listener")
+
+
+class BrokerConnection:
+    """The connection to one broker, made when it is needed; to be used from one thread."""
+
+    def __init__(self, endpoint: Endpoint, login: KafkaLoginConfig, timeout_seconds: float) -> None:
+        self.endpoint = endpoint
+        self._login = login
+        self._timeout_ms = int(timeout_seconds * 1000)
+        self._manager: Any = None
+        self._net: Any = None
+
+    def view(self) -> BrokerView:
+        """What the broker tells clients of every partition; raises ProbeError, and connects anew the next time."""
+        try:
+            if self._manager is None:
+                self._open()
+            answer = self._manager.run(self._ask)
+        except (KafkaError, OSError, ValueError) as error:
+            self.close()
+            raise ProbeError(f"{self.endpoint} does not answer: {error}") from error
+        return {
+            (topic.name, partition.partition_index): Leader(partition.leader_id, _epoch(answer, partition))
+            for topic in answer.topics
+            for partition in topic.partitions
+        }
+
+    def close(self) -> None:
+        """Let the broker go."""
+        manager, net, self._manager, self._net = self._manager, self._net, None, None
+        if manager is not None:
+            with suppress(KafkaError, OSError):
+                manager.close()
+                net.drain()
+                net.close()
+
+    def _open(self) -> None:
+        login = self._login
+        self._net = NetworkSelector()
+        self._manager = KafkaConnectionManager(
+            self._net,
+            bootstrap_servers=[str(self.endpoint)],
+            client_id="kontrast-probe",
+            request_timeout_ms=self._timeout_ms,
+            receive_message_max_bytes=_LARGEST_ANSWER_BYTES,
+            security_protocol=login.protocol,
+            ssl_cafile=login.kafka_ca_file,
+            ssl_certfile=login.kafka_certificate_file,
+            ssl_keyfile=login.kafka_key_file,
+            sasl_mechanism=None if login.kafka_username is None else login.kafka_sasl_mechanism,
+            sasl_plain_username=login.kafka_username,
+            sasl_plain_password=login.password,
+        )
+
+    async def _ask(self) -> Any:  # noqa: ANN401 (kafka-python's own)
+        # The manager is never let look for other brokers: its only one is the one that is asked.
+        (node,) = self._manager.cluster.bootstrap_brokers()
+        connection = self._manager.get_connection(
+            node.node_id, timeout_ms=self._timeout_ms, refresh_metadata_on_err=False
+        )
+        await self._manager.wait_for(connection.init_future, self._timeout_ms)
+        request = MetadataRequest(topics=MetadataRequest.ALL_TOPICS, allow_auto_topic_creation=False)
+        return await connection.send_request(request, request_timeout_ms=self._timeout_ms)
+
+
+def _epoch(answer: Any, partition: Any) -> int:  # noqa: ANN401 (kafka-python's own)
+    return partition.leader_epoch if answer.API_VERSION >= 7 else -1

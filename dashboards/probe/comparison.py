@@ -1,0 +1,73 @@
+"""Where a broker's view differs from what ZooKeeper says.
+
+Here belongs the judgement alone: no connection, no clock. Whether a difference lasts is for who asks twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from controller.outputs import PartitionRow
+from controller.states import PartitionState
+from dashboards.probe.broker import BrokerView, Leader
+
+_NOBODY = -1
+
+PartitionName = tuple[str, int]  # topic and partition
+
+
+class Difference(Enum):
+    """What is wrong with a partition in a broker's view."""
+
+    STALE = "stale"  # an older leader epoch, or another leader of the same
+    MISSING = "missing"  # the broker does not know it
+    UNEXPECTED = "unexpected"  # the broker knows it, though its topic is gone or being deleted
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A difference, with both sides where they have one."""
+
+    difference: Difference
+    expected: Leader | None
+    seen: Leader | None
+
+
+def differences(
+    rows: Mapping[PartitionName, PartitionRow], view: BrokerView, live: Collection[int]
+) -> dict[PartitionName, Found]:
+    """Every partition in which the broker's view differs from these rows; `live` brokers are those that are registered.
+
+    A broker that is ahead of the rows is right: they come later.
+    """
+    found = {}
+    for name, row in rows.items():
+        if row.state == PartitionState.NEW.word or row.leader_epoch < 0:
+            continue  # the controller has not told brokers of it yet
+        expected, seen = Leader(row.leader, row.leader_epoch), view.get(name)
+        if seen is None:
+            found[name] = Found(Difference.MISSING, expected, None)
+        elif _is_stale(expected, seen, live):
+            found[name] = Found(Difference.STALE, expected, seen)
+    for name in view.keys() - rows.keys():
+        found[name] = Found(Difference.UNEXPECTED, None, view[name])
+    return found
+
+
+def lasting(earlier: Mapping[PartitionName, Found], later: Mapping[PartitionName, Found]) -> dict[PartitionName, Found]:
+    """The later differences that were there earlier, with the same expected of the broker."""
+    return {
+        name: found
+        for name, found in later.items()
+        if name in earlier and (earlier[name].difference, earlier[name].expected) == (found.difference, found.expected)
+    }
+
+
+def _is_stale(expected: Leader, seen: Leader, live: Collection[int]) -> bool:
+    if seen.epoch >= 0 and seen.epoch != expected.epoch:
+        return seen.epoch < expected.epoch
+    if seen.broker == _NOBODY:  # for a leader whose address it does not know, too; rightly so while that is not live
+        return expected.broker in live
+    return seen.broker != expected.broker

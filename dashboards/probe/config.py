@@ -1,0 +1,103 @@
+"""The settings of asking brokers for their metadata.
+
+Here belongs what a setting may be. Where settings come from is `cli/`'s business.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from dashboards.errors import ServeError
+
+_FILES = ("kafka_ca_file", "kafka_certificate_file", "kafka_key_file", "kafka_password_file")
+_TOGETHER = (
+    ("kafka_ca_file", "kafka_tls"),
+    ("kafka_certificate_file", "kafka_tls"),
+    ("kafka_certificate_file", "kafka_key_file"),
+    ("kafka_key_file", "kafka_certificate_file"),
+    ("kafka_password_file", "kafka_username"),
+    ("kafka_password_variable", "kafka_username"),
+)
+_MORE_THAN_NOTHING = ("interval_seconds", "confirm_seconds", "timeout_seconds", "requests_per_second")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaLoginConfig:
+    """How one speaks to a cluster's brokers; raises ServeError with a sentence for what cannot be.
+
+    `kafka_listener` is the name of the listener to ask; None: the one that is called as the protocol is. Secrets are
+    in files or in the environment: nothing here is one.
+    """
+
+    kafka_listener: str | None = None
+    kafka_tls: bool = False
+    kafka_ca_file: str | None = None
+    kafka_certificate_file: str | None = None
+    kafka_key_file: str | None = None
+    kafka_sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = "SCRAM-SHA-512"
+    kafka_username: str | None = None
+    kafka_password_file: str | None = None
+    kafka_password_variable: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, other in _TOGETHER:
+            if getattr(self, name) is not None and not getattr(self, other):
+                raise ServeError(f"{name} is given and {other} is not: each needs the other")
+        has_one_password = (self.kafka_password_file is None) != (self.kafka_password_variable is None)
+        if self.kafka_username is not None and not has_one_password:
+            raise ServeError(
+                "kafka_username is given: it needs its password, "
+                "in kafka_password_file or in kafka_password_variable, not in both"
+            )
+        variable = self.kafka_password_variable
+        if variable is not None and not os.environ.get(variable):
+            raise ServeError(f"kafka_password_variable names {variable}, which the environment lacks or has empty")
+        for name in _FILES:
+            file = getattr(self, name)
+            if file is not None and not os.access(file, os.R_OK):
+                raise ServeError(f"{name} {file} cannot be read: check the path and who may read it")
+
+    @property
+    def protocol(self) -> str:
+        """Kafka's name of the security protocol."""
+        if self.kafka_username is None:
+            return "SSL" if self.kafka_tls else "PLAINTEXT"
+        return "SASL_SSL" if self.kafka_tls else "SASL_PLAINTEXT"
+
+    @property
+    def password(self) -> str | None:
+        """What the password's file or variable holds now; raises OSError, UnicodeDecodeError."""
+        if self.kafka_password_file is not None:
+            return Path(self.kafka_password_file).read_text(encoding="utf-8").rstrip("\r\n")
+        return None if self.kafka_password_variable is None else os.environ[self.kafka_password_variable]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeConfig(KafkaLoginConfig):
+    """Whether brokers are asked, and how often; raises ServeError with a sentence for what cannot be.
+
+    The brokers of a cluster are asked in turn each `interval_seconds`, at most `requests_per_second` of them in a
+    second. A difference counts if both sides still say the same `confirm_seconds` later. The login holds for the
+    clusters that are not in `clusters`.
+    """
+
+    brokers: bool = False
+    interval_seconds: float = 60.0
+    confirm_seconds: float = 5.0
+    timeout_seconds: float = 10.0
+    requests_per_second: float = 5.0
+    clusters: Mapping[str, KafkaLoginConfig] = field(default_factory=dict, metadata={"is_key": False})
+
+    def __post_init__(self) -> None:
+        KafkaLoginConfig.__post_init__(self)
+        for name in _MORE_THAN_NOTHING:
+            if not getattr(self, name) > 0:
+                raise ServeError(f"{name} is {getattr(self, name)}: expected more than 0")
+
+    def login_of(self, cluster: str) -> KafkaLoginConfig:
+        """How one speaks to this cluster's brokers."""
+        return self.clusters.get(cluster, self)

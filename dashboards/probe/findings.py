@@ -1,0 +1,111 @@
+"""What was found in the brokers' views, as alerts.
+
+Here belong the sentences of the alert BrokerViewStale. What differs is judged by `comparison`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from controller.outputs import AlertRow, GaugesRow, Severity
+from dashboards.alerting.message import time_text
+from dashboards.alerting.standing import BROKER_VIEW
+from dashboards.probe.broker import Leader
+from dashboards.probe.comparison import Difference, Found, PartitionName
+
+_EXAMPLES = 10
+
+_WORDS = {
+    Difference.STALE: "with an older leader",
+    Difference.MISSING: "that it does not know",
+    Difference.UNEXPECTED: "of topics that are gone or being deleted",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerFindings:
+    """The lasting differences of one broker, as of its newest answer; times in milliseconds since 1970."""
+
+    broker: int
+    found: Mapping[PartitionName, Found]
+    since_ms: int
+    answered_ms: int
+
+    def counts(self) -> dict[Difference, int]:
+        """How many partitions differ in each way."""
+        counted = Counter(found.difference for found in self.found.values())
+        return {difference: counted[difference] for difference in Difference}
+
+
+def alert_id(broker: int) -> str:
+    """The id of the alert on this broker's view."""
+    return f"{BROKER_VIEW}/{broker}"
+
+
+def open_alert(findings: BrokerFindings, gauges: GaugesRow) -> AlertRow:
+    """The alert of a broker whose view differs, judged against what these gauges stand for."""
+    broker = findings.broker
+    parts = [
+        f"{count} {_WORDS[difference]} ({_example(findings.found, difference)})"
+        for difference, count in findings.counts().items()
+        if count
+    ]
+    return _alert(
+        gauges,
+        broker,
+        state="open",
+        since_ms=findings.since_ms,
+        cause=f"broker {broker} tells clients old metadata of {len(findings.found)} partitions: {'; '.join(parts)}",
+        expected="after every change the controller sends UpdateMetadata to every live broker, within a second or two",
+        action=f"clients that ask broker {broker} may look for leaders in the wrong place: see in its log whether the "
+        f"controller's requests reach it, and restart it if they do not; if none should differ, see that Kontrast's "
+        f"user may describe all topics",
+        evidence=(
+            f"broker {broker} answered so at {time_text(findings.answered_ms)}",
+            f"ZooKeeper was otherwise at {gauges.generation}-{gauges.seq} (zxid {gauges.zxid:#x}, "
+            f"{time_text(gauges.time_ms)})",
+        ),
+        partitions=len(findings.found),
+        examples=tuple(f"{topic}-{number}" for topic, number in sorted(findings.found)[:_EXAMPLES]),
+    )
+
+
+def resolved_alert(broker: int, gauges: GaugesRow, cause: str) -> AlertRow:
+    """What ends the alert of a broker, if there is one."""
+    return _alert(gauges, broker, state="resolved", since_ms=gauges.time_ms, cause=cause)
+
+
+def _alert(gauges: GaugesRow, broker: int, **fields: object) -> AlertRow:
+    return AlertRow(
+        cluster=gauges.cluster,
+        generation=gauges.generation,
+        seq=gauges.seq,
+        ordinal=0,
+        zxid=gauges.zxid,
+        time_ms=gauges.time_ms,
+        id=alert_id(broker),
+        alert=BROKER_VIEW,
+        severity=Severity.WARN,
+        subject=f"broker {broker}",
+        group=BROKER_VIEW,
+        broker=broker,
+        **fields,  # type: ignore[arg-type]
+    )
+
+
+def _example(found: Mapping[PartitionName, Found], difference: Difference) -> str:
+    (topic, number), one = min((name, one) for name, one in found.items() if one.difference is difference)
+    name = f"{topic}-{number}"
+    if one.expected is None:
+        return f"{name}: {_leader(one.seen)}"
+    if one.seen is None:
+        return f"{name}: in ZooKeeper {_leader(one.expected)}"
+    return f"{name}: {_leader(one.seen)}, in ZooKeeper {_leader(one.expected)}"
+
+
+def _leader(leader: Leader | None) -> str:
+    if leader is None or leader.broker < 0:
+        return "no leader"
+    return f"leader {leader.broker}" + (f" in epoch {leader.epoch}" if leader.epoch >= 0 else "")

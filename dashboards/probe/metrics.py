@@ -1,0 +1,60 @@
+"""What is exported of the brokers' views. Names and help texts are the catalogue's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+
+from prometheus_client.core import Metric as Family
+from prometheus_client.registry import Collector
+
+from dashboards import catalogue
+from dashboards.catalogue import Metric
+from dashboards.families import Sample, family
+from dashboards.probe.prober import ProbedBroker, Prober
+
+
+def _differing(broker: ProbedBroker) -> Iterator[Sample]:
+    findings = broker.findings
+    if findings is not None:
+        for difference, count in findings.counts().items():
+            yield (difference.value,), count
+
+
+def _seconds(broker: ProbedBroker) -> Iterator[Sample]:
+    seconds = broker.seconds
+    if seconds is not None:
+        yield (), seconds
+
+
+def _probes(broker: ProbedBroker) -> Iterator[Sample]:
+    yield ("answered",), broker.answers
+    yield ("failed",), broker.failures
+
+
+# Read as: KEY has these samples for one broker.
+_SAMPLES: Mapping[Metric, Callable[[ProbedBroker], Iterator[Sample]]] = MappingProxyType(
+    {
+        catalogue.BROKER_VIEW_DIFFERING: _differing,
+        catalogue.BROKER_VIEW_SECONDS: _seconds,
+        catalogue.BROKER_VIEW_PROBES: _probes,
+    }
+)
+
+
+class BrokerViewCollector(Collector):
+    """Answers each scrape from what is known of the brokers at that moment."""
+
+    def __init__(self, prober: Prober) -> None:
+        self._prober = prober
+
+    def collect(self) -> Iterator[Family]:
+        """Every family of the probe, in the catalogue's order."""
+        for metric in _SAMPLES:
+            yield family(metric, self._samples(metric))
+
+    def _samples(self, metric: Metric) -> Iterator[Sample]:
+        for probe in self._prober.probes():
+            for broker in probe.brokers():
+                for labels, value in _SAMPLES[metric](broker):
+                    yield (probe.cluster, str(broker.broker), *labels), value

@@ -1,0 +1,288 @@
+"""Asks the brokers of every cluster in turn, again and again, and keeps what lasts of the differences.
+
+Here belong the rounds: who is asked when, patience with those who do not answer, and when a difference counts. Asking
+is `broker`'s business, judging `comparison`'s.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+
+import msgspec
+
+from controller.outputs import AlertRow, BrokerRow, GaugesRow
+from dashboards.alerting.standing import Source, Standing
+from dashboards.errors import ServeError
+from dashboards.probe.broker import BrokerConnection, BrokerView, Endpoint, ProbeError, choose_endpoint
+from dashboards.probe.comparison import Found, PartitionName, differences, lasting
+from dashboards.probe.config import ProbeConfig
+from dashboards.probe.findings import BrokerFindings, alert_id, open_alert, resolved_alert
+from dashboards.reading import Reading
+from dashboards.view import ClusterSnapshot, View
+
+_LOOK_SECONDS = 0.2
+_LOOK_FOR_CLUSTERS_SECONDS = 1.0
+_TRY_AGAIN_SECONDS = 2.0
+_LONGEST_BACKOFF_SECONDS = 600.0
+_HEARTBEAT_PATIENCE_SECONDS = 15.0
+
+_logger = logging.getLogger("kontrast.dashboards.probe")
+
+
+class _NothingNewError(Exception):
+    """The replica has nothing new to say: nothing can be judged now."""
+
+
+@dataclass(slots=True)
+class ProbedBroker:
+    """What is known of one broker's answers; one thread writes, any reads."""
+
+    broker: int
+    answers: int = 0
+    failures: int = 0
+    seconds: float | None = None  # that the newest answer took
+    findings: BrokerFindings | None = None  # None: it has not been judged, or does not answer
+    connection: BrokerConnection | None = field(default=None, repr=False)
+    failures_in_a_row: int = 0
+    not_before: float = 0.0  # when it may be asked again, by the monotonic clock
+
+
+class ClusterProbe:
+    """The rounds of one cluster, in a thread of its own."""
+
+    def __init__(self, cluster: str, config: ProbeConfig, view: View, reading: Reading) -> None:
+        self.cluster = cluster
+        self._config = config
+        self._login = config.login_of(cluster)
+        self._view = view
+        self._reading = reading
+        self._lock = threading.Lock()
+        self._brokers: dict[int, ProbedBroker] = {}
+        self._alerts: dict[str, AlertRow] = {}
+        self._resolved: dict[str, AlertRow] = {}
+        self._is_current = False
+        self._asked_at = 0.0
+
+    def brokers(self) -> tuple[ProbedBroker, ...]:
+        """What is known of each registered broker, in the order of their ids."""
+        with self._lock:
+            return tuple(self._brokers[broker] for broker in sorted(self._brokers))
+
+    def standing(self) -> Standing:
+        """What the probe says of the cluster's alerts."""
+        with self._lock:
+            return Standing(
+                cluster=self.cluster,
+                source=Source.PROBE,
+                certain=self._is_current,
+                alerts=dict(self._alerts),
+                resolved=dict(self._resolved),
+            )
+
+    def run(self, stop: threading.Event) -> None:
+        """Ask until told to stop."""
+        try:
+            while not stop.is_set():
+                began, pause_seconds = time.monotonic(), self._config.interval_seconds
+                try:
+                    self._round(stop)
+                    self._is_current = True
+                except _NothingNewError:
+                    self._is_current, pause_seconds = False, _TRY_AGAIN_SECONDS
+                stop.wait(max(_LOOK_SECONDS, began + pause_seconds - time.monotonic()))
+        finally:
+            for broker in self.brokers():
+                self._let_go(broker)
+
+    def _round(self, stop: threading.Event) -> None:
+        snapshot = self._snapshot_after(_now_ms(), stop)
+        self._keep_only({row.broker for row in snapshot.brokers if row.registered}, _gauges(snapshot))
+        suspects: dict[int, tuple[dict[PartitionName, Found], int]] = {}
+        for row in snapshot.brokers:
+            if row.registered and not stop.is_set():
+                seen = self._ask(self._broker(row), row, stop)
+                if seen is None:
+                    continue
+                if first := self._differences(snapshot, seen):
+                    suspects[row.broker] = first, _now_ms()
+                else:
+                    self._judge(row.broker, {}, 0)
+        if not suspects or stop.wait(self._config.confirm_seconds):
+            return
+        for row in snapshot.brokers:
+            if row.broker in suspects and not stop.is_set():
+                first, since_ms = suspects[row.broker]
+                seen = self._ask(self._broker(row), row, stop)
+                if seen is not None:
+                    # Rows that lag behind the answer would make every new topic a topic that is gone.
+                    again = self._differences(self._snapshot_after(_now_ms(), stop), seen)
+                    self._judge(row.broker, lasting(first, again), since_ms)
+
+    def _differences(self, snapshot: ClusterSnapshot, seen: BrokerView) -> dict[PartitionName, Found]:
+        live = {row.broker for row in snapshot.brokers if row.registered}
+        return differences(self._view.partitions(self.cluster), seen, live)
+
+    def _ask(self, broker: ProbedBroker, row: BrokerRow, stop: threading.Event) -> BrokerView | None:
+        """What the broker tells clients; None if it did not answer, or is not to be asked yet."""
+        if time.monotonic() < broker.not_before:
+            return None
+        pause = self._asked_at + 1 / self._config.requests_per_second - time.monotonic()
+        if pause > 0 and stop.wait(pause):
+            return None
+        self._asked_at = time.monotonic()
+        try:
+            if broker.connection is None:
+                endpoint = choose_endpoint(row.endpoints, self._login)
+                broker.connection = BrokerConnection(endpoint, self._login, self._config.timeout_seconds)
+            seen = broker.connection.view()
+        except ProbeError as error:
+            self._failed(broker, error)
+            return None
+        broker.seconds = time.monotonic() - self._asked_at
+        broker.answers += 1
+        if broker.failures_in_a_row:
+            _logger.info("%s: broker %d answers again", self.cluster, broker.broker)
+        broker.failures_in_a_row, broker.not_before = 0, 0.0
+        return seen
+
+    def _snapshot_after(self, time_ms: int, stop: threading.Event) -> ClusterSnapshot:
+        """The cluster once a heartbeat has come that is not older than this; raises _NothingNewError if none comes."""
+        give_up_at = time.monotonic() + _HEARTBEAT_PATIENCE_SECONDS
+        while True:
+            snapshot = self._snapshot()
+            if _gauges(snapshot).time_ms >= time_ms:
+                return snapshot
+            if time.monotonic() >= give_up_at or stop.wait(_LOOK_SECONDS):
+                raise _NothingNewError
+
+    def _snapshot(self) -> ClusterSnapshot:
+        """The cluster as it is known now; raises _NothingNewError while nothing of it is."""
+        for snapshot in self._view.snapshot():
+            is_ready = snapshot.ready and self._reading.snapshot().vouches_for(self.cluster)
+            if snapshot.cluster == self.cluster and is_ready and _gauges(snapshot).session == "connected":
+                return snapshot
+        raise _NothingNewError
+
+    def _judge(self, broker: int, found: dict[PartitionName, Found], since_ms: int) -> None:
+        gauges, now_ms = _gauges(self._snapshot()), _now_ms()
+        with self._lock:
+            probed = self._brokers[broker]
+            if (alert := self._alerts.get(alert_id(broker))) is not None:
+                since_ms = alert.since_ms
+            probed.findings = BrokerFindings(broker=broker, found=found, since_ms=since_ms, answered_ms=now_ms)
+            if found:
+                self._resolved.pop(alert_id(broker), None)
+                self._alerts[alert_id(broker)] = open_alert(probed.findings, gauges)
+            else:
+                self._alerts.pop(alert_id(broker), None)
+                cause = f"broker {broker} tells clients what ZooKeeper says"
+                self._resolved[alert_id(broker)] = resolved_alert(broker, gauges, cause)
+
+    def _failed(self, broker: ProbedBroker, error: ProbeError) -> None:
+        broker.failures += 1
+        broker.failures_in_a_row += 1
+        with self._lock:
+            broker.seconds = broker.findings = None
+            if (alert := self._alerts.get(alert_id(broker.broker))) is not None:
+                self._alerts[alert.id] = msgspec.structs.replace(alert, state="unknown")
+        backoff_seconds = self._config.interval_seconds * 2 ** min(broker.failures_in_a_row - 1, 10)
+        broker.not_before = time.monotonic() + min(backoff_seconds, _LONGEST_BACKOFF_SECONDS) - _LOOK_SECONDS
+        if broker.failures_in_a_row == 1:
+            _logger.warning("%s: broker %d was not compared: %s", self.cluster, broker.broker, error)
+        self._let_go(broker)
+
+    def _broker(self, row: BrokerRow) -> ProbedBroker:
+        with self._lock:
+            broker = self._brokers.setdefault(row.broker, ProbedBroker(row.broker))
+        if broker.connection is not None and not _is_at(broker.connection.endpoint, row.endpoints):
+            self._let_go(broker)
+        return broker
+
+    def _keep_only(self, registered: Collection[int], gauges: GaugesRow) -> None:
+        gone = [broker for broker in self.brokers() if broker.broker not in registered]
+        for broker in gone:
+            self._let_go(broker)
+        with self._lock:
+            for broker in gone:
+                del self._brokers[broker.broker]
+                self._alerts.pop(alert_id(broker.broker), None)
+                cause = f"broker {broker.broker} is not registered any more"
+                self._resolved[alert_id(broker.broker)] = resolved_alert(broker.broker, gauges, cause)
+
+    def _let_go(self, broker: ProbedBroker) -> None:
+        if broker.connection is not None:
+            broker.connection.close()
+            broker.connection = None
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _gauges(snapshot: ClusterSnapshot) -> GaugesRow:
+    assert snapshot.gauges is not None, "a cluster that is ready without gauges"
+    return snapshot.gauges
+
+
+def _is_at(endpoint: Endpoint, endpoints: Sequence[str]) -> bool:
+    return any(text.endswith(f"://{endpoint}") for text in endpoints)
+
+
+class Prober:
+    """A probe a cluster, begun as the cluster comes to be known; `failure` is set if one ended by a defect."""
+
+    def __init__(self, config: ProbeConfig, view: View, reading: Reading) -> None:
+        self.failure: ServeError | None = None
+        self._config = config
+        self._view = view
+        self._reading = reading
+        self._probes: dict[str, ClusterProbe] = {}
+        self._stop = threading.Event()
+        self._threads: list[threading.Thread] = []
+
+    def probes(self) -> tuple[ClusterProbe, ...]:
+        """Those that are at work."""
+        return tuple(self._probes.copy().values())
+
+    def standings(self) -> Sequence[Standing]:
+        """What the probes say of alerts."""
+        return tuple(probe.standing() for probe in self.probes())
+
+    def __enter__(self) -> Prober:
+        if self._config.brokers:
+            self._start("probes", self._look_for_clusters)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        give_up_at = time.monotonic() + self._config.timeout_seconds
+        for thread in self._threads:
+            thread.join(max(0.0, give_up_at - time.monotonic()))  # daemons: they do not keep the process
+
+    def _look_for_clusters(self, stop: threading.Event) -> None:
+        while not stop.is_set():
+            for snapshot in self._view.snapshot():
+                if snapshot.cluster not in self._probes:
+                    probe = ClusterProbe(snapshot.cluster, self._config, self._view, self._reading)
+                    self._probes[snapshot.cluster] = probe
+                    self._start(f"probe of {snapshot.cluster}", probe.run)
+            stop.wait(_LOOK_FOR_CLUSTERS_SECONDS)
+
+    def _start(self, name: str, job: Callable[[threading.Event], None]) -> None:
+        thread = threading.Thread(target=self._run, args=(job,), name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _run(self, job: Callable[[threading.Event], None]) -> None:
+        try:
+            job(self._stop)
+        except Exception as error:  # a bug must end the exporter, or it would be silent and look healthy
+            _logger.exception("comparing brokers failed")
+            self.failure = ServeError(f"comparing brokers failed: {error!r}; the log has the details")

@@ -1,0 +1,105 @@
+"""The settings of what `kontrast serve` does beside its pages: tables within a table, keys that differ by cluster."""
+
+from __future__ import annotations
+
+import pytest
+
+from cli.config import SECTIONS, ConfigError, read_flags, read_settings, serve_config, watch_configs
+from cli.keys import keys_of
+from dashboards.probe.config import KafkaLoginConfig
+
+FILE = """
+[watch]
+to = "journal:/changes"
+[clusters.orders]
+zookeeper = "zk1:2181"
+kafka_listener = "CLIENTS"
+kafka_username = "orders"
+[clusters.pay]
+zookeeper = "zk2:2181"
+[serve]
+from = "journal:/outputs"
+[serve.alertmanager]
+urls = ["http://a:9093"]
+resend_interval_seconds = 7
+external_labels = { site = "lab" }
+[serve.probe]
+brokers = true
+kafka_listener = "INTERNAL"
+kafka_username = "everybody"
+kafka_password_variable = "PATH"
+"""
+
+
+def read(tmp_path, text=FILE, flags=None, **environment):
+    file = tmp_path / "kontrast.toml"
+    file.write_text(text)
+    given = {section: read_flags(section, flags or {}) for section in SECTIONS if section.startswith("serve")}
+    return serve_config(read_settings(file, environment), given)
+
+
+def test_tables_within_a_table_are_read(tmp_path):
+    config = read(tmp_path)
+    assert str(config.source) == "journal:/outputs"
+    assert (config.alertmanager.urls, config.alertmanager.resend_interval_seconds) == (("http://a:9093",), 7)
+    assert config.alertmanager.external_labels == {"site": "lab"}
+    assert config.probe.brokers
+
+
+def test_nothing_is_switched_on_by_itself(tmp_path):
+    config = read(tmp_path, '[serve]\nfrom = "journal:/outputs"\n')
+    assert (config.alertmanager.urls, config.probe.brokers) == ((), False)
+
+
+def test_a_flag_wins_over_the_environment_which_wins_over_the_file(tmp_path):
+    environment = {
+        "KONTRAST_SERVE__ALERTMANAGER__URLS": "http://b:9093,http://c:9093",
+        "KONTRAST_SERVE__ALERTMANAGER__EXTERNAL_LABELS": "rack=1",
+        "KONTRAST_SERVE__PROBE__BROKERS": "false",
+    }
+    config = read(tmp_path, **environment)
+    assert config.alertmanager.urls == ("http://b:9093", "http://c:9093")
+    assert config.alertmanager.external_labels == {"site": "lab", "rack": "1"}
+    assert not config.probe.brokers
+    flags = {"alertmanager_urls": "http://d:9093", "probe_brokers": True}
+    config = read(tmp_path, flags=flags, **environment)
+    assert (config.alertmanager.urls, config.probe.brokers) == (("http://d:9093",), True)
+
+
+def test_a_cluster_has_its_own_way_to_its_brokers(tmp_path):
+    config = read(tmp_path, KONTRAST_CLUSTERS__PAY__KAFKA_TLS="true").probe
+    logins = {name: (config.login_of(name).kafka_listener, config.login_of(name).kafka_username,
+                     config.login_of(name).kafka_tls) for name in ("orders", "pay", "other")}  # fmt: skip
+    assert logins == {
+        "orders": ("CLIENTS", "orders", False),
+        "pay": ("INTERNAL", "everybody", True),
+        "other": ("INTERNAL", "everybody", False),
+    }
+
+
+def test_the_keys_for_brokers_are_nothing_to_the_watcher(tmp_path):
+    read(tmp_path)
+    configs = watch_configs(read_settings(tmp_path / "kontrast.toml", {}), (), {})
+    assert [config.cluster for config in configs] == ["orders", "pay"]
+    assert all(name.startswith("kafka_") for name in keys_of(KafkaLoginConfig))
+
+
+@pytest.mark.parametrize(
+    ("text", "environment", "said"),
+    [
+        ("[serve.alertmanger]\n", {}, "did you mean alertmanager"),
+        ("[serve.alertmanager]\nurl = 1\n", {}, "[serve.alertmanager]: unknown key 'url': did you mean urls"),
+        ("[serve]\nprobe = 3\n", {}, "[serve.probe] must be a table"),
+        ("[serve.probe]\nbrokers = 1\n", {}, "true or false"),
+        ("", {"KONTRAST_SERVE__PROBE__BROKER": "1"}, "KONTRAST_SERVE__PROBE__BROKERS"),
+        ("[probe]\n", {}, "unknown table or key 'probe'"),
+        ("[clusters.a]\nkafka_user = 'x'\n", {}, "kafka_username"),
+        ("[serve.alertmanager]\nurls = ['am']\n", {}, "serve.alertmanager: 'am' is no URL"),
+        ("[clusters.a]\nzookeeper = 'zk:1'\nkafka_username = 'x'\n", {}, "cluster a: kafka_username is given"),
+    ],
+)
+def test_a_mistake_is_one_sentence_that_names_its_place(tmp_path, text, environment, said):
+    with pytest.raises(ConfigError) as refused:
+        read(tmp_path, text + ("" if "[serve]" in text else '[serve]\nfrom = "journal:/x"\n'), **environment)
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)

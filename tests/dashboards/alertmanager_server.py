@@ -1,0 +1,69 @@
+"""A real Alertmanager on loopback, which tests start, stop and ask."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import ssl
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from cli.embedded.process import ChildProcess, accepts_connections, free_port
+
+_CONFIG = "route: {receiver: nobody, group_wait: 1s}\nreceivers: [{name: nobody}]\n"
+_START_SECONDS = 60
+
+
+class AlertmanagerServer:
+    """One Alertmanager without a cluster of its own; `web` is its web configuration, `scheme` what that makes of it."""
+
+    def __init__(self, directory: Path, *, web: str = "", scheme: str = "http", login: str = "") -> None:
+        binary = shutil.which("alertmanager") or shutil.which("prometheus-alertmanager")
+        if binary is None:
+            pytest.skip("alertmanager is not installed: apt-get install prometheus-alertmanager")
+        directory.mkdir()
+        self.port = free_port()
+        self.url = f"{scheme}://127.0.0.1:{self.port}"
+        self._directory = directory
+        self._login = login
+        (directory / "alertmanager.yml").write_text(_CONFIG)
+        arguments = ["--config.file=alertmanager.yml", f"--web.listen-address=127.0.0.1:{self.port}"]
+        arguments += ["--cluster.listen-address=", f"--storage.path={directory / 'data'}"]
+        if web:
+            (directory / "web.yml").write_text(web)
+            arguments.append("--web.config.file=web.yml")
+        self._process = ChildProcess("alertmanager", [binary, *arguments], directory / "alertmanager.log")
+
+    def start(self) -> AlertmanagerServer:
+        """Start it; it remembers no alerts from before."""
+        self._process.launch()
+        self._process.wait_until(lambda: accepts_connections(self.port), timeout_seconds=_START_SECONDS)
+        return self
+
+    def kill(self) -> None:
+        """End it at once, with what it knows."""
+        self._process.kill()
+        shutil.rmtree(self._directory / "data", ignore_errors=True)
+
+    def pause(self) -> None:
+        """Let it accept connections and answer nobody."""
+        self._process.pause()
+
+    def resume(self) -> None:
+        """Let it go on."""
+        self._process.resume()
+
+    def alerts(self) -> dict[str, dict]:
+        """The alerts that are not over, by the id that Kontrast has for them; two of one id are a failure."""
+        request = urllib.request.Request(f"{self.url}/api/v2/alerts")
+        if self._login:
+            request.add_header("Authorization", f"Basic {base64.b64encode(self._login.encode()).decode()}")
+        context = ssl._create_unverified_context() if self.url.startswith("https") else None
+        with urllib.request.urlopen(request, timeout=30, context=context) as answer:
+            found = json.load(answer)
+        by_id = {alert["annotations"]["alert_id"]: alert for alert in found}
+        assert len(by_id) == len(found), found
+        return by_id

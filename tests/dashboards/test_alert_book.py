@@ -1,0 +1,135 @@
+"""How an alert that was told comes to its end, and how it does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.outputs import Severity
+from dashboards.alerting.book import Book
+from dashboards.alerting.config import AlertmanagerConfig
+from dashboards.alerting.message import message_of
+from dashboards.alerting.standing import Source, Standing
+
+CONFIG = AlertmanagerConfig(resolve_timeout_seconds=300)
+MINUTE_MS = 60_000
+
+
+@pytest.fixture
+def book() -> Book:
+    return Book(CONFIG)
+
+
+def standing(*open_rows, resolved=(), certain=True, source=Source.OUTPUTS) -> Standing:
+    return Standing(
+        cluster="north",
+        source=source,
+        certain=certain,
+        alerts={row.id: row for row in open_rows},
+        resolved={row.id: row for row in resolved},
+    )
+
+
+def told(book) -> dict[str, tuple[str, int | None]]:
+    """The state and the end of each alert by its id."""
+    annotations = [(dict(message.annotations), message.ended_ms) for message in book.messages()]
+    return {found["alert_id"]: (found["state"], ended_ms) for found, ended_ms in annotations}
+
+
+def test_nothing_is_known_before_something_was_said(book):
+    assert book.messages() is None
+    book.update([], 0)
+    assert book.messages() == ()
+
+
+def test_a_row_that_says_so_ends_it_at_its_time_and_says_why(book, rows):
+    book.update([standing(rows.alert("a"))], 1000)
+    book.update([standing(resolved=[rows.alert("a", "resolved", time_ms=1500, cause="broker 1 is back")])], 2000)
+    (message,) = book.messages()
+    assert message.ended_ms == 1500
+    assert dict(message.annotations)["description"] == "broker 1 is back"
+
+
+def test_an_end_is_told_for_as_long_as_an_alertmanager_would_wait(book, rows):
+    book.update([standing(rows.alert("a"))], 0)
+    ended = standing(resolved=[rows.alert("a", "resolved", time_ms=1)])
+    book.update([ended], 1)
+    book.update([ended], 300_000)
+    assert told(book) == {"a": ("resolved", 1)}
+    book.update([ended], 300_001)
+    assert told(book) == {}
+
+
+def test_one_that_opens_again_has_no_end_any_more(book, rows):
+    book.update([standing(rows.alert("a"))], 0)
+    book.update([standing(resolved=[rows.alert("a", "resolved", time_ms=1)])], 1)
+    book.update([standing(rows.alert("a"))], 2)
+    assert told(book) == {"a": ("open", None)}
+
+
+def test_silence_of_who_is_certain_ends_it_only_after_a_minute(book, rows):
+    book.update([standing(rows.alert("a"))], 0)
+    book.update([standing()], 10)
+    book.update([standing()], 9 + MINUTE_MS)
+    assert told(book) == {"a": ("open", None)}
+    book.update([standing()], 10 + MINUTE_MS)
+    assert told(book) == {"a": ("resolved", 10 + MINUTE_MS)}
+
+
+def test_silence_of_who_is_not_certain_never_ends_it(book, rows):
+    book.update([standing(rows.alert("a"))], 0)
+    book.update([standing()], 10)
+    for minute in range(1, 100):
+        book.update([standing(certain=False)], minute * MINUTE_MS)
+    assert told(book) == {"a": ("unknown", None)}
+    book.update([standing()], 100 * MINUTE_MS)
+    assert told(book) == {"a": ("unknown", None)}  # the minute begins anew
+    book.update([standing()], 101 * MINUTE_MS)
+    assert told(book) == {"a": ("resolved", 101 * MINUTE_MS)}
+
+
+def test_what_nobody_speaks_of_any_more_is_left_to_the_time_out(book, rows):
+    book.update([standing(rows.alert("a"))], 0)
+    book.update([], 1)
+    assert told(book) == {}
+
+
+def test_other_labels_end_the_former_ones_at_once(book, rows):
+    book.update([standing(rows.alert("a", severity=Severity.WARN))], 0)
+    book.update([standing(rows.alert("a", severity=Severity.PAGE))], 5)
+    ends = {message.label("severity"): message.ended_ms for message in book.messages()}
+    assert ends == {"critical": None, "warning": 5}
+
+
+def test_what_is_adopted_goes_on_until_it_is_known(book, rows):
+    found = message_of(rows.alert("a"), CONFIG)
+    book.adopt([found])
+    book.update([standing(certain=False)], 0)
+    assert told(book) == {"a": ("unknown", None)}
+    book.update([standing(rows.alert("a"))], 1)
+    assert told(book) == {"a": ("open", None)}
+
+
+def test_a_staleness_that_is_over_is_over_at_once(book, rows):
+    book.update([standing(rows.alert("ReplicaStale"), source=Source.STALENESS)], 0)
+    book.update([standing(source=Source.STALENESS)], 7)
+    assert told(book) == {"ReplicaStale": ("resolved", 7)}
+
+
+def test_hostile_names_stay_text_and_empty_ones_are_left_out(rows):
+    row = rows.alert("a", topic='{x="y"}\n"', subject="topic \udc80", group="", cause="Grüße-日本")
+    labels = dict(message_of(row, CONFIG).labels)
+    assert labels["topic"] == '{x="y"}\n"'
+    assert labels["subject"] == "topic ?"
+    assert "group" not in labels
+    assert "broker" not in labels
+
+
+def test_an_end_is_never_before_its_beginning_nor_a_beginning_in_the_future(book, rows):
+    message = message_of(rows.alert("a", since_ms=5000), CONFIG)
+    alert = message.as_json(1000, CONFIG)
+    assert (alert["startsAt"], alert["endsAt"]) == ("1970-01-01T00:00:01.000Z", "1970-01-01T00:05:01.000Z")
+    book.update([standing(rows.alert("a", since_ms=5000))], 0)
+    book.update([standing(resolved=[rows.alert("a", "resolved", time_ms=10)])], 6000)
+    (ended,) = book.messages()
+    alert = ended.as_json(6000, CONFIG)
+    assert alert["startsAt"] < alert["endsAt"]

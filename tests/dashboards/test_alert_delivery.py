@@ -1,0 +1,368 @@
+"""Alerts of a real exporter in a real Alertmanager, whatever happens to either."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime, timezone
+
+import pytest
+
+from controller.outputs import BeginningRow, Severity, encode_row
+from dashboards.alerting.config import AlertmanagerConfig
+from dashboards.config import ServeConfig
+from dashboards.errors import ServeError
+from dashboards.server import run
+from tests.dashboards.alertmanager_server import AlertmanagerServer
+from transport.address import JournalAddress
+
+# Of the word "test", as Prometheus's documentation has it.
+TEST_AS_BCRYPT = "$2b$12$hNf2lSsxfm0.i4a.1kVpSOVyBCfIB51VRjgBUyv6kdnyTlgWj81Ay"
+NEVER_STALE = 10**9
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@pytest.fixture
+def alertmanager(tmp_path) -> Iterator[Callable[..., AlertmanagerServer]]:
+    """Makes Alertmanagers; all are ended."""
+    made: list[AlertmanagerServer] = []
+
+    def make(**options) -> AlertmanagerServer:
+        made.append(AlertmanagerServer(tmp_path / f"alertmanager-{len(made)}", **options))
+        return made[-1]
+
+    yield make
+    for server in made:
+        server.kill()
+
+
+@pytest.fixture
+def serving(tmp_path, start_exporter):
+    """A context in which an exporter tells these Alertmanagers of the outputs in one directory."""
+
+    @contextmanager
+    def serve(*alertmanagers: AlertmanagerServer, **settings):
+        told = {
+            "urls": tuple(server.url for server in alertmanagers),
+            "resend_interval_seconds": 1.0,
+            "stale_after_seconds": NEVER_STALE,
+            **settings,
+        }
+        source = JournalAddress(tmp_path / "outputs")
+        config = ServeConfig(source=source, listen="127.0.0.1:0", alertmanager=AlertmanagerConfig(**told))
+        with start_exporter(config) as exporter:
+            exporter.directory = tmp_path / "outputs"
+            yield exporter
+
+    return serve
+
+
+def test_an_alert_is_told_as_it_opens_as_it_changes_and_as_it_ends(alertmanager, serving, rows, eventually):
+    server = alertmanager().start()
+    with serving(server, external_labels={"site": "lab"}, generator_url="http://kontrast:9642/",
+                 runbook_url="https://docs/runbooks/") as exporter:  # fmt: skip
+        opened = {
+            "topic": "orders",
+            "partition": 7,
+            "expected": "broker 2 is elected at once",
+            "action": "bring broker 1 back",
+            "evidence": ("at 1-17 /brokers/ids/1 vanished (zxid 0x2a)", "at 1-18 nothing followed"),
+            "partitions": 4000,
+            "examples": ("orders-7", "orders-8"),
+        }
+        exporter.write(rows.gauges(), rows.alert("PartitionOffline/orders-7", **opened))
+        alert = eventually(server.alerts, len)["PartitionOffline/orders-7"]
+        assert alert["labels"] == {
+            "alertname": "KontrastPartitionOffline",
+            "kafka_cluster": "north",
+            "severity": "critical",
+            "component": "partition",
+            "subject": "partition orders-0",
+            "group": "broker 1 crashed",
+            "topic": "orders",
+            "partition": "7",
+            "site": "lab",
+        }
+        assert alert["annotations"] == {
+            "alert_id": "PartitionOffline/orders-7",
+            "summary": "north: partition orders-0: PartitionOffline, 4000 partitions",
+            "description": "broker 1 crashed",
+            "expected": "broker 2 is elected at once",
+            "action": "bring broker 1 back",
+            "evidence": "at 1-17 /brokers/ids/1 vanished (zxid 0x2a)\nat 1-18 nothing followed",
+            "partitions": "4000",
+            "examples": "orders-7, orders-8",
+            "since": "2023-11-14T22:13:20.000Z",
+            "state": "open",
+            "runbook_url": "https://docs/runbooks/KontrastPartitionOffline.md",
+        }
+        assert alert["generatorURL"] == "http://kontrast:9642/"
+        assert alert["startsAt"] == "2023-11-14T22:13:20.000Z"
+        exporter.write(rows.alert("PartitionOffline/orders-7", **{**opened, "cause": "broker 2 crashed as well"}))
+        eventually(server.alerts, lambda alerts: descriptions(alerts) == ["broker 2 crashed as well"])
+        exporter.write(rows.alert("PartitionOffline/orders-7", state="resolved", **opened))
+        eventually(server.alerts, lambda alerts: not alerts)
+        exporter.metrics_with(r'^kontrast_alert_deliveries_total\{alertmanager="http://.*",result="accepted"\} [1-9]')
+
+
+def descriptions(alerts: dict[str, dict]) -> list[str]:
+    return [alert["annotations"]["description"] for alert in alerts.values()]
+
+
+def states(alerts: dict[str, dict]) -> dict[str, str]:
+    return {alert_id: alert["annotations"]["state"] for alert_id, alert in alerts.items()}
+
+
+def end_of(alert: dict) -> datetime:
+    return datetime.fromisoformat(alert["endsAt"].replace("Z", "+00:00"))
+
+
+def test_an_alert_that_stands_outlives_the_resolve_timeout_by_being_told_again(alertmanager, serving, rows, eventually):
+    server = alertmanager().start()
+    with serving(server, resolve_timeout_seconds=10) as exporter:
+        exporter.write(rows.gauges(), rows.alert("a"))
+        first = eventually(server.alerts, len)["a"]
+        eventually(lambda: datetime.now(timezone.utc), lambda now: now > end_of(first))
+        later = server.alerts()["a"]
+        assert later["fingerprint"] == first["fingerprint"]
+        assert end_of(later) > end_of(first)
+    # Nobody tells it any more.
+    eventually(server.alerts, lambda alerts: not alerts)
+
+
+def test_an_alert_whose_labels_change_is_one_alert_all_the_same(alertmanager, serving, rows, eventually):
+    server = alertmanager().start()
+    with serving(server, resolve_timeout_seconds=NEVER_STALE) as exporter:
+        exporter.write(rows.gauges(), rows.alert("a", severity=Severity.WARN))
+        eventually(server.alerts, lambda alerts: "a" in alerts and alerts["a"]["labels"]["severity"] == "warning")
+        exporter.write(rows.alert("a", severity=Severity.INFO, group="brokers 1, 2 crashed"))
+
+        def only_the_new_one() -> bool:
+            with suppress(AssertionError):  # for a moment there may be both
+                return [alert["labels"]["severity"] for alert in server.alerts().values()] == ["info"]
+            return False
+
+        eventually(only_the_new_one, bool)
+
+
+def test_an_alertmanager_that_was_restarted_is_told_everything_again(alertmanager, serving, rows, eventually, caplog):
+    server = alertmanager().start()
+    with serving(server) as exporter:
+        exporter.write(rows.gauges(), rows.alert("a"), rows.alert("b", subject="partition b-0"))
+        eventually(server.alerts, lambda alerts: set(alerts) == {"a", "b"})
+        server.kill()
+        exporter.metrics_with(r"^kontrast_alertmanager_up\{.*\} 0")
+        exporter.write(rows.alert("b", state="resolved", subject="partition b-0"), rows.alert("c", subject="c"))
+        exporter.metrics_with(r'^kontrast_alert_deliveries_total\{.*result="failed"\} ([4-9]|\d\d)')
+        server.start()
+        eventually(server.alerts, lambda alerts: set(alerts) == {"a", "c"})
+        exporter.metrics_with(r"^kontrast_alertmanager_up\{.*\} 1")
+    told = [record.message for record in caplog.records if record.levelno >= logging.WARNING]
+    assert len([sentence for sentence in told if "alerts are not delivered" in sentence]) == 1
+    assert len([sentence for sentence in told if "alerts are delivered again" in sentence]) == 1
+
+
+def test_what_ended_while_the_exporter_was_away_is_ended_and_the_rest_goes_on(alertmanager, serving, rows, eventually):
+    server = alertmanager().start()
+    with serving(server, resolve_timeout_seconds=NEVER_STALE) as exporter:
+        exporter.write(rows.gauges(), rows.alert("ended", group="broker 1 away"), rows.alert("stands", subject="s"))
+        before = eventually(server.alerts, lambda alerts: set(alerts) == {"ended", "stands"})
+    exporter.write(rows.alert("ended", state="resolved", group="all brokers live"), rows.alert("new", subject="n"))
+    assert set(server.alerts()) == {"ended", "stands"}
+    with serving(server, resolve_timeout_seconds=NEVER_STALE):
+        after = eventually(server.alerts, lambda alerts: set(alerts) == {"stands", "new"})
+    assert after["stands"]["fingerprint"] == before["stands"]["fingerprint"]
+
+
+def test_alerts_of_others_are_left_alone_at_the_start(alertmanager, serving, rows, eventually):
+    server = alertmanager().start()
+    with serving(server, external_labels={"site": "other"}, resolve_timeout_seconds=NEVER_STALE) as exporter:
+        exporter.write(rows.gauges(), rows.alert("a"))
+        eventually(server.alerts, lambda alerts: "a" in alerts)
+    exporter.write(rows.alert("a", state="resolved"), rows.alert("b", subject="b"))
+    with serving(server, resolve_timeout_seconds=NEVER_STALE):
+        eventually(server.alerts, lambda alerts: set(alerts) == {"a", "b"})
+
+
+def test_an_alertmanager_that_is_down_or_hangs_holds_up_no_other(alertmanager, serving, rows, eventually):
+    up, down, hanging = alertmanager().start(), alertmanager(), alertmanager().start()
+    hanging.pause()
+    with serving(down, hanging, up, timeout_seconds=1) as exporter:
+        exporter.write(rows.gauges(), rows.alert("a"))
+        eventually(up.alerts, lambda alerts: set(alerts) == {"a"})
+        exporter.metrics_with(rf'^kontrast_alertmanager_up\{{alertmanager="{up.url}"\}} 1')
+        exporter.metrics_with(rf'^kontrast_alertmanager_up\{{alertmanager="{down.url}"\}} 0')
+        exporter.metrics_with(rf'^kontrast_alertmanager_up\{{alertmanager="{hanging.url}"\}} 0')
+        exporter.write(rows.alert("a", state="resolved"), rows.alert("b", subject="b"))
+        eventually(up.alerts, lambda alerts: set(alerts) == {"b"})
+        down.start()
+        hanging.resume()
+        eventually(down.alerts, lambda alerts: set(alerts) == {"b"})
+        eventually(hanging.alerts, lambda alerts: set(alerts) == {"b"})
+
+
+class Pulse:
+    """Heartbeats of a cluster, as long as it beats."""
+
+    def __init__(self, exporter, rows) -> None:
+        self._exporter, self._rows = exporter, rows
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._beat, daemon=True)
+
+    def _beat(self) -> None:
+        while not self._stop.wait(0.3):
+            self._exporter.write(self._rows.gauges(time_ms=now_ms()))
+
+    def __enter__(self) -> Pulse:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+
+def test_a_cluster_without_a_heartbeat_is_unknown_and_pages_until_it_is_back(alertmanager, serving, rows, eventually):
+    server = alertmanager().start()
+    with serving(server, stale_after_seconds=4, resolve_timeout_seconds=NEVER_STALE) as exporter:
+        exporter.write(rows.gauges(time_ms=now_ms()), rows.alert("a"))
+        with Pulse(exporter, rows):
+            before = eventually(server.alerts, lambda alerts: states(alerts) == {"a": "open"})
+        stale = eventually(server.alerts, lambda alerts: states(alerts) == {"a": "unknown", "ReplicaStale": "open"})
+        assert stale["a"]["fingerprint"] == before["a"]["fingerprint"]
+        assert stale["ReplicaStale"]["labels"]["severity"] == "critical"
+        assert stale["ReplicaStale"]["labels"]["component"] == "replica"
+        assert stale["ReplicaStale"]["labels"]["alertname"] == "KontrastReplicaStale"
+        assert stale["ReplicaStale"]["labels"]["kafka_cluster"] == "north"
+        assert "1 open alerts are unknown" in stale["ReplicaStale"]["annotations"]["description"]
+        with Pulse(exporter, rows):
+            eventually(server.alerts, lambda alerts: states(alerts) == {"a": "open"})
+        eventually(server.alerts, lambda alerts: states(alerts) == {"a": "unknown", "ReplicaStale": "open"})
+    # An exporter that starts while the rest stands still says the same, and does not take the alert back.
+    with serving(server, stale_after_seconds=4, resolve_timeout_seconds=NEVER_STALE) as exporter:
+        exporter.metrics_with(r'^kontrast_alert_deliveries_total\{.*result="accepted"\} [2-9]')
+        assert states(server.alerts()) == {"a": "unknown", "ReplicaStale": "open"}
+        with Pulse(exporter, rows):
+            eventually(server.alerts, lambda alerts: states(alerts) == {"a": "open"})
+
+
+def test_one_stale_cluster_leaves_another_as_it_is(alertmanager, serving, rows, eventually):
+    server = alertmanager().start()
+    with serving(server, stale_after_seconds=4, resolve_timeout_seconds=NEVER_STALE) as exporter:
+        exporter.write(rows.alert("a"), rows.gauges(time_ms=now_ms()))
+        exporter.write(rows.alert("b", cluster="south"), rows.gauges(cluster="south", time_ms=1))
+        wanted = {"a": "open", "b": "unknown", "ReplicaStale": "open"}
+        with Pulse(exporter, rows):
+            found = eventually(server.alerts, lambda alerts: states(alerts) == wanted)
+        assert found["ReplicaStale"]["labels"]["kafka_cluster"] == "south"
+
+
+def test_a_heartbeat_from_the_future_hides_no_standstill(alertmanager, serving, rows, eventually):
+    server = alertmanager().start()
+    with serving(server, stale_after_seconds=2) as exporter:
+        exporter.write(rows.alert("a"), rows.gauges(time_ms=now_ms() + 3_600_000))
+        eventually(server.alerts, lambda alerts: states(alerts) == {"a": "unknown", "ReplicaStale": "open"})
+
+
+def test_a_cluster_that_never_had_a_heartbeat_is_stale(alertmanager, serving, rows, eventually):
+    server = alertmanager().start()
+    with serving(server, stale_after_seconds=2) as exporter:
+        exporter.write(rows.broker(1))
+        found = eventually(server.alerts, lambda alerts: states(alerts) == {"ReplicaStale": "open"})
+    assert "0 open alerts" in found["ReplicaStale"]["annotations"]["description"]
+
+
+def test_a_cluster_that_is_read_anew_ends_no_alert_before_it_is_ready(alertmanager, serving, rows, eventually):
+    server = alertmanager().start()
+    place = {"cluster": "north", "generation": 1, "zxid": 1, "time_ms": 1, "seq": 0, "ordinal": -1}
+    with serving(server, resolve_timeout_seconds=NEVER_STALE) as exporter:
+        exporter.write(rows.gauges(), rows.alert("a"))
+        eventually(server.alerts, lambda alerts: states(alerts) == {"a": "open"})
+        for output in ("alerts", "gauges"):
+            exporter.write_lines(output, encode_row(BeginningRow(**place)))
+        exporter.write(rows.gauges(ready=False))
+        eventually(server.alerts, lambda alerts: states(alerts) == {"a": "unknown"})
+        exporter.write(rows.alert("a"), rows.gauges())
+        eventually(server.alerts, lambda alerts: states(alerts) == {"a": "open"})
+
+
+@pytest.fixture
+def certificate(tmp_path) -> tuple[str, str]:
+    """A certificate of 127.0.0.1 that signs itself, and its key."""
+    files = str(tmp_path / "certificate.pem"), str(tmp_path / "key.pem")
+    subject = "-subj /CN=alertmanager -addext subjectAltName=IP:127.0.0.1 -days 2"
+    command = f"openssl req -x509 -newkey rsa:2048 -nodes -keyout {files[1]} -out {files[0]} {subject}"
+    subprocess.run(command.split(), check=True, capture_output=True)
+    return files
+
+
+def test_an_alertmanager_with_tls_and_a_login_is_told_and_one_without_the_password_is_not(
+    alertmanager, serving, rows, eventually, certificate, tmp_path, caplog
+):
+    password = tmp_path / "password"
+    password.write_text("wrong\n")
+    web = f"basic_auth_users: {{kontrast: '{TEST_AS_BCRYPT}'}}\n"
+    web += f"tls_server_config: {{cert_file: {certificate[0]}, key_file: {certificate[1]}}}\n"
+    server = alertmanager(web=web, scheme="https", login="kontrast:test").start()
+    login = {"username": "kontrast", "password_file": str(password), "ca_file": certificate[0]}
+    with serving(server, **login) as exporter:
+        exporter.write(rows.gauges(), rows.alert("a"))
+        exporter.metrics_with(r"^kontrast_alertmanager_up\{.*\} 0")
+        assert "401" in caplog.text
+        password.write_text("test\n")
+        eventually(server.alerts, len)
+    assert "wrong" not in caplog.text
+
+
+def test_an_address_that_is_no_alertmanager_is_told_of_in_the_log_and_counted(
+    alertmanager, serving, rows, eventually, caplog
+):
+    server = alertmanager().start()
+    server.url += "/nowhere"
+    with serving(server) as exporter:
+        exporter.write(rows.gauges(), rows.alert("a"))
+        exporter.metrics_with(r"^kontrast_alertmanager_up\{.*\} 0")
+    assert "404" in caplog.text
+
+
+def test_a_file_of_authorities_that_is_none_is_told_at_the_start(tmp_path):
+    file = tmp_path / "ca.pem"
+    file.write_text("no certificate")
+    told = AlertmanagerConfig(urls=("https://am:9093",), ca_file=str(file))
+    config = ServeConfig(source=JournalAddress(tmp_path), listen="127.0.0.1:0", alertmanager=told)
+    with pytest.raises(ServeError, match="holds no certificates"):
+        run(config, threading.Event())
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"urls": ("alertmanager:9093",)}, "is no URL"),
+        ({"urls": ("http://user:secret@am:9093",)}, "has a login"),
+        ({"urls": ("http://am:9093/?a=b",)}, "is no URL"),
+        ({"urls": ("http://am:99999",)}, "is no URL"),
+        ({"generator_url": "kontrast"}, "is no URL"),
+        ({"resend_interval_seconds": 0}, "resend_interval_seconds"),
+        ({"resend_interval_seconds": 200}, "at least twice"),
+        ({"stale_after_seconds": -1}, "stale_after_seconds"),
+        ({"external_labels": {"severity": "x"}}, "'severity'"),
+        ({"external_labels": {"a-b": "x"}}, "'a-b'"),
+        ({"username": "me"}, "each needs the other"),
+        ({"password_variable": "HOME"}, "each needs the other"),
+        ({"bearer_token_variable": "NOT_THERE_AT_ALL"}, "NOT_THERE_AT_ALL"),
+        ({"bearer_token_file": "/nowhere/token"}, "/nowhere/token"),
+        ({"bearer_token_variable": "HOME", "username": "a", "password_variable": "HOME"}, "one login is enough"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_refused_in_one_sentence(settings, said):
+    with pytest.raises(ServeError) as refusal:
+        AlertmanagerConfig(**settings)
+    assert said in str(refusal.value)
+    assert "secret" not in str(refusal.value)
