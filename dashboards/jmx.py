@@ -6,6 +6,7 @@ Here belongs where each of these metrics gets its values. Names and help texts a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from prometheus_client.core import Metric as Family
@@ -23,8 +24,8 @@ from dashboards.view import ClusterSnapshot, View
 
 _UNCLEAN = f"Unclean{Strategy.OFFLINE.value}"
 
-# Read as: KEY has this value for a cluster.
-_OF_CLUSTER: Mapping[Metric, Callable[[GaugesRow], int]] = MappingProxyType(
+# Read as: KEY has this value on the controller, and 0 on every other broker.
+_OF_CONTROLLER: Mapping[Metric, Callable[[GaugesRow], int]] = MappingProxyType(
     {
         jmx_names.OFFLINE_PARTITIONS_COUNT: lambda gauges: gauges.offline_partitions,
         jmx_names.PREFERRED_REPLICA_IMBALANCE_COUNT: lambda gauges: gauges.preferred_replica_imbalance,
@@ -52,6 +53,32 @@ _OF_BROKER: Mapping[Metric, Callable[[GaugesRow], Mapping[int, int]]] = MappingP
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A cluster that the page tells of, and the labels of its brokers."""
+
+    name: str
+    gauges: GaugesRow
+    brokers: Mapping[int, dict[str, str]]
+
+    def samples(self, metric: Metric) -> Iterator[tuple[dict[str, str], int]]:
+        if metric in _OF_BROKER:
+            counts = _OF_BROKER[metric](self.gauges)
+        else:
+            counts = {self._speaker(): _OF_CONTROLLER[metric](self.gauges)}
+        if metric is jmx_names.UNCLEAN_LEADER_ELECTIONS or not self.brokers:
+            # A counter that moved from broker to broker would seem to grow. Where no broker is there to say it, a sum
+            # over nothing would be no number, and no alert.
+            yield {CLUSTER_LABEL: self.name}, sum(counts.values()) if metric in _OF_CONTROLLER else 0
+            return
+        for broker, labels in self.brokers.items():
+            yield labels, counts.get(broker, 0)
+
+    def _speaker(self) -> int:
+        """The controller; without one, whose JMX would then be all zeros, the first broker speaks in its place."""
+        return self.gauges.controller if self.gauges.controller >= 0 else next(iter(self.brokers), -1)
+
+
 class JmxCollector(Collector):
     """Answers each scrape from the view as it is at that moment."""
 
@@ -64,32 +91,19 @@ class JmxCollector(Collector):
     def collect(self) -> Iterator[Family]:
         """Whether each cluster is told of, then every family, in the order of its name's list."""
         clusters, reading = self._view.snapshot(), self._reading.snapshot()
-        ready = [
-            (known, known.gauges)
+        told = [
+            _Told(known.cluster, known.gauges, self._brokers(known, known.gauges))
             for known in clusters
             if known.gauges is not None and known.ready and reading.vouches_for(known.cluster)
         ]
-        told = {known.cluster for known, _ in ready}
-        yield family(catalogue.PAGE_READY, [((known.cluster, JMX_PAGE), known.cluster in told) for known in clusters])
-        brokers = {known.cluster: self._brokers(known, gauges) for known, gauges in ready}
+        names = {cluster.name for cluster in told}
+        yield family(catalogue.PAGE_READY, [((known.cluster, JMX_PAGE), known.cluster in names) for known in clusters])
         for metric in JMX_NAMES:
-            if metric in _OF_CLUSTER:
-                yield family(metric, [((known.cluster,), _OF_CLUSTER[metric](gauges)) for known, gauges in ready])
-            else:
-                yield self._of_brokers(metric, {known.cluster: gauges for known, gauges in ready}, brokers)
-
-    def _of_brokers(
-        self, metric: Metric, gauges: Mapping[str, GaugesRow], brokers: Mapping[str, Mapping[int, dict[str, str]]]
-    ) -> Family:
-        built = family(metric, ())
-        for cluster, labels_by_broker in brokers.items():
-            counts = _OF_BROKER[metric](gauges[cluster])
-            for broker, labels in labels_by_broker.items():
-                built.add_sample(metric.name, labels, counts.get(broker, 0))
-            if metric is jmx_names.ACTIVE_CONTROLLER_COUNT and not labels_by_broker:
-                # Nobody is there to say it, but a sum over nothing would be no number, and no alert.
-                built.add_sample(metric.name, {CLUSTER_LABEL: cluster}, 0)
-        return built
+            built = family(metric, ())
+            for cluster in told:
+                for labels, value in cluster.samples(metric):
+                    built.add_sample(metric.name, labels, value)
+            yield built
 
     def _brokers(self, cluster: ClusterSnapshot, gauges: GaugesRow) -> dict[int, dict[str, str]]:
         """The labels of each broker whose JMX would answer, and of the controller, whether it would or not."""

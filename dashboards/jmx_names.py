@@ -11,18 +11,16 @@ BROKER_LABELS = (CLUSTER_LABEL, "broker", "instance")
 
 
 def _of_controller(name: str, text: str) -> Metric:
-    return Metric(name=f"kafka_controller_kafkacontroller_{name}", help=text, page=JMX_PAGE)
+    full_name = f"kafka_controller_kafkacontroller_{name}"
+    return Metric(name=full_name, help=text, labels=BROKER_LABELS, page=JMX_PAGE)
 
 
 def _of_broker(name: str, text: str) -> Metric:
     return Metric(name=f"kafka_server_replicamanager_{name}", help=text, labels=BROKER_LABELS, page=JMX_PAGE)
 
 
-ACTIVE_CONTROLLER_COUNT = Metric(
-    name="kafka_controller_kafkacontroller_activecontrollercount",
-    help="1 for the broker that /controller names, 0 for every other registered one.",
-    labels=BROKER_LABELS,
-    page=JMX_PAGE,
+ACTIVE_CONTROLLER_COUNT = _of_controller(
+    "activecontrollercount", "1 for the broker that /controller names, 0 for every other registered one."
 )
 OFFLINE_PARTITIONS_COUNT = _of_controller(
     "offlinepartitionscount", "OfflinePartitionsCount; counted on while no broker is controller."

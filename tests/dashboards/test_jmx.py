@@ -45,8 +45,8 @@ def test_the_values_are_kafka_s_and_each_broker_has_an_instance(all_pages, rows,
     told = ask(9)
     first, second = ("1", "b1.example:7071", "north"), ("2", "[2001:db8::2]:7071", "north")
     assert told[f"{CONTROLLER}activecontrollercount"] == {first: 1, second: 0}
-    assert told[f"{CONTROLLER}offlinepartitionscount"] == {("north",): 8}
-    assert told[f"{CONTROLLER}globalpartitioncount"] == {("north",): 30}
+    assert told[f"{CONTROLLER}offlinepartitionscount"] == {first: 8, second: 0}
+    assert told[f"{CONTROLLER}globalpartitioncount"] == {first: 30, second: 0}
     assert told["kafka_controller_controllerstats_uncleanleaderelections_total"] == {("north",): 3}
     assert told[f"{BROKER}leadercount"] == {first: 4, second: 0}
     assert told[f"{BROKER}partitioncount"] == {first: 5, second: 6}
@@ -60,19 +60,26 @@ def test_without_a_controller_the_sum_is_0_and_what_is_offline_is_still_counted(
     told = ask(9)
     assert sum(told[f"{CONTROLLER}activecontrollercount"].values()) == 0
     assert len(told[f"{CONTROLLER}activecontrollercount"]) == 2
-    assert told[f"{CONTROLLER}offlinepartitionscount"] == {("north",): 8}
+    assert told[f"{CONTROLLER}offlinepartitionscount"] == {
+        ("1", "b1.example:7071", "north"): 8,
+        ("2", "[2001:db8::2]:7071", "north"): 0,
+    }
 
 
 def test_a_controller_that_is_not_registered_is_still_the_controller(all_pages, rows, ask):
     all_pages.write(*brokers(rows), rows.gauges(topics=9, controller=3))
-    told = ask(9)[f"{CONTROLLER}activecontrollercount"]
-    assert sum(told.values()) == 1
-    assert told["3", "north"] == 1
+    told = ask(9)
+    assert sum(told[f"{CONTROLLER}activecontrollercount"].values()) == 1
+    assert told[f"{CONTROLLER}activecontrollercount"]["3", "north"] == 1
+    assert told[f"{CONTROLLER}globaltopiccount"]["3", "north"] == 9
 
 
 def test_a_cluster_without_brokers_has_a_sum_that_an_alert_sees(all_pages, rows, ask):
-    all_pages.write(rows.gauges(topics=9, controller=-1))
-    assert ask(9)[f"{CONTROLLER}activecontrollercount"] == {("north",): 0}
+    all_pages.write(rows.gauges(topics=9, controller=-1, offline_partitions=3))
+    told = ask(9)
+    assert told[f"{CONTROLLER}activecontrollercount"] == {("north",): 0}
+    assert told[f"{CONTROLLER}offlinepartitionscount"] == {("north",): 3}
+    assert told[f"{BROKER}leadercount"] == {("north",): 0}
 
 
 def test_nothing_is_said_of_a_cluster_before_its_snapshot_is_complete(all_pages, rows):
