@@ -79,7 +79,7 @@ def test_what_happened_is_never_replaced():
     assert len(set(keys)) == len(keys)
 
 
-@pytest.mark.parametrize("line", [b"", b"{}", b"\xff", b'{"kind":"nonsense"}', b'{"kind":"broker"}'])
+@pytest.mark.parametrize("line", [b"", b"{}", b"\xff", b'{"kind":"nonsense"}', b'{"kind":"broker","v":1}'])
 def test_what_is_no_row_is_refused(line):
     with pytest.raises(BadRowError, match="not an output row"):
         decode_row(line)
