@@ -10,7 +10,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 
 from controller.records import RecordKind
@@ -268,14 +268,17 @@ class _Watch:
             self._publish_unread([*events, *new])
             raise
         self._publisher.publish(observe_window(events, values, self._publisher.tree.known))
-        self._measure(events)
+        self._measure(events, values)
 
-    def _measure(self, events: list[ZnodeEvent]) -> None:
+    def _measure(self, events: list[ZnodeEvent], values: Mapping[str, Value | None]) -> None:
         now, at_seconds = time.monotonic(), time.time()
         for event in events:
             if event.received_at:  # else it was found by a list
-                lag_seconds = now - event.received_at
-                self._forwarding.lag = self._forwarding.lag.observe(lag_seconds, zxid=event.zxid, at_seconds=at_seconds)
+                value = values.get(event.path)
+                # Before 3.9 an event does not say which change it tells of: the newest one of its znode was read.
+                zxid = event.zxid if event.zxid > 0 or value is None else value.mzxid
+                lag = self._forwarding.lag
+                self._forwarding.lag = lag.observe(now - event.received_at, zxid=zxid, at_seconds=at_seconds)
         self._forwarding.events += len(events)
         self._forwarding.windows += bool(events)
 

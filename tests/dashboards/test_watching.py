@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse
 
 from dashboards.catalogue import CATALOGUE, MetricType
@@ -50,3 +52,13 @@ def test_each_cluster_has_its_own_figures() -> None:
     ):
         assert line in text, line
     assert 'kontrast_watch_heartbeat_timestamp_seconds{kafka_cluster="south"}' not in text
+
+
+def test_its_lag_has_the_zxid_of_a_change_in_openmetrics() -> None:
+    forwarding = Forwarding("north")
+    forwarding.lag = forwarding.lag.observe(0.007, zxid=0x500000010, at_seconds=1.7e9)
+    registry = CollectorRegistry()
+    registry.register(ForwardingCollector([forwarding]))
+    families = {family.name: family for family in parse_openmetrics(generate_openmetrics(registry).decode())}
+    (example,) = [s.exemplar for s in families["kontrast_watch_lag_seconds"].samples if s.exemplar is not None]
+    assert (example.labels, example.value) == ({"zxid": "0x500000010"}, 0.007)

@@ -318,6 +318,9 @@ def test_a_forwarder_knows_its_own_work(kafka: KazooClient, watch: Watch) -> Non
     assert shown.bytes_read > 0
     assert shown.budget_wait_seconds > 0
     assert (shown.events, sum(shown.lag.counts)) == (3, 3)
+    changes = {record.mzxid for record in watching.records() if record.path == "/brokers/topics/t"}
+    assert {example.zxid for example in shown.lag.examples if example is not None} <= changes
+    assert any(shown.lag.examples)
     assert 1 <= shown.windows <= 3
     assert shown.complete_reads[ReadReason.START] == sum(shown.complete_reads.values()) == 1
     assert shown.heartbeat_ms > 0
