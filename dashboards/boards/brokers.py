@@ -35,7 +35,7 @@ def board() -> dashboard.Dashboard:
         number(
             "Busiest broker's share",
             "The share of all partitions that the broker leads which leads most.",
-            f"max by ({CLUSTER_LABEL}) ({_LEADERS}) / sum by ({CLUSTER_LABEL}) ({_LEADERS})",
+            f"max by ({CLUSTER_LABEL}) ({_LEADERS}) / (sum by ({CLUSTER_LABEL}) ({_LEADERS}) > 0)",
             unit="percentunit",
         ),
         number(
@@ -57,8 +57,8 @@ def board() -> dashboard.Dashboard:
             meaning={1: ("registered", "green"), 0: ("away", "red")},
         ),
         listing(
-            "Brokers",
-            "What each known broker leads and holds. One that is away leads nothing, and what it holds is out of sync.",
+            "What each broker leads and holds",
+            "Every known broker. One that is away leads nothing, and what it holds is out of sync.",
             ("broker",),
             Column("registered", _REGISTERED, "bool_yes_no"),
             Column("leads", _LEADERS),

@@ -53,7 +53,7 @@ def board() -> dashboard.Dashboard:
         "Failovers",
         shared.controller_timeline(),
         graph(
-            "Controller epoch",
+            "Epochs",
             "A step up is a broker that became controller.",
             Line(newest(catalogue.CONTROLLER_EPOCH)),
             unit="none",
@@ -92,9 +92,10 @@ def board() -> dashboard.Dashboard:
             stepped=True,
         ),
         graph(
-            "Divergences",
-            "What the controller did not do though it must, or did without a reason that ZooKeeper shows, by kind.",
-            Line(increase(catalogue.DIVERGENCES, "kind"), legend("kind")),
+            "Divergences by kind",
+            "What the controller did not do though it must, or did without a reason that ZooKeeper shows, in all.",
+            Line(newest(catalogue.DIVERGENCES, "kind"), legend("kind")),
+            stepped=True,
         ),
         graph(
             "Open alerts",

@@ -46,14 +46,14 @@ def board() -> dashboard.Dashboard:
         deletions,
         "Deletions",
         graph(
-            "Topics to delete",
+            "Queued deletions of topics",
             "Queued deletions, and those of them that cannot go on.",
             Line(newest(catalogue.TOPICS_TO_DELETE), legend(word="to delete")),
             Line(newest(catalogue.TOPICS_INELIGIBLE), legend(word="cannot go on")),
             stepped=True,
         ),
         graph(
-            "Replicas to delete",
+            "Queued deletions of replicas",
             "Replicas of topics that are being deleted, and those of them that cannot be.",
             Line(newest(catalogue.REPLICAS_TO_DELETE), legend(word="to delete")),
             Line(newest(catalogue.REPLICAS_INELIGIBLE), legend(word="cannot go on")),
@@ -65,7 +65,7 @@ def board() -> dashboard.Dashboard:
             Line(newest(catalogue.REPLICAS, "state", matchers=(_DELETING,)), legend("state")),
             stepped=True,
         ),
-        graph("Topics", "As Kafka's GlobalTopicCount.", Line(newest(catalogue.TOPICS)), stepped=True),
+        graph("Topics over time", "As Kafka's GlobalTopicCount.", Line(newest(catalogue.TOPICS)), stepped=True),
     )
     return section(
         deletions,

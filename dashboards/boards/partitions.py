@@ -25,7 +25,7 @@ def board() -> dashboard.Dashboard:
         partitions,
         "Now",
         number(
-            "Offline partitions",
+            "Offline",
             "As Kafka's OfflinePartitionsCount, but counted on while no controller is active.",
             newest(catalogue.OFFLINE),
             limits=ANY_IS_BAD,

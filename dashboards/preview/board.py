@@ -87,6 +87,7 @@ class Board:
     title: str
     panels: tuple[Panel, ...]
     annotations: tuple[Annotation, ...]
+    variables: tuple[Mapping[str, Any], ...]
 
     def queries(self) -> Iterator[tuple[Panel, Query]]:
         """Every query with its panel."""
@@ -106,6 +107,7 @@ def read_board(path: Path) -> Board:
             Annotation(name=each["name"], color=each["iconColor"], expression=each["expr"])
             for each in content["annotations"]["list"]
         ),
+        variables=tuple(content["templating"]["list"]),
     )
 
 

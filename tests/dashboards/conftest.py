@@ -6,6 +6,7 @@ import re
 import shutil
 import ssl
 import subprocess
+import sys
 import threading
 import time
 import urllib.error
@@ -34,6 +35,8 @@ from dashboards.config import ServeConfig
 from dashboards.server import run
 from transport.address import JournalAddress
 from transport.journal import JournalWriter
+
+sys.path.insert(0, str(Path(__file__).parent))  # what is beside the tests: `incident`, `prometheus_server`
 
 TIME_MS = 1_700_000_000_000
 

@@ -40,12 +40,16 @@ CLUSTERS = {
     "west": ("fuzz39c", False),  # writes that never came
 }
 
+PARTITIONS_NAMED = 10
+
 # What nobody recorded.
 END_TO_END_LAG_SECONDS = 0.2
 WATCH_LAG_SECONDS = 0.02
 BUDGET_WAIT_SHARE = 0.01
 JOB_LAG_MS = 150
 PHASE_MS = {"addBatch": 90, "latestOffset": 5}  # of each batch; there is one a second
+LAST_BATCH_AGE_SECONDS = 0.3
+MISHAP = BEGIN + 100  # the watchers' sessions are lost, two lines of the stream are spoilt, rows are missed
 STATE_BYTES, STATE_VALUES, STATE_COMMIT_MS = 2_000_000, 130, 9
 
 
@@ -90,6 +94,14 @@ class _Cluster:
             forwarding.bytes_read += len(record.data or "")
         forwarding.znodes = len(self.paths)
 
+    def lose_session(self) -> None:
+        """What a forwarder counts when its session is over and it has read everything anew."""
+        self.forwarding.complete_reads[ReadReason.LOST] += 1
+        self.forwarding.differences += 3
+        self.forwarding.events_dropped += 40
+        self.forwarding.jitter_wait_seconds += 0.4
+        self.forwarding.forbidden_znodes = 2
+
     def rows_until(self, now_ms: int) -> Iterator[Row]:
         """The rows that came since the last time that this was asked."""
         while self.rows_done < len(self.rows) and self.rows[self.rows_done].time_ms <= now_ms:
@@ -128,11 +140,16 @@ class _Pipeline:
         self._clusters = clusters
         self._view, self._reading = View(), Reading()
         self._rows = 0
-        self._serve = ViewCollector(self._view, self._reading, 500)
+        self._serve = ViewCollector(self._view, self._reading, PARTITIONS_NAMED)
         self._watch = ForwardingCollector([cluster.forwarding for cluster in clusters])
 
     def scrape(self, now: int) -> Iterator[str]:
+        if now == MISHAP:
+            self._reading.gap("metadata")
+            self._reading.bad_row("alerts")
         for cluster in self._clusters:
+            if now == MISHAP:
+                cluster.lose_session()
             cluster.forwarding.budget_wait_seconds += BUDGET_WAIT_SHARE * SCRAPE_SECONDS
             cluster.forward_until(now * 1000)
             for row in cluster.rows_until(now * 1000):
@@ -155,12 +172,12 @@ class _Pipeline:
         batches = now - BEGIN + 1
         progress = ClusterProgress(records=1, observed_ms=now * 1000, lag_ms=JOB_LAG_MS)
         return JobRow(
-            time_ms=now * 1000,
+            time_ms=int((now - LAST_BATCH_AGE_SECONDS) * 1000),
             began_ms=(BEGIN - 60) * 1000,
             batch=batches,
             batches=batches,
             records=sum(cluster.records_done for cluster in self._clusters),
-            refused=0,
+            refused=2 if now >= MISHAP else 0,
             rows=self._rows,
             phase_ms=PHASE_MS,
             total_phase_ms={phase: spent * batches for phase, spent in PHASE_MS.items()},

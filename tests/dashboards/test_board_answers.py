@@ -1,0 +1,227 @@
+"""Every query of every board, asked of a real Prometheus that knows recorded incidents: it answers what really was.
+
+What it must answer is in `board_answers.json`, read from the recordings' own logs and steps, and, for Kafka's gauges,
+what the brokers said at the same moments.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from incident import BEGIN, CLUSTERS, END, RATE_INTERVAL, SCRAPE_SECONDS, incident_lines
+from prometheus_server import NoPrometheusError, prometheus_over
+
+from dashboards.boards.queries import JMX_ACTIVE_CONTROLLERS, JMX_GAUGES
+from dashboards.preview.board import Filling, Panel, Query, all_boards
+from dashboards.preview.prometheus import Prometheus, Series
+
+ANSWERS = json.loads((Path(__file__).parent / "board_answers.json").read_text(encoding="utf-8"))
+# In the recordings no write stays due, and somebody is always controller but for moments.
+NEVER_MORE_THAN_ZERO = {"Pending for at least a rate interval A", "Who is controller B"}
+
+# Read as: Kafka's gauge KEY, summed over the brokers or by broker, is what these queries of panels answer.
+_CONTROLLER, _REPLICAS = "kafka_controller_kafkacontroller_", "kafka_server_replicamanager_"
+KAFKAS_OWN = {
+    f"{_CONTROLLER}offlinepartitionscount": [
+        ("kontrast-overview", "Offline by Kontrast", "A"),
+        ("kontrast-overview", "Offline by JMX", "A"),
+        ("kontrast-overview", "Offline partitions, by Kontrast and by JMX", "A"),
+        ("kontrast-overview", "Offline partitions, by Kontrast and by JMX", "B"),
+        ("kontrast-overview", "Partitions in trouble", "A"),
+        ("kontrast-partitions", "Offline", "A"),
+    ],
+    f"{_CONTROLLER}activebrokercount": [("kontrast-overview", "Brokers", "A")],
+    f"{_CONTROLLER}activecontrollercount": [
+        ("kontrast-controller", "Controllers, by ZooKeeper and by the brokers", "A"),
+        ("kontrast-controller", "Controllers by JMX", "A"),
+    ],
+    f"{_CONTROLLER}preferredreplicaimbalancecount": [
+        ("kontrast-partitions", "Not led by the preferred replica", "A"),
+        ("kontrast-brokers", "Not led by the preferred replica", "A"),
+    ],
+    f"{_CONTROLLER}globaltopiccount": [("kontrast-deletions", "Topics over time", "A")],
+    f"{_CONTROLLER}topicstodeletecount": [("kontrast-deletions", "Queued deletions of topics", "A")],
+    f"{_CONTROLLER}topicsineligibletodeletecount": [("kontrast-deletions", "Queued deletions of topics", "B")],
+    f"{_CONTROLLER}replicastodeletecount": [("kontrast-deletions", "Queued deletions of replicas", "A")],
+    f"{_CONTROLLER}replicasineligibletodeletecount": [("kontrast-deletions", "Queued deletions of replicas", "B")],
+    f"{_REPLICAS}leadercount": [("kontrast-brokers", "Leaders by broker", "A")],
+    f"{_REPLICAS}partitioncount": [("kontrast-brokers", "Replicas by broker", "A")],
+    f"{_REPLICAS}underreplicatedpartitions": [
+        ("kontrast-overview", "Under-replicated by Kontrast", "A"),
+        ("kontrast-overview", "Partitions in trouble", "C"),
+    ],
+    f"{_REPLICAS}underminisrpartitioncount": [("kontrast-overview", "Under min ISR", "A")],
+    f"{_REPLICAS}atminisrpartitioncount": [("kontrast-partitions", "At min ISR", "A")],
+}
+QUERIES = [
+    pytest.param(board.uid, panel, query, id=f"{board.uid.removeprefix('kontrast-')}: {panel.title} {query.ref_id}")
+    for board in all_boards()
+    for panel, query in board.queries()
+]
+OF_THIS_MACHINE = {"python", "version"}
+
+
+@pytest.fixture(scope="module")
+def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+    directory = tmp_path_factory.mktemp("incident")
+    try:
+        with prometheus_over(directory, incident_lines(directory), SCRAPE_SECONDS) as running:
+            yield running
+    except NoPrometheusError as error:
+        pytest.skip(str(error))
+
+
+def named(query: Query, series: list[Series]) -> dict[str, float]:
+    """The value of each series under the name that the panel gives it; a table's row under its labels' values."""
+    names = [
+        query.name_of(each.labels).strip()
+        if query.legend
+        else " ".join(value for name, value in sorted(each.labels.items()) if name not in OF_THIS_MACHINE)
+        for each in series
+    ]
+    assert len(names) == len(set(names)), "two series have one name"
+    return {name: each.value for name, each in zip(names, series, strict=True)}
+
+
+def test_there_is_an_answer_for_every_query_and_none_for_a_panel_that_is_gone():
+    asked = {(uid, panel.title, query.ref_id) for uid, panel, query in (param.values for param in QUERIES)}
+    told = {
+        (uid, title, ref_id) for uid, titles in ANSWERS.items() for title, refs in titles.items() for ref_id in refs
+    }
+    assert told == asked
+
+
+@pytest.mark.parametrize(("uid", "panel", "query"), QUERIES)
+def test_a_query_answers_what_was(uid: str, panel: Panel, query: Query, prometheus: Prometheus):
+    moments = ANSWERS[uid][panel.title][query.ref_id]
+    assert moments
+    for moment, expected in moments.items():
+        cluster, seconds = moment.split()
+        filling = Filling(clusters=cluster, rate_interval=RATE_INTERVAL)
+        got = named(query, prometheus.query(filling.concrete(query.expression), BEGIN + int(seconds)))
+        assert got == pytest.approx(expected, rel=0, abs=1e-4), moment
+
+
+def test_some_answer_of_every_query_is_more_than_zero():
+    never = {
+        f"{title} {ref_id}"
+        for titles in ANSWERS.values()
+        for title, refs in titles.items()
+        for ref_id, moments in refs.items()
+        if not any(value for moment in moments.values() for value in moment.values())
+    }
+    assert never == NEVER_MORE_THAN_ZERO
+
+
+def test_the_variable_of_clusters_has_all_of_them(prometheus):
+    for board in all_boards():
+        (variable,) = (each for each in board.variables if each["type"] == "query")
+        metric, label = variable["query"].removeprefix("label_values(").removesuffix(")").split(", ")
+        assert prometheus.label_values(metric, label, BEGIN, END) == sorted(CLUSTERS)
+
+
+def test_a_chosen_cluster_is_the_only_one(prometheus):
+    filling = Filling(clusters="south", rate_interval=RATE_INTERVAL)
+    for board in all_boards():
+        for panel, query in board.queries():
+            for series in prometheus.query(filling.concrete(query.expression), BEGIN + 118):
+                assert series.labels.get("kafka_cluster", "south") == "south", panel.title
+
+
+def test_annotations_mark_every_failover_and_unclean_election(prometheus):
+    """East's failovers by its controllers' logs: epochs 2 to 5; its one unclean election is c-3's."""
+    expected = {"Failovers": [97, 131, 148, 171], "Unclean elections": [178]}
+    for annotation in all_boards()[0].annotations:
+        expression = Filling(clusters="east", rate_interval=RATE_INTERVAL).concrete(annotation.expression)
+        (series,) = prometheus.query_range(expression, BEGIN + 20, END, SCRAPE_SECONDS)
+        times = [at - BEGIN for at, _ in series.points]
+        starts = [at for at in times if at - SCRAPE_SECONDS not in times]
+        assert starts == pytest.approx(expected[annotation.name], abs=2 * SCRAPE_SECONDS)
+
+
+@pytest.mark.parametrize("gauge", KAFKAS_OWN)
+def test_a_panel_agrees_with_the_brokers_whenever_nothing_happens(gauge, prometheus):
+    """What the brokers said, over the whole time, wherever ZooKeeper changed nothing for three scrapes."""
+    compared = above_zero = 0
+    for cluster, (_, has_jmx) in CLUSTERS.items():
+        if not has_jmx:
+            continue
+        asked = prometheus_range(prometheus, f'{gauge}{{kafka_cluster="{cluster}"}}')
+        by_broker = {(series.labels["instance"], at): value for series in asked for at, value in series.points}
+        said: dict[float, float] = {}
+        for (_, at), value in by_broker.items():
+            said[at] = said.get(at, 0) + value
+        quiet = quiet_moments(prometheus, cluster, all_answer=gauge.startswith(_REPLICAS))
+        for place in KAFKAS_OWN[gauge]:
+            for series in prometheus_range(prometheus, expression_of(*place, cluster)):
+                for at, value in series.points:
+                    instance = f"broker-{series.labels.get('broker')}:7071"
+                    real = by_broker.get((instance, at)) if "broker" in series.labels else said.get(at)
+                    if at in quiet and real is not None:
+                        assert value == real, f"{place} of {cluster} at {at - BEGIN} s"
+                        compared += 1
+                        above_zero += value > 0
+    assert compared >= 30
+    assert above_zero or gauge.endswith("todeletecount")  # ZooKeeper is not quiet while a topic is deleted
+
+
+def prometheus_range(prometheus: Prometheus, expression: str) -> list[Series]:
+    return prometheus.query_range(expression, BEGIN, END, SCRAPE_SECONDS)
+
+
+def expression_of(uid: str, title: str, ref_id: str, cluster: str) -> str:
+    (query,) = (
+        query
+        for board in all_boards()
+        for panel, query in board.queries()
+        if (board.uid, panel.title, query.ref_id) == (uid, title, ref_id)
+    )
+    return Filling(clusters=cluster, rate_interval=RATE_INTERVAL).concrete(query.expression)
+
+
+def quiet_moments(prometheus: Prometheus, cluster: str, *, all_answer: bool) -> set[float]:
+    """When ZooKeeper's zxid stands still and one broker calls itself controller; if asked, when all answer."""
+    of_cluster = f'{{kafka_cluster="{cluster}"}}'
+    zxid, active, answering, registered = (
+        dict(prometheus_range(prometheus, expression)[0].points)
+        for expression in (
+            f"kontrast_last_zxid_sequence{of_cluster}",
+            f"sum({JMX_ACTIVE_CONTROLLERS}{of_cluster})",
+            f"count({JMX_ACTIVE_CONTROLLERS}{of_cluster})",
+            f"kontrast_brokers{of_cluster}",
+        )
+    )
+    return {
+        at
+        for at in active
+        if active[at] == 1
+        and (answering[at] == registered[at] or not all_answer)
+        and len({zxid.get(at + offset * SCRAPE_SECONDS, math.nan) for offset in (-1, 0, 1)}) == 1
+    }
+
+
+def test_where_no_jmx_is_scraped_the_panels_of_jmx_are_empty_and_kontrasts_are_not(prometheus):
+    filling = Filling(clusters="west", rate_interval=RATE_INTERVAL)
+    empty = 0
+    for board in all_boards():
+        for panel, query in board.queries():
+            if any(gauge in query.expression for gauge in JMX_GAUGES):
+                assert prometheus.query(filling.concrete(query.expression), BEGIN + 100) == []
+                empty += 1
+                if panel.type == "stat":
+                    assert panel.defaults["noValue"] == "JMX is not scraped"
+    assert empty > len(JMX_GAUGES)
+
+
+def test_kontrast_counts_on_while_no_controller_is_active(prometheus):
+    """South, 148 s: /controller names broker 4, which is gone; four partitions are offline, and JMX says none are."""
+    overview = next(board for board in all_boards() if board.uid == "kontrast-overview")
+    shown = {panel.title: panel.queries[0] for panel in overview.panels if panel.type == "stat"}
+    filling = Filling(clusters="south", rate_interval=RATE_INTERVAL)
+    for title, value in {"Offline by Kontrast": 4, "Offline by JMX": 0}.items():
+        (series,) = prometheus.query(filling.concrete(shown[title].expression), BEGIN + 148)
+        assert series.value == value, title
