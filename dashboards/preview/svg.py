@@ -1,0 +1,91 @@
+"""A picture as it grows: rectangles, lines and words of SVG.
+
+Here belong shapes and colours. What they stand for is the drawers' business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+from typing import NamedTuple
+
+COLORS = {
+    "green": "#4a9f5d",
+    "orange": "#e58e26",
+    "red": "#d1434b",
+    "blue": "#4a7fd0",
+    "purple": "#8b5fc7",
+    "text": "#2b2f36",
+    "faint": "#7b828e",
+    "line": "#dfe2e7",
+    "panel": "#ffffff",
+    "page": "#f3f4f6",
+    "white": "#ffffff",
+}
+SERIES = ("#4a7fd0", "#e58e26", "#4a9f5d", "#d1434b", "#8b5fc7", "#2aa4a8", "#b0851f", "#d36ba6", "#6b7686", "#7fae2e")
+_CHARACTER_WIDTH = 0.56  # of the font's size, on average
+
+
+class Area(NamedTuple):
+    """Where something is drawn, in pixels."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+class Picture:
+    """SVG of a size in pixels."""
+
+    def __init__(self, width: float, height: float) -> None:
+        self._width, self._height = width, height
+        self._parts: list[str] = []
+
+    def rectangle(self, x: float, y: float, width: float, height: float, color: str, *, rounded: int = 0) -> None:
+        """A filled rectangle; `color` is a name of COLORS or a colour."""
+        round_ = f' rx="{rounded}"' if rounded else ""
+        self._parts.append(
+            f'<rect x="{x:.5g}" y="{y:.5g}" width="{max(width, 0.5):.5g}" height="{height:.5g}" '
+            f'fill="{_color(color)}"{round_}/>'
+        )
+
+    def line(self, points: Iterable[tuple[float, float]], color: str, *, dashed: bool = False) -> None:
+        """A line through these points."""
+        way = " ".join(f"{x:.5g},{y:.5g}" for x, y in points)
+        dashes = ' stroke-dasharray="3 3"' if dashed else ""
+        self._parts.append(
+            f'<polyline points="{way}" fill="none" stroke="{_color(color)}" stroke-width="1.3"{dashes}/>'
+        )
+
+    def text(  # noqa: PLR0913 (settings with defaults)
+        self, x: float, y: float, words: str, *, size: int = 11, color: str = "text", anchor: str = "start",
+        bold: bool = False, room: float | None = None,
+    ) -> None:  # fmt: skip
+        """Words that begin at, are centred on or end at a point; cut where they need more room than there is."""
+        if room is not None:
+            most = max(1, int(room / (size * _CHARACTER_WIDTH)))
+            words = words if len(words) <= most else f"{words[: most - 1]}…"
+        weight = ' font-weight="600"' if bold else ""
+        self._parts.append(
+            f'<text x="{x:.5g}" y="{y:.5g}" font-size="{size}" fill="{_color(color)}" '
+            f'text-anchor="{anchor}"{weight}>{escape(words)}</text>'
+        )
+
+    def finished(self) -> str:
+        """The file's text."""
+        head = (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self._width:g} {self._height:g}" '
+            f'width="{self._width:g}" height="{self._height:g}" font-family="Helvetica, Arial, sans-serif">'
+        )
+        page = f'<rect width="100%" height="100%" fill="{COLORS["page"]}"/>'
+        return "\n".join([head, page, *self._parts, "</svg>", ""])
+
+
+def width_of(words: str, size: int = 11) -> float:
+    """About how wide words are, in pixels."""
+    return len(words) * size * _CHARACTER_WIDTH
+
+
+def _color(name: str) -> str:
+    return COLORS.get(name, name)

@@ -1,0 +1,50 @@
+"""Writes `boards/*.svg`: each board over the recorded incidents of the tests, drawn by `dashboards.preview`.
+
+Run it by `make previews`. Here belongs which cluster and moment each board is shown at.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "dashboards")]
+os.environ["PATH"] = f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}"
+
+from incident import BEGIN, RATE_INTERVAL, SCRAPE_SECONDS, incident_lines  # noqa: E402 (needs the path above)
+from prometheus_server import prometheus_over  # noqa: E402
+
+from dashboards.preview.board import Filling, all_boards  # noqa: E402
+from dashboards.preview.drawing import View, draw  # noqa: E402
+
+PICTURES = Path(__file__).parent / "boards"
+
+# Read as: board KEY shows this cluster, until this many seconds after the incidents began.
+SHOWN = {
+    "kontrast-overview": ("south", 148),  # nobody acts as controller: JMX says 0
+    "kontrast-controller": ("south", 148),
+    "kontrast-partitions": ("south", 148),
+    "kontrast-brokers": ("east", 174),  # two of three brokers are gone
+    "kontrast-deletions": ("south", 162),
+    "kontrast-pipeline": ("east", 174),
+}
+
+
+def main() -> None:
+    """Draw all boards."""
+    PICTURES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        with prometheus_over(directory, incident_lines(directory), SCRAPE_SECONDS) as prometheus:
+            for board in all_boards():
+                cluster, until = SHOWN[board.uid]
+                filling = Filling(clusters=cluster, rate_interval=RATE_INTERVAL)
+                view = View(filling=filling, start=BEGIN, end=BEGIN + until, step_seconds=SCRAPE_SECONDS)
+                (PICTURES / f"{board.uid}.svg").write_text(draw(board, prometheus, view), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
