@@ -1,6 +1,7 @@
 # Everything that is done with a checkout. `make demo` and `make test` each work on a fresh one.
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo test test-faults check bench-core bench-ingest bench-streaming lint type format docs record dist lock clean
+.PHONY: help install install-dev demo test test-faults check bench-core bench-ingest bench-streaming lint type format docs
+.PHONY: boards board-schema previews record dist lock clean
 
 # Programs that the tests run may have been put beside Python.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
@@ -70,6 +71,16 @@ docs: install-dev ## Write the pages of docs/ that are made from the code
 	.venv/bin/python docs/alerts.py > docs/alerts.md
 	.venv/bin/python docs/schemas.py
 	.venv/bin/python -m dashboards.metrics_page
+
+boards: install-dev ## Write the Grafana boards, and the PrometheusRule, from their sources
+	.venv/bin/python -m dashboards.boards
+	.venv/bin/python deploy/prometheus/prometheus_rule.py > deploy/kubernetes/kontrast-prometheusrule.yml
+
+previews: boards ## Draw docs/boards/*.svg: the boards over recorded incidents, as a real Prometheus answers
+	.venv/bin/python docs/previews.py
+
+board-schema: ## Renew the JSON Schema of a board from Grafana's published types (needs npm)
+	cd tests/dashboards/grafana_schema && npm install --silent --no-audit --no-fund && npm run --silent make
 
 dist: install ## What spark-submit needs, in dist/
 	@.venv/bin/python deploy/dist.py

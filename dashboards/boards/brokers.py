@@ -65,7 +65,7 @@ def board() -> dashboard.Dashboard:
             Column("holds", newest(catalogue.BROKER_REPLICAS, "broker")),
             sort_by="broker",
             empty="unknown",
-        ),
+        ).height(6),
     )
     return section(
         brokers,

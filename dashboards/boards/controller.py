@@ -30,7 +30,7 @@ def board() -> dashboard.Dashboard:
             "Controllers by JMX",
             "How many brokers call themselves controller. 0 or 2 for longer than a failover: look into their logs.",
             jmx(JMX_ACTIVE_CONTROLLERS),
-            limits=Limits(red=2),
+            limits=Limits(below="red", green=1, red=2),
             absent="JMX is not scraped",
         ),
         shared.epoch(),

@@ -27,14 +27,14 @@ def board() -> dashboard.Dashboard:
         "Now",
         number("Topics to delete", "Topics whose deletion is queued.", newest(catalogue.TOPICS_TO_DELETE)),
         number(
-            "Topics that cannot be deleted",
+            "Ineligible topics",
             "Their deletion is queued and cannot go on: a broker with a replica is away, or the topic is reassigned.",
             newest(catalogue.TOPICS_INELIGIBLE),
             limits=ANY_IS_DOUBTFUL,
         ),
         number("Replicas to delete", "Replicas whose deletion is queued.", newest(catalogue.REPLICAS_TO_DELETE)),
         number(
-            "Replicas that cannot be deleted",
+            "Ineligible replicas",
             "Their deletion is queued and cannot go on for now.",
             newest(catalogue.REPLICAS_INELIGIBLE),
             limits=ANY_IS_DOUBTFUL,

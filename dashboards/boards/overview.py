@@ -49,7 +49,7 @@ def board() -> dashboard.Dashboard:
         ),
         shared.leaderless(),
         number(
-            "Under-replicated by Kontrast",
+            "Under-replicated",
             "Partitions whose ISR lacks an assigned replica.",
             newest(catalogue.UNDER_REPLICATED),
             limits=ANY_IS_DOUBTFUL,

@@ -38,7 +38,7 @@ def board() -> dashboard.Dashboard:
             limits=ANY_IS_DOUBTFUL,
         ),
         number(
-            "Under-replicated partitions",
+            "Under-replicated",
             "Their ISR lacks an assigned replica.",
             newest(catalogue.UNDER_REPLICATED),
             limits=ANY_IS_DOUBTFUL,

@@ -19,6 +19,7 @@ from dashboards.boards.panels import (
     graph,
     listing,
     number,
+    words,
 )
 from dashboards.boards.queries import age, increase, legend, newest, quantile, rate
 
@@ -146,14 +147,19 @@ def _watch(pipeline: dashboard.Dashboard) -> None:
             Column("heartbeat age", f"time() - {newest(catalogue.WATCH_HEARTBEAT, 'instance')}", "s"),
             sort_by="instance",
             empty="no watcher is scraped",
-        ),
+        )
+        .span(18)
+        .height(5),
         number(
             "How ZooKeeper is watched",
             "One persistent watch, or one-shot watches on servers before 3.6, where what comes and goes is missed.",
             newest(catalogue.WATCH_MODE, "mode"),
             legend=legend("mode"),
             absent="no watcher is scraped",
-        ).span(24),
+        )
+        .mappings(words({1: ("watched", "green")}))
+        .span(6)
+        .height(5),
     )
 
 
@@ -249,5 +255,5 @@ def _serve(pipeline: dashboard.Dashboard) -> None:
             Column("up", newest(catalogue.BUILD_INFO, "instance", "version", "python"), "bool_yes_no"),
             sort_by="instance",
             empty="kontrast serve is not scraped",
-        ),
+        ).height(5),
     )

@@ -62,7 +62,7 @@ def draw_graph(
     stepped = panel.defaults.get("custom", {}).get("lineInterpolation") == "stepAfter"
     for (_, series), color in zip(named, _colors(), strict=False):
         for run in _runs(series, span.step_seconds):
-            points = [(span.place(at, left, wide), bottom - (bottom - y) * value / top) for at, value in run]
+            points = [(span.place(at, left, wide), bottom - (bottom - y) * max(0, value) / top) for at, value in run]
             picture.line(_steps(points) if stepped else _straight(points), color)
     _draw_legend(picture, [name for name, _ in named], x, bottom + 16, width)
 
@@ -95,12 +95,14 @@ def _draw_legend(picture: Picture, names: Sequence[str], x: float, y: float, wid
     at, line = x, 1
     for index, (name, color) in enumerate(zip(names, _colors(), strict=False)):
         needed = width_of(name, 10) + 24
-        if at + needed > x + width:
-            at, line = x, line + 1
         rest = f"and {len(names) - index} more"
-        if line > _LEGEND_LINES or (line == _LEGEND_LINES and at + needed + width_of(rest, 10) > x + width):
-            picture.text(at, y + _LEGEND_LINES * _LEGEND, rest, size=10, color="faint")
+        is_last = index == len(names) - 1
+        room = x + width - (0 if line < _LEGEND_LINES or is_last else width_of(rest, 10))
+        if at + needed > room and line == _LEGEND_LINES:
+            picture.text(at, y + line * _LEGEND, rest, size=10, color="faint")
             return
+        if at + needed > room:
+            at, line = x, line + 1
         picture.rectangle(at, y + line * _LEGEND - 6, 10, 3, color)
         picture.text(at + 14, y + line * _LEGEND, name, size=10)
         at += needed

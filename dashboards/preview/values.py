@@ -53,6 +53,8 @@ def _moment(seconds: float) -> str:
 
 
 def _duration(seconds: float) -> str:
+    if seconds == 0:
+        return "0 s"
     for most, divisor, unit in ((1, 0.001, "ms"), (120, 1, "s"), (7200, 60, "min"), (172800, 3600, "h")):
         if seconds < most:
             return f"{seconds / divisor:.3g} {unit}"

@@ -51,7 +51,7 @@ KAFKAS_OWN = {
     f"{_REPLICAS}leadercount": [("kontrast-brokers", "Leaders by broker", "A")],
     f"{_REPLICAS}partitioncount": [("kontrast-brokers", "Replicas by broker", "A")],
     f"{_REPLICAS}underreplicatedpartitions": [
-        ("kontrast-overview", "Under-replicated by Kontrast", "A"),
+        ("kontrast-overview", "Under-replicated", "A"),
         ("kontrast-overview", "Partitions in trouble", "C"),
     ],
     f"{_REPLICAS}underminisrpartitioncount": [("kontrast-overview", "Under min ISR", "A")],
