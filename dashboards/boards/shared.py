@@ -147,7 +147,7 @@ def isr_changes() -> timeseries.Panel:
     """ISR changes by operation."""
     return graph(
         "ISR changes",
-        "Shrinks and expansions that partition leaders wrote, a second; not what the controller takes out at a broker's end.",
+        "Shrinks and expansions that partitions' leaders wrote a second; not what the controller took out.",
         Line(rate(catalogue.ISR_CHANGES, "operation"), legend("operation")),
         unit="ops",
     )

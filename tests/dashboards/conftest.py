@@ -32,6 +32,7 @@ from controller.outputs import (
     encode_row,
 )
 from dashboards.config import ServeConfig
+from dashboards.preview.prometheus import Prometheus
 from dashboards.server import run
 from transport.address import JournalAddress
 from transport.journal import JournalWriter
@@ -280,6 +281,20 @@ def certificate(tmp_path: Path) -> Callable[[], tuple[Path, Path]]:
         return shown, key
 
     return make
+
+
+@pytest.fixture(scope="session")
+def incident_prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+    """A real Prometheus that knows the recorded incidents of `incident`."""
+    from incident import SCRAPE_SECONDS, incident_lines
+    from prometheus_server import NoPrometheusError, prometheus_over
+
+    directory = tmp_path_factory.mktemp("incident")
+    try:
+        with prometheus_over(directory, incident_lines(directory), SCRAPE_SECONDS) as running:
+            yield running
+    except NoPrometheusError as error:
+        pytest.skip(str(error))
 
 
 def _tool(name: str, package: str) -> Callable[..., subprocess.CompletedProcess[str]]:
