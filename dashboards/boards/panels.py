@@ -167,7 +167,9 @@ def listing(  # noqa: PLR0913 (settings with defaults)
 ) -> table.Panel:
     """A row for each combination of these labels (after the cluster's), as it is now; every row leads to Kontrast."""
     names = ["Value"] if len(columns) == 1 else [f"Value #{ref_id}" for ref_id in _REF_IDS[: len(columns)]]
-    headings = {CLUSTER_LABEL: "cluster", **{label: label for label in labels}}
+    is_of_clusters = any(CLUSTER_LABEL in column.expression for column in columns)
+    headings = {CLUSTER_LABEL: "cluster"} if is_of_clusters else {}
+    headings |= {label: label for label in labels}
     headings |= {name: column.heading for name, column in zip(names, columns, strict=True)}
     organize = models.DataTransformerConfig(
         id_val="organize",

@@ -45,13 +45,17 @@ def epoch() -> stat.Panel:
 
 
 def controller_timeline() -> statetimeline.Panel:
-    """Which broker was controller when."""
+    """Which broker was controller when; every series goes on at 0, for a timeline may draw over what is absent."""
+    is_controller = newest(catalogue.CONTROLLER_INFO, "broker")
     return timeline(
         "Who is controller",
         "A bar while /controller names this broker, and one while it names nobody.",
-        Line(newest(catalogue.CONTROLLER_INFO, "broker"), f"{legend()} broker {{{{broker}}}}"),
-        Line(_NOBODY, legend(word="nobody")),
-        meaning={1: ("controller", "green"), 0: ("nobody", "red")},
+        Line(
+            f"{is_controller} or {newest(catalogue.BROKER_REGISTERED, 'broker')} * 0",
+            f"{legend()} broker {{{{broker}}}}",
+        ),
+        Line(f"({newest(catalogue.CONTROLLER_ACTIVE)} == bool 0) * 2", legend(word="nobody")),
+        meaning={1: ("controller", "green"), 2: ("nobody", "red"), 0: ("–", "transparent")},
     )
 
 

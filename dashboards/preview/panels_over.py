@@ -77,6 +77,8 @@ def draw_timeline(picture: Picture, panel: Panel, named: Sequence[tuple[str, Ser
         picture.text(left - 8, above + each / 2 + 4, name, size=11, anchor="end", room=122)
         for start, end, value in _bars(series, span):
             word, color = panel.words().get(f"{value:g}", (f"{value:g}", "blue"))
+            if color == "transparent":
+                continue
             begin, stop = span.place(start, left, wide), span.place(end, left, wide)
             picture.rectangle(begin, above + 2, stop - begin, each - 4, color)
             if width_of(word) < stop - begin - 6:

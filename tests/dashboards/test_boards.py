@@ -234,6 +234,21 @@ def test_the_conventions_of_a_panel_hold(name):
 
 
 @pytest.mark.parametrize("name", FILES)
+def test_every_unit_is_one_of_grafanas(name):
+    units = pytest.importorskip("grafana_foundation_sdk.models.units", reason="the boards are made with Python 3.11")
+    known = {value for key, value in vars(units).items() if not key.startswith("_") and isinstance(value, str)}
+    assert len(known) > 200
+    for panel in panels(name):
+        overrides = panel["fieldConfig"]["overrides"]
+        of_fields = [each["value"] for override in overrides for each in override["properties"] if each["id"] == "unit"]
+        assert {panel["fieldConfig"]["defaults"]["unit"], *of_fields} <= known, panel["title"]
+
+
+def test_the_page_that_rows_lead_to_is_served(exporter):
+    assert exporter.get("/")[0] == 200
+
+
+@pytest.mark.parametrize("name", FILES)
 def test_panels_do_not_overlap(name):
     taken: set[tuple[int, int]] = set()
     for panel in board(name)["panels"]:
