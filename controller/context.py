@@ -120,6 +120,13 @@ class ShutdownAttempt(msgspec.Struct, frozen=True, array_like=True):
     doubtful: bool = False  # attempts before the first that shows may have found no controller, and count all the same
 
 
+class Unfinished(msgspec.Struct, frozen=True, array_like=True):
+    """What a former controller was reassigning and has not forgotten, while its broker has this registration."""
+
+    epoch: int
+    entries: tuple[ReassignmentEntry, ...]
+
+
 class LogDirFailure(msgspec.Struct, frozen=True, array_like=True):
     """A broker's report of a failed log directory, and whether a consequence of it was seen."""
 
@@ -256,6 +263,7 @@ class Header(msgspec.Struct, array_like=True):
     heard_ms: int = 0  # when the controller's session last wrote anything
     deposed: int = NO_BROKER  # the last controller, while it may not know yet that it is none any more
     last_asked_ms: dict[int, int] = {}  # when brokers last asked to be shut down
+    unfinished: dict[int, Unfinished] = {}  # by the broker that was controller: see `profile.forgets_reassignments`
 
     @property
     def acting(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from controller import alert_kinds, failover, happenings, topic_deletion
+from controller import alert_kinds, failover, happenings, reassignment, topic_deletion
 from controller.context import NO_BROKER, Phase, Standing
 from controller.health import UNUSABLE
 from controller.outputs import ControllerRow
@@ -135,6 +135,7 @@ def _lose(turn: Turn, cause: str) -> None:
         return
     if header.term_active:
         topic_deletion.judge_halted(turn, soon=True)
+        reassignment.remember(turn)
         record = turn.record
         expired = record.author == header.controller_session and record.cxid == 0
         turn.conclude_events(expired=expired)

@@ -29,6 +29,7 @@ SINCE: Final[Mapping[str, Release]] = MappingProxyType(
         "ineligible_from_offline": (2, 3),
         "reassigns_in_topic_znode": (2, 4),  # KIP-455
         "bump_refreshes_cache": (2, 4),  # KAFKA-9212
+        "forgets_reassignments": (0, 11),  # KAFKA-5310
         "offlines_every_leaderless": (1, 0),
         "keeps_last_isr_member": (1, 1),  # KAFKA-5642; before, only where unclean election is not allowed
         "rewrites_preferred_that_lead": (1, 1),  # KAFKA-5642
@@ -65,6 +66,7 @@ class Profile(msgspec.Struct, frozen=True, array_like=True):
     ineligible_from_offline: bool  # a replica whose deletion cannot start waits as ineligible
     reassigns_in_topic_znode: bool
     bump_refreshes_cache: bool
+    forgets_reassignments: bool  # a controller that resigns; before, its process takes them up again with its next term
     offlines_every_leaderless: bool  # when a broker dies; before, only the partitions that it led
     keeps_last_isr_member: bool
     rewrites_preferred_that_lead: bool  # a preferred election; before, nothing was written of them

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from controller import controlled_shutdown, partition_machine, replica_machine
 from controller.assignment import ReplicaAssignment
-from controller.context import Event
+from controller.context import Event, Unfinished
 from controller.election import Strategy
 from controller.leadership import Bump, LeaderAndIsr
 from controller.replica_machine import Replica
@@ -53,13 +53,32 @@ def znode_removed(turn: Turn) -> None:
 
 def take_up(turn: Turn) -> None:
     """A new controller takes up what /admin/reassign_partitions asks for, then every other reassignment it finds."""
-    entries = turn.header.reassign_znode or ()
+    entries = _with_remembered(turn, turn.header.reassign_znode or ())
     _run_entries(turn, entries, "ControllerFailover")
     asked = {TopicPartition(entry.topic, entry.partition) for entry in entries}
     for tp in reassigning(turn):
         partition = turn.partition(tp)
         if partition is not None and tp not in asked:
             run(turn, tp, partition.assignment)
+
+
+def remember(turn: Turn) -> None:
+    """A controller resigns: up to 0.10 its process goes on with its reassignments once it is elected again."""
+    header = turn.header
+    registered = header.brokers.get(header.controller)
+    if registered is not None and not header.profile.forgets_reassignments:
+        moving = [(tp, partition) for tp in reassigning(turn) if (partition := turn.partition(tp)) is not None]
+        entries = tuple(ReassignmentEntry(tp.topic, tp.partition, moved.assignment.target) for tp, moved in moving)
+        header.unfinished = {**header.unfinished, header.controller: Unfinished(registered.epoch, entries)}
+
+
+def _with_remembered(turn: Turn, asked: Sequence[ReassignmentEntry]) -> Sequence[ReassignmentEntry]:
+    registered = turn.header.brokers.get(turn.header.controller)
+    unfinished = turn.header.unfinished.get(turn.header.controller)
+    if registered is None or unfinished is None or unfinished.epoch != registered.epoch:
+        return asked
+    known = {(entry.topic, entry.partition): entry for entry in (*unfinished.entries, *asked)}
+    return tuple(known.values())
 
 
 def _is_reassigning(turn: Turn, entry: ReassignmentEntry) -> bool:

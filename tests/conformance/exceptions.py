@@ -47,7 +47,7 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
     "fuzz28h": {},
     "fuzz39c": {
         2: (SILENT_SHUTDOWN, Parted(0, 1, 0, 4)),
-        9: (ANSWERS, Parted(3, 19, 0, 6)),
+        9: (ANSWERS, Parted(3, 21, 0, 7)),
         11: (ANSWERS, Parted(10, 20, 10, 10)),
     },
     "fuzz39d": {
@@ -60,19 +60,16 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
         11: (ANSWERS, Parted(1, 3, 0, 0)),
     },
     "fuzz0102a": {
-        3: (EARLY, Parted(0, 2, 0, 7)),
         5: (UNTOLD, Parted(0, 6, 0, 0)),
-        6: (EARLY, Parted(8, 7, 7, 3)),
-        7: (EARLY, Parted(0, 4, 10, 4)),
+        6: (EARLY, Parted(0, 3, 3, 3)),
         9: (EARLY, Parted(3, 0, 5, 2)),
     },
     "fuzz011a": {
-        4: (EARLY, Parted(0, 12, 0, 47)),
-        6: (EARLY, Parted(0, 1, 7, 7)),
+        4: (UNTOLD, Parted(0, 1, 0, 0)),
+        6: (UNTOLD, Parted(0, 1, 0, 0)),
         10: (EARLY, Parted(0, 0, 5, 5)),
-        12: (ZOMBIE, Parted(7, 18, 0, 39)),
+        12: (ZOMBIE, Parted(7, 7, 0, 0)),
         13: (EARLY, Parted(0, 0, 4, 4)),
-        14: (EARLY, Parted(0, 0, 7, 7)),
     },
     "fuzz10a": {
         4: (ZOMBIE, Parted(11, 0, 19, 0)),
@@ -115,7 +112,7 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
         1: (ANSWERS, Parted(6, 12, 0, 4)),
         2: (ANSWERS, Parted(4, 0, 0, 0)),
         3: (ORDER, Parted(0, 0, 2, 5)),
-        5: (ORDER, Parted(13, 24, 7, 65)),
+        5: (ORDER, Parted(3, 7, 0, 7)),
     },
 }
 
@@ -125,13 +122,13 @@ GAUGES: Mapping[str, Mapping[str, int]] = {
     "fuzz28a": {ANSWERS: 17, DRIFT: 5, JUST_REGISTERED: 6, STRAYS: 50},
     "fuzz39b": {ANSWERS: 26, JUST_REGISTERED: 10, STRAYS: 75},
     "fuzz28b": {DRIFT: 57, JUST_REGISTERED: 10},
-    "fuzz28c": {ANSWERS: 17, DRIFT: 28, JUST_REGISTERED: 22, STRAYS: 25},
+    "fuzz28c": {ANSWERS: 21, DRIFT: 28, JUST_REGISTERED: 22, STRAYS: 25},
     "fuzz28d": {ANSWERS: 3, DRIFT: 7, JUST_REGISTERED: 3, STRAYS: 41},
     "fuzz28e": {ANSWERS: 20, JUST_REGISTERED: 5, ORDER: 1, STRAYS: 184},
     "fuzz28f": {ANSWERS: 4, DRIFT: 12, STRAYS: 40},
     "fuzz28g": {ANSWERS: 18, JUST_REGISTERED: 11, STRAYS: 71},
     "fuzz28h": {ANSWERS: 14, DRIFT: 3, JUST_REGISTERED: 8, STRAYS: 29},
-    "fuzz39c": {ANSWERS: 71, JUST_REGISTERED: 23, STRAYS: 78},
+    "fuzz39c": {ANSWERS: 74, JUST_REGISTERED: 23, STRAYS: 78},
     "fuzz39d": {ANSWERS: 13, JUST_REGISTERED: 11, STRAYS: 54},
     "fuzz39e": {ANSWERS: 9, STRAYS: 95},
     "fuzz0102a": {JUST_REGISTERED: 16, STRAYS: 5},

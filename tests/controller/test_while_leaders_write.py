@@ -1,0 +1,172 @@
+"""What the controller does while leaders change ISRs, brokers shut down one behind the other, and brokers die together.
+
+Here belong stories in which a thing that takes its time meets another one; each is how a recorded controller did it.
+"""
+
+import pytest
+from znode_history import ZnodeHistory, assert_all_as_foretold, on, t0
+
+from controller.outputs import Request, Row, Status, Transition
+
+ALL = (1, 2, 3)
+BACKOFF = {"controlled.shutdown.retry.backoff.ms": 1_000}
+
+
+def told_finally(rows: list[Row], broker: int) -> list[tuple[int | None, tuple[int, ...] | None]]:
+    """Leader epoch and ISR of what a broker was told for certain, in order."""
+    requests = [row for row in rows if isinstance(row, Request) and row.status is Status.FINAL]
+    return [(row.leader_epoch, row.isr) for row in requests if row.api == "LeaderAndIsr" and broker in row.brokers]
+
+
+def causes_of(rows: list[Row]) -> list[str]:
+    """The causes of certain moves, one for each event."""
+    certain = [row for row in rows if isinstance(row, Transition) and row.status is Status.FINAL]
+    return list({row.effect.rpartition("-")[0]: row.cause for row in certain}.values())
+
+
+# A shutdown that is under way
+
+
+def test_a_shutdown_that_is_under_way_moves_what_somebody_got_in_sync_for_and_is_no_second_attempt():
+    topics = on([2, 3], 2, 0, [2, 3]) | {"u": {0: ([2, 3], 2, 0, [2])}}
+    history = ZnodeHistory(release=(0, 11), settings=BACKOFF).start(*ALL, topics=topics)
+    history.state("t", 0, 3, 1, [3])
+    assert set(history.context.header.shutdown_attempts) == {2}  # u has nobody else in sync yet
+    history.state("u", 0, 2, 0, [2, 3])
+    history.state("u", 0, 3, 1, [3])
+    assert causes_of(history.effects) == ["ControlledShutdown: broker 2 shuts down"] * 2
+    assert history.context.header.shutdown_attempts == {}  # it leads nothing any more, and will not ask again
+    assert not [row for row in history.heartbeat(10_000) if isinstance(row, Transition)]
+    assert_all_as_foretold(history)
+
+
+def test_a_shutdown_that_is_under_way_and_leaves_something_is_tried_again():
+    topics = {name: {0: ([2, 3], 2, 0, [2])} for name in ("u", "v")} | on([2, 3], 2, 0, [2, 3])
+    history = ZnodeHistory(release=(0, 11), settings=BACKOFF).start(*ALL, topics=topics)
+    history.state("t", 0, 3, 1, [3])
+    history.state("u", 0, 2, 0, [2, 3])
+    history.state("u", 0, 3, 1, [3])
+    assert set(history.context.header.shutdown_attempts) == {2}  # v
+
+
+def test_a_replica_that_left_the_isr_by_a_shutdown_and_joins_again_leaves_it_with_its_broker():
+    topics = on([1, 2], 1, 5, [1, 2]) | {"u": {0: ([1, 2], 1, 5, [1, 2])}}
+    history = ZnodeHistory(release=(0, 11)).start(*ALL, controller=3, topics=topics)
+    history.state("t", 0, 1, 6, [1])
+    history.state("t", 0, 1, 6, [1, 2])  # the leader did not hear of it yet
+    assert t0(history) is None  # its removal was done: the shutdown goes on with u
+    history.state("u", 0, 1, 6, [1])
+    history.broker_leaves(2)
+    history.state("t", 0, 1, 7, [1])
+    assert told_finally([row for row in history.effects if getattr(row, "topic", None) == "t"], 1) == [
+        (6, (1,)),
+        (7, (1,)),
+    ]
+
+
+def test_a_replica_that_left_the_isr_by_itself_and_joins_again_is_removed_though_its_removal_was_not_needed_before():
+    topics = on([1, 2], 1, 5, [1, 2]) | {"u": {0: ([1, 2], 1, 5, [1, 2])}}
+    history = ZnodeHistory(release=(0, 11)).start(*ALL, controller=3, topics=topics)
+    history.broker_leaves(2)
+    for _ in range(2):
+        history.state("t", 0, 1, 5, [1])
+        assert t0(history) is None
+        history.state("t", 0, 1, 5, [1, 2])
+        assert t0(history) == (1, 6, (1,))
+    history.state("t", 0, 1, 6, [1])
+    history.state("u", 0, 1, 6, [1])
+    assert_all_as_foretold(history)
+
+
+# Brokers that shut down one behind the other
+
+
+def test_a_controller_that_shuts_down_itself_and_was_let_go_answers_nobody():
+    """It closes its sockets first: what others ask then finds nobody, and is used up."""
+    topics = on([2, 3], 2, 0, [2, 3]) | {"u": {0: ([2, 1], 2, 0, [2])}, "v": {0: ([1, 3], 1, 0, [1, 3])}}
+    history = ZnodeHistory(settings=BACKOFF).start(*ALL, topics=topics)
+    history.state("t", 0, 3, 1, [3])
+    assert set(history.context.header.shutdown_attempts) == {2}
+    history.state("v", 0, 3, 1, [3])  # the controller's own broker: all that it led is 3's now
+    seen = len(history.effects)
+    history.heartbeat(10_000)
+    assert causes_of(history.effects[seen:]) == []
+    assert history.context.header.shutdown_attempts == {}
+
+
+# Brokers that die together
+
+
+@pytest.mark.parametrize(("first", "epoch_of_1", "epoch_of_2"), [(1, 7, 6), (2, 6, 7)])
+def test_up_to_2_1_the_last_of_two_that_died_is_told_what_was_written_before_its_own_removal(
+    first, epoch_of_1, epoch_of_2
+):
+    topics = on([3, 1, 2], 3, 5, [3, 1, 2])
+    history = ZnodeHistory(release=(2, 0)).start(1, 2, 3, controller=3, topics=topics)
+    history.broker_leaves(1)
+    history.broker_leaves(2)
+    seen = len(history.effects)
+    history.state("t", 0, 3, 6, [3, 3 - first])
+    history.state("t", 0, 3, 7, [3])
+    assert [told_finally(history.effects[seen:], broker)[-1][0] for broker in (1, 2, 3)] == [epoch_of_1, epoch_of_2, 7]
+    assert_all_as_foretold(history)
+
+
+# A shutdown that nobody saw
+
+
+@pytest.mark.parametrize("retries", [1, 3])
+def test_a_reassignment_that_ends_without_its_leader_shows_that_the_leader_shuts_down(retries):
+    settings = BACKOFF | {"controlled.shutdown.max.retries": retries}
+    topics = on([1, 3], 1, 4, [1]) | {"followed": {0: ([3, 1], 3, 0, [3])}}
+    history = ZnodeHistory(release=(2, 4), settings=settings).start(1, 2, 3, controller=3, topics=topics)
+    history.reassign(("t", 0, [1, 2]))
+    history.topic("t", {0: [1, 2, 3]}, adding_replicas={"0": [2]}, removing_replicas={"0": [3]})
+    history.the_controller_writes_its_due("t")
+    history.state("t", 0, 1, 5, [1, 2])
+    assert t0(history) == (1, 6, (1, 2))  # 1 would go on leading
+    history.state("t", 0, 2, 6, [1, 2])
+    assert history.context.header.shutting_down == (1,)
+    assert history.gauges().divergences == {}
+    assert (1 in history.context.header.shutdown_attempts) == (retries > 1)
+    stopped = [row.topic for row in history.effects if isinstance(row, Request) and row.api == "StopReplica"]
+    assert "followed" in stopped
+
+
+# When brokers are asked
+
+
+def test_brokers_are_asked_to_delete_only_after_what_the_controller_writes_before():
+    topics = on([1, 2, 3], 1, 0, [1, 2, 3])
+    history = ZnodeHistory().start(1, 2, 3, controller=1, topics=topics)
+    history.delete_topic("t")
+    asked_ms = history.context.topics["t"].asked_ms
+    history.the_controller_writes_its_due("t")
+    assert history.context.topics["t"].asked_ms > asked_ms
+
+
+# What a controller remembers
+
+
+@pytest.mark.parametrize(("release", "moves"), [((0, 10), True), ((0, 11), False)])
+def test_up_to_0_10_a_process_that_is_controller_again_goes_on_with_what_it_was_reassigning(release, moves):
+    history = ZnodeHistory(release=release).start(1, 2, 3, topics=on([1, 2], 1, 0, [1, 2]))
+    history.reassign(("t", 0, [1, 3]))
+    history.topic("t", {0: [1, 2, 3]})
+    history.the_controller_writes_its_due("t")
+    history.delete("/admin/reassign_partitions")
+    history.delete("/controller")
+    history.controller(1, 2)
+    assert history.context.topics["t"].partitions[0].reassigning is moves
+
+
+def test_another_process_knows_nothing_of_what_a_controller_was_reassigning():
+    history = ZnodeHistory(release=(0, 10)).start(1, 2, 3, topics=on([1, 2], 1, 0, [1, 2]))
+    history.reassign(("t", 0, [1, 3]))
+    history.topic("t", {0: [1, 2, 3]})
+    history.the_controller_writes_its_due("t")
+    history.delete("/admin/reassign_partitions")
+    history.controller_dies(1)
+    history.broker(1)  # started anew
+    history.controller(1, 2)
+    assert not history.context.topics["t"].partitions[0].reassigning
