@@ -12,6 +12,7 @@ from itertools import chain
 import msgspec
 
 from controller.context import Broker, Context, Header
+from controller.gauges import InTopic
 from controller.records import Record
 from controller.roster import Roster
 from controller.topics import Partition, Topic, TopicPartition
@@ -21,7 +22,6 @@ class ContextDraft:
     """A step's private copy of the context."""
 
     __slots__ = (
-        "_before",
         "_rules",
         "_live",
         "_roster",
@@ -41,10 +41,10 @@ class ContextDraft:
         self.shows_all = False  # give each partition's row, changed or not
         self._rules = context.header.counting_rules
         self._live: tuple[dict[int, Broker], tuple[int, ...], frozenset[int]] | None = None
-        self._before = context.topics
-        self._roster = context.roster if context.roster is not None and context.roster.topics is self._before else None
-        self._touched: dict[TopicPartition, None] = {}
-        self._touched_topics: dict[str, None] = {}
+        known = context.roster
+        self._roster = known if known is not None and known.topics is context.topics else None
+        self._touched: dict[TopicPartition, InTopic] = {}
+        self._touched_topics: dict[str, Topic | None] = {}
 
     def take_up(self, record: Record) -> None:
         """Go on with this record."""
@@ -92,9 +92,9 @@ class ContextDraft:
 
     @property
     def roster(self) -> Roster:
-        """Where to look, as of before the step."""
+        """Where to look, as of before the record or later; what the record touched is looked at besides."""
         if self._roster is None:
-            self._roster = Roster(self._before)
+            self._roster = Roster(self.topics)
         return self._roster
 
     def put_topic(self, name: str, topic: Topic | None) -> None:
@@ -102,17 +102,19 @@ class ContextDraft:
         known = self.topics.get(name)
         for number in {**(known.partitions if known else {}), **(topic.partitions if topic else {})}:
             self.touch(TopicPartition(name, number))
-        self._touched_topics[name] = None
+        self._touched_topics.setdefault(name, known)
         self.topics.put(name, topic)
 
     def put_partition(self, tp: TopicPartition, partition: Partition) -> None:
         """Replace a partition of a known topic."""
-        self._touched[tp] = None
+        self.touch(tp)
         self.topics.own(tp.topic).partitions[tp.partition] = partition
 
     def touch(self, tp: TopicPartition) -> None:
-        """Judge the partition's health at the end of the step, though nothing of its own may change."""
-        self._touched[tp] = None
+        """Judge the partition's health once the record is handled, though nothing of its own may change."""
+        if tp not in self._touched:
+            topic = self.topics.get(tp.topic)
+            self._touched[tp] = (topic, topic.partitions.get(tp.partition) if topic is not None else None)
 
     def is_online(self, replica: int, partition: Partition) -> bool:
         """Whether the replica's broker is live and its log directory works, as far as the controller knows."""

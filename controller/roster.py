@@ -58,7 +58,7 @@ class Roster:
     def follow(self, after: Topics) -> None:
         """Be of the topics as they are after a step, of which every changed partition was noted."""
         for name in self._moved:
-            self._remove(name, self.topics.get(name))
+            self._remove(name)
             self._add(name, after.get(name))
         self._moved.clear()
         self.topics = after
@@ -77,9 +77,7 @@ class Roster:
         for broker, hosted in numbers.items():
             self._hosted.setdefault(broker, {})[name] = tuple(hosted)
 
-    def _remove(self, name: str, topic: Topic | None) -> None:
-        for broker in {broker for part in (topic.partitions.values() if topic else ()) for broker in part.replicas}:
-            left = self._hosted[broker]
-            left.pop(name, None)
-            if not left:
+    def _remove(self, name: str) -> None:
+        for broker, hosted in list(self._hosted.items()):
+            if hosted.pop(name, None) is not None and not hosted:
                 del self._hosted[broker]

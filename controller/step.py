@@ -68,63 +68,57 @@ def step(context: Context, record: Record) -> Outcome:
     Never raises on what ZooKeeper may hold: a znode that cannot be read becomes a `RefusedRow`, and its last good
     value stays in force.
     """
-    header = context.header
-    if record.position <= header.position:
-        return Outcome(context, ())
-    turn = Turn(context, record)
-    turn.count(_COUNTED[record.kind])
-    if _lacks_records_before(record, header.position):
-        # What they told is not known, and so nothing can be concluded until everything has been read anew.
-        turn.header.phase, turn.header.lacks_records = Phase.BOOTSTRAPPING, True
-        turn.count("divergences/records_missing")
-    if record.author and record.author == turn.header.controller_session and record.cxid > 0:
-        turn.header.heard_ms = turn.header.time_ms
-    _what_time_brings(turn)
-    _HANDLERS[record.kind](turn, record)
-    return Outcome(turn.finish(), tuple(turn.effects))
+    return _in_one_turn(context, (record,))
 
 
 def steps(context: Context, records: Sequence[Record]) -> Outcome:
-    """Apply records one after the other, as `step` does; what a complete read tells of states is taken in few turns."""
+    """Apply records one after the other, as `step` does; what they tell of partitions' states is taken in few turns."""
     effects: list[Row] = []
     begin = 0
     while begin < len(records):
-        end = _end_of_states(context, records, begin)
-        outcome = _take_states(context, records[begin:end]) if end > begin else step(context, records[begin])
+        end = _end_of_turn(records, begin)
+        outcome = _in_one_turn(context, records[begin:end])
         context = outcome.context
         effects += outcome.effects
-        begin = max(end, begin + 1)
+        begin = end
     return Outcome(context, tuple(effects))
 
 
-def _end_of_states(context: Context, records: Sequence[Record], begin: int) -> int:
-    """The end of what a complete read tells of partitions' states from here on; where that is nothing, the beginning.
-
-    In a complete read nothing is concluded from one value to the next.
-    """
-    header = context.header
-    if header.phase is not Phase.LOADING or header.events or header.shutdown_attempts or header.halted_deletions:
-        return begin
-    end, (generation, seq) = begin, header.position
-    most = min(len(records), begin + _STATES_A_TURN)
-    while end < most:
-        record = records[end]
-        seq += 1
-        if record.kind is not RecordKind.NODE or (record.generation, record.seq) != (generation, seq):
-            break
-        if record.author or not (record.path.endswith("/state") and "/partitions/" in record.path):
-            break
+def _end_of_turn(records: Sequence[Record], begin: int) -> int:
+    """The end of the states that are told from here on, so many as one turn takes; any other record has its own."""
+    end, most = begin, min(len(records), begin + _STATES_A_TURN)
+    while end < most and records[end].kind is RecordKind.NODE and records[end].path.endswith("/state"):
         end += 1
-    return end
+    return max(end, begin + 1)
 
 
-def _take_states(context: Context, records: Sequence[Record]) -> Outcome:
-    turn = Turn(context, records[0])
+def _in_one_turn(context: Context, records: Sequence[Record]) -> Outcome:
+    """Apply the records as if each had a turn of its own: what a turn costs by itself is paid once."""
+    turn: Turn | None = None
+    position = context.header.position
     for record in records:
-        turn.take_up(record)
-        turn.count(_COUNTED[record.kind])
-        _node(turn, record)
-    return Outcome(turn.finish(), tuple(turn.effects))
+        if record.position <= position:
+            continue
+        if turn is None:
+            turn = Turn(context, record)
+        else:
+            turn.go_on(record)
+        _apply(turn, record, position)
+        position = record.position
+    return Outcome(context, ()) if turn is None else Outcome(turn.finish(), tuple(turn.effects))
+
+
+def _apply(turn: Turn, record: Record, last: Position) -> None:
+    turn.count(_COUNTED[record.kind])
+    header = turn.header
+    if _lacks_records_before(record, last):
+        # What they told is not known, and so nothing can be concluded until everything has been read anew.
+        header.phase, header.lacks_records = Phase.BOOTSTRAPPING, True
+        turn.count("divergences/records_missing")
+    if record.author and record.author == header.controller_session and record.cxid > 0:
+        header.heard_ms = header.time_ms
+    _what_time_brings(turn)
+    _HANDLERS[record.kind](turn, record)
 
 
 def _lacks_records_before(record: Record, position: Position) -> bool:

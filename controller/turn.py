@@ -17,7 +17,7 @@ import msgspec
 from controller import alerts, reaction
 from controller.context import NO_BROKER, Broadcast, Context, Event, Phase
 from controller.draft import ContextDraft
-from controller.gauges import Census, census_of, gauges_row
+from controller.gauges import Census, InTopic, census_of, gauges_row
 from controller.health import problem_of, reason_for, with_problem
 from controller.leadership import WRITES, AnyStep, LeaderAndIsr, Move, Remove, Tell, apply
 from controller.outputs import Request, Row, Status, Transition
@@ -41,7 +41,18 @@ UNFINISHED_MS = 3_000
 class Turn(ContextDraft):
     """A step's private copy of the context, the events in it, and what is to be published."""
 
-    __slots__ = ("_advanced", "_first", "_fresh", "_open", "_ordinal", "_stamp", "effects", "event", "shows_gauges")
+    __slots__ = (
+        "_advanced",
+        "_census",
+        "_first",
+        "_fresh",
+        "_open",
+        "_ordinal",
+        "_stamp",
+        "effects",
+        "event",
+        "shows_gauges",
+    )
 
     def __init__(self, context: Context, record: Record) -> None:
         self.effects: list[Row] = []
@@ -52,6 +63,15 @@ class Turn(ContextDraft):
         self._open: dict[int, Event] = {}
         self._fresh: set[int] = set()
         self._advanced: set[int] = set()
+        self._census = Census(self.header.census, self._rules)
+
+    def go_on(self, record: Record) -> None:
+        """The record that was taken up is handled: publish what came of it, and take up the next one."""
+        self.conclude()
+        self._touched, self._touched_topics = {}, {}
+        if self._open or self.event is not None:
+            self.event, self._open, self._fresh, self._advanced = None, {}, set(), set()
+        self.take_up(record)
 
     def fork(self) -> Turn:
         """A trial of this turn: what is done to it does not touch this one."""
@@ -253,38 +273,53 @@ class Turn(ContextDraft):
     # --- the end of the step
 
     def finish(self) -> Context:
-        """Publish what is certain and what is expected, judge what was touched, and give the new context."""
+        """Publish what came of the last record, and give the new context."""
+        self.conclude()
+        topics = self.topics.freeze()
+        return Context(self.header, topics, self._next_roster(topics))
+
+    def conclude(self) -> None:
+        """Publish what is certain and what is expected, and judge what was touched."""
         header = self.header
         known = {**header.events, **self._open}
         if known:
             self._publish_certain(known)
         for event_id in sorted(self._fresh):
             self._publish_broadcasts(self._open[event_id], Status.PROVISIONAL, self._open[event_id].broadcasts)
-        census, ledger = Census(header.census, self._rules), TroubleLedger(header.troubles, self._rules, header.time_ms)
-        if header.phase is Phase.FOLLOWING or self._touched_topics:
-            for tp in self._touched:
-                self._conclude(tp, census, ledger)
-        for name in self._touched_topics:
-            census.recount_topic(self._before.get(name), self.topics.get(name))
+        has_new_groups = self._conclude_touched()
         if self._open:
             known.update(self._open)
             header.events = {key: event for key, event in known.items() if event.queued > 0}
-        topics = self.topics.freeze()
-        if header.phase is Phase.FOLLOWING:
-            self._take_counts(census, ledger, topics)
-        if self.shows_gauges or ledger.has_new_groups or self.shows_all:
+        if self.shows_gauges or has_new_groups or self.shows_all:
             alerts.judge(self)
         if self.shows_gauges:
             self.effects.append(gauges_row(header, **self.stamp()))
-        return Context(header, topics, self._next_roster(topics))
 
-    def _take_counts(self, census: Census, ledger: TroubleLedger, topics: Topics) -> None:
+    def _conclude_touched(self) -> bool:
+        """Publish and count what was touched; whether partitions came into a trouble that none was in, or none is."""
+        header, census = self.header, self._census
+        if not (header.phase is Phase.FOLLOWING or self._touched_topics):
+            return False
+        ledger = TroubleLedger(header.troubles, self._rules, header.time_ms)
+        for tp, before in self._touched.items():
+            self._conclude(tp, before, census, ledger)
+        for name, topic in self._touched_topics.items():
+            census.recount_topic(topic, self.topics.get(name))
+        if header.phase is Phase.FOLLOWING:
+            self._take_counts(ledger)
+        if self._roster is not None:
+            self._roster.follow(self.topics)
+        return ledger.has_new_groups
+
+    def _take_counts(self, ledger: TroubleLedger) -> None:
         header = self.header
         if self.shows_all or header.counting_rules != self._rules:
-            header.census = census_of(topics, header.counting_rules)
-            header.troubles = troubles_anew(topics, header)
+            header.census = census_of(self.topics, header.counting_rules)
+            header.troubles = troubles_anew(self.topics, header)
+            self._rules = header.counting_rules
+            self._census = Census(header.census, self._rules)
         else:
-            header.census, header.troubles = census.counts, ledger.groups
+            header.census, header.troubles = self._census.counts, ledger.groups
 
     def _next_roster(self, topics: Topics) -> Roster | None:
         if self.header.phase is not Phase.FOLLOWING:
@@ -406,10 +441,9 @@ class Turn(ContextDraft):
         if done:
             self.put_partition(tp, replace(partition, queue=queue[done:]))
 
-    def _conclude(self, tp: TopicPartition, census: Census, ledger: TroubleLedger) -> None:
+    def _conclude(self, tp: TopicPartition, was: InTopic, census: Census, ledger: TroubleLedger) -> None:
         """Publish and count what a touched partition has become."""
-        then, now = self._before.get(tp.topic), self.topics.get(tp.topic)
-        before = then.partitions.get(tp.partition) if then else None
+        now, before = self.topics.get(tp.topic), was[1]
         partition = now.partitions.get(tp.partition) if now else None
         if now is not None and partition is not None:
             if self.header.phase is not Phase.FOLLOWING:
@@ -421,8 +455,8 @@ class Turn(ContextDraft):
             assert before is not None, f"{tp} was touched, and was never there"
             self._publish_gone(tp, before)
         if self.header.phase is Phase.FOLLOWING and not self.shows_all:
-            census.recount((then, before), (now, partition))
-            ledger.recount(tp, (then, before), (now, partition))
+            census.recount(was, (now, partition))
+            ledger.recount(tp, was, (now, partition))
             if self._roster is not None:
                 self._roster.note(tp, before, partition)
 
