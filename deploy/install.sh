@@ -161,5 +161,7 @@ make_venv
 install_packages
 get_java
 get_monitoring
+# For whoever runs it without the right to write here: each of Spark's Python processes would translate it anew.
+"$venv_python" -m compileall -q cli controller dashboards ingest outputs streaming transport
 "$venv_python" -m streaming.artifacts --quiet
 "$venv_python" -m streaming.class_archive

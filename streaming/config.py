@@ -70,7 +70,7 @@ class StreamConfig:
     file_system: Literal["fast", "hadoop"] = "fast"
     chunk_count: int = 64
     shuffle_partitions: int | None = None
-    max_batch_bytes: int = 16 * 1024**2
+    max_batch_bytes: int = 64 * 1024**2
     max_batch_records: int = 50_000
     connect_timeout_seconds: float = 30.0
     broker_config: Mapping[str, str] = field(default_factory=dict, metadata={"reader": read_settings})

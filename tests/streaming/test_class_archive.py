@@ -11,7 +11,7 @@ from streaming import class_archive
 from streaming.class_archive import find_archive, make
 from streaming.config import StreamConfig
 from streaming.job import fast_files
-from streaming.session import own_settings, spark_session
+from streaming.session import spark_session
 from transport.address import JournalAddress
 
 
@@ -51,14 +51,3 @@ def test_an_archive_that_is_none_is_passed_over(archives):
     assert find_archive(class_path) is not None
     with spark_session(_config(), threading.Event(), class_path=class_path) as session:
         assert session.range(3).count() == 3
-
-
-def test_a_path_with_a_space_stays_one_option(tmp_path):
-    (option,) = [
-        word
-        for word in own_settings(_config(), tmp_path, '"-XX:SharedArchiveFile=/a b/c.jsa"')[
-            "spark.driver.extraJavaOptions"
-        ].split('"')
-        if "a b" in word
-    ]
-    assert option == "-XX:SharedArchiveFile=/a b/c.jsa"
