@@ -119,10 +119,9 @@ def _top(highest: float) -> float:
     """The next round number above."""
     if highest <= 0:
         return 1.0
-    magnitude = 10 ** math.floor(math.log10(highest))
-    return next(
-        magnitude * factor for factor in (1, 1.2, 1.6, 2, 2.4, 3.2, 4, 5, 6, 8, 10) if magnitude * factor >= highest
-    )
+    magnitude: float = 10.0 ** math.floor(math.log10(highest))
+    factors = (1, 1.2, 1.6, 2, 2.4, 3.2, 4, 5, 6, 8, 10)
+    return next(magnitude * factor for factor in factors if magnitude * factor >= highest)
 
 
 def _runs(series: Series, step_seconds: float) -> Iterator[list[tuple[float, float]]]:

@@ -22,7 +22,7 @@ from recording import replay, unpack  # noqa: E402 (needs the path above)
 
 from controller.outputs import ClusterProgress, GaugesRow, JobRow, Row  # noqa: E402
 from controller.records import Record, RecordKind  # noqa: E402
-from dashboards.collector import ViewCollector  # noqa: E402
+from dashboards.collector import DetailLimits, ViewCollector  # noqa: E402
 from dashboards.reading import Reading  # noqa: E402
 from dashboards.view import View  # noqa: E402
 from dashboards.watching import ForwardingCollector  # noqa: E402
@@ -40,7 +40,7 @@ CLUSTERS = {
     "west": ("fuzz39c", False),  # writes that never came
 }
 
-PARTITIONS_NAMED = 10
+LIMITS = DetailLimits(partitions=10, brokers=100, alerts=100)
 
 # What nobody recorded.
 END_TO_END_LAG_SECONDS = 0.2
@@ -140,7 +140,7 @@ class _Pipeline:
         self._clusters = clusters
         self._view, self._reading = View(), Reading()
         self._rows = 0
-        self._serve = ViewCollector(self._view, self._reading, PARTITIONS_NAMED)
+        self._serve = ViewCollector(self._view, self._reading, LIMITS)
         self._watch = ForwardingCollector([cluster.forwarding for cluster in clusters])
 
     def scrape(self, now: int) -> Iterator[str]:
@@ -166,7 +166,7 @@ class _Pipeline:
             return
         self._reading.row(cluster, row.output)
         if self._view.apply(row):
-            self._reading.lag(cluster, END_TO_END_LAG_SECONDS)
+            self._reading.lag(cluster, END_TO_END_LAG_SECONDS, zxid=-1, at_seconds=0.0)
 
     def _job(self, now: int) -> JobRow:
         batches = now - BEGIN + 1

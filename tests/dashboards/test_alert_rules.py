@@ -10,6 +10,7 @@ from pathlib import Path
 
 import promql_parser
 import pytest
+from incident import BEGIN, END, SCRAPE_SECONDS
 
 from controller.health import UNUSABLE
 from dashboards.catalogue import CATALOGUE, CLUSTER_LABEL
@@ -164,3 +165,33 @@ def test_labels_that_a_rule_groups_by_are_labels_of_some_metric():
         labels = {label.strip() for label in group.split(",")}
         assert labels <= known
         assert labels & {CLUSTER_LABEL, "instance"}
+
+
+# Read as: over the recorded incidents, alert KEY's expression holds for these clusters at some time, and for no other.
+# Whether it holds for as long as `for` says is another question: recordings last three minutes.
+HOLDS_FOR = {
+    "KontrastPartitionOffline": {"east", "south", "west"},
+    "KontrastPartitionOfflineUnnamed": {"south"},  # more than the ten that are named
+    "KontrastPartitionsUnderReplicated": {"east", "south", "west"},
+    "KontrastPartitionsUnderMinIsr": {"south", "west"},
+    "KontrastUncleanElection": {"east", "south", "west"},
+    "KontrastPreferredLeadersAway": {"east", "south", "west"},
+    "KontrastNoActiveController": {"east", "south", "west"},  # before the first one
+    "KontrastControllerFlapping": {"east", "south", "west"},
+    "KontrastTopicDeletionStuck": {"east", "south", "west"},
+    "KontrastBrokerAway": {"east", "south", "west"},
+    "KontrastReplicaNotReady": set(),
+    "KontrastWatchEventsDropped": {"east", "south", "west"},
+    "KontrastZnodesUnreadable": {"east", "south", "west"},
+    "KontrastRowsLost": {""},
+    "KontrastWatchdog": {""},
+}
+
+
+@pytest.mark.parametrize("alert", ALERTS)
+def test_an_expression_works_on_what_recorded_incidents_export(alert, incident_prometheus):
+    expression = expressions()[alert]
+    for record, recorded in expressions().items():
+        expression = expression.replace(record, f"({recorded})") if ":" in record else expression
+    series = incident_prometheus.query_range(expression, BEGIN, END, SCRAPE_SECONDS)
+    assert {each.labels.get(CLUSTER_LABEL, "") for each in series} == HOLDS_FOR.get(alert, set())
