@@ -42,7 +42,9 @@ class Book:
         self._config = config
         self._lock = threading.Lock()
         self._built: dict[_Subject, _Built] = {}
-        self._firing: dict[Labels, _Told] = {}
+        self._heard: tuple[Standing, ...] | None = None
+        self._mentioned: dict[Labels, _Told] = {}
+        self._missed: dict[Labels, _Told] = {}  # told, and not mentioned now
         self._ended: dict[Labels, tuple[Message, int]] = {}  # and when it was written here
         self._messages: tuple[Message, ...] | None = None
 
@@ -52,21 +54,24 @@ class Book:
             return self._messages
 
     def update(self, standings: Iterable[Standing], now_ms: int) -> None:
-        """Take in what is said now."""
-        by_source = {(standing.cluster, standing.source): standing for standing in standings}
+        """Take in what is said now; costs next to nothing while it is what was said before."""
+        heard = tuple(standings)
         with self._lock:
-            mentioned = self._mentioned(by_source.values())
-            for labels, told in list(self._firing.items()):
-                if labels not in mentioned:
-                    cluster, source, _ = told.subject
-                    self._miss(labels, told, by_source.get((cluster, source)), now_ms)
-            for labels, told in mentioned.items():
-                self._firing[labels] = told
-                self._ended.pop(labels, None)
+            if heard != self._heard:
+                self._heard = heard
+                self._mention(heard)
+            elif not (self._missed or self._ended) and self._messages is not None:
+                return
+            by_source = {(standing.cluster, standing.source): standing for standing in heard}
+            for labels, told in list(self._missed.items()):
+                cluster, source, _ = told.subject
+                self._miss(labels, told, by_source.get((cluster, source)), now_ms)
             keep_ms = int(self._config.resolve_timeout_seconds * 1000)
             self._ended = {k: (message, at) for k, (message, at) in self._ended.items() if now_ms - at < keep_ms}
-            standing_now = (told.message for told in self._firing.values())
-            self._messages = (*standing_now, *(message for message, _ in self._ended.values()))
+            told_now = (told.message for held in (self._mentioned, self._missed) for told in held.values())
+            messages = (*told_now, *(message for message, _ in self._ended.values()))
+            if messages != self._messages:  # the same object says that nothing has changed
+                self._messages = messages
 
     def adopt(self, found: Iterable[Message]) -> None:
         """Go on with alerts that an Alertmanager has from before this process began, until it is known if they stand.
@@ -79,12 +84,12 @@ class Book:
                 others = {name: value for name, value in message.labels if name not in OWN_LABELS}
                 if alert_id is None or others != self._config.external_labels:
                     continue
-                if message.labels not in self._firing and message.labels not in self._ended:
+                if not any(message.labels in held for held in (self._mentioned, self._missed, self._ended)):
                     subject = (cluster, source_of(message.label("alertname")), alert_id)
-                    self._firing[message.labels] = _Told(subject, message)
+                    self._missed[message.labels] = _Told(subject, message)
 
-    def _mentioned(self, standings: Iterable[Standing]) -> dict[Labels, _Told]:
-        mentioned = {}
+    def _mention(self, standings: Iterable[Standing]) -> None:
+        mentioned: dict[Labels, _Told] = {}
         built: dict[_Subject, _Built] = {}
         for standing in standings:
             for alert_id, row in standing.alerts.items():
@@ -97,12 +102,14 @@ class Book:
                 built[subject] = known
                 mentioned[known.message.labels] = _Told(subject, known.message)
         self._built = built
-        return mentioned
+        self._missed = {k: told for k, told in {**self._missed, **self._mentioned}.items() if k not in mentioned}
+        self._ended = {k: ended for k, ended in self._ended.items() if k not in mentioned}
+        self._mentioned = mentioned
 
     def _miss(self, labels: Labels, told: _Told, standing: Standing | None, now_ms: int) -> None:
         """An alert that was told is not among those that stand."""
         if standing is None:  # nobody will say any more: Alertmanager's time-out ends it
-            del self._firing[labels]
+            del self._missed[labels]
             return
         alert_id = told.subject[2]
         if not standing.certain:
@@ -115,7 +122,7 @@ class Book:
         is_silent = now_ms - told.unmentioned_since_ms >= _UNMENTIONED_MS
         by_nature = standing.source is Source.STALENESS  # which is judged anew each time
         if ending or alert_id in standing.alerts or is_silent or by_nature:
-            del self._firing[labels]
+            del self._missed[labels]
             self._ended[labels] = (_ended(told.message, ending, now_ms), now_ms)
 
 

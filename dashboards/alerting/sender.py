@@ -46,6 +46,8 @@ class Sender:
         self._config = config
         self._book = book
         self._told: dict[Labels, tuple[Message, float]] = {}  # and when
+        self._done: tuple[Message, ...] | None = None  # the newest messages of which nothing was left to tell
+        self._resend_at = 0.0  # the first of them
         self._asked = False  # for what it had before this process began
         self._failing_since: float | None = None
         self._retry_seconds = _FIRST_RETRY_SECONDS
@@ -71,11 +73,16 @@ class Sender:
             self._book.adopt(self._alertmanager.alerts())
             self._asked = True
             self._recover()
+        if messages is self._done and time.monotonic() < self._resend_at:
+            return
         due = self._due(messages)
         for start in range(0, len(due), _ALERTS_A_REQUEST):
             self._tell(due[start : start + _ALERTS_A_REQUEST])
         known = {message.labels for message in messages}
         self._told = {labels: told for labels, told in self._told.items() if labels in known}
+        self._done = messages
+        oldest = min((told_at for _, told_at in self._told.values()), default=time.monotonic())
+        self._resend_at = oldest + self._config.resend_interval_seconds
 
     def _due(self, messages: Sequence[Message]) -> list[Message]:
         now = time.monotonic()
@@ -111,6 +118,7 @@ class Sender:
         self.is_up = False
         # One that was restarted knows nothing of what it was told before.
         self._told.clear()
+        self._done = None
         if self._failing_since is None:
             self._failing_since = time.monotonic()
             _logger.warning("alerts are not delivered, trying again until they are: %s", error)

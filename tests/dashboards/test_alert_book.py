@@ -87,6 +87,18 @@ def test_silence_of_who_is_not_certain_never_ends_it(book, rows):
     assert told(book) == {"a": ("resolved", 101 * MINUTE_MS)}
 
 
+def test_what_is_said_again_makes_nothing_new_and_what_differs_does(book, rows):
+    first = rows.alert("a")
+    book.update([standing(first)], 0)
+    messages = book.messages()
+    book.update([standing(first)], 1)
+    assert book.messages() is messages
+    book.update([standing(first, certain=False)], 2)
+    assert told(book) == {"a": ("unknown", None)}
+    book.update([standing(rows.alert("a", cause="worse"))], 3)
+    assert [dict(message.annotations)["description"] for message in book.messages()] == ["worse"]
+
+
 def test_what_nobody_speaks_of_any_more_is_left_to_the_time_out(book, rows):
     book.update([standing(rows.alert("a"))], 0)
     book.update([], 1)
