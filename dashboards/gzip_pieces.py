@@ -33,8 +33,8 @@ class GzipPiece:
     def of(cls, data: bytes) -> GzipPiece:
         """The data, compressed."""
         compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
-        # A full flush ends at a byte and leaves nothing that the next piece could refer to.
-        deflated = compressor.compress(data) + compressor.flush(zlib.Z_FULL_FLUSH)
+        # A flush ends at a byte; the next piece, by a compressor of its own, refers to nothing before it.
+        deflated = compressor.compress(data) + compressor.flush(zlib.Z_SYNC_FLUSH)
         return cls(deflated, zlib.crc32(data), len(data), _power_of_x8(len(data)))
 
     @classmethod

@@ -5,10 +5,15 @@ from __future__ import annotations
 import base64
 import logging
 import os
+import pty
+import select
+import signal
 import socket
 import ssl
 import subprocess
+import sys
 import threading
+import time
 import urllib.error
 
 import pytest
@@ -139,6 +144,28 @@ def test_a_certificate_that_cannot_be_used_is_one_sentence_and_no_question(secur
     with pytest.raises(ServeError, match="no certificate with its key") as failure:
         run(ServeConfig(**secured), threading.Event())
     assert "\n" not in str(failure.value)
+
+
+def test_nobody_is_asked_for_a_passphrase_where_there_is_a_terminal(secured, tmp_path):
+    locked = str(tmp_path / "locked.key")
+    command = ["openssl", "rsa", "-aes256", "-passout", "pass:word", "-in", secured["tls_key_file"], "-out", locked]
+    subprocess.run(command, check=True, capture_output=True)
+    files = ["--tls-certificate-file", secured["tls_certificate_file"], "--tls-key-file", locked]
+    serve = [sys.executable, "-m", "cli", "serve", "--from", f"journal:{tmp_path}", "--listen", "127.0.0.1:0"]
+    process, terminal = pty.fork()
+    if not process:
+        os.execv(sys.executable, [*serve, *files])
+    said, give_up_at = b"", time.monotonic() + 60
+    try:
+        while b"no certificate with its key" not in said:
+            assert time.monotonic() < give_up_at, said
+            assert b"pass phrase" not in said
+            if select.select([terminal], [], [], 1)[0]:
+                said += os.read(terminal, 4096)
+    finally:
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
+        os.close(terminal)
 
 
 def test_a_password_file_that_became_empty_is_one_sentence(secured, tmp_path):
