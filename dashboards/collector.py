@@ -138,7 +138,7 @@ def _brokers_dropped(ready: _Ready, _: GaugesRow) -> Iterator[Sample]:
 
 def _open_alerts(ready: _Ready, _: GaugesRow) -> Iterator[Sample]:
     counts = {severity.value: 0 for severity in Severity}
-    for (_, severity, _), count in ready.snapshot.alert_counts.items():
+    for (_alert, severity, _state), count in ready.snapshot.alert_counts.items():
         counts[severity] += count
     for severity in counts:
         yield (severity,), counts[severity]
