@@ -216,9 +216,9 @@ def _invalid_reassignment(header: Header) -> Condition | None:
 def _imbalance(header: Header) -> Condition | None:
     census, settings = header.census, header.settings
     worst = 0
-    for key, preferred in census.items():
-        prefix, _, broker = key.partition("/")
-        if prefix == "preferred_by_broker" and int(broker) in header.brokers:
+    for broker in header.brokers if "imbalanced" in census else ():
+        preferred = census.get(f"preferred_by_broker/{broker}", 0)
+        if preferred:
             worst = max(worst, census.get(f"imbalanced_by_broker/{broker}", 0) * 100 // preferred)
     if worst <= settings.leader_imbalance_per_broker_percentage:
         return None

@@ -190,7 +190,8 @@ def _part(counts: Mapping[str, int], prefix: str) -> dict[str, int]:
 
 
 def _by_broker(counts: Mapping[str, int], prefix: str) -> dict[int, int]:
-    return {int(broker): count for broker, count in _part(counts, prefix).items()}
+    at = len(prefix)
+    return {int(key[at:]): count for key, count in counts.items() if key.startswith(prefix) and count}
 
 
 def replicas_by_broker(header: Header) -> dict[int, int]:

@@ -136,8 +136,8 @@ def _change_isr(turn: Turn, tp: TopicPartition, partition: Partition, written: L
     by_leader = not turn.header.profile.hears_isr_changes_at_once
     prune(turn, tp, joined=set(written.isr) - set(before.isr) if by_leader else ())
     if turn.header.acting and turn.header.brokers and turn.header.profile.hears_isr_changes_at_once:
-        turn.begin("AlterPartitionReceived", f"the leader of partition {tp} changed its ISR")
-        turn.broadcast(turn.header.brokers, ((tp.topic, tp.partition),))
+        cause = f"the leader of partition {tp} changed its ISR"
+        turn.announce("AlterPartitionReceived", cause, turn.header.brokers, ((tp.topic, tp.partition),))
     changed = turn.partition(tp) or partition
     if reassignment.isr_reaches_target(changed, written) and turn.header.acting:
         at_once = turn.header.profile.hears_isr_changes_at_once

@@ -235,6 +235,14 @@ class Turn(ContextDraft):
             event.broadcasts += (Broadcast(len(event.due) - 1, self._ordinal - 1, to, partitions),)
             event.queued += 1
 
+    def announce(self, kind: str, cause: str, brokers: Iterable[int], partitions: tuple[tuple[str, int], ...]) -> None:
+        """An event that only tells brokers of partitions; where nothing else is pending that is certain at once."""
+        event = self.begin(kind, cause)
+        self.broadcast(brokers, partitions)
+        if len(self._open) == 1 and not self.header.events:
+            self._publish_broadcasts(event, Status.FINAL, event.broadcasts)
+            self._open, self._fresh = {}, set()
+
     def _publish_broadcasts(self, event: Event, status: Status, broadcasts: Iterable[Broadcast]) -> None:
         for broadcast in broadcasts:
             stamp = self._effect(event, broadcast.ordinal, status)
@@ -280,20 +288,18 @@ class Turn(ContextDraft):
 
     def conclude(self) -> None:
         """Publish what is certain and what is expected, and judge what was touched."""
-        header = self.header
-        known = {**header.events, **self._open}
-        if known:
-            self._publish_certain(known)
+        if self.header.events or self._open:
+            self._publish_certain({**self.header.events, **self._open})
         for event_id in sorted(self._fresh):
             self._publish_broadcasts(self._open[event_id], Status.PROVISIONAL, self._open[event_id].broadcasts)
         has_new_groups = self._conclude_touched()
         if self._open:
-            known.update(self._open)
-            header.events = {key: event for key, event in known.items() if event.queued > 0}
+            known = {**self.header.events, **self._open}
+            self.header.events = {key: event for key, event in known.items() if event.queued > 0}
         if self.shows_gauges or has_new_groups or self.shows_all:
             alerts.judge(self)
         if self.shows_gauges:
-            self.effects.append(gauges_row(header, **self.stamp()))
+            self.effects.append(gauges_row(self.header, **self.stamp()))
 
     def _conclude_touched(self) -> bool:
         """Publish and count what was touched; whether partitions came into a trouble that none was in, or none is."""

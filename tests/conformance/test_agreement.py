@@ -5,6 +5,10 @@ from __future__ import annotations
 import pytest
 from agreement import account_of, differences, moves_agreement, requests_agreement
 from gauge_samples import compare_gauges
+from recording import SETTINGS
+
+from controller.state import new_context
+from controller.step import steps
 
 RECORDINGS = ("dev39", "dev28", "dev11", "hard39", "race39")
 WITH_GAUGES = ("dev39", "dev28")
@@ -33,3 +37,10 @@ def test_every_gauge_is_the_active_controllers_at_quiet_moments(name, recordings
 def test_nothing_in_a_recording_is_unexplained(name, recordings):
     _, replay = recordings(name)
     assert replay.gauges[-1].divergences == {}
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_many_records_at_once_give_the_same_rows_as_one_by_one(name, recordings):
+    recording, replay = recordings(name)
+    context = new_context("recorded", 16, SETTINGS, recording.profile())
+    assert list(steps(context, list(recording.records())).effects) == replay.rows
