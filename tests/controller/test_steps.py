@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import msgspec
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.context import Context
@@ -65,6 +65,7 @@ def stored(context: Context) -> tuple[bytes, dict[int, bytes]]:
     return encode_header(context), changed_chunks(new_context("c", CHUNKS), context)
 
 
+@settings(deadline=None)
 @given(
     cuts=st.sets(st.integers(1, len(LIFE) - 1)),
     lost=st.sets(st.integers(0, len(LIFE) - 1), max_size=2),
