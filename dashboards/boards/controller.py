@@ -11,7 +11,7 @@ from dashboards import catalogue
 from dashboards.boards import shared
 from dashboards.boards.board import new_board, section
 from dashboards.boards.panels import ANY_IS_DOUBTFUL, Limits, Line, graph, number
-from dashboards.boards.queries import JMX_ACTIVE_CONTROLLERS, age, increase, jmx, legend, newest, of_clusters
+from dashboards.boards.queries import JMX_ACTIVE_CONTROLLERS, age, increase, jmx, legend, newest, of_clusters, quantile
 from dashboards.catalogue import CLUSTER_LABEL
 
 
@@ -99,8 +99,31 @@ def board() -> dashboard.Dashboard:
         ),
         graph(
             "Open alerts",
-            "Alerts of Kontrast itself, by severity: a controller that is overdue, flapping, or a ghost is among them.",
-            Line(newest(catalogue.OPEN_ALERTS, "severity"), legend("severity")),
+            "Alerts of Kontrast itself, by kind: a controller that is overdue, flapping, or a ghost is among them.",
+            Line(newest(catalogue.ALERTS_OPEN, "alert"), legend("alert")),
             stepped=True,
         ),
+        graph(
+            "Reaction: first write",
+            "From a change in ZooKeeper to the controller's first write after it: half and 99 of 100 are faster.",
+            *_reactions("first"),
+            unit="s",
+        ),
+        graph(
+            "Reaction: last write",
+            "From a change in ZooKeeper to the controller's last write after it: half and 99 of 100 are faster.",
+            *_reactions("last"),
+            unit="s",
+        ),
     )
+
+
+def _reactions(write: str) -> list[Line]:
+    of_write = (f'write="{write}"',)
+    return [
+        Line(
+            quantile(share, catalogue.CONTROLLER_REACTION, "event", matchers=of_write),
+            legend("event", word=f"p{share * 100:g}"),
+        )
+        for share in (0.5, 0.99)
+    ]

@@ -10,7 +10,7 @@ from grafana_foundation_sdk.builders import dashboard
 from dashboards import catalogue
 from dashboards.boards import shared
 from dashboards.boards.board import new_board, section
-from dashboards.boards.panels import ANY_IS_BAD, ANY_IS_DOUBTFUL, Limits, Line, graph, number
+from dashboards.boards.panels import ANY_IS_BAD, ANY_IS_DOUBTFUL, Column, Limits, Line, graph, listing, number
 from dashboards.boards.queries import JMX_OFFLINE, JMX_UNDER_REPLICATED, age, jmx, legend, newest, quantile, rate
 
 
@@ -66,6 +66,17 @@ def board() -> dashboard.Dashboard:
         shared.epoch(),
     )
     section(overview, "Partitions that cannot be used", shared.offline_partitions())
+    section(
+        overview,
+        "Alerts of Kontrast",
+        listing(
+            "Unresolved alerts",
+            "What Kontrast itself tells people of, by subject; the longest open ones are named.",
+            ("alert", "severity", "subject"),
+            Column("since", f"{newest(catalogue.ALERT_SINCE, 'alert', 'severity', 'subject')} * 1000", "dateTimeAsIso"),
+            sort_by="since",
+        ),
+    )
     section(
         overview,
         "History",

@@ -46,10 +46,11 @@ def increase(metric: Metric, *labels: str, matchers: tuple[str, ...] = ()) -> st
     return f"max{_by(metric, labels)} (increase({of_clusters(metric, *matchers)}[$__rate_interval]))"
 
 
-def quantile(share: float, histogram: Metric) -> str:
-    """The value that this share of what a histogram counted did not exceed."""
-    buckets = of_clusters(histogram, suffix="_bucket")
-    return f"histogram_quantile({share}, sum by ({CLUSTER_LABEL}, le) (rate({buckets}[$__rate_interval])))"
+def quantile(share: float, histogram: Metric, *labels: str, matchers: tuple[str, ...] = ()) -> str:
+    """The value that this share of what a histogram counted did not exceed, by cluster and labels."""
+    buckets = of_clusters(histogram, *matchers, suffix="_bucket")
+    by = ", ".join((CLUSTER_LABEL, *labels, "le"))
+    return f"histogram_quantile({share}, sum by ({by}) (rate({buckets}[$__rate_interval])))"
 
 
 def age(metric: Metric) -> str:
