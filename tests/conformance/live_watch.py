@@ -16,6 +16,7 @@ from controller.records import Record, RecordKind
 from ingest.batch import observe_window
 from ingest.election import Term
 from ingest.inbox import SessionState
+from ingest.maintenance import MaintenanceFile
 from ingest.observations import UNKNOWN_ZXID, EventKind, Value, ZnodeEvent
 from ingest.publisher import Publisher
 from ingest.reading import WatchMode
@@ -44,7 +45,9 @@ class _Forwarder:
         self.is_reading = True  # the complete read comes first
         self._windows_ms = windows_ms
         self._has_zxids = has_zxids
-        self._publisher = Publisher(self, Term(1, lambda: True), threading.Event(), Forwarding("recorded"))
+        forwarding = Forwarding("recorded")
+        no_windows = MaintenanceFile(None, forwarding)
+        self._publisher = Publisher(self, Term(1, lambda: True), threading.Event(), forwarding, no_windows)
         self._published: list[Record] = []
         self._now_ms = 0
         self._zxid = -1
