@@ -23,6 +23,7 @@ class ContextDraft:
 
     __slots__ = (
         "_rules",
+        "_judged_brokers",
         "_live",
         "_roster",
         "_touched",
@@ -40,6 +41,7 @@ class ContextDraft:
         self.take_up(record)
         self.shows_all = False  # give each partition's row, changed or not
         self._rules = context.header.counting_rules
+        self._judged_brokers = context.header.brokers
         self._live: tuple[dict[int, Broker], tuple[int, ...], frozenset[int]] | None = None
         known = context.roster
         self._roster = known if known is not None and known.topics is context.topics else None

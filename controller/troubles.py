@@ -42,6 +42,18 @@ class Trouble(Enum):
         return f"{key}/{','.join(map(str, sorted(others)))}" if others else key
 
 
+# What nobody is told of at once: it comes and goes with every change of an ISR.
+_PATIENT: Final = frozenset(
+    trouble.value
+    for trouble in (
+        Trouble.AT_MIN_ISR,
+        Trouble.UNDER_REPLICATED,
+        Trouble.ONE_LEFT,
+        Trouble.UNDELETED,
+        Trouble.REASSIGNING,
+    )
+)
+
 _EXAMPLES: Final = 10  # of partitions that a group names
 
 _BY_PROBLEM: Final[Mapping[str, Trouble]] = {
@@ -109,11 +121,11 @@ def _with_state(topic: Topic, partition: Partition, value: LeaderAndIsr, rules: 
 class TroubleLedger:
     """The groups of a cluster while a step changes them; they are copied at the first change."""
 
-    __slots__ = ("_now_ms", "_owned", "_rules", "groups", "has_new_groups")
+    __slots__ = ("_now_ms", "_owned", "_rules", "groups", "wants_judging")
 
     def __init__(self, groups: dict[str, TroubleGroup], rules: CountingRules, now_ms: int) -> None:
         self.groups = groups
-        self.has_new_groups = False  # or lost some
+        self.wants_judging = False  # now, and not only at the next heartbeat
         self._rules = rules
         self._now_ms = now_ms
         self._owned = False
@@ -137,16 +149,20 @@ class TroubleLedger:
     def _join(self, key: str, name: str) -> None:
         group = self.groups.get(key)
         if group is None:
-            self.has_new_groups = True
+            self._came_or_went(key)
             self.groups[key] = TroubleGroup(1, self._now_ms, (name,))
             return
         examples = (*group.examples, name) if len(group.examples) < _EXAMPLES else group.examples
         self.groups[key] = TroubleGroup(group.count + 1, group.since_ms, examples)
 
+    def _came_or_went(self, key: str) -> None:
+        trouble, _, _ = key.partition("/")
+        self.wants_judging = self.wants_judging or trouble not in _PATIENT
+
     def _leave(self, key: str, name: str) -> None:
         group = self.groups[key]
         if group.count == 1:
-            self.has_new_groups = True
+            self._came_or_went(key)
             del self.groups[key]
             return
         examples = tuple(other for other in group.examples if other != name)

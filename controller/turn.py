@@ -292,17 +292,18 @@ class Turn(ContextDraft):
             self._publish_certain({**self.header.events, **self._open})
         for event_id in sorted(self._fresh):
             self._publish_broadcasts(self._open[event_id], Status.PROVISIONAL, self._open[event_id].broadcasts)
-        has_new_groups = self._conclude_touched()
+        wants_judging = self._conclude_touched() or self.header.brokers is not self._judged_brokers
         if self._open:
             known = {**self.header.events, **self._open}
             self.header.events = {key: event for key, event in known.items() if event.queued > 0}
-        if self.shows_gauges or has_new_groups or self.shows_all:
+        if self.shows_gauges or wants_judging or self.shows_all:
             alerts.judge(self)
+            self._judged_brokers = self.header.brokers
         if self.shows_gauges:
             self.effects.append(gauges_row(self.header, **self.stamp()))
 
     def _conclude_touched(self) -> bool:
-        """Publish and count what was touched; whether partitions came into a trouble that none was in, or none is."""
+        """Publish and count what was touched; whether a person may have to know of it at once."""
         header, census = self.header, self._census
         if not (header.phase is Phase.FOLLOWING or self._touched_topics):
             return False
@@ -315,7 +316,7 @@ class Turn(ContextDraft):
             self._take_counts(ledger)
         if self._roster is not None:
             self._roster.follow(self.topics)
-        return ledger.has_new_groups
+        return ledger.wants_judging
 
     def _take_counts(self, ledger: TroubleLedger) -> None:
         header = self.header

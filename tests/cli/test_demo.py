@@ -39,7 +39,7 @@ def test_no_process_is_left_when_the_demo_is_ended_in_the_middle(java, tmp_path,
     with subprocess.Popen(
         [sys.executable, "-m", "cli", "demo", "--keep", str(tmp_path)], stdout=subprocess.DEVNULL
     ) as demo:
-        eventually(lambda: any("SparkSubmit" in line for line in descendants_of(demo.pid).values()))
+        eventually(lambda: any("PythonGatewayServer" in line for line in descendants_of(demo.pid).values()))
         started = descendants_of(demo.pid)
         demo.send_signal(number)
         status = demo.wait(60)
