@@ -21,6 +21,8 @@ from controller.topics import Partition, Topic, Topics
 _PARTITION_STATE: Final = {state: f"partitions/{state.word}" for state in PartitionState}
 _REPLICA_STATE: Final = {state: f"replicas/{state.word}" for state in ReplicaState}
 
+REASSIGNING: Final = "reassigning"  # the groups of `troubles` whose partitions are being reassigned
+
 # A broker that was told to delete its replica does not count it any more.
 _DELETED_ON_DISK: Final = (ReplicaState.DELETION_STARTED, ReplicaState.DELETION_SUCCESSFUL)
 
@@ -51,7 +53,8 @@ def _leading(topic: Topic, partition: Partition, rules: CountingRules) -> Keys:
     led = (value.leader, min(margin, 1), _lacks_replicas(partition, value, rules), leaderless)
     # Of a topic that is being deleted, nobody asks which leader is preferred.
     preferred = (replicas[0], _is_imbalanced(partition, value, rules)) if replicas and not topic.queued else None
-    return _by_leadership(led, preferred, topic.queued)
+    keys = _by_leadership(led, preferred, topic.queued)
+    return keys if len(value.isr) != 1 or topic.queued else keys + _sole(value.isr[0])
 
 
 def needed_in_sync(topic: Topic, partition: Partition, rules: CountingRules) -> int:
@@ -84,6 +87,11 @@ def _by_replicas(
         if queued and replica_state is ReplicaState.DELETION_INELIGIBLE:
             keys.append("replicas_ineligible_to_delete")
     return tuple(keys)
+
+
+@lru_cache(_REMEMBERED)
+def _sole(broker: int) -> Keys:
+    return (f"sole_in_sync_by_broker/{broker}",)
 
 
 @lru_cache(_REMEMBERED)
@@ -240,6 +248,10 @@ def gauges_row(header: Header, **stamp: Any) -> GaugesRow:  # noqa: ANN401 (a ro
         under_replicated_by_broker=_by_broker(counts, "under_replicated_by_broker/"),
         under_min_isr_by_broker=_by_broker(counts, "under_min_isr_by_broker/"),
         at_min_isr_by_broker=_by_broker(counts, "at_min_isr_by_broker/"),
+        sole_in_sync_by_broker=_by_broker(counts, "sole_in_sync_by_broker/"),
+        reassigning_partitions=sum(
+            group.count for key, group in header.troubles.items() if key.startswith(REASSIGNING)
+        ),
         pending_writes=sum(event.writes_due for event in header.events.values()),
         records=_part(header.counts, "records/"),
         elections=_part(header.counts, "elections/"),

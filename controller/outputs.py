@@ -235,6 +235,8 @@ class GaugesRow(Row, frozen=True, kw_only=True, gc=False, tag="gauges"):
     under_replicated_by_broker: dict[int, int] = {}  # by the leader, as its ReplicaManager counts
     under_min_isr_by_broker: dict[int, int] = {}
     at_min_isr_by_broker: dict[int, int] = {}
+    sole_in_sync_by_broker: dict[int, int] = {}  # partitions that only this broker, live or not, has in sync
+    reassigning_partitions: int = 0
     pending_writes: int  # writes that the controller must still do
     records: dict[str, int]  # applied, by kind, since this state began
     elections: dict[str, int]  # confirmed leader elections, by strategy

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from controller.context import CountingRules, Header, TroubleGroup
-from controller.gauges import InTopic, is_in_sync_enough, needed_in_sync
+from controller.gauges import REASSIGNING, InTopic, is_in_sync_enough, needed_in_sync
 from controller.health import Problem, is_under_replicated
 from controller.leadership import LeaderAndIsr
 from controller.states import ReplicaState
@@ -34,7 +34,7 @@ class Trouble(Enum):
     UNDER_REPLICATED = "under_replicated"  # the same
     ONE_LEFT = "one_left"  # the only in-sync replica
     UNDELETED = "undeleted"  # the replicas that were not deleted yet
-    REASSIGNING = "reassigning"  # the replicas that must get in sync
+    REASSIGNING = REASSIGNING  # the replicas that must get in sync
 
     def of(self, brokers: Iterable[int], others: Iterable[int] = ()) -> str:
         """The group of partitions that suffer from it because of these brokers; others would replace them at a loss."""
@@ -83,7 +83,7 @@ def troubles_of(topic: Topic, partition: Partition, rules: CountingRules) -> tup
     value = partition.confirmed
     if value is None:
         return _without_state(partition)
-    whole = len(value.isr) >= len(partition.replicas) and not partition.adding
+    whole = len(value.isr) >= len(partition.replicas) and not partition.reassigning
     if whole and partition.problem is None and is_in_sync_enough(topic, partition, value, rules):
         return ()
     return tuple(_with_state(topic, partition, value, rules))

@@ -247,6 +247,13 @@ OFFLINE_SINCE = _of_cluster(
     "reason",
     unit="seconds",
 )
+BROUGHT_BACK_BY = _of_cluster(
+    "partition_brought_back_by",
+    "1 for each named partition that cannot be used; the label `brokers` lists those of which any would bring it back.",
+    "topic",
+    "partition",
+    "brokers",
+)
 DETAIL_DROPPED = _of_cluster(
     "partition_detail_dropped", "Partitions that cannot be used but are not named, for there are too many."
 )
@@ -365,6 +372,12 @@ BROKER_UNDER_MIN_ISR = _of_cluster(
 BROKER_AT_MIN_ISR = _of_cluster(
     "broker_partitions_at_min_isr", "Partitions at exactly min.insync.replicas that the broker leads.", "broker"
 )
+BROKER_SOLE_IN_SYNC = _of_cluster(
+    "broker_sole_in_sync_partitions",
+    "Partitions that only this broker has in sync: its loss would take them offline, or has.",
+    "broker",
+)
+REASSIGNING = _of_cluster("partitions_reassigning", "Partitions that are being reassigned.")
 BROKER_DETAIL_DROPPED = _of_cluster(
     "broker_detail_dropped", "Brokers, known or with replicas, that are not named, for there are too many."
 )

@@ -167,6 +167,12 @@ def _offline_since(ready: _Ready, _: GaugesRow) -> Iterator[Sample]:
         yield (row.topic, str(row.partition), str(row.problem)), unusable_since_ms(row) / 1000
 
 
+def _brought_back_by(ready: _Ready, _: GaugesRow) -> Iterator[Sample]:
+    for row in ready.snapshot.unusable[: ready.limits.partitions]:
+        brokers = row.isr or row.replicas  # one that was never created needs any of its replicas
+        yield (row.topic, str(row.partition), ",".join(map(str, sorted(brokers)))), 1
+
+
 def _partitions_dropped(ready: _Ready, _: GaugesRow) -> Iterator[Sample]:
     yield (), max(0, len(ready.snapshot.unusable) - ready.limits.partitions)
 
@@ -195,6 +201,8 @@ _OF_READY_CLUSTER: Mapping[Metric, Callable[[_Ready, GaugesRow], Iterator[Sample
         catalogue.BROKER_UNDER_REPLICATED: _by_broker(lambda gauges: gauges.under_replicated_by_broker),
         catalogue.BROKER_UNDER_MIN_ISR: _by_broker(lambda gauges: gauges.under_min_isr_by_broker),
         catalogue.BROKER_AT_MIN_ISR: _by_broker(lambda gauges: gauges.at_min_isr_by_broker),
+        catalogue.BROKER_SOLE_IN_SYNC: _by_broker(lambda gauges: gauges.sole_in_sync_by_broker),
+        catalogue.REASSIGNING: _gauge(lambda gauges: gauges.reassigning_partitions),
         catalogue.BROKER_DETAIL_DROPPED: _brokers_dropped,
         catalogue.TOPICS: _gauge(lambda gauges: gauges.topics),
         catalogue.PARTITIONS: _counts(lambda gauges: _by_state(gauges.partitions_by_state, PartitionState)),
@@ -219,6 +227,7 @@ _OF_READY_CLUSTER: Mapping[Metric, Callable[[_Ready, GaugesRow], Iterator[Sample
         catalogue.ALERT_SINCE: _alert_since,
         catalogue.ALERT_DETAIL_DROPPED: _alerts_dropped,
         catalogue.OFFLINE_SINCE: _offline_since,
+        catalogue.BROUGHT_BACK_BY: _brought_back_by,
         catalogue.DETAIL_DROPPED: _partitions_dropped,
         catalogue.ZXID_EPOCH: _zxid_part(lambda zxid: zxid >> 32),
         catalogue.ZXID_SEQUENCE: _zxid_part(lambda zxid: zxid & 0xFFFFFFFF),

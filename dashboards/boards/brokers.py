@@ -66,6 +66,7 @@ def board() -> dashboard.Dashboard:
             Column("of its own under-replicated", newest(catalogue.BROKER_UNDER_REPLICATED, "broker")),
             Column("under min ISR", newest(catalogue.BROKER_UNDER_MIN_ISR, "broker")),
             Column("at min ISR", newest(catalogue.BROKER_AT_MIN_ISR, "broker")),
+            Column("offline without it", newest(catalogue.BROKER_SOLE_IN_SYNC, "broker")),
             sort_by="broker",
             empty="unknown",
         ).height(6),

@@ -71,6 +71,12 @@ def board() -> dashboard.Dashboard:
         deletions,
         "Reassignments",
         graph(
+            "Reassignments under way",
+            "Partitions whose replicas are being exchanged.",
+            Line(newest(catalogue.REASSIGNING)),
+            stepped=True,
+        ),
+        graph(
             "Elections by reassignments",
             "Leaders that were moved because their replica is being removed.",
             Line(increase(catalogue.ELECTIONS, matchers=(f'strategy="{Strategy.REASSIGN.value}"',))),

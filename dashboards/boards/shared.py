@@ -20,6 +20,7 @@ from dashboards.boards.panels import (
     words,
 )
 from dashboards.boards.queries import legend, newest, rate
+from dashboards.catalogue import CLUSTER_LABEL
 
 _NOBODY = f"{newest(catalogue.CONTROLLER_ACTIVE)} == 0"
 
@@ -111,11 +112,17 @@ def pending_writes() -> stat.Panel:
 
 def offline_partitions() -> table.Panel:
     """The partitions that nobody can use, by name."""
-    labels = ("topic", "partition", "reason")
-    since = newest(catalogue.OFFLINE_SINCE, *labels)
+    labels = ("topic", "partition", "reason", "brokers")
+    named = (CLUSTER_LABEL, "topic", "partition")
+    brought_back_by = newest(catalogue.BROUGHT_BACK_BY, "topic", "partition", "brokers")
+    since = (
+        f"({newest(catalogue.OFFLINE_SINCE, 'topic', 'partition', 'reason')} "
+        f"* on ({', '.join(named)}) group_left (brokers) {brought_back_by})"
+    )
     return listing(
         "Offline partitions",
-        "Partitions that nobody can produce to or consume from, by name, with the cause and since when. "
+        "Partitions that nobody can produce to or consume from, by name, with the cause, since when, and which brokers "
+        "would bring it back, each alone. "
         "The runbook of KontrastPartitionOffline says what each reason means and what brings such a partition back.",
         labels,
         Column("since", f"{since} * 1000", "dateTimeAsIso"),

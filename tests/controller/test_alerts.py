@@ -522,6 +522,13 @@ def test_a_reassignment_to_a_dead_broker_names_it():
     assert history.open_alerts()["ReassignmentStuck/broker 9"].cause.endswith("of which broker 9 is away")
 
 
+def test_partitions_that_are_reassigned_and_those_that_only_one_broker_has_in_sync_are_counted():
+    history = a_cluster(topics={"t": {0: ([1, 2], 1, 0, [1]), 1: ([2, 1], 2, 0, [2, 1]), 2: ([3], 3, 0, [3])}})
+    assert history.gauges().sole_in_sync_by_broker == {1: 1, 3: 1}
+    history.topic("t", {0: [1, 2], 1: [2, 1, 3], 2: [3]}, adding_replicas={"1": [3]})
+    assert history.gauges().reassigning_partitions == 1
+
+
 def test_a_reassignment_that_copies_may_take_its_time():
     history = a_cluster(topics=on([1, 2], 1, 0, [1, 2]))
     history.topic("t", {0: [1, 3, 2]}, adding_replicas={"0": [3]}, removing_replicas={"0": [2]})

@@ -110,6 +110,8 @@ class Rows:
             "elections": {"OfflinePartitionLeaderElection": 1},
             "isr_changes": {"shrink": 1, "expand": 0},
             "divergences": {"leader": 1},
+            "sole_in_sync_by_broker": {1: 2},
+            "reassigning_partitions": 1,
             "reactions": {"BrokerChange": ReactionTimes((0, 2, *[0] * 11), 40, (0, 0, 0, 1, 0, 1, *[0] * 7), 500)},
         }
         return GaugesRow(**self._place({**counts, **whole, **fields}))

@@ -251,3 +251,10 @@ def test_the_controllers_reactions_are_a_histogram_by_kind_of_event_and_write(be
     last = {"event": "BrokerChange", "write": "last"}
     assert bench.value("kontrast_controller_reaction_seconds_bucket", le="0.1", **last) == 1
     assert bench.value("kontrast_controller_reaction_seconds_count", **last) == 2
+
+
+def test_who_would_bring_a_partition_back_is_named_beside_it(bench, rows):
+    never_created = rows.offline("orders", 2, isr=(), replicas=(4, 3), problem="no_live_replica_at_creation")
+    bench.apply(*rows.of_everything(), rows.offline("orders", 1, isr=(2, 1)), never_created)
+    assert bench.value("kontrast_partition_brought_back_by", topic="orders", partition="1", brokers="1,2") == 1
+    assert bench.value("kontrast_partition_brought_back_by", topic="orders", partition="2", brokers="3,4") == 1
