@@ -40,7 +40,7 @@ def test_numbers_rows_and_bars_are_what_prometheus_says(prometheus):
     at = told.index("Offline by Kontrast")
     assert told[at : at + 6] == ["Offline by Kontrast", "4", "south", "Offline by JMX", "0", "south"]
     table = told.index("Offline partitions")
-    assert told[table + 7 : table + 11] == ["south", "t13", "0", "no_live_in_sync_replica"]
+    assert told[table + 8 : table + 12] == ["south", "t13", "0", "no_live_in_sync_replica"]
     assert "controller" in told
     assert "south broker 4" in told
 
