@@ -178,6 +178,7 @@ HOLDS_FOR = {
     "KontrastPreferredLeadersAway": {"east", "south", "west"},
     "KontrastNoActiveController": {"east", "south", "west"},  # before the first one
     "KontrastControllerFlapping": {"east", "south", "west"},
+    "KontrastOpenAlert": {"south", "west"},  # brokers that flap, and a ghost
     "KontrastTopicDeletionStuck": {"east", "south", "west"},
     "KontrastBrokerAway": {"east", "south", "west"},
     "KontrastReplicaNotReady": set(),
