@@ -12,6 +12,7 @@ from itertools import permutations
 import msgspec
 
 from controller import alert_kinds, happenings
+from controller.events import before_move
 from controller.leadership import (
     WRITES,
     AnyStep,
@@ -28,7 +29,7 @@ from controller.leadership import (
 )
 from controller.states import ReplicaState
 from controller.topics import Partition, TopicPartition
-from controller.turn import UNFINISHED_MS, Turn, before_move, replace
+from controller.turn import UNFINISHED_MS, Turn, replace
 
 # So many removals of one partition are tried in every order; more replicas than that do not leave at once.
 _PERMUTED_REMOVALS = 4

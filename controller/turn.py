@@ -1,68 +1,47 @@
-"""One step in progress: the events that the controller handles in it, and the effects so far.
+"""One step in progress, and its end: what is certain is published, what was touched is judged and counted.
 
-Here belong the few ways in which an event waits for steps, publishes or withdraws them, so that counts, rows and alerts
-can never be forgotten; the context itself changes by `draft`. What changes and why is decided by the machines and
-handlers that are given a turn.
+Here belongs what happens to every change alike, so that rows, counts and alerts can never be forgotten. The context
+changes by `draft`, events by `events`; what changes and why is decided by the machines and handlers that are given a
+turn.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from typing import Any
 
 import msgspec
 
-from controller import alerts, reaction
-from controller.context import NO_BROKER, Broadcast, Context, Event, Phase
+from controller import alerts
+from controller.context import NO_BROKER, Context, Event, Phase
 from controller.draft import ContextDraft
+from controller.events import EventDraft
 from controller.gauges import Census, InTopic, census_of, gauges_row
 from controller.health import problem_of, reason_for, with_problem
-from controller.leadership import WRITES, AnyStep, LeaderAndIsr, Move, Remove, Tell, apply
-from controller.outputs import Request, Row, Status, Transition
+from controller.leadership import WRITES, AnyStep, LeaderAndIsr, Move, Tell, apply
+from controller.outputs import Status
 from controller.records import Record
 from controller.roster import Roster
-from controller.rows import move_row, partition_row, tell_row
-from controller.states import PartitionState, ReplicaState
+from controller.rows import partition_row
 from controller.topics import Partition, Topic, TopicPartition, Topics
 from controller.troubles import TroubleLedger, troubles_anew
 
 replace = msgspec.structs.replace
 
-# Within this a controller that lives has begun to act, and taken up what it hears of.
-_ACTING_MS = 1_000
+# Within this a controller that lives has taken up what it hears of.
 _HEARING_MS = 20
 
 # For how long an event whose writes are due holds up the certainty of what follows it.
 UNFINISHED_MS = 3_000
 
 
-class Turn(ContextDraft):
+class Turn(EventDraft):
     """A step's private copy of the context, the events in it, and what is to be published."""
 
-    __slots__ = (
-        "_advanced",
-        "_census",
-        "_first",
-        "_fresh",
-        "_open",
-        "_ordinal",
-        "_stamp",
-        "effects",
-        "event",
-        "shows_gauges",
-    )
+    __slots__ = ("_census", "shows_gauges")
 
     def __init__(self, context: Context, record: Record) -> None:
-        self.effects: list[Row] = []
         super().__init__(context, record)
-        self.event: Event | None = None
         self.shows_gauges = False
-        self._ordinal = 0
-        self._open: dict[int, Event] = {}
-        self._fresh: set[int] = set()
-        self._advanced: set[int] = set()
         self._census = Census(self.header.census, self._rules)
 
     def go_on(self, record: Record) -> None:
@@ -87,198 +66,8 @@ class Turn(ContextDraft):
 
     def adopt(self, trial: Turn) -> None:
         """Go on from where the trial stands."""
-        for name in (*ContextDraft.__slots__, *Turn.__slots__):
+        for name in (*ContextDraft.__slots__, *EventDraft.__slots__, *Turn.__slots__):
             setattr(self, name, getattr(trial, name))
-
-    def take_up(self, record: Record) -> None:
-        """Go on with this record; rows count from it on."""
-        super().take_up(record)
-        self._stamp = _stamp_of(record)
-        self._first = len(self.effects)
-
-    def stamp(self) -> dict[str, Any]:
-        """The fields that every row of this step has."""
-        return {**self._stamp, "ordinal": len(self.effects) - self._first}
-
-    # --- events and their steps
-
-    def begin(self, kind: str, cause: str) -> Event:
-        """Start an event of the controller; the steps that follow belong to it."""
-        header = self.header
-        self.event = Event(
-            header.next_event, kind, cause, self.record.zxid, self.record.observed_ms, header.controller_epoch
-        )
-        header.next_event += 1
-        self._open[self.event.id] = self.event
-        self._fresh.add(self.event.id)
-        self._ordinal = 0
-        return self.event
-
-    @contextmanager
-    def another_event(self, kind: str, cause: str) -> Iterator[Event]:
-        """An event that must have been handled by now, in the midst of what is being handled."""
-        handled, ordinal = self.event, self._ordinal
-        yield self.begin(kind, cause)
-        self.event, self._ordinal = handled, ordinal
-
-    def next_pass(self) -> None:
-        """Start the next pass of a state machine in the current event."""
-        assert self.event is not None, "a pass outside of an event"
-        self.event.due.append(0)
-
-    def place(self) -> dict[str, Any]:
-        """The fields that say where in the current event the next step stands."""
-        assert self.event is not None, "a step outside of an event"
-        assert self.event.due, "a step outside of a pass"
-        self._ordinal += 1
-        return {"event": self.event.id, "at_pass": len(self.event.due) - 1, "ordinal": self._ordinal - 1}
-
-    def queue(self, tp: TopicPartition, partition: Partition, *steps: AnyStep) -> Partition:
-        """Let the partition (which may have changed otherwise too) wait for these steps of the current event."""
-        assert self.event is not None, "a step outside of an event"
-        self.event.queued += len(steps)
-        self.event.topics[tp.topic] = None
-        for step in steps:
-            if isinstance(step, WRITES):
-                self.event.due[step.at_pass] += 1
-        waiting = replace(partition, queue=(*partition.queue, *steps))
-        self.put_partition(tp, waiting)
-        return waiting
-
-    def open_event(self, event_id: int) -> Event:
-        """The event, to be changed in this step."""
-        event = self._open.get(event_id)
-        if event is None:
-            stored = self.header.events[event_id]
-            event = self._open[event_id] = replace(stored, due=list(stored.due))
-        return event
-
-    def last_event(self) -> Event | None:
-        """The newest event of which something is not certain yet."""
-        open_ids = {**self.header.events, **self._open}
-        newest = max((key for key, event in open_ids.items() if event.queued), default=None)
-        return None if newest is None else self.open_event(newest)
-
-    def await_proof(self, event: Event) -> None:
-        """Nothing may show that the event was handled, and the controller may be dead without anybody knowing it yet.
-
-        It is certain once the controller's session wrote something later, or has outlived it. Only ZooKeeper's log
-        tells whose session wrote or ended.
-        """
-        if self.record.author:
-            silent_ms = self.header.settings.zookeeper_session_timeout_ms + _ACTING_MS
-            event.proven_ms = self.header.time_ms + silent_ms
-
-    def undo(self, event: Event) -> None:
-        """Take back an event that has not begun: its steps were only expected."""
-        for name in list(event.topics):
-            topic = self.topics.get(name)
-            for number in list(topic.partitions) if topic else ():
-                self.undo_in(TopicPartition(name, number), event.id)
-        self.withdraw_broadcasts(event)
-
-    def undo_in(self, tp: TopicPartition, event_id: int) -> None:
-        """Take back what an event that has not begun would have done to a partition."""
-        partition = self.partition(tp)
-        if partition is None or not any(step.event == event_id for step in partition.queue):
-            return
-        for step in reversed(partition.queue):
-            if step.event == event_id:
-                self.withdraw(tp, step)
-                if isinstance(step, Move):
-                    partition = before_move(partition, step)
-        kept = tuple(step for step in partition.queue if step.event != event_id)
-        self.put_partition(tp, replace(partition, queue=kept))
-
-    def removal_of(self, move: Move) -> Remove:
-        """The write that a replica's move to Offline turns out to need, due from now on."""
-        assert move.replica is not None, "a partition leaves no ISR"
-        event = self.open_event(move.event)
-        event.due[move.at_pass] += 1
-        event.queued += 1
-        return Remove(event=move.event, at_pass=move.at_pass, ordinal=move.ordinal, replica=move.replica)
-
-    def settle(self, write: AnyStep, *, seen: bool) -> None:
-        """A write is no longer due: it was seen, or it turned out that there is nothing to write."""
-        event = self.open_event(write.event)
-        event.due[write.at_pass] -= 1
-        event.queued -= 1
-        if seen:
-            event.begun = True
-            self.header.last_written_event = max(event.id, self.header.last_written_event)
-            if event.id not in self._fresh:
-                reaction.wrote(self.header, event, self.record.observed_ms)
-        if event.first_write_ms and not event.writes_due:
-            reaction.done(self.header, event)
-        self._advanced.add(event.id)
-
-    def withdraw(self, tp: TopicPartition, step: AnyStep) -> None:
-        """A step will not be done."""
-        event = self.open_event(step.event)
-        event.queued -= 1
-        if isinstance(step, WRITES):
-            event.due[step.at_pass] -= 1
-            self._advanced.add(event.id)
-        elif step.event not in self._fresh:
-            self._publish_step(tp, step, Status.WITHDRAWN, step.value)
-
-    def moved(self, subject: str, from_state: str, to_state: str, **details: Any) -> None:  # noqa: ANN401 (row fields)
-        """Publish a transition that is certain at once."""
-        self._publish(Transition, Status.FINAL, subject=subject, from_state=from_state, to_state=to_state, **details)
-
-    def broadcast(self, brokers: Iterable[int], partitions: tuple[tuple[str, int], ...] | None) -> None:
-        """Tell brokers of partitions (None: of all) by UpdateMetadata, behind the writes so far."""
-        event, to = self.event, tuple(sorted(brokers))
-        assert event is not None, "a request outside of an event"
-        if to:
-            self._ordinal += 1
-            event.broadcasts += (Broadcast(len(event.due) - 1, self._ordinal - 1, to, partitions),)
-            event.queued += 1
-
-    def announce(self, kind: str, cause: str, brokers: Iterable[int], partitions: tuple[tuple[str, int], ...]) -> None:
-        """An event that only tells brokers of partitions; where nothing else is pending that is certain at once."""
-        event = self.begin(kind, cause)
-        self.broadcast(brokers, partitions)
-        if len(self._open) == 1 and not self.header.events:
-            self._publish_broadcasts(event, Status.FINAL, event.broadcasts)
-            self._open, self._fresh = {}, set()
-
-    def _publish_broadcasts(self, event: Event, status: Status, broadcasts: Iterable[Broadcast]) -> None:
-        for broadcast in broadcasts:
-            stamp = self._effect(event, broadcast.ordinal, status)
-            to, about = broadcast.brokers, broadcast.partitions
-            self.effects.append(Request(**stamp, api="UpdateMetadata", brokers=to, partitions=about))
-
-    def withdraw_broadcasts(self, event: Event) -> None:
-        """What the event would have told all brokers is not told."""
-        if event.id not in self._fresh:
-            self._publish_broadcasts(event, Status.WITHDRAWN, event.broadcasts)
-        event.queued -= len(event.broadcasts)
-        event.broadcasts = ()
-
-    def _publish(self, row: Any, status: Status, **fields: Any) -> None:  # noqa: ANN401
-        assert self.event is not None, "an effect outside of an event"
-        self._ordinal += 1
-        self.effects.append(row(**self._effect(self.event, self._ordinal - 1, status), **fields))
-
-    def _effect(self, event: Event, ordinal: int, status: Status) -> dict[str, Any]:
-        return {
-            **self._stamp,
-            "ordinal": len(self.effects) - self._first,
-            "effect": f"{event.epoch}-{event.id}-{ordinal}",
-            "status": status,
-            "cause": event.sentence,
-            "controller_epoch": event.epoch,
-        }
-
-    def _publish_step(self, tp: TopicPartition, step: Move | Tell, status: Status, value: LeaderAndIsr | None) -> None:
-        effect = self._effect(self.open_event(step.event), step.ordinal, status)
-        if isinstance(step, Move):
-            self.effects.append(move_row(tp, step, value, effect))
-        else:
-            self.effects.append(tell_row(tp, step, value, effect))
-
-    # --- the end of the step
 
     def finish(self) -> Context:
         """Publish what came of the last record, and give the new context."""
@@ -401,11 +190,6 @@ class Turn(ContextDraft):
         if known:
             self._publish_certain(known)
 
-    def open_events(self) -> list[Event]:
-        """The events of which something is not certain yet, by age."""
-        known = {**self.header.events, **self._open}
-        return [event for _, event in sorted(known.items()) if event.queued]
-
     def frozen(self, partition: Partition) -> tuple[AnyStep, ...]:
         """The partition's queue; what was told in events that write nothing keeps the value that it was told with."""
         return tuple(
@@ -490,23 +274,6 @@ class Turn(ContextDraft):
             reason = reason_for(problem, judged, topic, self.header) if problem else None
             self.effects.append(partition_row(tp, judged, reason, self.header, self.stamp()))
         return judged
-
-
-def _stamp_of(record: Record) -> dict[str, Any]:
-    return {
-        "cluster": record.cluster,
-        "generation": record.generation,
-        "seq": record.seq,
-        "zxid": record.zxid,
-        "time_ms": record.observed_ms,
-    }
-
-
-def before_move(partition: Partition, move: Move) -> Partition:
-    """The partition as it was before the move."""
-    if move.replica is None:
-        return replace(partition, state=PartitionState(move.from_state))
-    return partition.with_replica_state(move.replica, ReplicaState(move.from_state))
 
 
 def told_of_copy(partition: Partition) -> tuple[AnyStep, ...]:
