@@ -12,6 +12,7 @@ from controller import alert_kinds as kinds
 from controller.conditions import Condition, counted, maintained, named, whereabouts
 from controller.context import Departure, Header
 from controller.gauges import replicas_by_broker
+from controller.outputs import Severity
 from controller.troubles import Trouble, parse_group
 
 # A broker that hosts nothing is missed for so long only.
@@ -57,14 +58,16 @@ def _away(
     count, examples = lacking
     (how,) = whereabouts((broker,), header)
     excuse = maintained(broker, header)
+    missed = f"it hosts {counted(replicas, 'replica')}, of which {count} {'is' if count == 1 else 'are'} missed"
+    unmissed = "it hosts nothing, and may have shut down without a trace"
     return Condition(
         kind=kinds.BROKER_SHUT_DOWN if departure.in_order else kinds.BROKER_CRASHED,
         subject=named((broker,)),
         group=named((broker,)),
-        cause=f"{how}: it hosts {counted(replicas, 'replica')}, of which {count} {'is' if count == 1 else 'are'} missed"
-        + (f" ({excuse})" if excuse else ""),
+        cause=f"{how}: {missed if replicas else unmissed}" + (f" ({excuse})" if excuse else ""),
         ending="it is registered again, or hosts nothing any more",
         since_ms=departure.time_ms,
+        severity=None if replicas else Severity.INFO,
         evidence=(how,),
         partitions=replicas,
         examples=examples,

@@ -337,11 +337,14 @@ def test_a_broker_that_went_while_nobody_looked_is_told_without_a_zxid():
     )
 
 
-def test_a_broker_that_hosts_nothing_is_missed_for_ten_minutes():
+def test_a_broker_that_hosts_nothing_is_missed_for_ten_minutes_and_pages_nobody():
     history = a_cluster(1, 2, 3, 7)
     history.broker_leaves(7)
     history.heartbeat()
-    assert "BrokerCrashed/broker 7" in history.open_alerts()
+    assert severity(history, "BrokerCrashed/broker 7") is Severity.INFO
+    assert history.open_alerts()["BrokerCrashed/broker 7"].cause.endswith(
+        "it hosts nothing, and may have shut down without a trace"
+    )
     assert resolved(history.heartbeat(11 * MINUTE_MS)) == ["BrokerCrashed/broker 7"]
 
 
