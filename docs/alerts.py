@@ -28,7 +28,7 @@ exports are a second way to be told: [kontrast-rules.yml](../deploy/prometheus/k
 
 - **An alert is one problem of one subject.** Its id is the kind, with the subject behind it where that is not the
   whole cluster: `NoController`, `BrokerCrashed/broker 3`. It keeps the id from its opening to its end. All is judged
-  at every heartbeat (one a second), and as soon as partitions come into a trouble that none was in.
+  at every heartbeat (one a second), and at once when brokers come or go or partitions cannot be used (again).
 - **Opened once.** `state` is `open`, `since_ms` says since when it is so, which may be earlier than the row. Some
   kinds open at once, others when it has been so for a while: below, *Opens*.
 - **Told again** when its severity changes, at once, and when its sentence or its number of partitions does, every five
