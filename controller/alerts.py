@@ -1,7 +1,7 @@
 """Alerts: what a person must know of, opened once, told again when it changes, resolved.
 
 Here belongs the life of an alert. What is the case is said in `conditions` and `happenings`, what kinds there are in
-`alert_kinds`. All are judged at every heartbeat, and at once when brokers come or go or partitions cannot be used (again).
+`alert_kinds`. All are judged at every heartbeat, and at once when brokers come or go or partitions cannot be used.
 """
 
 from __future__ import annotations
