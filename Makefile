@@ -1,6 +1,7 @@
 # Everything that is done with a checkout. `make demo` and `make test` each work on a fresh one.
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo test test-faults check bench-core bench-ingest bench-streaming lint type format docs
+.PHONY: help install install-dev demo test test-faults check bench-core bench-ingest bench-exporter bench-streaming
+.PHONY: lint type format docs
 .PHONY: boards board-schema previews record dist lock clean
 
 # Programs that the tests run may have been put beside Python.
@@ -42,6 +43,9 @@ bench-core: install-dev ## Time and memory of the core (BENCH_ARGS='--partitions
 
 bench-ingest: install-dev ## Read and watch 200,000 partitions of a real ZooKeeper (BENCH_ARGS='--partitions 20000')
 	@.venv/bin/python tests/bench/ingest.py $(BENCH_ARGS)
+
+bench-exporter: install-dev ## What a scrape costs, by page, with 200,000 partitions (BENCH_ARGS='--partitions 20000')
+	@.venv/bin/python tests/bench/exporter.py $(BENCH_ARGS)
 
 bench-streaming: install-dev ## The Spark job: ready, latency, a broker's loss, by size (BENCH_ARGS='--partitions 200000')
 	@.venv/bin/python tests/bench/streaming.py $(BENCH_ARGS)
