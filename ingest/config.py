@@ -15,6 +15,7 @@ from ingest.errors import IngestError
 from transport.address import Address, JournalAddress
 from transport.journal import Fsync
 from transport.listening import Listening, ListeningError
+from transport.secret import read_secret
 
 _SERVER = r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}"
 _ZOOKEEPER = re.compile(rf"(?P<servers>{_SERVER}(?:,{_SERVER})*)(?P<chroot>(?:/[^/\s,]+)*)/?")
@@ -92,15 +93,14 @@ class ZooKeeperConfig:
     @property
     def password(self) -> str:
         """What the password file says, without the newline at its end, or the variable; raises IngestError."""
-        if self.zookeeper_password_variable is not None:
-            return os.environ[self.zookeeper_password_variable]
-        assert self.zookeeper_password_file is not None, "a password without a file"
         try:
-            return Path(self.zookeeper_password_file).read_text().rstrip("\r\n")
+            password = read_secret(self.zookeeper_password_file, self.zookeeper_password_variable)
         except (OSError, UnicodeDecodeError) as error:
             raise IngestError(
                 f"zookeeper_password_file {self.zookeeper_password_file} cannot be read: {error}"
             ) from error
+        assert password is not None, "a password that no setting names"
+        return password
 
     @property
     def servers(self) -> str:

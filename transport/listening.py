@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, field
-from pathlib import Path
+
+from transport.secret import read_secret
 
 _LISTEN = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<host>[A-Za-z0-9._-]+)):(?P<port>[0-9]{1,5})")
 _TOGETHER = (
@@ -83,13 +84,11 @@ class Listening:
     @property
     def password(self) -> str:
         """What the password file says, without the newline at its end, or the variable; raises ListeningError."""
-        if self.password_variable is not None:
-            return os.environ[self.password_variable]
-        assert self.password_file is not None, "a password without a file"
         try:
-            password = Path(self.password_file).read_text(encoding="utf-8").rstrip("\r\n")
+            password = read_secret(self.password_file, self.password_variable)
         except (OSError, UnicodeDecodeError) as error:
             raise self._wrong(f"password_file {self.password_file} cannot be read: {error}") from error
-        if not password:
+        assert password is not None, "a password that no setting names"
+        if not password and self.password_file is not None:
             raise self._wrong(f"password_file {self.password_file} is empty: write the password into it")
         return password

@@ -10,9 +10,9 @@ import re
 import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from dashboards.errors import ServeError
+from transport.secret import read_secret
 
 # The labels that an alert's own row gives.
 OWN_LABELS = frozenset(
@@ -84,18 +84,12 @@ class AlertmanagerConfig:
     @property
     def password(self) -> str | None:
         """What its file or variable holds now, None where there is none; raises OSError, UnicodeDecodeError."""
-        return _secret(self.password_file, self.password_variable)
+        return read_secret(self.password_file, self.password_variable)
 
     @property
     def bearer_token(self) -> str | None:
         """What its file or variable holds now, None where there is none; raises OSError, UnicodeDecodeError."""
-        return _secret(self.bearer_token_file, self.bearer_token_variable)
-
-
-def _secret(file: str | None, variable: str | None) -> str | None:
-    if file is not None:
-        return Path(file).read_text(encoding="utf-8").rstrip("\r\n")
-    return None if variable is None else os.environ[variable]
+        return read_secret(self.bearer_token_file, self.bearer_token_variable)
 
 
 def _check_url(url: str) -> None:

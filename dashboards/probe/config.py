@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal
 
 from dashboards.errors import ServeError
+from transport.secret import read_secret
 
 _FILES = ("kafka_ca_file", "kafka_certificate_file", "kafka_key_file", "kafka_password_file")
 _TOGETHER = (
@@ -71,9 +71,7 @@ class KafkaLoginConfig:
     @property
     def password(self) -> str | None:
         """What the password's file or variable holds now; raises OSError, UnicodeDecodeError."""
-        if self.kafka_password_file is not None:
-            return Path(self.kafka_password_file).read_text(encoding="utf-8").rstrip("\r\n")
-        return None if self.kafka_password_variable is None else os.environ[self.kafka_password_variable]
+        return read_secret(self.kafka_password_file, self.kafka_password_variable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,20 @@
+"""A secret that a setting names: in a file, or in a variable of the environment, never in the setting itself.
+
+Here belongs reading it. Which settings may be given together, and the sentences for those that may not, are their
+owners' business.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def read_secret(file: str | Path | None, variable: str | None) -> str | None:
+    """What the file, without the newline at its end, or the variable holds now; None where neither is named.
+
+    Raises OSError, UnicodeDecodeError for the file, KeyError for the variable.
+    """
+    if file is not None:
+        return Path(file).read_text(encoding="utf-8").rstrip("\r\n")
+    return None if variable is None else os.environ[variable]
