@@ -11,7 +11,7 @@ from dashboards import catalogue
 from dashboards.boards import shared
 from dashboards.boards.board import new_board, section
 from dashboards.boards.panels import ANY_IS_BAD, ANY_IS_DOUBTFUL, Column, Limits, Line, graph, listing, number
-from dashboards.boards.queries import JMX_OFFLINE, JMX_UNDER_REPLICATED, age, jmx, legend, newest, quantile, rate
+from dashboards.boards.queries import JMX_OFFLINE, JMX_UNDER_REPLICATED, age, jmx, legend, newest, rate
 
 
 def board() -> dashboard.Dashboard:
@@ -95,13 +95,7 @@ def board() -> dashboard.Dashboard:
     return section(
         overview,
         "Kontrast itself",
-        graph(
-            "End-to-end lag",
-            "From a change in ZooKeeper to the exporter: half and 99 of 100 rows are faster.",
-            Line(quantile(0.5, catalogue.END_TO_END_LAG), legend(word="p50")),
-            Line(quantile(0.99, catalogue.END_TO_END_LAG), legend(word="p99")),
-            unit="s",
-        ),
+        shared.end_to_end_lag(),
         graph(
             "Records",
             "Observations of ZooKeeper applied a second, by kind.",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import dashboard
 
 from dashboards import catalogue
+from dashboards.boards import shared
 from dashboards.boards.board import new_board, section
 from dashboards.boards.panels import (
     ANY_IS_DOUBTFUL,
@@ -223,13 +224,7 @@ def _serve(pipeline: dashboard.Dashboard) -> None:
     section(
         pipeline,
         "kontrast serve",
-        graph(
-            "End-to-end lag",
-            "From a change in ZooKeeper to the exporter: half and 99 of 100 rows are faster.",
-            Line(quantile(0.5, catalogue.END_TO_END_LAG), legend(word="p50")),
-            Line(quantile(0.99, catalogue.END_TO_END_LAG), legend(word="p99")),
-            unit="s",
-        ),
+        shared.end_to_end_lag(),
         graph(
             "Rows read",
             "Output rows that the exporter read a second, by output.",
