@@ -10,7 +10,7 @@ from typing import Final
 
 from controller import alert_kinds as kinds
 from controller.conditions import Condition, counted, maintained, named, whereabouts
-from controller.context import Departure, Header
+from controller.context import EXAMPLES_NAMED, Departure, Header
 from controller.gauges import replicas_by_broker
 from controller.outputs import Severity
 from controller.troubles import Trouble, parse_group
@@ -20,8 +20,6 @@ _MISSED_MS: Final = 10 * 60_000
 
 _FLAPPING_DEPARTURES: Final = 3
 _FLAPPING_WITHIN_MS: Final = 10 * 60_000
-
-_EXAMPLES: Final = 10
 
 
 def conditions_of_brokers(header: Header) -> Iterator[Condition]:
@@ -48,7 +46,7 @@ def _lacking_by_broker(header: Header) -> dict[int, tuple[int, tuple[str, ...]]]
         if trouble in (Trouble.UNDER_REPLICATED, Trouble.OFFLINE):
             for broker in brokers:
                 count, examples = lacking.get(broker, (0, ()))
-                lacking[broker] = count + group.count, (*examples, *group.examples)[:_EXAMPLES]
+                lacking[broker] = count + group.count, (*examples, *group.examples)[:EXAMPLES_NAMED]
     return lacking
 
 

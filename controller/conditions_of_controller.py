@@ -10,7 +10,7 @@ from typing import Final
 
 from controller import alert_kinds as kinds
 from controller.conditions import Condition, counted, whereabouts
-from controller.context import NO_BROKER, Header, Standing
+from controller.context import EXAMPLES_NAMED, NO_BROKER, Header, Standing
 from controller.troubles import Trouble
 
 _OVERDUE_NAMED: Final = 5
@@ -202,14 +202,16 @@ def _invalid_reassignment(header: Header) -> Condition | None:
         return None
     if any(key.startswith(Trouble.REASSIGNING.value) for key in header.troubles):
         return None
-    named = ", ".join(f"{entry.topic}-{entry.partition} to {list(entry.replicas)}" for entry in entries[:10])
+    named = ", ".join(
+        f"{entry.topic}-{entry.partition} to {list(entry.replicas)}" for entry in entries[:EXAMPLES_NAMED]
+    )
     return Condition(
         kind=kinds.INVALID_REASSIGNMENT,
         group="controller",
         cause=f"/admin/reassign_partitions stays although nothing is being reassigned: {named or 'it names nothing'}",
         ending="/admin/reassign_partitions is gone",
         partitions=len(entries),
-        examples=tuple(f"{entry.topic}-{entry.partition}" for entry in entries[:10]),
+        examples=tuple(f"{entry.topic}-{entry.partition}" for entry in entries[:EXAMPLES_NAMED]),
     )
 
 

@@ -12,11 +12,10 @@ import msgspec
 
 from controller import alert_kinds as kinds
 from controller.conditions import Condition, counted, either, explanation, named, whereabouts
-from controller.context import Header, TroubleGroup
+from controller.context import EXAMPLES_NAMED, Header, TroubleGroup
 from controller.outputs import Severity
 from controller.troubles import Trouble, parse_group
 
-_EXAMPLES: Final = 10
 # A live broker may take its time to delete, or to copy a replica.
 _DELETING_MS: Final = 5 * 60_000
 _COPYING_MS: Final = 30 * 60_000
@@ -51,11 +50,10 @@ def conditions_of_partitions(header: Header) -> Iterator[Condition]:
         trouble, brokers, others = parse_group(key)
         found.setdefault((trouble, brokers), []).append((others, group))
     # What is said last of the same alert holds: some that are offline count more than others that come back.
-    for trouble, condition_of in _CONDITIONS.items():
-        for (found_trouble, brokers), groups in found.items():
-            condition = condition_of(_together(brokers, groups), header) if found_trouble is trouble else None
-            if condition is not None:
-                yield condition
+    for trouble, brokers in sorted(found, key=lambda at: _ORDER[at[0]]):
+        condition = _CONDITIONS[trouble](_together(brokers, found[trouble, brokers]), header)
+        if condition is not None:
+            yield condition
 
 
 def _together(brokers: tuple[int, ...], found: Iterable[tuple[tuple[int, ...], TroubleGroup]]) -> Affected:
@@ -64,7 +62,7 @@ def _together(brokers: tuple[int, ...], found: Iterable[tuple[tuple[int, ...], T
         brokers,
         sum(group.count for group in groups),
         min(group.since_ms for group in groups),
-        tuple(name for group in groups for name in group.examples)[:_EXAMPLES],
+        tuple(name for group in groups for name in group.examples)[:EXAMPLES_NAMED],
         tuple(sorted({broker for others, _ in found for broker in others})),
     )
 
@@ -169,13 +167,12 @@ def _at_min_isr(affected: Affected, header: Header) -> Condition:
 
 def _under_replicated(affected: Affected, header: Header) -> Condition | None:
     """Only of replicas that are there and have nothing to excuse them: other brokers have an alert of their own."""
-    live = [header.brokers[broker] for broker in affected.brokers if broker in header.brokers]
-    if not live or explanation(affected.brokers, header) is not None:
+    there = [broker for broker in affected.brokers if broker in header.brokers]
+    if not there or explanation(affected.brokers, header) is not None:
         return None
-    there = tuple(broker for broker in affected.brokers if broker in header.brokers)
     cause = f"{affected.partitions} {affected.verb} replicas on {named(there)} that are not in sync"
     condition = _unexcused(kinds.UNDER_REPLICATED, affected, header, cause, "the replicas are in sync again")
-    returned_ms = max(broker.since_ms for broker in live)
+    returned_ms = max(header.brokers[broker].since_ms for broker in there)
     return msgspec.structs.replace(condition, since_ms=max(affected.since_ms, returned_ms))
 
 
@@ -217,3 +214,4 @@ _CONDITIONS: Final[Mapping[Trouble, Callable[[Affected, Header], Condition | Non
     Trouble.UNDELETED: _undeleted,
     Trouble.REASSIGNING: _reassigning,
 }
+_ORDER: Final = {trouble: at for at, trouble in enumerate(_CONDITIONS)}

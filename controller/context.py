@@ -7,7 +7,7 @@ small on purpose: a heartbeat needs nothing else.
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -132,6 +132,10 @@ class LogDirFailure(msgspec.Struct, frozen=True, array_like=True):
 
     reported_ms: int
     handled: bool = False
+
+
+# Of topics and partitions that belong to the same, so many are named.
+EXAMPLES_NAMED: Final = 10
 
 
 class TroubleGroup(msgspec.Struct, frozen=True, array_like=True):

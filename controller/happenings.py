@@ -9,10 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from controller.alert_kinds import ALERT_KINDS, AlertKind
-from controller.context import Happening, Header, Phase
+from controller.context import EXAMPLES_NAMED, Happening, Header, Phase
 from controller.draft import ContextDraft
-
-_NAMED: Final = 10  # of what it happened to
 
 THE_CLUSTER: Final = "the cluster"
 
@@ -41,7 +39,7 @@ def note(  # noqa: PLR0913 (what an alert tells)
     before = header.happenings.get(alert_id)
     named = before.about if before else ()
     if about and about not in named:
-        named = (*named, about)[-_NAMED:]
+        named = (*named, about)[-EXAMPLES_NAMED:]
     seen = f"zxid {draft.record.zxid:#x}" if draft.record.zxid >= 0 else "a later read"
     at = f"{seen}, record {draft.record.generation}-{draft.record.seq}"
     now = Happening(

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from controller.context import CountingRules, Header, TroubleGroup
+from controller.context import EXAMPLES_NAMED, CountingRules, Header, TroubleGroup
 from controller.gauges import REASSIGNING, InTopic, is_in_sync_enough, needed_in_sync
 from controller.health import Problem, is_under_replicated
 from controller.leadership import LeaderAndIsr
@@ -53,8 +53,6 @@ _PATIENT: Final = frozenset(
         Trouble.REASSIGNING,
     )
 )
-
-_EXAMPLES: Final = 10  # of partitions that a group names
 
 _BY_PROBLEM: Final[Mapping[str, Trouble]] = {
     Problem.NO_LIVE_IN_SYNC_REPLICA.value: Trouble.OFFLINE,
@@ -152,7 +150,7 @@ class TroubleLedger:
             self._came_or_went(key)
             self.groups[key] = TroubleGroup(1, self._now_ms, (name,))
             return
-        examples = (*group.examples, name) if len(group.examples) < _EXAMPLES else group.examples
+        examples = (*group.examples, name) if len(group.examples) < EXAMPLES_NAMED else group.examples
         self.groups[key] = TroubleGroup(group.count + 1, group.since_ms, examples)
 
     def _came_or_went(self, key: str) -> None:
