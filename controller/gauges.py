@@ -12,8 +12,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from controller.context import CountingRules, Header, Phase
-from controller.health import UNUSABLE, is_under_replicated
-from controller.leadership import LeaderAndIsr
+from controller.health import UNUSABLE
 from controller.outputs import GaugesRow
 from controller.states import PartitionState, ReplicaState
 from controller.topics import Partition, Topic, Topics
@@ -45,27 +44,18 @@ def _hosting(topic: Topic, partition: Partition) -> Keys:
 
 
 def _leading(topic: Topic, partition: Partition, rules: CountingRules) -> Keys:
-    value, replicas = partition.confirmed, partition.replicas
-    leaderless = partition.problem in UNUSABLE
+    value, leaderless = partition.confirmed, partition.problem in UNUSABLE
     if value is None:
         return _LEADERLESS[leaderless]
-    margin = len(value.isr) - needed_in_sync(topic, partition, rules)
-    led = (value.leader, min(margin, 1), _lacks_replicas(partition, value, rules), leaderless)
-    # Of a topic that is being deleted, nobody asks which leader is preferred.
-    preferred = (replicas[0], _is_imbalanced(partition, value, rules)) if replicas and not topic.queued else None
-    keys = _by_leadership(led, preferred, topic.queued)
-    return keys if len(value.isr) != 1 or topic.queued else keys + _sole(value.isr[0])
+    needed = topic.min_insync_replicas
+    keys = _by_leadership(value.leader, value.isr, partition.replicas, partition.adding, needed, topic.queued, rules)
+    return keys + _LEADERLESS[True] if leaderless else keys
 
 
-def needed_in_sync(topic: Topic, partition: Partition, rules: CountingRules) -> int:
-    """The in-sync replicas that a write with acks=all needs."""
-    needed = topic.min_insync_replicas or rules.least_in_sync
-    return min(needed, len(partition.replicas)) if rules.least_is_capped else needed
-
-
-def is_in_sync_enough(topic: Topic, partition: Partition, value: LeaderAndIsr, rules: CountingRules) -> bool:
-    """Whether writes with acks=all succeed."""
-    return len(value.isr) >= needed_in_sync(topic, partition, rules)
+def needed_in_sync(by_topic: int | None, replicas: int, rules: CountingRules) -> int:
+    """The in-sync replicas that a write with acks=all needs, of a partition with so many replicas."""
+    needed = by_topic or rules.least_in_sync
+    return min(needed, replicas) if rules.least_is_capped else needed
 
 
 def _hosted_alike(before: Partition, after: Partition) -> bool:
@@ -90,43 +80,43 @@ def _by_replicas(
 
 
 @lru_cache(_REMEMBERED)
-def _sole(broker: int) -> Keys:
-    return (f"sole_in_sync_by_broker/{broker}",)
-
-
-@lru_cache(_REMEMBERED)
-def _by_leadership(led: tuple[int, int, bool, bool], preferred: tuple[int, bool] | None, queued: bool) -> Keys:
-    """Of a partition that has a state; `isr_margin` is by how many the ISR exceeds min.insync.replicas, at most 1."""
-    leader, isr_margin, under_replicated, leaderless = led
-    keys = [*_LEADERLESS[leaderless], "partitions"]
-    if not queued:
-        keys.append(f"by_leader/{leader}")
-    if preferred is not None:
-        broker, imbalanced = preferred
-        keys.append(f"preferred_by_broker/{broker}")
-        keys += ["imbalanced", f"imbalanced_by_broker/{broker}"] if imbalanced else []
+def _by_leadership(  # noqa: PLR0913 (all that decides it)
+    leader: int,
+    isr: tuple[int, ...],
+    replicas: tuple[int, ...],
+    adding: tuple[int, ...],
+    needed: int | None,
+    queued: bool,
+    rules: CountingRules,
+) -> Keys:
+    keys = ["partitions"]
+    if not queued:  # of a topic that is being deleted, nobody asks who should lead it or who is left
+        keys += [f"by_leader/{leader}", *_preferred(leader, isr, replicas, adding, rules)]
+        keys += [f"sole_in_sync_by_broker/{isr[0]}"] if len(isr) == 1 else []
     if leader < 0:
         return tuple(keys)  # nobody leads it, so it is in no broker's count
     keys.append(f"leaders_by_broker/{leader}")
-    lacking = ["under_replicated"] if under_replicated else []
-    if isr_margin <= 0:
-        lacking.append("at_min_isr" if isr_margin == 0 else "under_min_isr")
+    expected = len(replicas) - (len(adding) if rules.adding_need_not_follow else 0)
+    lacking = ["under_replicated"] if len(isr) < expected else []
+    margin = len(isr) - needed_in_sync(needed, len(replicas), rules)
+    if margin <= 0:
+        lacking.append("at_min_isr" if margin == 0 else "under_min_isr")
     for key in lacking:
         keys += [key, f"{key}_by_broker/{leader}"]
     return tuple(keys)
 
 
-def _lacks_replicas(partition: Partition, value: LeaderAndIsr, rules: CountingRules) -> bool:
-    if rules.adding_need_not_follow:
-        return is_under_replicated(partition, value)
-    return len(value.isr) < len(partition.replicas)
-
-
-def _is_imbalanced(partition: Partition, value: LeaderAndIsr, rules: CountingRules) -> bool:
-    preferred = partition.replicas[0]
-    if rules.adding_need_not_lead and preferred in partition.adding:
-        return preferred in value.isr  # it counts only once it is in sync, whoever leads
-    return value.leader != preferred
+def _preferred(
+    leader: int, isr: tuple[int, ...], replicas: tuple[int, ...], adding: tuple[int, ...], rules: CountingRules
+) -> Keys:
+    if not replicas:
+        return ()
+    preferred = replicas[0]
+    # One that is being added counts only once it is in sync, whoever leads.
+    may_lag = rules.adding_need_not_lead and preferred in adding
+    imbalanced = preferred in isr if may_lag else leader != preferred
+    keys = (f"preferred_by_broker/{preferred}",)
+    return (*keys, "imbalanced", f"imbalanced_by_broker/{preferred}") if imbalanced else keys
 
 
 def counted_for_topic(topic: Topic) -> Keys:

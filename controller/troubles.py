@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import Enum
+from functools import lru_cache
 from typing import Final
 
 import msgspec
 
+from controller.assignment import ReplicaAssignment
 from controller.context import EXAMPLES_NAMED, CountingRules, Header, TroubleGroup
-from controller.gauges import REASSIGNING, InTopic, is_in_sync_enough, needed_in_sync
-from controller.health import Problem, is_under_replicated
-from controller.leadership import LeaderAndIsr
+from controller.gauges import REASSIGNING, InTopic, needed_in_sync
+from controller.health import Problem
 from controller.states import ReplicaState
 from controller.topics import Partition, Topic, TopicPartition, Topics
 
@@ -81,10 +82,8 @@ def troubles_of(topic: Topic, partition: Partition, rules: CountingRules) -> tup
     value = partition.confirmed
     if value is None:
         return _without_state(partition)
-    whole = len(value.isr) >= len(partition.replicas) and not partition.reassigning
-    if whole and partition.problem is None and is_in_sync_enough(topic, partition, value, rules):
-        return ()
-    return tuple(_with_state(topic, partition, value, rules))
+    shape = (partition.replicas, partition.adding, partition.removing)
+    return _with_state(partition.problem, value.leader, value.isr, shape, topic.min_insync_replicas, rules)
 
 
 def _without_state(partition: Partition) -> tuple[str, ...]:
@@ -92,43 +91,56 @@ def _without_state(partition: Partition) -> tuple[str, ...]:
     return () if trouble is None else (trouble.of(partition.replicas if trouble is Trouble.NEVER_CREATED else ()),)
 
 
-def _with_state(topic: Topic, partition: Partition, value: LeaderAndIsr, rules: CountingRules) -> Iterable[str]:
-    unusable = _BY_PROBLEM.get(partition.problem or "")
-    if unusable is not None:
-        if unusable is Trouble.ELECTION_DUE:
-            yield unusable.of((value.leader,)) if value.leader >= 0 else Trouble.COMING_BACK.of(value.isr)
-        else:
-            others = set(partition.replicas) - set(value.isr) if unusable is Trouble.OFFLINE else ()
-            yield unusable.of(value.isr, others)
-    if partition.reassigning:
-        yield Trouble.REASSIGNING.of(set(partition.assignment.target) - set(value.isr))
-    missing = [at for at in partition.replicas if at not in value.isr and at not in partition.adding]
-    if unusable is not None and unusable is not Trouble.ELECTION_DUE:
-        return  # nothing else matters to who cannot use it
-    margin = len(value.isr) - needed_in_sync(topic, partition, rules)
+# Few facts decide what a partition suffers from, and most partitions share them.
+@lru_cache(1 << 15)
+def _with_state(  # noqa: PLR0913 (all that decides it)
+    problem: str | None,
+    leader: int,
+    isr: tuple[int, ...],
+    shape: tuple[tuple[int, ...], ...],
+    needed: int | None,
+    rules: CountingRules,
+) -> tuple[str, ...]:
+    assigned = ReplicaAssignment(*shape)
+    unusable = _BY_PROBLEM.get(problem or "")
+    groups = [] if unusable is None else [_unusable_for(unusable, leader, isr, assigned.replicas)]
+    if assigned.is_being_reassigned:
+        groups.append(Trouble.REASSIGNING.of(set(assigned.target) - set(isr)))
+    if unusable is None or unusable is Trouble.ELECTION_DUE:  # else nothing else matters to who cannot use it
+        groups += _lacking(isr, assigned, len(isr) - needed_in_sync(needed, len(assigned.replicas), rules))
+    return tuple(groups)
+
+
+def _unusable_for(trouble: Trouble, leader: int, isr: tuple[int, ...], replicas: tuple[int, ...]) -> str:
+    if trouble is Trouble.ELECTION_DUE:
+        return trouble.of((leader,)) if leader >= 0 else Trouble.COMING_BACK.of(isr)
+    return trouble.of(isr, set(replicas) - set(isr) if trouble is Trouble.OFFLINE else ())
+
+
+def _lacking(isr: tuple[int, ...], assigned: ReplicaAssignment, margin: int) -> Iterable[str]:
+    missing = [at for at in assigned.replicas if at not in isr and at not in assigned.adding]
     if margin < 0:
         yield Trouble.UNDER_MIN_ISR.of(missing)
     elif margin == 0 and missing:
         yield Trouble.AT_MIN_ISR.of(missing)
-    if missing and is_under_replicated(partition, value):
+    if missing and len(isr) < len(assigned.replicas) - len(assigned.adding):
         yield Trouble.UNDER_REPLICATED.of(missing)
-        if len(value.isr) == 1:
-            yield Trouble.ONE_LEFT.of(value.isr)
+        if len(isr) == 1:
+            yield Trouble.ONE_LEFT.of(isr)
 
 
 class TroubleLedger:
-    """The groups of a cluster while a step changes them; they are copied at the first change."""
+    """The groups of a cluster while a turn changes them; they are copied at the first change."""
 
-    __slots__ = ("_now_ms", "_owned", "_rules", "groups", "wants_judging")
+    __slots__ = ("_owned", "_rules", "groups", "wants_judging")
 
-    def __init__(self, groups: dict[str, TroubleGroup], rules: CountingRules, now_ms: int) -> None:
+    def __init__(self, groups: dict[str, TroubleGroup], rules: CountingRules) -> None:
         self.groups = groups
         self.wants_judging = False  # now, and not only at the next heartbeat
         self._rules = rules
-        self._now_ms = now_ms
         self._owned = False
 
-    def recount(self, tp: TopicPartition, before: InTopic, after: InTopic) -> None:
+    def recount(self, tp: TopicPartition, before: InTopic, after: InTopic, now_ms: int) -> None:
         """Take the partition out of the groups in which it was, and into those in which it is."""
         (then, was), (now, is_) = before, after
         gone = troubles_of(then, was, self._rules) if then and was else ()
@@ -139,16 +151,16 @@ class TroubleLedger:
             self.groups, self._owned = self.groups.copy(), True
         for key in come:
             if key not in gone:
-                self._join(key, str(tp))
+                self._join(key, str(tp), now_ms)
         for key in gone:
             if key not in come:
                 self._leave(key, str(tp))
 
-    def _join(self, key: str, name: str) -> None:
+    def _join(self, key: str, name: str, now_ms: int) -> None:
         group = self.groups.get(key)
         if group is None:
             self._came_or_went(key)
-            self.groups[key] = TroubleGroup(1, self._now_ms, (name,))
+            self.groups[key] = TroubleGroup(1, now_ms, (name,))
             return
         examples = (*group.examples, name) if len(group.examples) < EXAMPLES_NAMED else group.examples
         self.groups[key] = TroubleGroup(group.count + 1, group.since_ms, examples)
@@ -170,10 +182,10 @@ class TroubleLedger:
 def troubles_anew(topics: Topics, header: Header) -> dict[str, TroubleGroup]:
     """All groups, made anew; one that was there before keeps its beginning."""
     rules = header.counting_rules
-    ledger = TroubleLedger({}, rules, header.time_ms)
+    ledger = TroubleLedger({}, rules)
     for name, topic in topics:
         for number, partition in topic.partitions.items():
-            ledger.recount(TopicPartition(name, number), (None, None), (topic, partition))
+            ledger.recount(TopicPartition(name, number), (None, None), (topic, partition), header.time_ms)
     before = header.troubles
     return {
         key: msgspec.structs.replace(group, since_ms=before[key].since_ms) if key in before else group

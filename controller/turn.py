@@ -12,7 +12,7 @@ import copy
 import msgspec
 
 from controller import alerts
-from controller.context import NO_BROKER, Context, Event, Phase
+from controller.context import NO_BROKER, Context, CountingRules, Event, Phase
 from controller.draft import ContextDraft
 from controller.events import EventDraft
 from controller.gauges import Census, InTopic, census_of, gauges_row
@@ -37,12 +37,17 @@ UNFINISHED_MS = 3_000
 class Turn(EventDraft):
     """A step's private copy of the context, the events in it, and what is to be published."""
 
-    __slots__ = ("_census", "shows_gauges")
+    __slots__ = ("_census", "_ledger", "shows_gauges")
 
     def __init__(self, context: Context, record: Record) -> None:
         super().__init__(context, record)
         self.shows_gauges = False
-        self._census = Census(self.header.census, self._rules)
+        self._count_by(self._rules)
+
+    def _count_by(self, rules: CountingRules) -> None:
+        self._rules = rules
+        self._census = Census(self.header.census, rules)
+        self._ledger = TroubleLedger(self.header.troubles, rules)
 
     def go_on(self, record: Record) -> None:
         """The record that was taken up is handled: publish what came of it, and take up the next one."""
@@ -93,29 +98,29 @@ class Turn(EventDraft):
 
     def _conclude_touched(self) -> bool:
         """Publish and count what was touched; whether a person may have to know of it at once."""
-        header, census = self.header, self._census
-        if not (header.phase is Phase.FOLLOWING or self._touched_topics):
+        follows = self.header.phase is Phase.FOLLOWING
+        if not (follows or self._touched_topics):
             return False
-        ledger = TroubleLedger(header.troubles, self._rules, header.time_ms)
+        ledger = self._ledger
+        ledger.wants_judging = False
         for tp, before in self._touched.items():
-            self._conclude(tp, before, census, ledger)
+            self._conclude(tp, before)
         for name, topic in self._touched_topics.items():
-            census.recount_topic(topic, self.topics.get(name))
-        if header.phase is Phase.FOLLOWING:
-            self._take_counts(ledger)
+            self._census.recount_topic(topic, self.topics.get(name))
+        if follows:
+            self._take_counts()
         if self._roster is not None:
             self._roster.follow(self.topics)
         return ledger.wants_judging
 
-    def _take_counts(self, ledger: TroubleLedger) -> None:
+    def _take_counts(self) -> None:
         header = self.header
         if self.shows_all or header.counting_rules != self._rules:
             header.census = census_of(self.topics, header.counting_rules)
             header.troubles = troubles_anew(self.topics, header)
-            self._rules = header.counting_rules
-            self._census = Census(header.census, self._rules)
+            self._count_by(header.counting_rules)
         else:
-            header.census, header.troubles = self._census.counts, ledger.groups
+            header.census, header.troubles = self._census.counts, self._ledger.groups
 
     def _next_roster(self, topics: Topics) -> Roster | None:
         if self.header.phase is not Phase.FOLLOWING:
@@ -232,7 +237,7 @@ class Turn(EventDraft):
         if done:
             self.put_partition(tp, replace(partition, queue=queue[done:]))
 
-    def _conclude(self, tp: TopicPartition, was: InTopic, census: Census, ledger: TroubleLedger) -> None:
+    def _conclude(self, tp: TopicPartition, was: InTopic) -> None:
         """Publish and count what a touched partition has become."""
         now, before = self.topics.get(tp.topic), was[1]
         partition = now.partitions.get(tp.partition) if now else None
@@ -246,8 +251,8 @@ class Turn(EventDraft):
             assert before is not None, f"{tp} was touched, and was never there"
             self._publish_gone(tp, before)
         if self.header.phase is Phase.FOLLOWING and not self.shows_all:
-            census.recount(was, (now, partition))
-            ledger.recount(tp, was, (now, partition))
+            self._census.recount(was, (now, partition))
+            self._ledger.recount(tp, was, (now, partition), self.header.time_ms)
             if self._roster is not None:
                 self._roster.note(tp, before, partition)
 

@@ -12,6 +12,7 @@ import gc
 import json
 import random
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count
@@ -86,13 +87,14 @@ class Lines:
         return [*lines, self.record(end)]
 
     def isr_changes(self) -> list[bytes]:
-        """Followers leave the ISR of random partitions and come back."""
+        """Followers leave the ISR of random partitions and come back; each state is the next one after the last."""
         tps = random.Random(1).choices(list(self._hosts), k=ISR_CHANGES // 2)
-        lines = []
-        for version, tp in zip(count(1, 2), tps, strict=False):
+        lines, versions = [], Counter[tuple[str, int]]()
+        for tp in tps:
             hosts = self._hosts[tp]
-            lines.append(self.state(*tp, hosts[0], 0, hosts[:2], version))
-            lines.append(self.state(*tp, hosts[0], 0, hosts, version + 1))
+            for isr in (hosts[:2], hosts):
+                versions[tp] += 1
+                lines.append(self.state(*tp, hosts[0], 0, isr, versions[tp]))
         return lines
 
     def creations(self) -> list[bytes]:
