@@ -22,9 +22,9 @@ class ContextDraft:
     """A step's private copy of the context."""
 
     __slots__ = (
-        "_rules",
         "_judged_brokers",
         "_live",
+        "_registered",
         "_roster",
         "_touched",
         "_touched_topics",
@@ -40,8 +40,8 @@ class ContextDraft:
         self.topics = context.topics.draft()
         self.take_up(record)
         self.shows_all = False  # give each partition's row, changed or not
-        self._rules = context.header.counting_rules
         self._judged_brokers = context.header.brokers
+        self._registered: tuple[dict[int, Broker], tuple[int, ...]] | None = None
         self._live: tuple[dict[int, Broker], tuple[int, ...], frozenset[int]] | None = None
         known = context.roster
         self._roster = known if known is not None and known.topics is context.topics else None
@@ -121,6 +121,14 @@ class ContextDraft:
     def is_online(self, replica: int, partition: Partition) -> bool:
         """Whether the replica's broker is live and its log directory works, as far as the controller knows."""
         return replica in self.live and replica not in partition.offline_dirs
+
+    @property
+    def registered(self) -> tuple[int, ...]:
+        """The registered brokers, in order."""
+        brokers = self.header.brokers
+        if self._registered is None or self._registered[0] is not brokers:
+            self._registered = (brokers, tuple(sorted(brokers)))
+        return self._registered[1]
 
     @property
     def live(self) -> frozenset[int]:

@@ -16,7 +16,7 @@ from controller import reaction
 from controller.context import Broadcast, Context, Event
 from controller.draft import ContextDraft
 from controller.leadership import WRITES, AnyStep, LeaderAndIsr, Move, Remove, Tell
-from controller.outputs import Request, Row, Status, Transition
+from controller.outputs import OUTPUT_VERSION, Request, Row, Status, Transition
 from controller.records import Record
 from controller.rows import move_row, tell_row
 from controller.states import PartitionState, ReplicaState
@@ -54,15 +54,22 @@ class EventDraft(ContextDraft):
 
     def begin(self, kind: str, cause: str) -> Event:
         """Start an event of the controller; the steps that follow belong to it."""
-        header = self.header
-        self.event = Event(
-            header.next_event, kind, cause, self.record.zxid, self.record.observed_ms, header.controller_epoch
-        )
-        header.next_event += 1
+        self.event = self._next_event(kind, cause)
         self._open[self.event.id] = self.event
         self._fresh.add(self.event.id)
         self._ordinal = 0
         return self.event
+
+    def _next_event(self, kind: str, cause: str) -> Event:
+        header, record = self.header, self.record
+        event = Event(header.next_event, kind, cause, record.zxid, record.observed_ms, header.controller_epoch)
+        header.next_event += 1
+        return event
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing of any event is uncertain, and none has begun in this step."""
+        return not (self._open or self.header.events)
 
     @contextmanager
     def another_event(self, kind: str, cause: str) -> Iterator[Event]:
@@ -178,20 +185,21 @@ class EventDraft(ContextDraft):
 
     def broadcast(self, brokers: Iterable[int], partitions: tuple[tuple[str, int], ...] | None) -> None:
         """Tell brokers of partitions (None: of all) by UpdateMetadata, behind the writes so far."""
-        event, to = self.event, tuple(sorted(brokers))
+        event, to = self.event, self.registered if brokers is self.header.brokers else tuple(sorted(brokers))
         assert event is not None, "a request outside of an event"
         if to:
             self._ordinal += 1
             event.broadcasts += (Broadcast(len(event.due) - 1, self._ordinal - 1, to, partitions),)
             event.queued += 1
 
-    def announce(self, kind: str, cause: str, brokers: Iterable[int], partitions: tuple[tuple[str, int], ...]) -> None:
-        """An event that only tells brokers of partitions; where nothing else is pending that is certain at once."""
-        event = self.begin(kind, cause)
-        self.broadcast(brokers, partitions)
-        if len(self._open) == 1 and not self.header.events:
-            self._publish_broadcasts(event, Status.FINAL, event.broadcasts)
-            self._open, self._fresh = {}, set()
+    def announce(self, kind: str, cause: str, partitions: tuple[tuple[str, int], ...]) -> None:
+        """An event that only tells all brokers of partitions; where nothing is pending that is certain at once."""
+        if self.is_idle:
+            told = Broadcast(-1, 0, self.registered, partitions)
+            self._publish_broadcasts(self._next_event(kind, cause), Status.FINAL, (told,))
+        else:
+            self.begin(kind, cause)
+            self.broadcast(self.header.brokers, partitions)
 
     def _publish_broadcasts(self, event: Event, status: Status, broadcasts: Iterable[Broadcast]) -> None:
         for broadcast in broadcasts:
@@ -236,6 +244,7 @@ class EventDraft(ContextDraft):
 
 def _stamp_of(record: Record) -> dict[str, Any]:
     return {
+        "v": OUTPUT_VERSION,
         "cluster": record.cluster,
         "generation": record.generation,
         "seq": record.seq,

@@ -41,7 +41,7 @@ def state_written(turn: Turn, tp: TopicPartition, znode: StateZnode, version: in
     suspicion.suspect(turn, tp, partition, written)
     if _was_reassigned_unseen(partition, written):
         adopt_announced(turn, tp, partition, written)
-    elif explanation.read_together(turn, tp, written) or confirm(turn, tp, written):
+    elif not turn.is_idle and (explanation.read_together(turn, tp, written) or confirm(turn, tp, written)):
         topic_deletion.written_before_asking(turn, tp.topic)
     elif before is not None and before.leader_epoch == written.leader_epoch and before.leader == written.leader:
         _change_isr(turn, tp, partition, written)
@@ -127,21 +127,25 @@ def _change_isr(turn: Turn, tp: TopicPartition, partition: Partition, written: L
     before = partition.confirmed
     assert before is not None, "an ISR change of a partition without a state"
     count_isr_change(turn, before.isr, written.isr)
-    known = partition.known
-    if not turn.header.profile.hears_isr_changes_at_once:
-        known = known or before
-    queue = turn.frozen(partition)
-    turn.put_partition(tp, replace(partition, confirmed=written, known=known, queue=queue))
-    # A leader that writes itself may do so between what the controller hears of and what it then reads.
-    by_leader = not turn.header.profile.hears_isr_changes_at_once
-    prune(turn, tp, joined=set(written.isr) - set(before.isr) if by_leader else ())
-    if turn.header.acting and turn.header.brokers and turn.header.profile.hears_isr_changes_at_once:
-        cause = f"the leader of partition {tp} changed its ISR"
-        turn.announce("AlterPartitionReceived", cause, turn.header.brokers, ((tp.topic, tp.partition),))
-    changed = turn.partition(tp) or partition
-    if reassignment.isr_reaches_target(changed, written) and turn.header.acting:
-        at_once = turn.header.profile.hears_isr_changes_at_once
-        kind = "AlterPartitionReceived" if at_once else "PartitionReassignmentIsrChange"
+    header = turn.header
+    hears_at_once = header.profile.hears_isr_changes_at_once
+    known = partition.known if hears_at_once else partition.known or before
+    changed = replace(partition, confirmed=written, known=known)
+    if partition.queue:
+        turn.put_partition(tp, replace(changed, queue=turn.frozen(partition)))
+        # A leader that writes itself may do so between what the controller hears of and what it then reads.
+        prune(turn, tp, joined=() if hears_at_once else set(written.isr) - set(before.isr))
+        changed = turn.partition(tp) or changed
+    else:
+        turn.put_partition(tp, changed)
+    if not header.acting:
+        return
+    if hears_at_once and header.brokers:
+        turn.announce(
+            "AlterPartitionReceived", f"the leader of partition {tp} changed its ISR", ((tp.topic, tp.partition),)
+        )
+    if reassignment.isr_reaches_target(changed, written):
+        kind = "AlterPartitionReceived" if hears_at_once else "PartitionReassignmentIsrChange"
         turn.begin(kind, f"the new replicas of partition {tp} are in sync")
         reassignment.complete(turn, tp)
 

@@ -97,14 +97,14 @@ def _in_one_turn(context: Context, records: Sequence[Record]) -> Outcome:
     turn: Turn | None = None
     position = context.header.position
     for record in records:
-        if record.position <= position:
+        if (record.generation, record.seq) <= position:
             continue
         if turn is None:
             turn = Turn(context, record)
         else:
             turn.go_on(record)
         _apply(turn, record, position)
-        position = record.position
+        position = turn.header.position
     return Outcome(context, ()) if turn is None else Outcome(turn.finish(), tuple(turn.effects))
 
 

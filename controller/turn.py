@@ -12,7 +12,7 @@ import copy
 import msgspec
 
 from controller import alerts
-from controller.context import NO_BROKER, Context, CountingRules, Event, Phase
+from controller.context import NO_BROKER, Context, Event, Phase
 from controller.draft import ContextDraft
 from controller.events import EventDraft
 from controller.gauges import Census, InTopic, census_of, gauges_row
@@ -37,17 +37,18 @@ UNFINISHED_MS = 3_000
 class Turn(EventDraft):
     """A step's private copy of the context, the events in it, and what is to be published."""
 
-    __slots__ = ("_census", "_ledger", "shows_gauges")
+    __slots__ = ("_census", "_ledger", "_rules", "_ruled_by", "shows_gauges")
 
     def __init__(self, context: Context, record: Record) -> None:
         super().__init__(context, record)
         self.shows_gauges = False
-        self._count_by(self._rules)
+        self._count_on()
 
-    def _count_by(self, rules: CountingRules) -> None:
-        self._rules = rules
-        self._census = Census(self.header.census, rules)
-        self._ledger = TroubleLedger(self.header.troubles, rules)
+    def _count_on(self) -> None:
+        header = self.header
+        self._rules = rules = header.counting_rules
+        self._ruled_by = (header.settings, header.profile)
+        self._census, self._ledger = Census(header.census, rules), TroubleLedger(header.troubles, rules)
 
     def go_on(self, record: Record) -> None:
         """The record that was taken up is handled: publish what came of it, and take up the next one."""
@@ -82,10 +83,10 @@ class Turn(EventDraft):
 
     def conclude(self) -> None:
         """Publish what is certain and what is expected, and judge what was touched."""
-        if self.header.events or self._open:
+        if not self.is_idle:
             self._publish_certain({**self.header.events, **self._open})
-        for event_id in sorted(self._fresh):
-            self._publish_broadcasts(self._open[event_id], Status.PROVISIONAL, self._open[event_id].broadcasts)
+            for event_id in sorted(self._fresh):
+                self._publish_broadcasts(self._open[event_id], Status.PROVISIONAL, self._open[event_id].broadcasts)
         wants_judging = self._conclude_touched() or self.header.brokers is not self._judged_brokers
         if self._open:
             known = {**self.header.events, **self._open}
@@ -115,12 +116,19 @@ class Turn(EventDraft):
 
     def _take_counts(self) -> None:
         header = self.header
-        if self.shows_all or header.counting_rules != self._rules:
+        if self.shows_all or self._is_ruled_otherwise():
             header.census = census_of(self.topics, header.counting_rules)
             header.troubles = troubles_anew(self.topics, header)
-            self._count_by(header.counting_rules)
+            self._count_on()
         else:
             header.census, header.troubles = self._census.counts, self._ledger.groups
+
+    def _is_ruled_otherwise(self) -> bool:
+        header, (settings, profile) = self.header, self._ruled_by
+        if header.settings is settings and header.profile is profile:
+            return False
+        self._ruled_by = (header.settings, header.profile)
+        return header.counting_rules != self._rules
 
     def _next_roster(self, topics: Topics) -> Roster | None:
         if self.header.phase is not Phase.FOLLOWING:
@@ -274,7 +282,7 @@ class Turn(EventDraft):
         problem = problem_of(partition, topic, self.header)
         judged = with_problem(partition, problem, self.record.observed_ms)
         if judged is not partition:
-            self.put_partition(tp, judged)
+            self.topics.own(tp.topic).partitions[tp.partition] = judged
         if self.shows_all or judged != before:
             reason = reason_for(problem, judged, topic, self.header) if problem else None
             self.effects.append(partition_row(tp, judged, reason, self.header, self.stamp()))

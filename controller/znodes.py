@@ -71,6 +71,8 @@ _NAMED = {
 _OTHER = ZnodePath(Place.OTHER)
 
 
+# The same partitions' states are written again and again.
+@lru_cache(1 << 15)
 def locate(path: str) -> ZnodePath:
     """What the path means; anything unexpected is `Place.OTHER`."""
     parts = path.split("/")
