@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from enum import Enum
-from typing import NamedTuple
+
+import msgspec
 
 
 class Strategy(Enum):
@@ -20,7 +21,7 @@ class Strategy(Enum):
     CONTROLLED_SHUTDOWN = "ControlledShutdownPartitionLeaderElection"
 
 
-class Elected(NamedTuple):
+class Elected(msgspec.Struct, frozen=True, gc=False):
     """An election's result; `unclean` means that records may be lost."""
 
     leader: int

@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import binascii
 from enum import Enum
-from typing import NamedTuple
 
 import msgspec
 
@@ -29,7 +28,7 @@ class RecordKind(Enum):
     __hash__ = object.__hash__  # there is one of each: what the enum's own takes time for is not needed
 
 
-class Position(NamedTuple):
+class Position(msgspec.Struct, frozen=True, order=True, array_like=True, gc=False):
     """A record's place in its cluster's order; an older generation is a forwarder that lost its lead."""
 
     generation: int

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import groupby
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from controller.leadership import Move, Remove
 from controller.requests import RequestBatch
@@ -17,7 +19,7 @@ from controller.topics import Partition, TopicPartition
 from controller.turn import Turn, replace, told_of_copy
 
 
-class Replica(NamedTuple):
+class Replica(msgspec.Struct, frozen=True, order=True, gc=False):
     """A replica's name: a partition on a broker."""
 
     tp: TopicPartition

@@ -97,7 +97,7 @@ def _in_one_turn(context: Context, records: Sequence[Record]) -> Outcome:
     turn: Turn | None = None
     position = context.header.position
     for record in records:
-        if (record.generation, record.seq) <= position:
+        if record.position <= position:
             continue
         if turn is None:
             turn = Turn(context, record)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
-from typing import NamedTuple
 
 import msgspec
 
@@ -18,7 +17,7 @@ from controller.leadership import WRITES, AnyStep, Create, LeaderAndIsr, fold
 from controller.states import PartitionState, ReplicaState
 
 
-class TopicPartition(NamedTuple):
+class TopicPartition(msgspec.Struct, frozen=True, order=True, array_like=True, gc=False):
     """A partition's name."""
 
     topic: str

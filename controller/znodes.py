@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import Enum
 from functools import lru_cache
-from typing import Annotated, NamedTuple, TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
 
@@ -43,7 +43,7 @@ class Place(Enum):
     __hash__ = object.__hash__  # there is one of each: what the enum's own takes time for is not needed
 
 
-class ZnodePath(NamedTuple):
+class ZnodePath(msgspec.Struct, frozen=True, gc=False):
     """A path's meaning, with the name and number in it."""
 
     place: Place
