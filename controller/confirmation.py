@@ -14,7 +14,6 @@ import msgspec
 from controller import alert_kinds, happenings
 from controller.events import before_move
 from controller.leadership import (
-    WRITES,
     AnyStep,
     Bump,
     Create,
@@ -24,7 +23,6 @@ from controller.leadership import (
     Remove,
     Tell,
     Write,
-    apply,
     fold,
 )
 from controller.states import ReplicaState
@@ -40,7 +38,7 @@ def confirm(turn: Turn, tp: TopicPartition, written: LeaderAndIsr) -> bool:
     partition = turn.partition(tp)
     if partition is None or not partition.write_due:
         return False
-    writes = tuple(step for step in partition.queue if isinstance(step, WRITES))
+    writes = tuple(step for step in partition.queue if isinstance(step, Write))
     for done in _candidates(writes, partition.confirmed, written):
         queue = _settle(turn, tp, partition, done, written)
         known = _known_after(turn, partition, done[-1])
@@ -91,8 +89,8 @@ def _gives(writes: tuple[Write, ...], before: LeaderAndIsr | None, written: Lead
     """Whether the writes give the value, none of them in vain."""
     value = before
     for write in writes[:-1]:
-        value = apply(write, value, written.controller_epoch) or value
-    last = apply(writes[-1], value, written.controller_epoch)
+        value = write.apply(value, written.controller_epoch) or value
+    last = writes[-1].apply(value, written.controller_epoch)
     return last is not None and last.same_write(written)
 
 
@@ -114,10 +112,10 @@ def _settle(
     value = partition.confirmed
     for write in done:
         _count_election(turn, tp, write, value)
-        value = apply(write, value, written.controller_epoch) or value
+        value = write.apply(value, written.controller_epoch) or value
     if value is not None and value.isr != written.isr:
         count_isr_change(turn, value.isr, written.isr)
-    writes = tuple(step for step in partition.queue if isinstance(step, WRITES))
+    writes = tuple(step for step in partition.queue if isinstance(step, Write))
     if writes[: len(done)] == done:
         queue = _frozen(turn, partition, done, written)
     else:
@@ -148,14 +146,14 @@ def _frozen(turn: Turn, partition: Partition, done: tuple[Write, ...], written: 
     left = len(done)
     waits = False
     for step in partition.queue:
-        if isinstance(step, WRITES):
+        if isinstance(step, Write):
             waits = waits or not left
             if not left:
                 kept.append(step)
                 continue
             left -= 1
             last = not left
-            value = written if last else apply(step, value, written.controller_epoch) or value
+            value = written if last else step.apply(value, written.controller_epoch) or value
             known = _known_after(turn, partition, step) if last else None
         elif waits:
             kept.append(step)
@@ -166,7 +164,7 @@ def _frozen(turn: Turn, partition: Partition, done: tuple[Write, ...], written: 
     return tuple(kept)
 
 
-def _count_election(turn: Turn, tp: TopicPartition, step: AnyStep, before: LeaderAndIsr | None) -> None:
+def _count_election(turn: Turn, tp: TopicPartition, step: Write, before: LeaderAndIsr | None) -> None:
     if isinstance(step, Elect) and before is not None:
         elected = step.choose(before.isr)
         if elected is not None and elected.unclean:
@@ -191,8 +189,8 @@ def prune(turn: Turn, tp: TopicPartition, joined: Collection[int] = ()) -> None:
     value, kept, failed = partition.confirmed, list[AnyStep](), False
     needless: set[int] = set()
     for step in partition.queue:
-        if isinstance(step, WRITES):
-            after = apply(step, value, turn.header.controller_epoch)
+        if isinstance(step, Write):
+            after = step.apply(value, turn.header.controller_epoch)
             if after is None:
                 turn.settle(step, seen=False)
                 failed = failed or isinstance(step, Elect)
@@ -207,7 +205,7 @@ def prune(turn: Turn, tp: TopicPartition, joined: Collection[int] = ()) -> None:
             step = replace(step, written=False)
         elif isinstance(step, Move) and (failed or step.replica in joined) and value and _leaves_isr(step, value):
             removal = turn.removal_of(step)
-            value = apply(removal, value, turn.header.controller_epoch)
+            value = removal.apply(value, turn.header.controller_epoch)
             kept.append(removal)
             step = replace(step, written=True)
         kept.append(step)
@@ -252,7 +250,7 @@ def _give_up(turn: Turn, tp: TopicPartition, event_id: int) -> None:
         return
     kept = []
     for step in partition.queue:
-        if step.event == event_id and isinstance(step, WRITES):
+        if step.event == event_id and isinstance(step, Write):
             turn.settle(step, seen=False)
         else:
             kept.append(step)

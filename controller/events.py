@@ -15,7 +15,7 @@ import msgspec
 from controller import reaction
 from controller.context import Broadcast, Context, Event
 from controller.draft import ContextDraft
-from controller.leadership import WRITES, AnyStep, LeaderAndIsr, Move, Remove, Tell
+from controller.leadership import AnyStep, LeaderAndIsr, Move, Remove, Tell, Write
 from controller.outputs import OUTPUT_VERSION, Request, Row, Status, Transition
 from controller.records import Record
 from controller.rows import move_row, tell_row
@@ -96,7 +96,7 @@ class EventDraft(ContextDraft):
         self.event.queued += len(steps)
         self.event.topics[tp.topic] = None
         for step in steps:
-            if isinstance(step, WRITES):
+            if isinstance(step, Write):
                 self.event.due[step.at_pass] += 1
         waiting = replace(partition, queue=(*partition.queue, *steps))
         self.put_partition(tp, waiting)
@@ -155,7 +155,7 @@ class EventDraft(ContextDraft):
         event.queued += 1
         return Remove(event=move.event, at_pass=move.at_pass, ordinal=move.ordinal, replica=move.replica)
 
-    def settle(self, write: AnyStep, *, seen: bool) -> None:
+    def settle(self, write: Write, *, seen: bool) -> None:
         """A write is no longer due: it was seen, or it turned out that there is nothing to write."""
         event = self.open_event(write.event)
         event.due[write.at_pass] -= 1
@@ -173,7 +173,7 @@ class EventDraft(ContextDraft):
         """A step will not be done."""
         event = self.open_event(step.event)
         event.queued -= 1
-        if isinstance(step, WRITES):
+        if isinstance(step, Write):
             event.due[step.at_pass] -= 1
             self._advanced.add(event.id)
         elif step.event not in self._fresh:

@@ -47,14 +47,26 @@ class Step(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False)
     at_pass: int
     ordinal: int
 
+    def apply(self, value: LeaderAndIsr | None, controller_epoch: int) -> LeaderAndIsr | None:  # noqa: ARG002
+        """The value after the step; None where it writes nothing."""
+        return None
 
-class Create(Step, frozen=True, array_like=True, kw_only=True, tag=1, gc=False):
+
+class Write(Step, frozen=True, array_like=True, kw_only=True, gc=False):
+    """A step that ZooKeeper shows, unless it turns out that there is nothing to write."""
+
+
+class Create(Write, frozen=True, array_like=True, kw_only=True, tag=1, gc=False):
     """The first state of a new partition: the first live replica leads, all live replicas are in sync."""
 
     isr: tuple[int, ...]
 
+    def apply(self, value: LeaderAndIsr | None, controller_epoch: int) -> LeaderAndIsr | None:
+        """The first state; nothing is written over one that is there."""
+        return None if value else LeaderAndIsr(self.isr[0], 0, self.isr, controller_epoch)
 
-class Elect(Step, frozen=True, array_like=True, kw_only=True, tag=2, gc=False):
+
+class Elect(Write, frozen=True, array_like=True, kw_only=True, tag=2, gc=False):
     """A leader election, with what the controller knew when it began.
 
     `online` are the candidates that count as alive for the strategy (registered ones for a controlled shutdown).
@@ -76,16 +88,42 @@ class Elect(Step, frozen=True, array_like=True, kw_only=True, tag=2, gc=False):
             return elect_preferred(self.candidates, isr, self.online)
         return elect_for_controlled_shutdown(self.candidates, isr, self.online, self.shutting_down)
 
+    def apply(self, value: LeaderAndIsr | None, controller_epoch: int) -> LeaderAndIsr | None:
+        """The elected leader with its ISR; None where nobody can be elected."""
+        elected = self.choose(value.isr) if value is not None else None
+        if value is None or elected is None:
+            return None
+        recovering = elected.unclean or value.recovering
+        return LeaderAndIsr(
+            elected.leader, value.leader_epoch + 1, elected.isr, controller_epoch, recovering=recovering
+        )
 
-class Remove(Step, frozen=True, array_like=True, kw_only=True, tag=3, gc=False):
+
+class Remove(Write, frozen=True, array_like=True, kw_only=True, tag=3, gc=False):
     """A replica that goes offline leaves the ISR; the last member stays, but no longer leads."""
 
     replica: int
     empties: bool = False  # up to 1.0: the last member leaves too where unclean elections are allowed
 
+    def apply(self, value: LeaderAndIsr | None, controller_epoch: int) -> LeaderAndIsr | None:
+        """The value without the replica; None where it is not in the ISR."""
+        if value is None or self.replica not in value.isr:
+            return None
+        leader = NO_LEADER if value.leader == self.replica else value.leader
+        last_stays = len(value.isr) == 1 and not self.empties
+        isr = value.isr if last_stays else tuple([member for member in value.isr if member != self.replica])
+        return LeaderAndIsr(leader, value.leader_epoch + 1, isr, controller_epoch, recovering=value.recovering)
 
-class Bump(Step, frozen=True, array_like=True, kw_only=True, tag=4, gc=False):
+
+class Bump(Write, frozen=True, array_like=True, kw_only=True, tag=4, gc=False):
     """The leader epoch alone grows, so that the brokers accept a changed replica list."""
+
+    def apply(self, value: LeaderAndIsr | None, controller_epoch: int) -> LeaderAndIsr | None:
+        """The same value under the next leader epoch."""
+        if value is None:
+            return None
+        epoch = value.leader_epoch + 1
+        return LeaderAndIsr(value.leader, epoch, value.isr, controller_epoch, recovering=value.recovering)
 
 
 class Move(Step, frozen=True, array_like=True, kw_only=True, tag=5, gc=False):
@@ -116,38 +154,12 @@ class Tell(Step, frozen=True, array_like=True, kw_only=True, tag=6, gc=False):
     value: LeaderAndIsr | None = None
 
 
-Write = Union[Create, Elect, Remove, Bump]  # noqa: UP007 (msgspec needs it at run time on 3.10)
-AnyStep = Union[Create, Elect, Remove, Bump, Move, Tell]  # noqa: UP007 (the same)
-WRITES = (Create, Elect, Remove, Bump)
+AnyStep = Union[Create, Elect, Remove, Bump, Move, Tell]  # noqa: UP007 (msgspec needs it at run time on 3.10)
 
 
-def apply(write: Write, value: LeaderAndIsr | None, controller_epoch: int) -> LeaderAndIsr | None:
-    """The value after the write; None where it would write nothing."""
-    if isinstance(write, Create):
-        return None if value else LeaderAndIsr(write.isr[0], 0, write.isr, controller_epoch)
-    if value is None:
-        return None
-    epoch = value.leader_epoch + 1
-    if isinstance(write, Elect):
-        elected = write.choose(value.isr)
-        if elected is None:
-            return None
-        recovering = elected.unclean or value.recovering
-        return LeaderAndIsr(elected.leader, epoch, elected.isr, controller_epoch, recovering=recovering)
-    if isinstance(write, Remove):
-        if write.replica not in value.isr:
-            return None
-        leader = NO_LEADER if value.leader == write.replica else value.leader
-        last_stays = len(value.isr) == 1 and not write.empties
-        isr = value.isr if last_stays else tuple(member for member in value.isr if member != write.replica)
-        return LeaderAndIsr(leader, epoch, isr, controller_epoch, recovering=value.recovering)
-    return LeaderAndIsr(value.leader, epoch, value.isr, controller_epoch, recovering=value.recovering)
-
-
-def fold(steps: Iterable[AnyStep], confirmed: LeaderAndIsr | None, controller_epoch: int) -> LeaderAndIsr | None:
+def fold(steps: Iterable[Step], confirmed: LeaderAndIsr | None, controller_epoch: int) -> LeaderAndIsr | None:
     """The value that ZooKeeper will hold once all writes among the steps are done."""
     value = confirmed
     for step in steps:
-        if isinstance(step, WRITES):
-            value = apply(step, value, controller_epoch) or value
+        value = step.apply(value, controller_epoch) or value
     return value

@@ -11,7 +11,7 @@ import msgspec
 from controller import alert_kinds, explanation, happenings, reassignment, suspicion, topic_deletion
 from controller.confirmation import confirm, count_isr_change, prune
 from controller.context import Phase
-from controller.leadership import WRITES, LeaderAndIsr
+from controller.leadership import LeaderAndIsr, Write
 from controller.states import ReplicaState
 from controller.topics import Partition, TopicPartition
 from controller.turn import Turn, replace
@@ -116,9 +116,9 @@ def state_removed(turn: Turn, tp: TopicPartition) -> None:
         topic_deletion.completed(turn, tp.topic)
         partition = turn.partition(tp) or partition
     for step in partition.queue:
-        if isinstance(step, WRITES):
+        if isinstance(step, Write):
             turn.settle(step, seen=False)
-    kept = tuple(step for step in partition.queue if not isinstance(step, WRITES))
+    kept = tuple(step for step in partition.queue if not isinstance(step, Write))
     turn.put_partition(tp, replace(partition, confirmed=None, queue=kept))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from controller.election import Strategy, recipients
-from controller.leadership import Bump, Create, Elect, Move, apply
+from controller.leadership import Bump, Create, Elect, Move
 from controller.requests import RequestBatch
 from controller.states import PARTITION_VALID_PREVIOUS, PartitionState
 from controller.topics import Partition, TopicPartition
@@ -132,7 +132,7 @@ def _offline_election(turn: Turn, tp: TopicPartition, partition: Partition, allo
 
 def _elect(turn: Turn, batch: RequestBatch, tp: TopicPartition, partition: Partition, intent: Elect) -> bool:
     epoch = turn.header.controller_epoch
-    if apply(intent, partition.value(epoch), epoch) is None:
+    if intent.apply(partition.value(epoch), epoch) is None:
         return False  # nobody can be elected: it stays as it is
     move = _move(turn, partition, PartitionState.ONLINE, written=True)
     turn.queue(tp, replace(partition, state=PartitionState.ONLINE), intent, move)

@@ -11,7 +11,7 @@ from typing import Any
 from controller.context import Header
 from controller.leadership import LeaderAndIsr, Move, Tell
 from controller.outputs import PartitionRow, Request, Transition
-from controller.states import PartitionState, ReplicaState
+from controller.states import PARTITION_WORDS, REPLICA_WORDS
 from controller.topics import Partition, TopicPartition
 
 Stamp = Mapping[str, Any]
@@ -21,12 +21,12 @@ def move_row(tp: TopicPartition, move: Move, value: LeaderAndIsr | None, stamp: 
     """A partition's or a replica's transition; a partition's election with what was written."""
     of_partition = move.replica is None
     written = value if of_partition and move.written else None
-    states = PartitionState if of_partition else ReplicaState
+    words = PARTITION_WORDS if of_partition else REPLICA_WORDS
     return Transition(
         **stamp,
         subject="partition" if of_partition else "replica",
-        from_state=states(move.from_state).word,
-        to_state=states(move.to_state).word,
+        from_state=words[move.from_state],
+        to_state=words[move.to_state],
         topic=tp.topic,
         partition=tp.partition,
         broker=move.replica,

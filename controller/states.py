@@ -23,7 +23,7 @@ class PartitionState(IntEnum):
     @property
     def word(self) -> str:
         """Kafka's name of the state."""
-        return _PARTITION_WORDS[self]
+        return PARTITION_WORDS[self]
 
 
 class ReplicaState(IntEnum):
@@ -40,10 +40,10 @@ class ReplicaState(IntEnum):
     @property
     def word(self) -> str:
         """Kafka's name of the state."""
-        return _REPLICA_WORDS[self]
+        return REPLICA_WORDS[self]
 
 
-_PARTITION_WORDS: Final[Mapping[PartitionState, str]] = MappingProxyType(
+PARTITION_WORDS: Final[Mapping[int, str]] = MappingProxyType(
     {
         PartitionState.NEW: "NewPartition",
         PartitionState.ONLINE: "OnlinePartition",
@@ -52,7 +52,7 @@ _PARTITION_WORDS: Final[Mapping[PartitionState, str]] = MappingProxyType(
     }
 )
 
-_REPLICA_WORDS: Final[Mapping[ReplicaState, str]] = MappingProxyType(
+REPLICA_WORDS: Final[Mapping[int, str]] = MappingProxyType(
     {
         ReplicaState.NEW: "NewReplica",
         ReplicaState.ONLINE: "OnlineReplica",

@@ -17,7 +17,7 @@ from controller.draft import ContextDraft
 from controller.events import EventDraft
 from controller.gauges import Census, InTopic, census_of, gauges_row
 from controller.health import problem_of, reason_for, with_problem
-from controller.leadership import WRITES, AnyStep, LeaderAndIsr, Move, Tell, apply
+from controller.leadership import AnyStep, LeaderAndIsr, Move, Tell, Write
 from controller.outputs import Status
 from controller.records import Record
 from controller.roster import Roster
@@ -219,7 +219,7 @@ class Turn(EventDraft):
             tp, value = TopicPartition(name, number), partition.confirmed
             for step in partition.queue:
                 if not isinstance(step, (Move, Tell)):
-                    value = apply(step, value, self.open_event(step.event).epoch) or value
+                    value = step.apply(value, self.open_event(step.event).epoch) or value
                     self.settle(step, seen=False)
                 else:
                     self._publish_step(tp, step, Status.FINAL, step.value or value)
@@ -268,7 +268,7 @@ class Turn(EventDraft):
         value = partition.confirmed
         for step in partition.queue:
             if not isinstance(step, (Move, Tell)):
-                value = apply(step, value, self.open_event(step.event).epoch) or value
+                value = step.apply(value, self.open_event(step.event).epoch) or value
             elif step.event in self._fresh:
                 self._publish_step(tp, step, Status.PROVISIONAL, step.value or value)
 
@@ -293,7 +293,7 @@ def told_of_copy(partition: Partition) -> tuple[AnyStep, ...]:
     """The queue, in which what is told before any write speaks of the controller's copy of the state as it is now."""
     queue = list(partition.queue)
     for at, step in enumerate(queue):
-        if isinstance(step, WRITES):
+        if isinstance(step, Write):
             break
         if isinstance(step, Tell) and not step.read and step.value is None:
             queue[at] = replace(step, value=partition.known)

@@ -19,7 +19,7 @@ from znode_history import (
 )
 
 from controller.gauges import counted, counted_for_topic
-from controller.leadership import WRITES
+from controller.leadership import Write
 from controller.outputs import PartitionRow, Status, Transition, decode_row, encode_row
 from controller.records import RecordKind
 from controller.state import changed_chunks, encode_header, new_context, restore_context
@@ -159,7 +159,7 @@ class AnyHistory(RuleBasedStateMachine):
         for _, topic in self.history.context.topics:
             for partition in topic.partitions.values():
                 queued.update(step.event for step in partition.queue)
-                due.update(step.event for step in partition.queue if isinstance(step, WRITES))
+                due.update(step.event for step in partition.queue if isinstance(step, Write))
         events = self.history.context.header.events
         queued.update({key: len(event.broadcasts) for key, event in events.items() if event.broadcasts})
         assert {key: event.queued for key, event in events.items()} == dict(queued)

@@ -11,7 +11,7 @@ import pytest
 
 from controller.assignment import ReplicaAssignment
 from controller.election import Strategy, recipients
-from controller.leadership import Elect, LeaderAndIsr, apply
+from controller.leadership import Elect, LeaderAndIsr
 from controller.partitioner import murmur2, partition_for_key
 from controller.placement import PlacementError, Refusal, place_replicas
 
@@ -55,7 +55,7 @@ def elect(question):
         allow_unclean=question["strategy"] == "offline-unclean",
     )
     before = LeaderAndIsr(question["leader"], question["leader_epoch"], tuple(question["isr"]), controller_epoch=1)
-    after = apply(intent, before, 1)
+    after = intent.apply(before, 1)
     elected = after and {"leader": after.leader, "leader_epoch": after.leader_epoch, "isr": list(after.isr)}
     told = list(recipients(strategy, candidates, online))
     return (elected, told), (question["elected"], question["recipients"])

@@ -10,7 +10,6 @@ import json
 import msgspec
 
 from controller.context import Context, Phase
-from controller.leadership import WRITES, apply
 from controller.outputs import AlertRow, PartitionRow, RefusedRow, Request, Row, Status, Transition
 from controller.profile import profile_of
 from controller.records import Record, RecordKind, data_fields
@@ -209,7 +208,7 @@ class ZnodeHistory:
         epoch = self.context.header.controller_epoch
         for number, partition in topic.partitions.items() if topic else ():
             for intent in partition.queue:
-                value = apply(intent, partition.confirmed, epoch) if isinstance(intent, WRITES) else None
+                value = intent.apply(partition.confirmed, epoch)
                 if value is not None:
                     return name, number, value.leader, value.leader_epoch, list(value.isr), epoch
         return None
