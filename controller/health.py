@@ -7,7 +7,6 @@ business of `turn` and `alerts`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import Enum
 from functools import lru_cache
 from typing import Final
 
@@ -16,21 +15,10 @@ import msgspec
 from controller.context import Header
 from controller.election import elect_offline
 from controller.leadership import NO_LEADER, LeaderAndIsr
-from controller.topics import Partition, Topic
+from controller.topics import Partition, Problem, Topic
 
-
-class Problem(Enum):
-    """What is wrong with a partition."""
-
-    NO_LIVE_IN_SYNC_REPLICA = "no_live_in_sync_replica"  # offline until one of them returns
-    ELECTION_DUE = "election_due"  # the leader is gone, the controller must elect another replica
-    NOT_YET_CREATED = "not_yet_created"  # the controller must still write the first state
-    NO_LIVE_REPLICA_AT_CREATION = "no_live_replica_at_creation"  # created while all its brokers were away
-    LEADERLESS = "leaderless"  # an in-sync replica is live, yet the controller has no reason to elect it
-    UNDER_REPLICATED = "under_replicated"  # usable, but not every assigned replica is in sync
-
-
-UNUSABLE: Final = frozenset(problem.value for problem in Problem if problem is not Problem.UNDER_REPLICATED)
+UNUSABLE: Final = frozenset(problem for problem in Problem if problem is not Problem.UNDER_REPLICATED)
+UNUSABLE_WORDS: Final = frozenset(problem.value for problem in UNUSABLE)  # as rows have them
 
 
 def problem_of(partition: Partition, topic: Topic, header: Header) -> Problem | None:
@@ -52,20 +40,17 @@ def problem_of(partition: Partition, topic: Topic, header: Header) -> Problem | 
 
 def with_problem(partition: Partition, problem: Problem | None, now_ms: int) -> Partition:
     """The partition with this problem, the very same if it had it before."""
-    if problem is None and partition.problem is None:
+    if problem is partition.problem:
         return partition
-    word = problem.value if problem else None
-    since_ms = _problem_since(partition, problem, now_ms)
-    if (word, since_ms) == (partition.problem, partition.problem_since_ms):
-        return partition
-    return msgspec.structs.replace(partition, problem=word, problem_since_ms=since_ms)
+    return msgspec.structs.replace(
+        partition, problem=problem, problem_since_ms=_problem_since(partition, problem, now_ms)
+    )
 
 
 def _problem_since(partition: Partition, problem: Problem | None, now_ms: int) -> int:
     if problem is None:
         return 0
-    unusable = (problem.value in UNUSABLE, partition.problem in UNUSABLE)
-    if partition.problem is not None and unusable[0] == unusable[1]:
+    if partition.problem is not None and (problem in UNUSABLE) == (partition.problem in UNUSABLE):
         return partition.problem_since_ms
     return now_ms
 

@@ -83,7 +83,7 @@ def partition_row(
         predicted_leader=predicted.leader if predicted else None,
         predicted_leader_epoch=predicted.leader_epoch if predicted else None,
         predicted_isr=predicted.isr if predicted else None,
-        problem=partition.problem,
+        problem=partition.problem.value if partition.problem else None,
         problem_since_ms=partition.problem_since_ms if partition.problem else None,
         reason=reason,
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
 from functools import lru_cache
 
 import msgspec
@@ -27,6 +28,19 @@ class TopicPartition(msgspec.Struct, frozen=True, order=True, array_like=True, g
         return f"{self.topic}-{self.partition}"
 
 
+class Problem(Enum):
+    """What is wrong with a partition; `health` judges it."""
+
+    NO_LIVE_IN_SYNC_REPLICA = "no_live_in_sync_replica"  # offline until one of them returns
+    ELECTION_DUE = "election_due"  # the leader is gone, the controller must elect another replica
+    NOT_YET_CREATED = "not_yet_created"  # the controller must still write the first state
+    NO_LIVE_REPLICA_AT_CREATION = "no_live_replica_at_creation"  # created while all its brokers were away
+    LEADERLESS = "leaderless"  # an in-sync replica is live, yet the controller has no reason to elect it
+    UNDER_REPLICATED = "under_replicated"  # usable, but not every assigned replica is in sync
+
+    __hash__ = object.__hash__  # there is one of each: what the enum's own takes time for is not needed
+
+
 class Partition(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A partition: what ZooKeeper confirmed, what the controller is still to write, and the states of the machines."""
 
@@ -37,7 +51,7 @@ class Partition(msgspec.Struct, frozen=True, array_like=True, gc=False):
     queue: tuple[AnyStep, ...] = ()  # what the controller does with it, from the oldest write that is still due on
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
-    problem: str | None = None  # a `health.Problem` value
+    problem: Problem | None = None
     problem_since_ms: int = 0
     known: LeaderAndIsr | None = None  # the controller's own copy of the state, where it lags behind ZooKeeper
     offline_dirs: tuple[int, ...] = ()  # replicas whose log directory failed

@@ -16,9 +16,8 @@ import msgspec
 from controller.assignment import ReplicaAssignment
 from controller.context import EXAMPLES_NAMED, CountingRules, Header, TroubleGroup
 from controller.gauges import REASSIGNING, InTopic, needed_in_sync
-from controller.health import Problem
 from controller.states import ReplicaState
-from controller.topics import Partition, Topic, TopicPartition, Topics
+from controller.topics import Partition, Problem, Topic, TopicPartition, Topics
 
 
 class Trouble(Enum):
@@ -55,12 +54,12 @@ _PATIENT: Final = frozenset(
     )
 )
 
-_BY_PROBLEM: Final[Mapping[str, Trouble]] = {
-    Problem.NO_LIVE_IN_SYNC_REPLICA.value: Trouble.OFFLINE,
-    Problem.NO_LIVE_REPLICA_AT_CREATION.value: Trouble.NEVER_CREATED,
-    Problem.ELECTION_DUE.value: Trouble.ELECTION_DUE,
-    Problem.NOT_YET_CREATED.value: Trouble.CREATION_DUE,
-    Problem.LEADERLESS.value: Trouble.LEADERLESS,
+_BY_PROBLEM: Final[Mapping[Problem | None, Trouble]] = {
+    Problem.NO_LIVE_IN_SYNC_REPLICA: Trouble.OFFLINE,
+    Problem.NO_LIVE_REPLICA_AT_CREATION: Trouble.NEVER_CREATED,
+    Problem.ELECTION_DUE: Trouble.ELECTION_DUE,
+    Problem.NOT_YET_CREATED: Trouble.CREATION_DUE,
+    Problem.LEADERLESS: Trouble.LEADERLESS,
 }
 
 
@@ -87,14 +86,14 @@ def troubles_of(topic: Topic, partition: Partition, rules: CountingRules) -> tup
 
 
 def _without_state(partition: Partition) -> tuple[str, ...]:
-    trouble = _BY_PROBLEM.get(partition.problem or "")
+    trouble = _BY_PROBLEM.get(partition.problem)
     return () if trouble is None else (trouble.of(partition.replicas if trouble is Trouble.NEVER_CREATED else ()),)
 
 
 # Few facts decide what a partition suffers from, and most partitions share them.
 @lru_cache(1 << 15)
 def _with_state(  # noqa: PLR0913 (all that decides it)
-    problem: str | None,
+    problem: Problem | None,
     leader: int,
     isr: tuple[int, ...],
     shape: tuple[tuple[int, ...], ...],
@@ -102,7 +101,7 @@ def _with_state(  # noqa: PLR0913 (all that decides it)
     rules: CountingRules,
 ) -> tuple[str, ...]:
     assigned = ReplicaAssignment(*shape)
-    unusable = _BY_PROBLEM.get(problem or "")
+    unusable = _BY_PROBLEM.get(problem)
     groups = [] if unusable is None else [_unusable_for(unusable, leader, isr, assigned.replicas)]
     if assigned.is_being_reassigned:
         groups.append(Trouble.REASSIGNING.of(set(assigned.target) - set(isr)))

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from controller.health import UNUSABLE
+from controller.health import UNUSABLE_WORDS
 from controller.outputs import AlertRow, BrokerRow, ControllerRow, GaugesRow, JobRow, PartitionRow, Row
 
 _REMEMBERED_ENDINGS = 1_000  # of alerts of one cluster, for those who told of the alert and must tell of its end
@@ -192,7 +192,7 @@ class _Cluster:
         if not self.partitions.apply(key, row, removes=removes):
             return False
         self.changed_segments.add(segment_of(row.topic))
-        if row.problem in UNUSABLE and not removes:
+        if row.problem in UNUSABLE_WORDS and not removes:
             self.unusable.put(key, row)
         else:
             self.unusable.drop(key)

@@ -199,7 +199,8 @@ class AnyHistory(RuleBasedStateMachine):
         for name, topic in self.history.context.topics if ready else ():
             for number, partition in topic.partitions.items():
                 row = last[name, number]
-                assert (row.state, row.problem) == (PartitionState(partition.state).word, partition.problem)
+                problem = partition.problem.value if partition.problem else None
+                assert (row.state, row.problem) == (PartitionState(partition.state).word, problem)
                 assert (row.leader == -1) if partition.confirmed is None else (row.isr == partition.confirmed.isr)
         assert {row.status for row in self.history.effects if isinstance(row, Transition)} <= set(Status)
 

@@ -12,7 +12,7 @@ import promql_parser
 import pytest
 from incident import BEGIN, END, SCRAPE_SECONDS
 
-from controller.health import UNUSABLE
+from controller.health import UNUSABLE_WORDS
 from dashboards.catalogue import CATALOGUE, CLUSTER_LABEL
 
 ROOT = Path(__file__).parents[2]
@@ -151,10 +151,10 @@ def test_every_rule_has_an_expression_and_every_record_is_of_a_cluster():
 
 def test_every_reason_that_is_exported_has_words_in_the_alert_and_the_runbook():
     page = (ROOT / "docs" / "runbooks" / "KontrastPartitionOffline.md").read_text(encoding="utf-8")
-    for problem in UNUSABLE:
+    for problem in UNUSABLE_WORDS:
         assert f"`{problem}`" in page
     in_words = set(re.findall(r'eq \$labels.reason "(\w+)"', blocks()["KontrastPartitionOffline"]))
-    assert in_words == UNUSABLE - {"leaderless"}  # the last one is the `else`
+    assert in_words == UNUSABLE_WORDS - {"leaderless"}  # the last one is the `else`
 
 
 def test_labels_that_a_rule_groups_by_are_labels_of_some_metric():
