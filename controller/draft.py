@@ -102,8 +102,11 @@ class ContextDraft:
     def put_topic(self, name: str, topic: Topic | None) -> None:
         """Replace a topic; None removes it."""
         known = self.topics.get(name)
-        for number in {**(known.partitions if known else {}), **(topic.partitions if topic else {})}:
-            self.touch(TopicPartition(name, number))
+        before = known.partitions if known else {}
+        for number in {**before, **(topic.partitions if topic else {})}:
+            tp = TopicPartition(name, number)
+            if tp not in self._touched:
+                self._touched[tp] = (known, before.get(number))
         self._touched_topics.setdefault(name, known)
         self.topics.put(name, topic)
 

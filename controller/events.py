@@ -35,6 +35,7 @@ class EventDraft(ContextDraft):
 
     def __init__(self, context: Context, record: Record) -> None:
         self.effects: list[Row] = []
+        self._stamp: dict[str, Any] | None = None
         super().__init__(context, record)
         self.event: Event | None = None
         self._ordinal = 0
@@ -45,12 +46,18 @@ class EventDraft(ContextDraft):
     def take_up(self, record: Record) -> None:
         """Go on with this record; rows count from it on."""
         super().take_up(record)
-        self._stamp = _stamp_of(record)
+        self._stamp = None
         self._first = len(self.effects)
 
     def stamp(self) -> dict[str, Any]:
         """The fields that every row of this step has."""
-        return {**self._stamp, "ordinal": len(self.effects) - self._first}
+        return {**self._record_fields, "ordinal": len(self.effects) - self._first}
+
+    @property
+    def _record_fields(self) -> dict[str, Any]:
+        if self._stamp is None:
+            self._stamp = _stamp_of(self.record)
+        return self._stamp
 
     def begin(self, kind: str, cause: str) -> Event:
         """Start an event of the controller; the steps that follow belong to it."""
@@ -221,7 +228,7 @@ class EventDraft(ContextDraft):
 
     def _effect(self, event: Event, ordinal: int, status: Status) -> dict[str, Any]:
         return {
-            **self._stamp,
+            **self._record_fields,
             "ordinal": len(self.effects) - self._first,
             "effect": f"{event.epoch}-{event.id}-{ordinal}",
             "status": status,

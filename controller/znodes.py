@@ -75,16 +75,15 @@ _OTHER = ZnodePath(Place.OTHER)
 @lru_cache(1 << 15)
 def locate(path: str) -> ZnodePath:
     """What the path means; anything unexpected is `Place.OTHER`."""
-    parts = path.split("/")
-    if len(parts) == 7:
-        root, brokers, topics, name, partitions, digits, leaf = parts
+    if path.startswith("/brokers/topics/") and path.endswith("/state"):  # nearly all that there are
+        name, _, digits = path[16:-6].partition("/partitions/")
         number = _number(digits)
-        if number < 0 or (root, brokers, topics, partitions, leaf) != ("", "brokers", "topics", "partitions", "state"):
-            return _OTHER
-        return ZnodePath(Place.PARTITION_STATE, name, number)
+        if number >= 0 and "/" not in name:
+            return ZnodePath(Place.PARTITION_STATE, name, number)
     fixed = _FIXED.get(path)
     if fixed is not None:
         return fixed
+    parts = path.split("/")
     if len(parts) == 4:
         if parts[1:3] == ["brokers", "ids"]:
             number = _number(parts[3])
