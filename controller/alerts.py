@@ -168,7 +168,7 @@ def _lose_sight(turn: Turn, alert_id: str, alert: OpenAlert) -> None:
 def _row(turn: Turn, alert_id: str, alert: OpenAlert, state: str, cause: str) -> AlertRow:
     cluster = turn.header.cluster
     return AlertRow(
-        **turn.stamp(),
+        *turn.stamp(),
         id=alert_id,
         alert=alert.kind,
         state=state,

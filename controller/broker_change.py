@@ -168,7 +168,7 @@ def publish_broker(turn: Turn, broker: int) -> None:
     since_ms = now.since_ms if now else departure.time_ms if departure else turn.record.observed_ms
     turn.effects.append(
         BrokerRow(
-            **turn.stamp(),
+            *turn.stamp(),
             broker=broker,
             registered=now is not None,
             epoch=now.epoch if now else -1,

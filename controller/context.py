@@ -7,7 +7,6 @@ small on purpose: a heartbeat needs nothing else.
 from __future__ import annotations
 
 from enum import Enum
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 import msgspec
@@ -96,7 +95,7 @@ class Event(msgspec.Struct, array_like=True):
     @property
     def sentence(self) -> str:
         """The event in words, as rows give it."""
-        return _sentence(self.kind, self.cause)
+        return f"{self.kind}: {self.cause}"
 
     @property
     def frontier(self) -> int:
@@ -110,12 +109,6 @@ class Event(msgspec.Struct, array_like=True):
     def writes_due(self) -> int:
         """How many writes are due in all."""
         return sum(self.due)
-
-
-@lru_cache(1 << 6)
-def _sentence(kind: str, cause: str) -> str:
-    # Every row of an event has it: they share one.
-    return f"{kind}: {cause}"
 
 
 class ShutdownAttempt(msgspec.Struct, frozen=True, array_like=True):

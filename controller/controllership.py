@@ -80,7 +80,7 @@ def publish_controller(turn: Turn) -> None:
     if header.phase is Phase.FOLLOWING:
         turn.effects.append(
             ControllerRow(
-                **turn.stamp(),
+                *turn.stamp(),
                 broker=header.controller,
                 epoch=header.controller_epoch,
                 since_ms=header.controller_since_ms,

@@ -16,7 +16,7 @@ from controller import reaction
 from controller.context import Broadcast, Context, Event
 from controller.draft import ContextDraft
 from controller.leadership import AnyStep, LeaderAndIsr, Move, Remove, Tell, Write
-from controller.outputs import OUTPUT_VERSION, Request, Row, Status, Transition
+from controller.outputs import EffectStamp, Request, Row, Stamp, Status, Transition
 from controller.records import Record
 from controller.rows import move_row, tell_row
 from controller.states import PartitionState, ReplicaState
@@ -31,11 +31,10 @@ _ACTING_MS = 1_000
 class EventDraft(ContextDraft):
     """A step's private copy of the context with the events in it, and the effects so far."""
 
-    __slots__ = ("_advanced", "_first", "_fresh", "_open", "_ordinal", "_stamp", "effects", "event")
+    __slots__ = ("_advanced", "_first", "_fresh", "_open", "_ordinal", "effects", "event")
 
     def __init__(self, context: Context, record: Record) -> None:
         self.effects: list[Row] = []
-        self._stamp: dict[str, Any] | None = None
         super().__init__(context, record)
         self.event: Event | None = None
         self._ordinal = 0
@@ -46,18 +45,13 @@ class EventDraft(ContextDraft):
     def take_up(self, record: Record) -> None:
         """Go on with this record; rows count from it on."""
         super().take_up(record)
-        self._stamp = None
         self._first = len(self.effects)
 
-    def stamp(self) -> dict[str, Any]:
-        """The fields that every row of this step has."""
-        return {**self._record_fields, "ordinal": len(self.effects) - self._first}
-
-    @property
-    def _record_fields(self) -> dict[str, Any]:
-        if self._stamp is None:
-            self._stamp = _stamp_of(self.record)
-        return self._stamp
+    def stamp(self) -> Stamp:
+        """The fields that every row of this step has, in their order."""
+        record = self.record
+        ordinal = len(self.effects) - self._first
+        return record.cluster, record.generation, record.seq, ordinal, record.zxid, record.observed_ms
 
     def begin(self, kind: str, cause: str) -> Event:
         """Start an event of the controller; the steps that follow belong to it."""
@@ -212,7 +206,7 @@ class EventDraft(ContextDraft):
         for broadcast in broadcasts:
             stamp = self._effect(event, broadcast.ordinal, status)
             to, about = broadcast.brokers, broadcast.partitions
-            self.effects.append(Request(**stamp, api="UpdateMetadata", brokers=to, partitions=about))
+            self.effects.append(Request(*stamp, "UpdateMetadata", to, partitions=about))
 
     def withdraw_broadcasts(self, event: Event) -> None:
         """What the event would have told all brokers is not told."""
@@ -224,17 +218,11 @@ class EventDraft(ContextDraft):
     def _publish(self, row: Any, status: Status, **fields: Any) -> None:  # noqa: ANN401
         assert self.event is not None, "an effect outside of an event"
         self._ordinal += 1
-        self.effects.append(row(**self._effect(self.event, self._ordinal - 1, status), **fields))
+        self.effects.append(row(*self._effect(self.event, self._ordinal - 1, status), **fields))
 
-    def _effect(self, event: Event, ordinal: int, status: Status) -> dict[str, Any]:
-        return {
-            **self._record_fields,
-            "ordinal": len(self.effects) - self._first,
-            "effect": f"{event.epoch}-{event.id}-{ordinal}",
-            "status": status,
-            "cause": event.sentence,
-            "controller_epoch": event.epoch,
-        }
+    def _effect(self, event: Event, ordinal: int, status: Status) -> EffectStamp:
+        effect = f"{event.epoch}-{event.id}-{ordinal}"
+        return *self.stamp(), effect, status, event.sentence, event.epoch
 
     def _publish_step(self, tp: TopicPartition, step: Move | Tell, status: Status, value: LeaderAndIsr | None) -> None:
         effect = self._effect(self.open_event(step.event), step.ordinal, status)
@@ -247,17 +235,6 @@ class EventDraft(ContextDraft):
         """The events of which something is not certain yet, by age."""
         known = {**self.header.events, **self._open}
         return [event for _, event in sorted(known.items()) if event.queued]
-
-
-def _stamp_of(record: Record) -> dict[str, Any]:
-    return {
-        "v": OUTPUT_VERSION,
-        "cluster": record.cluster,
-        "generation": record.generation,
-        "seq": record.seq,
-        "zxid": record.zxid,
-        "time_ms": record.observed_ms,
-    }
 
 
 def before_move(partition: Partition, move: Move) -> Partition:

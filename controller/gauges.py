@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 from controller.context import CountingRules, Header, Phase
 from controller.health import UNUSABLE
-from controller.outputs import GaugesRow
+from controller.outputs import GaugesRow, Stamp
 from controller.states import PartitionState, ReplicaState
 from controller.topics import Partition, Topic, Topics
 
@@ -206,12 +206,12 @@ def _offline_partitions(header: Header) -> int:
     return sum(count for leader, count in led.items() if leader not in header.brokers)
 
 
-def gauges_row(header: Header, **stamp: Any) -> GaugesRow:  # noqa: ANN401 (a row's common fields)
+def gauges_row(header: Header, stamp: Stamp) -> GaugesRow:
     """The cluster's counts as they are now."""
     counts = header.census
     states = {state.word: counts.get(key, 0) for state, key in _PARTITION_STATE.items()}
     return GaugesRow(
-        **stamp,
+        *stamp,
         ready=header.phase is Phase.FOLLOWING,
         session=header.session,
         watch_mode=header.watch_mode,

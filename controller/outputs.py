@@ -8,6 +8,7 @@ the job's own row tells of no cluster.
 from __future__ import annotations
 
 from enum import Enum
+from functools import partial
 from typing import ClassVar, Union
 
 import msgspec
@@ -31,12 +32,18 @@ class Severity(Enum):
     INFO = "info"
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=False, gc=False):
-    """What every row has: its cluster, the position of its cause, and its place among that cause's effects."""
+class _Versioned(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", gc=False):
+    v: int = msgspec.field(default_factory=partial(int, OUTPUT_VERSION))  # a factory: always written, never omitted
+
+
+class Row(_Versioned, frozen=True, omit_defaults=False, gc=False):
+    """What every row has: its cluster, the position of its cause, and its place among that cause's effects.
+
+    The rows that come in thousands are made by position: by name it takes five times as long.
+    """
 
     output: ClassVar[str]
 
-    v: int = msgspec.field(default_factory=lambda: OUTPUT_VERSION)  # a factory: always written, never omitted
     cluster: str
     generation: int
     seq: int
@@ -49,7 +56,12 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defa
         return f"{self.cluster}/{self.generation}-{self.seq}-{self.ordinal}"
 
 
-class Transition(Row, frozen=True, kw_only=True, gc=False, tag="transition", omit_defaults=True):
+# The first fields of every row, and of those that tell of the controller's steps: of the record, then the effect.
+Stamp = tuple[str, int, int, int, int, int]
+EffectStamp = tuple[str, int, int, int, int, int, str, Status, str, int]
+
+
+class Transition(Row, frozen=True, gc=False, tag="transition", omit_defaults=True):
     """A partition, replica, topic, broker or controller moved from one state to another."""
 
     output: ClassVar[str] = "transitions"
@@ -69,7 +81,7 @@ class Transition(Row, frozen=True, kw_only=True, gc=False, tag="transition", omi
     isr: tuple[int, ...] | None = None
 
 
-class Request(Row, frozen=True, kw_only=True, gc=False, tag="request", omit_defaults=True):
+class Request(Row, frozen=True, gc=False, tag="request", omit_defaults=True):
     """A request that the controller must send to a broker."""
 
     output: ClassVar[str] = "requests"
@@ -91,7 +103,7 @@ class Request(Row, frozen=True, kw_only=True, gc=False, tag="request", omit_defa
     partitions: tuple[tuple[str, int], ...] | None = None
 
 
-class PartitionRow(Row, frozen=True, kw_only=True, gc=False, tag="partition"):
+class PartitionRow(Row, frozen=True, gc=False, tag="partition"):
     """A partition as it is now: what ZooKeeper says, what the controller must write next, and what is wrong."""
 
     output: ClassVar[str] = "metadata"

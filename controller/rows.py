@@ -5,85 +5,77 @@ Here belongs how a partition, a move and a request look to the outside; the shap
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Final
 
 from controller.context import Header
-from controller.leadership import LeaderAndIsr, Move, Tell
-from controller.outputs import PartitionRow, Request, Transition
+from controller.leadership import NO_LEADER, LeaderAndIsr, Move, Tell
+from controller.outputs import EffectStamp, PartitionRow, Request, Stamp, Transition
 from controller.states import PARTITION_WORDS, REPLICA_WORDS
 from controller.topics import Partition, TopicPartition
 
-Stamp = Mapping[str, Any]
+# What a partition without a state shows.
+_NO_VALUE: Final = LeaderAndIsr(NO_LEADER, -1, (), -1)
 
 
-def move_row(tp: TopicPartition, move: Move, value: LeaderAndIsr | None, stamp: Stamp) -> Transition:
+def move_row(tp: TopicPartition, move: Move, value: LeaderAndIsr | None, stamp: EffectStamp) -> Transition:
     """A partition's or a replica's transition; a partition's election with what was written."""
-    of_partition = move.replica is None
-    written = value if of_partition and move.written else None
-    words = PARTITION_WORDS if of_partition else REPLICA_WORDS
+    if move.replica is not None:
+        from_state, to_state = REPLICA_WORDS[move.from_state], REPLICA_WORDS[move.to_state]
+        return Transition(*stamp, "replica", from_state, to_state, tp.topic, tp.partition, move.replica)
+    from_state, to_state = PARTITION_WORDS[move.from_state], PARTITION_WORDS[move.to_state]
+    leader, leader_epoch, isr = _told(value if move.written else None)
     return Transition(
-        **stamp,
-        subject="partition" if of_partition else "replica",
-        from_state=words[move.from_state],
-        to_state=words[move.to_state],
-        topic=tp.topic,
-        partition=tp.partition,
-        broker=move.replica,
-        leader=written.leader if written else None,
-        leader_epoch=written.leader_epoch if written else None,
-        isr=written.isr if written else None,
+        *stamp, "partition", from_state, to_state, tp.topic, tp.partition, None, leader, leader_epoch, isr
     )
 
 
-def tell_row(tp: TopicPartition, tell: Tell, value: LeaderAndIsr | None, stamp: Stamp) -> Request:
+def tell_row(tp: TopicPartition, tell: Tell, value: LeaderAndIsr | None, stamp: EffectStamp) -> Request:
     """A partition's entry in a request to one broker."""
     if tell.api == "StopReplica":
-        return Request(
-            **stamp,
-            api=tell.api,
-            brokers=(tell.broker,),
-            topic=tp.topic,
-            partition=tp.partition,
-            delete_partition=tell.flag,
-        )
+        return Request(*stamp, tell.api, (tell.broker,), tp.topic, tp.partition, delete_partition=tell.flag)
+    leader, leader_epoch, isr = _told(value)
     return Request(
-        **stamp,
-        api=tell.api,
-        brokers=(tell.broker,),
-        topic=tp.topic,
-        partition=tp.partition,
-        leader=value.leader if value else None,
-        leader_epoch=value.leader_epoch if value else None,
-        isr=value.isr if value else None,
-        replicas=tell.replicas,
-        is_new=tell.flag,
+        *stamp,
+        tell.api,
+        (tell.broker,),
+        tp.topic,
+        tp.partition,
+        leader,
+        leader_epoch,
+        isr,
+        tell.replicas,
+        tell.flag,
     )
+
+
+def _told(value: LeaderAndIsr | None) -> tuple[int | None, int | None, tuple[int, ...] | None]:
+    return (None, None, None) if value is None else (value.leader, value.leader_epoch, value.isr)
 
 
 def partition_row(
     tp: TopicPartition, partition: Partition, reason: str | None, header: Header, stamp: Stamp
 ) -> PartitionRow:
     """The partition as it is now."""
-    value = partition.confirmed
-    predicted = partition.value(header.controller_epoch) if partition.write_due else None
+    value = partition.confirmed or _NO_VALUE
+    waits = partition.queue and partition.write_due
+    leader, leader_epoch, isr = _told(partition.value(header.controller_epoch) if waits else None)
     return PartitionRow(
-        **stamp,
-        topic=tp.topic,
-        partition=tp.partition,
-        state=partition.state.word,
-        leader=value.leader if value else -1,
-        leader_epoch=value.leader_epoch if value else -1,
-        isr=value.isr if value else (),
-        replicas=partition.replicas,
-        adding_replicas=partition.adding,
-        removing_replicas=partition.removing,
-        controller_epoch=value.controller_epoch if value else -1,
-        partition_epoch=value.partition_epoch if value else -1,
-        predicted_leader=predicted.leader if predicted else None,
-        predicted_leader_epoch=predicted.leader_epoch if predicted else None,
-        predicted_isr=predicted.isr if predicted else None,
-        problem=partition.problem.value if partition.problem else None,
-        problem_since_ms=partition.problem_since_ms if partition.problem else None,
-        reason=reason,
+        *stamp,
+        tp.topic,
+        tp.partition,
+        PARTITION_WORDS[partition.state],
+        value.leader,
+        value.leader_epoch,
+        value.isr,
+        partition.replicas,
+        partition.adding,
+        partition.removing,
+        value.controller_epoch,
+        value.partition_epoch,
+        leader,
+        leader_epoch,
+        isr,
+        partition.problem.value if partition.problem else None,
+        partition.problem_since_ms if partition.problem else None,
+        reason,
     )

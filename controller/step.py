@@ -152,7 +152,7 @@ def _node(turn: Turn, record: Record) -> None:
         happenings.note(turn, alert_kinds.ZNODE_REFUSED, f"{record.path}: {error}", about=record.path)
         turn.effects.append(
             RefusedRow(
-                **turn.stamp(),
+                *turn.stamp(),
                 path=record.path,
                 reason=str(error),
                 data=record.data,

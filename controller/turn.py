@@ -95,7 +95,7 @@ class Turn(EventDraft):
             alerts.judge(self)
             self._judged_brokers = self.header.brokers
         if self.shows_gauges:
-            self.effects.append(gauges_row(self.header, **self.stamp()))
+            self.effects.append(gauges_row(self.header, self.stamp()))
 
     def _conclude_touched(self) -> bool:
         """Publish and count what was touched; whether a person may have to know of it at once."""
