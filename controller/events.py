@@ -84,12 +84,12 @@ class EventDraft(ContextDraft):
         assert self.event is not None, "a pass outside of an event"
         self.event.due.append(0)
 
-    def place(self) -> dict[str, Any]:
-        """The fields that say where in the current event the next step stands."""
+    def place(self) -> tuple[int, int, int]:
+        """Where the next step stands: its event, the pass in it, and its place in the event."""
         assert self.event is not None, "a step outside of an event"
         assert self.event.due, "a step outside of a pass"
         self._ordinal += 1
-        return {"event": self.event.id, "at_pass": len(self.event.due) - 1, "ordinal": self._ordinal - 1}
+        return self.event.id, len(self.event.due) - 1, self._ordinal - 1
 
     def queue(self, tp: TopicPartition, partition: Partition, *steps: AnyStep) -> Partition:
         """Let the partition (which may have changed otherwise too) wait for these steps of the current event."""
@@ -154,7 +154,7 @@ class EventDraft(ContextDraft):
         event = self.open_event(move.event)
         event.due[move.at_pass] += 1
         event.queued += 1
-        return Remove(event=move.event, at_pass=move.at_pass, ordinal=move.ordinal, replica=move.replica)
+        return Remove(move.event, move.at_pass, move.ordinal, move.replica)
 
     def settle(self, write: Write, *, seen: bool) -> None:
         """A write is no longer due: it was seen, or it turned out that there is nothing to write."""

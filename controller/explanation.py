@@ -95,7 +95,7 @@ def _accept(turn: Turn, tp: TopicPartition, partition: Partition, written: Leade
     if before is None or before.leader != written.leader or state is not partition.state:
         turn.next_pass()
         move = Move(
-            **turn.place(), replica=None, from_state=partition.state, to_state=state, written=True, value=written
+            *turn.place(), replica=None, from_state=partition.state, to_state=state, written=True, value=written
         )
         partition = turn.queue(tp, partition, move)
     turn.put_partition(tp, replace(partition, state=state, confirmed=written))

@@ -81,7 +81,7 @@ def reason_for(problem: Problem, partition: Partition, topic: Topic, header: Hea
     """The problem as a sentence that names brokers and zxids."""
 
     def where(brokers: Iterable[int]) -> str:
-        return ", ".join(_whereabout(broker, partition, header) for broker in brokers)
+        return ", ".join([_whereabout(broker, partition, header) for broker in brokers])
 
     value = partition.confirmed
     elector = "the controller" if header.acting else "no controller is active; the next one"

@@ -9,6 +9,7 @@ requests that belong between two writes stand between them, and take the value t
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Union
 
 import msgspec
@@ -23,6 +24,9 @@ from controller.election import (
 )
 
 NO_LEADER = -1
+
+# After a death the same choice is asked for again and again: expected, judged, told, confirmed.
+_elect_offline = lru_cache(1 << 15)(elect_offline)
 
 
 class LeaderAndIsr(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -40,7 +44,7 @@ class LeaderAndIsr(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return self.leader_epoch == other.leader_epoch and self.leader == other.leader and self.isr == other.isr
 
 
-class Step(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False):
+class Step(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What every step of the controller has: its event, the pass of a state machine in it, and its place."""
 
     event: int
@@ -52,11 +56,11 @@ class Step(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False)
         return None
 
 
-class Write(Step, frozen=True, array_like=True, kw_only=True, gc=False):
+class Write(Step, frozen=True, array_like=True, gc=False):
     """A step that ZooKeeper shows, unless it turns out that there is nothing to write."""
 
 
-class Create(Write, frozen=True, array_like=True, kw_only=True, tag=1, gc=False):
+class Create(Write, frozen=True, array_like=True, tag=1, gc=False):
     """The first state of a new partition: the first live replica leads, all live replicas are in sync."""
 
     isr: tuple[int, ...]
@@ -66,7 +70,7 @@ class Create(Write, frozen=True, array_like=True, kw_only=True, tag=1, gc=False)
         return None if value else LeaderAndIsr(self.isr[0], 0, self.isr, controller_epoch)
 
 
-class Elect(Write, frozen=True, array_like=True, kw_only=True, tag=2, gc=False):
+class Elect(Write, frozen=True, array_like=True, tag=2, gc=False):
     """A leader election, with what the controller knew when it began.
 
     `online` are the candidates that count as alive for the strategy (registered ones for a controlled shutdown).
@@ -81,7 +85,7 @@ class Elect(Write, frozen=True, array_like=True, kw_only=True, tag=2, gc=False):
     def choose(self, isr: tuple[int, ...]) -> Elected | None:
         """The election's result for this ISR."""
         if self.strategy is Strategy.OFFLINE:
-            return elect_offline(self.candidates, isr, self.online, allow_unclean=self.allow_unclean)
+            return _elect_offline(self.candidates, isr, self.online, allow_unclean=self.allow_unclean)
         if self.strategy is Strategy.REASSIGN:
             return elect_for_reassignment(self.candidates, isr, self.online)
         if self.strategy is Strategy.PREFERRED:
@@ -99,7 +103,7 @@ class Elect(Write, frozen=True, array_like=True, kw_only=True, tag=2, gc=False):
         )
 
 
-class Remove(Write, frozen=True, array_like=True, kw_only=True, tag=3, gc=False):
+class Remove(Write, frozen=True, array_like=True, tag=3, gc=False):
     """A replica that goes offline leaves the ISR; the last member stays, but no longer leads."""
 
     replica: int
@@ -115,7 +119,7 @@ class Remove(Write, frozen=True, array_like=True, kw_only=True, tag=3, gc=False)
         return LeaderAndIsr(leader, value.leader_epoch + 1, isr, controller_epoch, recovering=value.recovering)
 
 
-class Bump(Write, frozen=True, array_like=True, kw_only=True, tag=4, gc=False):
+class Bump(Write, frozen=True, array_like=True, tag=4, gc=False):
     """The leader epoch alone grows, so that the brokers accept a changed replica list."""
 
     def apply(self, value: LeaderAndIsr | None, controller_epoch: int) -> LeaderAndIsr | None:
@@ -126,7 +130,7 @@ class Bump(Write, frozen=True, array_like=True, kw_only=True, tag=4, gc=False):
         return LeaderAndIsr(value.leader, epoch, value.isr, controller_epoch, recovering=value.recovering)
 
 
-class Move(Step, frozen=True, array_like=True, kw_only=True, tag=5, gc=False):
+class Move(Step, frozen=True, array_like=True, tag=5, gc=False):
     """A partition (`replica` None) or one of its replicas moved from one state to another.
 
     `written` moves were part of a write; `value` is what that write left, once ZooKeeper has shown it.
@@ -139,7 +143,7 @@ class Move(Step, frozen=True, array_like=True, kw_only=True, tag=5, gc=False):
     value: LeaderAndIsr | None = None
 
 
-class Tell(Step, frozen=True, array_like=True, kw_only=True, tag=6, gc=False):
+class Tell(Step, frozen=True, array_like=True, tag=6, gc=False):
     """A broker must be told of the partition: LeaderAndIsr (`flag`: is new) or StopReplica (`flag`: delete).
 
     `value` is what it is told, once ZooKeeper has shown it. `read` says that the controller read the state just before,

@@ -78,10 +78,10 @@ def election_of(turn: Turn, partition: Partition, strategy: Strategy) -> Elect:
     by_shutdown = strategy is Strategy.CONTROLLED_SHUTDOWN
     candidates = partition.assignment.target if strategy is Strategy.REASSIGN else partition.replicas
     return Elect(
-        **turn.place(),
-        strategy=strategy,
-        candidates=candidates,
-        online=registered if by_shutdown else tuple(r for r in registered if turn.is_online(r, partition)),
+        *turn.place(),
+        strategy,
+        candidates,
+        registered if by_shutdown else tuple(r for r in registered if turn.is_online(r, partition)),
         shutting_down=tuple(sorted(shutting_down)) if by_shutdown else (),
     )
 
@@ -103,14 +103,14 @@ def _valid(turn: Turn, tp: TopicPartition, target: PartitionState) -> Partition 
 
 
 def _move(turn: Turn, partition: Partition, target: PartitionState, *, written: bool) -> Move:
-    return Move(**turn.place(), replica=None, from_state=partition.state, to_state=target, written=written)
+    return Move(*turn.place(), None, partition.state, target, written)
 
 
 def _create(turn: Turn, batch: RequestBatch, tp: TopicPartition, partition: Partition) -> None:
     live = tuple(replica for replica in partition.replicas if turn.is_online(replica, partition))
     if not live or partition.confirmed is not None:
         return  # it stays New: without a live replica there is nothing to write, and what exists is never overwritten
-    create = Create(**turn.place(), isr=live)
+    create = Create(*turn.place(), live)
     move = _move(turn, partition, PartitionState.ONLINE, written=True)
     turn.queue(tp, replace(partition, state=PartitionState.ONLINE), create, move)
     batch.leader_and_isr(live, tp, is_new=True, read=True)
@@ -122,10 +122,10 @@ def _offline_election(turn: Turn, tp: TopicPartition, partition: Partition, allo
     if by_settings is None:
         by_settings = turn.header.allows_unclean_election
     return Elect(
-        **turn.place(),
-        strategy=Strategy.OFFLINE,
-        candidates=partition.replicas,
-        online=tuple(replica for replica in partition.replicas if turn.is_online(replica, partition)),
+        *turn.place(),
+        Strategy.OFFLINE,
+        partition.replicas,
+        tuple([replica for replica in partition.replicas if turn.is_online(replica, partition)]),
         allow_unclean=by_settings if allow_unclean is None else allow_unclean,
     )
 
@@ -146,4 +146,4 @@ def bump(turn: Turn, tp: TopicPartition) -> Partition | None:
     if partition is None or partition.value(turn.header.controller_epoch) is None:
         return None
     turn.next_pass()
-    return turn.queue(tp, partition, Bump(**turn.place()))
+    return turn.queue(tp, partition, Bump(*turn.place()))

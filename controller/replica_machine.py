@@ -83,7 +83,7 @@ def _to_offline(turn: Turn, batch: RequestBatch, replica: Replica, partition: Pa
         return
     in_sync = value is not None and replica.broker in value.isr
     if in_sync:
-        remove = Remove(**turn.place(), replica=replica.broker, empties=_empties_isr(turn, tp))
+        remove = Remove(*turn.place(), replica.broker, _empties_isr(turn, tp))
         partition = turn.queue(tp, partition, remove)
     elif value is not None:
         # Nothing to write, but the state was read: what brokers were told of before was the controller's own copy.
@@ -120,7 +120,7 @@ def _move(
     *,
     written: bool = False,
 ) -> None:
-    move = Move(**turn.place(), replica=replica.broker, from_state=state, to_state=target, written=written)
+    move = Move(*turn.place(), replica.broker, state, target, written)
     turn.queue(replica.tp, partition.with_replica_state(replica.broker, target), move)
 
 

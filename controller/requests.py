@@ -73,12 +73,6 @@ class RequestBatch:
     def _tell(self, api: str, broker: int, tp: TopicPartition, flag: bool) -> None:
         partition = self._turn.partition(tp)
         if partition is not None and (api == "StopReplica" or self._is_known(tp)):
-            tell = Tell(
-                **self._turn.place(),
-                api=api,
-                broker=broker,
-                replicas=partition.replicas,
-                flag=flag,
-                read=tp in self._read,
-            )
+            place, read = self._turn.place(), tp in self._read
+            tell = Tell(*place, api, broker, partition.replicas, flag, read)
             self._turn.queue(tp, partition, tell)

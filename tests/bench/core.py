@@ -116,10 +116,17 @@ class Lines:
 
     def writes_after(self, rows: Iterable[Row]) -> list[bytes]:
         """What the controller then writes, as the rows foretell it."""
-        due = [row for row in rows if isinstance(row, PartitionRow) and row.predicted_leader is not None]
         return [
-            self.state(row.topic, row.partition, row.predicted_leader, row.predicted_leader_epoch, row.predicted_isr, 9)
-            for row in due
+            self.state(
+                row.topic,
+                row.partition,
+                row.predicted_leader,
+                row.predicted_leader_epoch,
+                row.predicted_isr,
+                row.partition_epoch + 1,
+            )
+            for row in rows
+            if isinstance(row, PartitionRow) and row.predicted_leader is not None
         ]
 
     def _tp(self, index: int) -> tuple[str, int]:
