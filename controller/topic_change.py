@@ -170,9 +170,11 @@ def _assignment(znode: TopicZnode, number: int) -> ReplicaAssignment:
 
 
 def _loaded(known: Topic, znode: TopicZnode, number: int) -> Partition:
-    # What was judged before the read stays, so that a problem that lasts keeps its beginning.
     assignment, before = _assignment(znode, number), known.partitions.get(number)
-    return replace(before or Partition(()), queue=(), announced=None, expected=()).with_assignment(assignment)
+    if before is None:
+        return Partition(assignment.replicas, adding=assignment.adding, removing=assignment.removing)
+    # What was judged before the read stays, so that a problem that lasts keeps its beginning.
+    return replace(before, queue=(), announced=None, expected=()).with_assignment(assignment)
 
 
 def _announced(turn: Turn, tp: TopicPartition, written: ReplicaAssignment) -> None:
