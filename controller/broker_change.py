@@ -22,6 +22,9 @@ from controller.znodes import BrokerZnode
 
 _DEPARTURES_KEPT = 10
 
+# The events after which every partition without a leader is tried again.
+_TRY_AGAIN = ("BrokerChange", "ControllerFailover")
+
 
 def broker_written(turn: Turn, broker: int, znode: BrokerZnode, record: Record) -> None:
     """A broker's znode has this value: it registered, bounced, or changed its endpoints."""
@@ -183,6 +186,16 @@ def trigger_online(turn: Turn) -> int:
     """Try to bring every New and Offline partition online, queued topics left out; how many will be elected."""
     waiting = turn.unsettled(lambda partition: partition.state in (PartitionState.NEW, PartitionState.OFFLINE))
     return partition_machine.bring_online(turn, [tp for tp in waiting if not turn.topics[tp.topic].queued])
+
+
+def elect_after_all(turn: Turn, tp: TopicPartition) -> None:
+    """A partition that nobody could lead is elected with the others after a change of brokers.
+
+    It was not foretold: who stays in the ISR when all its members die at once shows only as it is written.
+    """
+    tried = [(event.kind, event.cause) for event in turn.open_events() if event.kind in _TRY_AGAIN]
+    turn.begin(*(tried[-1] if tried else ("BrokerChange", f"partition {tp} can be led again")))
+    partition_machine.bring_online(turn, [tp])
 
 
 def _bounced(turn: Turn, broker: int, now: Broker) -> None:

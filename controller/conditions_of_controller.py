@@ -191,7 +191,7 @@ def _backlog(header: Header) -> Condition | None:
         cause=f"{counted(len(waiting), 'notification')} of ISR changes wait{'s' if len(waiting) == 1 else ''} for "
         f"controller {header.controller}",
         ending="the controller has read them",
-        since_ms=min(waiting.values()),
+        since_ms=min(told.since_ms for told in waiting.values()),
     )
 
 

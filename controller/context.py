@@ -16,7 +16,7 @@ from controller.profile import NEWEST, Evidence, Profile, profile_of
 from controller.records import Position
 from controller.roster import Roster
 from controller.settings import BrokerSettings, settings_in_force
-from controller.topics import Topics
+from controller.topics import TopicPartition, Topics
 from controller.znodes import ConfigZnode, MaintenanceWindow, ReassignmentEntry
 
 NO_BROKER = -1
@@ -132,6 +132,13 @@ class LogDirFailure(msgspec.Struct, frozen=True, array_like=True):
 
     reported_ms: int
     handled: bool = False
+
+
+class IsrNotification(msgspec.Struct, frozen=True, array_like=True):
+    """What leaders tell the controller of ISR changes that they wrote themselves, while it waits to be read."""
+
+    since_ms: int
+    partitions: tuple[TopicPartition, ...]
 
 
 # Of topics and partitions that belong to the same, so many are named.
@@ -256,7 +263,7 @@ class Header(msgspec.Struct, array_like=True):
     slowest_reactions: tuple[SlowReaction, ...] = ()
     recent_elections: ElectionPace = ElectionPace(0, 0, 0)
     unordered_departures: dict[int, tuple[int, ...]] = {}  # when brokers left without having shut down
-    isr_notifications: dict[str, int] = {}  # that wait for the controller, since when
+    isr_notifications: dict[str, IsrNotification] = {}  # that wait for the controller, by the znode's name
     maintenance: tuple[MaintenanceWindow, ...] = ()  # that somebody announced
     preferred_controllers: tuple[int, ...] = ()  # the brokers on which the controller should be, if that matters
     lacks_records: bool = False  # some were lost, and no complete read has come in since

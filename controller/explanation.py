@@ -118,7 +118,7 @@ def _hypotheses(turn: Turn, tp: TopicPartition, partition: Partition, written: L
     if completing is not None and not gone:
         yield lambda trial: reassignment.complete_without(trial, trial.open_event(completing.id), tp, before.leader)
     if not gone and moves:
-        yield lambda trial: leader_election.preferred(trial, tp)
+        yield from _other_leaders(tp, partition)
     yield from _departures(turn, tp, {before.leader, *gone}, gone)
     if not gone and not moves:
         if asked_lately:  # up to 2.1 it costs a partition an epoch that its preferred replica leads already
@@ -126,6 +126,13 @@ def _hypotheses(turn: Turn, tp: TopicPartition, partition: Partition, written: L
         yield lambda trial: _reassigned_again(trial, tp, partition)
     if moves:
         yield lambda trial: leader_election.unclean(trial, tp)
+
+
+def _other_leaders(tp: TopicPartition, partition: Partition) -> Iterator[Hypothesis]:
+    """Somebody in the ISR leads instead, and all stay in it."""
+    if partition.state is PartitionState.OFFLINE:
+        yield lambda trial: broker_change.elect_after_all(trial, tp)
+    yield lambda trial: leader_election.preferred(trial, tp)
 
 
 def _departures(turn: Turn, tp: TopicPartition, left: set[int], gone: set[int]) -> Iterator[Hypothesis]:

@@ -6,16 +6,22 @@ Here belongs the comparison: a write confirms steps that were expected, is a lea
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Final
+
 import msgspec
 
 from controller import alert_kinds, explanation, happenings, reassignment, suspicion, topic_deletion
 from controller.confirmation import confirm, count_isr_change, prune
-from controller.context import Phase
+from controller.context import IsrNotification, Phase
 from controller.leadership import LeaderAndIsr, Write
 from controller.states import ReplicaState
 from controller.topics import Partition, TopicPartition
 from controller.turn import Turn, replace
 from controller.znodes import StateZnode
+
+# So many are remembered: more wait only for a controller that reads none.
+_NOTIFICATIONS_KEPT: Final = 1_000
 
 
 def state_written(turn: Turn, tp: TopicPartition, znode: StateZnode, version: int) -> None:
@@ -150,8 +156,24 @@ def _change_isr(turn: Turn, tp: TopicPartition, partition: Partition, written: L
         reassignment.complete(turn, tp)
 
 
-def isr_changes_notified(turn: Turn, tps: list[TopicPartition]) -> None:
-    """Leaders told the controller of ISR changes that they wrote: it reads those states again."""
+def isr_changes_notified(turn: Turn, name: str, tps: tuple[TopicPartition, ...]) -> None:
+    """Leaders tell the controller of ISR changes that they wrote, by a znode of this name: it will read the states."""
+    header = turn.header
+    header.witness(notifies_isr_changes=1)
+    if len(header.isr_notifications) < _NOTIFICATIONS_KEPT:
+        header.isr_notifications = {**header.isr_notifications, name: IsrNotification(header.time_ms, tps)}
+
+
+def isr_notification_removed(turn: Turn, name: str) -> None:
+    """The controller removed a notification: it has just read the states that it names, behind all it wrote before."""
+    waiting = turn.header.isr_notifications
+    if name in waiting:
+        isr_changes_read(turn, waiting[name].partitions)
+        turn.header.isr_notifications = {key: told for key, told in waiting.items() if key != name}
+
+
+def isr_changes_read(turn: Turn, tps: Iterable[TopicPartition]) -> None:
+    """The controller read these states again, of which leaders had told it."""
     turn.header.witness(notifies_isr_changes=1)
     for tp in tps:
         partition = turn.partition(tp)

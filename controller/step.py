@@ -40,6 +40,7 @@ from controller.znodes import (
     LogDirEventZnode,
     PartitionsZnode,
     Place,
+    ReassignmentEntry,
     StateZnode,
     TopicZnode,
     ZnodeError,
@@ -52,7 +53,6 @@ from controller.znodes import (
 
 _STATES_A_TURN: Final = 4_096
 _DISCONNECTED: Final = ("suspended", "lost")  # the states of the forwarder's session in which it sees nothing
-_NOTIFICATIONS_KEPT: Final = 1_000
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -170,7 +170,7 @@ def _created(turn: Turn, record: Record) -> None:
         log_dir_failure.reported_by_somebody(turn)
     elif where.place is Place.ISR_CHANGE and turn.header.phase is Phase.FOLLOWING:
         lagging = turn.unsettled(lambda partition: partition.known is not None)
-        observation.isr_changes_notified(turn, lagging)
+        observation.isr_changes_read(turn, lagging)
     elif where.place is Place.PREFERRED_ELECTION and turn.header.acting:
         turn.header.preferred_asked_ms = turn.header.time_ms
 
@@ -280,16 +280,16 @@ def _broker_config_written(turn: Turn, where: ZnodePath, record: Record) -> None
 
 
 def _isr_changed(turn: Turn, where: ZnodePath, record: Record) -> None:
-    waiting = turn.header.isr_notifications
-    if len(waiting) < _NOTIFICATIONS_KEPT:
-        turn.header.isr_notifications = {**waiting, where.name: turn.header.time_ms}
-    entries = decode(record.raw, PartitionsZnode).partitions
-    observation.isr_changes_notified(turn, [TopicPartition(entry.topic, entry.partition) for entry in entries])
+    entries: tuple[ReassignmentEntry, ...] = ()
+    try:
+        entries = decode(record.raw, PartitionsZnode).partitions
+    finally:
+        tps = tuple(TopicPartition(entry.topic, entry.partition) for entry in entries)
+        observation.isr_changes_notified(turn, where.name, tps)
 
 
 def _isr_notification_removed(turn: Turn, where: ZnodePath) -> None:
-    waiting = turn.header.isr_notifications
-    turn.header.isr_notifications = {name: since_ms for name, since_ms in waiting.items() if name != where.name}
+    observation.isr_notification_removed(turn, where.name)
 
 
 def _settings_written(turn: Turn, where: ZnodePath, record: Record) -> None:

@@ -9,6 +9,8 @@ The rules:
 - A transaction's records stay together, causes before effects as in a live window; each has the transaction's time, or
   the newest before it if the clock was set back. A znode that is changed more than once in it has one record, of what
   it is at the end; one that was deleted and created again then has its new czxid.
+- A transaction that changes nothing has no record, unless the controller asked for it: a heartbeat then says that it
+  lives. It is a write in vain, like the deletion at each failover, up to 2.3, of requests that are not there.
 - The log has no heartbeats, but deadlines are judged against them: one is put in each second of the transactions' time,
   and one each three-hundredth of a silence that lasts longer than five minutes. After the last transaction they go on
   for ten seconds, or up to what `until` leaves out: silence is told only where there was some.
@@ -194,12 +196,18 @@ class History:
     def _transaction(self, transaction: Transaction) -> Iterator[Record]:
         ended = self._apply(transaction)
         evidence = {"author": transaction.session, "cxid": transaction.cxid}
+        if not transaction.changes and transaction.closed is None and self._is_controllers(transaction.session):
+            yield self._record(RecordKind.HEARTBEAT, transaction.zxid, data=_STATUS, **evidence)
         for path in sorted(ended, key=rank):
             value = ended[path]
             if value is None:
                 yield self._record(RecordKind.DELETED, transaction.zxid, path=path, **evidence)
             else:
                 yield self._value_record(path, value, transaction.zxid, **evidence)
+
+    def _is_controllers(self, session: int) -> bool:
+        controller = self._watched.znodes.get("/controller")
+        return controller is not None and controller.ephemeral_owner == session
 
     def _apply(self, transaction: Transaction) -> dict[str, Value | None]:
         """What each watched znode that the transaction touched is at its end, None if it is gone."""

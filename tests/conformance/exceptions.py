@@ -67,7 +67,6 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
     "fuzz011a": {
         4: (UNTOLD, Parted(0, 1, 0, 0)),
         6: (UNTOLD, Parted(0, 1, 0, 0)),
-        10: (EARLY, Parted(0, 0, 5, 5)),
         12: (ZOMBIE, Parted(7, 7, 0, 0)),
         13: (EARLY, Parted(0, 0, 4, 4)),
     },
@@ -84,6 +83,9 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
         15: (ZOMBIE, Parted(26, 0, 38, 0)),
         16: (ZOMBIE, Parted(0, 2, 4, 6)),
         17: (ZOMBIE, Parted(0, 1, 0, 0)),
+    },
+    "fuzz20b": {
+        10: (ANSWERS, Parted(13, 0, 0, 0)),
     },
     "fuzz22a": {
         1: (DEPOSED, Parted(2, 0, 2, 0)),

@@ -9,6 +9,7 @@ import pytest
 from znode_history import ZnodeHistory, assert_all_as_foretold, on
 
 from controller.outputs import Request, Status, Transition
+from controller.records import RecordKind
 
 ALL = (1, 2, 3)
 DELETES = {"delete.topic.enable": True}  # not the default before 1.0
@@ -145,7 +146,12 @@ def test_what_brokers_are_told_before_the_controller_reads_a_state_again_is_its_
 
 @pytest.mark.parametrize(
     ("after_ms", "wrote", "status"),
-    [(5_000, False, Status.WITHDRAWN), (5_000, True, Status.FINAL), (8_000, False, Status.FINAL)],
+    [
+        (5_000, None, Status.WITHDRAWN),
+        (5_000, {"kind": RecordKind.NODE, "path": "/isr_change_notification/x", "data": "{}"}, Status.FINAL),
+        (5_000, {"kind": RecordKind.HEARTBEAT}, Status.FINAL),  # in vain
+        (8_000, None, Status.FINAL),
+    ],
 )
 def test_what_shows_nowhere_is_certain_only_of_a_controller_that_was_heard_of_since(after_ms, wrote, status):
     settings = {"zookeeper.session.timeout.ms": 6_000}
@@ -154,7 +160,7 @@ def test_what_shows_nowhere_is_certain_only_of_a_controller_that_was_heard_of_si
     told = len(history.effects)
     if wrote:
         history.now_ms += 100
-        history.write("/isr_change_notification/x", b"{}", author=history.session_of(1), cxid=6)
+        history.send(zxid=history.zxid, author=history.session_of(1), cxid=6, **wrote)
     history.heartbeat(after_ms)
     history.delete("/controller", author=history.session_of(1), cxid=0)
     history.delete("/brokers/ids/1", author=history.session_of(1), cxid=0, same_zxid=True)

@@ -278,6 +278,9 @@ def test_trap_28_up_to_2_1_a_preferred_election_costs_an_epoch_though_the_prefer
 # 29: who writes ISR changes
 
 
+NOTIFICATION = "/isr_change_notification/isr_change_0000000000"
+
+
 def isr_told_to_a_newcomer(release: tuple[int, int], *, notified: str = "", dies_first: bool = False) -> set:
     """The ISR shrinks by its leader's own write; then 3 comes, and is told of the partition."""
     brokers = (1, 2, 3) if dies_first else (1, 2)
@@ -285,10 +288,11 @@ def isr_told_to_a_newcomer(release: tuple[int, int], *, notified: str = "", dies
     history.state("t", 0, 1, 4, [1])
     assert history.row("t", 0).leader_epoch == 4
     if notified == "unread":
-        history.came_and_went("/isr_change_notification/isr_change_0000000000")
+        history.came_and_went(NOTIFICATION)
     elif notified:
-        entries = [{"topic": "t", "partition": 0}]
-        history.write("/isr_change_notification/isr_change_0000000000", {"version": 1, "partitions": entries})
+        history.write(NOTIFICATION, {"version": 1, "partitions": [{"topic": "t", "partition": 0}]})
+    if notified == "removed":
+        history.delete(NOTIFICATION)
     if dies_first:
         history.broker_leaves(3)
     told = [row for row in history.broker(3) if isinstance(row, Request) and row.api == "LeaderAndIsr"]
@@ -297,10 +301,31 @@ def isr_told_to_a_newcomer(release: tuple[int, int], *, notified: str = "", dies
 
 @pytest.mark.parametrize(
     ("release", "notified", "isr"),
-    [((2, 6), "", (1, 2)), ((2, 6), "read", (1,)), ((2, 6), "unread", (1,)), ((2, 7), "", (1,))],
+    [
+        ((2, 6), "", (1, 2)),
+        ((2, 6), "waits", (1, 2)),
+        ((2, 6), "removed", (1,)),
+        ((2, 6), "unread", (1,)),
+        ((2, 7), "", (1,)),
+    ],
 )
 def test_trap_29_before_2_7_the_controller_knows_an_isr_change_only_once_it_is_notified(release, notified, isr):
     assert isr_told_to_a_newcomer(release, notified=notified) == {isr}
+
+
+@pytest.mark.parametrize(("removed", "leader_epoch"), [(False, 0), (True, 1)])
+def test_trap_29_a_notification_is_read_only_when_the_controller_removes_it(removed, leader_epoch):
+    """Up to 2.3 its copy lacks what it wrote itself while the notification waited, until then."""
+    history = ZnodeHistory(release=(2, 3)).start(1, 2, topics={"t": {0: ([1, 2, 3], 1, 0, [1, 2])}})
+    history.write(NOTIFICATION, {"version": 1, "partitions": [{"topic": "t", "partition": 0}]})
+    history.reassign(("t", 0, [1, 3]))
+    history.topic("t", {0: [1, 3, 2]})
+    history.state("t", 0, 1, 1, [1, 2])
+    if removed:
+        history.delete(NOTIFICATION)
+    effects = history.broker(3) + history.the_controller_writes_its_due()
+    told = [row for row in effects if isinstance(row, Request) and row.status is Status.FINAL and row.brokers == (3,)]
+    assert next(row.leader_epoch for row in told if row.api == "LeaderAndIsr") == leader_epoch
 
 
 def test_trap_29_a_death_that_costs_no_write_lets_the_controller_read_the_state_again():

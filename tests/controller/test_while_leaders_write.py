@@ -112,6 +112,27 @@ def test_up_to_2_1_the_last_of_two_that_died_is_told_what_was_written_before_its
     assert_all_as_foretold(history)
 
 
+@pytest.mark.parametrize(
+    ("waits", "cause"), [(True, "broker 1 registered with epoch 112"), (False, "partition t-0 can be led again")]
+)
+def test_who_returns_before_its_death_is_handled_leads_again_if_the_isr_keeps_it_against_expectation(waits, cause):
+    """Which of two that died together stays in the ISR shows only as it is written."""
+    topics = on([1, 2], 1, 0, [1, 2]) | ({"u": {0: ([1, 2], 1, 0, [1, 2])}} if waits else {})
+    history = ZnodeHistory().start(1, 2, 3, controller=3, topics=topics)
+    history.broker_leaves(1)
+    history.broker_leaves(2)
+    history.broker(1)
+    assert t0(history) == (-1, 2, (2,))
+    history.state("t", 0, 1, 1, [1])
+    history.state("t", 0, -1, 2, [1])
+    history.state("t", 0, 1, 3, [1])
+    history.the_controller_writes_its_due()
+    assert "final LeaderAndIsr to 1: t-0 leader=1 epoch=3 isr=[1]" in history.requests(history.effects)
+    of_t = [row for row in history.effects if getattr(row, "topic", None) == "t"]
+    assert causes_of(of_t)[-1] == f"BrokerChange: {cause}"
+    assert_all_as_foretold(history)
+
+
 # A shutdown that nobody saw
 
 

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kazoo.client import KazooClient
-from kazoo.exceptions import BadVersionError
+from kazoo.exceptions import BadVersionError, NoNodeError
 
 from cli.embedded.zookeeper import ZooKeeper
 from controller.records import Record, RecordKind, decode_record, encode_record
@@ -146,6 +146,9 @@ def play_kafka(server: ZooKeeper) -> tuple[dict[str, Znode], dict[str, int]]:
             kafka.set(STATE, b'{"leader":-1}')
             kafka.create("/isr_change_notification/isr_change_", b"\xff\xfe", sequence=True)
             kafka.create("/consumers", b"not watched")
+            for session_of in (kafka, broker):
+                with pytest.raises(NoNodeError):
+                    session_of.delete("/admin/reassign_partitions")
             expired = subprocess.run(
                 [sys.executable, "-c", _DIE_WITH_AN_EPHEMERAL, server.connect_string],
                 capture_output=True, text=True, check=True, timeout=DEADLINE_SECONDS,
@@ -263,6 +266,15 @@ def test_what_only_the_log_knows_travels_too(recording: Recording) -> None:
     assert closed.cxid == owner.cxid > 0
     assert (expired.author, expired.cxid) == (recording.sessions["expired"], 0)
     assert records[0].author == recording.sessions["kafka"]
+
+
+def test_what_the_controller_asks_for_in_vain_shows_that_it_lives(recording: Recording) -> None:
+    records = records_of(recording.directory)
+    (in_vain,) = [record for record in records if record.kind is RecordKind.HEARTBEAT and record.author]
+    assert in_vain.author == recording.sessions["closed"]
+    assert in_vain.cxid > 0
+    before = [record.zxid for record in records[: in_vain.seq] if record.path]
+    assert in_vain.zxid > before[-1]
 
 
 def test_a_multi_that_failed_changes_nothing(recording: Recording) -> None:
@@ -591,7 +603,7 @@ def test_a_directory_without_such_files_is_told(tmp_path: Path) -> None:
 
 
 def test_the_history_ends_at_a_zxid_or_a_time_that_included(recording: Recording) -> None:
-    transactions = list(read_log(recording.log))
+    transactions = [transaction for transaction in read_log(recording.log) if transaction.changes]
     middle = transactions[len(transactions) // 2]
     by_zxid = records_of(recording.directory, until=Until(zxid=middle.zxid))
     assert max(record.zxid for record in by_zxid) == middle.zxid
