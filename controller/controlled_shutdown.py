@@ -106,6 +106,11 @@ def _closes(turn: Turn, broker: int) -> bool:
     return _has_asked(turn, broker) and broker not in turn.header.shutdown_attempts
 
 
+def has_closed(turn: Turn, broker: int, by_ms: int) -> bool:
+    """Whether a broker that is still registered had asked to be shut down for the last time by then."""
+    return _closes(turn, broker) and turn.header.last_asked_ms.get(broker, 0) <= by_ms
+
+
 def keep_attempts(turn: Turn) -> None:
     """A new controller will be asked by the brokers that the last one could not let go."""
     header = turn.header
@@ -169,6 +174,7 @@ def _after_backoff_ms(turn: Turn) -> int:
 def _attempt(turn: Turn, broker: int, attempt: ShutdownAttempt, at_ms: int) -> None:
     event = turn.begin("ControlledShutdown", f"broker {broker} shuts down")
     event.time_ms = at_ms
+    turn.await_proof(event)
     event.doubtful = broker if attempt.doubtful and attempt.due_ms > attempt.earliest_ms else NO_BROKER
     _remember(turn, broker, at_ms)
     led, followed = _hosted(turn, broker)

@@ -123,7 +123,7 @@ class EventDraft(ContextDraft):
         It is certain once the controller's session wrote something later, or has outlived it. Only ZooKeeper's log
         tells whose session wrote or ended.
         """
-        if self.record.author:
+        if self.record.author or self.header.heard_ms:
             silent_ms = self.header.settings.zookeeper_session_timeout_ms + _ACTING_MS
             event.proven_ms = self.header.time_ms + silent_ms
 

@@ -16,6 +16,7 @@ from controller import (
     observation,
     partition_machine,
     reassignment,
+    reordering,
     replica_machine,
     topic_deletion,
 )
@@ -227,8 +228,9 @@ def _same(turn: Turn, due: ReplicaAssignment, written: ReplicaAssignment) -> boo
 
 def _reassigned(turn: Turn, tp: TopicPartition, partition: Partition, written: ReplicaAssignment) -> None:
     if turn.header.acting:
-        turn.begin("ApiPartitionReassignment", f"partition {tp} moves to {list(written.target)}")
-        reassignment.run(turn, tp, written)
+        with reordering.behind(turn, reordering.overtaken(turn)):
+            turn.begin("ApiPartitionReassignment", f"partition {tp} moves to {list(written.target)}")
+            reassignment.run(turn, tp, written)
     else:
         turn.put_partition(tp, partition.with_assignment(written))
     moved = turn.partition(tp)

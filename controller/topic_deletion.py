@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from controller import alert_kinds, happenings, partition_machine, replica_machine
+from controller import alert_kinds, controlled_shutdown, happenings, partition_machine, replica_machine
 from controller.context import Event, Phase
 from controller.replica_machine import Replica
 from controller.states import PartitionState, ReplicaState
@@ -22,6 +22,10 @@ ANSWER_MS = 50
 # 294 answers, which took 0.2 to 2.6 s).
 _STARTING_MS = 3_000
 _STARTED_MS = 900
+
+# One that is let go to shut down closes its sockets about as fast as it would answer (of 41 it was found closed 22 to
+# 380 ms later, the median was 81 ms), and that it had asked shows only some 20 ms after it did.
+_LET_GO_MS = 25
 _ANSWER = "TopicDeletionStopReplicaResponseReceived"
 
 
@@ -227,7 +231,8 @@ def _have_answered(turn: Turn, topic: Topic, *, soon: bool) -> frozenset[int]:
     return frozenset(
         broker
         for broker, registered in header.brokers.items()
-        if topic.asked_ms - registered.since_ms > _STARTING_MS or header.time_ms - registered.since_ms > _STARTED_MS
+        if (topic.asked_ms - registered.since_ms > _STARTING_MS or header.time_ms - registered.since_ms > _STARTED_MS)
+        and not controlled_shutdown.has_closed(turn, broker, topic.asked_ms + _LET_GO_MS)
     )
 
 

@@ -25,7 +25,6 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
     "fuzz28a": {},
     "fuzz39b": {},
     "fuzz28b": {
-        1: (ORDER, Parted(3, 0, 4, 0)),
         2: (ANSWERS, Parted(24, 4, 2, 2)),
     },
     "fuzz28c": {
@@ -59,6 +58,7 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
         5: (CUT_SHORT, Parted(4, 0, 0, 0)),
         11: (ANSWERS, Parted(1, 3, 0, 0)),
     },
+    "fuzz39f": {},
     "fuzz0102a": {
         5: (UNTOLD, Parted(0, 6, 0, 0)),
         6: (EARLY, Parted(0, 3, 3, 3)),
@@ -133,10 +133,12 @@ GAUGES: Mapping[str, Mapping[str, int]] = {
     "fuzz39c": {ANSWERS: 74, JUST_REGISTERED: 23, STRAYS: 78},
     "fuzz39d": {ANSWERS: 13, JUST_REGISTERED: 11, STRAYS: 54},
     "fuzz39e": {ANSWERS: 9, STRAYS: 95},
+    "fuzz39f": {JUST_REGISTERED: 27, STRAYS: 22},
     "fuzz0102a": {JUST_REGISTERED: 16, STRAYS: 5},
     "fuzz011a": {JUST_REGISTERED: 12, ORDER: 1},
     "fuzz10a": {JUST_REGISTERED: 4, ORDER: 2, STRAYS: 28},
     "fuzz20a": {},
+    "fuzz20b": {ORDER: 3, STRAYS: 4},
     "fuzz22a": {JUST_REGISTERED: 15, STRAYS: 4},
     "fuzz23a": {JUST_REGISTERED: 9},
     "fuzz24a": {ANSWERS: 12, STRAYS: 3},

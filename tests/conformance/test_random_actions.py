@@ -16,7 +16,17 @@ LIMITS = Path(__file__).parents[2] / "docs" / "what-a-replica-cannot-know.md"
 
 # These the rules were never fitted to. A difference in them is not looked up to mend a rule: that would make them seen
 # ones. Make a new one then (`make record`), and mend by it.
-UNSEEN = ("unseen39", "unseen28", "unseen39b", "unseen10", "unseen22", "unseen24", "unseen35")
+UNSEEN = (
+    "unseen39",
+    "unseen39b",
+    "unseen28",
+    "unseen28b",
+    "unseen10",
+    "unseen11",
+    "unseen22",
+    "unseen24",
+    "unseen35",
+)
 LEAST_SHARE = 0.985
 LEAST_SHARE_OF_GAUGES = 0.92
 

@@ -40,6 +40,21 @@ def test_partitions_are_created_behind_a_shutdown_that_writes_first(history):
     assert_all_as_foretold(history)
 
 
+def test_a_deletion_is_begun_behind_a_reassignment_that_the_api_asked_for_before_it(history):
+    """A topic that is being deleted is not reassigned any more: its new replica is deleted with the others."""
+    history.delete_topic("u")
+    moving = {"adding_replicas": {"0": [3]}, "removing_replicas": {"0": [4]}}
+    history.topic("u", {0: [2, 3, 4], 1: [3, 4]}, **moving)
+    history.state("u", 0, 2, 1, [2, 4])
+    history.the_controller_writes_its_due()
+    assert_all_as_foretold(history)
+    assert kinds(history, "u") == ["ApiPartitionReassignment", "TopicDeletion"]
+    states = history.context.topics.get("u").partitions[0].replica_states
+    assert {broker: state.word for broker, state in states.items()} == dict.fromkeys(
+        (2, 3, 4), "ReplicaDeletionStarted"
+    )
+
+
 def test_a_death_is_handled_behind_a_shutdown_that_writes_first(history):
     history.broker_leaves(4)
     history.state("t", 0, 3, 1, [3])

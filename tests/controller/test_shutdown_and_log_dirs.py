@@ -7,8 +7,10 @@ import pytest
 from znode_history import LOG_DIR_EVENT, ZnodeHistory, assert_all_as_foretold, on, t0
 
 from controller.outputs import Request, Status, Transition
+from controller.records import RecordKind
 
 ALL = (1, 2, 3)
+BACKOFF = {"controlled.shutdown.retry.backoff.ms": 1_000}
 
 
 # Controlled shutdown
@@ -58,6 +60,30 @@ def test_nobody_is_asked_again_once_the_controller_is_gone():
     history = shutting_down(3)
     history.delete("/controller")
     assert not [row for row in history.heartbeat(10_000) if isinstance(row, Transition)]
+
+
+@pytest.mark.parametrize(
+    ("after_ms", "wrote", "status"),
+    [(5_000, False, Status.WITHDRAWN), (5_000, True, Status.FINAL), (8_000, False, Status.FINAL)],
+)
+def test_an_attempt_that_writes_nothing_is_certain_only_of_a_controller_that_was_heard_of_since(
+    after_ms, wrote, status
+):
+    settings = {"controlled.shutdown.max.retries": 2, "zookeeper.session.timeout.ms": 6_000} | BACKOFF
+    topics = on([2, 3], 2, 0, [2, 3]) | {"u": {0: ([2, 3], 2, 0, [2])}}
+    history = ZnodeHistory(settings=settings).start(*ALL, topics=topics)
+    history.state("t", 0, 3, 1, [3])
+    history.send(RecordKind.HEARTBEAT, zxid=history.zxid, author=history.session_of(1), cxid=5)
+    seen = len(history.effects)
+    history.heartbeat(1_060)
+    if wrote:
+        history.now_ms += 100
+        history.send(RecordKind.HEARTBEAT, zxid=history.zxid, author=history.session_of(1), cxid=6)
+    history.heartbeat(after_ms)
+    history.delete("/controller", author=history.session_of(1), cxid=0)
+    history.delete("/brokers/ids/1", author=history.session_of(1), cxid=0, same_zxid=True)
+    rows = [row for row in history.effects[seen:] if isinstance(row, Transition) and row.topic == "t"]
+    assert [row.status for row in rows] == [Status.PROVISIONAL, status]
 
 
 def test_the_next_controller_is_asked_what_the_last_could_not_do():
@@ -112,6 +138,7 @@ def test_how_often_a_broker_asked_soon_after_a_takeover_shows_when_its_session_e
         history.heartbeat(190)
     history.now_ms = asked_ms + closes_after_ms - 10
     history.delete("/brokers/ids/2", author=history.session_of(2), cxid=9)
+    history.heartbeat(60_000)  # the controller has outlived it
     final = [row for row in history.effects if isinstance(row, Transition) and row.status is Status.FINAL]
     attempts = {row.effect.rpartition("-")[0] for row in final if row.cause.startswith("ControlledShutdown")}
     assert len(attempts) == asked

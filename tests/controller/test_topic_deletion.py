@@ -195,6 +195,22 @@ def test_a_broker_that_was_there_until_its_znode_went_had_answered(author, cxid,
     assert deletion_states(history)[2] == left
 
 
+@pytest.mark.parametrize(("told_ms_before", "answered"), [(0, False), (30, True), (1_000, True)])
+def test_a_broker_that_was_let_go_when_it_was_told_had_closed_its_sockets_and_does_not_answer(told_ms_before, answered):
+    topics = {"t": {0: ([1, 2, 9], 1, 0, [1, 2])}, "u": {0: ([2, 1], 2, 0, [2, 1])}}
+    history = ZnodeHistory().start(1, 2, 3, topics=topics)
+    history.now_ms += 10_000  # no broker is just starting
+    history.delete_topic("t")
+    history.the_controller_writes_its_due()
+    history.now_ms += told_ms_before
+    history.state("u", 0, 1, 1, [1])  # 2 shuts down, and leads nothing any more
+    history.now_ms += 300
+    history.broker_closes(2)
+    history.the_controller_writes_its_due()
+    left = "ReplicaDeletionSuccessful" if answered else "OfflineReplica"  # and waits for it
+    assert deletion_states(history)[2] == left
+
+
 def test_a_broker_without_replicas_of_the_topic_resumes_nothing():
     history = ZnodeHistory().start(1, 2, topics={"t": {0: ([1, 9], 1, 0, [1])}})
     history.delete_topic("t")
