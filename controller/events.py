@@ -121,7 +121,7 @@ class EventDraft(ContextDraft):
         """Nothing may show that the event was handled, and the controller may be dead without anybody knowing it yet.
 
         It is certain once the controller's session wrote something later, or has outlived it. Only ZooKeeper's log
-        tells whose session wrote or ended.
+        tells whose session wrote or ended; where no controller was ever heard of, that is not what is being read.
         """
         if self.record.author or self.header.heard_ms:
             silent_ms = self.header.settings.zookeeper_session_timeout_ms + _ACTING_MS

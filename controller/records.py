@@ -22,7 +22,7 @@ class RecordKind(Enum):
     SNAPSHOT_END = "snapshot-end"  # the complete read is done
     CREATED = "created"  # a znode came into being, its value was gone before it could be read
     DELETED = "deleted"  # a znode vanished
-    HEARTBEAT = "heartbeat"  # the forwarder is alive; deadlines are judged against its times
+    HEARTBEAT = "heartbeat"  # the forwarder is alive (or the author, who wrote in vain); deadlines follow its times
     SESSION = "session"  # the forwarder's ZooKeeper session changed; `data` names its state
 
     __hash__ = object.__hash__  # there is one of each: what the enum's own takes time for is not needed
