@@ -112,7 +112,7 @@ class _Cluster:
 def _cluster(name: str, directory: Path) -> _Cluster:
     recording_name, jmx_is_scraped = CLUSTERS[name]
     recording = unpack(recording_name, directory)
-    records = list(recording.records())
+    records = _heard_by_a_forwarder(recording.records())
     shift_ms = BEGIN * 1000 - records[0].observed_ms
     rows = [_moved(row, name, shift_ms) for row in replay(records, recording.profile()).rows]
     forwarding = Forwarding(
@@ -121,6 +121,12 @@ def _cluster(name: str, directory: Path) -> _Cluster:
     forwarding.complete_reads[ReadReason.START] = 1
     jmx = recording.jmx() if jmx_is_scraped else []
     return _Cluster(name, records, rows, jmx, shift_ms, forwarding)
+
+
+def _heard_by_a_forwarder(records: Iterable[Record]) -> list[Record]:
+    """The records without those of what was written in vain, which only the log tells."""
+    heard = [record for record in records if not (record.kind is RecordKind.HEARTBEAT and record.author)]
+    return [msgspec.structs.replace(record, seq=seq) for seq, record in enumerate(heard)]
 
 
 def _moved(row: Row, cluster: str, shift_ms: int) -> Row:
