@@ -152,9 +152,13 @@ def _fits(turn: Turn, asked_ms: int) -> bool:
 
 
 def _ask_unseen(turn: Turn, broker: int) -> None:
-    """A broker that closes its session had asked before that, as often as this controller was there to answer."""
+    """A broker that closes its session had asked before that, as often as this controller was there to answer.
+
+    It answers registered brokers only: one that registered just before was not let go, it gave up.
+    """
     header = turn.header
-    there_ms = header.time_ms - header.term_began_ms - _usual_closing_ms(turn)
+    there_since_ms = max(header.term_began_ms, header.brokers[broker].since_ms)
+    there_ms = header.time_ms - there_since_ms - _usual_closing_ms(turn)
     attempts = 1 + there_ms // max(header.settings.controlled_shutdown_retry_backoff_ms, 1)
     left = min(attempts, header.settings.controlled_shutdown_max_retries)
     if left > 0:

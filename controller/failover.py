@@ -6,6 +6,7 @@ is the business of `controllership`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from controller import controlled_shutdown, leader_election, reassignment, replica_machine, topic_deletion
@@ -56,10 +57,12 @@ def is_loading(turn: Turn) -> bool:
     return turn.header.time_ms - turn.header.term_began_ms <= _LOADING_MS
 
 
-def load(turn: Turn, name: str) -> None:
-    """A new controller finds the topic when it reads the cluster."""
+def load(turn: Turn, name: str, numbers: Iterable[int]) -> None:
+    """A new controller finds these partitions of a topic when it reads the cluster."""
+    topic = turn.topics[name]
     turn.begin("ControllerFailover", f"topic {name} was there when the cluster was read")
-    _start_machines(turn, [(name, turn.topics[name])])
+    found = {number: topic.partitions[number] for number in numbers}
+    _start_machines(turn, [(name, replace(topic, partitions=found))])
 
 
 def cut(turn: Turn, broker: int) -> None:
@@ -118,8 +121,9 @@ def _start_machines(turn: Turn, topics: list[tuple[str, Topic]]) -> None:
     if turn.header.profile.removes_dead_replicas_at_failover:
         # The dead leave the ISR before leaders are elected: a dead leader costs two writes at a failover.
         replica_machine.enter_state(turn, offline, ReplicaState.OFFLINE)
-    for name, _ in topics:
-        for number, partition in turn.topics[name].partitions.items():
+    for name, topic in topics:
+        for number in topic.partitions:
+            partition = turn.topics[name].partitions[number]
             state = initial_partition_state(turn, partition)
             turn.put_partition(TopicPartition(name, number), replace(partition, state=state))
     trigger_online(turn)

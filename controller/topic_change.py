@@ -40,13 +40,15 @@ def topic_written(turn: Turn, name: str, znode: TopicZnode) -> None:
         turn.put_topic(name, replace(topic, partitions=partitions))
         return
     added = [number for number in znode.partitions if number not in known.partitions]
-    if topic.queued and turn.header.profile.reverts_expansion_of_queued_topics:
+    is_loading = turn.header.acting and failover.is_loading(turn)
+    hears_of_it = turn.header.acting and not is_loading
+    if topic.queued and hears_of_it and turn.header.profile.reverts_expansion_of_queued_topics:
         added = []  # the controller writes the znode back as it was
     created = {number: Partition(_assignment(znode, number).replicas) for number in added}
     turn.put_topic(name, replace(topic, partitions={**known.partitions, **created}))
-    if added and turn.header.acting and not known.exists and failover.is_loading(turn):
-        failover.load(turn, name)
-    elif added and turn.header.acting and not topic.queued:
+    if added and is_loading:
+        failover.load(turn, name, added)
+    elif added and hears_of_it and not topic.queued:
         kind = "PartitionModifications" if known.exists else "TopicChange"
         what = f"{len(added)} partitions added to topic {name}" if known.exists else f"topic {name} was created"
         turn.begin(kind, what)

@@ -59,6 +59,11 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
         11: (ANSWERS, Parted(1, 3, 0, 0)),
     },
     "fuzz39f": {},
+    "fuzz39g": {
+        8: (ANSWERS, Parted(1, 4, 0, 0)),
+        11: (ANSWERS, Parted(0, 1, 0, 0)),
+        14: (ANSWERS, Parted(24, 5, 9, 0)),
+    },
     "fuzz0102a": {
         5: (UNTOLD, Parted(0, 6, 0, 0)),
         6: (EARLY, Parted(0, 3, 3, 3)),
@@ -134,6 +139,7 @@ GAUGES: Mapping[str, Mapping[str, int]] = {
     "fuzz39d": {ANSWERS: 13, JUST_REGISTERED: 11, STRAYS: 54},
     "fuzz39e": {ANSWERS: 9, STRAYS: 95},
     "fuzz39f": {JUST_REGISTERED: 27, STRAYS: 22},
+    "fuzz39g": {ANSWERS: 14, JUST_REGISTERED: 15, ORDER: 6, STRAYS: 5},
     "fuzz0102a": {JUST_REGISTERED: 16, STRAYS: 5},
     "fuzz011a": {JUST_REGISTERED: 12, ORDER: 1},
     "fuzz10a": {JUST_REGISTERED: 4, ORDER: 2, STRAYS: 28},

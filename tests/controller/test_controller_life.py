@@ -510,3 +510,28 @@ def test_the_least_in_sync_is_the_brokers_setting_and_from_3_7_on_no_more_than_t
     topics = {"t": {0: ([1, 2], 1, 0, [1]), 1: ([1, 2], 1, 0, [1, 2]), 2: ([1], 1, 0, [1])}}
     gauges = ZnodeHistory(release=release, settings=settings).start(1, 2, topics=topics).gauges()
     assert (gauges.under_min_isr_partitions, gauges.at_min_isr_partitions) == (under, at)
+
+
+@pytest.mark.parametrize("is_being_deleted", [False, True])
+@pytest.mark.parametrize(("when", "read"), [("before", True), ("right after", True), ("later", False)])
+def test_partitions_that_are_added_around_a_takeover_are_read_by_it(when, read, is_being_deleted):
+    """Only later it hears of them: it creates them then, or takes them back where the topic is being deleted."""
+    history = ZnodeHistory().start(1, 2, 3, topics={"t": {0: ([1, 3], 1, 0, [1, 3])}})
+    if is_being_deleted:
+        history.broker_leaves(3)
+        history.delete_topic("t")
+        history.the_controller_writes_its_due()
+    history.delete("/controller")
+    seen = len(history.effects)
+    grown = {0: [1, 3], 1: [2, 1]}
+    if when == "before":
+        history.topic("t", grown)
+    history.controller(2, 2)
+    history.now_ms += 100 if when == "later" else 0
+    if when != "before":
+        history.topic("t", grown)
+    history.the_controller_writes_its_due()
+    moves = history.moves(tuple(history.effects[seen:]), Status.FINAL)
+    assert ("t-1@2 OnlineReplica -> OnlineReplica" in moves) == read
+    assert ("t-1@2 NonExistentReplica -> NewReplica" in moves) == (not read and not is_being_deleted)
+    assert history.gauges().divergences == {}
