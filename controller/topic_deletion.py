@@ -23,6 +23,7 @@ ANSWER_MS = 50
 _STARTING_MS = 3_000
 _STARTED_MS = 900
 
+_INELIGIBLE = ReplicaState.DELETION_INELIGIBLE
 # One that is let go to shut down closes its sockets about as fast as it would answer (of 41 it was found closed 22 to
 # 380 ms later, the median was 81 ms), and that it had asked shows only some 20 ms after it did.
 _LET_GO_MS = 25
@@ -78,7 +79,7 @@ def resume(turn: Turn, broker: int) -> None:
     for name, topic in list(turn.topics):
         if topic.queued and any(broker in partition.replicas for partition in topic.partitions.values()):
             turn.put_topic(name, replace(topic, ineligible=False))
-            _retry(turn, name)
+            _retry(turn, name, judged=name in turn.header.halted_deletions)
 
 
 def resume_all(turn: Turn) -> None:
@@ -102,7 +103,7 @@ def replicas_failed(turn: Turn, replicas: Sequence[Replica]) -> None:
     for name in dict.fromkeys(replica.tp.topic for replica in replicas):
         failed = [replica for replica in replicas if replica.tp.topic == name]
         unanswered = any(_state(turn, replica) is ReplicaState.DELETION_STARTED for replica in failed)
-        replica_machine.enter_state(turn, failed, ReplicaState.DELETION_INELIGIBLE)
+        replica_machine.enter_state(turn, failed, _INELIGIBLE)
         topic = turn.topics[name]
         silent_ms = turn.record.observed_ms - topic.asked_ms if unanswered else 0
         turn.put_topic(name, replace(topic, ineligible=True, doubtful_ms=topic.doubtful_ms or silent_ms))
@@ -175,7 +176,7 @@ def _start(turn: Turn, name: str) -> None:
         if _is_online(turn, replica) and _state(turn, replica) is not ReplicaState.DELETION_SUCCESSFUL
     ]
     if dead:
-        replica_machine.enter_state(turn, dead, ReplicaState.DELETION_INELIGIBLE)
+        replica_machine.enter_state(turn, dead, _INELIGIBLE)
     replica_machine.enter_state(turn, todo, ReplicaState.OFFLINE)
     replica_machine.enter_state(turn, todo, ReplicaState.DELETION_STARTED)
     started = turn.topic(name) or topic
@@ -203,11 +204,24 @@ def judge_halted(turn: Turn, *, soon: bool = False) -> None:
     """
     for name in list(turn.header.halted_deletions):
         topic = turn.topic(name)
+        if topic is not None and _would_show(turn, name):
+            continue
         brokers = frozenset(turn.header.brokers) if topic is None else _have_answered(turn, topic, soon=soon)
         if brokers and brokers.issuperset(_asked(turn, name)):
             halted_answered(turn, name)
         else:
             answered(turn, name, brokers)
+
+
+def _would_show(turn: Turn, name: str) -> bool:
+    """Whether the controller writes once the live brokers have answered; what does not show then has not been.
+
+    It does where a dead replica that holds the deletion is still in an ISR: that one has to leave it.
+    """
+    epoch = turn.header.controller_epoch
+    halted = ((replica, turn.partition(replica.tp)) for replica in _in_state(turn, name, _INELIGIBLE))
+    values = ((replica, partition.value(epoch)) for replica, partition in halted if partition)
+    return any(value is not None and replica.broker in value.isr for replica, value in values)
 
 
 def _asked(turn: Turn, name: str) -> set[int]:
@@ -247,16 +261,19 @@ def halted_answered(turn: Turn, name: str) -> None:
     answered(turn, name, header.brokers)
     if topic.doubtful_ms > ANSWER_MS:  # they had answered before the death that halted it: it was tried again then
         turn.begin("BrokerChange", f"the deletion of topic {name} waits for a broker that left")
-    halted = _in_state(turn, name, ReplicaState.DELETION_INELIGIBLE)
-    if halted:
-        replica_machine.enter_state(turn, halted, ReplicaState.OFFLINE)
+    _go_on(turn, name)
 
 
-def _retry(turn: Turn, name: str) -> None:
-    answered(turn, name, _have_answered(turn, turn.topics[name], soon=True))
-    if _in_state(turn, name, ReplicaState.DELETION_STARTED):
-        return
-    halted = _in_state(turn, name, ReplicaState.DELETION_INELIGIBLE)
+def _retry(turn: Turn, name: str, *, judged: bool = False) -> None:
+    if not judged:
+        answered(turn, name, _have_answered(turn, turn.topics[name], soon=True))
+    if not _in_state(turn, name, ReplicaState.DELETION_STARTED):
+        _go_on(turn, name)
+
+
+def _go_on(turn: Turn, name: str) -> None:
+    """Nobody is asked any more: what was held waits as offline again, and what nothing holds is asked anew."""
+    halted = _in_state(turn, name, _INELIGIBLE)
     if halted:
         replica_machine.enter_state(turn, halted, ReplicaState.OFFLINE)
     _start(turn, name)

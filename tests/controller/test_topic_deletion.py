@@ -166,12 +166,36 @@ def test_a_broker_that_dies_before_it_answered_holds_the_deletion():
     history.heartbeat(1_000)
     history.broker_leaves(2)
     history.heartbeat(20_000)
+    assert deletion_states(history)[1] == "ReplicaDeletionStarted"  # had it answered, 2 would have left the ISR
+    history.state("t", 0, -1, 3, [2])
     gauges = history.gauges()
     assert deletion_states(history)[1] == "ReplicaDeletionSuccessful"
     assert gauges.topics_ineligible_to_delete == 1
     history.broker(2)
     assert deletion_states(history)[2] == "ReplicaDeletionStarted"
     finish(history, 0)
+
+
+def test_who_was_not_seen_to_have_answered_before_a_broker_came_back_answers_after_it():
+    history = ZnodeHistory().start(1, topics={"t": {0: ([1, 8, 9], 1, 0, [1]), 1: ([8], -1, 3, [8])}})
+    history.delete_topic("t")
+    history.the_controller_writes_its_due()
+    history.heartbeat(1_000)
+    history.broker(8)  # the deletion was not tried again before: 8 would have left the ISR by a write
+    assert deletion_states(history) == {
+        1: "ReplicaDeletionStarted",
+        8: "OnlineReplica",
+        9: "ReplicaDeletionIneligible",
+    }
+    effects = history.state("t", 1, -1, 4, [8])  # now 1 has answered, and 8 is asked as well
+    assert history.moves(effects, Status.FINAL)[-5:] == [
+        "t-0@1 ReplicaDeletionStarted -> ReplicaDeletionSuccessful",
+        "t-0@9 ReplicaDeletionIneligible -> OfflineReplica",
+        "t-0@9 OfflineReplica -> ReplicaDeletionIneligible",
+        "t-0@8 OnlineReplica -> OfflineReplica",
+        "t-0@8 OfflineReplica -> ReplicaDeletionStarted",
+    ]
+    assert history.gauges().divergences == {}
 
 
 @pytest.mark.parametrize(
