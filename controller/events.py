@@ -162,12 +162,17 @@ class EventDraft(ContextDraft):
         event.due[write.at_pass] -= 1
         event.queued -= 1
         if seen:
-            event.begun = True
-            self.header.last_written_event = max(event.id, self.header.last_written_event)
+            self.show_begun(event)
             if event.id not in self._fresh:
                 reaction.wrote(self.header, event, self.record.observed_ms)
         if event.first_write_ms and not event.writes_due:
             reaction.done(self.header, event)
+        self._advanced.add(event.id)
+
+    def show_begun(self, event: Event) -> None:
+        """Something that the event writes was seen: it has begun, and what it does before its first state is done."""
+        event.begun = True
+        self.header.last_written_event = max(event.id, self.header.last_written_event)
         self._advanced.add(event.id)
 
     def withdraw(self, tp: TopicPartition, step: AnyStep) -> None:

@@ -35,6 +35,7 @@ def topic_written(turn: Turn, name: str, znode: TopicZnode) -> None:
     turn.header.witness(topic_version=znode.version)
     known = turn.topic(name) or Topic(exists=False)
     topic = replace(known, exists=True, topic_id=znode.topic_id, seen_generation=turn.record.generation)
+    got_id = known.exists and known.topic_id is None and znode.topic_id is not None
     if turn.header.phase is not Phase.FOLLOWING:
         partitions = {number: _loaded(known, znode, number) for number in znode.partitions}
         turn.put_topic(name, replace(topic, partitions=partitions))
@@ -59,6 +60,15 @@ def topic_written(turn: Turn, name: str, znode: TopicZnode) -> None:
         _create(turn, [TopicPartition(name, number) for number in added if number not in leaked])
     for number in known.partitions:
         _announced(turn, TopicPartition(name, number), _assignment(znode, number))
+    if got_id:
+        _begun_to_create(turn, name)
+
+
+def _begun_to_create(turn: Turn, name: str) -> None:
+    """A topic that a hand made without an id got one: before all else, the controller that creates it gives it one."""
+    for event in turn.open_events():
+        if event.kind == "TopicChange" and name in event.topics and not failover.may_have_read(turn, event):
+            turn.show_begun(turn.open_event(event.id))
 
 
 def _note_risks(turn: Turn, name: str, partitions: Mapping[int, Partition]) -> None:

@@ -55,6 +55,31 @@ def test_a_controller_that_somebody_deposed_writes_on_until_the_next_one_takes_o
     assert_all_as_foretold(history)
 
 
+def test_a_topic_id_that_a_deposed_controller_still_gives_shows_that_it_had_begun_to_create_the_topic():
+    history = ZnodeHistory().start(1, 2)
+    history.topic("t", {0: [2, 1]})  # made by hand: without an id
+    history.delete("/controller")
+    effects = history.topic("t", {0: [2, 1]}, topic_id="AAAAAAAAAAAAAAAAAAAAAA")
+    assert history.moves(effects, Status.FINAL) == [
+        "t-0 NonExistentPartition -> NewPartition",
+        "t-0@1 NonExistentReplica -> NewReplica",
+        "t-0@2 NonExistentReplica -> NewReplica",
+    ]
+    effects = history.controller(2, 2)
+    assert "t-0 NewPartition -> OnlinePartition" in history.moves(effects, Status.WITHDRAWN)
+    assert "t-0 NonExistentPartition -> NewPartition" not in history.moves(effects, Status.WITHDRAWN)
+
+
+def test_a_topic_id_that_a_controller_gives_while_it_takes_over_shows_no_event():
+    history = ZnodeHistory().start(1, 2)
+    history.delete("/controller")
+    history.controller(2, 2)
+    history.heartbeat(400)
+    history.topic("t", {0: [2, 1]})
+    effects = history.topic("t", {0: [2, 1]}, topic_id="AAAAAAAAAAAAAAAAAAAAAA")
+    assert history.moves(effects, Status.FINAL) == []
+
+
 def test_a_deposed_controller_whose_broker_goes_writes_no_more():
     history = ZnodeHistory().start(1, 2)
     history.topic("t", {0: [2, 1]})
