@@ -10,7 +10,15 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from itertools import pairwise
 
-from controller import alert_kinds, happenings, partition_machine, reassignment, replica_machine, topic_deletion
+from controller import (
+    alert_kinds,
+    controlled_shutdown,
+    happenings,
+    partition_machine,
+    reassignment,
+    replica_machine,
+    topic_deletion,
+)
 from controller.context import NO_BROKER, Broker, Departure, Event, Phase
 from controller.outputs import BrokerRow
 from controller.records import Record
@@ -69,6 +77,8 @@ def broker_removed(turn: Turn, broker: int) -> None:
     if broker not in header.brokers:
         return
     gone = header.brokers[broker]
+    if header.acting:
+        controlled_shutdown.give_up_on_missing(turn)
     if header.acting and not _was_silent(turn, broker, gone):
         topic_deletion.judge_halted(turn, soon=True)
     header.brokers = {key: value for key, value in header.brokers.items() if key != broker}

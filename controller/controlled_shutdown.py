@@ -7,13 +7,16 @@ only a shutdown explains tells of it, and later attempts follow from the brokers
 from __future__ import annotations
 
 from controller import partition_machine, replica_machine
-from controller.context import NO_BROKER, ShutdownAttempt
+from controller.context import NO_BROKER, Event, ShutdownAttempt
 from controller.election import Strategy
+from controller.leadership import Elect
 from controller.replica_machine import Replica
 from controller.requests import RequestBatch
 from controller.states import ReplicaState
 from controller.topics import TopicPartition
 from controller.turn import Turn
+
+_KIND = "ControlledShutdown"
 
 # An attempt takes a little longer than the backoff itself: its own round trip comes on top (1.06 times, measured).
 _ROUND_TRIP_SHARE = 1.06
@@ -45,7 +48,7 @@ def is_under_way(turn: Turn, broker: int) -> bool:
 
 def reach_late(turn: Turn, broker: int, tp: TopicPartition) -> None:
     """The attempt that is under way comes to a partition only now, when somebody else has got in sync."""
-    turn.begin("ControlledShutdown", f"broker {broker} shuts down")
+    turn.begin(_KIND, f"broker {broker} shuts down")
     partition_machine.elect(turn, [tp], Strategy.CONTROLLED_SHUTDOWN)
     led, _ = _hosted(turn, broker)
     if not led:
@@ -55,7 +58,7 @@ def reach_late(turn: Turn, broker: int, tp: TopicPartition) -> None:
 def ask_in_vain(turn: Turn, broker: int) -> None:
     """A broker asked some time ago, it shows only now, and nobody could take over from it then: it will ask again."""
     header = turn.header
-    turn.begin("ControlledShutdown", f"broker {broker} shuts down")
+    turn.begin(_KIND, f"broker {broker} shuts down")
     _remember(turn, broker, asked_ms=0)
     _, followed = _hosted(turn, broker)
     _stop_followed(turn, broker, [tp for tp in followed if not _is_in_sync(turn, broker, tp)])
@@ -109,6 +112,20 @@ def _closes(turn: Turn, broker: int) -> bool:
 def has_closed(turn: Turn, broker: int, by_ms: int) -> bool:
     """Whether a broker that is still registered had asked to be shut down for the last time by then."""
     return _closes(turn, broker) and turn.header.last_asked_ms.get(broker, 0) <= by_ms
+
+
+def give_up_on_missing(turn: Turn) -> None:
+    """An attempt that was expected some time ago and would have moved a leader since was not made."""
+    event = turn.last_event()
+    if event is None or event.kind != _KIND or event.begun or not _moves_leaders(turn, event):
+        return
+    if turn.header.time_ms - event.time_ms > turn.header.settings.controlled_shutdown_retry_backoff_ms // 2:
+        turn.undo(event)
+
+
+def _moves_leaders(turn: Turn, event: Event) -> bool:
+    steps = (step for tp in turn.waiting(event) for step in turn.topics[tp.topic].partitions[tp.partition].queue)
+    return any(step.event == event.id and isinstance(step, Elect) for step in steps)
 
 
 def keep_attempts(turn: Turn) -> None:
@@ -176,7 +193,7 @@ def _after_backoff_ms(turn: Turn) -> int:
 
 
 def _attempt(turn: Turn, broker: int, attempt: ShutdownAttempt, at_ms: int) -> None:
-    event = turn.begin("ControlledShutdown", f"broker {broker} shuts down")
+    event = turn.begin(_KIND, f"broker {broker} shuts down")
     event.time_ms = at_ms
     turn.await_proof(event)
     event.doubtful = broker if attempt.doubtful and attempt.due_ms > attempt.earliest_ms else NO_BROKER

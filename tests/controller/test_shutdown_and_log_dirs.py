@@ -156,6 +156,24 @@ def test_what_a_broker_may_have_asked_counts_when_its_controller_goes():
     assert [(row.status, row.cause) for row in told] == [(Status.FINAL, "ControlledShutdown: broker 2 shuts down")]
 
 
+@pytest.mark.parametrize(("dies_after_ms", "cause"), [(1_200, "ControlledShutdown"), (1_800, "BrokerChange")])
+def test_an_expected_attempt_of_which_nothing_shows_was_not_made_and_a_later_death_moves_its_leaders(
+    dies_after_ms, cause
+):
+    settings = {"controlled.shutdown.retry.backoff.ms": 1_000}
+    topics = on([2, 3], 2, 0, [2, 3]) | {"u": {0: ([2, 3], 2, 0, [2])}}
+    history = ZnodeHistory(settings=settings).start(*ALL, topics=topics)
+    history.state("t", 0, 3, 1, [3])  # broker 2 asks to be shut down, and goes on leading u
+    history.state("u", 0, 2, 0, [2, 3])
+    history.heartbeat(1_100)  # it asks again, and could go by now
+    history.heartbeat(dies_after_ms - 1_100)
+    history.broker_leaves(1)
+    effects = history.state("u", 0, 3, 1, [3])  # a death takes the leadership from whoever shuts down, too
+    by = [row.cause for row in effects if isinstance(row, Transition) and row.topic == "u" and row.leader == 3]
+    assert [told.partition(":")[0] for told in by] == [cause]
+    assert_all_as_foretold(history)
+
+
 def test_an_attempt_that_shows_though_none_was_left_is_the_last():
     settings = {"controlled.shutdown.max.retries": 2, "controlled.shutdown.retry.backoff.ms": 1_000}
     topics = on([2, 3], 2, 0, [2, 3]) | {"u": {0: ([2, 3], 2, 0, [2])}}
