@@ -12,6 +12,7 @@ from itertools import permutations
 import msgspec
 
 from controller import alert_kinds, happenings
+from controller.context import NO_BROKER
 from controller.events import before_move
 from controller.leadership import (
     AnyStep,
@@ -109,6 +110,9 @@ def _settle(
     """The queue without what was written; what stood between the writes keeps the value it stood behind."""
     for write in done:
         turn.settle(write, seen=True)
+        event = turn.open_event(write.event)
+        if isinstance(write, Create) and event.doubtful in write.isr:
+            event.doubtful = NO_BROKER  # the controller knows it
     value = partition.confirmed
     for write in done:
         _count_election(turn, tp, write, value)

@@ -84,7 +84,9 @@ class Event(msgspec.Struct, array_like=True):
     queued: int = 0  # steps that are not certain yet
     topics: dict[str, None] = {}  # that it concerns, in order
     broadcasts: tuple[Broadcast, ...] = ()  # not certain yet
-    doubtful: int = NO_BROKER  # the broker that may have asked to be shut down once more; the end of its session tells
+    # The broker that may have asked to be shut down once more, as the end of its session tells; or that the controller
+    # may not know of yet.
+    doubtful: int = NO_BROKER
     taken_up: bool = False  # nothing kept the controller from it, if it was still there
     proven_ms: int = 0  # from when on it is certain though nothing shows it; a controller may die before it acts
     died: dict[int, Broker] = {}  # the brokers whose death it handles, as they were
@@ -96,6 +98,11 @@ class Event(msgspec.Struct, array_like=True):
     def sentence(self) -> str:
         """The event in words, as rows give it."""
         return f"{self.kind}: {self.cause}"
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether it stays doubtful though it has begun: only what it writes for the broker tells."""
+        return self.kind == "TopicChange" and self.doubtful != NO_BROKER and self.writes_due > 0
 
     @property
     def frontier(self) -> int:

@@ -156,7 +156,7 @@ def session_ended(turn: Turn, broker: int) -> None:
 
 def _judge_doubtful(turn: Turn, broker: int) -> None:
     """Take back the doubtful attempts that the end of the broker's session came too soon for."""
-    doubtful = [event.id for event in turn.open_events() if event.doubtful == broker]
+    doubtful = [event.id for event in turn.open_events() if event.doubtful == broker and event.kind == _KIND]
     for event in map(turn.open_event, reversed(doubtful)):
         event.doubtful = NO_BROKER
         if not (event.begun or _fits(turn, event.time_ms)):

@@ -151,10 +151,13 @@ def _departures(turn: Turn, tp: TopicPartition, left: set[int], gone: set[int]) 
 def _left_out_at_creation(turn: Turn, partition: Partition, written: LeaderAndIsr) -> Iterator[Hypothesis]:
     """Live brokers that lead nothing and are in no ISR may ask to be shut down, and no write tells; a creation does."""
     create = next((step for step in partition.queue if isinstance(step, Create)), None)
-    if create is None or turn.open_event(create.event).begun:
+    left_out = set(create.isr) - set(written.isr) if create else set()
+    if create is None or not left_out <= set(turn.header.brokers):
         return
-    left_out = set(create.isr) - set(written.isr)
-    if left_out and left_out <= set(turn.header.brokers):
+    event = turn.open_event(create.event)
+    if event.doubtful in left_out:
+        yield lambda trial: failover.load_before(trial, trial.open_event(create.event), left_out)
+    if left_out and not event.begun:
         yield lambda trial: topic_change.create_without(trial, trial.open_event(create.event), left_out)
 
 

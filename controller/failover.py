@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from controller import controlled_shutdown, leader_election, reassignment, replica_machine, topic_deletion
+from controller import confirmation, controlled_shutdown, leader_election, reassignment, replica_machine, topic_deletion
 from controller.broker_change import initial_partition_state, trigger_online, with_initial_states
 from controller.context import NO_BROKER, Event
 from controller.leadership import Remove
@@ -71,6 +71,29 @@ def load(turn: Turn, name: str, numbers: Iterable[int]) -> None:
     turn.begin("ControllerFailover", f"topic {name} was there when the cluster was read")
     found = {number: topic.partitions[number] for number in numbers}
     _start_machines(turn, [(name, replace(topic, partitions=found))])
+
+
+def load_before(turn: Turn, event: Event, registered: set[int]) -> None:
+    """The topic that this event creates turns out to be read by the takeover, before these brokers had registered."""
+    (name,) = event.topics
+    turn.undo(event)
+    created = {}
+    for number, partition in list(turn.topics[name].partitions.items()):
+        tp = TopicPartition(name, number)
+        if partition.confirmed is not None:
+            created[tp] = partition.confirmed
+            turn.put_partition(tp, replace(partition, confirmed=None))
+    now = turn.header.brokers
+    turn.header.brokers = {broker: known for broker, known in now.items() if broker not in registered}
+    load(turn, name)
+    turn.header.brokers = now
+    for broker in sorted(registered):
+        turn.begin("BrokerChange", f"broker {broker} had registered while the cluster was read")
+        hosted = [tp for tp in turn.hosted_by(broker) if tp.topic == name]
+        replica_machine.enter_state(turn, [Replica(tp, broker) for tp in hosted], ReplicaState.ONLINE)
+        trigger_online(turn)
+    for tp, written in created.items():
+        confirmation.confirm(turn, tp, written)
 
 
 def cut(turn: Turn, broker: int) -> None:

@@ -22,7 +22,7 @@ from controller import (
 )
 from controller.assignment import ReplicaAssignment
 from controller.conditions import named
-from controller.context import Event, Phase
+from controller.context import NO_BROKER, Event, Phase
 from controller.replica_machine import Replica
 from controller.states import PartitionState, ReplicaState
 from controller.topics import Partition, Topic, TopicPartition
@@ -52,8 +52,9 @@ def topic_written(turn: Turn, name: str, znode: TopicZnode) -> None:
     elif added and hears_of_it and not topic.queued:
         kind = "PartitionModifications" if known.exists else "TopicChange"
         what = f"{len(added)} partitions added to topic {name}" if known.exists else f"topic {name} was created"
-        turn.begin(kind, what)
+        event = turn.begin(kind, what)
         if not known.exists:
+            event.doubtful = _may_be_unknown(turn, event, created)
             turn.moved("topic", "NonExistent", "Existing", topic=name)
             _note_risks(turn, name, created)
         leaked = known.leaked if known.leaked_epoch == turn.header.controller_epoch else ()
@@ -62,6 +63,17 @@ def topic_written(turn: Turn, name: str, znode: TopicZnode) -> None:
         _announced(turn, TopicPartition(name, number), _assignment(znode, number))
     if got_id:
         _begun_to_create(turn, name)
+
+
+def _may_be_unknown(turn: Turn, event: Event, partitions: Mapping[int, Partition]) -> int:
+    """A broker with replicas of a new topic that the controller may not know of yet, though it knows the topic.
+
+    A takeover reads the brokers before the topics: who registers between that is taken up only after it.
+    """
+    since_ms = turn.header.term_began_ms
+    late = {broker for broker, known in turn.header.brokers.items() if known.since_ms >= since_ms}
+    unknown = late.intersection(broker for partition in partitions.values() for broker in partition.replicas)
+    return min(unknown) if unknown and failover.may_have_read(turn, event) else NO_BROKER
 
 
 def _begun_to_create(turn: Turn, name: str) -> None:

@@ -176,7 +176,8 @@ class Turn(EventDraft):
         """
         certain, unfinished = [], False
         for event_id, event in known.items():
-            if event.doubtful != NO_BROKER and not event.begun:
+            if event.doubtful != NO_BROKER and (event.holds_back or not event.begun):
+                unfinished = unfinished or event.holds_back
                 continue
             if event.writes_due:
                 if event.begun and event_id in self._advanced:

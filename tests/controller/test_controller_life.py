@@ -80,6 +80,47 @@ def test_a_topic_id_that_a_controller_gives_while_it_takes_over_shows_no_event()
     assert history.moves(effects, Status.FINAL) == []
 
 
+def a_topic_made_while_a_controller_takes_over() -> ZnodeHistory:
+    """Broker 3 registers while it does, then t-0 is made on 1 and 2, and t-1 on 3 and 1; t-0 is created."""
+    history = ZnodeHistory().start(1, 2)
+    history.delete("/controller")
+    history.controller(2, 2)
+    history.heartbeat(200)
+    history.broker(3)
+    history.topic("t", {0: [1, 2], 1: [3, 1]})
+    history.heartbeat(200)
+    effects = history.state("t", 0, 1, 0, [1, 2])
+    assert history.moves(effects, Status.FINAL) == []  # as it would be written either way
+    return history
+
+
+def test_a_topic_created_without_a_broker_that_registered_before_it_was_read_by_the_takeover():
+    history = a_topic_made_while_a_controller_takes_over()
+    effects = history.state("t", 1, 1, 0, [1])
+    assert [move for move in history.moves(effects, Status.FINAL) if "t-1" in move] == [
+        "t-1@1 OnlineReplica -> OnlineReplica",
+        "t-1@3 ReplicaDeletionIneligible -> OfflineReplica",
+        "t-1 NewPartition -> OnlinePartition leader=1 epoch=0 isr=[1]",
+        "t-1@3 OfflineReplica -> OnlineReplica",
+    ]
+    assert "t-0 NewPartition -> OnlinePartition leader=1 epoch=0 isr=[1, 2]" in history.moves(effects, Status.FINAL)
+    assert_all_as_foretold(history)
+
+
+def test_a_topic_created_with_all_that_had_registered_before_it_came_after_the_takeover():
+    history = a_topic_made_while_a_controller_takes_over()
+    effects = history.state("t", 1, 3, 0, [3, 1])
+    assert [move for move in history.moves(effects, Status.FINAL) if "t-1" in move] == [
+        "t-1 NonExistentPartition -> NewPartition",
+        "t-1@1 NonExistentReplica -> NewReplica",
+        "t-1@3 NonExistentReplica -> NewReplica",
+        "t-1 NewPartition -> OnlinePartition leader=3 epoch=0 isr=[3, 1]",
+        "t-1@1 NewReplica -> OnlineReplica",
+        "t-1@3 NewReplica -> OnlineReplica",
+    ]
+    assert_all_as_foretold(history)
+
+
 def test_a_deposed_controller_whose_broker_goes_writes_no_more():
     history = ZnodeHistory().start(1, 2)
     history.topic("t", {0: [2, 1]})
