@@ -12,7 +12,7 @@ from agreement import Parted
 from gauge_samples import Differing
 
 ANSWERS, ORDER, CUT_SHORT, DEPOSED = "answers", "order", "cut short", "deposed"
-UNANSWERED, SILENT_SHUTDOWN = "unanswered", "silent shutdown"
+SILENT_SHUTDOWN = "silent shutdown"
 ZOMBIE, UNTOLD, EARLY = "zombie", "untold", "early"
 JUST_REGISTERED, STRAYS, DRIFT = "just registered", "strays", "drift"
 
@@ -26,12 +26,12 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
     "fuzz39b": {},
     "fuzz28b": {
         2: (ANSWERS, Parted(24, 4, 2, 2)),
+        1: (ORDER, Parted(3, 0, 4, 0)),
     },
     "fuzz28c": {
         2: (ANSWERS, Parted(10, 0, 0, 0)),
         5: (DEPOSED, Parted(1, 0, 7, 0)),
         6: (CUT_SHORT, Parted(15, 0, 0, 0)),
-        8: (UNANSWERED, Parted(20, 20, 0, 59)),
     },
     "fuzz28d": {},
     "fuzz28e": {
@@ -39,23 +39,19 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
         10: (ORDER, Parted(8, 1, 0, 4)),
     },
     "fuzz28f": {
-        1: (SILENT_SHUTDOWN, Parted(35, 11, 30, 5)),
-        2: (CUT_SHORT, Parted(9, 0, 0, 0)),
+        1: (SILENT_SHUTDOWN, Parted(37, 13, 30, 5)),
     },
     "fuzz28g": {},
     "fuzz28h": {},
     "fuzz39c": {
         2: (SILENT_SHUTDOWN, Parted(0, 1, 0, 4)),
         9: (ANSWERS, Parted(3, 21, 0, 7)),
-        11: (ANSWERS, Parted(10, 20, 10, 10)),
     },
     "fuzz39d": {
         2: (ANSWERS, Parted(8, 0, 0, 0)),
         7: (CUT_SHORT, Parted(0, 9, 0, 0)),
     },
     "fuzz39e": {
-        1: (ORDER, Parted(28, 32, 15, 0)),
-        5: (CUT_SHORT, Parted(4, 0, 0, 0)),
         11: (ANSWERS, Parted(1, 3, 0, 0)),
     },
     "fuzz39f": {},
@@ -104,19 +100,19 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
     },
     "fuzz26a": {},
     "fuzz27a": {
-        4: (ORDER, Parted(6, 5, 0, 1)),
-        5: (ANSWERS, Parted(15, 1, 0, 0)),
+        4: (ANSWERS, Parted(6, 5, 0, 1)),
+        5: (ANSWERS, Parted(13, 0, 0, 0)),
     },
     "fuzz30a": {
         6: (CUT_SHORT, Parted(14, 0, 0, 0)),
     },
     "fuzz32a": {
-        6: (SILENT_SHUTDOWN, Parted(20, 10, 56, 3)),
+        6: (SILENT_SHUTDOWN, Parted(15, 0, 53, 0)),
         7: (ANSWERS, Parted(3, 6, 0, 0)),
     },
     "fuzz35a": {},
     "fuzz24b": {
-        1: (ANSWERS, Parted(6, 12, 0, 4)),
+        1: (ANSWERS, Parted(4, 8, 0, 4)),
         2: (ANSWERS, Parted(4, 0, 0, 0)),
         3: (ORDER, Parted(0, 0, 2, 5)),
         5: (ORDER, Parted(3, 7, 0, 7)),
@@ -132,7 +128,7 @@ GAUGES: Mapping[str, Mapping[str, int]] = {
     "fuzz28c": {ANSWERS: 21, DRIFT: 28, JUST_REGISTERED: 22, STRAYS: 25},
     "fuzz28d": {ANSWERS: 3, DRIFT: 7, JUST_REGISTERED: 3, STRAYS: 41},
     "fuzz28e": {ANSWERS: 20, JUST_REGISTERED: 5, ORDER: 1, STRAYS: 184},
-    "fuzz28f": {ANSWERS: 4, DRIFT: 12, STRAYS: 40},
+    "fuzz28f": {ANSWERS: 14, DRIFT: 12, STRAYS: 40},
     "fuzz28g": {ANSWERS: 18, JUST_REGISTERED: 11, STRAYS: 71},
     "fuzz28h": {ANSWERS: 14, DRIFT: 3, JUST_REGISTERED: 8, STRAYS: 29},
     "fuzz39c": {ANSWERS: 74, JUST_REGISTERED: 23, STRAYS: 78},
@@ -149,7 +145,7 @@ GAUGES: Mapping[str, Mapping[str, int]] = {
     "fuzz23a": {JUST_REGISTERED: 9},
     "fuzz24a": {ANSWERS: 12, STRAYS: 3},
     "fuzz26a": {JUST_REGISTERED: 33, STRAYS: 16},
-    "fuzz27a": {ANSWERS: 29, DRIFT: 1, JUST_REGISTERED: 3, ORDER: 3},
+    "fuzz27a": {ANSWERS: 23, DRIFT: 1},
     "fuzz30a": {ANSWERS: 6, JUST_REGISTERED: 6, STRAYS: 14},
     "fuzz32a": {ANSWERS: 22, STRAYS: 10},
     "fuzz35a": {},
