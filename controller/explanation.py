@@ -149,15 +149,18 @@ def _departures(turn: Turn, tp: TopicPartition, left: set[int], gone: set[int]) 
 
 
 def _left_out_at_creation(turn: Turn, partition: Partition, written: LeaderAndIsr) -> Iterator[Hypothesis]:
-    """Live brokers that lead nothing and are in no ISR may ask to be shut down, and no write tells; a creation does."""
+    """Live brokers that a topic is created without: nobody knew of them yet, or they had asked to be shut down before.
+
+    Where they lead nothing and are in no ISR, no other write tells that they asked.
+    """
     create = next((step for step in partition.queue if isinstance(step, Create)), None)
     left_out = set(create.isr) - set(written.isr) if create else set()
-    if create is None or not left_out <= set(turn.header.brokers):
+    if create is None or not left_out or not left_out <= set(turn.header.brokers):
         return
     event = turn.open_event(create.event)
     if event.doubtful in left_out:
         yield lambda trial: failover.load_before(trial, trial.open_event(create.event), left_out)
-    if left_out and not event.begun:
+    if not event.begun:
         yield lambda trial: topic_change.create_without(trial, trial.open_event(create.event), left_out)
 
 

@@ -85,7 +85,7 @@ def load_before(turn: Turn, event: Event, registered: set[int]) -> None:
             turn.put_partition(tp, replace(partition, confirmed=None))
     now = turn.header.brokers
     turn.header.brokers = {broker: known for broker, known in now.items() if broker not in registered}
-    load(turn, name)
+    load(turn, name, turn.topics[name].partitions)
     turn.header.brokers = now
     for broker in sorted(registered):
         turn.begin("BrokerChange", f"broker {broker} had registered while the cluster was read")

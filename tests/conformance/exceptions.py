@@ -24,10 +24,7 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
     },
     "fuzz28a": {},
     "fuzz39b": {},
-    "fuzz28b": {
-        2: (ANSWERS, Parted(24, 4, 2, 2)),
-        1: (ORDER, Parted(3, 0, 4, 0)),
-    },
+    "fuzz28b": {},
     "fuzz28c": {
         2: (ANSWERS, Parted(10, 0, 0, 0)),
         5: (DEPOSED, Parted(1, 0, 7, 0)),

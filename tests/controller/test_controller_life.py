@@ -121,6 +121,14 @@ def test_a_topic_created_with_all_that_had_registered_before_it_came_after_the_t
     assert_all_as_foretold(history)
 
 
+def test_a_live_broker_that_only_some_partitions_of_a_new_topic_are_created_without_is_not_explained():
+    history = ZnodeHistory().start(*ALL)
+    history.topic("t", {0: [1, 3], 1: [1, 3]})
+    history.state("t", 0, 1, 0, [1, 3])
+    history.state("t", 1, 1, 0, [1])
+    assert history.gauges().divergences == {"unexpected_isr": 1}
+
+
 def test_a_deposed_controller_whose_broker_goes_writes_no_more():
     history = ZnodeHistory().start(1, 2)
     history.topic("t", {0: [2, 1]})

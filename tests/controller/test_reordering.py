@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from znode_history import ZnodeHistory, assert_all_as_foretold
+from znode_history import ZnodeHistory, assert_all_as_foretold, topic_znode
 
 from controller.outputs import Status, Transition
 
@@ -62,6 +62,21 @@ def test_a_death_is_handled_behind_a_shutdown_that_writes_first(history):
     history.state("u", 0, 4, 1, [4])
     history.the_controller_writes_its_due()
     assert_all_as_foretold(history)
+
+
+@pytest.mark.parametrize("session", [0x1001, 0], ids=["log", "watch"])
+def test_a_death_is_handled_behind_a_reassignment_that_the_controller_writes_first(history, session):
+    history.broker_leaves(4)
+    moving = topic_znode({0: [2, 3, 4]}, adding_replicas={"0": [4]})
+    history.write("/brokers/topics/t", moving, author=session, cxid=7 if session else -1)
+    history.state("t", 0, 2, 1, [2, 3])
+    history.the_controller_writes_its_due()
+    assert_all_as_foretold(history)
+    told = history.moves(tuple(history.effects), Status.FINAL)
+    assert [move.removeprefix("t-0@4 ") for move in told if move.startswith("t-0@4")] == [
+        "NonExistentReplica -> NewReplica",
+        "NewReplica -> OfflineReplica",
+    ]
 
 
 def test_what_cannot_be_run_again_stays_in_front(history):
