@@ -204,10 +204,10 @@ def judge_halted(turn: Turn, *, soon: bool = False) -> None:
     """
     for name in list(turn.header.halted_deletions):
         topic = turn.topic(name)
-        if topic is not None and _would_show(turn, name):
-            continue
         brokers = frozenset(turn.header.brokers) if topic is None else _have_answered(turn, topic, soon=soon)
-        if brokers and brokers.issuperset(_asked(turn, name)):
+        if not brokers or _would_show(turn, name):
+            continue
+        if brokers.issuperset(_asked(turn, name)):
             halted_answered(turn, name)
         else:
             answered(turn, name, brokers)
