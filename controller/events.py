@@ -74,9 +74,11 @@ class EventDraft(ContextDraft):
 
     @contextmanager
     def another_event(self, kind: str, cause: str) -> Iterator[Event]:
-        """An event that must have been handled by now, in the midst of what is being handled."""
+        """An event that must have been handled before what is being handled, and is as certain as that."""
         handled, ordinal = self.event, self._ordinal
-        yield self.begin(kind, cause)
+        earlier = self.begin(kind, cause)
+        earlier.begun = handled is not None and handled.begun
+        yield earlier
         self.event, self._ordinal = handled, ordinal
 
     def next_pass(self) -> None:

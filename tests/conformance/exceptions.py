@@ -24,7 +24,10 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
     },
     "fuzz28a": {},
     "fuzz39b": {},
-    "fuzz28b": {},
+    "fuzz28b": {
+        1: (ORDER, Parted(3, 0, 4, 0)),
+        2: (ANSWERS, Parted(2, 4, 2, 2)),
+    },
     "fuzz28c": {
         2: (ANSWERS, Parted(10, 0, 0, 0)),
         5: (DEPOSED, Parted(1, 0, 7, 0)),
@@ -33,10 +36,11 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
     "fuzz28d": {},
     "fuzz28e": {
         1: (ANSWERS, Parted(0, 5, 0, 0)),
-        10: (ORDER, Parted(8, 1, 0, 4)),
+        10: (ORDER, Parted(0, 1, 0, 4)),
     },
     "fuzz28f": {
-        1: (SILENT_SHUTDOWN, Parted(37, 13, 30, 5)),
+        1: (SILENT_SHUTDOWN, Parted(14, 11, 30, 5)),
+        2: (CUT_SHORT, Parted(9, 0, 0, 0)),
     },
     "fuzz28g": {},
     "fuzz28h": {},

@@ -59,6 +59,21 @@ def test_up_to_2_0_the_partitions_are_retired_at_the_end():
     )
 
 
+def test_the_end_of_a_topic_proves_its_brokers_answers_though_something_else_is_still_due():
+    history = ZnodeHistory().start(1, 2, topics=TOPIC | {"u": {0: ([2, 1], 2, 0, [2, 1])}})
+    history.delete_topic("u")  # what the controller is still to write of it never comes
+    history.delete_topic("t")
+    history.the_controller_writes_its_due("t")
+    gone = history.topic_vanishes("t", 0)
+    assert history.moves(gone, Status.WITHDRAWN) == []
+    assert [move for move in history.moves(gone, Status.FINAL) if "@" in move] == [
+        "t-0@1 ReplicaDeletionStarted -> ReplicaDeletionSuccessful",
+        "t-0@2 ReplicaDeletionStarted -> ReplicaDeletionSuccessful",
+        "t-0@1 ReplicaDeletionSuccessful -> NonExistentReplica",
+        "t-0@2 ReplicaDeletionSuccessful -> NonExistentReplica",
+    ]
+
+
 @pytest.mark.parametrize("name", ["nobody-knows-me", "__consumer_offsets", "x" * 249])
 def test_an_entry_for_an_unknown_topic_changes_nothing(name):
     history = ZnodeHistory().start(1, 2, topics=TOPIC)
