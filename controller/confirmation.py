@@ -40,6 +40,9 @@ def confirm(turn: Turn, tp: TopicPartition, written: LeaderAndIsr) -> bool:
     if partition is None or not partition.write_due:
         return False
     writes = tuple(step for step in partition.queue if isinstance(step, Write))
+    if written.controller_epoch < turn.header.controller_epoch:
+        own = tuple(write for write in writes if turn.open_event(write.event).epoch == written.controller_epoch)
+        writes = own or writes
     for done in _candidates(writes, partition.confirmed, written):
         queue = _settle(turn, tp, partition, done, written)
         known = _known_after(turn, partition, done[-1])
@@ -96,7 +99,9 @@ def _gives(writes: tuple[Write, ...], before: LeaderAndIsr | None, written: Lead
 
 
 def _known_after(turn: Turn, partition: Partition, last: Write) -> LeaderAndIsr | None:
-    """The controller's own copy after its write: up to 2.3 a mere bump of the leader epoch did not reach it."""
+    """The acting controller's own copy after a write: up to 2.3 a mere bump of the leader epoch did not reach it."""
+    if turn.open_event(last.event).epoch < turn.header.controller_epoch:
+        return partition.known or partition.confirmed  # a deposed controller wrote
     if not isinstance(last, Bump) or turn.header.profile.bump_refreshes_cache:
         return None
     later = partition.queue[partition.queue.index(last) :]

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from controller.leadership import AnyStep
 from controller.outputs import ReactionTimes, Severity, SlowReaction
 from controller.profile import NEWEST, Evidence, Profile, profile_of
 from controller.records import Position
@@ -132,6 +133,16 @@ class Unfinished(msgspec.Struct, frozen=True, array_like=True):
 
     epoch: int
     entries: tuple[ReassignmentEntry, ...]
+
+
+class Asleep(msgspec.Struct, frozen=True, array_like=True):
+    """A deposed controller that may go on as if it still were one, and what it was still to do; see `deposed`."""
+
+    broker: int
+    epoch: int
+    since_ms: int
+    events: dict[int, Event]
+    queues: tuple[tuple[str, int, tuple[AnyStep, ...]], ...]  # by topic and partition
 
 
 class LogDirFailure(msgspec.Struct, frozen=True, array_like=True):
@@ -282,6 +293,7 @@ class Header(msgspec.Struct, array_like=True):
     deposed: int = NO_BROKER  # the last controller, while it may not know yet that it is none any more
     last_asked_ms: dict[int, int] = {}  # when brokers last asked to be shut down
     unfinished: dict[int, Unfinished] = {}  # by the broker that was controller: see `profile.forgets_reassignments`
+    asleep: Asleep | None = None  # only of releases that do not fence a controller's writes
 
     @property
     def acting(self) -> bool:

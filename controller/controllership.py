@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from controller import alert_kinds, failover, happenings, reassignment, topic_deletion
+from controller import alert_kinds, deposed, failover, happenings, reassignment, topic_deletion
 from controller.context import NO_BROKER, Phase, Standing
 from controller.health import UNUSABLE
 from controller.outputs import ControllerRow
@@ -109,6 +109,8 @@ def take_over_if_due(turn: Turn) -> None:
         return
     if header.term_epoch > 0:
         _note_move(turn)
+    deposed.forget(turn, header.controller)
+    deposed.fall_asleep(turn, header.deposed)
     failover.cut(turn, header.deposed)
     # With one id on two topics every broker fails while it loads its context, and passes the controllership on.
     header.duplicate_topic_ids = tuple(_duplicate_topic_ids(turn))
@@ -150,6 +152,7 @@ def _lose(turn: Turn, cause: str) -> None:
 
 def broker_ended(turn: Turn, broker: int) -> None:
     """A broker's session is over: if it had lost /controller without knowing it, it writes no more."""
+    deposed.forget(turn, broker)
     if broker == turn.header.deposed:
         failover.cut(turn, broker)
 

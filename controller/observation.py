@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from controller import alert_kinds, explanation, happenings, reassignment, suspicion, topic_deletion
+from controller import alert_kinds, deposed, explanation, happenings, reassignment, suspicion, topic_deletion
 from controller.confirmation import confirm, count_isr_change, prune
 from controller.context import IsrNotification, Phase
 from controller.leadership import LeaderAndIsr, Write
@@ -45,6 +45,9 @@ def state_written(turn: Turn, tp: TopicPartition, znode: StateZnode, version: in
         turn.put_partition(tp, replace(partition, confirmed=written))
         return
     suspicion.suspect(turn, tp, partition, written)
+    if deposed.goes_on(turn, before, written):
+        deposed.go_on(turn)
+        partition = turn.partition(tp) or partition
     if _was_reassigned_unseen(partition, written):
         adopt_announced(turn, tp, partition, written)
     elif not turn.is_idle and (explanation.read_together(turn, tp, written) or confirm(turn, tp, written)):

@@ -18,6 +18,7 @@ from controller import (
     confirmation,
     controlled_shutdown,
     controllership,
+    deposed,
     happenings,
     leader_election,
     log_dir_failure,
@@ -186,6 +187,7 @@ def _deleted(turn: Turn, record: Record) -> None:
 
 def _heartbeat(turn: Turn, record: Record) -> None:
     _session(turn, record)
+    deposed.forget_in_time(turn)
     if turn.header.phase is Phase.FOLLOWING:
         broker_config.judge_anew(turn)
     turn.shows_gauges = True

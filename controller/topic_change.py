@@ -14,17 +14,16 @@ from controller import (
     failover,
     happenings,
     observation,
+    partition_creation,
     partition_machine,
     reassignment,
     reordering,
-    replica_machine,
     topic_deletion,
 )
 from controller.assignment import ReplicaAssignment
 from controller.conditions import named
 from controller.context import NO_BROKER, Event, Phase
-from controller.replica_machine import Replica
-from controller.states import PartitionState, ReplicaState
+from controller.states import PartitionState
 from controller.topics import Partition, Topic, TopicPartition
 from controller.turn import Turn, replace
 from controller.znodes import ConfigZnode, TopicZnode
@@ -58,7 +57,7 @@ def topic_written(turn: Turn, name: str, znode: TopicZnode) -> None:
             turn.moved("topic", "NonExistent", "Existing", topic=name)
             _note_risks(turn, name, created)
         leaked = known.leaked if known.leaked_epoch == turn.header.controller_epoch else ()
-        _create(turn, [TopicPartition(name, number) for number in added if number not in leaked])
+        partition_creation.create(turn, [TopicPartition(name, number) for number in added if number not in leaked])
     for number in known.partitions:
         _announced(turn, TopicPartition(name, number), _assignment(znode, number))
     if got_id:
@@ -149,15 +148,6 @@ def _has_settings(topic: Topic) -> bool:
     return topic.min_insync_replicas is not None or topic.unclean_election is not None or bool(topic.leaked)
 
 
-def _create(turn: Turn, tps: list[TopicPartition]) -> None:
-    partitions = {tp: turn.partition(tp) for tp in tps}
-    replicas = [Replica(tp, broker) for tp, found in partitions.items() if found for broker in found.replicas]
-    partition_machine.enter_state(turn, tps, PartitionState.NEW)
-    replica_machine.enter_state(turn, replicas, ReplicaState.NEW)
-    partition_machine.bring_online(turn, tps)
-    replica_machine.enter_state(turn, replicas, ReplicaState.ONLINE)
-
-
 def create_without(turn: Turn, event: Event, leaving: set[int]) -> None:
     """The partitions that this event creates are created without brokers that had asked to be shut down before it."""
     tps = [tp for tp in turn.waiting(event) if _is_created_by(turn, tp, event)]
@@ -165,7 +155,7 @@ def create_without(turn: Turn, event: Event, leaving: set[int]) -> None:
     for broker in sorted(leaving):
         controlled_shutdown.ask(turn, broker)
     turn.begin(event.kind, event.cause)
-    _create(turn, tps)
+    partition_creation.create(turn, tps)
 
 
 def put_creation_aside(turn: Turn, event: Event) -> Callable[[], None]:
@@ -176,7 +166,7 @@ def put_creation_aside(turn: Turn, event: Event) -> Callable[[], None]:
 
     def again() -> None:
         turn.begin(kind, cause)
-        _create(turn, tps)
+        partition_creation.create(turn, tps)
 
     return again
 

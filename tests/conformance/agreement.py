@@ -39,7 +39,7 @@ class Parted(NamedTuple):
 
 
 def account_of(rows: list[Row]) -> Account:
-    """The replica's account: its final transitions in order, and its requests."""
+    """The replica's account: its final transitions by epoch, then in order, and its requests."""
     account = Account({}, Counter())
     for row in rows:
         if isinstance(row, Transition) and row.status is Status.FINAL and row.subject in ("partition", "replica"):
@@ -53,6 +53,8 @@ def account_of(rows: list[Row]) -> Account:
                 told = Told(row.api, row.controller_epoch, broker, f"{row.topic}-{row.partition}", row.leader,
                             row.leader_epoch, row.isr, flag)  # fmt: skip
                 account.requests[told] += 1
+    for moves in account.moves.values():
+        moves.sort(key=lambda move: move.epoch)  # a deposed controller may go on while the next one acts
     return account
 
 

@@ -69,11 +69,10 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
     "fuzz011a": {
         4: (UNTOLD, Parted(0, 1, 0, 0)),
         6: (UNTOLD, Parted(0, 1, 0, 0)),
-        12: (ZOMBIE, Parted(7, 7, 0, 0)),
+        10: (EARLY, Parted(0, 0, 5, 5)),
         13: (EARLY, Parted(0, 0, 4, 4)),
     },
     "fuzz10a": {
-        4: (ZOMBIE, Parted(11, 0, 19, 0)),
         5: (UNTOLD, Parted(0, 1, 0, 0)),
         17: (ANSWERS, Parted(1, 0, 0, 0)),
         18: (UNTOLD, Parted(0, 15, 0, 0)),
@@ -82,9 +81,8 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
         1: (CUT_SHORT, Parted(1, 0, 5, 0)),
         4: (ANSWERS, Parted(0, 5, 0, 0)),
         8: (ORDER, Parted(0, 1, 0, 2)),
-        15: (ZOMBIE, Parted(26, 0, 38, 0)),
-        16: (ZOMBIE, Parted(0, 2, 4, 6)),
-        17: (ZOMBIE, Parted(0, 1, 0, 0)),
+        16: (ZOMBIE, Parted(0, 0, 0, 2)),
+        17: (ANSWERS, Parted(0, 1, 0, 0)),
     },
     "fuzz20b": {
         10: (ANSWERS, Parted(13, 0, 0, 0)),
