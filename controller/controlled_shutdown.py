@@ -6,7 +6,7 @@ only a shutdown explains tells of it, and later attempts follow from the brokers
 
 from __future__ import annotations
 
-from controller import partition_machine, replica_machine
+from controller import partition_machine, replica_machine, topic_deletion
 from controller.context import NO_BROKER, Event, ShutdownAttempt
 from controller.election import Strategy
 from controller.leadership import Elect
@@ -198,9 +198,10 @@ def _attempt(turn: Turn, broker: int, attempt: ShutdownAttempt, at_ms: int) -> N
     turn.await_proof(event)
     event.doubtful = broker if attempt.doubtful and attempt.due_ms > attempt.earliest_ms else NO_BROKER
     _remember(turn, broker, at_ms)
-    led, followed = _hosted(turn, broker)
-    moved = partition_machine.elect(turn, led, Strategy.CONTROLLED_SHUTDOWN)
-    _stop_followed(turn, broker, followed)
+    with topic_deletion.begun_behind(turn, broker):
+        led, followed = _hosted(turn, broker)
+        moved = partition_machine.elect(turn, led, Strategy.CONTROLLED_SHUTDOWN)
+        _stop_followed(turn, broker, followed)
     if len(moved) < len(led):
         _expect_next(turn, broker, attempt, at_ms)
     else:

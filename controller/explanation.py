@@ -160,7 +160,7 @@ def _left_out_at_creation(turn: Turn, partition: Partition, written: LeaderAndIs
     event = turn.open_event(create.event)
     if event.doubtful in left_out:
         yield lambda trial: failover.load_before(trial, trial.open_event(create.event), left_out)
-    if not event.begun:
+    if not event.first_write_ms:
         yield lambda trial: topic_change.create_without(trial, trial.open_event(create.event), left_out)
 
 

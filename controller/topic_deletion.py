@@ -6,10 +6,13 @@ answered a StopReplica is never seen; it shows in what the controller does next.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 
 from controller import alert_kinds, controlled_shutdown, happenings, partition_machine, replica_machine
 from controller.context import Event, Phase
+from controller.events import before_move
+from controller.leadership import AnyStep, Move, Remove, Tell
 from controller.replica_machine import Replica
 from controller.states import PartitionState, ReplicaState
 from controller.topics import Topic, TopicPartition
@@ -52,6 +55,59 @@ def put_aside(turn: Turn, event: Event) -> Callable[[], None]:
     held = name in turn.header.ineligible_leftovers
     turn.put_topic(name, replace(turn.topics[name], queued=False, deletion_started=False, ineligible=held))
     return lambda: deletion_asked(turn, name)
+
+
+@contextmanager
+def begun_behind(turn: Turn, broker: int) -> Iterator[None]:
+    """Run what a broker's shutdown does before deletions that write of all others but not of it.
+
+    The controller is one thread: it has left the broker out, which had asked before the deletion began.
+    """
+    deletions = [event for event in turn.open_events() if _waits_only_for(turn, event, broker)]
+    for event in deletions:
+        for tp in turn.waiting(event):
+            _take_back(turn, event, tp, broker)
+        for name in event.topics:
+            turn.put_topic(name, replace(turn.topics[name], queued=False))
+    yield
+    for event in deletions:
+        turn.begin(event.kind, event.cause)
+        for name in event.topics:
+            topic = turn.topics[name]
+            turn.put_topic(name, replace(topic, queued=True, ineligible=True))
+            turn.header.halted_deletions = {**turn.header.halted_deletions, name: topic.asked_ms}
+            dead = [replica for replica in _replicas(topic, name) if replica.broker == broker]
+            replica_machine.enter_state(turn, dead, ReplicaState.DELETION_INELIGIBLE)
+
+
+def _waits_only_for(turn: Turn, event: Event, broker: int) -> bool:
+    if event.kind != "TopicDeletion" or not (event.begun and event.writes_due):
+        return False
+    due = [
+        step
+        for tp in turn.waiting(event)
+        for step in turn.topics[tp.topic].partitions[tp.partition].queue
+        if step.event == event.id and isinstance(step, Remove)
+    ]
+    return all(step.replica == broker for step in due)
+
+
+def _take_back(turn: Turn, event: Event, tp: TopicPartition, broker: int) -> None:
+    """Of what the deletion was to do to the partition, what it was to do to this broker's replica."""
+    partition = turn.topics[tp.topic].partitions[tp.partition]
+    theirs = [step for step in partition.queue if step.event == event.id and _concerns(step, broker)]
+    for step in reversed(theirs):
+        turn.withdraw(tp, step)
+        if isinstance(step, Move):
+            partition = before_move(partition, step)
+    kept = tuple(step for step in partition.queue if step not in theirs)
+    turn.put_partition(tp, replace(partition, queue=kept))
+
+
+def _concerns(step: AnyStep, broker: int) -> bool:
+    if isinstance(step, Tell):
+        return step.broker == broker
+    return isinstance(step, (Move, Remove)) and step.replica == broker
 
 
 def deletion_entry_removed(turn: Turn, name: str) -> None:

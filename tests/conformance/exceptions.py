@@ -39,8 +39,7 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
         10: (ORDER, Parted(0, 1, 0, 4)),
     },
     "fuzz28f": {
-        1: (SILENT_SHUTDOWN, Parted(14, 11, 30, 5)),
-        2: (CUT_SHORT, Parted(9, 0, 0, 0)),
+        1: (SILENT_SHUTDOWN, Parted(0, 0, 8, 8)),
     },
     "fuzz28g": {},
     "fuzz28h": {},
@@ -53,6 +52,7 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
         7: (CUT_SHORT, Parted(0, 9, 0, 0)),
     },
     "fuzz39e": {
+        1: (ORDER, Parted(28, 32, 15, 0)),
         11: (ANSWERS, Parted(1, 3, 0, 0)),
     },
     "fuzz39f": {},
@@ -127,7 +127,7 @@ GAUGES: Mapping[str, Mapping[str, int]] = {
     "fuzz28c": {ANSWERS: 21, DRIFT: 28, JUST_REGISTERED: 22, STRAYS: 25},
     "fuzz28d": {ANSWERS: 3, DRIFT: 7, JUST_REGISTERED: 3, STRAYS: 41},
     "fuzz28e": {ANSWERS: 20, JUST_REGISTERED: 5, ORDER: 1, STRAYS: 184},
-    "fuzz28f": {ANSWERS: 14, DRIFT: 12, STRAYS: 40},
+    "fuzz28f": {DRIFT: 12, STRAYS: 40},
     "fuzz28g": {ANSWERS: 18, JUST_REGISTERED: 11, STRAYS: 71},
     "fuzz28h": {ANSWERS: 14, DRIFT: 3, JUST_REGISTERED: 8, STRAYS: 29},
     "fuzz39c": {ANSWERS: 74, JUST_REGISTERED: 23, STRAYS: 78},

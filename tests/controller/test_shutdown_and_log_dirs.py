@@ -214,9 +214,12 @@ def test_a_broker_that_closes_its_session_soon_after_a_takeover_asked_the_contro
 
 
 @pytest.mark.parametrize("left_out", [2, 3])
-def test_a_topic_that_is_created_without_a_live_broker_shows_that_it_is_shutting_down(left_out):
+@pytest.mark.parametrize("gets_its_id", [False, True])
+def test_a_topic_that_is_created_without_a_live_broker_shows_that_it_is_shutting_down(left_out, gets_its_id):
     history = ZnodeHistory().start(*ALL)
     history.topic("new", {0: [2, 3, 1], 1: [1, 2, 3]})
+    if gets_its_id:
+        history.topic("new", {0: [2, 3, 1], 1: [1, 2, 3]}, topic_id="aWQ")
     staying = [broker for broker in (2, 3, 1) if broker != left_out]
     history.state("new", 0, staying[0], 0, staying)
     history.state("new", 1, 1, 0, [broker for broker in (1, 2, 3) if broker != left_out])
@@ -233,6 +236,26 @@ def test_a_topic_that_is_created_without_a_broker_that_left_shows_nothing():
     history.broker_leaves(3)
     history.state("new", 0, 2, 0, [2])
     assert history.context.header.shutting_down == ()
+
+
+def test_a_deletion_that_left_a_broker_out_began_after_that_had_asked_to_be_shut_down():
+    settings = {"controlled.shutdown.retry.backoff.ms": 1_000}
+    topics = on([2, 1], 2, 0, [2]) | {"u": {0: ([1, 2], 1, 0, [1, 2])}}
+    topics["t"][1] = ([1, 2], 1, 0, [1])
+    history = ZnodeHistory(settings=settings).start(*ALL, topics=topics)
+    seen = len(history.effects)
+    history.delete_topic("t")
+    history.state("t", 1, -1, 1, [1])  # and 2, which leads t-0 alone in sync, is left out
+    history.topic("new", {0: [3, 2]})
+    effects = history.state("new", 0, 3, 0, [3]) + history.state("u", 0, 1, 1, [1])
+    assert "t-0@2 OfflineReplica -> ReplicaDeletionStarted" in history.moves(effects, Status.WITHDRAWN)
+    moves = history.moves(tuple(history.effects[seen:]), Status.FINAL)
+    assert [move for move in moves if move.startswith(("t-0@2", "t-1@2"))] == [
+        "t-1@2 OnlineReplica -> OfflineReplica",
+        "t-1@2 OfflineReplica -> ReplicaDeletionIneligible",
+    ]
+    attempt = history.context.header.shutdown_attempts[2]
+    assert attempt.left == 1  # it could not give up t-0, and asks again
 
 
 def test_a_controller_that_somebody_else_deposed_has_not_ended_its_session():
