@@ -105,7 +105,7 @@ def _known_after(turn: Turn, partition: Partition, last: Write) -> LeaderAndIsr 
     if not isinstance(last, Bump) or turn.header.profile.bump_refreshes_cache:
         return None
     later = partition.queue[partition.queue.index(last) :]
-    read_again = any(isinstance(step, Move) and _goes_offline(step) for step in later)
+    read_again = any(isinstance(step, Move) and goes_offline(step) for step in later)
     return None if read_again else partition.known or partition.confirmed
 
 
@@ -227,12 +227,13 @@ def _note_missing(turn: Turn, tp: TopicPartition, event_id: int, writes: int) ->
     happenings.note(turn, alert_kinds.WRITE_NEVER_CAME, told, about=str(tp), times=writes)
 
 
-def _goes_offline(move: Move) -> bool:
+def goes_offline(move: Move) -> bool:
+    """Whether it is a replica's move to Offline."""
     return move.replica is not None and move.to_state == ReplicaState.OFFLINE
 
 
 def _leaves_isr(move: Move, value: LeaderAndIsr) -> bool:
-    return _goes_offline(move) and not move.written and move.replica in value.isr
+    return goes_offline(move) and not move.written and move.replica in value.isr
 
 
 def give_up_on_overtaken(turn: Turn) -> None:
@@ -251,10 +252,9 @@ def give_up_on_overtaken(turn: Turn) -> None:
 def _give_up(turn: Turn, tp: TopicPartition, event_id: int) -> None:
     partition = turn.partition(tp)
     assert partition is not None, f"{tp} waits, and is not there"
-    creates = any(step.event == event_id and isinstance(step, Create) for step in partition.queue)
-    if creates and not turn.open_event(event_id).begun:
+    if any(step.event == event_id and isinstance(step, Create) for step in partition.queue):
         _note_missing(turn, tp, event_id, 1)
-        turn.undo_in(tp, event_id)  # nothing was created: nobody has taken it up
+        _give_up_creation(turn, tp, partition, event_id)
         prune(turn, tp)
         return
     kept = []
@@ -266,3 +266,18 @@ def _give_up(turn: Turn, tp: TopicPartition, event_id: int) -> None:
     if len(kept) < len(partition.queue):
         _note_missing(turn, tp, event_id, len(partition.queue) - len(kept))
         turn.put_partition(tp, replace(partition, queue=tuple(kept)))
+
+
+def _give_up_creation(turn: Turn, tp: TopicPartition, partition: Partition, event_id: int) -> None:
+    """Nobody has taken the partition up; or others were created with it, and it stays New: none may lead it yet."""
+    if not turn.open_event(event_id).begun:
+        turn.undo_in(tp, event_id)
+        return
+    kept = []
+    for step in partition.queue:
+        if step.event == event_id and (not isinstance(step, Move) or step.written):
+            turn.withdraw(tp, step)
+            partition = before_move(partition, step) if isinstance(step, Move) else partition
+        else:
+            kept.append(step)
+    turn.put_partition(tp, replace(partition, queue=tuple(kept)))

@@ -12,9 +12,9 @@ from typing import Final
 import msgspec
 
 from controller import alert_kinds, deposed, explanation, happenings, reassignment, suspicion, topic_deletion
-from controller.confirmation import confirm, count_isr_change, prune
+from controller.confirmation import confirm, count_isr_change, goes_offline, prune
 from controller.context import IsrNotification, Phase
-from controller.leadership import LeaderAndIsr, Write
+from controller.leadership import AnyStep, LeaderAndIsr, Move, Tell, Write
 from controller.states import ReplicaState
 from controller.topics import Partition, TopicPartition
 from controller.turn import Turn, replace
@@ -141,7 +141,10 @@ def _change_isr(turn: Turn, tp: TopicPartition, partition: Partition, written: L
     known = partition.known if hears_at_once else partition.known or before
     changed = replace(partition, confirmed=written, known=known)
     if partition.queue:
-        turn.put_partition(tp, replace(changed, queue=turn.frozen(partition)))
+        queue = turn.frozen(partition)
+        if known is not None:
+            queue, known = _until_read(queue, known)
+        turn.put_partition(tp, replace(changed, known=known, queue=queue))
         # A leader that writes itself may do so between what the controller hears of and what it then reads.
         prune(turn, tp, joined=() if hears_at_once else set(written.isr) - set(before.isr))
         changed = turn.partition(tp) or changed
@@ -155,8 +158,21 @@ def _change_isr(turn: Turn, tp: TopicPartition, partition: Partition, written: L
         )
     if reassignment.isr_reaches_target(changed, written):
         kind = "AlterPartitionReceived" if hears_at_once else "PartitionReassignmentIsrChange"
+        reassignment.take_back_waiting(turn, tp)
         turn.begin(kind, f"the new replicas of partition {tp} are in sync")
         reassignment.complete(turn, tp)
+
+
+def _until_read(queue: tuple[AnyStep, ...], copy: LeaderAndIsr) -> tuple[tuple[AnyStep, ...], LeaderAndIsr | None]:
+    """A replica is still to go offline, for which the controller reads the state: only until then it tells its copy."""
+    at = next((at for at, step in enumerate(queue) if isinstance(step, Move) and goes_offline(step)), None)
+    if at is None:
+        return queue, copy
+    told = (
+        replace(step, value=copy) if isinstance(step, Tell) and not step.read and step.value is None else step
+        for step in queue[:at]
+    )
+    return (*told, *queue[at:]), None
 
 
 def isr_changes_notified(turn: Turn, name: str, tps: tuple[TopicPartition, ...]) -> None:

@@ -12,7 +12,8 @@ from controller import controlled_shutdown, partition_machine, replica_machine
 from controller.assignment import ReplicaAssignment
 from controller.context import Event, Unfinished
 from controller.election import Strategy
-from controller.leadership import Bump, LeaderAndIsr
+from controller.events import before_move
+from controller.leadership import WRITES, Bump, LeaderAndIsr, Move
 from controller.replica_machine import Replica
 from controller.requests import RequestBatch
 from controller.states import ReplicaState
@@ -145,6 +146,20 @@ def _wait_for_new_replicas(turn: Turn, tp: TopicPartition, assignment: ReplicaAs
     batch.leader_and_isr(assignment.adding, tp, is_new=turn.header.profile.adding_replicas_are_new, read=True)
     batch.send()
     _enter(turn, tp, assignment.adding, ReplicaState.NEW)
+
+
+def take_back_waiting(turn: Turn, tp: TopicPartition) -> None:
+    """The new replicas got in sync before the controller had begun to wait for them: when it reads the ISR they are."""
+    partition = turn.partition(tp)
+    first = next((step for step in partition.queue if isinstance(step, Write)), None) if partition else None
+    if partition is None or not isinstance(first, Bump):
+        return
+    waiting = [step for step in partition.queue if step.event == first.event and step.at_pass >= first.at_pass]
+    for step in reversed(waiting):
+        turn.withdraw(tp, step)
+        partition = before_move(partition, step) if isinstance(step, Move) else partition
+    kept = tuple(step for step in partition.queue if step not in waiting)
+    turn.put_partition(tp, replace(partition, queue=kept))
 
 
 def complete(turn: Turn, tp: TopicPartition) -> None:

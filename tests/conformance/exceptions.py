@@ -113,8 +113,7 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
     "fuzz24b": {
         1: (ANSWERS, Parted(4, 8, 0, 4)),
         2: (ANSWERS, Parted(4, 0, 0, 0)),
-        3: (ORDER, Parted(0, 0, 2, 5)),
-        5: (ORDER, Parted(3, 7, 0, 7)),
+        5: (ORDER, Parted(3, 6, 0, 6)),
     },
 }
 

@@ -544,6 +544,20 @@ def test_a_topic_that_nobody_creates_while_later_events_write_was_not_taken_up()
     assert (gauges.pending_writes, gauges.divergences) == (0, {"write_never_came": 1})
 
 
+def test_a_partition_that_is_not_created_with_the_others_of_its_topic_stays_new():
+    history = ZnodeHistory().start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
+    history.topic("new", {0: [2], 1: [3]})
+    history.state("new", 1, 3, 0, [3])  # 2 had asked to be shut down, and nothing tells
+    history.broker_leaves(2)
+    history.state("t", 0, 3, 1, [3])
+    effects = history.heartbeat(4_000)
+    assert "new-0 NewPartition -> OnlinePartition" in history.moves(effects, Status.WITHDRAWN)
+    assert "new-0@2 NewReplica -> OnlineReplica" in history.moves(effects, Status.FINAL)
+    assert history.row("new", 0).state == "NewPartition"
+    gauges = history.gauges()
+    assert (gauges.pending_writes, gauges.divergences) == (0, {"write_never_came": 1})
+
+
 def test_a_write_that_later_events_overtake_is_waited_for_at_first():
     history = overtaken()
     history.heartbeat(1_000)

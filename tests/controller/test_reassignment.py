@@ -49,6 +49,23 @@ def test_it_resumes_when_the_broker_comes_and_costs_four_epochs():
     assert_all_as_foretold(history)
 
 
+@pytest.mark.parametrize("release", [(2, 6), (3, 9)])
+def test_new_replicas_that_are_in_sync_before_they_are_waited_for_cost_no_epoch_of_their_own(release):
+    history = ZnodeHistory(release=release).start(1, 2, topics=on([1], 1, 0, [1]))
+    history.reassign(("t", 0, [1, 2]))
+    history.topic("t", {0: [1, 2]}, adding_replicas={"0": [2]})
+    history.state("t", 0, 1, 1, [1])
+    history.delete("/controller")
+    history.controller(2, 2)
+    assert t0(history) == (1, 2, (1,))  # it begins to wait anew
+    history.state("t", 0, 1, 1, [1, 2], 1)
+    assert t0(history) == (1, 2, (1, 2))  # and has no need to
+    moves = history.transitions(history.state("t", 0, 1, 2, [1, 2]))
+    assert "final t-0@2 OnlineReplica -> OnlineReplica" in moves
+    history.topic("t", {0: [1, 2]})
+    assert_all_as_foretold(history)
+
+
 def test_a_reassignment_of_what_is_unknown_or_without_state_is_dropped():
     history = ZnodeHistory().start(1, topics={"t": {0: ([9],)}})
     history.reassign(("nobody", 0, [1]), ("t", 7, [1]), ("t", 0, [1]))

@@ -136,6 +136,24 @@ def test_who_returns_before_its_death_is_handled_leads_again_if_the_isr_keeps_it
 # A shutdown that nobody saw
 
 
+def test_a_new_controller_tells_its_copy_until_it_reads_the_state_of_what_went_offline():
+    topics = {"t": {0: ([1, 2, 3], 1, 0, [1])}, "u": {0: ([3], 3, 0, [3])}}  # 3 is not there
+    moving = {"adding_replicas": {"0": [2]}, "removing_replicas": {"0": [3]}}
+    history = ZnodeHistory(release=(2, 6)).start(1, 2, topics=topics, **moving)
+    history.delete("/controller")
+    history.controller(2, 2)
+    history.state("t", 0, 1, 0, [1, 2], 1)  # the new replica is in sync before the failover comes to it
+    history.state("u", 0, -1, 1, [3])
+    history.state("t", 0, 1, 1, [1, 2])
+    assert told_finally(history.effects, broker=2) == [
+        (0, (1,)),  # 2 is online
+        (0, (1, 2)),  # 3 is not
+        (0, (1, 2)),  # the reassignment ends: 2 is online
+        (1, (1, 2)),
+        (1, (1, 2)),
+    ]
+
+
 @pytest.mark.parametrize("retries", [1, 3])
 def test_a_reassignment_that_ends_without_its_leader_shows_that_the_leader_shuts_down(retries):
     settings = BACKOFF | {"controlled.shutdown.max.retries": retries}
