@@ -13,7 +13,7 @@ from controller.assignment import ReplicaAssignment
 from controller.context import Event, Unfinished
 from controller.election import Strategy
 from controller.events import before_move
-from controller.leadership import WRITES, Bump, LeaderAndIsr, Move
+from controller.leadership import Bump, LeaderAndIsr, Move, Write
 from controller.replica_machine import Replica
 from controller.requests import RequestBatch
 from controller.states import ReplicaState

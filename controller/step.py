@@ -131,7 +131,7 @@ def _lacks_records_before(record: Record, position: Position) -> bool:
 
 def _what_time_brings(turn: Turn) -> None:
     header = turn.header
-    if header.events:
+    if header.events and header.phase is Phase.FOLLOWING:
         confirmation.give_up_on_overtaken(turn)
     if header.shutdown_attempts:
         controlled_shutdown.ask_again(turn)

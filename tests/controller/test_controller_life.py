@@ -558,6 +558,14 @@ def test_a_partition_that_is_not_created_with_the_others_of_its_topic_stays_new(
     assert (gauges.pending_writes, gauges.divergences) == (0, {"write_never_came": 1})
 
 
+def test_what_does_not_come_while_records_are_lacking_is_not_given_up():
+    history = overtaken()
+    history.generation += 1
+    history.seq = 5
+    assert history.heartbeat(4_000)[-1].divergences == {"records_missing": 1}
+    assert history.predicted("u", 0) == (3, 1, (3,))
+
+
 def test_a_write_that_later_events_overtake_is_waited_for_at_first():
     history = overtaken()
     history.heartbeat(1_000)
