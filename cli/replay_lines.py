@@ -77,8 +77,8 @@ class RowWriter:
         record = self._newest
         if "gauges" not in self._outputs or record is None or context.header.phase is not Phase.FOLLOWING:
             return
-        stamp = {"cluster": record.cluster, "generation": record.generation, "seq": record.seq, "ordinal": 0}
-        row = gauges_row(context.header, **stamp, zxid=record.zxid, time_ms=record.observed_ms)
+        stamp = (record.cluster, record.generation, record.seq, 0, record.zxid, record.observed_ms)
+        row = gauges_row(context.header, stamp)
         gauges = {name: get(row) for name, get in _KAFKA_GAUGES.items()}
         if gauges == self._gauges or record.zxid < self._from_zxid:
             return

@@ -24,10 +24,7 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
     },
     "fuzz28a": {},
     "fuzz39b": {},
-    "fuzz28b": {
-        1: (ORDER, Parted(3, 0, 4, 0)),
-        2: (ANSWERS, Parted(2, 4, 2, 2)),
-    },
+    "fuzz28b": {},
     "fuzz28c": {
         2: (ANSWERS, Parted(10, 0, 0, 0)),
         5: (DEPOSED, Parted(1, 0, 7, 0)),
@@ -52,12 +49,11 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
         7: (CUT_SHORT, Parted(0, 9, 0, 0)),
     },
     "fuzz39e": {
-        1: (ORDER, Parted(28, 32, 15, 0)),
         11: (ANSWERS, Parted(1, 3, 0, 0)),
     },
     "fuzz39f": {},
     "fuzz39g": {
-        8: (ANSWERS, Parted(1, 4, 0, 0)),
+        8: (ANSWERS, Parted(2, 0, 0, 0)),
         11: (ANSWERS, Parted(0, 1, 0, 0)),
         14: (ANSWERS, Parted(24, 5, 9, 0)),
     },
@@ -69,7 +65,6 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
     "fuzz011a": {
         4: (UNTOLD, Parted(0, 1, 0, 0)),
         6: (UNTOLD, Parted(0, 1, 0, 0)),
-        10: (EARLY, Parted(0, 0, 5, 5)),
         13: (EARLY, Parted(0, 0, 4, 4)),
     },
     "fuzz10a": {
@@ -133,7 +128,7 @@ GAUGES: Mapping[str, Mapping[str, int]] = {
     "fuzz39d": {ANSWERS: 13, JUST_REGISTERED: 11, STRAYS: 54},
     "fuzz39e": {ANSWERS: 9, STRAYS: 95},
     "fuzz39f": {JUST_REGISTERED: 27, STRAYS: 22},
-    "fuzz39g": {ANSWERS: 14, JUST_REGISTERED: 15, ORDER: 6, STRAYS: 5},
+    "fuzz39g": {ANSWERS: 14, JUST_REGISTERED: 15, ORDER: 6},
     "fuzz0102a": {JUST_REGISTERED: 16, STRAYS: 5},
     "fuzz011a": {JUST_REGISTERED: 12, ORDER: 1},
     "fuzz10a": {JUST_REGISTERED: 4, ORDER: 2, STRAYS: 28},

@@ -99,7 +99,7 @@ def replay(records: Iterable[Record], profile: Profile | None = None) -> Replay:
         outcome = step(context, record)
         if outcome.context is not context:
             context = outcome.context
-            stamp = {"generation": record.generation, "seq": record.seq, "ordinal": 0, "zxid": record.zxid}
-            gauges.append(gauges_row(context.header, cluster="recorded", time_ms=record.observed_ms, **stamp))
+            stamp = ("recorded", record.generation, record.seq, 0, record.zxid, record.observed_ms)
+            gauges.append(gauges_row(context.header, stamp))
         rows.extend(outcome.effects)
     return Replay(rows, context, gauges)
