@@ -10,7 +10,7 @@ from znode_history import ZnodeHistory
 
 from controller import partition_machine, replica_machine
 from controller.election import Strategy
-from controller.leadership import Bump, Create, Elect, Move, Remove, Tell
+from controller.leadership import Bump, Create, Elect, LeaderAndIsr, Move, Remove, Tell
 from controller.outputs import Request
 from controller.records import Record, RecordKind
 from controller.replica_machine import Replica
@@ -293,3 +293,13 @@ def test_an_empty_batch_sends_nothing(history):
     turn = a_turn(history)
     RequestBatch(turn).send()
     assert (after(turn).queue, sent(turn)) == ((), [])
+
+
+@pytest.mark.parametrize(
+    "write",
+    [Elect(1, 0, 0, Strategy.OFFLINE, (1, 2), (1, 2)), Remove(1, 0, 0, 1), Bump(1, 0, 0)],
+    ids=lambda write: type(write).__name__,
+)
+def test_over_no_state_only_a_creation_writes(write):
+    assert write.apply(None, 1) is None
+    assert Create(1, 0, 0, (1, 2)).apply(None, 1) == LeaderAndIsr(1, 0, (1, 2), 1)
