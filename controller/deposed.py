@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller import partition_creation
+from controller.confirmation import goes_offline
 from controller.context import Asleep, Event
 from controller.leadership import AnyStep, LeaderAndIsr, Move, Tell, Write
-from controller.states import ReplicaState
 from controller.topics import Partition, TopicPartition
 from controller.turn import Turn, replace
 
@@ -121,11 +121,7 @@ def _left_alone(steps: tuple[AnyStep, ...]) -> Iterator[AnyStep]:
     """What comes of the steps for a partition that a newer controller wrote: nothing that its state is needed for."""
     stuck: set[int | None] = set()
     for step in steps:
-        if isinstance(step, Move) and (step.written or step.replica in stuck or _goes_offline(step)):
+        if isinstance(step, Move) and (step.written or step.replica in stuck or goes_offline(step)):
             stuck.add(step.replica)
         elif isinstance(step, Move) or (isinstance(step, Tell) and step.api == "StopReplica" and not step.flag):
             yield step
-
-
-def _goes_offline(move: Move) -> bool:
-    return move.replica is not None and move.to_state == ReplicaState.OFFLINE

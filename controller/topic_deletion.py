@@ -26,10 +26,11 @@ ANSWER_MS = 50
 _STARTING_MS = 3_000
 _STARTED_MS = 900
 
-_INELIGIBLE = ReplicaState.DELETION_INELIGIBLE
 # One that is let go to shut down closes its sockets about as fast as it would answer (of 41 it was found closed 22 to
 # 380 ms later, the median was 81 ms), and that it had asked shows only some 20 ms after it did.
 _LET_GO_MS = 25
+
+_INELIGIBLE = ReplicaState.DELETION_INELIGIBLE
 _ANSWER = "TopicDeletionStopReplicaResponseReceived"
 
 
@@ -77,7 +78,7 @@ def begun_behind(turn: Turn, broker: int) -> Iterator[None]:
             turn.put_topic(name, replace(topic, queued=True, ineligible=True))
             turn.header.halted_deletions = {**turn.header.halted_deletions, name: topic.asked_ms}
             dead = [replica for replica in _replicas(topic, name) if replica.broker == broker]
-            replica_machine.enter_state(turn, dead, ReplicaState.DELETION_INELIGIBLE)
+            replica_machine.enter_state(turn, dead, _INELIGIBLE)
 
 
 def _waits_only_for(turn: Turn, event: Event, broker: int) -> bool:

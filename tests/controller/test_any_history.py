@@ -21,10 +21,12 @@ from znode_history import (
 from controller.gauges import counted, counted_for_topic
 from controller.leadership import Write
 from controller.outputs import PartitionRow, Status, Transition, decode_row, encode_row
+from controller.profile import Release, profile_of
 from controller.records import RecordKind
 from controller.state import changed_chunks, encode_header, new_context, restore_context
 from controller.states import PARTITION_VALID_PREVIOUS, PartitionState
 from controller.step import step
+from controller.topics import TopicPartition
 
 brokers = st.integers(1, 4)
 replica_lists = st.lists(brokers, min_size=0, max_size=3)
@@ -59,9 +61,11 @@ EXPLAINED = ("Unexplained", "PreferredReplica", "ControlledShutdown")
 class AnyHistory(RuleBasedStateMachine):
     """Random changes of znodes, sensible and not."""
 
+    release: Release | None = None  # what the znodes show
+
     def __init__(self) -> None:
         super().__init__()
-        self.history = ZnodeHistory(chunk_count=4)
+        self.history = ZnodeHistory(chunk_count=4, release=self.release)
         self.history.snapshot(("/controller", controller_znode(1)), ("/controller_epoch", b"1"))
         self.epoch = 1
         self.seen = 0
@@ -88,6 +92,14 @@ class AnyHistory(RuleBasedStateMachine):
     )
     def state_is_written(self, topic: str, partition: int, leader: int, epoch: int, isr: list[int]) -> None:
         self.history.state(topic, partition, leader, epoch, isr)
+
+    @rule(topic=topics, partition=st.integers(0, 3), epochs_ago=st.integers(1, 2), isr=replica_lists)
+    def a_deposed_controller_writes(self, topic: str, partition: int, epochs_ago: int, isr: list[int]) -> None:
+        known = self.history.context.topics.partition(TopicPartition(topic, partition))
+        value = known.confirmed if known else None
+        epoch = value.leader_epoch + 1 if value else 0
+        leader = isr[0] if isr else -1
+        self.history.state(topic, partition, leader, epoch, isr, controller_epoch=max(1, self.epoch - epochs_ago))
 
     @rule(topic=topics, data=st.data())
     def the_controller_writes_what_it_must(self, topic: str, data: st.DataObject) -> None:
@@ -185,7 +197,8 @@ class AnyHistory(RuleBasedStateMachine):
         self._the_last_row_of_each_partition_is_its_state()
 
     def _stored_state_continues_as_if_never_stored(self) -> None:
-        context, stored, effects = new_context("c", 4), {}, []
+        profile = profile_of(self.release) if self.release else None
+        context, stored, effects = new_context("c", 4, profile=profile), {}, []
         for record in self.history.records:
             outcome = step(context, record)
             stored |= changed_chunks(context, outcome.context)
@@ -205,7 +218,15 @@ class AnyHistory(RuleBasedStateMachine):
         assert {row.status for row in self.history.effects if isinstance(row, Transition)} <= set(Status)
 
 
-AnyHistory.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
-)
-test_any_history = AnyHistory.TestCase
+def _of(release: Release | None, max_examples: int) -> type:
+    machine = type("AnyHistory", (AnyHistory,), {"release": release})
+    machine.TestCase.settings = settings(
+        max_examples=max_examples, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+    )
+    return machine.TestCase
+
+
+test_any_history = _of(None, max_examples=60)
+test_any_history_of_1_0 = _of((1, 0), max_examples=20)
+test_any_history_of_2_0 = _of((2, 0), max_examples=20)
+test_any_history_of_2_8 = _of((2, 8), max_examples=20)
