@@ -21,8 +21,11 @@ UNUSABLE: Final = frozenset(problem for problem in Problem if problem is not Pro
 UNUSABLE_WORDS: Final = frozenset(problem.value for problem in UNUSABLE)  # as rows have them
 
 
-def problem_of(partition: Partition, topic: Topic, header: Header) -> Problem | None:
-    """What is wrong with the partition now; a topic that is being deleted has no problems."""
+def problem_of(partition: Partition, topic: Topic, header: Header, predicted: LeaderAndIsr | None) -> Problem | None:
+    """What is wrong with the partition now; a topic that is being deleted has no problems.
+
+    `predicted` is its value once the controller has done what it must.
+    """
     if topic.queued:
         return None
     value = partition.confirmed
@@ -31,7 +34,7 @@ def problem_of(partition: Partition, topic: Topic, header: Header) -> Problem | 
         return Problem.NOT_YET_CREATED if created else Problem.NO_LIVE_REPLICA_AT_CREATION
     if _is_online(value.leader, partition, header):
         return Problem.UNDER_REPLICATED if is_under_replicated(partition, value) else None
-    if successor(partition, topic, header) is not None:
+    if successor(partition, topic, header, predicted) is not None:
         return Problem.ELECTION_DUE
     if any(_is_online(member, partition, header) for member in value.isr):
         return Problem.LEADERLESS
@@ -59,10 +62,9 @@ def _is_online(replica: int, partition: Partition, header: Header) -> bool:
     return replica in header.brokers and replica not in partition.offline_dirs
 
 
-def successor(partition: Partition, topic: Topic, header: Header) -> int | None:
+def successor(partition: Partition, topic: Topic, header: Header, predicted: LeaderAndIsr | None) -> int | None:
     """The live broker that the controller, or without one the next controller, must make leader; None if nobody."""
     if header.acting:
-        predicted = partition.value(header.controller_epoch)
         return predicted.leader if predicted is not None and predicted.leader in header.brokers else None
     value = partition.confirmed
     assert value is not None, "a successor in a partition that has no state"
@@ -77,7 +79,9 @@ def is_under_replicated(partition: Partition, value: LeaderAndIsr) -> bool:
     return len(value.isr) < len(partition.replicas) - len(partition.adding)
 
 
-def reason_for(problem: Problem, partition: Partition, topic: Topic, header: Header) -> str:
+def reason_for(
+    problem: Problem, partition: Partition, topic: Topic, header: Header, predicted: LeaderAndIsr | None
+) -> str:
     """The problem as a sentence that names brokers and zxids."""
 
     def where(brokers: Iterable[int]) -> str:
@@ -98,7 +102,7 @@ def reason_for(problem: Problem, partition: Partition, topic: Topic, header: Hea
         return f"in sync {_listed(value.isr)} of {_listed(partition.replicas)}: {where(missing)}"
     gone = "it has no leader" if value.leader == NO_LEADER else f"leader {where((value.leader,))}"
     if problem is Problem.ELECTION_DUE:
-        return f"{gone}; {elector} must elect broker {successor(partition, topic, header)}"
+        return f"{gone}; {elector} must elect broker {successor(partition, topic, header, predicted)}"
     live = [member for member in value.isr if _is_online(member, partition, header)]
     return f"{gone}; in-sync replica {_either(live)} is live, but nothing makes the controller elect it"
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from controller.context import Header
 from controller.leadership import NO_LEADER, LeaderAndIsr, Move, Tell
 from controller.outputs import EffectStamp, PartitionRow, Request, Stamp, Transition
 from controller.states import PARTITION_WORDS, REPLICA_WORDS
@@ -53,12 +52,11 @@ def _told(value: LeaderAndIsr | None) -> tuple[int | None, int | None, tuple[int
 
 
 def partition_row(
-    tp: TopicPartition, partition: Partition, reason: str | None, header: Header, stamp: Stamp
+    tp: TopicPartition, partition: Partition, due: LeaderAndIsr | None, reason: str | None, stamp: Stamp
 ) -> PartitionRow:
-    """The partition as it is now."""
+    """The partition as it is now, with the value that the controller must still write."""
     value = partition.confirmed or _NO_VALUE
-    waits = partition.queue and partition.write_due
-    leader, leader_epoch, isr = _told(partition.value(header.controller_epoch) if waits else None)
+    leader, leader_epoch, isr = _told(due)
     return PartitionRow(
         *stamp,
         tp.topic,

@@ -275,18 +275,20 @@ class Turn(EventDraft):
 
     def _publish_gone(self, tp: TopicPartition, before: Partition) -> None:
         gone = Partition(before.replicas, confirmed=before.confirmed)
-        self.effects.append(partition_row(tp, gone, None, self.header, self.stamp()))
+        self.effects.append(partition_row(tp, gone, None, None, self.stamp()))
 
     def _publish_partition(
         self, tp: TopicPartition, before: Partition | None, partition: Partition, topic: Topic
     ) -> Partition:
-        problem = problem_of(partition, topic, self.header)
+        predicted = partition.value(self.header.controller_epoch)
+        problem = problem_of(partition, topic, self.header, predicted)
         judged = with_problem(partition, problem, self.record.observed_ms)
         if judged is not partition:
             self.topics.own(tp.topic).partitions[tp.partition] = judged
         if self.shows_all or judged != before:
-            reason = reason_for(problem, judged, topic, self.header) if problem else None
-            self.effects.append(partition_row(tp, judged, reason, self.header, self.stamp()))
+            reason = reason_for(problem, judged, topic, self.header, predicted) if problem else None
+            due = predicted if judged.write_due else None
+            self.effects.append(partition_row(tp, judged, due, reason, self.stamp()))
         return judged
 
 
