@@ -52,8 +52,10 @@ class ContextDraft:
         """Go on with this record."""
         header = self.header
         header.position = record.position
-        header.time_ms = max(record.observed_ms, header.time_ms)
-        header.zxid = max(record.zxid, header.zxid)
+        if record.observed_ms > header.time_ms:
+            header.time_ms = record.observed_ms
+        if record.zxid > header.zxid:
+            header.zxid = record.zxid
         self.record = record
 
     def count(self, key: str, by: int = 1) -> None:

@@ -35,17 +35,13 @@ class EventDraft(ContextDraft):
 
     def __init__(self, context: Context, record: Record) -> None:
         self.effects: list[Row] = []
+        self._first = 0  # the first effect of the record that is taken up
         super().__init__(context, record)
         self.event: Event | None = None
         self._ordinal = 0
         self._open: dict[int, Event] = {}
         self._fresh: set[int] = set()
         self._advanced: set[int] = set()
-
-    def take_up(self, record: Record) -> None:
-        """Go on with this record; rows count from it on."""
-        super().take_up(record)
-        self._first = len(self.effects)
 
     def stamp(self) -> Stamp:
         """The fields that every row of this step has, in their order."""

@@ -56,6 +56,7 @@ class Turn(EventDraft):
         self._touched, self._touched_topics = {}, {}
         if self._open or self.event is not None:
             self.event, self._open, self._fresh, self._advanced = None, {}, set(), set()
+        self._first = len(self.effects)
         self.take_up(record)
 
     def fork(self) -> Turn:
