@@ -54,9 +54,10 @@ def confirm(turn: Turn, tp: TopicPartition, written: LeaderAndIsr) -> bool:
 
 def count_isr_change(turn: Turn, before: tuple[int, ...], after: tuple[int, ...]) -> None:
     """Count an ISR change as a shrink, an expansion, or both."""
-    if set(before) - set(after):
+    then, now = frozenset(before), frozenset(after)
+    if not then <= now:
         turn.count("isr_changes/shrink")
-    if set(after) - set(before):
+    if not now <= then:
         turn.count("isr_changes/expand")
 
 

@@ -131,6 +131,14 @@ def counted_for_topic(topic: Topic) -> Keys:
     return ("topics", *(key for key, adds in more.items() if adds))
 
 
+@lru_cache(_REMEMBERED)
+def _changes(gone: Keys, come: Keys) -> tuple[tuple[str, int], ...]:
+    """By how much counts change."""
+    changes = Counter(come)
+    changes.subtract(gone)
+    return tuple((key, by) for key, by in changes.items() if by)
+
+
 class Census:
     """A cluster's counts while a step changes them; they are copied at the first change."""
 
@@ -155,15 +163,14 @@ class Census:
             self._replace(gone, counted(now, is_, self._rules) if now and is_ else ())
 
     def _replace(self, gone: Keys, come: Keys) -> None:
-        if gone == come:
+        if gone is come:
             return
-        if not self._owned:
+        changes = _changes(gone, come)
+        if changes and not self._owned:
             self.counts, self._owned = self.counts.copy(), True
         counts = self.counts
-        for key in come:
-            counts[key] = counts.get(key, 0) + 1
-        for key in gone:
-            counts[key] = count = counts.get(key, 0) - 1
+        for key, by in changes:
+            counts[key] = count = counts.get(key, 0) + by
             if not count:
                 del counts[key]
 
