@@ -37,7 +37,7 @@ END = BEGIN + 200
 CLUSTERS = {
     "east": ("dev39", True),  # the everyday scenario
     "south": ("fuzz39a", True),  # /controller names a broker that never took over, for four seconds
-    "west": ("fuzz39c", False),  # writes that never came
+    "west": ("fuzz20a", False),  # a controller that writes on after its term
 }
 
 LIMITS = DetailLimits(partitions=10, brokers=100, alerts=100)
