@@ -209,7 +209,7 @@ class Replica(StatefulProcessor):
     ) -> None:
         for chunk, body in changed_chunks(before, after).items():
             self._chunk_state.updateValue((chunk,), (body,))
-        header = Header(*position, applied, encode_header(after))
+        header = Header(position.generation, position.seq, applied, encode_header(after))
         self._header_state.update(tuple(header))
         for other in [key for key in _remembered if key[0] != self._run]:
             del _remembered[other]

@@ -23,6 +23,7 @@ from streaming.artifacts import ArtifactSet, jars
 _START_SECONDS = 120
 _ZOOKEEPER_SECONDS = 30
 _OLD_SESSION_SECONDS = 60
+_STARTED = b"] started"  # what KafkaServer logs from when on it stops in order
 _SETTINGS = {
     "auto.create.topics.enable": "false",
     "background.threads": "2",
@@ -64,6 +65,7 @@ class KafkaBroker(Server):
             "kafka.Kafka", self._configuration, class_path=kafka_class_path(ArtifactSet.KAFKA_BROKER), heap_mb=256
         )
         super().__init__(ChildProcess(f"broker {broker_id}", command, directory / "broker.log"))
+        self._log_begin = 0  # of this start
 
     @property
     def bootstrap_server(self) -> str:
@@ -79,10 +81,14 @@ class KafkaBroker(Server):
             raise EmbeddedError(f"{self._process.name} cannot listen on {self.bootstrap_server}: the port is in use")
         self._wait_for_the_old_session()
         self._write_configuration()
+        self._log_begin = self._log_bytes()
         self._process.launch()
 
     def wait_until_ready(self) -> None:
-        """Return when it is registered in ZooKeeper and accepts connections; raises EmbeddedError."""
+        """Return when it is registered in ZooKeeper and has started; raises EmbeddedError.
+
+        One that is asked to stop while it is still starting refuses, and leaves its registration behind.
+        """
         with self._zookeeper() as client:
             self._process.wait_until(lambda: self._serves(client), timeout_seconds=_START_SECONDS)
 
@@ -125,8 +131,17 @@ class KafkaBroker(Server):
 
     def _serves(self, client: KazooClient) -> bool:
         with suppress(KazooException):
-            return bool(client.exists(self._znode)) and accepts_connections(self.port)
+            return bool(client.exists(self._znode)) and accepts_connections(self.port) and self._has_started()
         return False
+
+    def _has_started(self) -> bool:
+        with self._process.log.open("rb") as log:
+            log.seek(self._log_begin)
+            return _STARTED in log.read()
+
+    def _log_bytes(self) -> int:
+        log = self._process.log
+        return log.stat().st_size if log.exists() else 0
 
 
 def kafka_class_path(release: ArtifactSet) -> list[Path]:
