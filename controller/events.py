@@ -6,7 +6,7 @@ certain, and what then comes of it, is `turn`'s business.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -135,15 +135,19 @@ class EventDraft(ContextDraft):
 
     def undo_in(self, tp: TopicPartition, event_id: int) -> None:
         """Take back what an event that has not begun would have done to a partition."""
+        self.take_back(tp, lambda step: step.event == event_id)
+
+    def take_back(self, tp: TopicPartition, such: Callable[[AnyStep], bool]) -> None:
+        """The partition does not wait for steps that are such any more: the last is taken back first."""
         partition = self.partition(tp)
-        if partition is None or not any(step.event == event_id for step in partition.queue):
+        if partition is None or not any(map(such, partition.queue)):
             return
         for step in reversed(partition.queue):
-            if step.event == event_id:
+            if such(step):
                 self.withdraw(tp, step)
                 if isinstance(step, Move):
                     partition = before_move(partition, step)
-        kept = tuple(step for step in partition.queue if step.event != event_id)
+        kept = tuple(step for step in partition.queue if not such(step))
         self.put_partition(tp, replace(partition, queue=kept))
 
     def removal_of(self, move: Move) -> Remove:

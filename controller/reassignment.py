@@ -12,8 +12,7 @@ from controller import controlled_shutdown, partition_machine, replica_machine
 from controller.assignment import ReplicaAssignment
 from controller.context import Event, Unfinished
 from controller.election import Strategy
-from controller.events import before_move
-from controller.leadership import Bump, LeaderAndIsr, Move, Write
+from controller.leadership import Bump, LeaderAndIsr, Write
 from controller.replica_machine import Replica
 from controller.requests import RequestBatch
 from controller.states import ReplicaState
@@ -154,12 +153,7 @@ def take_back_waiting(turn: Turn, tp: TopicPartition) -> None:
     first = next((step for step in partition.queue if isinstance(step, Write)), None) if partition else None
     if partition is None or not isinstance(first, Bump):
         return
-    waiting = [step for step in partition.queue if step.event == first.event and step.at_pass >= first.at_pass]
-    for step in reversed(waiting):
-        turn.withdraw(tp, step)
-        partition = before_move(partition, step) if isinstance(step, Move) else partition
-    kept = tuple(step for step in partition.queue if step not in waiting)
-    turn.put_partition(tp, replace(partition, queue=kept))
+    turn.take_back(tp, lambda step: step.event == first.event and step.at_pass >= first.at_pass)
 
 
 def complete(turn: Turn, tp: TopicPartition) -> None:

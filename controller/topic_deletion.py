@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from controller import alert_kinds, controlled_shutdown, happenings, partition_machine, replica_machine
 from controller.context import Event, Phase
-from controller.events import before_move
 from controller.leadership import AnyStep, Move, Remove, Tell
 from controller.replica_machine import Replica
 from controller.states import PartitionState, ReplicaState
@@ -67,7 +67,7 @@ def begun_behind(turn: Turn, broker: int) -> Iterator[None]:
     deletions = [event for event in turn.open_events() if _waits_only_for(turn, event, broker)]
     for event in deletions:
         for tp in turn.waiting(event):
-            _take_back(turn, event, tp, broker)
+            turn.take_back(tp, partial(_concerns, event, broker))
         for name in event.topics:
             turn.put_topic(name, replace(turn.topics[name], queued=False))
     yield
@@ -93,19 +93,10 @@ def _waits_only_for(turn: Turn, event: Event, broker: int) -> bool:
     return all(step.replica == broker for step in due)
 
 
-def _take_back(turn: Turn, event: Event, tp: TopicPartition, broker: int) -> None:
-    """Of what the deletion was to do to the partition, what it was to do to this broker's replica."""
-    partition = turn.topics[tp.topic].partitions[tp.partition]
-    theirs = [step for step in partition.queue if step.event == event.id and _concerns(step, broker)]
-    for step in reversed(theirs):
-        turn.withdraw(tp, step)
-        if isinstance(step, Move):
-            partition = before_move(partition, step)
-    kept = tuple(step for step in partition.queue if step not in theirs)
-    turn.put_partition(tp, replace(partition, queue=kept))
-
-
-def _concerns(step: AnyStep, broker: int) -> bool:
+def _concerns(event: Event, broker: int, step: AnyStep) -> bool:
+    """Whether a step is what the event was to do to this broker's replica."""
+    if step.event != event.id:
+        return False
     if isinstance(step, Tell):
         return step.broker == broker
     return isinstance(step, (Move, Remove)) and step.replica == broker
