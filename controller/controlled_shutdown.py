@@ -124,8 +124,7 @@ def give_up_on_missing(turn: Turn) -> None:
 
 
 def _moves_leaders(turn: Turn, event: Event) -> bool:
-    steps = (step for tp in turn.waiting(event) for step in turn.topics[tp.topic].partitions[tp.partition].queue)
-    return any(step.event == event.id and isinstance(step, Elect) for step in steps)
+    return any(isinstance(step, Elect) for step in turn.steps_of(event))
 
 
 def keep_attempts(turn: Turn) -> None:

@@ -119,13 +119,7 @@ def cut(turn: Turn, broker: int) -> None:
 
 
 def _is_among_removals(turn: Turn, event: Event) -> bool:
-    for name in event.topics:
-        topic = turn.topic(name)
-        for partition in topic.partitions.values() if topic else ():
-            for step in partition.queue:
-                if step.event == event.id and step.at_pass == event.frontier and isinstance(step, Remove):
-                    return True
-    return False
+    return any(isinstance(step, Remove) and step.at_pass == event.frontier for step in turn.steps_of(event))
 
 
 def _drop_queue(turn: Turn, tp: TopicPartition) -> None:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from controller.context import CountingRules, Header, Phase
-from controller.health import UNUSABLE
+from controller.health import UNUSABLE, is_under_replicated
 from controller.outputs import GaugesRow, Stamp
 from controller.states import PartitionState, ReplicaState
 from controller.topics import Partition, Topic, Topics
@@ -96,8 +96,8 @@ def _by_leadership(  # noqa: PLR0913 (all that decides it)
     if leader < 0:
         return tuple(keys)  # nobody leads it, so it is in no broker's count
     keys.append(f"leaders_by_broker/{leader}")
-    expected = len(replicas) - (len(adding) if rules.adding_need_not_follow else 0)
-    lacking = ["under_replicated"] if len(isr) < expected else []
+    excused = len(adding) if rules.adding_need_not_follow else 0
+    lacking = ["under_replicated"] if is_under_replicated(len(isr), len(replicas), excused) else []
     margin = len(isr) - needed_in_sync(needed, len(replicas), rules)
     if margin <= 0:
         lacking.append("at_min_isr" if margin == 0 else "under_min_isr")

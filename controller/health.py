@@ -33,7 +33,7 @@ def problem_of(partition: Partition, topic: Topic, header: Header, predicted: Le
         created = partition.write_due or any(replica in header.brokers for replica in partition.replicas)
         return Problem.NOT_YET_CREATED if created else Problem.NO_LIVE_REPLICA_AT_CREATION
     if _is_online(value.leader, partition, header):
-        return Problem.UNDER_REPLICATED if is_under_replicated(partition, value) else None
+        return Problem.UNDER_REPLICATED if _is_under_replicated(partition, value) else None
     if successor(partition, topic, header, predicted) is not None:
         return Problem.ELECTION_DUE
     if any(_is_online(member, partition, header) for member in value.isr):
@@ -74,9 +74,13 @@ def successor(partition: Partition, topic: Topic, header: Header, predicted: Lea
     return None if elected is None else elected.leader
 
 
-def is_under_replicated(partition: Partition, value: LeaderAndIsr) -> bool:
+def _is_under_replicated(partition: Partition, value: LeaderAndIsr) -> bool:
+    return is_under_replicated(len(value.isr), len(partition.replicas), len(partition.adding))
+
+
+def is_under_replicated(in_sync: int, replicas: int, adding: int) -> bool:
     """Kafka's definition: fewer in-sync replicas than assigned ones, those that are being added not counted."""
-    return len(value.isr) < len(partition.replicas) - len(partition.adding)
+    return in_sync < replicas - adding
 
 
 def reason_for(

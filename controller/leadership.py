@@ -161,6 +161,18 @@ class Tell(Step, frozen=True, array_like=True, tag=6, gc=False):
 AnyStep = Union[Create, Elect, Remove, Bump, Move, Tell]  # noqa: UP007 (msgspec needs it at run time on 3.10)
 
 
+def told_of_copy(steps: Iterable[AnyStep], copy: LeaderAndIsr | None) -> tuple[AnyStep, ...]:
+    """The steps, in which what is told without having been read speaks of the controller's own copy of the state."""
+    return tuple(
+        [
+            msgspec.structs.replace(step, value=copy)
+            if isinstance(step, Tell) and not step.read and step.value is None
+            else step
+            for step in steps
+        ]
+    )
+
+
 def fold(steps: Iterable[Step], confirmed: LeaderAndIsr | None, controller_epoch: int) -> LeaderAndIsr | None:
     """The value that ZooKeeper will hold once all writes among the steps are done."""
     value = confirmed

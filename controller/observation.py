@@ -14,7 +14,7 @@ import msgspec
 from controller import alert_kinds, deposed, explanation, happenings, reassignment, suspicion, topic_deletion
 from controller.confirmation import confirm, count_isr_change, goes_offline, prune
 from controller.context import IsrNotification, Phase
-from controller.leadership import AnyStep, LeaderAndIsr, Move, Tell, Write
+from controller.leadership import AnyStep, LeaderAndIsr, Move, Write, told_of_copy
 from controller.states import ReplicaState
 from controller.topics import Partition, TopicPartition
 from controller.turn import Turn, replace
@@ -168,11 +168,7 @@ def _until_read(queue: tuple[AnyStep, ...], copy: LeaderAndIsr) -> tuple[tuple[A
     at = next((at for at, step in enumerate(queue) if isinstance(step, Move) and goes_offline(step)), None)
     if at is None:
         return queue, copy
-    told = (
-        replace(step, value=copy) if isinstance(step, Tell) and not step.read and step.value is None else step
-        for step in queue[:at]
-    )
-    return (*told, *queue[at:]), None
+    return (*told_of_copy(queue[:at], copy), *queue[at:]), None
 
 
 def isr_changes_notified(turn: Turn, name: str, tps: tuple[TopicPartition, ...]) -> None:

@@ -12,11 +12,11 @@ from typing import Final
 
 import msgspec
 
-from controller.leadership import Move, Remove
+from controller.leadership import AnyStep, Move, Remove, Write, told_of_copy
 from controller.requests import RequestBatch
 from controller.states import ReplicaState
 from controller.topics import Partition, TopicPartition
-from controller.turn import Turn, replace, told_of_copy
+from controller.turn import Turn, replace
 
 
 class Replica(msgspec.Struct, frozen=True, order=True, gc=False):
@@ -87,7 +87,7 @@ def _to_offline(turn: Turn, batch: RequestBatch, replica: Replica, partition: Pa
         partition = turn.queue(tp, partition, remove)
     elif value is not None:
         # Nothing to write, but the state was read: what brokers were told of before was the controller's own copy.
-        partition = replace(partition, known=None, queue=told_of_copy(partition))
+        partition = replace(partition, known=None, queue=_told_before_a_write(partition))
     _move(turn, replica, partition, state, ReplicaState.OFFLINE, written=in_sync)
     topic = turn.topic(tp.topic)
     if value is None:
@@ -95,6 +95,12 @@ def _to_offline(turn: Turn, batch: RequestBatch, replica: Replica, partition: Pa
     elif topic is not None and not topic.queued:
         others = [other for other in partition.replicas if other != replica.broker]
         batch.leader_and_isr(others, tp, is_new=False, read=True)
+
+
+def _told_before_a_write(partition: Partition) -> tuple[AnyStep, ...]:
+    queue = partition.queue
+    end = next((at for at, step in enumerate(queue) if isinstance(step, Write)), len(queue))
+    return (*told_of_copy(queue[:end], partition.known), *queue[end:])
 
 
 def _empties_isr(turn: Turn, tp: TopicPartition) -> bool:

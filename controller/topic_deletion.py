@@ -84,13 +84,7 @@ def begun_behind(turn: Turn, broker: int) -> Iterator[None]:
 def _waits_only_for(turn: Turn, event: Event, broker: int) -> bool:
     if event.kind != "TopicDeletion" or not (event.begun and event.writes_due):
         return False
-    due = [
-        step
-        for tp in turn.waiting(event)
-        for step in turn.topics[tp.topic].partitions[tp.partition].queue
-        if step.event == event.id and isinstance(step, Remove)
-    ]
-    return all(step.replica == broker for step in due)
+    return all(step.replica == broker for step in turn.steps_of(event) if isinstance(step, Remove))
 
 
 def _concerns(event: Event, broker: int, step: AnyStep) -> bool:

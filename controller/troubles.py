@@ -16,6 +16,7 @@ import msgspec
 from controller.assignment import ReplicaAssignment
 from controller.context import EXAMPLES_NAMED, CountingRules, Header, TroubleGroup
 from controller.gauges import REASSIGNING, InTopic, needed_in_sync
+from controller.health import is_under_replicated
 from controller.states import ReplicaState
 from controller.topics import Partition, Problem, Topic, TopicPartition, Topics
 
@@ -122,7 +123,7 @@ def _lacking(isr: tuple[int, ...], assigned: ReplicaAssignment, margin: int) -> 
         yield Trouble.UNDER_MIN_ISR.of(missing)
     elif margin == 0 and missing:
         yield Trouble.AT_MIN_ISR.of(missing)
-    if missing and len(isr) < len(assigned.replicas) - len(assigned.adding):
+    if missing and is_under_replicated(len(isr), len(assigned.replicas), len(assigned.adding)):
         yield Trouble.UNDER_REPLICATED.of(missing)
         if len(isr) == 1:
             yield Trouble.ONE_LEFT.of(isr)

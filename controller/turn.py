@@ -8,6 +8,7 @@ turn.
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 
 import msgspec
 
@@ -17,7 +18,7 @@ from controller.draft import ContextDraft
 from controller.events import EventDraft
 from controller.gauges import Census, InTopic, census_of, gauges_row
 from controller.health import problem_of, reason_for, with_problem
-from controller.leadership import AnyStep, LeaderAndIsr, Move, Tell, Write
+from controller.leadership import AnyStep, LeaderAndIsr, Move, Tell
 from controller.outputs import Status
 from controller.records import Record
 from controller.roster import Roster
@@ -161,6 +162,13 @@ class Turn(EventDraft):
             if partition.queue
         ]
 
+    def steps_of(self, event: Event) -> Iterator[AnyStep]:
+        """What the event is still to do to partitions."""
+        for tp in self.waiting(event):
+            for step in self.topics[tp.topic].partitions[tp.partition].queue:
+                if step.event == event.id:
+                    yield step
+
     def _publish_certain_broadcasts(self, event: Event) -> None:
         if not event.broadcasts:
             return
@@ -291,17 +299,6 @@ class Turn(EventDraft):
             due = predicted if judged.write_due else None
             self.effects.append(partition_row(tp, judged, due, reason, self.stamp()))
         return judged
-
-
-def told_of_copy(partition: Partition) -> tuple[AnyStep, ...]:
-    """The queue, in which what is told before any write speaks of the controller's copy of the state as it is now."""
-    queue = list(partition.queue)
-    for at, step in enumerate(queue):
-        if isinstance(step, Write):
-            break
-        if isinstance(step, Tell) and not step.read and step.value is None:
-            queue[at] = replace(step, value=partition.known)
-    return tuple(queue)
 
 
 def told_value(partition: Partition, step: AnyStep) -> LeaderAndIsr | None:

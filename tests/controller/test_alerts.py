@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from znode_history import ZnodeHistory, controller_znode, on
 
@@ -88,6 +90,14 @@ def test_without_a_session_all_is_unknown_and_the_replica_says_so():
     rows = history.heartbeat()
     assert set(opened(rows)) == {"BrokerCrashed/broker 3", "PartitionsOffline/broker 3"}
     assert resolved(rows) == ["ReplicaDisconnected"]
+
+
+def test_how_long_the_session_is_lost_counts_from_when_the_forwarder_told_of_it():
+    history = a_cluster()
+    assert history.heartbeat()[-1].session == "connected"
+    history.send(RecordKind.SESSION, zxid=history.zxid, data=json.dumps({"session": "lost"}))
+    assert opened(history.heartbeat(9_000, session="lost")) == []
+    assert opened(history.heartbeat(1_000, session="lost")) == ["ReplicaDisconnected"]
 
 
 def test_what_is_unknown_may_have_ended_meanwhile():

@@ -64,6 +64,13 @@ def test_of_nothing_there_is_a_cluster_without_a_controller():
     assert list(cluster_metadata([])) == [ControllerMetadata(-1, -1)]
 
 
+def test_a_znode_that_cannot_be_read_is_named_before_the_rest():
+    told = list(cluster_metadata([znode("/brokers/ids/1", broker_znode(1)), znode("/controller_epoch", b"seven")]))
+    assert [type(line) for line in told] == [UnreadableZnode, BrokerMetadata, ControllerMetadata]
+    assert told[0].path == "/controller_epoch"
+    assert told[2] == ControllerMetadata(-1, -1)
+
+
 @given(st.lists(st.tuples(st.sampled_from(PATHS), st.none() | st.binary(max_size=40)), max_size=8))
 def test_whatever_is_in_them_each_znode_is_told_or_named(znodes):
     told = list(cluster_metadata(Znode(path, data, 1) for path, data in znodes))

@@ -4,7 +4,7 @@ After Kafka's own ControllerIntegrationTest and LogDirFailureTest, by meaning.
 """
 
 import pytest
-from znode_history import LOG_DIR_EVENT, ZnodeHistory, assert_all_as_foretold, on, t0
+from znode_history import LOG_DIR_EVENT, ZnodeHistory, assert_all_as_foretold, on, t0, told
 
 from controller.outputs import Request, Status, Transition
 from controller.records import RecordKind
@@ -256,6 +256,22 @@ def test_a_deletion_that_left_a_broker_out_began_after_that_had_asked_to_be_shut
     ]
     attempt = history.context.header.shutdown_attempts[2]
     assert attempt.left == 1  # it could not give up t-0, and asks again
+
+
+def test_a_death_after_a_deletion_that_left_a_broker_out_stays_as_it_was_expected():
+    settings = {"controlled.shutdown.retry.backoff.ms": 1_000}
+    topics = {"t": {0: ([2, 1, 4], 2, 0, [2]), 1: ([1, 2, 4], 1, 0, [1])}, "u": {0: ([1, 2], 1, 0, [1, 2])}}
+    history = ZnodeHistory(settings=settings).start(*ALL, 4, topics=topics)
+    history.delete_topic("t")
+    history.broker_leaves(4)
+    history.state("t", 1, -1, 1, [1])  # and 2, which leads t-0 alone in sync, is left out
+    history.topic("new", {0: [3, 2]})
+    effects = history.state("new", 0, 3, 0, [3])
+    ineligible = "OfflineReplica -> ReplicaDeletionIneligible"
+    assert f"t-1@2 {ineligible}" in history.moves(effects, Status.PROVISIONAL)
+    died = [row for row in effects if isinstance(row, Transition) and row.cause == "BrokerChange: broker 4 left"]
+    started = "ReplicaDeletionStarted -> ReplicaDeletionIneligible"
+    assert [told(row) for row in died] == [f"final t-0@4 {started}", f"final t-1@4 {started}"]
 
 
 def test_a_controller_that_somebody_else_deposed_has_not_ended_its_session():

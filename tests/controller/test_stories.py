@@ -332,6 +332,8 @@ def test_redelivery_changes_nothing(history):
 def test_state_that_is_stored_and_restored_after_each_record_gives_the_same_effects(history):
     history.broker_leaves(3)
     history.broker(3)
+    history.state("t", 0, 2, 1, [2, 3])
+    history.state("t", 0, 2, 1, [2])  # the leader's own doing: nothing has to be looked for
     stored: dict[int, bytes] = {}
     context = new_context("c", 8)
     effects = []
