@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException
 from kazoo.handlers.threading import KazooTimeoutError
 
 from cli.embedded.errors import EmbeddedError
@@ -85,12 +84,11 @@ class KafkaBroker(Server):
         self._process.launch()
 
     def wait_until_ready(self) -> None:
-        """Return when it is registered in ZooKeeper and has started; raises EmbeddedError.
+        """Return when it has started: it listens, and is registered in ZooKeeper; raises EmbeddedError.
 
         One that is asked to stop while it is still starting refuses, and leaves its registration behind.
         """
-        with self._zookeeper() as client:
-            self._process.wait_until(lambda: self._serves(client), timeout_seconds=_START_SECONDS)
+        self._process.wait_until(self._has_started, timeout_seconds=_START_SECONDS)
 
     def _write_configuration(self) -> None:
         settings = {
@@ -128,11 +126,6 @@ class KafkaBroker(Server):
                         f"{_OLD_SESSION_SECONDS} seconds: end the other broker with this id"
                     )
                 time.sleep(0.1)
-
-    def _serves(self, client: KazooClient) -> bool:
-        with suppress(KazooException):
-            return bool(client.exists(self._znode)) and accepts_connections(self.port) and self._has_started()
-        return False
 
     def _has_started(self) -> bool:
         with self._process.log.open("rb") as log:
