@@ -33,7 +33,8 @@ def problem_of(partition: Partition, topic: Topic, header: Header, predicted: Le
         created = partition.write_due or any(replica in header.brokers for replica in partition.replicas)
         return Problem.NOT_YET_CREATED if created else Problem.NO_LIVE_REPLICA_AT_CREATION
     if _is_online(value.leader, partition, header):
-        return Problem.UNDER_REPLICATED if _is_under_replicated(partition, value) else None
+        lacking = is_under_replicated(len(value.isr), len(partition.replicas), len(partition.adding))
+        return Problem.UNDER_REPLICATED if lacking else None
     if successor(partition, topic, header, predicted) is not None:
         return Problem.ELECTION_DUE
     if any(_is_online(member, partition, header) for member in value.isr):
@@ -72,10 +73,6 @@ def successor(partition: Partition, topic: Topic, header: Header, predicted: Lea
     unclean = header.allows_unclean_election if by_topic is None else by_topic
     elected = elect_offline(partition.replicas, value.isr, header.brokers, allow_unclean=unclean)
     return None if elected is None else elected.leader
-
-
-def _is_under_replicated(partition: Partition, value: LeaderAndIsr) -> bool:
-    return is_under_replicated(len(value.isr), len(partition.replicas), len(partition.adding))
 
 
 def is_under_replicated(in_sync: int, replicas: int, adding: int) -> bool:
