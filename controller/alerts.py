@@ -17,7 +17,7 @@ from controller.conditions import Condition, maintained
 from controller.conditions_of_brokers import conditions_of_brokers
 from controller.conditions_of_controller import MINUTE_MS, conditions_of_controller
 from controller.conditions_of_partitions import conditions_of_partitions
-from controller.context import ElectionPace, Header, OpenAlert, Phase
+from controller.context import BOOTSTRAPPING, FOLLOWING, ElectionPace, Header, OpenAlert
 from controller.happenings import THE_CLUSTER, forget_old
 from controller.outputs import AlertRow, Severity
 
@@ -36,7 +36,7 @@ def judge(turn: Turn) -> None:
     header.recent_elections = _pace(header)
     forget_old(header)
     blind = _is_blind(header)
-    sees_cluster = header.phase is Phase.FOLLOWING and not blind
+    sees_cluster = header.phase is FOLLOWING and not blind
     cases = {case.id: case for case in _cases(header, sees_cluster=sees_cluster)}
     suspected_ms = {key: header.suspected_ms.get(key, header.time_ms) for key in cases}
     if suspected_ms != header.suspected_ms:
@@ -67,7 +67,7 @@ def _is_blind(header: Header) -> bool:
     """Whether what is known is too old to be believed."""
     patience_ms = kinds.REPLICA_DISCONNECTED.patience_ms
     lost = header.disconnected_ms > 0 and header.time_ms - header.disconnected_ms >= patience_ms
-    return lost or header.phase is Phase.BOOTSTRAPPING
+    return lost or header.phase is BOOTSTRAPPING
 
 
 def _pace(header: Header) -> ElectionPace:

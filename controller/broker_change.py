@@ -19,7 +19,7 @@ from controller import (
     replica_machine,
     topic_deletion,
 )
-from controller.context import NO_BROKER, Broker, Departure, Event, Phase
+from controller.context import FOLLOWING, LOADING, NO_BROKER, Broker, Departure, Event
 from controller.outputs import BrokerRow
 from controller.records import Record
 from controller.replica_machine import Replica
@@ -29,6 +29,7 @@ from controller.turn import Turn, replace
 from controller.znodes import BrokerZnode
 
 _DEPARTURES_KEPT = 10
+_ONLINE = PartitionState.ONLINE
 
 # The events after which every partition without a leader is tried again.
 _TRY_AGAIN = ("BrokerChange", "ControllerFailover")
@@ -42,7 +43,7 @@ def broker_written(turn: Turn, broker: int, znode: BrokerZnode, record: Record) 
     known = header.brokers.get(broker)
     since_ms = known.since_ms if known and known.epoch == record.czxid else record.observed_ms
     now = Broker(record.czxid, record.ephemeral_owner, since_ms, znode.addresses(), znode.rack)
-    header.seen_brokers = (*header.seen_brokers, broker) if header.phase is Phase.LOADING else ()
+    header.seen_brokers = (*header.seen_brokers, broker) if header.phase is LOADING else ()
     if known == now:
         return
     if known is not None and header.acting and known.epoch == now.epoch:
@@ -97,7 +98,7 @@ def _note_departure(turn: Turn, broker: int, gone: Broker) -> None:
     closed_itself = record.author == gone.session and record.cxid > 0  # only ZooKeeper's log tells
     in_order = closed_itself or header.asked_to_shut_down.get(broker) == gone.epoch
     header.departed = {**header.departed, broker: Departure(record.zxid, record.observed_ms, in_order)}
-    if in_order or header.phase is not Phase.FOLLOWING:
+    if in_order or header.phase is not FOLLOWING:
         return
     header.asked_to_shut_down = {key: epoch for key, epoch in header.asked_to_shut_down.items() if key != broker}
     before = header.unordered_departures.get(broker, ())
@@ -175,7 +176,7 @@ def put_deaths_aside(turn: Turn, event: Event) -> Callable[[], None]:
 
 def publish_broker(turn: Turn, broker: int) -> None:
     """The broker's row as it is now; during a complete read nothing is published."""
-    if turn.header.phase is not Phase.FOLLOWING:
+    if turn.header.phase is not FOLLOWING:
         return
     now, departure = turn.header.brokers.get(broker), turn.header.departed.get(broker)
     since_ms = now.since_ms if now else departure.time_ms if departure else turn.record.observed_ms
@@ -279,7 +280,7 @@ def without_online_leader(turn: Turn) -> list[TopicPartition]:
 
 
 def _touch_hosted(turn: Turn, broker: int) -> None:
-    if turn.header.phase is Phase.FOLLOWING:
+    if turn.header.phase is FOLLOWING:
         for tp in turn.hosted_by(broker):
             turn.touch(tp)
 
@@ -306,7 +307,7 @@ def initial_partition_state(turn: Turn, partition: Partition) -> PartitionState:
     value = partition.value(turn.header.controller_epoch)
     if value is None:
         return PartitionState.NEW
-    return PartitionState.ONLINE if turn.is_online(value.leader, partition) else PartitionState.OFFLINE
+    return _ONLINE if turn.is_online(value.leader, partition) else PartitionState.OFFLINE
 
 
 def with_initial_states(turn: Turn, partition: Partition, dead: ReplicaState) -> Partition:

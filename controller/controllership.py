@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller import alert_kinds, deposed, failover, happenings, reassignment, topic_deletion
-from controller.context import NO_BROKER, Phase, Standing
+from controller.context import FOLLOWING, NO_BROKER, Standing
 from controller.health import UNUSABLE
 from controller.outputs import ControllerRow
 from controller.records import Record
@@ -77,7 +77,7 @@ def migration_began(turn: Turn) -> None:
 def publish_controller(turn: Turn) -> None:
     """The controller's row as it is now; during a complete read nothing is published."""
     header = turn.header
-    if header.phase is Phase.FOLLOWING:
+    if header.phase is FOLLOWING:
         turn.effects.append(
             ControllerRow(
                 *turn.stamp(),
@@ -103,7 +103,7 @@ def take_over_if_due(turn: Turn) -> None:
     """Fail over to the new controller if the epoch and /controller both say that there is one."""
     header = turn.header
     # /controller_epoch is made as 0 before anybody is controller (from 2.1 on): the first term is 1.
-    if header.phase is not Phase.FOLLOWING or header.controller_epoch <= max(header.term_epoch, 0):
+    if header.phase is not FOLLOWING or header.controller_epoch <= max(header.term_epoch, 0):
         return
     if header.controller == NO_BROKER or header.standing is not Standing.ELECTED or header.is_ghost:
         return
@@ -133,7 +133,7 @@ def _note_move(turn: Turn) -> None:
 
 def _lose(turn: Turn, cause: str) -> None:
     header = turn.header
-    if header.phase is not Phase.FOLLOWING:
+    if header.phase is not FOLLOWING:
         return
     if header.term_active:
         topic_deletion.judge_halted(turn, soon=True)

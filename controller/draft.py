@@ -11,7 +11,7 @@ from itertools import chain
 
 import msgspec
 
-from controller.context import Broker, Context, Header
+from controller.context import FOLLOWING, Broker, Context, Header
 from controller.gauges import InTopic
 from controller.records import Record
 from controller.roster import Roster
@@ -104,8 +104,10 @@ class ContextDraft:
     def put_topic(self, name: str, topic: Topic | None) -> None:
         """Replace a topic; None removes it."""
         known = self.topics.get(name)
-        before = known.partitions if known else {}
-        for number in {**before, **(topic.partitions if topic else {})}:
+        before, after = known.partitions if known else {}, topic.partitions if topic else {}
+        # During a complete read nothing is concluded of what is there, only of what is gone.
+        follows = self.header.phase is FOLLOWING
+        for number in {**before, **after} if follows else [gone for gone in before if gone not in after]:
             tp = TopicPartition(name, number)
             if tp not in self._touched:
                 self._touched[tp] = (known, before.get(number))
@@ -115,6 +117,10 @@ class ContextDraft:
     def put_partition(self, tp: TopicPartition, partition: Partition) -> None:
         """Replace a partition of a known topic."""
         self.touch(tp)
+        self.topics.own(tp.topic).partitions[tp.partition] = partition
+
+    def load_partition(self, tp: TopicPartition, partition: Partition) -> None:
+        """Replace a partition of a known topic during a complete read: nothing is concluded of it before the end."""
         self.topics.own(tp.topic).partitions[tp.partition] = partition
 
     def touch(self, tp: TopicPartition) -> None:

@@ -16,7 +16,7 @@ from controller import reaction
 from controller.context import Broadcast, Context, Event
 from controller.draft import ContextDraft
 from controller.leadership import AnyStep, LeaderAndIsr, Move, Remove, Tell, Write
-from controller.outputs import EffectStamp, Request, Row, Stamp, Status, Transition
+from controller.outputs import FINAL, WITHDRAWN, EffectStamp, Request, Row, Stamp, Status, Transition
 from controller.records import Record
 from controller.rows import move_row, tell_row
 from controller.states import PartitionState, ReplicaState
@@ -185,11 +185,11 @@ class EventDraft(ContextDraft):
             event.due[step.at_pass] -= 1
             self._advanced.add(event.id)
         elif step.event not in self._fresh:
-            self._publish_step(tp, step, Status.WITHDRAWN, step.value)
+            self._publish_step(tp, step, WITHDRAWN, step.value)
 
     def moved(self, subject: str, from_state: str, to_state: str, **details: Any) -> None:  # noqa: ANN401 (row fields)
         """Publish a transition that is certain at once."""
-        self._publish(Transition, Status.FINAL, subject=subject, from_state=from_state, to_state=to_state, **details)
+        self._publish(Transition, FINAL, subject=subject, from_state=from_state, to_state=to_state, **details)
 
     def broadcast(self, brokers: Iterable[int], partitions: tuple[tuple[str, int], ...] | None) -> None:
         """Tell brokers of partitions (None: of all) by UpdateMetadata, behind the writes so far."""
@@ -204,7 +204,7 @@ class EventDraft(ContextDraft):
         """An event that only tells all brokers of partitions; where nothing is pending that is certain at once."""
         if self.is_idle:
             told = Broadcast(-1, 0, self.registered, partitions)
-            self._publish_broadcasts(self._next_event(kind, cause), Status.FINAL, (told,))
+            self._publish_broadcasts(self._next_event(kind, cause), FINAL, (told,))
         else:
             self.begin(kind, cause)
             self.broadcast(self.header.brokers, partitions)
@@ -218,7 +218,7 @@ class EventDraft(ContextDraft):
     def withdraw_broadcasts(self, event: Event) -> None:
         """What the event would have told all brokers is not told."""
         if event.id not in self._fresh:
-            self._publish_broadcasts(event, Status.WITHDRAWN, event.broadcasts)
+            self._publish_broadcasts(event, WITHDRAWN, event.broadcasts)
         event.queued -= len(event.broadcasts)
         event.broadcasts = ()
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
-from controller.context import CountingRules, Header, Phase
+from controller.context import FOLLOWING, CountingRules, Header
 from controller.health import UNUSABLE, is_under_replicated
 from controller.outputs import GaugesRow, Stamp
 from controller.states import PartitionState, ReplicaState
@@ -219,7 +219,7 @@ def gauges_row(header: Header, stamp: Stamp) -> GaugesRow:
     states = {state.word: counts.get(key, 0) for state, key in _PARTITION_STATE.items()}
     return GaugesRow(
         *stamp,
-        ready=header.phase is Phase.FOLLOWING,
+        ready=header.phase is FOLLOWING,
         session=header.session,
         watch_mode=header.watch_mode,
         controller=header.controller,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from controller.alert_kinds import ALERT_KINDS, AlertKind
-from controller.context import EXAMPLES_NAMED, Happening, Header, Phase
+from controller.context import EXAMPLES_NAMED, FOLLOWING, Happening, Header
 from controller.draft import ContextDraft
 
 THE_CLUSTER: Final = "the cluster"
@@ -32,7 +32,7 @@ def note(  # noqa: PLR0913 (what an alert tells)
     if kind.divergence is not None:
         draft.count(f"divergences/{kind.divergence}", times)
     header = draft.header
-    if header.phase is not Phase.FOLLOWING and not kind.of_replica:
+    if header.phase is not FOLLOWING and not kind.of_replica:
         return
     subject = THE_CLUSTER if broker is None else f"broker {broker}"
     alert_id = id_of(kind, subject)

@@ -17,7 +17,8 @@ from controller.election import elect_offline
 from controller.leadership import NO_LEADER, LeaderAndIsr
 from controller.topics import Partition, Problem, Topic
 
-UNUSABLE: Final = frozenset(problem for problem in Problem if problem is not Problem.UNDER_REPLICATED)
+_UNDER_REPLICATED: Final = Problem.UNDER_REPLICATED
+UNUSABLE: Final = frozenset(problem for problem in Problem if problem is not _UNDER_REPLICATED)
 UNUSABLE_WORDS: Final = frozenset(problem.value for problem in UNUSABLE)  # as rows have them
 
 
@@ -34,7 +35,7 @@ def problem_of(partition: Partition, topic: Topic, header: Header, predicted: Le
         return Problem.NOT_YET_CREATED if created else Problem.NO_LIVE_REPLICA_AT_CREATION
     if _is_online(value.leader, partition, header):
         lacking = is_under_replicated(len(value.isr), len(partition.replicas), len(partition.adding))
-        return Problem.UNDER_REPLICATED if lacking else None
+        return _UNDER_REPLICATED if lacking else None
     if successor(partition, topic, header, predicted) is not None:
         return Problem.ELECTION_DUE
     if any(_is_online(member, partition, header) for member in value.isr):
@@ -89,6 +90,9 @@ def reason_for(
         return ", ".join([_whereabout(broker, partition, header) for broker in brokers])
 
     value = partition.confirmed
+    if problem is _UNDER_REPLICATED and value is not None:
+        missing = [replica for replica in partition.replicas if replica not in value.isr]
+        return f"in sync {_listed(value.isr)} of {_listed(partition.replicas)}: {where(missing)}"
     elector = "the controller" if header.acting else "no controller is active; the next one"
     if problem is Problem.NOT_YET_CREATED:
         return f"{elector} must write its first state"
@@ -98,9 +102,6 @@ def reason_for(
         back = "its directory is back" if partition.offline_dirs else f"broker {_either(value.isr)} returns"
         in_sync = f"in sync {_listed(value.isr)}, {where(value.isr)}"
         return f"no live in-sync replica: {in_sync}; it stays offline until {back}"
-    if problem is Problem.UNDER_REPLICATED:
-        missing = [replica for replica in partition.replicas if replica not in value.isr]
-        return f"in sync {_listed(value.isr)} of {_listed(partition.replicas)}: {where(missing)}"
     gone = "it has no leader" if value.leader == NO_LEADER else f"leader {where((value.leader,))}"
     if problem is Problem.ELECTION_DUE:
         return f"{gone}; {elector} must elect broker {successor(partition, topic, header, predicted)}"

@@ -24,6 +24,7 @@ from controller.election import (
 )
 
 NO_LEADER = -1
+_OFFLINE = Strategy.OFFLINE
 
 # After a death the same choice is asked for again and again: expected, judged, told, confirmed.
 _elect_offline = lru_cache(1 << 15)(elect_offline)
@@ -84,7 +85,7 @@ class Elect(Write, frozen=True, array_like=True, tag=2, gc=False):
 
     def choose(self, isr: tuple[int, ...]) -> Elected | None:
         """The election's result for this ISR."""
-        if self.strategy is Strategy.OFFLINE:
+        if self.strategy is _OFFLINE:
             return _elect_offline(self.candidates, isr, self.online, allow_unclean=self.allow_unclean)
         if self.strategy is Strategy.REASSIGN:
             return elect_for_reassignment(self.candidates, isr, self.online)

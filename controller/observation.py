@@ -13,7 +13,7 @@ import msgspec
 
 from controller import alert_kinds, deposed, explanation, happenings, reassignment, suspicion, topic_deletion
 from controller.confirmation import confirm, count_isr_change, goes_offline, prune
-from controller.context import IsrNotification, Phase
+from controller.context import FOLLOWING, IsrNotification
 from controller.leadership import AnyStep, LeaderAndIsr, Move, Write, told_of_copy
 from controller.states import ReplicaState
 from controller.topics import Partition, TopicPartition
@@ -41,8 +41,8 @@ def state_written(turn: Turn, tp: TopicPartition, znode: StateZnode, version: in
         # The controller never makes a broker leader that is shutting down: this one no longer is.
         staying = (broker for broker in turn.header.shutting_down if broker != written.leader)
         turn.header.shutting_down = tuple(staying)
-    if turn.header.phase is not Phase.FOLLOWING:
-        turn.put_partition(tp, replace(partition, confirmed=written))
+    if turn.header.phase is not FOLLOWING:
+        turn.load_partition(tp, replace(partition, confirmed=written))
         return
     suspicion.suspect(turn, tp, partition, written)
     if deposed.goes_on(turn, before, written):
@@ -121,7 +121,7 @@ def state_removed(turn: Turn, tp: TopicPartition) -> None:
     topic, partition = turn.topic(tp.topic), turn.partition(tp)
     if topic is None or partition is None or partition.confirmed is None:
         return
-    if topic.queued and turn.header.phase is Phase.FOLLOWING and turn.header.acting:
+    if topic.queued and turn.header.phase is FOLLOWING and turn.header.acting:
         topic_deletion.completed(turn, tp.topic)
         partition = turn.partition(tp) or partition
     for step in partition.queue:

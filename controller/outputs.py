@@ -24,6 +24,10 @@ class Status(Enum):
     WITHDRAWN = "withdrawn"
 
 
+# Named for themselves: to find a member in its enum takes Python 3.11 0.2 µs.
+PROVISIONAL, FINAL, WITHDRAWN = Status
+
+
 class Severity(Enum):
     """What an alert asks of a person."""
 

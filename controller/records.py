@@ -66,6 +66,11 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
         return Position(self.generation, self.seq)
 
     @property
+    def content(self) -> str | bytes | None:
+        """The znode's text, or its bytes where they are none."""
+        return self.raw if self.data is None else self.data
+
+    @property
     def raw(self) -> bytes | None:
         """The znode's bytes, None for a znode without data."""
         if self.data is not None:

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from typing import Final
 
 from controller.states import PartitionState
 from controller.topics import Partition, Topic, TopicPartition, Topics
+
+_ONLINE: Final = PartitionState.ONLINE
 
 
 def is_settled(partition: Partition) -> bool:
     """Whether only a broker's coming or going can ask anything of the controller here."""
     value = partition.confirmed
     led_by_a_replica = value is not None and value.leader in partition.replicas
-    well = partition.state is PartitionState.ONLINE and partition.known is None
+    well = partition.state is _ONLINE and partition.known is None
     return led_by_a_replica and well and not (partition.offline_dirs or partition.adding or partition.removing)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from controller import failover, topic_deletion
 from controller.broker_change import forget_unseen_brokers, publish_broker, with_initial_states
-from controller.context import Phase
+from controller.context import FOLLOWING, LOADING
 from controller.controllership import adopt, publish_controller
 from controller.states import PartitionState, ReplicaState
 from controller.topics import Topic
@@ -19,7 +19,7 @@ def begin(turn: Turn) -> None:
     """A complete read starts: what is known stays until the read says otherwise."""
     header = turn.header
     failover.cut(turn, turn.header.controller)
-    header.phase = Phase.LOADING
+    header.phase = LOADING
     header.term_active = False
     header.seen_controller, header.seen_brokers, header.seen_deletions = False, (), ()
     header.isr_notifications = {}
@@ -29,9 +29,9 @@ def begin(turn: Turn) -> None:
 def end(turn: Turn) -> None:
     """The read is complete: forget what it did not name, set the machines up, publish everything."""
     header = turn.header
-    if header.phase is not Phase.LOADING:
+    if header.phase is not LOADING:
         return
-    header.phase, header.lacks_records = Phase.FOLLOWING, False
+    header.phase, header.lacks_records = FOLLOWING, False
     turn.shows_all = True
     for name, topic in turn.topics:
         if topic.seen_generation != turn.record.generation and topic.exists:
@@ -54,10 +54,8 @@ def deletion_listed(turn: Turn, name: str) -> None:
 
 
 def _set_up(turn: Turn, topic: Topic, *, queued: bool) -> Topic:
-    partitions = {
-        number: with_initial_states(turn, partition, ReplicaState.OFFLINE)
-        for number, partition in topic.partitions.items()
-    }
+    dead = ReplicaState.OFFLINE
+    partitions = {number: with_initial_states(turn, partition, dead) for number, partition in topic.partitions.items()}
     if not queued:
         return replace(
             topic, partitions=partitions, queued=False, deletion_started=False, ineligible=False, unasked=False

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
-from controller.context import Context, Header, Phase
+from controller.context import FOLLOWING, Context, Header
 from controller.gauges import census_of
 from controller.profile import Profile
 from controller.settings import GivenSettings
@@ -58,7 +58,7 @@ def reconfigured(
     if changed == header:
         return context
     # Before a complete read has come in, what there is so far is not to be counted; its end counts everything.
-    if changed.phase is Phase.FOLLOWING and changed.counting_rules != header.counting_rules:
+    if changed.phase is FOLLOWING and changed.counting_rules != header.counting_rules:
         changed.census = census_of(context.topics, changed.counting_rules)
         changed.troubles = troubles_anew(context.topics, changed)
     return Context(changed, context.topics)

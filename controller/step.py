@@ -28,7 +28,7 @@ from controller import (
     topic_change,
     topic_deletion,
 )
-from controller.context import Context, Phase
+from controller.context import BOOTSTRAPPING, FOLLOWING, LOADING, Context
 from controller.outputs import RefusedRow, Row
 from controller.records import Position, Record, RecordKind
 from controller.topics import TopicPartition
@@ -53,6 +53,7 @@ from controller.znodes import (
 )
 
 _STATES_A_TURN: Final = 4_096
+_NODE: Final = RecordKind.NODE
 _DISCONNECTED: Final = ("suspended", "lost")  # the states of the forwarder's session in which it sees nothing
 
 
@@ -88,7 +89,7 @@ def steps(context: Context, records: Sequence[Record]) -> Outcome:
 def _end_of_turn(records: Sequence[Record], begin: int) -> int:
     """The end of the states that are told from here on, so many as one turn takes; any other record has its own."""
     end, most = begin, min(len(records), begin + _STATES_A_TURN)
-    while end < most and records[end].kind is RecordKind.NODE and records[end].path.endswith("/state"):
+    while end < most and records[end].kind is _NODE and records[end].path.endswith("/state"):
         end += 1
     return max(end, begin + 1)
 
@@ -98,14 +99,15 @@ def _in_one_turn(context: Context, records: Sequence[Record]) -> Outcome:
     turn: Turn | None = None
     position = context.header.position
     for record in records:
-        if record.position <= position:
+        at = record.position
+        if at <= position:
             continue
         if turn is None:
             turn = Turn(context, record)
         else:
             turn.go_on(record)
         _apply(turn, record, position)
-        position = turn.header.position
+        position = at
     return Outcome(context, ()) if turn is None else Outcome(turn.finish(), tuple(turn.effects))
 
 
@@ -114,7 +116,7 @@ def _apply(turn: Turn, record: Record, last: Position) -> None:
     header = turn.header
     if _lacks_records_before(record, last):
         # What they told is not known, and so nothing can be concluded until everything has been read anew.
-        header.phase, header.lacks_records = Phase.BOOTSTRAPPING, True
+        header.phase, header.lacks_records = BOOTSTRAPPING, True
         turn.count("divergences/records_missing")
     if record.author and record.author == header.controller_session and record.cxid > 0:
         header.heard_ms = header.time_ms
@@ -131,7 +133,9 @@ def _lacks_records_before(record: Record, position: Position) -> bool:
 
 def _what_time_brings(turn: Turn) -> None:
     header = turn.header
-    if header.events and header.phase is Phase.FOLLOWING:
+    if header.phase is not FOLLOWING:
+        return
+    if header.events:
         confirmation.give_up_on_overtaken(turn)
     if header.shutdown_attempts:
         controlled_shutdown.ask_again(turn)
@@ -140,7 +144,7 @@ def _what_time_brings(turn: Turn) -> None:
 
 
 def _node(turn: Turn, record: Record) -> None:
-    if turn.header.phase is Phase.BOOTSTRAPPING:
+    if turn.header.phase is BOOTSTRAPPING:
         return
     where = locate(record.path)
     handler = _WRITTEN.get(where.place)
@@ -165,11 +169,11 @@ def _node(turn: Turn, record: Record) -> None:
 def _created(turn: Turn, record: Record) -> None:
     # The value was gone before it could be read; for a deletion request the name says it all.
     where = locate(record.path)
-    if where.place is Place.DELETE_TOPIC and turn.header.phase is not Phase.BOOTSTRAPPING:
+    if where.place is Place.DELETE_TOPIC and turn.header.phase is not BOOTSTRAPPING:
         topic_deletion.deletion_asked(turn, where.name)
-    elif where.place is Place.LOG_DIR_EVENT and turn.header.phase is Phase.FOLLOWING:
+    elif where.place is Place.LOG_DIR_EVENT and turn.header.phase is FOLLOWING:
         log_dir_failure.reported_by_somebody(turn)
-    elif where.place is Place.ISR_CHANGE and turn.header.phase is Phase.FOLLOWING:
+    elif where.place is Place.ISR_CHANGE and turn.header.phase is FOLLOWING:
         lagging = turn.unsettled(lambda partition: partition.known is not None)
         observation.isr_changes_read(turn, lagging)
     elif where.place is Place.PREFERRED_ELECTION and turn.header.acting:
@@ -177,7 +181,7 @@ def _created(turn: Turn, record: Record) -> None:
 
 
 def _deleted(turn: Turn, record: Record) -> None:
-    if turn.header.phase is Phase.BOOTSTRAPPING:
+    if turn.header.phase is BOOTSTRAPPING:
         return
     where = locate(record.path)
     handler = _REMOVED.get(where.place)
@@ -188,14 +192,14 @@ def _deleted(turn: Turn, record: Record) -> None:
 def _heartbeat(turn: Turn, record: Record) -> None:
     _session(turn, record)
     deposed.forget_in_time(turn)
-    if turn.header.phase is Phase.FOLLOWING:
+    if turn.header.phase is FOLLOWING:
         broker_config.judge_anew(turn)
     turn.shows_gauges = True
 
 
 def _session(turn: Turn, record: Record) -> None:
     try:
-        status = decode(record.raw, ForwarderStatus)
+        status = decode(record.content, ForwarderStatus)
     except ZnodeError:
         status = ForwarderStatus()
     header = turn.header
@@ -216,7 +220,7 @@ def _snapshot_end(turn: Turn, _: Record) -> None:
 
 
 def _controller_written(turn: Turn, _: ZnodePath, record: Record) -> None:
-    controllership.controller_written(turn, decode(record.raw, ControllerZnode), record)
+    controllership.controller_written(turn, decode(record.content, ControllerZnode), record)
 
 
 def _epoch_written(turn: Turn, _: ZnodePath, record: Record) -> None:
@@ -224,7 +228,7 @@ def _epoch_written(turn: Turn, _: ZnodePath, record: Record) -> None:
 
 
 def _broker_written(turn: Turn, where: ZnodePath, record: Record) -> None:
-    broker_change.broker_written(turn, where.number, decode(record.raw, BrokerZnode), record)
+    broker_change.broker_written(turn, where.number, decode(record.content, BrokerZnode), record)
     if where.number == turn.header.controller:
         controllership.take_over_if_due(turn)  # read together, /controller came first and its session was not known
 
@@ -241,36 +245,36 @@ def _broker_removed(turn: Turn, where: ZnodePath) -> None:
 
 
 def _topic_written(turn: Turn, where: ZnodePath, record: Record) -> None:
-    topic_change.topic_written(turn, where.name, decode(record.raw, TopicZnode))
+    topic_change.topic_written(turn, where.name, decode(record.content, TopicZnode))
 
 
 def _state_written(turn: Turn, where: ZnodePath, record: Record) -> None:
     tp = TopicPartition(where.name, where.number)
-    observation.state_written(turn, tp, decode(record.raw, StateZnode), record.version)
+    observation.state_written(turn, tp, decode(record.content, StateZnode), record.version)
 
 
 def _deletion_written(turn: Turn, where: ZnodePath, _: Record) -> None:
-    if turn.header.phase is Phase.LOADING:
+    if turn.header.phase is LOADING:
         snapshot.deletion_listed(turn, where.name)
     else:
         topic_deletion.deletion_asked(turn, where.name)
 
 
 def _log_dir_event(turn: Turn, _: ZnodePath, record: Record) -> None:
-    if turn.header.phase is Phase.FOLLOWING:
-        log_dir_failure.reported(turn, decode(record.raw, LogDirEventZnode).broker)
+    if turn.header.phase is FOLLOWING:
+        log_dir_failure.reported(turn, decode(record.content, LogDirEventZnode).broker)
 
 
 def _reassignment_asked(turn: Turn, _: ZnodePath, record: Record) -> None:
     asked = () if turn.header.reassign_znode is None else turn.header.reassign_znode
     try:
-        asked = decode(record.raw, PartitionsZnode).partitions
+        asked = decode(record.content, PartitionsZnode).partitions
     finally:
         reassignment.znode_written(turn, asked, is_new=record.version == 0)
 
 
 def _preferred_asked(turn: Turn, _: ZnodePath, record: Record) -> None:
-    leader_election.znode_written(turn, decode(record.raw, PartitionsZnode).partitions, is_new=record.version == 0)
+    leader_election.znode_written(turn, decode(record.content, PartitionsZnode).partitions, is_new=record.version == 0)
 
 
 def _migration_written(turn: Turn, _: ZnodePath, __: Record) -> None:
@@ -284,7 +288,7 @@ def _broker_config_written(turn: Turn, where: ZnodePath, record: Record) -> None
 def _isr_changed(turn: Turn, where: ZnodePath, record: Record) -> None:
     entries: tuple[ReassignmentEntry, ...] = ()
     try:
-        entries = decode(record.raw, PartitionsZnode).partitions
+        entries = decode(record.content, PartitionsZnode).partitions
     finally:
         tps = tuple(TopicPartition(entry.topic, entry.partition) for entry in entries)
         observation.isr_changes_notified(turn, where.name, tps)

@@ -22,7 +22,7 @@ from controller import (
 )
 from controller.assignment import ReplicaAssignment
 from controller.conditions import named
-from controller.context import NO_BROKER, Event, Phase
+from controller.context import FOLLOWING, NO_BROKER, Event
 from controller.states import PartitionState
 from controller.topics import Partition, Topic, TopicPartition
 from controller.turn import Turn, replace
@@ -35,7 +35,7 @@ def topic_written(turn: Turn, name: str, znode: TopicZnode) -> None:
     known = turn.topic(name) or Topic(exists=False)
     topic = replace(known, exists=True, topic_id=znode.topic_id, seen_generation=turn.record.generation)
     got_id = known.exists and known.topic_id is None and znode.topic_id is not None
-    if turn.header.phase is not Phase.FOLLOWING:
+    if turn.header.phase is not FOLLOWING:
         partitions = {number: _loaded(known, znode, number) for number in znode.partitions}
         turn.put_topic(name, replace(topic, partitions=partitions))
         return
@@ -97,7 +97,7 @@ def topic_removed(turn: Turn, name: str) -> None:
     topic = turn.topic(name)
     if topic is None or not topic.exists:
         return
-    if turn.header.phase is Phase.FOLLOWING:
+    if turn.header.phase is FOLLOWING:
         if topic.queued:
             topic_deletion.completed(turn, name)
         else:
@@ -177,8 +177,9 @@ def _is_created_by(turn: Turn, tp: TopicPartition, event: Event) -> bool:
 
 
 def _assignment(znode: TopicZnode, number: int) -> ReplicaAssignment:
+    listed = znode.partitions.get(number, ())
     return ReplicaAssignment(
-        tuple(dict.fromkeys(znode.partitions.get(number, ()))),
+        listed if len(set(listed)) == len(listed) else tuple(dict.fromkeys(listed)),
         znode.adding_replicas.get(number, ()),
         znode.removing_replicas.get(number, ()),
     )

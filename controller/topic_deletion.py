@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from controller import alert_kinds, controlled_shutdown, happenings, partition_machine, replica_machine
-from controller.context import Event, Phase
+from controller.context import FOLLOWING, Event
 from controller.leadership import AnyStep, Move, Remove, Tell
 from controller.replica_machine import Replica
 from controller.states import PartitionState, ReplicaState
@@ -43,7 +43,7 @@ def deletion_asked(turn: Turn, name: str) -> None:
         return  # an entry that cannot be served is removed, the topic stays
     held = name in turn.header.ineligible_leftovers
     turn.put_topic(name, replace(topic, queued=True, ineligible=held))
-    if turn.header.phase is Phase.FOLLOWING and turn.header.acting:
+    if turn.header.phase is FOLLOWING and turn.header.acting:
         turn.begin("TopicDeletion", f"the deletion of topic {name} was asked for")
         _start(turn, name)
 

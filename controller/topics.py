@@ -10,12 +10,15 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from functools import lru_cache
+from typing import Final
 
 import msgspec
 
 from controller.assignment import ReplicaAssignment
 from controller.leadership import AnyStep, Create, LeaderAndIsr, Write, fold
 from controller.states import PartitionState, ReplicaState
+
+_NON_EXISTENT: Final = ReplicaState.NON_EXISTENT
 
 
 class TopicPartition(msgspec.Struct, frozen=True, order=True, array_like=True, gc=False):
@@ -82,12 +85,12 @@ class Partition(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     def replica_state(self, broker: int) -> ReplicaState:
         """The state of the replica on this broker."""
-        return self.replica_states.get(broker, ReplicaState.NON_EXISTENT)
+        return self.replica_states.get(broker, _NON_EXISTENT)
 
     def with_replica_state(self, broker: int, state: ReplicaState) -> Partition:
         """The partition with one replica in another state; one that no longer exists is forgotten."""
         states = {**self.replica_states, broker: state}
-        if state is ReplicaState.NON_EXISTENT:
+        if state is _NON_EXISTENT:
             del states[broker]
         return msgspec.structs.replace(self, replica_states=states)
 

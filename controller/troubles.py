@@ -185,7 +185,8 @@ def troubles_anew(topics: Topics, header: Header) -> dict[str, TroubleGroup]:
     ledger = TroubleLedger({}, rules)
     for name, topic in topics:
         for number, partition in topic.partitions.items():
-            ledger.recount(TopicPartition(name, number), (None, None), (topic, partition), header.time_ms)
+            if troubles_of(topic, partition, rules):
+                ledger.recount(TopicPartition(name, number), (None, None), (topic, partition), header.time_ms)
     before = header.troubles
     return {
         key: msgspec.structs.replace(group, since_ms=before[key].since_ms) if key in before else group

@@ -13,13 +13,13 @@ from collections.abc import Iterator
 import msgspec
 
 from controller import alerts
-from controller.context import NO_BROKER, Context, Event, Phase
+from controller.context import FOLLOWING, NO_BROKER, Context, Event
 from controller.draft import ContextDraft
 from controller.events import EventDraft
 from controller.gauges import Census, InTopic, census_of, gauges_row
 from controller.health import problem_of, reason_for, with_problem
 from controller.leadership import AnyStep, LeaderAndIsr, Move, Tell
-from controller.outputs import Status
+from controller.outputs import FINAL, PROVISIONAL
 from controller.records import Record
 from controller.roster import Roster
 from controller.rows import partition_row
@@ -88,7 +88,7 @@ class Turn(EventDraft):
         if not self.is_idle:
             self._publish_certain({**self.header.events, **self._open})
             for event_id in sorted(self._fresh):
-                self._publish_broadcasts(self._open[event_id], Status.PROVISIONAL, self._open[event_id].broadcasts)
+                self._publish_broadcasts(self._open[event_id], PROVISIONAL, self._open[event_id].broadcasts)
         wants_judging = self._conclude_touched() or self.header.brokers is not self._judged_brokers
         if self._open:
             known = {**self.header.events, **self._open}
@@ -101,7 +101,7 @@ class Turn(EventDraft):
 
     def _conclude_touched(self) -> bool:
         """Publish and count what was touched; whether a person may have to know of it at once."""
-        follows = self.header.phase is Phase.FOLLOWING
+        follows = self.header.phase is FOLLOWING
         if not (follows or self._touched_topics):
             return False
         ledger = self._ledger
@@ -133,7 +133,7 @@ class Turn(EventDraft):
         return header.counting_rules != self._rules
 
     def _next_roster(self, topics: Topics) -> Roster | None:
-        if self.header.phase is not Phase.FOLLOWING:
+        if self.header.phase is not FOLLOWING:
             return None
         if self.shows_all:
             return Roster(topics)
@@ -173,7 +173,7 @@ class Turn(EventDraft):
         if not event.broadcasts:
             return
         certain = [told for told in event.broadcasts if told.at_pass < event.frontier or not event.writes_due]
-        self._publish_broadcasts(event, Status.FINAL, certain)
+        self._publish_broadcasts(event, FINAL, certain)
         event.broadcasts = event.broadcasts[len(certain) :]
         event.queued -= len(certain)
 
@@ -232,7 +232,7 @@ class Turn(EventDraft):
                     value = step.apply(value, self.open_event(step.event).epoch) or value
                     self.settle(step, seen=False)
                 else:
-                    self._publish_step(tp, step, Status.FINAL, step.value or value)
+                    self._publish_step(tp, step, FINAL, step.value or value)
                     self.open_event(step.event).queued -= 1
             self.put_partition(tp, replace(partition, queue=()))
 
@@ -249,7 +249,7 @@ class Turn(EventDraft):
             event = self.open_event(step.event)
             if not event.begun or step.at_pass >= event.frontier and event.writes_due:
                 break
-            self._publish_step(tp, step, Status.FINAL, step.value or told_value(partition, step))
+            self._publish_step(tp, step, FINAL, step.value or told_value(partition, step))
             event.queued -= 1
             done += 1
         if done:
@@ -260,15 +260,13 @@ class Turn(EventDraft):
         now, before = self.topics.get(tp.topic), was[1]
         partition = now.partitions.get(tp.partition) if now else None
         if now is not None and partition is not None:
-            if self.header.phase is not Phase.FOLLOWING:
-                return
             if partition.queue and self._fresh:
                 self._publish_expected(tp, partition)
             partition = self._publish_partition(tp, before, partition, now)
         else:
             assert before is not None, f"{tp} was touched, and was never there"
             self._publish_gone(tp, before)
-        if self.header.phase is Phase.FOLLOWING and not self.shows_all:
+        if self.header.phase is FOLLOWING and not self.shows_all:
             self._census.recount(was, (now, partition))
             self._ledger.recount(tp, was, (now, partition), self.header.time_ms)
             if self._roster is not None:
@@ -280,7 +278,7 @@ class Turn(EventDraft):
             if not isinstance(step, (Move, Tell)):
                 value = step.apply(value, self.open_event(step.event).epoch) or value
             elif step.event in self._fresh:
-                self._publish_step(tp, step, Status.PROVISIONAL, step.value or value)
+                self._publish_step(tp, step, PROVISIONAL, step.value or value)
 
     def _publish_gone(self, tp: TopicPartition, before: Partition) -> None:
         gone = Partition(before.replicas, confirmed=before.confirmed)

@@ -69,17 +69,16 @@ _NAMED = {
     ("brokers", "topics"): Place.TOPIC,
 }
 _OTHER = ZnodePath(Place.OTHER)
+_PARTITION_STATE = Place.PARTITION_STATE
 
 
-# The same partitions' states are written again and again.
-@lru_cache(1 << 15)
 def locate(path: str) -> ZnodePath:
     """What the path means; anything unexpected is `Place.OTHER`."""
     if path.startswith("/brokers/topics/") and path.endswith("/state"):  # nearly all that there are
         name, _, digits = path[16:-6].partition("/partitions/")
         number = _number(digits)
         if number >= 0 and "/" not in name:
-            return ZnodePath(Place.PARTITION_STATE, name, number)
+            return ZnodePath(_PARTITION_STATE, name, number)
     fixed = _FIXED.get(path)
     if fixed is not None:
         return fixed
@@ -97,6 +96,7 @@ def locate(path: str) -> ZnodePath:
     return _OTHER
 
 
+@lru_cache(1 << 10)
 def _number(text: str) -> int:
     # int() would also take "+1", "1_0" and other scripts' digits; ids beyond int32 are nobody's.
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
@@ -216,7 +216,7 @@ _Content = TypeVar(
 _decoder_of = lru_cache(None)(msgspec.json.Decoder)
 
 
-def decode(data: bytes | None, content: type[_Content]) -> _Content:
+def decode(data: bytes | str | None, content: type[_Content]) -> _Content:
     """The znode's content; raises ZnodeError."""
     if not data:
         raise ZnodeError("no data")
