@@ -105,7 +105,7 @@ class ContextDraft:
         """Replace a topic; None removes it."""
         known = self.topics.get(name)
         before, after = known.partitions if known else {}, topic.partitions if topic else {}
-        # During a complete read nothing is concluded of what is there, only of what is gone.
+        # During a complete read, something is concluded only of what is gone.
         follows = self.header.phase is FOLLOWING
         for number in {**before, **after} if follows else [gone for gone in before if gone not in after]:
             tp = TopicPartition(name, number)
@@ -119,13 +119,12 @@ class ContextDraft:
         self.touch(tp)
         self.topics.own(tp.topic).partitions[tp.partition] = partition
 
-    def load_partition(self, tp: TopicPartition, partition: Partition) -> None:
-        """Replace a partition of a known topic during a complete read: nothing is concluded of it before the end."""
-        self.topics.own(tp.topic).partitions[tp.partition] = partition
-
     def touch(self, tp: TopicPartition) -> None:
-        """Judge the partition's health once the record is handled, though nothing of its own may change."""
-        if tp not in self._touched:
+        """Judge the partition's health once the record is handled, though nothing of its own may change.
+
+        During a complete read nothing is concluded of it before the end.
+        """
+        if self.header.phase is FOLLOWING and tp not in self._touched:
             topic = self.topics.get(tp.topic)
             self._touched[tp] = (topic, topic.partitions.get(tp.partition) if topic is not None else None)
 

@@ -42,7 +42,7 @@ def state_written(turn: Turn, tp: TopicPartition, znode: StateZnode, version: in
         staying = (broker for broker in turn.header.shutting_down if broker != written.leader)
         turn.header.shutting_down = tuple(staying)
     if turn.header.phase is not FOLLOWING:
-        turn.load_partition(tp, replace(partition, confirmed=written))
+        turn.put_partition(tp, replace(partition, confirmed=written))
         return
     suspicion.suspect(turn, tp, partition, written)
     if deposed.goes_on(turn, before, written):
