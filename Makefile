@@ -1,7 +1,7 @@
 # Everything that is done with a checkout. `make demo` and `make test` each work on a fresh one.
 .DEFAULT_GOAL := help
 .PHONY: help install install-dev demo test test-faults check bench-core bench-ingest bench-exporter bench-streaming
-.PHONY: lint type format docs
+.PHONY: lint type generated format docs
 .PHONY: boards board-schema previews record dist lock clean
 
 # Programs that the tests run may have been put beside Python.
@@ -21,34 +21,36 @@ install-dev: ## The same with what the tests need
 demo: install ## Play the story on an embedded cluster and stay up until Ctrl-C (ONCE=1: end after the story)
 	@.venv/bin/kontrast demo $(if $(filter-out 0,$(ONCE)),--once)
 
-# The core is measured: every branch of controller/ must run in its own tests. What is asked for by hand is not.
-CORE_TESTS = tests/controller tests/conformance
+# Tests wait for servers more than they compute, so there are more processes than cores.
+WORKERS ?= 4
+SIDE_BY_SIDE = --dist loadgroup --no-loadscope-reorder -n
+# Every branch of controller/ must run in its own tests, which compute and do nothing else.
 BRANCHES = --cov=controller --cov-branch --cov-fail-under=100 --cov-report=term-missing:skip-covered
 
-test: check ## All checks, then all tests but the long ones (TEST_ARGS='-k offline' is handed to pytest instead)
+check: lint type generated ## Style, types, imports, and whether what is made from the code is current: within a minute
+
+test: check ## Checks and all tests but the long ones: within 12 minutes (TEST_ARGS='-k offline': only these tests)
 ifeq ($(TEST_ARGS),)
-	.venv/bin/python -m pytest $(CORE_TESTS) $(BRANCHES)
-	.venv/bin/python -m pytest $(CORE_TESTS:%=--ignore=%)
+	.venv/bin/python -m pytest tests/controller $(BRANCHES) $(SIDE_BY_SIDE) 2
+	.venv/bin/python -m pytest --ignore=tests/controller $(SIDE_BY_SIDE) $(WORKERS)
 else
 	.venv/bin/python -m pytest $(TEST_ARGS)
 endif
 
-test-faults: install-dev ## The long tests, which kill, pause and starve real processes
-	.venv/bin/python -m pytest -m faults $(TEST_ARGS)
-
-check: lint type ## All checks but the tests
+test-faults: install-dev ## The long tests, which kill, pause and starve real processes: within 8 minutes
+	.venv/bin/python -m pytest -m faults $(SIDE_BY_SIDE) $(WORKERS) $(TEST_ARGS)
 
 bench-core: install-dev ## Time and memory of the core (BENCH_ARGS='--partitions 20000 2000000 --json')
-	@.venv/bin/python tests/bench/core.py $(BENCH_ARGS)
+	@.venv/bin/python -m tests.bench.core $(BENCH_ARGS)
 
 bench-ingest: install-dev ## Read and watch 200,000 partitions of a real ZooKeeper (BENCH_ARGS='--partitions 20000')
-	@.venv/bin/python tests/bench/ingest.py $(BENCH_ARGS)
+	@.venv/bin/python -m tests.bench.ingest $(BENCH_ARGS)
 
 bench-exporter: install-dev ## What a scrape costs, by page, with 200,000 partitions (BENCH_ARGS='--partitions 20000')
-	@.venv/bin/python tests/bench/exporter.py $(BENCH_ARGS)
+	@.venv/bin/python -m tests.bench.exporter $(BENCH_ARGS)
 
 bench-streaming: install-dev ## The Spark job: ready, latency, a broker's loss, by size (BENCH_ARGS='--partitions 200000')
-	@.venv/bin/python tests/bench/streaming.py $(BENCH_ARGS)
+	@.venv/bin/python -m tests.bench.streaming $(BENCH_ARGS)
 
 lint: install-dev ## Style, format and import rules
 	.venv/bin/ruff check .
@@ -57,6 +59,9 @@ lint: install-dev ## Style, format and import rules
 
 type: install-dev ## Types
 	.venv/bin/mypy
+
+generated: install-dev ## Whether pages, boards and rules are what the code makes
+	.venv/bin/python -m pytest -q -m generated tests/dashboards tests/docs
 
 format: install-dev ## Write the format, mend what can be mended
 	.venv/bin/ruff check --fix .
@@ -67,7 +72,7 @@ BROKERS ?= 4
 SECONDS ?= 180
 
 record: install-dev ## Record a real cluster under random actions (SEED=101 OUT=FILE.tar.xz KAFKA=3.9.2)
-	.venv/bin/python tests/conformance/record $(SEED) --kafka $(KAFKA) --brokers $(BROKERS) --seconds $(SECONDS) \
+	.venv/bin/python -m tests.conformance.record $(SEED) --kafka $(KAFKA) --brokers $(BROKERS) --seconds $(SECONDS) \
 		--out $(or $(OUT),tests/conformance/recordings/seed$(SEED)-$(KAFKA).tar.xz)
 
 docs: install-dev ## Write the pages of docs/ that are made from the code

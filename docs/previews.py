@@ -11,14 +11,14 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "dashboards")]
+sys.path.insert(0, str(ROOT))
 os.environ["PATH"] = f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}"
-
-from incident import BEGIN, RATE_INTERVAL, SCRAPE_SECONDS, incident_lines  # noqa: E402 (needs the path above)
-from prometheus_server import prometheus_over  # noqa: E402
 
 from dashboards.preview.board import Filling, all_boards  # noqa: E402
 from dashboards.preview.drawing import View, draw  # noqa: E402
+from tests.dashboards.incident import BEGIN, RATE_INTERVAL, SCRAPE_SECONDS, incident_lines  # noqa: E402 (needs the path above)
+from tests.dashboards.prometheus_server import prometheus_over  # noqa: E402
+from tests.programs import MissingProgramError  # noqa: E402
 
 PICTURES = Path(__file__).parent / "boards"
 
@@ -47,4 +47,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except MissingProgramError as error:
+        sys.exit(str(error))

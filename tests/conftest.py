@@ -1,26 +1,80 @@
-"""What tests of several folders share: a real Java, a real ZooKeeper and real Kafka brokers.
+"""What tests of several folders share: a real Java, real ZooKeeper servers and real Kafka brokers.
 
-Here belong the fixtures that need a process; what one folder alone needs stays with its tests.
+Here belong the fixtures that need a process, and how a run is spread over processes; what one folder alone needs stays
+with its tests.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
+from kazoo.client import KazooClient
 
 from cli.embedded.cluster import KafkaCluster
 from cli.embedded.zookeeper import ZooKeeper
 from streaming.java import find_java
+from tests.process_logs import LOGS, pytest_runtest_makereport, pytest_runtest_setup  # noqa: F401 (hooks of pytest)
+from tests.rows import Rows
+from tests.shared_servers import STARTS, OwnedServers, SharedServers
 
 # Programs that were put beside Python, like promtool, are found however the tests are started.
 os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
 
 StartKafkaCluster = Callable[..., KafkaCluster]
+
+_SERVERS = pytest.StashKey[SharedServers]()
+_WHERE_SERVERS_ARE = "shared_servers"  # in what xdist hands to the processes that run the tests
+
+# The folders in the order in which their tests are begun: those that wait for processes first, side by side; what only
+# computes fills the gaps that they leave at the end.
+_FOLDERS = ("integration", "streaming", "ingest", "cli", "dashboards", "outputs", "deploy", "conformance")
+
+# Tests that use one of these run in the same process, where it is made once.
+_MADE_ONCE = ("spark", "incident_prometheus")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Say where the servers that tests share are; begin to look for what is wanted of them where the run began."""
+    handed_on = getattr(config, "workerinput", {}).get(_WHERE_SERVERS_ARE)
+    if handed_on is not None:
+        config.stash[_SERVERS] = SharedServers(Path(handed_on))
+        return
+    config.stash[_SERVERS] = servers = OwnedServers(Path(tempfile.mkdtemp(prefix="kontrast-servers-")))
+    servers.open()
+    config.add_cleanup(lambda: shutil.rmtree(servers.directory, ignore_errors=True))
+    config.add_cleanup(servers.close)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node) -> None:
+    """Hand the servers' place on to a process of xdist."""
+    node.workerinput[_WHERE_SERVERS_ARE] = str(node.config.stash[_SERVERS].directory)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Order the tests, keep together what shares something, and have the servers started that they need."""
+    items.sort(key=_turn)
+    for item in items:
+        for name in _MADE_ONCE:
+            if name in item.fixturenames:
+                item.add_marker(pytest.mark.xdist_group(name))
+    for name in STARTS:
+        if any(name in item.fixturenames for item in items):
+            config.stash[_SERVERS].want(name)
+
+
+def _turn(item: pytest.Item) -> int:
+    folder = item.path.relative_to(Path(__file__).parent).parts[0]
+    return _FOLDERS.index(folder) if folder in _FOLDERS else len(_FOLDERS)
 
 
 @pytest.fixture(scope="session")
@@ -29,11 +83,63 @@ def java() -> Path:
     return find_java()
 
 
+def _shared(name: str) -> Callable[[pytest.FixtureRequest, Path], str]:
+    @pytest.fixture(name=name)
+    def address(request: pytest.FixtureRequest, java: Path) -> str:
+        servers = request.config.stash[_SERVERS]
+        where = servers.address_of(name)
+        request.node.stash[LOGS] = [*request.node.stash.get(LOGS, []), *servers.logs(name)]
+        return where
+
+    return address
+
+
+# HOST:PORT of the ZooKeeper server, and of the broker, that all tests of a run use beside each other.
+shared_zookeeper = _shared("shared_zookeeper")
+shared_broker = _shared("shared_broker")
+
+
+@pytest.fixture
+def rows() -> Rows:
+    """Makes rows of the outputs."""
+    return Rows()
+
+
+@pytest.fixture
+def own_name() -> str:
+    """A name that no other test has, for what it makes on a shared server."""
+    return f"of-{uuid4().hex[:8]}"
+
+
+def make_chroot(connect_string: str, name: str) -> str:
+    """HOST:PORT/NAME, once it is there."""
+    client = KazooClient(connect_string)
+    client.start(timeout=30)
+    client.create(f"/{name}")
+    client.stop()
+    client.close()
+    return f"{connect_string}/{name}"
+
+
+@pytest.fixture
+def chroot(shared_zookeeper: str, own_name: str) -> str:
+    """HOST:PORT/PATH of an empty chroot on the shared ZooKeeper."""
+    return make_chroot(shared_zookeeper, own_name)
+
+
 @pytest.fixture
 def zookeeper(java: Path, tmp_path: Path) -> Iterator[ZooKeeper]:
-    """A fresh server that runs; the test may stop, kill, pause and start it as it likes."""
+    """A server of the test's own, which may stop, kill, pause and start it, and look at all that it does."""
     with ZooKeeper(tmp_path / "zookeeper") as server:
         yield server
+
+
+@pytest.fixture
+def watched(request: pytest.FixtureRequest) -> str:
+    """What is watched: the whole of its own server if the test has one, else a chroot on the shared one."""
+    if "zookeeper" in request.fixturenames:
+        return request.getfixturevalue("zookeeper").connect_string
+    return request.getfixturevalue("chroot")
 
 
 @pytest.fixture

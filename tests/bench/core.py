@@ -16,14 +16,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count
-from pathlib import Path
 from time import process_time
 
 import msgspec
 from rich.console import Console
 from rich.table import Table
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from controller.context import Context
 from controller.outputs import GaugesRow, PartitionRow, Row

@@ -18,9 +18,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -28,9 +29,8 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from rich.console import Console
 from rich.table import Table
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
 from controller.outputs import AlertRow, BrokerRow, GaugesRow, PartitionRow, Row, Severity, encode_row
+from tests.waiting import eventually
 from transport.journal import JournalWriter
 
 BROKERS = 30
@@ -40,6 +40,7 @@ BOMB = 100_000
 SCRAPES = 40
 ROWS_A_BATCH = 10_000
 DEADLINE_SECONDS = 600
+until = partial(eventually, within_seconds=DEADLINE_SECONDS, pause_seconds=0.001)
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"
 FAMILIES_A_PARTITION = 5
 
@@ -151,7 +152,7 @@ class Exporter:
         self.started = time.perf_counter()
         with self._log.open("wb") as log:
             self._process = subprocess.Popen([*command, *flags], stderr=log, cwd=Path(__file__).parents[2])
-        found = wait_until(lambda: re.search(r"metrics: http://([^/]+)/metrics", self._log.read_text()))
+        found = until(lambda: re.search(r"metrics: http://([^/]+)/metrics", self._log.read_text()))
         self._connection = http.client.HTTPConnection(found[1], timeout=DEADLINE_SECONDS)
 
     def get(self, path: str, **headers: str) -> bytes:
@@ -179,12 +180,12 @@ class Exporter:
 
     def wait_for(self, topics: int) -> None:
         """Return when it has read the heartbeat that counts so many."""
-        wait_until(lambda: self.value('kontrast_topics{kafka_cluster="bench"}') == topics)
+        until(lambda: self.value('kontrast_topics{kafka_cluster="bench"}') == topics)
 
     def wait_for_page(self, line: str) -> None:
         """Return when a line of the partitions' page is this."""
         sought = line.encode()
-        wait_until(lambda: sought in gzip.decompress(self.get("/metrics/partitions", Accept_Encoding="gzip")))
+        until(lambda: sought in gzip.decompress(self.get("/metrics/partitions", Accept_Encoding="gzip")))
 
     def render_seconds(self) -> float:
         return self.value("kontrast_partitions_page_render_seconds") or 0.0
@@ -200,14 +201,6 @@ class Exporter:
     def end(self) -> None:
         self._process.terminate()
         self._process.wait(60)
-
-
-def wait_until(ask: Callable[[], object]) -> object:
-    give_up_at = time.perf_counter() + DEADLINE_SECONDS
-    while not (answer := ask()):
-        assert time.perf_counter() < give_up_at, "it never came about"
-        time.sleep(0.05)
-    return answer
 
 
 @contextmanager

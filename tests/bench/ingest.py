@@ -19,6 +19,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from kazoo.client import KazooClient
@@ -26,14 +27,13 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
 from cli.embedded.process import ChildProcess
 from cli.embedded.zookeeper import ZooKeeper
 from controller.records import Record, RecordKind, decode_record
 from ingest.config import ZooKeeperConfig
 from ingest.snapshot import read_once
 from tests.ingest.relay import Relay
+from tests.waiting import eventually
 from transport.journal import end_offset, read_journal
 
 PARTITIONS_A_TOPIC = 100
@@ -41,6 +41,7 @@ BROKERS = 30
 IN_FLIGHT = 1_000
 SINGLE_CHANGES = 300
 DEADLINE_SECONDS = 600
+until = partial(eventually, within_seconds=DEADLINE_SECONDS, pause_seconds=0.001)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,16 +150,9 @@ def burst(zookeeper: ZooKeeper, paths: list[str], epoch: int, done: Callable[[],
     )
     started = time.perf_counter()
     writing.start()
-    wait_until(done)
+    until(done)
     writing.join()
     return time.perf_counter() - started
-
-
-def wait_until(done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not done():
-        assert time.monotonic() < deadline, "did not happen in time"
-        time.sleep(0.001)
 
 
 class Rereader:
@@ -230,7 +224,7 @@ def readings(zookeeper: ZooKeeper, client: KazooClient, partitions: int) -> Iter
     rereading = burst(zookeeper, paths, 1, lambda: len(rereader.read[1]) >= len(paths))
     watching.stop()
     watching.close()
-    wait_until(lambda: server_watches(zookeeper) == 0)
+    until(lambda: server_watches(zookeeper) == 0)
     yield from _watched(zookeeper, client, paths, one_shot_watches, rereading)
     yield from _cut_off(zookeeper, client, paths, one_shot)
 
@@ -268,7 +262,7 @@ def _watching(port: int) -> Iterator[Journal]:
         journal = Journal(changes)
         watch.launch()
         try:
-            wait_until(lambda: changes.is_dir() and journal.has(RecordKind.SNAPSHOT_END))
+            until(lambda: changes.is_dir() and journal.has(RecordKind.SNAPSHOT_END))
             yield journal
         finally:
             watch.kill()
@@ -284,7 +278,7 @@ def _single_changes(client: KazooClient, journal: Journal, paths: list[str]) -> 
             journal.follow()
             return journal.mzxids[path] == zxid
 
-        wait_until(is_told)
+        until(is_told)
         yield (time.perf_counter() - started) * 1_000
 
 
@@ -293,12 +287,12 @@ def _resync(
 ) -> Iterator[Measured]:
     sessions = journal.kinds.get(RecordKind.SESSION, 0)
     relay.close_door()
-    wait_until(lambda: journal.has(RecordKind.SESSION, sessions + 1))  # it says that the connection is lost
+    until(lambda: journal.has(RecordKind.SESSION, sessions + 1))  # it says that the connection is lost
     client.set(paths[0], state(0, 4))
     nodes = journal.nodes
     started = time.perf_counter()
     relay.open_door()
-    wait_until(lambda: journal.has(RecordKind.SESSION, sessions + 2))  # it says that it is in step again
+    until(lambda: journal.has(RecordKind.SESSION, sessions + 2))  # it says that it is in step again
     yield Measured("in step again after a lost connection", "s", None, read_again, time.perf_counter() - started)
     yield Measured("records published for the one change meanwhile", "", None, None, journal.nodes - nodes, "1")
 

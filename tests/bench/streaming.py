@@ -27,13 +27,13 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
 from controller.outputs import OUTPUTS, Row
 from controller.records import RecordKind, decode_record
 from controller.state import new_context
 from controller.step import step, steps
 from tests.bench.core import CHUNKS, Lines
+from tests.processes import descendants
+from tests.waiting import eventually
 from transport.journal import JournalWriter, end_offset, read_journal
 
 ROOT = Path(__file__).parents[2]
@@ -110,11 +110,12 @@ class Job:
 
     def until(self, holds: Callable[[], bool]) -> None:
         """Looks every millisecond or so."""
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        while not holds():
-            if self._process.poll() is not None or time.monotonic() > deadline:
+
+        def still_runs() -> None:
+            if self._process.poll() is not None:
                 raise SystemExit((self.directory / "log").read_text()[-3000:])
-            time.sleep(0.001)
+
+        eventually(holds, meanwhile=still_runs, within_seconds=DEADLINE_SECONDS, pause_seconds=0.001)
 
     def until_row(self, output: str, wanted: Callable[[Written], bool]) -> None:
         """Until a wanted row can be read; rows before it are passed over."""
@@ -136,7 +137,7 @@ class Job:
     def memory_bytes(self) -> dict[str, int]:
         """Resident memory of its processes now, by their program; what they share is counted once each."""
         sizes: dict[str, int] = {}
-        for pid in processes_below(self._process.pid):
+        for pid in (self._process.pid, *descendants(self._process.pid)):
             with suppress(OSError):
                 status = dict(
                     line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":" in line
@@ -144,17 +145,6 @@ class Job:
                 name = "Java" if status["Name"].strip() == "java" else "Python"
                 sizes[name] = sizes.get(name, 0) + int(status.get("VmRSS", "0 kB").split()[0]) * 1024
         return sizes
-
-
-def processes_below(pid: int) -> list[int]:
-    """The process and all that it started."""
-    found = [pid]
-    with suppress(OSError):
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            with suppress(OSError):
-                for child in (task / "children").read_text().split():
-                    found += processes_below(int(child))
-    return found
 
 
 def size_of(directory: Path) -> int:

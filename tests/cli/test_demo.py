@@ -1,14 +1,14 @@
 from __future__ import annotations
 
-import contextlib
 import signal
 import socket
 import subprocess
 import sys
-import time
-from pathlib import Path
 
 import pytest
+
+from tests.processes import command_line_of, descendants
+from tests.waiting import eventually
 
 
 def run_demo(*arguments):
@@ -39,38 +39,16 @@ def test_no_process_is_left_when_the_demo_is_ended_in_the_middle(java, tmp_path,
     with subprocess.Popen(
         [sys.executable, "-m", "cli", "demo", "--keep", str(tmp_path)], stdout=subprocess.DEVNULL
     ) as demo:
-        eventually(lambda: any("PythonGatewayServer" in line for line in descendants_of(demo.pid).values()))
-        started = descendants_of(demo.pid)
+        eventually(lambda: any("PythonGatewayServer" in line for line in below(demo.pid).values()))
+        started = below(demo.pid)
         demo.send_signal(number)
         status = demo.wait(60)
     assert status == (-signal.SIGKILL if number is signal.SIGKILL else 130)
     assert sum("kafka.Kafka" in line for line in started.values()) == 3
-    eventually(lambda: not started.items() & command_lines().items())
+    eventually(lambda: not [pid for pid, line in started.items() if command_line_of(pid) == line])
 
 
-def command_lines():
-    """Every process that runs, with its command line."""
-    found = {}
-    for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            found[int(process.name)] = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-    return {pid: line for pid, line in found.items() if line}  # a zombie has none
-
-
-def descendants_of(ancestor):
-    lines = command_lines()
-    parents = {}
-    for pid in lines:
-        with contextlib.suppress(OSError):
-            parents[pid] = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    found = {ancestor}
-    while more := {pid for pid, parent in parents.items() if parent in found} - found:
-        found |= more
-    return {pid: lines[pid] for pid in found - {ancestor}}
-
-
-def eventually(holds, timeout_seconds=120):
-    deadline = time.monotonic() + timeout_seconds
-    while not holds():
-        assert time.monotonic() < deadline, "did not come true in time"
-        time.sleep(0.1)
+def below(ancestor):
+    """The command lines of the processes that this one has started."""
+    lines = {pid: command_line_of(pid) for pid in descendants(ancestor)}
+    return {pid: line for pid, line in lines.items() if line}  # a zombie has none

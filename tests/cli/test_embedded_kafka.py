@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-import time
-
 import pytest
 from kafka.admin import KafkaAdminClient, NewTopic
 from kazoo.client import KazooClient
 
 from cli.embedded.errors import EmbeddedError
 from cli.embedded.kafka import KafkaBroker
+from tests.waiting import eventually
 
 SHORT_SESSION = {"zookeeper.session.timeout.ms": "2000"}
 
@@ -78,10 +77,3 @@ def with_admin(broker, do):
         return do(admin)
     finally:
         admin.close()
-
-
-def eventually(holds, timeout_seconds=60):
-    deadline = time.monotonic() + timeout_seconds
-    while not holds():
-        assert time.monotonic() < deadline, "did not come true in time"
-        time.sleep(0.1)

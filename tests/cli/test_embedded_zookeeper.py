@@ -3,13 +3,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 
 import pytest
 from kazoo.client import KazooClient
 
 from cli.embedded.errors import EmbeddedError
 from cli.embedded.zookeeper import ZooKeeper
+from tests.processes import is_running
+from tests.waiting import eventually
 
 
 def client_of(zookeeper, timeout=10.0):
@@ -66,15 +67,4 @@ def test_a_server_dies_with_a_parent_that_was_killed(tmp_path):
         server = int(parent.stdout.readline())
         os.kill(server, 0)
         parent.kill()
-    deadline = time.monotonic() + 30
-    while is_running(server) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not is_running(server)
-
-
-def is_running(pid):
-    try:
-        with open(f"/proc/{pid}/stat") as stat:
-            return stat.read().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
+    eventually(lambda: not is_running(server))

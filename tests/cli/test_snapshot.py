@@ -13,7 +13,6 @@ from click.testing import CliRunner, Result
 from kazoo.client import KazooClient
 
 from cli.embedded.process import free_port
-from cli.embedded.zookeeper import ZooKeeper
 from cli.main import main
 from cli.running import ExitCode
 from tests.ingest.conftest import server_zxid
@@ -23,14 +22,14 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(main, ["snapshot", *map(str, arguments)])
 
 
-def of(zookeeper: ZooKeeper, *arguments: object) -> Result:
-    return run("--zookeeper", zookeeper.connect_string, *arguments)
+def of(watched: str, *arguments: object) -> Result:
+    return run("--zookeeper", watched, *arguments)
 
 
 @pytest.fixture
-def kafka(zookeeper: ZooKeeper) -> Iterator[KazooClient]:
+def kafka(watched: str) -> Iterator[KazooClient]:
     """A client that plays Kafka's part."""
-    client = KazooClient(hosts=zookeeper.connect_string)
+    client = KazooClient(hosts=watched)
     client.start()
     yield client
     client.stop()
@@ -72,8 +71,8 @@ def cluster(kafka: KazooClient) -> dict[int, int]:
     return epochs
 
 
-def test_it_prints_brokers_controller_and_partitions_in_order(zookeeper, cluster):
-    done = of(zookeeper, "--json")
+def test_it_prints_brokers_controller_and_partitions_in_order(watched, cluster):
+    done = of(watched, "--json")
     assert done.exit_code == ExitCode.OK, done.output
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert lines[:3] == [
@@ -98,8 +97,8 @@ def test_it_prints_brokers_controller_and_partitions_in_order(zookeeper, cluster
     ]
 
 
-def test_to_a_person_it_tells_the_counts_and_what_is_not_well(zookeeper, cluster):
-    done = of(zookeeper)
+def test_to_a_person_it_tells_the_counts_and_what_is_not_well(watched, cluster):
+    done = of(watched)
     assert done.exit_code == ExitCode.OK, done.output
     assert done.stdout.splitlines() == [
         "controller: broker 2, epoch 3",
@@ -112,18 +111,18 @@ def test_to_a_person_it_tells_the_counts_and_what_is_not_well(zookeeper, cluster
     ]
 
 
-def test_of_many_that_are_not_well_only_the_first_are_named(zookeeper, kafka):
+def test_of_many_that_are_not_well_only_the_first_are_named(watched, kafka):
     put(kafka, "/brokers/topics/t", {"version": 1, "partitions": {str(number): [1] for number in range(25)}})
-    lines = of(zookeeper).stdout.splitlines()
+    lines = of(watched).stdout.splitlines()
     assert lines[0] == "controller: nobody, epoch -1"
     assert lines[-1] == "and 5 more that are not online or not fully in sync"
     assert len(lines) == 23
 
 
-def test_what_cannot_be_read_is_named_and_the_rest_is_printed(zookeeper, kafka, cluster):
+def test_what_cannot_be_read_is_named_and_the_rest_is_printed(watched, kafka, cluster):
     put(kafka, "/brokers/topics/bad", b"\xff")
     put(kafka, "/brokers/ids/7", b"")
-    done = of(zookeeper, "--json")
+    done = of(watched, "--json")
     assert done.exit_code == ExitCode.FAILED
     assert "kontrast: /brokers/ids/7 cannot be read: no data" in done.stderr
     assert "kontrast: /brokers/topics/bad cannot be read: " in done.stderr
@@ -132,26 +131,26 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_printed(zookeeper, kafka, 
     assert len(lines) == 2 + 2 + 1 + 5
 
 
-def test_more_than_can_be_named_is_counted(zookeeper, kafka):
+def test_more_than_can_be_named_is_counted(watched, kafka):
     for number in range(22):
         put(kafka, f"/brokers/topics/bad{number:02}", b"{")
-    done = of(zookeeper)
+    done = of(watched)
     assert done.exit_code == ExitCode.FAILED
     assert "2 more znodes cannot be read; --json names them all" in done.stderr
 
 
-def test_it_reads_below_the_chroot_and_says_where_nothing_is(zookeeper, kafka):
+def test_it_reads_below_the_chroot_and_says_where_nothing_is(watched, kafka):
     put(kafka, "/kafka/controller_epoch", b"5")
-    assert of(zookeeper, "--json").stdout == '{"type":"controller","broker":-1,"epoch":-1}\n'
-    assert "is the address with its chroot right?" in of(zookeeper).stderr
-    below = run("--zookeeper", f"{zookeeper.connect_string}/kafka", "--json")
+    assert of(watched, "--json").stdout == '{"type":"controller","broker":-1,"epoch":-1}\n'
+    assert "is the address with its chroot right?" in of(watched).stderr
+    below = run("--zookeeper", f"{watched}/kafka", "--json")
     assert below.stdout == '{"type":"controller","broker":-1,"epoch":5}\n'
     assert below.stderr == ""
 
 
 def test_the_ensemble_sees_nothing_but_a_session_that_opens_and_closes(zookeeper, kafka, cluster):
     before = server_zxid(zookeeper)
-    assert of(zookeeper).exit_code == ExitCode.OK
+    assert of(zookeeper.connect_string).exit_code == ExitCode.OK
     assert server_zxid(zookeeper) == before + 2
 
 
@@ -163,13 +162,13 @@ def test_a_zookeeper_that_is_not_there_is_named_in_time():
     assert done.stdout == ""
 
 
-def test_the_cluster_may_come_from_the_configuration(zookeeper, kafka, tmp_path: Path):
+def test_the_cluster_may_come_from_the_configuration(watched, kafka, tmp_path: Path):
     put(kafka, "/controller_epoch", b"5")
     put(kafka, "/other/controller_epoch", b"6")
     file = tmp_path / "kontrast.toml"
-    file.write_text(f'[clusters.orders]\nzookeeper = "{zookeeper.connect_string}"\n')
+    file.write_text(f'[clusters.orders]\nzookeeper = "{watched}"\n')
     assert '"epoch":5' in run("--config", file, "--json").stdout
-    file.write_text(file.read_text() + f'[clusters.other]\nzookeeper = "{zookeeper.connect_string}/other"\n')
+    file.write_text(file.read_text() + f'[clusters.other]\nzookeeper = "{watched}/other"\n')
     assert '"epoch":6' in run("--config", file, "--cluster", "other", "--json").stdout
     which = run("--config", file)
     assert (which.exit_code, "which cluster? Give --cluster with one of orders, other" in which.stderr) == (2, True)
@@ -183,11 +182,11 @@ def test_without_an_address_it_says_how_to_give_one():
     assert "'zookeeper' is not set: give --zookeeper" in done.stderr
 
 
-def test_a_closed_pipe_is_no_mistake(zookeeper: ZooKeeper, kafka: KazooClient):
+def test_a_closed_pipe_is_no_mistake(watched: str, kafka: KazooClient):
     kafka.ensure_path("/brokers/topics")
     for number in range(500):  # far more than a pipe holds
         put(kafka, f"/brokers/topics/{number:03}{'x' * 200}", {"partitions": {"0": [1], "1": [1]}})
-    command = [sys.executable, "-m", "cli", "snapshot", "--zookeeper", zookeeper.connect_string, "--json"]
+    command = [sys.executable, "-m", "cli", "snapshot", "--zookeeper", watched, "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None

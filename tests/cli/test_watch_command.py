@@ -6,17 +6,16 @@ import socket
 import ssl
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from cli.embedded.zookeeper import ZooKeeper
 from controller.records import Record, RecordKind, decode_record
+from tests.waiting import eventually
 from transport.journal import read_journal
 
 _DEADLINE_SECONDS = 60
@@ -33,13 +32,6 @@ def watching(log: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
         process.wait()
 
 
-def eventually(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + _DEADLINE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it never came about"
-        time.sleep(0.1)
-
-
 def records(journal: Path) -> list[Record]:
     return [decode_record(line) for line in read_journal(journal, 0, 64 * 1024**2).lines]
 
@@ -53,23 +45,23 @@ def end(process: subprocess.Popen[bytes]) -> int:
     return process.wait(timeout=_DEADLINE_SECONDS)
 
 
-def test_a_watched_cluster_is_in_the_journal_and_sigterm_ends_in_order(zookeeper: ZooKeeper, tmp_path):
+def test_a_watched_cluster_is_in_the_journal_and_sigterm_ends_in_order(watched: str, tmp_path):
     journal, log = tmp_path / "changes", tmp_path / "stderr"
-    where = ["--zookeeper", zookeeper.connect_string, "--to", f"journal:{journal}"]
+    where = ["--zookeeper", watched, "--to", f"journal:{journal}"]
     with watching(log, "--cluster", "orders", *where) as process:
         eventually(lambda: any(record.kind is RecordKind.SNAPSHOT_END for record in records(journal)))
         assert end(process) == 0
     assert "Traceback" not in log.read_text()
 
 
-def test_a_cluster_that_cannot_be_reached_leaves_the_other_one_watched(zookeeper: ZooKeeper, tmp_path):
+def test_a_cluster_that_cannot_be_reached_leaves_the_other_one_watched(watched: str, tmp_path):
     file, log, journal = tmp_path / "kontrast.toml", tmp_path / "stderr", tmp_path / "orders"
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))  # bound but not listening: connections are refused
         absent = f"127.0.0.1:{bound.getsockname()[1]}"
         file.write_text(
             "[watch]\nheartbeat_seconds = 0.2\nconnect_timeout_seconds = 3\n"
-            f'[clusters.orders]\nzookeeper = "{zookeeper.connect_string}"\nto = "journal:{journal}"\n'
+            f'[clusters.orders]\nzookeeper = "{watched}"\nto = "journal:{journal}"\n'
             f'[clusters.absent]\nzookeeper = "{absent}"\nto = "journal:{tmp_path / "absent"}"\n'
         )
         with watching(log, "--config", str(file)) as process:
@@ -79,21 +71,21 @@ def test_a_cluster_that_cannot_be_reached_leaves_the_other_one_watched(zookeeper
             assert end(process) == 3
 
 
-def test_several_clusters_can_share_one_journal(zookeeper: ZooKeeper, tmp_path):
+def test_several_clusters_can_share_one_journal(watched: str, tmp_path):
     file, log, journal = tmp_path / "kontrast.toml", tmp_path / "stderr", tmp_path / "changes"
     file.write_text(
         f'[watch]\nto = "journal:{journal}"\nheartbeat_seconds = 0.2\n'
-        f'[clusters.orders]\nzookeeper = "{zookeeper.connect_string}"\n'
-        f'[clusters.payments]\nzookeeper = "{zookeeper.connect_string}/payments"\n'
+        f'[clusters.orders]\nzookeeper = "{watched}"\n'
+        f'[clusters.payments]\nzookeeper = "{watched}/payments"\n'
     )
     with watching(log, "--config", str(file)) as process:
         eventually(lambda: heartbeats(journal, "orders") > 3 and heartbeats(journal, "payments") > 3)
         assert end(process) == 0
 
 
-def test_it_tells_prometheus_of_its_own_work(zookeeper: ZooKeeper, tmp_path):
+def test_it_tells_prometheus_of_its_own_work(watched: str, tmp_path):
     log = tmp_path / "stderr"
-    where = ["--zookeeper", zookeeper.connect_string, "--to", f"journal:{tmp_path / 'changes'}"]
+    where = ["--zookeeper", watched, "--to", f"journal:{tmp_path / 'changes'}"]
     with watching(log, "--cluster", "orders", *where, "--metrics-listen", "127.0.0.1:0") as process:
         eventually(lambda: "metrics: http" in log.read_text())
         address = re.search(r"metrics: (http\S+)", log.read_text())[1]
@@ -108,12 +100,12 @@ def test_it_tells_prometheus_of_its_own_work(zookeeper: ZooKeeper, tmp_path):
     assert "Traceback" not in log.read_text()
 
 
-def test_metrics_end_with_what_they_tell_of_and_never_stop_it(zookeeper: ZooKeeper, tmp_path):
+def test_metrics_end_with_what_they_tell_of_and_never_stop_it(watched: str, tmp_path):
     log, journal = tmp_path / "stderr", tmp_path / "changes"
     with socket.create_server(("127.0.0.1", 0)) as taken:
         listen = ["--metrics-listen", f"127.0.0.1:{taken.getsockname()[1]}"]
         where = ["--cluster", "orders", "--to", f"journal:{journal}", "--heartbeat-seconds", "0.2"]
-        with watching(log, *where, "--zookeeper", zookeeper.connect_string, *listen) as process:
+        with watching(log, *where, "--zookeeper", watched, *listen) as process:
             eventually(lambda: "cannot listen on" in log.read_text())
             eventually(lambda: heartbeats(journal, "orders") > 1)
             assert end(process) == 3
@@ -122,12 +114,12 @@ def test_metrics_end_with_what_they_tell_of_and_never_stop_it(zookeeper: ZooKeep
         assert process.wait(_DEADLINE_SECONDS) == 3
 
 
-def test_its_metrics_are_for_who_has_the_login_and_trusts_the_certificate(zookeeper: ZooKeeper, tmp_path):
+def test_its_metrics_are_for_who_has_the_login_and_trusts_the_certificate(watched: str, tmp_path):
     log, shown, key = tmp_path / "stderr", tmp_path / "shown.pem", tmp_path / "key.pem"
     command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=watch -addext subjectAltName=IP:127.0.0.1"
     subprocess.run([*command.split(), "-keyout", key, "-out", shown], check=True, capture_output=True)
     (tmp_path / "password").write_text("open sesame")
-    where = ["--zookeeper", zookeeper.connect_string, "--to", f"journal:{tmp_path / 'changes'}"]
+    where = ["--zookeeper", watched, "--to", f"journal:{tmp_path / 'changes'}"]
     secured = ["--metrics-listen", "127.0.0.1:0", "--metrics-username", "prometheus"]
     secured += ["--metrics-password-file", str(tmp_path / "password")]
     secured += ["--metrics-tls-certificate-file", str(shown), "--metrics-tls-key-file", str(key)]

@@ -9,9 +9,8 @@ from collections import Counter, defaultdict
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from controller_log import Account, Move, Told
-
 from controller.outputs import Request, Row, Status, Transition
+from tests.conformance.controller_log import Account, Move, Told
 
 
 class Agreement(NamedTuple):

@@ -14,9 +14,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from controller_log import LINE, Move, read_move
-
 from controller.outputs import Row, Status, Transition
+from tests.conformance.controller_log import LINE, Move, read_move
 
 NOTHING = "nothing"
 FAILOVER = "ControllerFailover"

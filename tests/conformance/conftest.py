@@ -1,13 +1,8 @@
-"""The conformance tests import their own vocabulary from beside them, and print what agreed."""
-
-import sys
-from pathlib import Path
+"""What the conformance tests share: recordings, unpacked and replayed, and the lines on what agreed."""
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from recording import Recording, Replay, replay, unpack  # noqa: E402 (needs the path above)
+from tests.conformance.recording import Recording, Replay, replay, unpack
 
 _LINES = pytest.StashKey[list[str]]()
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agreement import Parted
-from gauge_samples import Differing
+from tests.conformance.agreement import Parted
+from tests.conformance.gauge_samples import Differing
 
 ANSWERS, ORDER, CUT_SHORT, DEPOSED = "answers", "order", "cut short", "deposed"
 SILENT_SHUTDOWN = "silent shutdown"

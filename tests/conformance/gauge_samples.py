@@ -11,9 +11,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from recording import Recording, Replay
-
 from controller.outputs import BrokerRow, GaugesRow
+from tests.conformance.recording import Recording, Replay
 
 QUIET_MS = 1_000
 

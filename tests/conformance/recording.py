@@ -11,8 +11,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from controller_log import Account, read_account
-
 from controller.context import Context
 from controller.gauges import gauges_row
 from controller.outputs import GaugesRow, Row
@@ -22,6 +20,7 @@ from controller.state import new_context
 from controller.step import step
 from ingest.history import History
 from ingest.zookeeper_files import Until
+from tests.conformance.controller_log import Account, read_account
 
 ARCHIVES = Path(__file__).parent / "recordings"
 

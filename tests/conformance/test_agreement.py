@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from agreement import account_of, differences, moves_agreement, requests_agreement
-from gauge_samples import compare_gauges
-from recording import SETTINGS
 
 from controller.state import new_context
 from controller.step import steps
+from tests.conformance.agreement import account_of, differences, moves_agreement, requests_agreement
+from tests.conformance.gauge_samples import compare_gauges
+from tests.conformance.recording import SETTINGS
 
 RECORDINGS = ("dev39", "dev28", "dev11", "hard39", "race39")
 WITH_GAUGES = ("dev39", "dev28")

@@ -10,10 +10,10 @@ import json
 from pathlib import Path
 
 import pytest
-from exceptions import PARTED
-from recording import Recording, Replay
 
 from controller.outputs import AlertRow, Severity
+from tests.conformance.exceptions import PARTED
+from tests.conformance.recording import Recording, Replay
 
 EXPECTED = sorted((Path(__file__).parent / "alerts").glob("*.txt"))
 # What can make a broker leave with this alert. One that is stopped while it is paused, or asks nobody, crashes.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from causes import compare_causes, derived_causes, read_causes
+
+from tests.conformance.causes import compare_causes, derived_causes, read_causes
 
 RECORDINGS = ("dev39", "dev28", "dev11", "hard39", "race39")
 

@@ -6,15 +6,15 @@ from itertools import repeat
 from random import Random
 
 import pytest
-from agreement import Agreement, account_of, differences, moves_agreement, requests_agreement
-from gauge_samples import OF_BROKER, OF_CONTROLLER
 from hypothesis import HealthCheck, Phase, example, given, seed, settings
 from hypothesis import strategies as st
-from live_watch import watched_live
-from recording import Replay, replay
 
 from controller.alert_kinds import ALERT_KINDS
 from controller.records import Record
+from tests.conformance.agreement import Agreement, account_of, differences, moves_agreement, requests_agreement
+from tests.conformance.gauge_samples import OF_BROKER, OF_CONTROLLER
+from tests.conformance.live_watch import watched_live
+from tests.conformance.recording import Replay, replay
 
 RECORDINGS = ("dev39", "dev28", "dev11", "hard39", "race39")
 WINDOWS_MS = (10, 50, 100)

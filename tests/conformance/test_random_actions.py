@@ -7,10 +7,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from agreement import account_of, as_far_as_told, moves_agreement, parted_by_epoch, requests_agreement
-from exceptions import GAUGES, PARTED, why
-from gauge_samples import compare_gauges
-from recording import replay as replay_inferring
+
+from tests.conformance.agreement import account_of, as_far_as_told, moves_agreement, parted_by_epoch, requests_agreement
+from tests.conformance.exceptions import GAUGES, PARTED, why
+from tests.conformance.gauge_samples import compare_gauges
+from tests.conformance.recording import replay as replay_inferring
 
 LIMITS = Path(__file__).parents[2] / "docs" / "what-a-replica-cannot-know.md"
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
-from znode_history import ZnodeHistory, controller_znode, on
 
 from controller import alert_kinds as kinds
 from controller.alert_kinds import ALERT_KINDS
 from controller.outputs import AlertRow, Row, Severity
 from controller.records import RecordKind
 from controller.znodes import MaintenanceWindow
+from tests.controller.znode_history import ZnodeHistory, controller_znode, on
 
 MINUTE_MS = 60_000
 THREE = {"t": {0: ([1, 2, 3], 1, 0, [1, 2, 3]), 1: ([2, 3, 1], 2, 0, [2, 3, 1])}, "one": {0: ([3], 3, 0, [3])}}
@@ -479,6 +479,14 @@ def test_notifications_that_nobody_reads_are_told():
     assert "1 notification of ISR changes waits" in history.open_alerts()["NotificationBacklog"].cause
     history.delete("/isr_change_notification/isr_change_2")
     assert resolved(history.heartbeat()) == ["NotificationBacklog"]
+
+
+def test_a_notification_that_nobody_saw_may_be_removed():
+    history = a_cluster(release=(2, 6))
+    before = history.context
+    history.delete("/isr_change_notification/isr_change_3")
+    assert history.context.topics.get("t") == before.topics.get("t")
+    assert opened(history.heartbeat(31_000)) == []
 
 
 def test_so_many_notifications_are_remembered_and_no_more():

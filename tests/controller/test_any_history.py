@@ -8,15 +8,6 @@ from collections import Counter
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from znode_history import (
-    ZnodeHistory,
-    assert_the_roster_is_as_if_made_anew,
-    assert_the_troubles_are_as_if_made_anew,
-    broker_znode,
-    controller_znode,
-    state_znode,
-    topic_znode,
-)
 
 from controller.gauges import counted, counted_for_topic
 from controller.leadership import Write
@@ -27,6 +18,15 @@ from controller.state import changed_chunks, encode_header, new_context, restore
 from controller.states import PARTITION_VALID_PREVIOUS, PartitionState
 from controller.step import step
 from controller.topics import TopicPartition
+from tests.controller.znode_history import (
+    ZnodeHistory,
+    assert_the_roster_is_as_if_made_anew,
+    assert_the_troubles_are_as_if_made_anew,
+    broker_znode,
+    controller_znode,
+    state_znode,
+    topic_znode,
+)
 
 brokers = st.integers(1, 4)
 replica_lists = st.lists(brokers, min_size=0, max_size=3)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 
 import pytest
-from znode_history import ZnodeHistory
 
 from controller.outputs import OUTPUT_VERSION, BadRowError, BeginningRow, JobRow, NewerRowError, decode_row, encode_row
 from controller.profile import read_release
@@ -19,6 +18,7 @@ from controller.state import (
     new_context,
     restore_context,
 )
+from tests.controller.znode_history import ZnodeHistory
 
 
 def a_life() -> ZnodeHistory:

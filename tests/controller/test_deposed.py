@@ -1,9 +1,9 @@
 """A controller up to 2.0 that slept through the end of its term, and goes on as if nothing had been."""
 
 import pytest
-from znode_history import ZnodeHistory
 
 from controller.outputs import Request, Status, Transition
+from tests.controller.znode_history import ZnodeHistory
 
 OLD, NEW = 1, 2  # the epochs of the two controllers
 

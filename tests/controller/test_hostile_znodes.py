@@ -8,7 +8,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from znode_history import (
+
+from controller.outputs import RefusedRow, decode_row, encode_row
+from controller.records import RecordKind, decode_record, encode_record
+from controller.state import changed_chunks, encode_header, new_context, restore_context
+from tests.controller.znode_history import (
     ZnodeHistory,
     assert_the_roster_is_as_if_made_anew,
     broker_znode,
@@ -16,10 +20,6 @@ from znode_history import (
     state_znode,
     topic_znode,
 )
-
-from controller.outputs import RefusedRow, decode_row, encode_row
-from controller.records import RecordKind, decode_record, encode_record
-from controller.state import changed_chunks, encode_header, new_context, restore_context
 
 LONGEST = "x" * 249
 TOPICS = ["t", "__consumer_offsets", LONGEST, "a.b_c-d", "..", "t\u00fc"]

@@ -6,7 +6,6 @@ import json
 
 from hypothesis import given
 from hypothesis import strategies as st
-from znode_history import broker_znode, controller_znode, state_znode, topic_znode
 
 from controller.metadata import (
     BrokerMetadata,
@@ -16,6 +15,7 @@ from controller.metadata import (
     Znode,
     cluster_metadata,
 )
+from tests.controller.znode_history import broker_znode, controller_znode, state_znode, topic_znode
 
 PATHS = [
     "/controller",

@@ -4,9 +4,9 @@ After Kafka's own ControllerIntegrationTest, by meaning; what is a trap of its o
 """
 
 import pytest
-from znode_history import ZnodeHistory, assert_all_as_foretold, on, t0, topic_znode
 
 from controller.outputs import Transition
+from tests.controller.znode_history import ZnodeHistory, assert_all_as_foretold, on, t0, topic_znode
 
 ALL = (1, 2, 3)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from msgspec.structs import replace
-from znode_history import ZnodeHistory
 
 from controller.context import Context, Header, Phase
 from controller.gauges import census_of
 from controller.profile import NEWEST, profile_of
 from controller.state import changed_chunks, encode_header, new_context, reconfigured, restore_context
 from controller.step import step
+from tests.controller.znode_history import ZnodeHistory
 
 TOPICS = {"t": {0: ([1, 2], 1, 0, [1]), 1: ([1, 2], 1, 0, [1, 2]), 2: ([1], 1, 0, [1])}}
 TWO = {"min.insync.replicas": 2}

@@ -6,10 +6,10 @@ Here belong the switches of `controller.profile` that no trap or story elsewhere
 from __future__ import annotations
 
 import pytest
-from znode_history import ZnodeHistory, assert_all_as_foretold, on
 
 from controller.outputs import Request, Status, Transition
 from controller.records import RecordKind
+from tests.controller.znode_history import ZnodeHistory, assert_all_as_foretold, on
 
 ALL = (1, 2, 3)
 DELETES = {"delete.topic.enable": True}  # not the default before 1.0

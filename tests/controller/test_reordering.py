@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from znode_history import ZnodeHistory, assert_all_as_foretold, topic_znode
 
 from controller.outputs import Status, Transition
+from tests.controller.znode_history import ZnodeHistory, assert_all_as_foretold, topic_znode
 
 ALL = (1, 2, 3, 4)
 TOPICS = {"t": {0: ([2, 3], 2, 0, [2, 3])}, "u": {0: ([2, 4], 2, 0, [2, 4]), 1: ([3, 4], 3, 0, [3, 4])}}
@@ -53,6 +53,16 @@ def test_a_deletion_is_begun_behind_a_reassignment_that_the_api_asked_for_before
     assert {broker: state.word for broker, state in states.items()} == dict.fromkeys(
         (2, 3, 4), "ReplicaDeletionStarted"
     )
+
+
+def test_partitions_that_are_added_with_a_reassignment_are_created_behind_it(history):
+    """Both are seen in one value of the topic's znode: nothing of the creation was published before it was put aside."""
+    moving = {"adding_replicas": {"0": [3]}, "removing_replicas": {"0": [4]}}
+    effects = history.topic("u", {0: [2, 3, 4], 1: [3, 4], 2: [3, 2]}, **moving)
+    assert {row.status for row in effects if isinstance(row, Transition)} == {Status.PROVISIONAL}
+    history.the_controller_writes_its_due()
+    assert_all_as_foretold(history)
+    assert kinds(history, "u") == ["ApiPartitionReassignment", "PartitionModifications"]
 
 
 def test_a_death_is_handled_behind_a_shutdown_that_writes_first(history):

@@ -1,8 +1,7 @@
 """Which requests the controller must send where nothing but metadata changes, and how sure they are."""
 
-from znode_history import ZnodeHistory
-
 from controller.outputs import Request, Row, Status
+from tests.controller.znode_history import ZnodeHistory
 
 
 def metadata(effects: tuple[Row, ...]) -> list[tuple[tuple[int, ...], tuple | None]]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import msgspec
-from znode_history import (
+
+from controller.roster import Roster
+from controller.step import step
+from tests.controller.znode_history import (
     ZnodeHistory,
     assert_the_roster_is_as_if_made_anew,
     assert_the_troubles_are_as_if_made_anew,
     on,
 )
-
-from controller.roster import Roster
-from controller.step import step
 
 
 def test_a_roster_knows_hosts_and_what_is_not_settled():

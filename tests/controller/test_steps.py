@@ -65,6 +65,20 @@ def stored(context: Context) -> tuple[bytes, dict[int, bytes]]:
     return encode_header(context), changed_chunks(new_context("c", CHUNKS), context)
 
 
+def test_states_that_belong_to_several_events_are_as_one_by_one() -> None:
+    """Two brokers shut down one after the other, of which only the states of their partitions tell."""
+    history = ZnodeHistory()
+    history.start(1, 2, 3, topics={"t": {number: ([2, 3, 1], 2, 0, [2, 3, 1]) for number in range(3)}})
+    for number in range(3):
+        history.state("t", number, 3, 1, [3, 1])
+    for number in range(3):
+        history.state("t", number, 1, 2, [1])
+    context, rows = together([history.records])
+    alone, expected = one_by_one(history.records)
+    assert rows == expected
+    assert stored(context) == stored(alone)
+
+
 @settings(deadline=None)
 @given(
     cuts=st.sets(st.integers(1, len(LIFE) - 1)),

@@ -1,13 +1,13 @@
 """What the replica makes of a cluster's life: creation, deaths, returns, bounces, deletion, failover."""
 
 import pytest
-from znode_history import ZnodeHistory, broker_znode, controller_znode, state_znode, topic_znode
 
 from controller.context import Phase
 from controller.outputs import GaugesRow, RefusedRow, Request, Status, Transition
 from controller.records import RecordKind
 from controller.state import changed_chunks, encode_header, new_context, restore_context
 from controller.step import step
+from tests.controller.znode_history import ZnodeHistory, broker_znode, controller_znode, state_znode, topic_znode
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ After Kafka's own TopicDeletionManagerTest and DeleteTopicTest, by meaning.
 """
 
 import pytest
-from znode_history import ZnodeHistory
 
 from controller.outputs import Status
 from controller.records import RecordKind
+from tests.controller.znode_history import ZnodeHistory
 
 TOPIC = {"t": {0: ([1, 2], 1, 0, [1, 2])}}
 

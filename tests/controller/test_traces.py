@@ -8,7 +8,8 @@ import os
 from pathlib import Path
 
 import pytest
-from trace_language import run_story
+
+from tests.controller.trace_language import run_story
 
 TRACES = sorted((Path(__file__).parent / "traces").glob("*.txt"))
 

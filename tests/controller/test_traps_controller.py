@@ -1,7 +1,11 @@
 """What a naive replica gets wrong about brokers, controllers and what they remember: traps 8 to 12, 24, 30 to 34."""
 
 import pytest
-from znode_history import (
+
+from controller.outputs import AlertRow, GaugesRow, Request, Transition
+from controller.records import RecordKind
+from controller.states import ReplicaState
+from tests.controller.znode_history import (
     ZnodeHistory,
     assert_all_as_foretold,
     broker_znode,
@@ -9,10 +13,6 @@ from znode_history import (
     state_znode,
     topic_znode,
 )
-
-from controller.outputs import AlertRow, GaugesRow, Request, Transition
-from controller.records import RecordKind
-from controller.states import ReplicaState
 
 TOPIC = {"t": {0: ([2, 3], 2, 0, [2, 3])}}
 
@@ -223,6 +223,17 @@ def test_trap_12_controllers_that_flap_are_told_with_the_znode_that_makes_them()
         history.heartbeat(80)
     causes = [row.cause for row in open_alerts(history).values()]
     assert any("/admin/preferred_replica_election" in cause for cause in causes)
+
+
+def test_trap_12_controllers_that_flap_without_it_are_told_without_it():
+    history = ZnodeHistory().start(1, 2)
+    for epoch in range(2, 12):
+        history.delete("/controller")
+        history.controller(1 + epoch % 2, epoch)
+        history.heartbeat(80)
+    (cause,) = (row.cause for row in open_alerts(history).values() if row.alert == "ControllerFlapping")
+    assert "controllers took over within a minute" in cause
+    assert "/admin/preferred_replica_election" not in cause
 
 
 def test_trap_12_a_new_controller_takes_up_a_pending_preferred_election():

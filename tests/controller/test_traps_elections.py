@@ -1,7 +1,6 @@
 """What a naive replica gets wrong about leaders and in-sync replicas: traps 1 to 7, 23, 27 to 29."""
 
 import pytest
-from znode_history import ZnodeHistory, t0
 
 from controller.election import (
     Elected,
@@ -12,6 +11,7 @@ from controller.election import (
 )
 from controller.outputs import Request, Status, Transition
 from controller.settings import GivenSettings
+from tests.controller.znode_history import ZnodeHistory, t0
 
 # 1: who leads, and what it costs the ISR
 

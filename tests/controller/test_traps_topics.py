@@ -1,9 +1,9 @@
 """What a naive replica gets wrong about reassignments and deletions: traps 13 to 22, 25 and 26."""
 
 import pytest
-from znode_history import ZnodeHistory, t0
 
 from controller.outputs import Request, Status, Transition
+from tests.controller.znode_history import ZnodeHistory, t0
 
 REASSIGN = "/admin/reassign_partitions"
 BROKERS = (1, 2, 3, 4)

@@ -4,9 +4,9 @@ Here belong stories in which a thing that takes its time meets another one; each
 """
 
 import pytest
-from znode_history import ZnodeHistory, assert_all_as_foretold, on, t0
 
 from controller.outputs import Request, Row, Status, Transition
+from tests.controller.znode_history import ZnodeHistory, assert_all_as_foretold, on, t0
 
 ALL = (1, 2, 3)
 BACKOFF = {"controlled.shutdown.retry.backoff.ms": 1_000}

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from znode_history import ZnodeHistory, asked, told
-
 from controller.outputs import AlertRow, GaugesRow, PartitionRow, RefusedRow, Request, Row, Transition
 from controller.profile import read_release
 from controller.records import RecordKind
 from controller.settings import read_settings
+from tests.controller.znode_history import ZnodeHistory, asked, told
 
 GAUGES = (
     "active_brokers",

@@ -9,33 +9,35 @@ import ssl
 import urllib.request
 from pathlib import Path
 
-import pytest
-
 from cli.embedded.process import ChildProcess, accepts_connections, free_port
+from tests.programs import program
 
 _CONFIG = "route: {receiver: nobody, group_wait: 1s}\nreceivers: [{name: nobody}]\n"
 _START_SECONDS = 60
 
 
 class AlertmanagerServer:
-    """One Alertmanager without a cluster of its own; `web` is its web configuration, `scheme` what that makes of it."""
+    """One Alertmanager without a cluster of its own.
 
-    def __init__(self, directory: Path, *, web: str = "", scheme: str = "http", login: str = "") -> None:
-        binary = shutil.which("alertmanager") or shutil.which("prometheus-alertmanager")
-        if binary is None:
-            pytest.skip("alertmanager is not installed: apt-get install prometheus-alertmanager")
+    `web` is its web configuration, `scheme` and `login` what that asks of clients.
+    """
+
+    def __init__(
+        self, directory: Path, *, config: str = _CONFIG, web: str = "", scheme: str = "http", login: str = ""
+    ) -> None:
         directory.mkdir()
         self.port = free_port()
         self.url = f"{scheme}://127.0.0.1:{self.port}"
         self._directory = directory
         self._login = login
-        (directory / "alertmanager.yml").write_text(_CONFIG)
+        (directory / "alertmanager.yml").write_text(config)
         arguments = ["--config.file=alertmanager.yml", f"--web.listen-address=127.0.0.1:{self.port}"]
         arguments += ["--cluster.listen-address=", f"--storage.path={directory / 'data'}"]
         if web:
             (directory / "web.yml").write_text(web)
             arguments.append("--web.config.file=web.yml")
-        self._process = ChildProcess("alertmanager", [binary, *arguments], directory / "alertmanager.log")
+        command = [program("alertmanager"), *arguments]
+        self._process = ChildProcess("Alertmanager", command, directory / "alertmanager.log")
 
     def start(self) -> AlertmanagerServer:
         """Start it; it remembers no alerts from before."""

@@ -7,7 +7,6 @@ of themselves is set here, to round figures.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,17 +15,14 @@ import msgspec
 from prometheus_client.core import Metric as Family
 from prometheus_client.registry import Collector
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "conformance"))
-
-from recording import replay, unpack  # noqa: E402 (needs the path above)
-
-from controller.outputs import ClusterProgress, GaugesRow, JobRow, Row  # noqa: E402
-from controller.records import Record, RecordKind  # noqa: E402
-from dashboards.collector import DetailLimits, ViewCollector  # noqa: E402
-from dashboards.reading import Reading  # noqa: E402
-from dashboards.view import View  # noqa: E402
-from dashboards.watching import ForwardingCollector  # noqa: E402
-from transport.forwarding import Forwarding, ReadReason  # noqa: E402
+from controller.outputs import ClusterProgress, GaugesRow, JobRow, Row
+from controller.records import Record, RecordKind
+from dashboards.collector import DetailLimits, ViewCollector
+from dashboards.reading import Reading
+from dashboards.view import View
+from dashboards.watching import ForwardingCollector
+from tests.conformance.recording import replay, unpack
+from transport.forwarding import Forwarding, ReadReason
 
 SCRAPE_SECONDS = 2
 RATE_INTERVAL = f"{4 * SCRAPE_SECONDS}s"  # as Grafana has it: four scrapes

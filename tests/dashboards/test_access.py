@@ -21,6 +21,7 @@ import pytest
 from dashboards.config import ServeConfig
 from dashboards.errors import ServeError
 from dashboards.server import run
+from tests.waiting import eventually
 from transport.address import JournalAddress
 
 PASSWORD = "pässword: with a colon"
@@ -104,9 +105,7 @@ def shown_by(address: str) -> str:
     return ssl.get_server_certificate((host, int(port)))
 
 
-def test_a_renewed_certificate_is_shown_and_a_broken_one_is_not(
-    secured, start_exporter, certificate, eventually, caplog
-):
+def test_a_renewed_certificate_is_shown_and_a_broken_one_is_not(secured, start_exporter, certificate, caplog):
     shown, key = secured["tls_certificate_file"], secured["tls_key_file"]
     with start_exporter(ServeConfig(**secured)) as running:
         first = shown_by(running.address)

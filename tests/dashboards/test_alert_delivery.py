@@ -18,6 +18,7 @@ from dashboards.config import ServeConfig
 from dashboards.errors import ServeError
 from dashboards.server import run
 from tests.dashboards.alertmanager_server import AlertmanagerServer
+from tests.waiting import eventually
 from transport.address import JournalAddress
 
 # Of the word "test", as Prometheus's documentation has it.
@@ -64,7 +65,7 @@ def serving(tmp_path, start_exporter):
     return serve
 
 
-def test_an_alert_is_told_as_it_opens_as_it_changes_and_as_it_ends(alertmanager, serving, rows, eventually):
+def test_an_alert_is_told_as_it_opens_as_it_changes_and_as_it_ends(alertmanager, serving, rows):
     server = alertmanager().start()
     with serving(server, external_labels={"site": "lab"}, generator_url="http://kontrast:9642/",
                  runbook_url="https://docs/runbooks/") as exporter:  # fmt: skip
@@ -124,7 +125,7 @@ def end_of(alert: dict) -> datetime:
     return datetime.fromisoformat(alert["endsAt"].replace("Z", "+00:00"))
 
 
-def test_an_alert_that_stands_outlives_the_resolve_timeout_by_being_told_again(alertmanager, serving, rows, eventually):
+def test_an_alert_that_stands_outlives_the_resolve_timeout_by_being_told_again(alertmanager, serving, rows):
     server = alertmanager().start()
     with serving(server, resolve_timeout_seconds=10) as exporter:
         exporter.write(rows.gauges(), rows.alert("a"))
@@ -137,7 +138,7 @@ def test_an_alert_that_stands_outlives_the_resolve_timeout_by_being_told_again(a
     eventually(server.alerts, lambda alerts: not alerts)
 
 
-def test_an_alert_whose_labels_change_is_one_alert_all_the_same(alertmanager, serving, rows, eventually):
+def test_an_alert_whose_labels_change_is_one_alert_all_the_same(alertmanager, serving, rows):
     server = alertmanager().start()
     with serving(server, resolve_timeout_seconds=NEVER_STALE) as exporter:
         exporter.write(rows.gauges(), rows.alert("a", severity=Severity.WARN))
@@ -152,7 +153,7 @@ def test_an_alert_whose_labels_change_is_one_alert_all_the_same(alertmanager, se
         eventually(only_the_new_one, bool)
 
 
-def test_an_alertmanager_that_was_restarted_is_told_everything_again(alertmanager, serving, rows, eventually, caplog):
+def test_an_alertmanager_that_was_restarted_is_told_everything_again(alertmanager, serving, rows, caplog):
     server = alertmanager().start()
     with serving(server) as exporter:
         exporter.write(rows.gauges(), rows.alert("a"), rows.alert("b", subject="partition b-0"))
@@ -169,7 +170,7 @@ def test_an_alertmanager_that_was_restarted_is_told_everything_again(alertmanage
     assert len([sentence for sentence in told if "alerts are delivered again" in sentence]) == 1
 
 
-def test_what_ended_while_the_exporter_was_away_is_ended_and_the_rest_goes_on(alertmanager, serving, rows, eventually):
+def test_what_ended_while_the_exporter_was_away_is_ended_and_the_rest_goes_on(alertmanager, serving, rows):
     server = alertmanager().start()
     with serving(server, resolve_timeout_seconds=NEVER_STALE) as exporter:
         exporter.write(rows.gauges(), rows.alert("ended", group="broker 1 away"), rows.alert("stands", subject="s"))
@@ -181,7 +182,7 @@ def test_what_ended_while_the_exporter_was_away_is_ended_and_the_rest_goes_on(al
     assert after["stands"]["fingerprint"] == before["stands"]["fingerprint"]
 
 
-def test_alerts_of_others_are_left_alone_at_the_start(alertmanager, serving, rows, eventually):
+def test_alerts_of_others_are_left_alone_at_the_start(alertmanager, serving, rows):
     server = alertmanager().start()
     with serving(server, external_labels={"site": "other"}, resolve_timeout_seconds=NEVER_STALE) as exporter:
         exporter.write(rows.gauges(), rows.alert("a"))
@@ -191,7 +192,7 @@ def test_alerts_of_others_are_left_alone_at_the_start(alertmanager, serving, row
         eventually(server.alerts, lambda alerts: set(alerts) == {"a", "b"})
 
 
-def test_an_alertmanager_that_is_down_or_hangs_holds_up_no_other(alertmanager, serving, rows, eventually):
+def test_an_alertmanager_that_is_down_or_hangs_holds_up_no_other(alertmanager, serving, rows):
     up, down, hanging = alertmanager().start(), alertmanager(), alertmanager().start()
     hanging.pause()
     with serving(down, hanging, up, timeout_seconds=1) as exporter:
@@ -229,7 +230,7 @@ class Pulse:
         self._thread.join()
 
 
-def test_a_cluster_without_a_heartbeat_is_unknown_and_pages_until_it_is_back(alertmanager, serving, rows, eventually):
+def test_a_cluster_without_a_heartbeat_is_unknown_and_pages_until_it_is_back(alertmanager, serving, rows):
     server = alertmanager().start()
     with serving(server, stale_after_seconds=4, resolve_timeout_seconds=NEVER_STALE) as exporter:
         exporter.write(rows.gauges(time_ms=now_ms()), rows.alert("a"))
@@ -253,7 +254,7 @@ def test_a_cluster_without_a_heartbeat_is_unknown_and_pages_until_it_is_back(ale
             eventually(server.alerts, lambda alerts: states(alerts) == {"a": "open"})
 
 
-def test_one_stale_cluster_leaves_another_as_it_is(alertmanager, serving, rows, eventually):
+def test_one_stale_cluster_leaves_another_as_it_is(alertmanager, serving, rows):
     server = alertmanager().start()
     with serving(server, stale_after_seconds=4, resolve_timeout_seconds=NEVER_STALE) as exporter:
         exporter.write(rows.alert("a"), rows.gauges(time_ms=now_ms()))
@@ -264,14 +265,14 @@ def test_one_stale_cluster_leaves_another_as_it_is(alertmanager, serving, rows, 
         assert found["ReplicaStale"]["labels"]["kafka_cluster"] == "south"
 
 
-def test_a_heartbeat_from_the_future_hides_no_standstill(alertmanager, serving, rows, eventually):
+def test_a_heartbeat_from_the_future_hides_no_standstill(alertmanager, serving, rows):
     server = alertmanager().start()
     with serving(server, stale_after_seconds=2) as exporter:
         exporter.write(rows.alert("a"), rows.gauges(time_ms=now_ms() + 3_600_000))
         eventually(server.alerts, lambda alerts: states(alerts) == {"a": "unknown", "ReplicaStale": "open"})
 
 
-def test_a_cluster_that_never_had_a_heartbeat_is_stale(alertmanager, serving, rows, eventually):
+def test_a_cluster_that_never_had_a_heartbeat_is_stale(alertmanager, serving, rows):
     server = alertmanager().start()
     with serving(server, stale_after_seconds=2) as exporter:
         exporter.write(rows.broker(1))
@@ -279,7 +280,7 @@ def test_a_cluster_that_never_had_a_heartbeat_is_stale(alertmanager, serving, ro
     assert "0 open alerts" in found["ReplicaStale"]["annotations"]["description"]
 
 
-def test_a_cluster_that_is_read_anew_ends_no_alert_before_it_is_ready(alertmanager, serving, rows, eventually):
+def test_a_cluster_that_is_read_anew_ends_no_alert_before_it_is_ready(alertmanager, serving, rows):
     server = alertmanager().start()
     place = {"cluster": "north", "generation": 1, "zxid": 1, "time_ms": 1, "seq": 0, "ordinal": -1}
     with serving(server, resolve_timeout_seconds=NEVER_STALE) as exporter:
@@ -321,9 +322,7 @@ def test_an_alertmanager_with_tls_and_a_login_is_told_and_one_without_the_passwo
     assert "wrong" not in caplog.text
 
 
-def test_an_address_that_is_no_alertmanager_is_told_of_in_the_log_and_counted(
-    alertmanager, serving, rows, eventually, caplog
-):
+def test_an_address_that_is_no_alertmanager_is_told_of_in_the_log_and_counted(alertmanager, serving, rows, caplog):
     server = alertmanager().start()
     server.url += "/nowhere"
     with serving(server) as exporter:

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import promql_parser
 import pytest
-from incident import BEGIN, END, SCRAPE_SECONDS
 
 from controller.health import UNUSABLE_WORDS
 from dashboards.catalogue import CATALOGUE, CLUSTER_LABEL
+from tests.dashboards.incident import BEGIN, END, SCRAPE_SECONDS
 
 ROOT = Path(__file__).parents[2]
 PROMETHEUS = ROOT / "deploy" / "prometheus"
@@ -81,6 +81,7 @@ def test_removing_an_alert_breaks_the_rules_tests(alert, promtool, tmp_path):
     assert f"alertname: {alert}," in result.stdout + result.stderr
 
 
+@pytest.mark.generated
 def test_the_operators_rules_are_the_same(promtool, tmp_path):
     manifest = (ROOT / "deploy" / "kubernetes" / "kontrast-prometheusrule.yml").read_text(encoding="utf-8")
     head, groups = manifest.split("spec:\n")

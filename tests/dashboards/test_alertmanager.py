@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import socket
-import subprocess
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.dashboards.alertmanager_server import AlertmanagerServer
+from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 CONFIG = ROOT / "deploy" / "alertmanager" / "alertmanager.yml"
@@ -27,27 +27,17 @@ LABELS = {
 RECEIVERS = {"critical": "page", "warning": "look", "info": "look", "none": "watchdog"}
 
 
-class Alertmanager:
-    """A running Alertmanager."""
-
-    def __init__(self, address: str) -> None:
-        self.address = address
-
-    def is_ready(self) -> bool:
-        try:
-            with urllib.request.urlopen(f"{self.address}/-/ready", timeout=30):
-                return True
-        except OSError:
-            return False
+class Alertmanager(AlertmanagerServer):
+    """A running Alertmanager that is told of alerts as Prometheus tells it, and says what it makes of them."""
 
     def fire(self, *alerts: dict[str, str]) -> None:
         body = json.dumps([{"labels": labels} for labels in alerts]).encode()
         headers = {"Content-Type": "application/json"}
-        request = urllib.request.Request(f"{self.address}/api/v2/alerts", body, headers)
+        request = urllib.request.Request(f"{self.url}/api/v2/alerts", body, headers)
         urllib.request.urlopen(request, timeout=30).close()
 
     def groups(self) -> list[dict]:
-        with urllib.request.urlopen(f"{self.address}/api/v2/alerts/groups", timeout=30) as answer:
+        with urllib.request.urlopen(f"{self.url}/api/v2/alerts/groups", timeout=30) as answer:
             return json.load(answer)
 
     def muted(self) -> set[tuple[str, str]] | None:
@@ -63,30 +53,13 @@ class Alertmanager:
 
 
 @pytest.fixture
-def alertmanager(tmp_path: Path, eventually: Callable) -> Iterator[Alertmanager]:
-    binary = shutil.which("alertmanager")
-    if binary is None:
-        pytest.skip("alertmanager is not installed: apt-get install prometheus-alertmanager")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+def alertmanager(tmp_path: Path) -> Iterator[Alertmanager]:
     # The groups wait for half a second, not for half a minute; all else is as in the example.
-    config = tmp_path / "alertmanager.yml"
-    config.write_text(re.sub(r"group_wait: \w+", "group_wait: 500ms", CONFIG.read_text(encoding="utf-8")))
-    command = [binary, f"--config.file={config}", f"--storage.path={tmp_path}/data", "--cluster.listen-address="]
-    with (tmp_path / "log").open("wb") as log:
-        process = subprocess.Popen([*command, f"--web.listen-address={address}"], stdout=log, stderr=log)
-    try:
-        running = Alertmanager(f"http://{address}")
-        eventually(lambda: running.is_ready() or process.poll() is not None, bool)
-        assert process.poll() is None, (tmp_path / "log").read_text()
-        yield running
-    finally:
-        process.terminate()
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait(30)
+    config = re.sub(r"group_wait: \w+", "group_wait: 500ms", CONFIG.read_text(encoding="utf-8"))
+    running = Alertmanager(tmp_path / "alertmanager", config=config)
+    running.start()
+    yield running
+    running.kill()
 
 
 def test_amtool_accepts_the_example(amtool):
@@ -107,7 +80,7 @@ def test_every_alert_goes_to_the_receiver_of_its_severity(alert, amtool):
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-def test_partitions_of_one_cause_are_one_message(alertmanager, eventually):
+def test_partitions_of_one_cause_are_one_message(alertmanager):
     offline = LABELS["KontrastPartitionOffline"]
     alertmanager.fire(
         *(
@@ -130,7 +103,7 @@ def test_partitions_of_one_cause_are_one_message(alertmanager, eventually):
 
 
 @pytest.mark.parametrize("source", ["KontrastReplicaStale", "KontrastReplicaNotReady", "KontrastZooKeeperDisconnected"])
-def test_a_replica_that_sees_nothing_new_mutes_its_cluster_and_no_other(source, alertmanager, eventually):
+def test_a_replica_that_sees_nothing_new_mutes_its_cluster_and_no_other(source, alertmanager):
     of_clusters = {name: labels for name, labels in LABELS.items() if labels["component"] != "replica"}
     assert len(of_clusters) > 5
     everywhere = [
@@ -155,7 +128,7 @@ def test_a_replica_that_sees_nothing_new_mutes_its_cluster_and_no_other(source, 
         ("KontrastNoActiveController", "KontrastTopicDeletionStuck"),
     ],
 )
-def test_a_cause_mutes_what_follows_from_it_in_its_cluster(source, target, alertmanager, eventually):
+def test_a_cause_mutes_what_follows_from_it_in_its_cluster(source, target, alertmanager):
     north, south = ({"kafka_cluster": cluster} for cluster in ("north", "south"))
     offline = {**LABELS["KontrastPartitionOffline"], **north}
     alertmanager.fire(LABELS[source] | north, LABELS[target] | north, LABELS[target] | south, offline)

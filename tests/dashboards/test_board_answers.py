@@ -13,10 +13,10 @@ import math
 from pathlib import Path
 
 import pytest
-from incident import BEGIN, CLUSTERS, END, RATE_INTERVAL, SCRAPE_SECONDS
 
 from dashboards.preview.board import Filling, Panel, Query, all_boards
 from dashboards.preview.prometheus import Prometheus, Series
+from tests.dashboards.incident import BEGIN, CLUSTERS, END, RATE_INTERVAL, SCRAPE_SECONDS
 
 ANSWERS = json.loads((Path(__file__).parent / "board_answers.json").read_text(encoding="utf-8"))
 # In the recordings no write stays due for long, and no znode is spoilt.

@@ -92,6 +92,7 @@ def test_labels_types_and_help_texts_are_the_catalogue_s(bench, rows):
         assert family.type == ("gauge" if metric.type is MetricType.INFO else metric.type.value), metric.name
 
 
+@pytest.mark.generated
 def test_the_page_on_metrics_is_current():
     page = Path(__file__).parents[2] / "docs" / "metrics.md"
     assert page.read_text(encoding="utf-8") == metrics_page(), "run `python -m dashboards.metrics_page`"

@@ -7,8 +7,7 @@ import shutil
 import time
 
 import pytest
-from kafka import KafkaConsumer, KafkaProducer, TopicPartition
-from kafka.admin import KafkaAdminClient, NewTopic
+from kafka import KafkaConsumer, TopicPartition
 
 from controller.outputs import OUTPUTS, BeginningRow, JobRow, encode_row
 from dashboards.config import ServeConfig
@@ -16,7 +15,9 @@ from dashboards.follower import Follower
 from dashboards.reading import FOLLOWED_OUTPUTS, Reading
 from dashboards.view import View
 from outputs import open_outputs
-from transport.address import JournalAddress, KafkaAddress
+from tests.outputs.topics import Topics
+from tests.waiting import eventually
+from transport.address import JournalAddress
 from transport.journal import JournalWriter
 
 
@@ -25,60 +26,9 @@ def write(directory, *written, **settings):
         journal.append_batch(journal.last_batch_id + 1, [encode_row(row) for row in written])
 
 
-def lines(chunks):
-    return [line for chunk in chunks for line in chunk.lines]
-
-
 def test_the_followed_outputs_exist_and_gauges_come_last():
     assert set(FOLLOWED_OUTPUTS) <= {*OUTPUTS, JobRow.output}
     assert FOLLOWED_OUTPUTS[-1] == "gauges"
-
-
-def test_outputs_that_are_not_there_yet_are_waited_for(tmp_path, rows, caplog):
-    source = open_outputs(JournalAddress(tmp_path / "later"), FOLLOWED_OUTPUTS)
-    assert source.poll() == []
-    assert source.caught_up
-    assert "later" in caplog.text
-    row = rows.gauges()
-    write(tmp_path / "later", row)
-    (chunk,) = source.poll()
-    assert (chunk.output, chunk.lines, chunk.live) == ("gauges", (encode_row(row),), True)
-    assert source.poll() == []
-
-
-def test_what_was_there_at_the_start_is_given_but_not_as_live(tmp_path, rows):
-    write(tmp_path, rows.gauges())
-    source = open_outputs(JournalAddress(tmp_path), FOLLOWED_OUTPUTS)
-    assert not source.caught_up
-    assert [chunk.live for chunk in source.poll()] == [False]
-    assert source.caught_up
-    write(tmp_path, rows.gauges())
-    assert [chunk.live for chunk in source.poll()] == [True]
-
-
-def test_a_long_backlog_comes_whole_and_in_order_before_the_heartbeats(tmp_path, rows):
-    many = [rows.partition("a-topic-with-quite-a-long-name", number) for number in range(8000)]
-    write(tmp_path, *many)
-    write(tmp_path, rows.gauges())
-    source = open_outputs(JournalAddress(tmp_path), FOLLOWED_OUTPUTS)
-    chunks = list(source.poll())
-    while not source.caught_up:
-        chunks += source.poll()
-    assert len(chunks) > 2
-    assert lines(chunks[:-1]) == [encode_row(row) for row in many]
-    assert chunks[-1].output == "gauges"
-
-
-def test_rows_that_retention_dropped_unread_are_told_as_a_gap(tmp_path, rows):
-    write(tmp_path, rows.gauges())
-    source = open_outputs(JournalAddress(tmp_path), FOLLOWED_OUTPUTS)
-    source.poll()
-    for _ in range(20):
-        write(tmp_path, rows.gauges(), segment_bytes=1, retain_bytes=5000)
-    first, *rest = source.poll()
-    assert first.after_gap
-    assert not any(chunk.after_gap for chunk in rest)
-    assert lines([first, *rest])[-1].startswith(b'{"kind":"gauges"')
 
 
 def test_a_replaced_output_is_read_anew_and_what_it_said_is_void(exporter, rows):
@@ -120,42 +70,14 @@ def test_gaps_are_counted(exporter, rows):
 
 
 def wait_until(holds, follower, reading):
-    deadline = time.monotonic() + 90
-    while not holds():
-        assert follower.failure is None
-        assert time.monotonic() < deadline, reading.snapshot()
-        time.sleep(0.05)
+    def still_follows():
+        assert follower.failure is None, reading.snapshot()
+
+    eventually(holds, meanwhile=still_follows)
 
 
-class Topics:
-    """Output topics on a real broker."""
-
-    def __init__(self, servers, *outputs):
-        self.address = KafkaAddress(",".join(servers), "out")
-        self._admin = KafkaAdminClient(bootstrap_servers=servers)
-        self._producer = KafkaProducer(bootstrap_servers=servers)
-        if outputs:
-            self.create(*outputs)
-
-    def create(self, *outputs, partitions=2, configs=None):
-        named = [NewTopic(f"out.{output}", partitions, 1, topic_configs=configs) for output in outputs]
-        self._admin.create_topics(named)
-
-    def produce(self, *written):
-        for row in written:
-            value, key = encode_row(row), row.subject_key().encode()
-            self._producer.send(f"out.{row.output}", value=value, key=key).get(60)
-
-    def delete_key(self, output, key):
-        self._producer.send(f"out.{output}", key=key, value=None).get(60)
-
-    def close(self):
-        self._admin.close()
-        self._producer.close()
-
-
-def test_kafka_topics_are_followed_from_their_beginning_and_as_they_grow(start_kafka_cluster, rows):
-    topics = Topics(start_kafka_cluster().bootstrap_servers, "metadata", "gauges")
+def test_kafka_topics_are_followed_from_their_beginning_and_as_they_grow(shared_broker, own_name, rows):
+    topics = Topics(shared_broker, own_name, "metadata", "gauges")
     view, reading = View(), Reading()
     topics.produce(rows.offline("orders"), rows.gauges(topics=1))
     topics.delete_key("metadata", b"north/partition/gone/0")
@@ -177,7 +99,8 @@ def test_kafka_topics_are_followed_from_their_beginning_and_as_they_grow(start_k
 
 def test_a_kafka_that_dies_is_down_until_it_is_back(start_kafka_cluster, rows):
     cluster = start_kafka_cluster(properties={"zookeeper.session.timeout.ms": "2000"})
-    topics = Topics(cluster.bootstrap_servers, "metadata", "gauges")  # looking for the one that lacks must not hang
+    (server,) = cluster.bootstrap_servers
+    topics = Topics(server, "out", "metadata", "gauges")  # looking for the one that lacks must not hang
     view, reading = View(), Reading()
     topics.produce(rows.gauges())
     with Follower(open_outputs(topics.address, FOLLOWED_OUTPUTS), view, reading, 60) as follower:
@@ -289,10 +212,10 @@ def test_an_exporter_that_starts_again_says_the_same_from_the_journals(exporter,
 COMPACTED = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.001"}
 
 
-def test_an_exporter_starts_from_compacted_topics(start_kafka_cluster, rows, start_exporter, eventually):
+def test_an_exporter_starts_from_compacted_topics(start_kafka_cluster, rows, start_exporter):
     cleaner = {"log.cleaner.enable": "true", "log.cleaner.backoff.ms": "100", "log.cleaner.min.compaction.lag.ms": "0"}
-    servers = start_kafka_cluster(properties=cleaner).bootstrap_servers
-    topics = Topics(servers)
+    (server,) = start_kafka_cluster(properties=cleaner).bootstrap_servers
+    topics = Topics(server, "out")
     topics.create("metadata", "alerts", "gauges", partitions=1, configs=COMPACTED)
     for round_ in range(20):
         topics.produce(*(rows.offline("orders", number, leader_epoch=round_) for number in range(6)))
@@ -304,7 +227,7 @@ def test_an_exporter_starts_from_compacted_topics(start_kafka_cluster, rows, sta
 
     def messages() -> int:
         topics.produce(rows.partition("orders", 0, leader_epoch=77))  # a segment that is written to is not compacted
-        ends = KafkaConsumer(bootstrap_servers=servers, group_id=None, auto_offset_reset="earliest")
+        ends = KafkaConsumer(bootstrap_servers=server, group_id=None, auto_offset_reset="earliest")
         ends.assign([TopicPartition("out.metadata", 0)])
         found = sum(len(batch) for batch in ends.poll(timeout_ms=2000, max_records=1000).values())
         ends.close()

@@ -7,12 +7,12 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from incident import BEGIN, RATE_INTERVAL, SCRAPE_SECONDS
 
 from dashboards.preview.board import Filling, all_boards
 from dashboards.preview.drawing import View, draw
 from dashboards.preview.prometheus import Prometheus
 from dashboards.preview.values import color_of, in_words
+from tests.dashboards.incident import BEGIN, RATE_INTERVAL, SCRAPE_SECONDS
 
 DOCS = Path(__file__).parents[2] / "docs"
 BOARDS = all_boards()

@@ -20,6 +20,7 @@ from dashboards.probe.broker import BrokerConnection, Leader, ProbeError, choose
 from dashboards.probe.config import KafkaLoginConfig, ProbeConfig
 from tests.dashboards.alertmanager_server import AlertmanagerServer
 from tests.dashboards.live_replica import LiveReplica
+from tests.waiting import eventually
 from transport.address import JournalAddress
 
 QUICKLY = {"brokers": True, "interval_seconds": 0.5, "confirm_seconds": 1.0, "requests_per_second": 100.0}
@@ -54,7 +55,7 @@ def probes(text: str, broker: int, result: str) -> float:
     return sample(text, "kontrast_broker_view_probes_total", broker=broker, result=result) or 0
 
 
-def asked_again(exporter, eventually, *brokers: int) -> str:
+def asked_again(exporter, *brokers: int) -> str:
     """The metrics after some more rounds, the first of which began after now."""
     before = exporter.metrics()
 
@@ -65,7 +66,7 @@ def asked_again(exporter, eventually, *brokers: int) -> str:
 
 
 def test_brokers_of_a_healthy_cluster_differ_in_nothing_whatever_happens_to_topics(
-    start_kafka_cluster, start_exporter, tmp_path, eventually
+    start_kafka_cluster, start_exporter, tmp_path
 ):
     cluster = start_kafka_cluster(broker_ids=(1, 2), properties={"zookeeper.session.timeout.ms": "3000"})
     with LiveReplica("north", cluster.zookeeper.connect_string, tmp_path) as replica:
@@ -73,21 +74,21 @@ def test_brokers_of_a_healthy_cluster_differ_in_nothing_whatever_happens_to_topi
         with start_exporter(config) as exporter, admin_of(cluster) as admin:
             admin.create_topics([NewTopic("kept", 4, 2), NewTopic("gone", 3, 1)])
             eventually(exporter.metrics, lambda text: sample(text, "kontrast_topics", kafka_cluster="north") == 2)
-            text = asked_again(exporter, eventually, 1, 2)
+            text = asked_again(exporter, 1, 2)
             assert (differing(text, 1), differing(text, 2)) == (NOTHING, NOTHING)
             assert sample(text, "kontrast_broker_view_probe_seconds", broker=1) > 0
             admin.delete_topics(["gone"])
             eventually(exporter.metrics, lambda text: sample(text, "kontrast_topics", kafka_cluster="north") == 1)
-            text = asked_again(exporter, eventually, 1, 2)
+            text = asked_again(exporter, 1, 2)
             assert (differing(text, 1), differing(text, 2)) == (NOTHING, NOTHING)
             cluster.brokers[2].kill()
             # Who is not registered is not asked, and nothing is said of it.
             eventually(exporter.metrics, lambda text: differing(text, 2) == dict.fromkeys(NOTHING))
-            text = asked_again(exporter, eventually, 1)
+            text = asked_again(exporter, 1)
             assert differing(text, 1) == NOTHING
             cluster.brokers[2].start()
             eventually(exporter.metrics, lambda text: differing(text, 2) == NOTHING)
-            assert differing(asked_again(exporter, eventually, 1, 2), 1) == NOTHING
+            assert differing(asked_again(exporter, 1, 2), 1) == NOTHING
 
 
 class FixedReplica:
@@ -119,7 +120,7 @@ def alertmanager(tmp_path):
 
 
 def test_a_broker_that_differs_for_long_is_counted_and_told_to_alertmanager_until_it_agrees(
-    start_kafka_cluster, start_exporter, alertmanager, rows, tmp_path, eventually
+    start_kafka_cluster, start_exporter, alertmanager, rows, tmp_path
 ):
     cluster = start_kafka_cluster()
     with admin_of(cluster) as admin:
@@ -157,7 +158,7 @@ def test_a_broker_that_differs_for_long_is_counted_and_told_to_alertmanager_unti
 
 
 def test_a_broker_that_hangs_fails_is_counted_and_holds_up_no_other(
-    start_kafka_cluster, start_exporter, rows, tmp_path, eventually, caplog
+    start_kafka_cluster, start_exporter, rows, tmp_path, caplog
 ):
     cluster = start_kafka_cluster(broker_ids=(1, 2), properties={"zookeeper.session.timeout.ms": "300000"})
     source = JournalAddress(tmp_path / "outputs")
@@ -171,7 +172,7 @@ def test_a_broker_that_hangs_fails_is_counted_and_holds_up_no_other(
             cluster.brokers[1].pause()
             text = eventually(exporter.metrics, lambda text: probes(text, 1, "failed") >= 2)
             assert differing(text, 1) == dict.fromkeys(NOTHING)
-            assert differing(asked_again(exporter, eventually, 2), 2) == NOTHING
+            assert differing(asked_again(exporter, 2), 2) == NOTHING
             cluster.brokers[1].resume()
             eventually(exporter.metrics, lambda text: differing(text, 1) == NOTHING)
     failed = [record for record in caplog.records if "broker 1 was not compared" in record.getMessage()]
@@ -180,7 +181,7 @@ def test_a_broker_that_hangs_fails_is_counted_and_holds_up_no_other(
 
 
 def test_nothing_is_asked_while_the_replica_is_silent_or_unless_it_is_switched_on(
-    start_kafka_cluster, start_exporter, rows, tmp_path, eventually
+    start_kafka_cluster, start_exporter, rows, tmp_path
 ):
     cluster = start_kafka_cluster()
     source = JournalAddress(tmp_path / "outputs")

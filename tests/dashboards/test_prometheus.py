@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from prometheus_server import NoPrometheusError, running_prometheus
 
 from dashboards.preview.board import GRAFANA, Filling, read_board
 from dashboards.preview.prometheus import Prometheus
+from tests.dashboards.prometheus_server import running_prometheus
+from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 CONFIG = """
@@ -29,18 +30,12 @@ def prometheus(exporter, tmp_path) -> Iterator[Prometheus]:
     home = tmp_path / "prometheus"
     home.mkdir()
     rules = ROOT / "deploy" / "prometheus" / "kontrast-rules.yml"
-    try:
-        with running_prometheus(
-            home, CONFIG.format(rules=rules, target=exporter.address.removeprefix("http://"))
-        ) as running:
-            yield running
-    except NoPrometheusError as error:
-        pytest.skip(str(error))
+    config = CONFIG.format(rules=rules, target=exporter.address.removeprefix("http://"))
+    with running_prometheus(home, config) as running:
+        yield running
 
 
-def test_the_overview_finds_data_and_the_alert_of_an_offline_partition_is_pending(
-    exporter, rows, prometheus, eventually
-):
+def test_the_overview_finds_data_and_the_alert_of_an_offline_partition_is_pending(exporter, rows, prometheus):
     exporter.write(*rows.of_everything())
     eventually(lambda: prometheus.query("count_over_time(kontrast_topics[1m]) >= 4"), bool)
     # What happens while it is watched gives the rates, the lag and the annotations something to show.

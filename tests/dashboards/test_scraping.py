@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import socket
-import subprocess
-import urllib.parse
-import urllib.request
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from dashboards.config import ServeConfig
+from tests.dashboards.prometheus_server import running_prometheus
 from tests.dashboards.test_partitions_page import HOSTILE
+from tests.waiting import eventually
 from transport.address import JournalAddress
 
 CONFIG = """
@@ -26,45 +21,6 @@ scrape_configs:
   - job_name: brokers
     http_sd_configs: [{{url: "{address}/sd/brokers", refresh_interval: 1s, {client}}}]
 """
-
-
-class Prometheus:
-    """A server that scrapes as configured and is asked for what it has."""
-
-    def __init__(self, home: Path, config: str) -> None:
-        binary = shutil.which("prometheus")
-        if binary is None:
-            pytest.skip("prometheus is not installed: apt-get install prometheus")
-        home.mkdir()
-        (home / "prometheus.yml").write_text(config)
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.address = f"127.0.0.1:{free.getsockname()[1]}"
-        command = [binary, f"--config.file={home}/prometheus.yml", f"--storage.tsdb.path={home}/data"]
-        features = ["--enable-feature=exemplar-storage", f"--web.listen-address={self.address}"]
-        self._log = (home / "log").open("wb")
-        self._process = subprocess.Popen([*command, *features], stdout=self._log, stderr=self._log)
-
-    def ask(self, path: str, **parameters: str) -> object:
-        """The answer's data; None while there is none."""
-        query = urllib.parse.urlencode(parameters)
-        try:
-            with urllib.request.urlopen(f"http://{self.address}/api/v1/{path}?{query}", timeout=30) as answer:
-                return json.load(answer)["data"]
-        except OSError:  # it is starting
-            return None
-
-    def query(self, expression: str) -> list:
-        answer = self.ask("query", query=expression)
-        return [] if answer is None else answer["result"]
-
-    def close(self) -> None:
-        self._process.terminate()
-        try:
-            self._process.wait(30)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait(30)
-        self._log.close()
 
 
 @pytest.fixture
@@ -90,14 +46,12 @@ def scraped(tmp_path, certificate, start_exporter) -> Iterator[tuple]:
         )
         target = f'static_configs: [{{targets: ["{running.address.removeprefix("https://")}"]}}]'
         text = CONFIG.format(access=f"scheme: https, {client}", client=client, target=target, address=running.address)
-        prometheus = Prometheus(tmp_path / "prometheus", text)
-        try:
+        (tmp_path / "prometheus").mkdir()
+        with running_prometheus(tmp_path / "prometheus", text, "--enable-feature=exemplar-storage") as prometheus:
             yield running, prometheus
-        finally:
-            prometheus.close()
 
 
-def test_every_page_is_scraped_whole_and_the_brokers_are_targets(scraped, rows, eventually):
+def test_every_page_is_scraped_whole_and_the_brokers_are_targets(scraped, rows):
     running, prometheus = scraped
     running.write(
         *(rows.offline(name) for name in HOSTILE),
@@ -114,15 +68,15 @@ def test_every_page_is_scraped_whole_and_the_brokers_are_targets(scraped, rows, 
     ):
         series = eventually(lambda asking=expression: prometheus.query(asking), bool)
         assert len(series) == expected, expression
-    topics = {series["metric"]["topic"] for series in prometheus.query("kontrast_partition_state == 2")}
+    topics = {series.labels["topic"] for series in prometheus.query("kontrast_partition_state == 2")}
     assert topics == set(HOSTILE)
-    up = {series["metric"]["job"]: series["value"][1] for series in prometheus.query('up{job!="brokers"}')}
-    assert up == {"metrics": "1", "partitions": "1", "jmx": "1"}
+    up = {series.labels["job"]: series.value for series in prometheus.query('up{job!="brokers"}')}
+    assert up == {"metrics": 1, "partitions": 1, "jmx": 1}
     found = eventually(lambda: prometheus.query('up{job="brokers"}'), lambda targets: len(targets) == 2)
-    assert {target["metric"]["instance"] for target in found} == {"127.0.0.1:7071", "127.0.0.2:7071"}
+    assert {target.labels["instance"] for target in found} == {"127.0.0.1:7071", "127.0.0.2:7071"}
 
 
-def test_what_existing_boards_and_rules_ask_of_jmx_has_its_answer(scraped, rows, eventually):
+def test_what_existing_boards_and_rules_ask_of_jmx_has_its_answer(scraped, rows):
     running, prometheus = scraped
     names = {"kafka_cluster": "north"}
     running.write(
@@ -132,24 +86,24 @@ def test_what_existing_boards_and_rules_ask_of_jmx_has_its_answer(scraped, rows,
     )
     controller = "kafka_controller_kafkacontroller"
     for expression, labels, value in (
-        (f"sum by (kafka_cluster) ({controller}_activecontrollercount)", names, "1"),
-        (f"sum by (kafka_cluster) ({controller}_offlinepartitionscount) > 0", names, "3"),
-        (f'count by (kafka_cluster) ({controller}_activecontrollercount{{instance=~".+"}})', names, "2"),
-        (f"{controller}_activecontrollercount == 1", {**names, "broker": "1", "instance": "b1:7071"}, "1"),
+        (f"sum by (kafka_cluster) ({controller}_activecontrollercount)", names, 1),
+        (f"sum by (kafka_cluster) ({controller}_offlinepartitionscount) > 0", names, 3),
+        (f'count by (kafka_cluster) ({controller}_activecontrollercount{{instance=~".+"}})', names, 2),
+        (f"{controller}_activecontrollercount == 1", {**names, "broker": "1", "instance": "b1:7071"}, 1),
         (
             'kafka_server_replicamanager_underreplicatedpartitions{instance=~"b2.*"} > 0',
             {**names, "broker": "2", "instance": "b2:7071"},
-            "5",
+            5,
         ),
-        ("sum by (kafka_cluster) (kafka_server_replicamanager_leadercount)", names, "2"),
+        ("sum by (kafka_cluster) (kafka_server_replicamanager_leadercount)", names, 2),
     ):
         (series,) = eventually(lambda asking=expression: prometheus.query(asking), bool)
-        told = {name: text for name, text in series["metric"].items() if name not in ("__name__", "job")}
-        assert (told, series["value"][1]) == (labels, value), expression
+        told = {name: text for name, text in series.labels.items() if name not in ("__name__", "job")}
+        assert (told, series.value) == (labels, value), expression
     assert prometheus.query(f"sum by (kafka_cluster) ({controller}_activecontrollercount) != 1") == []
 
 
-def test_a_late_change_s_zxid_is_found_from_its_lag(scraped, rows, eventually):
+def test_a_late_change_s_zxid_is_found_from_its_lag(scraped, rows):
     running, prometheus = scraped
     eventually(lambda: prometheus.query('up{job="metrics"} == 1'), bool)
     asked = {"query": "kontrast_end_to_end_lag_seconds_bucket", "start": "0", "end": "9999999999"}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.programs import program
 
 UNITS = sorted((Path(__file__).parents[2] / "deploy" / "systemd").glob("*.service"))
 
@@ -17,24 +18,22 @@ def _setting(unit: Path, name: str) -> str:
     return value
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd-analyze on this machine")
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 def test_systemd_finds_nothing_wrong(unit, tmp_path):
     # The program is looked for where the unit says; here it is one that exists.
-    program = _setting(unit, "ExecStart").split()[0]
+    started = _setting(unit, "ExecStart").split()[0]
     copy = tmp_path / unit.name
-    copy.write_text(unit.read_text().replace(program, sys.executable))
-    verified = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", copy], capture_output=True, text=True
-    )
+    copy.write_text(unit.read_text().replace(started, sys.executable))
+    command = [program("systemd-analyze"), "verify", "--man=no", "--recursive-errors=no", copy]
+    verified = subprocess.run(command, capture_output=True, text=True)
     about_it = [line for line in verified.stderr.splitlines() if unit.name in line]
     assert (verified.returncode, about_it) == (0, []), verified.stderr
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 def test_it_starts_a_command_that_there_is_and_waits_for_its_orderly_end(unit):
-    program, *arguments = _setting(unit, "ExecStart").split()
-    assert program.endswith("/.venv/bin/kontrast")
+    started, *arguments = _setting(unit, "ExecStart").split()
+    assert started.endswith("/.venv/bin/kontrast")
     helped = subprocess.run([sys.executable, "-m", "cli", *arguments, "--help"], capture_output=True, text=True)
     assert helped.returncode == 0, helped.stderr
     assert _setting(unit, "KillMode") == "mixed"

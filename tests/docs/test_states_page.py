@@ -6,11 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from controller.states import PARTITION_VALID_PREVIOUS, REPLICA_VALID_PREVIOUS
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
+@pytest.mark.generated
 def test_the_committed_page_is_current():
     printed = subprocess.run([sys.executable, DOCS / "states.py"], capture_output=True, text=True, check=True).stdout
     assert (DOCS / "states.md").read_text(encoding="utf-8") == printed, "run `make docs`"

@@ -15,19 +15,12 @@ from controller.records import Record, RecordKind, decode_record
 from ingest.config import IngestConfig
 from ingest.forwarder import Forwarder
 from ingest.paths import is_recorded
+from tests.waiting import eventually
 from transport.address import JournalAddress
 from transport.forwarding import Forwarding
 from transport.journal import read_journal
 
 DEADLINE_SECONDS = 60
-
-
-def wait_until(happened: Callable[[], bool]) -> None:
-    """Return when it happened; fails after a generous deadline."""
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not happened():
-        assert time.monotonic() < deadline, "did not happen in time"
-        time.sleep(0.02)
 
 
 def changes(records: list[Record]) -> list[tuple[str, str]]:
@@ -101,7 +94,7 @@ class Watching:
         self._thread.start()
 
     def wait_for_snapshot(self) -> None:
-        wait_until(lambda: self.count(RecordKind.SNAPSHOT_END) > 0 or self.error is not None)
+        eventually(lambda: self.count(RecordKind.SNAPSHOT_END) > 0 or self.error is not None)
         if self.error:
             raise self.error
 
@@ -125,7 +118,7 @@ class Watching:
     def settled(self) -> int:
         """The newest number, when everything that has happened until now is published."""
         heartbeats = self.count(RecordKind.HEARTBEAT, "connected")
-        wait_until(lambda: self.count(RecordKind.HEARTBEAT, "connected") >= heartbeats + 2)
+        eventually(lambda: self.count(RecordKind.HEARTBEAT, "connected") >= heartbeats + 2)
         return self.records()[-1].seq
 
     def _run(self) -> None:
@@ -136,9 +129,9 @@ class Watching:
 
 
 @pytest.fixture
-def kafka(zookeeper: ZooKeeper) -> Iterator[KazooClient]:
-    """A client that writes what Kafka writes, below no chroot."""
-    client = KazooClient(zookeeper.connect_string, timeout=DEADLINE_SECONDS)  # it shall outlive a server's restart
+def kafka(watched: str) -> Iterator[KazooClient]:
+    """A client that writes what Kafka writes."""
+    client = KazooClient(watched, timeout=DEADLINE_SECONDS)  # it shall outlive a server's restart
     client.start(timeout=DEADLINE_SECONDS)
     yield client
     client.stop()
@@ -146,14 +139,14 @@ def kafka(zookeeper: ZooKeeper) -> Iterator[KazooClient]:
 
 
 @pytest.fixture
-def watch(zookeeper: ZooKeeper, tmp_path: Path) -> Iterator[Callable[..., Watching]]:
+def watch(watched: str, tmp_path: Path) -> Iterator[Callable[..., Watching]]:
     """Start forwarders; all are stopped at the end."""
     started: list[Watching] = []
 
     def start(*, chroot: str = "", journal: str = "journal", wait: bool = True, **settings: object) -> Watching:
         values = {
             "cluster": "test",
-            "zookeeper": zookeeper.connect_string + chroot,
+            "zookeeper": watched + chroot,
             "to": JournalAddress(tmp_path / journal),
             "heartbeat_seconds": 0.2,
             **settings,

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
-from cli.embedded.cluster import KafkaCluster
 from cli.embedded.process import ChildProcess
 from cli.embedded.zookeeper import ZooKeeper
 from controller.records import Record, RecordKind, data_fields
@@ -24,9 +23,10 @@ from ingest.config import IngestConfig
 from ingest.election import Election
 from ingest.errors import IngestError
 from ingest.kafka_sink import KafkaSink
-from tests.ingest.conftest import make_cluster, replayed_tree, server_tree, wait_until
+from tests.ingest.conftest import make_cluster, replayed_tree, server_tree
 from tests.ingest.relay import Relay
-from tests.ingest.test_kafka_sink import address, consume
+from tests.ingest.test_kafka_sink import consume
+from tests.waiting import eventually
 from transport.address import JournalAddress, KafkaAddress
 
 SESSION_SECONDS = 2.0
@@ -35,7 +35,7 @@ SESSION_SECONDS = 2.0
 class Forwarders:
     """`kontrast watch` processes of one cluster that elect one of them."""
 
-    def __init__(self, directory: Path, watched: ZooKeeper, kafka: KafkaCluster, election: str) -> None:
+    def __init__(self, directory: Path, watched: str, kafka: KafkaAddress, election: str) -> None:
         self._directory = directory
         self._election = election
         self._watched = watched
@@ -45,8 +45,8 @@ class Forwarders:
     def start(self, name: str) -> None:
         options = {
             "cluster": "blue",
-            "zookeeper": self._watched.connect_string,
-            "to": str(address(self.kafka)),
+            "zookeeper": self._watched,
+            "to": str(self.kafka),
             "election-zookeeper": self._election,
             "session-timeout-seconds": str(SESSION_SECONDS),
             "heartbeat-seconds": "0.2",
@@ -73,7 +73,7 @@ class Forwarders:
         def new_heartbeats() -> int:
             return sum(record.position > newest and record.kind is RecordKind.HEARTBEAT for record in self.records())
 
-        wait_until(lambda: new_heartbeats() > 1)
+        eventually(lambda: new_heartbeats() > 1)
 
 
 @pytest.fixture
@@ -84,9 +84,10 @@ def election(java: Path, tmp_path: Path) -> Iterator[ZooKeeper]:
 
 @pytest.fixture
 def forwarders(
-    zookeeper: ZooKeeper, election: ZooKeeper, start_kafka_cluster: Callable[..., KafkaCluster], tmp_path: Path
+    watched: str, election: ZooKeeper, shared_broker: str, own_name: str, tmp_path: Path
 ) -> Iterator[Forwarders]:
-    made = Forwarders(tmp_path, zookeeper, start_kafka_cluster(), f"{election.connect_string}/of/kontrast")
+    topic = KafkaAddress(shared_broker, own_name)
+    made = Forwarders(tmp_path, watched, topic, f"{election.connect_string}/of/kontrast")
     with ExitStack() as ending:
         ending.callback(lambda: [process.kill() for process in made.processes.values()])
         yield made
@@ -122,28 +123,28 @@ def test_another_forwarder_takes_over_from_one_that_is_killed_and_from_one_that_
 ) -> None:
     make_cluster(kafka)
     forwarders.start("first")
-    wait_until(lambda: forwarders.has_said("first", "this forwarder leads"))
+    eventually(lambda: forwarders.has_said("first", "this forwarder leads"))
     forwarders.start("second")
-    wait_until(lambda: forwarders.has_said("second", "waits for its turn"))
+    eventually(lambda: forwarders.has_said("second", "waits for its turn"))
     forwarders.wait_for_heartbeats()
     kafka.create("/brokers/topics/before", b"{}")
 
     forwarders.processes["first"].kill()
     kafka.create("/brokers/topics/meanwhile", b"{}")
-    wait_until(lambda: forwarders.has_said("second", "this forwarder leads"))
+    eventually(lambda: forwarders.has_said("second", "this forwarder leads"))
     kafka.create("/brokers/topics/after", b"{}")
     forwarders.start("third")
-    wait_until(lambda: forwarders.has_said("third", "waits for its turn"))
+    eventually(lambda: forwarders.has_said("third", "waits for its turn"))
     forwarders.wait_for_heartbeats()
     assert len(forwarders.generations()) == 2
     assert newest_tree(forwarders.records()) == server_tree(kafka)
 
     forwarders.processes["second"].pause()
-    wait_until(lambda: forwarders.has_said("third", "this forwarder leads"))
+    eventually(lambda: forwarders.has_said("third", "this forwarder leads"))
     kafka.set("/brokers/topics/after", b"changed")
     forwarders.wait_for_heartbeats()
     forwarders.processes["second"].resume()
-    wait_until(lambda: forwarders.has_said("second", "this forwarder leads no longer"))
+    eventually(lambda: forwarders.has_said("second", "this forwarder leads no longer"))
     kafka.delete("/brokers/topics/after")
     forwarders.wait_for_heartbeats()
     records = as_readers_have_it(forwarders.records())
@@ -162,7 +163,7 @@ def test_another_forwarder_takes_over_from_one_that_is_killed_and_from_one_that_
         zxid=10**6,
         **data_fields(b'{"version":2,"brokerid":9,"timestamp":"1"}'),
     )
-    sink = KafkaSink(address(forwarders.kafka), "blue", threading.Event())
+    sink = KafkaSink(forwarders.kafka, "blue", threading.Event())
     sink.append([stale])
     sink.close()
     forwarders.wait_for_heartbeats()
@@ -172,11 +173,11 @@ def test_another_forwarder_takes_over_from_one_that_is_killed_and_from_one_that_
     assert effects(told) == effects(as_readers_have_it(told))
 
     forwarders.processes["third"].stop()  # in order: nobody waits for a session to end
-    wait_until(lambda: forwarders.processes["second"].log.read_text().count("this forwarder leads, generation") == 2)
+    eventually(lambda: forwarders.processes["second"].log.read_text().count("this forwarder leads, generation") == 2)
 
 
 @pytest.fixture
-def candidate(zookeeper: ZooKeeper) -> Iterator[Callable[[str], tuple[Election, threading.Event]]]:
+def candidate() -> Iterator[Callable[[str], tuple[Election, threading.Event]]]:
     made: list[tuple[Election, threading.Event]] = []
 
     def start(address: str) -> tuple[Election, threading.Event]:
@@ -197,9 +198,9 @@ def candidate(zookeeper: ZooKeeper) -> Iterator[Callable[[str], tuple[Election, 
         election.close()
 
 
-def test_terms_follow_each_other_with_growing_generations(zookeeper: ZooKeeper, kafka: KazooClient, candidate) -> None:
+def test_terms_follow_each_other_with_growing_generations(watched: str, kafka: KazooClient, candidate) -> None:
     kafka.create("/kontrast/blue/generation", str(10**15).encode(), makepath=True)  # of a host whose clock is ahead
-    election, _ = candidate(zookeeper.connect_string)
+    election, _ = candidate(watched)
     first = election.next_term()
     second = election.next_term()
     assert (first.generation, second.generation) == (10**15 + 1, 10**15 + 2)
@@ -207,10 +208,10 @@ def test_terms_follow_each_other_with_growing_generations(zookeeper: ZooKeeper, 
     assert second.holds()
 
 
-def test_a_candidate_that_waits_can_be_asked_to_stop(zookeeper: ZooKeeper, candidate) -> None:
-    leading, _ = candidate(zookeeper.connect_string)
+def test_a_candidate_that_waits_can_be_asked_to_stop(watched: str, candidate) -> None:
+    leading, _ = candidate(watched)
     assert leading.next_term() is not None
-    waiting, stop = candidate(zookeeper.connect_string)
+    waiting, stop = candidate(watched)
     threading.Timer(0.5, stop.set).start()
     assert waiting.next_term() is None
 
@@ -222,10 +223,10 @@ def test_a_leader_goes_on_while_nobody_can_be_elected_and_ends_when_its_session_
         election, _ = candidate(f"127.0.0.1:{relay.port}")
         term = election.next_term()
         relay.close_door()
-        wait_until(lambda: "this forwarder goes on leading" in caplog.text)
+        eventually(lambda: "this forwarder goes on leading" in caplog.text)
         assert term.holds()
         relay.open_door()
-        wait_until(lambda: not term.holds())
+        eventually(lambda: not term.holds())
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,8 @@ from tests.ingest.conftest import (
     replayed_tree,
     server_tree,
     server_zxid,
-    wait_until,
 )
+from tests.waiting import eventually
 from transport.address import JournalAddress
 from transport.forwarding import ReadReason
 from transport.journal import JournalWriter
@@ -85,8 +85,8 @@ def test_a_znode_that_came_and_went_within_a_window_is_told(kafka: KazooClient, 
     assert records[0].zxid == created.czxid < records[1].zxid
 
 
-def test_a_closing_session_takes_the_controller_before_the_broker(zookeeper: ZooKeeper, watch: Watch) -> None:
-    broker = KazooClient(zookeeper.connect_string)
+def test_a_closing_session_takes_the_controller_before_the_broker(watched: str, watch: Watch) -> None:
+    broker = KazooClient(watched)
     broker.start(timeout=60)
     broker.ensure_path("/brokers/ids")
     broker.create("/brokers/ids/1", b"{}", ephemeral=True)
@@ -168,7 +168,7 @@ def test_a_new_start_has_a_higher_generation_and_a_new_snapshot(kafka: KazooClie
     first = watch()
     first.stop()
     second = watch()
-    wait_until(lambda: second.count(RecordKind.SNAPSHOT_END) == 2)
+    eventually(lambda: second.count(RecordKind.SNAPSHOT_END) == 2)
     generations = {record.generation for record in second.records()}
     assert len(generations) == 2
     positions = [record.position for record in second.records()]
@@ -180,7 +180,7 @@ def test_two_clusters_of_one_process_share_a_journal(kafka: KazooClient, watch: 
     make_cluster(kafka, "/b")
     first = watch(cluster="a", chroot="/a")
     watch(cluster="b", chroot="/b")
-    wait_until(lambda: first.count(RecordKind.SNAPSHOT_END) == 2)
+    eventually(lambda: first.count(RecordKind.SNAPSHOT_END) == 2)
     of_cluster = {name: [record for record in first.records() if record.cluster == name] for name in ("a", "b")}
     for records in of_cluster.values():
         assert [record.seq for record in records] == list(range(len(records)))
@@ -227,9 +227,9 @@ def test_a_zookeeper_that_comes_late_is_waited_for(
 ) -> None:
     zookeeper.kill()
     late = watch(connect_timeout_seconds=60, wait=False)
-    wait_until(lambda: f"ZooKeeper at {zookeeper.connect_string} is not reachable, trying again" in caplog.text)
+    eventually(lambda: f"ZooKeeper at {zookeeper.connect_string} is not reachable, trying again" in caplog.text)
     zookeeper.start()
-    wait_until(lambda: late.count(RecordKind.SNAPSHOT_END) == 1)
+    eventually(lambda: late.count(RecordKind.SNAPSHOT_END) == 1)
 
 
 def test_a_journal_that_another_process_writes_is_one_sentence(tmp_path: Path) -> None:
@@ -261,7 +261,7 @@ def test_records_wait_for_a_journal_without_room_and_none_is_lost(
         kafka.set("/brokers/topics/t", b"in need")
         kafka.create("/admin/delete_topics/t")
         kafka.delete("/admin/delete_topics/t")
-        wait_until(lambda: "records cannot be delivered" in caplog.text)
+        eventually(lambda: "records cannot be delivered" in caplog.text)
         assert "no room left" in caplog.text
         assert changes(watching.after(seq)) == []
     watching.settled()
@@ -279,18 +279,18 @@ def test_after_too_many_changes_what_no_read_could_tell_is_told_and_the_rest_is_
     make_cluster(kafka)
     monkeypatch.setattr("ingest.inbox.MAX_WAITING_EVENTS", 20)
     watching = watch(heartbeat_seconds=60)
-    wait_until(lambda: watching.count(RecordKind.HEARTBEAT, "connected") == 1)  # the last that its start tells
+    eventually(lambda: watching.count(RecordKind.HEARTBEAT, "connected") == 1)  # the last that its start tells
     seq = watching.records()[-1].seq
     segment = next((tmp_path / "journal").glob("*.log"))
     with no_room_beyond(segment.stat().st_size):
         kafka.set("/brokers/topics/t", b"in need")
-        wait_until(lambda: "records cannot be delivered" in caplog.text)
+        eventually(lambda: "records cannot be delivered" in caplog.text)
         kafka.create("/admin/delete_topics/t")
         kafka.delete("/admin/delete_topics/t")
         for number in range(30):
             kafka.set("/brokers/topics/t/partitions/0/state", str(number).encode())
         assert watching.forwarding.sink_is_up is False
-    wait_until(lambda: watching.forwarding.complete_reads[ReadReason.OVERFLOW] == 1)
+    eventually(lambda: watching.forwarding.complete_reads[ReadReason.OVERFLOW] == 1)
     records = [record for record in watching.after(seq) if record.path]
     assert changes(records) == [
         ("node", "/brokers/topics/t"),
@@ -337,7 +337,7 @@ def test_a_reader_that_lacks_the_beginning_gets_a_new_generation_with_a_complete
     watching.settled()
     first = watching.records()[0].generation
     want_snapshot(tmp_path / "journal")
-    wait_until(lambda: watching.count(RecordKind.SNAPSHOT_END) == 2)
+    eventually(lambda: watching.count(RecordKind.SNAPSHOT_END) == 2)
     kafka.set("/brokers/topics/t", b"later")
     watching.settled()
     assert watching.count(RecordKind.SNAPSHOT_END) == 2

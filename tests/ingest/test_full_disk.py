@@ -12,7 +12,8 @@ from kazoo.client import KazooClient
 from cli.embedded.process import ChildProcess
 from cli.embedded.zookeeper import ZooKeeper
 from controller.records import Record, RecordKind, decode_record
-from tests.ingest.conftest import make_cluster, replayed_tree, server_tree, wait_until
+from tests.ingest.conftest import make_cluster, replayed_tree, server_tree
+from tests.waiting import eventually
 from transport.journal import read_journal
 
 # The disk is seen by the process alone, in namespaces of its own: that needs no rights.
@@ -41,19 +42,19 @@ def test_records_wait_for_room_and_none_is_lost(zookeeper: ZooKeeper, kafka: Kaz
         def heartbeats() -> int:
             return sum(record.kind is RecordKind.HEARTBEAT for record in records())
 
-        wait_until(lambda: heartbeats() > 0)
+        eventually(lambda: heartbeats() > 0)
         filler = seen / "filler"
         subprocess.run(["dd", "if=/dev/zero", f"of={filler}", "bs=4k"], check=False, capture_output=True)
         kafka.create("/admin/delete_topics/short-lived")
         for number in range(200):  # more than fits into what is left of the last block
             kafka.set("/brokers/topics/t", str(number).encode() * 100)
         kafka.delete("/admin/delete_topics/short-lived")
-        wait_until(lambda: "no room left" in watch.log.read_text())
+        eventually(lambda: "no room left" in watch.log.read_text())
         before = records()
         filler.unlink()
-        wait_until(lambda: "none was lost" in watch.log.read_text())
+        eventually(lambda: "none was lost" in watch.log.read_text())
         count = heartbeats()
-        wait_until(lambda: heartbeats() > count + 1)
+        eventually(lambda: heartbeats() > count + 1)
         after = records()
         assert after[: len(before)] == before
         assert [record.seq for record in after] == sorted(record.seq for record in after)

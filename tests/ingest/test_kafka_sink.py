@@ -18,25 +18,28 @@ from ingest.errors import IngestError
 from ingest.forwarder import Forwarder
 from ingest.kafka_sink import KafkaSink
 from ingest.sinks import SinkUnavailableError
-from tests.ingest.conftest import wait_until
+from tests.waiting import eventually
 from transport.address import KafkaAddress
 from transport.wanted import wanted_topic
 
 
 @pytest.fixture
-def cluster(start_kafka_cluster: Callable[..., KafkaCluster]) -> KafkaCluster:
-    return start_kafka_cluster()
+def changes(shared_broker: str, own_name: str) -> KafkaAddress:
+    """A topic that is not there yet."""
+    return KafkaAddress(shared_broker, own_name)
 
 
 @pytest.fixture
-def sink(cluster: KafkaCluster) -> Iterator[KafkaSink]:
-    sink = KafkaSink(address(cluster), "blue", threading.Event())
+def sink(changes: KafkaAddress) -> Iterator[KafkaSink]:
+    sink = KafkaSink(changes, "blue", threading.Event())
     yield sink
     sink.close()
 
 
-def address(cluster: KafkaCluster, topic: str = "changes") -> KafkaAddress:
-    return KafkaAddress(",".join(cluster.bootstrap_servers), topic)
+def create(topic: KafkaAddress, partitions: int, **configs: str) -> None:
+    admin = KafkaAdminClient(bootstrap_servers=topic.bootstrap_servers)
+    admin.create_topics([NewTopic(topic.topic, partitions, 1, topic_configs=configs)])
+    admin.close()
 
 
 def record(seq: int, data: str = "x" * 500) -> Record:
@@ -51,10 +54,10 @@ def is_delivered(sink: KafkaSink, record: Record) -> bool:
     return True
 
 
-def consume(cluster: KafkaCluster, topic: str = "changes") -> dict[int, list[tuple[bytes, Record]]]:
+def consume(topic: KafkaAddress) -> dict[int, list[tuple[bytes, Record]]]:
     """Keys and records by partition, up to the topic's end."""
-    consumer = KafkaConsumer(bootstrap_servers=cluster.bootstrap_servers, auto_offset_reset="earliest")
-    partitions = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic)]
+    consumer = KafkaConsumer(bootstrap_servers=topic.bootstrap_servers, auto_offset_reset="earliest")
+    partitions = [TopicPartition(topic.topic, number) for number in consumer.partitions_for_topic(topic.topic)]
     consumer.assign(partitions)
     ends = consumer.end_offsets(partitions)
     found: dict[int, list[tuple[bytes, Record]]] = {partition.partition: [] for partition in partitions}
@@ -66,38 +69,36 @@ def consume(cluster: KafkaCluster, topic: str = "changes") -> dict[int, list[tup
     return found
 
 
-def test_the_topic_is_made_with_one_partition_and_keeps_the_order(cluster: KafkaCluster, sink: KafkaSink) -> None:
+def test_the_topic_is_made_with_one_partition_and_keeps_the_order(changes: KafkaAddress, sink: KafkaSink) -> None:
     sink.append([record(seq) for seq in range(5000)])
     sink.append([record(5000)])
-    found = consume(cluster)
+    found = consume(changes)
     assert list(found) == [0]
     assert [read.seq for _, read in found[0]] == list(range(5001))
     assert {key for key, _ in found[0]} == {b"blue"}
 
 
-def test_a_topic_of_many_partitions_keeps_a_cluster_in_one_of_them(cluster: KafkaCluster) -> None:
-    admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
-    admin.create_topics([NewTopic("wide", num_partitions=6, replication_factor=1)])
-    admin.close()
-    sink = KafkaSink(address(cluster, "wide"), "blue", threading.Event())
+def test_a_topic_of_many_partitions_keeps_a_cluster_in_one_of_them(changes: KafkaAddress) -> None:
+    create(changes, partitions=6)
+    sink = KafkaSink(changes, "blue", threading.Event())
     sink.append([record(seq) for seq in range(100)])
     sink.close()
-    sizes = sorted(len(records) for records in consume(cluster, "wide").values())
+    sizes = sorted(len(records) for records in consume(changes).values())
     assert sizes == [0, 0, 0, 0, 0, 100]
 
 
-def test_a_record_that_the_topic_does_not_take_is_a_sentence(cluster: KafkaCluster) -> None:
-    admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
-    admin.create_topics([NewTopic("small", 1, 1, topic_configs={"max.message.bytes": "200"})])
-    admin.close()
-    sink = KafkaSink(address(cluster, "small"), "blue", threading.Event())
-    with pytest.raises(IngestError, match=r"kafka://.*/small refuses records"):
+def test_a_record_that_the_topic_does_not_take_is_a_sentence(changes: KafkaAddress) -> None:
+    create(changes, partitions=1, **{"max.message.bytes": "200"})
+    sink = KafkaSink(changes, "blue", threading.Event())
+    with pytest.raises(IngestError, match=rf"kafka://.*/{changes.topic} refuses records"):
         sink.append([record(0), record(1, data=random.Random(1).randbytes(2000).hex())])
 
 
-def test_a_sink_whose_broker_was_away_works_again(cluster: KafkaCluster) -> None:
+def test_a_sink_whose_broker_was_away_works_again(start_kafka_cluster: Callable[..., KafkaCluster]) -> None:
+    cluster = start_kafka_cluster()
+    changes = KafkaAddress(",".join(cluster.bootstrap_servers), "changes")
     stop = threading.Event()
-    sink = KafkaSink(address(cluster), "blue", stop)
+    sink = KafkaSink(changes, "blue", stop)
     sink.append([record(0)])
     broker = cluster.brokers[1]
     broker.kill()
@@ -106,9 +107,9 @@ def test_a_sink_whose_broker_was_away_works_again(cluster: KafkaCluster) -> None
         sink.append([record(1)])
     stop.clear()
     broker.start()
-    wait_until(lambda: is_delivered(sink, record(2)))
+    eventually(lambda: is_delivered(sink, record(2)))
     sink.close()
-    sequence = [read.seq for _, read in consume(cluster)[0]]
+    sequence = [read.seq for _, read in consume(changes)[0]]
     assert sequence[0] == 0
     assert sequence[-1] == 2
 
@@ -122,10 +123,10 @@ def test_an_unreachable_kafka_is_named_in_time() -> None:
             Forwarder(config).run(threading.Event())
 
 
-def test_a_message_in_the_topic_beside_it_asks_for_a_complete_read_once(cluster: KafkaCluster, sink: KafkaSink) -> None:
+def test_a_message_in_the_topic_beside_it_asks_for_a_complete_read_once(changes: KafkaAddress, sink: KafkaSink) -> None:
     assert not sink.snapshot_wanted()
-    producer = KafkaProducer(bootstrap_servers=cluster.bootstrap_servers)
-    producer.send(wanted_topic(address(cluster)), b"please").get(60)
+    producer = KafkaProducer(bootstrap_servers=changes.bootstrap_servers)
+    producer.send(wanted_topic(changes), b"please").get(60)
     producer.close()
-    wait_until(sink.snapshot_wanted)
+    eventually(sink.snapshot_wanted)
     assert not sink.snapshot_wanted()

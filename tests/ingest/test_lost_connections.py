@@ -19,9 +19,9 @@ from tests.ingest.conftest import (
     replayed_tree,
     server_tree,
     server_zxid,
-    wait_until,
 )
 from tests.ingest.relay import Relay
+from tests.waiting import eventually
 from transport.forwarding import ReadReason
 
 Watch = Callable[..., Watching]
@@ -37,17 +37,17 @@ def test_after_a_lost_connection_only_differences_are_published(
     seq = watching.settled()
     if way == "the server is killed":
         zookeeper.kill()
-        wait_until(lambda: watching.count(RecordKind.SESSION, "suspended") == 1)
+        eventually(lambda: watching.count(RecordKind.SESSION, "suspended") == 1)
         zookeeper.start()
     else:
         kafka.set("/brokers/topics/t", b"before")
         zookeeper.pause()
-        wait_until(lambda: watching.count(RecordKind.SESSION, "suspended") == 1)
+        eventually(lambda: watching.count(RecordKind.SESSION, "suspended") == 1)
         zookeeper.resume()
-    wait_until(lambda: kafka.connected)
+    eventually(lambda: kafka.connected)
     kafka.retry(kafka.set, "/brokers/topics/t", b"during or after")
     kafka.retry(kafka.delete, "/brokers/topics/gone")
-    wait_until(lambda: watching.count(RecordKind.SESSION, '"connected"') == 2)
+    eventually(lambda: watching.count(RecordKind.SESSION, '"connected"') == 2)
     kafka.retry(kafka.create, "/brokers/topics/later", b"{}")
     watching.settled()
     records = [record for record in watching.after(seq) if record.path]
@@ -68,12 +68,12 @@ def test_what_happens_while_nobody_is_connected_is_found_by_reading_again(
         watching = watch(zookeeper=f"127.0.0.1:{relay.port}")
         seq = watching.settled()
         relay.close_door()
-        wait_until(lambda: watching.count(RecordKind.SESSION, "suspended") == 1)
+        eventually(lambda: watching.count(RecordKind.SESSION, "suspended") == 1)
         kafka.set("/brokers/topics/t", b"{}")
         kafka.delete("/config/topics/t")
         kafka.create("/config/topics/u", b"{}")
         relay.open_door()
-        wait_until(lambda: watching.count(RecordKind.SESSION, '"connected"') == 2)
+        eventually(lambda: watching.count(RecordKind.SESSION, '"connected"') == 2)
         watching.settled()
         records = [record for record in watching.after(seq) if record.path]
         assert sorted(changes(records)) == [
@@ -97,10 +97,10 @@ def test_an_expired_session_is_followed_by_a_new_one_that_publishes_differences(
         seq = watching.settled()
         relay.close_door()
         zxid = server_zxid(zookeeper)
-        wait_until(lambda: server_zxid(zookeeper) > zxid)  # closeSession
+        eventually(lambda: server_zxid(zookeeper) > zxid)  # closeSession
         kafka.set("/brokers/topics/t", b"{}")
         relay.open_door()
-        wait_until(lambda: watching.count(RecordKind.SESSION, "lost") == 1)
+        eventually(lambda: watching.count(RecordKind.SESSION, "lost") == 1)
         watching.settled()
         records = watching.after(seq)
         assert changes(records) == [("node", "/brokers/topics/t")]
@@ -118,7 +118,7 @@ def test_an_answer_that_makes_no_sense_ends_the_client_not_the_forwarder(
         watching = watch(zookeeper=f"127.0.0.1:{relay.port}")
         seq = watching.settled()
         relay.say_to_clients(struct.pack("!iiqi", 16, 999_999, 1, 0))
-        wait_until(lambda: watching.count(RecordKind.SESSION, '"connected"') == 2)
+        eventually(lambda: watching.count(RecordKind.SESSION, '"connected"') == 2)
         kafka.set("/brokers/topics/t", b"{}")
         watching.settled()
         assert changes(watching.after(seq)) == [("node", "/brokers/topics/t")]
@@ -147,7 +147,7 @@ def test_replaying_the_records_of_any_history_gives_the_servers_tree(
             if chance.random() < 0.1:
                 relay.open_door()
         relay.open_door()
-        wait_until(lambda: watching.records()[-1].data is not None and '"connected"' in watching.records()[-1].data)
+        eventually(lambda: watching.records()[-1].data is not None and '"connected"' in watching.records()[-1].data)
         watching.settled()
         replayed = replayed_tree(watching.records())
         watching.stop()

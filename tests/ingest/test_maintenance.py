@@ -14,7 +14,8 @@ from controller.znodes import ForwarderStatus, MaintenanceWindow, decode
 from ingest.config import IngestConfig
 from ingest.errors import IngestError
 from ingest.maintenance import MaintenanceFile, Window, changing_windows, read_windows
-from tests.ingest.conftest import make_cluster, wait_until
+from tests.ingest.conftest import make_cluster
+from tests.waiting import eventually
 from transport.address import JournalAddress
 from transport.forwarding import Forwarding
 
@@ -53,12 +54,12 @@ def test_heartbeats_show_the_windows_of_the_cluster_until_they_are_taken_back(ka
         MaintenanceWindow(brokers=(3,), until_ms=FAR_MS, reason="disks"),
         MaintenanceWindow(brokers=(), until_ms=FAR_MS),
     )
-    wait_until(lambda: shown(watching)[-1] == expected)
+    eventually(lambda: shown(watching)[-1] == expected)
     assert watching.forwarding.maintenance_windows == 2
     sessions = [record for record in watching.records() if record.kind is RecordKind.SESSION]
     assert all(decode(record.raw, ForwarderStatus).maintenance == () for record in sessions)
     file.unlink()
-    wait_until(lambda: shown(watching)[-1] == ())
+    eventually(lambda: shown(watching)[-1] == ())
 
 
 def test_a_window_ends_by_time_without_a_change_of_the_file(kafka, watch, tmp_path):
@@ -68,7 +69,7 @@ def test_a_window_ends_by_time_without_a_change_of_the_file(kafka, watch, tmp_pa
     end = datetime.fromtimestamp(end_ms / 1000, timezone.utc)
     write(file, window(until=end.isoformat()))
     watching = watch(maintenance_file=file)
-    wait_until(lambda: len(shown(watching)) > 0 and shown(watching)[-1] == ())
+    eventually(lambda: len(shown(watching)) > 0 and shown(watching)[-1] == ())
     for record in watching.records():
         if record.kind is RecordKind.HEARTBEAT:
             in_force = decode(record.raw, ForwarderStatus).maintenance
@@ -82,16 +83,16 @@ def test_a_file_that_cannot_be_read_is_told_once_and_the_windows_stay(kafka, wat
     file = tmp_path / "maintenance.toml"
     write(file, window())
     watching = watch(maintenance_file=file)
-    wait_until(lambda: len(shown(watching)) > 0)
+    eventually(lambda: len(shown(watching)) > 0)
     write(file, "[[window]\n")
-    wait_until(lambda: watching.forwarding.bad_maintenance_files == 1)
+    eventually(lambda: watching.forwarding.bad_maintenance_files == 1)
     watching.settled()
     assert shown(watching)[-1] == (MaintenanceWindow(brokers=(3,), until_ms=FAR_MS),)
     assert watching.forwarding.bad_maintenance_files == 1
     (told,) = [record for record in caplog.records if record.levelno == logging.WARNING and "TOML" in record.message]
     assert str(file) in told.message
     write(file, window(brokers="[4]"))
-    wait_until(lambda: shown(watching)[-1] == (MaintenanceWindow(brokers=(4,), until_ms=FAR_MS),))
+    eventually(lambda: shown(watching)[-1] == (MaintenanceWindow(brokers=(4,), until_ms=FAR_MS),))
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from controller.records import RecordKind
 from ingest.config import ZooKeeperConfig
 from ingest.snapshot import read_once
 from streaming.artifacts import ArtifactSet, jars
+from tests.conftest import make_chroot
 from tests.ingest.conftest import (
     TREE,
     Watching,
@@ -25,9 +26,9 @@ from tests.ingest.conftest import (
     make_cluster,
     replayed_tree,
     server_tree,
-    wait_until,
 )
 from tests.ingest.relay import Relay
+from tests.waiting import eventually
 
 Watch = Callable[..., Watching]
 
@@ -39,22 +40,33 @@ WATCH_MODES = {
 }
 
 
-@pytest.fixture(params=WATCH_MODES, ids=lambda release: release.value)
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(release, id=release.value, marks=pytest.mark.xdist_group(release.value)) for release in WATCH_MODES
+    ],
+)
 def release(request: pytest.FixtureRequest) -> ArtifactSet:
     """One release after the other."""
     return request.param
 
 
+@pytest.fixture(scope="module")
+def server(java: Path, tmp_path_factory: pytest.TempPathFactory, release: ArtifactSet) -> Iterator[ZooKeeper]:
+    """A server of that release, for all tests."""
+    with ZooKeeper(tmp_path_factory.mktemp(release.value), jars=jars(release)) as running:
+        yield running
+
+
 @pytest.fixture
-def zookeeper(java: Path, tmp_path: Path, release: ArtifactSet) -> Iterator[ZooKeeper]:
-    """A server of that release in place of the newest."""
-    with ZooKeeper(tmp_path / "zookeeper", jars=jars(release)) as server:
-        yield server
+def watched(server: ZooKeeper, own_name: str) -> str:
+    """A chroot on it in place of one on the newest."""
+    return make_chroot(server.connect_string, own_name)
 
 
-def watches(zookeeper: ZooKeeper) -> int:
+def watches(server: ZooKeeper) -> int:
     """How many watches the server holds."""
-    return int(zookeeper.ask("wchs").split("Total watches:")[1])
+    return int(server.ask("wchs").split("Total watches:")[1])
 
 
 def make_topic(kafka: KazooClient, topic: str, partitions: int) -> None:
@@ -114,8 +126,8 @@ def test_what_comes_and_goes_is_found_by_lists(kafka: KazooClient, watch: Watch)
     assert {path for kind, path in told if kind == "deleted"} == {path for kind, path in told if kind == "node"}
 
 
-def test_a_closing_session_takes_the_controller_before_the_broker(zookeeper: ZooKeeper, watch: Watch) -> None:
-    broker = KazooClient(zookeeper.connect_string)
+def test_a_closing_session_takes_the_controller_before_the_broker(watched: str, watch: Watch) -> None:
+    broker = KazooClient(watched)
     broker.start(timeout=60)
     broker.ensure_path("/brokers/ids")
     broker.create("/brokers/ids/1", b"{}", ephemeral=True)
@@ -141,18 +153,18 @@ def test_a_controller_that_is_followed_at_once_is_told_as_gone_and_as_new(kafka:
 
 
 def test_topics_that_came_and_went_leave_no_watches_on_the_server(
-    zookeeper: ZooKeeper, kafka: KazooClient, watch: Watch
+    server: ZooKeeper, kafka: KazooClient, watch: Watch
 ) -> None:
     make_cluster(kafka)
     watching = watch()
     watching.settled()
-    before = watches(zookeeper)
+    before = watches(server)
     for number in range(5):
         make_topic(kafka, f"short-lived-{number}", 3)
         watching.settled()
         kafka.delete(f"/brokers/topics/short-lived-{number}", recursive=True)
         watching.settled()
-    assert watches(zookeeper) == before
+    assert watches(server) == before
 
 
 def test_a_znode_that_may_not_be_read_does_not_disturb_the_others(kafka: KazooClient, watch: Watch) -> None:
@@ -166,21 +178,22 @@ def test_a_znode_that_may_not_be_read_does_not_disturb_the_others(kafka: KazooCl
     assert changes(watching.after(seq)) == [("node", "/config/topics/open")]
 
 
-def test_a_complete_read_alone_sets_no_watch(zookeeper: ZooKeeper, kafka: KazooClient) -> None:
+def test_a_complete_read_alone_sets_no_watch(server: ZooKeeper, watched: str, kafka: KazooClient) -> None:
     make_cluster(kafka)
-    values = read_once(ZooKeeperConfig(zookeeper=zookeeper.connect_string), threading.Event())
+    values = read_once(ZooKeeperConfig(zookeeper=watched), threading.Event())
     assert sorted(values) == sorted(TREE)
-    assert watches(zookeeper) == 0
+    assert watches(server) == 0
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_replaying_the_records_of_any_history_gives_the_servers_tree(
-    zookeeper: ZooKeeper, kafka: KazooClient, watch: Watch, seed: int
+    server: ZooKeeper, watched: str, kafka: KazooClient, watch: Watch, seed: int
 ) -> None:
     make_cluster(kafka)
     chance = random.Random(seed)
-    with Relay(zookeeper.port) as relay:
-        watching = watch(zookeeper=f"127.0.0.1:{relay.port}", coalesce_ms=chance.choice([0, 1, 10]))
+    with Relay(server.port) as relay:
+        below = watched.partition("/")[2]
+        watching = watch(zookeeper=f"127.0.0.1:{relay.port}/{below}", coalesce_ms=chance.choice([0, 1, 10]))
         for _ in range(300):
             topic = chance.choice("uvw")
             act(kafka, chance, topic)
@@ -189,7 +202,7 @@ def test_replaying_the_records_of_any_history_gives_the_servers_tree(
             if chance.random() < 0.1:
                 relay.open_door()
         relay.open_door()
-        wait_until(lambda: '"connected"' in (watching.records()[-1].data or ""))
+        eventually(lambda: '"connected"' in (watching.records()[-1].data or ""))
         watching.settled()
         replayed = replayed_tree(watching.records())
         watching.stop()

@@ -15,7 +15,8 @@ from controller.records import RecordKind
 from ingest.config import IngestConfig, ZooKeeperConfig
 from ingest.errors import IngestError
 from ingest.snapshot import read_once
-from tests.ingest.conftest import Watching, wait_until
+from tests.ingest.conftest import Watching
+from tests.waiting import eventually
 from transport.address import JournalAddress
 
 SECRET = "open sesame"
@@ -57,9 +58,9 @@ def test_a_session_that_logs_in_watches_and_reads(
     )
     assert watching.count(RecordKind.SNAPSHOT_END) == 1
     login_server.kill()
-    wait_until(lambda: watching.count(RecordKind.SESSION, "suspended") == 1)
+    eventually(lambda: watching.count(RecordKind.SESSION, "suspended") == 1)
     login_server.start()
-    wait_until(lambda: watching.count(RecordKind.SESSION, '"connected"') == 2)
+    eventually(lambda: watching.count(RecordKind.SESSION, '"connected"') == 2)
     watching.stop()
     assert SECRET not in caplog.text
     assert SECRET not in repr(watching.config)
@@ -105,7 +106,7 @@ def read(_: Path, **settings: object) -> None:
 def forward(directory: Path, **settings: object) -> None:
     watching = Watching(IngestConfig(cluster="c", to=JournalAddress(directory / "journal"), **settings))
     watching.start()
-    wait_until(lambda: watching.error is not None)
+    eventually(lambda: watching.error is not None)
     raise watching.error  # type: ignore[misc]
 
 

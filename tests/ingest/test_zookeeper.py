@@ -19,7 +19,7 @@ from ingest.reading import ConnectionLostError
 from ingest.snapshot import read_everything
 from ingest.zookeeper import WatchedZooKeeper
 from ingest.zookeeper_requests import Answer, MultiRead
-from tests.ingest.conftest import wait_until
+from tests.waiting import eventually
 from transport.address import JournalAddress
 
 
@@ -50,13 +50,13 @@ class Session:
             events.extend(self.inbox.take_events())
             return len(events) >= count
 
-        wait_until(all_came)
+        eventually(all_came)
         return events
 
 
 @pytest.fixture
-def session(zookeeper: ZooKeeper) -> Iterator[Session]:
-    with Session(zookeeper.connect_string) as session:
+def session(watched: str) -> Iterator[Session]:
+    with Session(watched) as session:
         yield session
 
 
@@ -135,11 +135,11 @@ def test_a_znode_that_may_not_be_read_is_reported_once_until_it_may(
     assert [reports(), reports()] == [2, 2]
 
 
-def test_more_paths_than_a_request_may_have_are_read_in_several(zookeeper: ZooKeeper, kafka: KazooClient) -> None:
+def test_more_paths_than_a_request_may_have_are_read_in_several(watched: str, kafka: KazooClient) -> None:
     paths = [f"/n{number}" for number in range(23)]
     for path in paths:
         kafka.create(path, path.encode())
-    with Session(zookeeper.connect_string, multi_read_paths=5) as session:
+    with Session(watched, multi_read_paths=5) as session:
         values = session.zookeeper.read_values(paths).values
     assert [value.data for value in values.values() if value] == [path.encode() for path in paths]
 
@@ -165,16 +165,16 @@ def test_an_answer_tells_which_events_came_before_it(session: Session, kafka: Ka
         session.events(1)
 
 
-def test_a_read_budget_is_kept(zookeeper: ZooKeeper) -> None:
-    with Session(zookeeper.connect_string, multi_read_paths=10, read_budget_znodes_per_second=100) as session:
+def test_a_read_budget_is_kept(watched: str) -> None:
+    with Session(watched, multi_read_paths=10, read_budget_znodes_per_second=100) as session:
         started = time.monotonic()
         session.zookeeper.read_values([f"/n{number}" for number in range(60)])
         assert time.monotonic() - started >= 0.5
 
 
-def test_paths_are_below_the_chroot(zookeeper: ZooKeeper, kafka: KazooClient) -> None:
+def test_paths_are_below_the_chroot(watched: str, kafka: KazooClient) -> None:
     kafka.ensure_path("/kafka/blue")
-    with Session(zookeeper.connect_string + "/kafka/blue") as session:
+    with Session(watched + "/kafka/blue") as session:
         session.zookeeper.add_watches(["/controller"])
         kafka.create("/controller", b"another cluster's")
         kafka.create("/kafka/blue/controller", b"ours")
@@ -193,7 +193,7 @@ def test_a_lost_connection_ends_a_read_and_is_told(zookeeper: ZooKeeper) -> None
         with pytest.raises(ConnectionLostError):
             session.zookeeper.read_values(["/controller"])
         zookeeper.start()
-        wait_until(lambda: session.zookeeper.connections == 2)
+        eventually(lambda: session.zookeeper.connections == 2)
         assert session.zookeeper.read_values(["/controller"]).values == {"/controller": None}
 
 

@@ -28,7 +28,8 @@ from ingest.paths import PARENTS, is_recorded
 from ingest.snapshot_file import read_snapshot
 from ingest.transaction_log import Transaction, read_log
 from ingest.zookeeper_files import Until
-from tests.ingest.conftest import DEADLINE_SECONDS, wait_until
+from tests.ingest.conftest import DEADLINE_SECONDS
+from tests.waiting import eventually
 
 Znode = tuple[bytes, int, int, int, int]
 STATE = "/brokers/topics/t/partitions/0/state"
@@ -153,7 +154,7 @@ def play_kafka(server: ZooKeeper) -> tuple[dict[str, Znode], dict[str, int]]:
                 [sys.executable, "-c", _DIE_WITH_AN_EPHEMERAL, server.connect_string],
                 capture_output=True, text=True, check=True, timeout=DEADLINE_SECONDS,
             )  # fmt: skip
-            wait_until(lambda: kafka.exists("/brokers/ids/9") is None)
+            eventually(lambda: kafka.exists("/brokers/ids/9") is None)
         twice = kafka.transaction()
         twice.set_data("/config/topics/t", b"1")
         twice.create("/admin/delete_topics/t", b"")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,14 +9,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from cluster_records import Streams
-
 from streaming.artifacts import ArtifactSet, jars
 from streaming.config import StreamConfig
 from streaming.job import fast_files, prepare
 from streaming.session import spark_session
+from tests.streaming.cluster_records import Streams
 from transport.address import JournalAddress
 
 

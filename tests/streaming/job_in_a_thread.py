@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
@@ -37,11 +36,3 @@ def running(spark: SparkSession, config: StreamConfig) -> Iterator[None]:
         thread.join(DEADLINE_SECONDS)
     assert not thread.is_alive(), "it did not end in time"
     assert not failures, failures[0]
-
-
-def until(happened: Callable[[], object]) -> None:
-    """Returns when it has happened."""
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not happened():
-        assert time.monotonic() < deadline, "it did not come about in time"
-        time.sleep(0.02)

@@ -16,15 +16,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cluster_records import Streams, life_of
 
 from controller.outputs import OUTPUTS, decode_row
+from tests.processes import descendants
+from tests.streaming.cluster_records import Streams, life_of
+from tests.waiting import eventually
 from transport.journal import end_offset
 
 pytestmark = [
     pytest.mark.faults,
     pytest.mark.timeout(3600),
-    pytest.mark.skipif(sys.platform != "linux", reason="finds its processes in /proc"),
 ]
 
 _ROOT = Path(__file__).parent.parent.parent
@@ -49,7 +50,7 @@ class Victim:
 
     def kill(self) -> None:
         """The driver and its Java process, the one that writes the checkpoint first."""
-        victims = [*reversed(_below(self._process.pid)), self._process.pid]
+        victims = [*reversed(descendants(self._process.pid)), self._process.pid]
         for pid in victims:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -58,13 +59,11 @@ class Victim:
 
     def until(self, holds: Callable[[], bool], pause_seconds: float = 0.005) -> bool:
         """Whether it came about before the job ended."""
-        deadline = time.monotonic() + _DEADLINE_SECONDS
-        while not holds():
-            if self._process.poll() is not None:
-                return False
-            assert time.monotonic() < deadline, "it did not come about in time"
-            time.sleep(pause_seconds)
-        return True
+
+        def seen() -> str:
+            return "it holds" if holds() else "it ended" if self._process.poll() is not None else ""
+
+        return eventually(seen, pause_seconds=pause_seconds) == "it holds"
 
     def finish(self) -> None:
         """Work off what is left, undisturbed."""
@@ -73,16 +72,6 @@ class Victim:
             assert self._process.wait(_DEADLINE_SECONDS) == 0, (self._streams.checkpoint.parent / "log").read_text()
         finally:
             self.kill()
-
-
-def _below(pid: int) -> list[int]:
-    children = []
-    with contextlib.suppress(OSError):
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            with contextlib.suppress(OSError):
-                for child in (task / "children").read_text().split():
-                    children += [int(child), *_below(int(child))]
-    return children
 
 
 def _at_a_moment(victim: Victim, chance: random.Random, grown: Callable[[], int]) -> None:

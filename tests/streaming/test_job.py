@@ -6,10 +6,11 @@ import json
 from collections import Counter
 
 import pytest
-from cluster_records import Streams, life_of
-from job_in_a_thread import running, until
 
 from controller.outputs import OUTPUTS, decode_row
+from tests.streaming.cluster_records import Streams, life_of
+from tests.streaming.job_in_a_thread import running
+from tests.waiting import eventually
 from transport.journal import JournalWriter, end_offset
 
 
@@ -126,9 +127,9 @@ def test_a_new_checkpoint_goes_on_behind_the_outputs_of_an_older_one(streams, wo
 def test_a_job_waits_for_its_journal_and_finishes_its_batch_when_it_is_stopped(spark, streams, work_off):
     life = life_of("east")
     with running(spark, streams.config(max_batch_bytes=4096)):
-        until((streams.checkpoint / "spark" / "offsets").exists)
+        eventually((streams.checkpoint / "spark" / "offsets").exists)
         streams.append(life.lines)
-        until(lambda: end_offset(streams.outputs / "metadata"))
+        eventually(lambda: end_offset(streams.outputs / "metadata"))
     written = streams.read_all()
     assert written["metadata"]
     assert len(written["metadata"]) < len(life.rows()["metadata"])  # stopped in the middle

@@ -5,19 +5,12 @@ from __future__ import annotations
 import json
 import threading
 
-import pytest
-from cluster_records import life_of
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 
 from controller.outputs import OUTPUTS, decode_row
+from tests.streaming.cluster_records import life_of
 from transport.address import KafkaAddress
-
-
-@pytest.fixture
-def bootstrap_server(start_kafka_cluster):
-    (server,) = start_kafka_cluster(broker_ids=[1]).bootstrap_servers
-    return server
 
 
 def _create_topics(server, *topics):
@@ -26,10 +19,10 @@ def _create_topics(server, *topics):
     admin.close()
 
 
-def _send(server, lines):
+def _send(server, topic, lines):
     producer = KafkaProducer(bootstrap_servers=server, acks="all")
     for line in lines:
-        producer.send("records", key=b"east", value=line)
+        producer.send(topic, key=b"east", value=line)
     producer.flush()
     producer.close()
 
@@ -47,36 +40,34 @@ def _read(server, topic):
     return rows
 
 
-def test_records_from_kafka_become_rows_in_kafka_across_a_restart(bootstrap_server, streams, work_off):
-    outputs = [f"east.{output}" for output in OUTPUTS]
-    _create_topics(bootstrap_server, "records", *outputs)
+def test_records_from_kafka_become_rows_in_kafka_across_a_restart(shared_broker, own_name, streams, work_off):
+    outputs = [f"{own_name}.{output}" for output in OUTPUTS]
+    _create_topics(shared_broker, own_name, *outputs)
     life = life_of("east", topics=5)
-    config = streams.config(
-        source=KafkaAddress(bootstrap_server, "records"), sink=KafkaAddress(bootstrap_server, "east")
-    )
+    config = streams.config(source=KafkaAddress(shared_broker, own_name), sink=KafkaAddress(shared_broker, own_name))
     half = len(life.lines) // 2
-    _send(bootstrap_server, [None, b"garbage", *life.lines[:half]])
+    _send(shared_broker, own_name, [None, b"garbage", *life.lines[:half]])
     work_off(config)
-    _send(bootstrap_server, life.lines[half:])
+    _send(shared_broker, own_name, life.lines[half:])
     work_off(config)
     expected = life.rows()
     for output in OUTPUTS:
-        rows = _read(bootstrap_server, f"east.{output}")
+        rows = _read(shared_broker, f"{own_name}.{output}")
         if output == "refused":
             places = [(json.loads(row)["path"], json.loads(row)["data"]) for _, row in rows]
-            source = f"kafka://{bootstrap_server}/records"
+            source = f"kafka://{shared_broker}/{own_name}"
             assert sorted(places) == [(f"{source}@0:0", ""), (f"{source}@0:1", "garbage")]
         else:
             assert [value for _, value in rows] == expected[output]
             assert [key for key, _ in rows] == [decode_row(value).subject_key() for _, value in rows]
 
 
-def test_a_topic_that_does_not_exist_yet_is_no_error(bootstrap_server, streams, work_off):
-    config = streams.config(source=KafkaAddress(bootstrap_server, "records"))
+def test_a_topic_that_does_not_exist_yet_is_no_error(shared_broker, own_name, streams, work_off):
+    config = streams.config(source=KafkaAddress(shared_broker, own_name))
     work_off(config)
-    _create_topics(bootstrap_server, "records")
+    _create_topics(shared_broker, own_name)
     life = life_of("east", topics=2)
-    _send(bootstrap_server, life.lines)
+    _send(shared_broker, own_name, life.lines)
     work_off(config)
     assert streams.read_all() == life.rows()
 
@@ -89,18 +80,18 @@ def test_stopping_does_not_wait_for_kafka_that_is_away(streams):
     wait_for_kafka(KafkaAddress("127.0.0.1:1", "records"), 60, stop)
 
 
-def test_a_rebuild_begins_at_the_newest_complete_snapshot_that_kafka_holds(bootstrap_server, streams, work_off):
-    _create_topics(bootstrap_server, "records")
+def test_a_rebuild_begins_at_the_newest_complete_snapshot_that_kafka_holds(shared_broker, own_name, streams, work_off):
+    _create_topics(shared_broker, own_name)
     life, again = life_of("east", topics=3), life_of("east", topics=2, losses=1).in_generation(2)
     unended = life_of("east", topics=2).in_generation(3).lines[:5]
-    config = streams.config(source=KafkaAddress(bootstrap_server, "records"))
-    _send(bootstrap_server, [b"garbage", *life.lines, *again.lines])
+    config = streams.config(source=KafkaAddress(shared_broker, own_name))
+    _send(shared_broker, own_name, [b"garbage", *life.lines, *again.lines])
     work_off(config)
     before = streams.read_all()
     work_off(config, rebuild=True)
     expected = again.rows()
     after = streams.read_all()
     assert {output: rows[len(before[output]) :] for output, rows in after.items()} == expected
-    _send(bootstrap_server, unended)
+    _send(shared_broker, own_name, unended)
     work_off(config)
     assert streams.read_all()["metadata"] == after["metadata"]

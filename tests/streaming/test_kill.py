@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import subprocess
 import sys
-import time
+from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-from cluster_records import Streams, life_of
-
+from tests.processes import descendants, holders_of, is_running, program_of
+from tests.streaming.cluster_records import Streams, life_of
+from tests.waiting import eventually
 from transport.journal import end_offset
-
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds its processes in /proc")
 
 _ROOT = Path(__file__).parent.parent.parent
 _DEADLINE_SECONDS = 150
@@ -38,30 +35,11 @@ def _start(streams: Streams, *, available_now: bool, stderr: int | None = None) 
     return subprocess.Popen([sys.executable, "-c", _RUN, *paths, str(int(available_now))], cwd=_ROOT, stderr=stderr)
 
 
-def _until(condition, process=None):
-    deadline = time.monotonic() + _DEADLINE_SECONDS
-    while not condition():
-        assert process is None or process.poll() is None, "the job ended by itself"
-        assert time.monotonic() < deadline, "it did not come about in time"
-        time.sleep(0.01)
+def _while_it_runs(process: subprocess.Popen[bytes], happened: Callable[[], bool]) -> None:
+    def still_runs() -> None:
+        assert process.poll() is None, "the job ended by itself"
 
-
-def _children(pid: int) -> list[int]:
-    """The processes below this one; threads and short-lived processes may end while they are asked."""
-    children = []
-    with contextlib.suppress(OSError):
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            with contextlib.suppress(OSError):
-                for child in (task / "children").read_text().split():
-                    children += [int(child), *_children(int(child))]
-    return children
-
-
-def _alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
+    eventually(happened, meanwhile=still_runs, pause_seconds=0.01)
 
 
 def test_a_job_that_is_killed_in_the_middle_loses_and_doubles_nothing(streams):
@@ -69,11 +47,11 @@ def test_a_job_that_is_killed_in_the_middle_loses_and_doubles_nothing(streams):
     streams.append(life.lines[: len(life.lines) // 4])
     process = _start(streams, available_now=False)
     try:
-        _until(lambda: end_offset(streams.outputs / "metadata") > 0, process)
+        _while_it_runs(process, lambda: end_offset(streams.outputs / "metadata") > 0)
         streams.append(life.lines[len(life.lines) // 4 :])
         seen = end_offset(streams.outputs / "metadata")
-        _until(lambda: end_offset(streams.outputs / "metadata") > seen, process)
-        others = _children(process.pid)
+        _while_it_runs(process, lambda: end_offset(streams.outputs / "metadata") > seen)
+        others = descendants(process.pid)
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
@@ -82,16 +60,16 @@ def test_a_job_that_is_killed_in_the_middle_loses_and_doubles_nothing(streams):
     again = _start(streams, available_now=True)
     assert again.wait(_DEADLINE_SECONDS) == 0
     assert streams.read_all() == life.rows()
-    _until(lambda: not any(_alive(pid) for pid in others))
-    assert not [path for path in Path("/proc").glob("[0-9]*") if _holds(path, streams.checkpoint)]
+    eventually(lambda: not any(map(is_running, others)))
+    assert holders_of(streams.checkpoint) == []
 
 
 def test_a_java_process_that_dies_is_named_in_one_sentence(streams):
     streams.append(life_of("east", topics=2).lines)
     process = _start(streams, available_now=False, stderr=subprocess.PIPE)
     try:
-        _until(lambda: end_offset(streams.outputs / "metadata") > 0, process)
-        (java,) = (pid for pid in _children(process.pid) if _program(pid) == "java")
+        _while_it_runs(process, lambda: end_offset(streams.outputs / "metadata") > 0)
+        (java,) = (pid for pid in descendants(process.pid) if program_of(pid) == "java")
         os.kill(java, signal.SIGKILL)
         _, errors = process.communicate(timeout=_DEADLINE_SECONDS)
     finally:
@@ -107,8 +85,8 @@ def test_a_signal_to_the_whole_process_group_ends_the_job_in_order(streams):
     command += ["--from", f"journal:{streams.input}", "--to", f"journal:{streams.outputs}"]
     process = subprocess.Popen(command, cwd=_ROOT, start_new_session=True, stderr=subprocess.PIPE)
     try:
-        _until(lambda: end_offset(streams.outputs / "gauges") > 0, process)
-        others = _children(process.pid)
+        _while_it_runs(process, lambda: end_offset(streams.outputs / "gauges") > 0)
+        others = descendants(process.pid)
         os.killpg(process.pid, signal.SIGTERM)
         _, errors = process.communicate(timeout=_DEADLINE_SECONDS)
     finally:
@@ -116,18 +94,5 @@ def test_a_signal_to_the_whole_process_group_ends_the_job_in_order(streams):
         process.wait()
     assert process.returncode == 0
     assert b"not finished" not in errors
-    _until(lambda: not any(_alive(pid) for pid in others))
+    eventually(lambda: not any(map(is_running, others)))
     assert streams.read_all() == life.rows()
-
-
-def _program(pid: int) -> str:
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/comm").read_text().strip()
-    return ""
-
-
-def _holds(process: Path, directory: Path) -> bool:
-    try:
-        return any(os.readlink(file).startswith(str(directory)) for file in (process / "fd").iterdir())
-    except OSError:
-        return False

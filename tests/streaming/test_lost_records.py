@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-from cluster_records import ClusterLife, Streams, life_of
-from job_in_a_thread import running, until
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 from pyspark.sql import SparkSession
 
 from controller.outputs import GaugesRow, decode_row
 from controller.records import RecordKind
+from tests.streaming.cluster_records import ClusterLife, Streams, life_of
+from tests.streaming.job_in_a_thread import running
+from tests.waiting import eventually
 from transport.address import KafkaAddress
 from transport.journal import JournalWriter
 from transport.wanted import snapshot_wanted_ns, wanted_topic
@@ -41,12 +41,12 @@ def test_a_journal_that_dropped_what_was_not_read(spark: SparkSession, streams: 
             writer.append([line])
     assert snapshot_wanted_ns(streams.input) == 0
     with running(spark, streams.config()):
-        until(lambda: snapshot_wanted_ns(streams.input) > 0)
-        until(lambda: bool(gauges(streams)))
+        eventually(lambda: snapshot_wanted_ns(streams.input) > 0)
+        eventually(lambda: bool(gauges(streams)))
         assert not gauges(streams)[-1].ready
         assert gauges(streams)[-1].divergences["records_missing"] == 1
         streams.append(later.lines)
-        until(lambda: the_end_is_known(streams, later))
+        eventually(lambda: the_end_is_known(streams, later))
     expected = {line for line in later.rows()["metadata"] if b'"topic"' in line}
     assert expected <= set(streams.read_all()["metadata"])
 
@@ -55,9 +55,9 @@ def test_a_stream_whose_beginning_is_gone_when_the_job_first_starts(spark: Spark
     later = new_life()
     streams.append([line for line in life_of("east").lines if b'"kind":"heartbeat"' in line])
     with running(spark, streams.config()):
-        until(lambda: snapshot_wanted_ns(streams.input) > 0)
+        eventually(lambda: snapshot_wanted_ns(streams.input) > 0)
         streams.append(later.lines)
-        until(lambda: the_end_is_known(streams, later))
+        eventually(lambda: the_end_is_known(streams, later))
 
 
 def test_one_record_that_never_came(streams: Streams, work_off) -> None:
@@ -68,36 +68,30 @@ def test_one_record_that_never_came(streams: Streams, work_off) -> None:
     assert not gauges(streams)[-1].ready
 
 
-@pytest.fixture
-def server(start_kafka_cluster) -> str:
-    (server,) = start_kafka_cluster(broker_ids=[1]).bootstrap_servers
-    return server
-
-
-def send(server: str, lines: list[bytes]) -> None:
+def send(server: str, topic: str, lines: list[bytes]) -> None:
     producer = KafkaProducer(bootstrap_servers=server, acks="all")
     for line in lines:
-        producer.send("records", key=b"east", value=line)
+        producer.send(topic, key=b"east", value=line)
     producer.close()
 
 
 def test_a_kafka_topic_that_dropped_what_was_not_read(
-    spark: SparkSession, streams: Streams, work_off, server: str
+    spark: SparkSession, streams: Streams, work_off, shared_broker: str, own_name: str
 ) -> None:
-    source = KafkaAddress(server, "records")
+    source = KafkaAddress(shared_broker, own_name)
     life, later = life_of("east", topics=4), new_life()
-    admin = KafkaAdminClient(bootstrap_servers=server)
-    admin.create_topics([NewTopic(topic, num_partitions=1) for topic in ("records", wanted_topic(source))])
-    send(server, life.lines[:10])
+    admin = KafkaAdminClient(bootstrap_servers=shared_broker)
+    admin.create_topics([NewTopic(topic, num_partitions=1) for topic in (own_name, wanted_topic(source))])
+    send(shared_broker, own_name, life.lines[:10])
     work_off(streams.config(source=source))
-    send(server, life.lines[10:])
-    admin.delete_records({TopicPartition("records", 0): 15})
+    send(shared_broker, own_name, life.lines[10:])
+    admin.delete_records({TopicPartition(own_name, 0): 15})
     admin.close()
     wanted = TopicPartition(wanted_topic(source), 0)
-    consumer = KafkaConsumer(bootstrap_servers=server)
+    consumer = KafkaConsumer(bootstrap_servers=shared_broker)
     with running(spark, streams.config(source=source)):
-        until(lambda: consumer.end_offsets([wanted])[wanted] > 0)
+        eventually(lambda: consumer.end_offsets([wanted])[wanted] > 0)
         assert not gauges(streams)[-1].ready
-        send(server, later.lines)
-        until(lambda: the_end_is_known(streams, later))
+        send(shared_broker, own_name, later.lines)
+        eventually(lambda: the_end_is_known(streams, later))
     consumer.close()

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 
-from cluster_records import Streams, life_of
-
 from controller.outputs import STANDING_OUTPUTS, decode_row
 from streaming.checkpoint import Checkpoint
+from tests.streaming.cluster_records import Streams, life_of
 
 
 def _lives(streams: Streams):

@@ -6,7 +6,6 @@ import json
 from array import array
 
 import pytest
-from cluster_records import ClusterLife, Streams, life_of
 from pyspark.sql import Row
 from pyspark.sql.streaming.tws_tester import TwsTester
 
@@ -15,6 +14,7 @@ from controller.records import RecordKind
 from streaming import replica as replica_module
 from streaming.packed import pack, unpack
 from streaming.replica import APPLIED, Replica
+from tests.streaming.cluster_records import ClusterLife, Streams, life_of
 
 TOPICS = 30
 

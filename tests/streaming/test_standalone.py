@@ -8,15 +8,15 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyspark
 import pytest
-from cluster_records import Streams, life_of
-from job_in_a_thread import until
 
+from deploy import dist
+from tests.streaming.cluster_records import Streams, life_of
+from tests.waiting import eventually
 from transport.journal import JournalWriter, end_offset
 
 _ROOT = Path(__file__).parents[2]
@@ -68,11 +68,7 @@ def _daemon(tmp_path: Path, name: str, *arguments: str) -> Iterator[Path]:
 
 
 def _said(log: Path, pattern: str) -> str:
-    deadline = time.monotonic() + _DEADLINE_SECONDS
-    while not (match := re.search(pattern, log.read_text(errors="replace"))):
-        assert time.monotonic() < deadline, log.read_text(errors="replace")
-        time.sleep(0.1)
-    return match[0]
+    return eventually(lambda: re.findall(pattern, log.read_text(errors="replace")))[0]
 
 
 @pytest.fixture
@@ -96,11 +92,6 @@ def test_python_on_the_cluster_has_nothing_of_the_checkout(tmp_path):
 @pytest.fixture
 def submit(tmp_path: Path, streams: Streams) -> Callable[..., subprocess.Popen[bytes]]:
     """Starts spark-submit with what `make dist` makes, in a group of its own: `submit(master, *job_options)`."""
-    sys.path.insert(0, str(_ROOT / "deploy"))
-    try:
-        import dist
-    finally:
-        sys.path.pop(0)
     code, program, _ = dist.make(tmp_path / "dist")
 
     def submit(master: str, *options: str) -> subprocess.Popen[bytes]:
@@ -133,7 +124,7 @@ def _sigterm_ends_it_between_two_batches(spark_master, streams, submit, tmp_path
     streams.append(life.lines)
     process = submit(spark_master, "--max-batch-bytes=4096")
     try:
-        until(lambda: end_offset(streams.outputs / "metadata") > 0 or process.poll() is not None)
+        eventually(lambda: end_offset(streams.outputs / "metadata") > 0 or process.poll() is not None)
         process.terminate()  # as an operator's `kill` does: Java alone is told
         assert process.wait(_DEADLINE_SECONDS) == 128 + signal.SIGTERM  # Java's own answer to it
     finally:

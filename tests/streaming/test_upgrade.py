@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from cluster_records import Streams, life_of
+
+from tests.streaming.cluster_records import Streams, life_of
 
 _ROOT = Path(__file__).parents[2]
 _PACKAGES = ("cli", "controller", "dashboards", "ingest", "outputs", "streaming", "transport")

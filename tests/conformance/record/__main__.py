@@ -1,4 +1,4 @@
-"""Records a real cluster under random actions: `python tests/conformance/record SEED --out FILE.tar.xz`.
+"""Records a real cluster under random actions: `python -m tests.conformance.record SEED --out FILE.tar.xz`.
 
 Here belong the command line and the order of a recording; what happens in it is in `actions`.
 """
@@ -18,18 +18,18 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from actions import Actions
-from admin import Admin
-from broker import SETTINGS, RecordedBroker
-from gauges import GaugeSampler
 from kazoo.client import KazooClient
-from releases import RELEASES
-from steps import Steps
-from topics import Topics
 
 from cli.embedded.errors import EmbeddedError
 from cli.embedded.zookeeper import ZooKeeper
 from streaming.errors import StreamError
+from tests.conformance.record.actions import Actions
+from tests.conformance.record.admin import Admin
+from tests.conformance.record.broker import SETTINGS, RecordedBroker
+from tests.conformance.record.gauges import GaugeSampler
+from tests.conformance.record.releases import RELEASES
+from tests.conformance.record.steps import Steps
+from tests.conformance.record.topics import Topics
 
 _START_SECONDS = 120
 _QUIET_SECONDS = 2.0
@@ -141,7 +141,7 @@ def _keep_the_controllers_lines(log: Path) -> None:
 
 def main() -> int:
     """Make one recording; 1 after an error's sentence."""
-    parser = argparse.ArgumentParser(prog="python tests/conformance/record", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.conformance.record", description=__doc__)
     parser.add_argument("seed", type=int, metavar="SEED", help="chooses the actions")
     parser.add_argument("--kafka", choices=sorted(RELEASES), default="3.9.2", help="the brokers' release")
     parser.add_argument("--brokers", type=int, default=4, help="how many brokers")

@@ -10,13 +10,14 @@ import random
 import time
 from collections.abc import Callable, Iterator
 
-from admin import Admin
-from broker import RecordedBroker
 from kafka import TopicPartition
 from kazoo.exceptions import KazooException
-from releases import KafkaRelease
-from steps import Steps
-from topics import Topics
+
+from tests.conformance.record.admin import Admin
+from tests.conformance.record.broker import RecordedBroker
+from tests.conformance.record.releases import KafkaRelease
+from tests.conformance.record.steps import Steps
+from tests.conformance.record.topics import Topics
 
 _TICK_SECONDS = 0.005
 _LONGEST_STOP_SECONDS = 30

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from broker import RecordedBroker
 from kafka.admin import KafkaAdminClient
-from steps import Steps
+
+from tests.conformance.record.broker import RecordedBroker
+from tests.conformance.record.steps import Steps
 
 _TIMEOUT_MS = 10_000
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from releases import RELEASES
-
 from cli.embedded.java import java_command, write_configuration
 from cli.embedded.kafka import kafka_class_path
 from cli.embedded.process import ChildProcess, free_port
 from cli.embedded.server import OneProcess
 from streaming.artifacts import ArtifactSet, jars
+from tests.conformance.record.releases import RELEASES
 
 # What all recordings have in common; `recording.SETTINGS` is what the replica is told of it.
 SETTINGS: Mapping[str, str] = {

@@ -12,7 +12,7 @@ import urllib.request
 from http.client import HTTPException
 from pathlib import Path
 
-from broker import RecordedBroker
+from tests.conformance.record.broker import RecordedBroker
 
 _INTERVAL_SECONDS = 0.5
 _TIMEOUT_SECONDS = 0.4

@@ -1,0 +1,66 @@
+"""Outputs read from journals: all of it, in order, and what of it is new."""
+
+from __future__ import annotations
+
+from controller.outputs import encode_row
+from outputs import open_outputs
+from transport.address import JournalAddress
+from transport.journal import JournalWriter
+
+WANTED = ("metadata", "alerts", "gauges")
+
+
+def write(directory, *written, **settings):
+    with JournalWriter(directory / written[0].output, batches=True, **settings) as journal:
+        journal.append_batch(journal.last_batch_id + 1, [encode_row(row) for row in written])
+
+
+def lines(chunks):
+    return [line for chunk in chunks for line in chunk.lines]
+
+
+def test_outputs_that_are_not_there_yet_are_waited_for(tmp_path, rows, caplog):
+    source = open_outputs(JournalAddress(tmp_path / "later"), WANTED)
+    assert source.poll() == []
+    assert source.caught_up
+    assert "later" in caplog.text
+    row = rows.gauges()
+    write(tmp_path / "later", row)
+    (chunk,) = source.poll()
+    assert (chunk.output, chunk.lines, chunk.live) == ("gauges", (encode_row(row),), True)
+    assert source.poll() == []
+
+
+def test_what_was_there_at_the_start_is_given_but_not_as_live(tmp_path, rows):
+    write(tmp_path, rows.gauges())
+    source = open_outputs(JournalAddress(tmp_path), WANTED)
+    assert not source.caught_up
+    assert [chunk.live for chunk in source.poll()] == [False]
+    assert source.caught_up
+    write(tmp_path, rows.gauges())
+    assert [chunk.live for chunk in source.poll()] == [True]
+
+
+def test_a_long_backlog_comes_whole_and_in_order_before_the_heartbeats(tmp_path, rows):
+    many = [rows.partition("a-topic-with-quite-a-long-name", number) for number in range(8000)]
+    write(tmp_path, *many)
+    write(tmp_path, rows.gauges())
+    source = open_outputs(JournalAddress(tmp_path), WANTED)
+    chunks = list(source.poll())
+    while not source.caught_up:
+        chunks += source.poll()
+    assert len(chunks) > 2
+    assert lines(chunks[:-1]) == [encode_row(row) for row in many]
+    assert chunks[-1].output == "gauges"
+
+
+def test_rows_that_retention_dropped_unread_are_told_as_a_gap(tmp_path, rows):
+    write(tmp_path, rows.gauges())
+    source = open_outputs(JournalAddress(tmp_path), WANTED)
+    source.poll()
+    for _ in range(20):
+        write(tmp_path, rows.gauges(), segment_bytes=1, retain_bytes=5000)
+    first, *rest = source.poll()
+    assert first.after_gap
+    assert not any(chunk.after_gap for chunk in rest)
+    assert lines([first, *rest])[-1].startswith(b'{"kind":"gauges"')

@@ -1,0 +1,55 @@
+"""Shows with a test that fails the last lines of each process that ran during it.
+
+Here belong the hooks of pytest; `conftest` hands them on. A process is known by the file that it was started to write
+into, whoever started it: its log. What a process writes into a pipe is its test's to show.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+_LINES = 25
+_TAIL_BYTES = 16 * 1024
+LOGS = pytest.StashKey[list[Path]]()  # of the servers that a test shares with others
+_processes: dict[Path, subprocess.Popen] = {}  # by log; the newest one where several wrote into it
+_start = subprocess.Popen.__init__
+
+
+def _start_and_note(process: subprocess.Popen, *arguments: object, **options: object) -> None:
+    _start(process, *arguments, **options)
+    for written in (options.get("stdout"), options.get("stderr")):
+        name = getattr(written, "name", None)
+        if isinstance(name, str):
+            _processes[Path(name)] = process
+
+
+subprocess.Popen.__init__ = _start_and_note
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Forget the processes of earlier tests that have ended."""
+    for log in [log for log, process in _processes.items() if process.poll() is not None]:
+        del _processes[log]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add the logs' ends to the report of a failure."""
+    report = yield
+    if report.failed:
+        report.sections += [(f"the end of {log}", _tail(log)) for log in (*item.stash.get(LOGS, []), *_processes)]
+    return report
+
+
+def _tail(log: Path) -> str:
+    if not log.is_file():
+        return "(there is no such file any more)"
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
+        text = file.read().decode(errors="replace")
+    return "\n".join(text.splitlines()[-_LINES:]) or "(it is empty)"

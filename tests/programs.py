@@ -1,0 +1,35 @@
+"""Programs that are not Python's and that tests run: a test that needs one that is missing fails with one sentence."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+# Read as: program KEY is in this package of Debian's.
+_PACKAGES = {
+    "alertmanager": "prometheus-alertmanager",
+    "amtool": "prometheus-alertmanager",
+    "openssl": "openssl",
+    "prometheus": "prometheus",
+    "promtool": "prometheus",
+    "systemd-analyze": "systemd",
+    "unshare": "util-linux",
+}
+
+
+class MissingProgramError(pytest.fail.Exception):
+    """A program that is not in PATH; pytest shows the sentence alone."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"{name} is not in PATH: `make install-dev` gets it, or install Debian's {_PACKAGES[name]}", pytrace=False
+        )
+
+
+def program(name: str) -> str:
+    """Where the program is; raises MissingProgramError."""
+    path = shutil.which(name)
+    if path is None:
+        raise MissingProgramError(name)
+    return path

@@ -1,0 +1,121 @@
+"""Rows as the streaming job writes them, made up: each is newer than the one before."""
+
+from __future__ import annotations
+
+from controller.outputs import (
+    AlertRow,
+    BrokerRow,
+    ClusterProgress,
+    ControllerRow,
+    GaugesRow,
+    JobRow,
+    PartitionRow,
+    ReactionTimes,
+    Row,
+    Severity,
+)
+
+TIME_MS = 1_700_000_000_000
+
+
+class Rows:
+    """Builds rows, each newer than the one before."""
+
+    def __init__(self) -> None:
+        self.seq = 0
+
+    def _place(self, place: dict) -> dict:
+        self.seq += 1
+        first = {"cluster": "north", "generation": 1, "seq": self.seq, "ordinal": 0, "zxid": self.seq}
+        return {**first, "time_ms": TIME_MS + self.seq, **place}
+
+    def partition(self, topic: str, partition: int = 0, **fields) -> PartitionRow:
+        healthy = {"state": "OnlinePartition", "leader": 1, "leader_epoch": 0, "isr": (1, 2), "replicas": (1, 2)}
+        return PartitionRow(**self._place({**healthy, **fields}), topic=topic, partition=partition)
+
+    def offline(self, topic: str, partition: int = 0, **fields) -> PartitionRow:
+        trouble = {"state": "OfflinePartition", "leader": -1, "problem": "no_live_in_sync_replica"}
+        return self.partition(topic, partition, **{**trouble, "problem_since_ms": TIME_MS, **fields})
+
+    def broker(self, broker: int, *, registered: bool = True, **fields) -> BrokerRow:
+        return BrokerRow(
+            **self._place({"epoch": 5, "since_ms": TIME_MS, **fields}), broker=broker, registered=registered
+        )
+
+    def controller(self, broker: int, **fields) -> ControllerRow:
+        return ControllerRow(**self._place({"epoch": 7, "since_ms": TIME_MS, **fields}), broker=broker)
+
+    def alert(self, id_: str, state: str = "open", **fields) -> AlertRow:
+        what = {"alert": "PartitionOffline", "subject": "partition orders-0", "group": "broker 1 crashed"}
+        rest = {"severity": Severity.PAGE, "since_ms": TIME_MS, "cause": "broker 1 crashed"}
+        return AlertRow(**self._place({**what, **rest, **fields}), id=id_, state=state)
+
+    def gauges(self, **fields) -> GaugesRow:
+        counts = dict.fromkeys(
+            (
+                "offline_partitions",
+                "leaderless_partitions",
+                "under_replicated_partitions",
+                "under_min_isr_partitions",
+                "at_min_isr_partitions",
+                "preferred_replica_imbalance",
+                "topics_to_delete",
+                "replicas_to_delete",
+                "topics_ineligible_to_delete",
+                "replicas_ineligible_to_delete",
+                "pending_writes",
+                "refused",
+            ),
+            0,
+        )
+        whole = {
+            "ready": True,
+            "session": "connected",
+            "watch_mode": "persistent",
+            "controller": 1,
+            "controller_epoch": 7,
+            "controller_changes": 2,
+            "active_brokers": 2,
+            "topics": 1,
+            "partitions": 3,
+            "partitions_by_state": {"OnlinePartition": 2, "OfflinePartition": 1},
+            "replicas_by_state": {"OnlineReplica": 5, "OfflineReplica": 1},
+            "leaders_by_broker": {1: 1, 2: 1},
+            "replicas_by_broker": {1: 3, 2: 3},
+            "records": {"node": 12, "heartbeat": 3},
+            "elections": {"OfflinePartitionLeaderElection": 1},
+            "isr_changes": {"shrink": 1, "expand": 0},
+            "divergences": {"leader": 1},
+            "sole_in_sync_by_broker": {1: 2},
+            "reassigning_partitions": 1,
+            "reactions": {"BrokerChange": ReactionTimes((0, 2, *[0] * 11), 40, (0, 0, 0, 1, 0, 1, *[0] * 7), 500)},
+        }
+        return GaugesRow(**self._place({**counts, **whole, **fields}))
+
+    def job(self, **fields) -> JobRow:
+        totals = {
+            "batch": 7,
+            "batches": 3,
+            "records": 20,
+            "refused": 1,
+            "rows": 30,
+            "total_phase_ms": {"addBatch": 500},
+        }
+        state = {"state_bytes": 1000, "state_values": 65, "state_commit_ms": 9}
+        clusters = {"north": ClusterProgress(records=2, observed_ms=TIME_MS, lag_ms=150)}
+        phases = {"phase_ms": {"addBatch": 90}, "total_phase_ms": {"addBatch": 500}}
+        whole = {"time_ms": TIME_MS, "began_ms": TIME_MS - 9000, "clusters": clusters, **phases}
+        return JobRow(**{**totals, **state, **whole, **fields})
+
+    def of_everything(self) -> list[Row | JobRow]:
+        """Rows that give every metric of the catalogue a value."""
+        return [
+            self.job(),
+            self.partition("orders", 0),
+            self.offline("orders", 1),
+            self.broker(1),
+            self.broker(2, registered=False),
+            self.controller(1),
+            self.alert("a"),
+            self.gauges(offline_partitions=1, leaderless_partitions=1, zxid=(3 << 32) + 9),
+        ]

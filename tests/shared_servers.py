@@ -1,0 +1,100 @@
+"""Servers that tests share: each is started once for a run, in the background, when a test that uses it is collected.
+
+They belong to the process that the run was started as. With pytest-xdist that is not the one that runs the tests: what
+is wanted, and where it listens, passes through files in a directory that all of them know.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+from cli.embedded.errors import EmbeddedError
+from cli.embedded.kafka import KafkaBroker
+from cli.embedded.zookeeper import ZooKeeper
+from streaming.errors import StreamError
+from tests.waiting import eventually
+
+_LOOK_SECONDS = 0.05
+
+
+def _start_zookeeper(directory: Path, running: ExitStack) -> str:
+    return running.enter_context(ZooKeeper(directory)).connect_string
+
+
+def _start_kafka(directory: Path, running: ExitStack) -> str:
+    zookeeper = running.enter_context(ZooKeeper(directory / "zookeeper"))
+    broker = KafkaBroker(1, zookeeper.connect_string, directory / "broker")
+    running.callback(broker.kill)  # nobody needs its leaderships any more
+    broker.start()
+    return broker.bootstrap_server
+
+
+# Read as: fixture KEY gives the HOST:PORT of what this starts.
+STARTS: Mapping[str, Callable[[Path, ExitStack], str]] = {
+    "shared_zookeeper": _start_zookeeper,
+    "shared_broker": _start_kafka,
+}
+
+
+class SharedServers:
+    """The servers of a run, as those know them who only use them."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def want(self, name: str) -> None:
+        """Have it started, without waiting for it."""
+        self._file(name, "wanted").touch()
+
+    def address_of(self, name: str) -> str:
+        """HOST:PORT of the server, once it serves; fails with the sentence of what kept it from that."""
+        self.want(name)
+        outcomes = (self._file(name, "serves-at"), self._file(name, "failed"))
+        (outcome,) = eventually(lambda: [file for file in outcomes if file.exists()])
+        assert outcome.suffix == ".serves-at", outcome.read_text()
+        return outcome.read_text()
+
+    def logs(self, name: str) -> list[Path]:
+        """What it and those beside it have written."""
+        return sorted((self.directory / name).rglob("*er.log"))  # not the segments of a broker's partitions
+
+    def _file(self, name: str, suffix: str) -> Path:
+        return self.directory / f"{name}.{suffix}"
+
+
+class OwnedServers(SharedServers):
+    """The same for whom they belong to: starts what is wanted, ends it with the run."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        self._stop = threading.Event()
+        # A thread that lives as long as they do: the kernel ends a child with the thread that started it.
+        self._thread = threading.Thread(target=self._serve, name="shared servers", daemon=True)
+
+    def open(self) -> None:
+        """Begin to look for what is wanted."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """End them all; returns when that is done."""
+        self._stop.set()
+        self._thread.join()
+
+    def _serve(self) -> None:
+        waiting = dict(STARTS)
+        with ExitStack() as running:
+            while not self._stop.wait(_LOOK_SECONDS):
+                for name in [name for name in waiting if self._file(name, "wanted").exists()]:
+                    self._start(name, waiting.pop(name), running)
+
+    def _start(self, name: str, start: Callable[[Path, ExitStack], str], running: ExitStack) -> None:
+        try:
+            outcome, suffix = start(self.directory / name, running), "serves-at"
+        except (EmbeddedError, StreamError, OSError) as error:
+            outcome, suffix = str(error), "failed"
+        draft = self._file(name, "draft")
+        draft.write_text(outcome)
+        draft.rename(self._file(name, suffix))
