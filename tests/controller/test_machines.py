@@ -5,7 +5,6 @@ After Kafka's own PartitionStateMachineTest, ReplicaStateMachineTest and Control
 
 import msgspec
 import pytest
-from tests.controller.test_states import PARTITION_MOVES, REPLICA_MOVES
 
 from controller import partition_machine, replica_machine
 from controller.election import Strategy
@@ -17,6 +16,7 @@ from controller.requests import RequestBatch
 from controller.states import PartitionState, ReplicaState
 from controller.topics import Partition, TopicPartition
 from controller.turn import Turn
+from tests.controller.test_states import PARTITION_MOVES, REPLICA_MOVES
 from tests.controller.znode_history import ZnodeHistory
 
 T0 = TopicPartition("t", 0)

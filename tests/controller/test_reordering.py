@@ -56,7 +56,7 @@ def test_a_deletion_is_begun_behind_a_reassignment_that_the_api_asked_for_before
 
 
 def test_partitions_that_are_added_with_a_reassignment_are_created_behind_it(history):
-    """Both are seen in one value of the topic's znode: nothing of the creation was published before it was put aside."""
+    """Both are seen in one value of the topic's znode: of the creation nothing was published before."""
     moving = {"adding_replicas": {"0": [3]}, "removing_replicas": {"0": [4]}}
     effects = history.topic("u", {0: [2, 3, 4], 1: [3, 4], 2: [3, 2]}, **moving)
     assert {row.status for row in effects if isinstance(row, Transition)} == {Status.PROVISIONAL}
