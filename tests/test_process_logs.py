@@ -34,16 +34,7 @@ def test_lacks_a_program(monkeypatch):
 def output_of_failing_tests(directory: Path) -> str:
     file = directory / "test_failing.py"
     file.write_text(FAILING)
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-p",
-        "tests.process_logs",
-        "-c",
-        str(ROOT / "pyproject.toml"),
-        str(file),
-    ]
+    pytest = [sys.executable, "-m", "pytest", "-p", "tests.process_logs", "-c", ROOT / "pyproject.toml"]
     ended = subprocess.run([*pytest, file], cwd=ROOT, capture_output=True, text=True, check=False)
     assert "2 failed, 1 passed" in ended.stdout, ended.stdout + ended.stderr
     return ended.stdout
