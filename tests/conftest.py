@@ -35,7 +35,7 @@ _WHERE_SERVERS_ARE = "shared_servers"  # in what xdist hands to the processes th
 
 # The folders in the order in which their tests are begun: those that wait for processes first, side by side; what only
 # computes fills the gaps that they leave at the end.
-_FOLDERS = ("integration", "streaming", "ingest", "cli", "dashboards", "outputs", "deploy", "conformance")
+_FOLDERS = ("streaming", "integration", "ingest", "cli", "dashboards", "outputs", "deploy", "conformance")
 
 # Tests that use one of these run in the same process, where it is made once.
 _MADE_ONCE = ("spark", "incident_prometheus")
