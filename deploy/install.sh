@@ -165,3 +165,4 @@ get_monitoring
 "$venv_python" -m compileall -q cli controller dashboards ingest outputs streaming transport
 "$venv_python" -m streaming.artifacts --quiet
 "$venv_python" -m streaming.class_archive
+[ "$profile" != dev ] || "$venv_python" -m cli.embedded.class_archives

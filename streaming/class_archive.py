@@ -1,7 +1,7 @@
-"""Java's classes as they are after their loading: an archive that halves what the start of Spark costs.
+"""Java's classes as they are after their loading: an archive that halves what the start of a program costs.
 
-Here belongs where the archive is and how it is made. Java checks that it fits (its own version, the jars, their times)
-and does without where it does not. `python -m streaming.class_archive` makes it, where it is not there yet.
+Here belongs where archives are, and how Spark's is made. Java checks that one fits (its own version, the jars, their
+times) and does without where it does not. `python -m streaming.class_archive` makes Spark's, where it is not there yet.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyspark
@@ -31,8 +32,14 @@ def spark_jars() -> list[Path]:
     return sorted(jar for jar in jars.glob("*.jar") if not jar.name.startswith("spark-mllib_"))
 
 
+def archive_options(class_path: Sequence[Path]) -> tuple[str, ...]:
+    """What tells Java to use the archive of this class path; nothing where there is none."""
+    archive = find_archive(class_path)
+    return () if archive is None else (f"-XX:SharedArchiveFile={archive}", "-XX:+VerifySharedSpaces")
+
+
 def find_archive(class_path: Sequence[Path]) -> Path | None:
-    """The archive that was made for this Java, this Spark and these jars before Spark's."""
+    """The archive that was made for this Java and this class path, or the beginning of one."""
     for archive in _directory().glob(f"{_key(class_path)}-*.jsa"):
         if archive.stem.endswith(f"-{archive.stat().st_size}"):  # of one that is cut off, Java would crash
             return archive
@@ -41,12 +48,26 @@ def find_archive(class_path: Sequence[Path]) -> Path | None:
 
 def _key(class_path: Sequence[Path]) -> str:
     java = find_java().resolve()
-    fits = [str(java), str(java.stat().st_mtime_ns), pyspark.__version__, *map(str, [*class_path, *spark_jars()])]
+    fits = [str(java), str(java.stat().st_mtime_ns), pyspark.__version__, *map(str, class_path)]
     return hashlib.sha256("\n".join(fits).encode()).hexdigest()[:16]
 
 
 def _directory() -> Path:
     return cache_directory() / "class-archives"
+
+
+@contextmanager
+def written(class_path: Sequence[Path]) -> Iterator[Path]:
+    """Gives the file that a Java with this class path writes its classes into as it ends; raises StreamError."""
+    draft = _directory() / f".{_key(class_path)}.{os.getpid()}"
+    try:
+        _directory().mkdir(parents=True, exist_ok=True)
+        yield draft
+        draft.replace(_directory() / f"{_key(class_path)}-{draft.stat().st_size}.jsa")
+    except OSError as error:
+        raise StreamError(f"no class archive could be made, which costs some seconds at each start: {error}") from error
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def make() -> Path:
@@ -59,27 +80,19 @@ def make() -> Path:
         config = StreamConfig(
             source=JournalAddress(source), sink=JournalAddress(sink), checkpoint=str(Path(directory, "checkpoint"))
         )
-        class_path = fast_files(config)
-        if known := find_archive(class_path):
-            return known
-        _directory().mkdir(parents=True, exist_ok=True)
-        draft = _directory() / f".{_key(class_path)}.{os.getpid()}"
-        with JournalWriter(source) as writer:
-            writer.append([encode_record(record) for record in _records()])
-        try:
+        fast = fast_files(config)
+        class_path = (*fast, *spark_jars())
+        if find_archive(class_path) is None:
+            with JournalWriter(source) as writer:
+                writer.append([encode_record(record) for record in _records()])
             with (
+                written(class_path) as draft,
                 prepare(config, threading.Event()) as job,
-                spark_session(job.config, threading.Event(), class_path=class_path, archive_to=draft) as session,
+                spark_session(job.config, threading.Event(), class_path=fast, archive_to=draft) as session,
             ):
                 job.stream(session, threading.Event(), available_now=True)
-            archive = _directory() / f"{_key(class_path)}-{draft.stat().st_size}.jsa"
-            draft.replace(archive)
-        except OSError as error:
-            raise StreamError(
-                f"no class archive could be made, which costs some seconds at each start: {error}"
-            ) from error
-        finally:
-            draft.unlink(missing_ok=True)
+        archive = find_archive(class_path)
+        assert archive is not None, "Java ended in order and wrote no archive"
         return archive
 
 

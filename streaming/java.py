@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import subprocess
+from functools import lru_cache
 from pathlib import Path
 
 from streaming.errors import StreamError
@@ -41,6 +42,7 @@ def find_java() -> Path:
     return java
 
 
+@lru_cache
 def java_version(java: Path) -> int:
     """The major version of this `java`, 8 for what calls itself 1.8; raises JavaError."""
     try:

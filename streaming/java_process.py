@@ -27,7 +27,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.serializers import UTF8Deserializer, read_int
 from pyspark.sql import SparkSession
 
-from streaming.class_archive import find_archive, spark_jars
+from streaming.class_archive import archive_options, spark_jars
 from streaming.errors import StreamError
 from streaming.java import find_java
 
@@ -127,8 +127,7 @@ class JavaProcess:
     def _archive_options(self) -> tuple[str, ...]:
         if self.archive_to is not None:
             return (f"-XX:ArchiveClassesAtExit={self.archive_to}",)
-        archive = find_archive(self.jars_before)
-        return () if archive is None else (f"-XX:SharedArchiveFile={archive}", "-XX:+VerifySharedSpaces")
+        return archive_options((*self.jars_before, *spark_jars()))
 
     def _start(self, told: Path, words: _Words) -> subprocess.Popen[bytes]:
         try:

@@ -10,7 +10,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from uuid import uuid4
@@ -33,11 +33,16 @@ StartKafkaCluster = Callable[..., KafkaCluster]
 _SERVERS = pytest.StashKey[SharedServers]()
 _WHERE_SERVERS_ARE = "shared_servers"  # in what xdist hands to the processes that run the tests
 
-# The folders in the order in which their tests are begun: those that wait for processes first, side by side; what only
-# computes fills the gaps that they leave at the end.
-_FOLDERS = ("streaming", "integration", "ingest", "cli", "dashboards", "outputs", "deploy", "conformance")
+# Tests of one of these groups run one after the other, in one process: those that share a Spark session, those that
+# start Sparks of their own, those that start whole clusters and demos. Side by side they would wait for each other's
+# use of the processor and for nothing else. They are begun first, in this order.
+_LANES = ("spark", "spark processes", "clusters")
 
-# Tests that use one of these run in the same process, where it is made once.
+# The folders in the order in which the tests of no lane are begun: what waits for servers first; what only computes
+# fills the gaps that are left at the end.
+_FOLDERS = ("streaming", "ingest", "cli", "dashboards", "outputs", "deploy", "conformance")
+
+# Tests that use one of these are of the group of its name: it is made once.
 _MADE_ONCE = ("spark", "incident_prometheus")
 
 
@@ -62,19 +67,25 @@ def pytest_configure_node(node) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Order the tests, keep together what shares something, and have the servers started that they need."""
-    items.sort(key=_turn)
     for item in items:
         for name in _MADE_ONCE:
             if name in item.fixturenames:
                 item.add_marker(pytest.mark.xdist_group(name))
+    items.sort(key=_turn)
     for name in STARTS:
         if any(name in item.fixturenames for item in items):
             config.stash[_SERVERS].want(name)
 
 
-def _turn(item: pytest.Item) -> int:
+def _turn(item: pytest.Item) -> tuple[int, int]:
+    group = item.get_closest_marker("xdist_group")
+    lane = group.args[0] if group else ""
     folder = item.path.relative_to(Path(__file__).parent).parts[0]
-    return _FOLDERS.index(folder) if folder in _FOLDERS else len(_FOLDERS)
+    return _place(lane, _LANES), _place(folder, _FOLDERS)
+
+
+def _place(name: str, order: Sequence[str]) -> int:
+    return order.index(name) if name in order else len(order)
 
 
 @pytest.fixture(scope="session")
@@ -122,7 +133,7 @@ def make_chroot(connect_string: str, name: str) -> str:
 
 
 @pytest.fixture
-def chroot(shared_zookeeper: str, own_name: str) -> str:
+def shared_chroot(shared_zookeeper: str, own_name: str) -> str:
     """HOST:PORT/PATH of an empty chroot on the shared ZooKeeper."""
     return make_chroot(shared_zookeeper, own_name)
 
@@ -139,7 +150,7 @@ def watched(request: pytest.FixtureRequest) -> str:
     """What is watched: the whole of its own server if the test has one, else a chroot on the shared one."""
     if "zookeeper" in request.fixturenames:
         return request.getfixturevalue("zookeeper").connect_string
-    return request.getfixturevalue("chroot")
+    return request.getfixturevalue("shared_chroot")
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-DEADLINE_SECONDS = 120  # far beyond what anything takes on a busy machine with two cores; only a failure waits for it
+DEADLINE_SECONDS = 240  # far beyond what anything takes where several Sparks share two cores; only failures wait for it
 _PAUSE_SECONDS = 0.02
 
 _Answer = TypeVar("_Answer")

@@ -5,12 +5,13 @@ Finding Java is `streaming.java`; the life of the process is `process`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyspark
 
 from cli.embedded.errors import EmbeddedError
+from streaming.class_archive import archive_options
 from streaming.java import find_java
 
 # Both servers log through SLF4J, which pyspark binds to Log4j 2.
@@ -35,7 +36,7 @@ def java_command(
     main_class: str,
     configuration: Path,
     *,
-    class_path: Iterable[Path],
+    class_path: Sequence[Path],
     heap_mb: int,
     system_properties: Mapping[str, str] | None = None,
 ) -> list[str | Path]:
@@ -45,6 +46,7 @@ def java_command(
         f"-Xmx{heap_mb}m",
         "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1",  # a short life: compile quickly rather than well
+        *archive_options(class_path),
         f"-Dlog4j2.configurationFile={_logging_file(configuration)}",
         *(f"-D{name}={value}" for name, value in (system_properties or {}).items()),
         "-cp",

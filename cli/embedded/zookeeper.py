@@ -69,7 +69,7 @@ class ZooKeeper(Server):
         command = java_command(
             _MAIN_CLASS,
             self._configuration,
-            class_path=jars or pyspark_jars(_JARS),
+            class_path=jars or zookeeper_class_path(),
             heap_mb=heap_mb,
             system_properties=system_properties,
         )
@@ -116,3 +116,8 @@ class ZooKeeper(Server):
 
     def _answers(self) -> bool:
         return self.ask("srvr").startswith("Zookeeper version")
+
+
+def zookeeper_class_path() -> list[Path]:
+    """What the newest server runs from: jars that pyspark ships; raises EmbeddedError."""
+    return pyspark_jars(_JARS)

@@ -10,6 +10,8 @@ import pytest
 from tests.processes import command_line_of, descendants
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.xdist_group("clusters")
+
 
 def run_demo(*arguments):
     return subprocess.run(

@@ -11,6 +11,15 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_LINES] = []
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep together what is asked of a recording: it is unpacked and replayed once in a process."""
+    for item in items:
+        if "recordings" in getattr(item, "fixturenames", ()):
+            of = item.callspec.params
+            name = of.get("name") or getattr(of.get("expected"), "stem", "race39")
+            item.add_marker(pytest.mark.xdist_group(f"recording {name}"))
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     lines = config.stash[_LINES]
     if lines:

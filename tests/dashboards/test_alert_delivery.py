@@ -305,7 +305,7 @@ def certificate(tmp_path) -> tuple[str, str]:
 
 
 def test_an_alertmanager_with_tls_and_a_login_is_told_and_one_without_the_password_is_not(
-    alertmanager, serving, rows, eventually, certificate, tmp_path, caplog
+    alertmanager, serving, rows, certificate, tmp_path, caplog
 ):
     password = tmp_path / "password"
     password.write_text("wrong\n")

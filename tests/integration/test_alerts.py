@@ -13,6 +13,8 @@ from controller.outputs import AlertRow, ControllerRow
 from tests.integration.conftest import Pipeline, create
 
 BROKERS = (1, 2, 3)
+
+pytestmark = pytest.mark.xdist_group("clusters")
 # Judged at each heartbeat, one a second, by the time of what the forwarder saw.
 NOTICED_MS = 2_000
 

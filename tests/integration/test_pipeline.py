@@ -15,6 +15,8 @@ from tests.integration.conftest import DEADLINE_SECONDS, Pipeline, create, lines
 
 BROKERS = (1, 2, 3)
 
+pytestmark = pytest.mark.xdist_group("clusters")
+
 
 @pytest.fixture
 def cluster(start_kafka_cluster):

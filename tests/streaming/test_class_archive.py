@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 
 from streaming import class_archive
-from streaming.class_archive import find_archive, make
+from streaming.class_archive import find_archive, make, spark_jars
 from streaming.config import StreamConfig
 from streaming.job import fast_files
 from streaming.session import spark_session
 from transport.address import JournalAddress
+
+# In the process that has the shared session, and before it: a process has one session at a time.
+pytestmark = pytest.mark.xdist_group("spark")
 
 
 @pytest.fixture
@@ -28,11 +31,15 @@ def _config() -> StreamConfig:
     return StreamConfig(**places, shuffle_partitions=1)
 
 
+def _class_path() -> tuple[Path, ...]:
+    return (*fast_files(_config()), *spark_jars())
+
+
 def test_it_is_made_once_and_fits_the_job_that_is_started_after_it(archives):
     made = make()
     assert made.stat().st_size > 10_000_000
-    assert find_archive(fast_files(_config())) == made
-    assert find_archive(()) is None, "other jars in front of Spark's"
+    assert find_archive(_class_path()) == made
+    assert find_archive(spark_jars()) is None, "other jars in front of Spark's"
     before = made.stat().st_mtime_ns
     assert make() == made
     assert made.stat().st_mtime_ns == before
@@ -42,12 +49,11 @@ def test_it_is_made_once_and_fits_the_job_that_is_started_after_it(archives):
     made.chmod(0o600)
     with made.open("r+b") as file:
         file.truncate(5_000_000)
-    assert find_archive(fast_files(_config())) is None
+    assert find_archive(_class_path()) is None
 
 
 def test_an_archive_that_is_none_is_passed_over(archives):
-    class_path = fast_files(_config())
-    (archives / f"{class_archive._key(class_path)}-8.jsa").write_bytes(b"garbage\n")
-    assert find_archive(class_path) is not None
-    with spark_session(_config(), threading.Event(), class_path=class_path) as session:
+    (archives / f"{class_archive._key(_class_path())}-8.jsa").write_bytes(b"garbage\n")
+    assert find_archive(_class_path()) is not None
+    with spark_session(_config(), threading.Event(), class_path=fast_files(_config())) as session:
         assert session.range(3).count() == 3

@@ -41,10 +41,11 @@ def _read(server, topic):
 
 
 def test_records_from_kafka_become_rows_in_kafka_across_a_restart(shared_broker, own_name, streams, work_off):
-    outputs = [f"{own_name}.{output}" for output in OUTPUTS]
+    outputs = [f"{own_name}-out.{output}" for output in OUTPUTS]
     _create_topics(shared_broker, own_name, *outputs)
     life = life_of("east", topics=5)
-    config = streams.config(source=KafkaAddress(shared_broker, own_name), sink=KafkaAddress(shared_broker, own_name))
+    sink = KafkaAddress(shared_broker, f"{own_name}-out")
+    config = streams.config(source=KafkaAddress(shared_broker, own_name), sink=sink)
     half = len(life.lines) // 2
     _send(shared_broker, own_name, [None, b"garbage", *life.lines[:half]])
     work_off(config)
@@ -52,7 +53,7 @@ def test_records_from_kafka_become_rows_in_kafka_across_a_restart(shared_broker,
     work_off(config)
     expected = life.rows()
     for output in OUTPUTS:
-        rows = _read(shared_broker, f"{own_name}.{output}")
+        rows = _read(shared_broker, f"{own_name}-out.{output}")
         if output == "refused":
             places = [(json.loads(row)["path"], json.loads(row)["data"]) for _, row in rows]
             source = f"kafka://{shared_broker}/{own_name}"

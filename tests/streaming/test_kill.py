@@ -9,10 +9,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.processes import descendants, holders_of, is_running, program_of
 from tests.streaming.cluster_records import Streams, life_of
 from tests.waiting import eventually
 from transport.journal import end_offset
+
+pytestmark = pytest.mark.xdist_group("spark processes")
 
 _ROOT = Path(__file__).parent.parent.parent
 _DEADLINE_SECONDS = 150

@@ -23,7 +23,7 @@ _ROOT = Path(__file__).parents[2]
 _SPARK = Path(pyspark.__file__).parent
 _DEADLINE_SECONDS = 240
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("spark processes")]
 
 
 def _environment(tmp_path: Path) -> dict[str, str]:
@@ -37,6 +37,7 @@ def _environment(tmp_path: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     return {
         **kept,
+        "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # short lives: compile quickly, not well
         "SPARK_HOME": str(_SPARK),
         "SPARK_NO_DAEMONIZE": "1",
         "SPARK_LOCAL_IP": "127.0.0.1",

@@ -1,0 +1,28 @@
+"""The archives of the embedded servers' classes: made once, and used by the servers that are started after it."""
+
+from __future__ import annotations
+
+import pytest
+
+from cli.embedded.class_archives import make
+from cli.embedded.zookeeper import ZooKeeper
+from streaming import class_archive
+
+
+@pytest.fixture
+def archives(java, tmp_path, monkeypatch):
+    """An empty directory of archives."""
+    monkeypatch.setattr(class_archive, "_directory", lambda: tmp_path / "archives")
+    return tmp_path / "archives"
+
+
+def test_they_are_made_once_and_servers_load_their_classes_from_them(archives, tmp_path, monkeypatch):
+    make()
+    made = {archive: archive.stat().st_mtime_ns for archive in archives.iterdir()}
+    assert len(made) == 2
+    make()
+    assert {archive: archive.stat().st_mtime_ns for archive in archives.iterdir()} == made
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Xlog:class+load")
+    with ZooKeeper(tmp_path / "zookeeper") as server:
+        loaded = [line for line in server.log.read_text().splitlines() if "org.apache.zookeeper.server." in line]
+    assert sum("source: shared objects file (top)" in line for line in loaded) > 100
