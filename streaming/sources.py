@@ -97,8 +97,9 @@ def kafka_messages(reader: DataStreamReader | DataFrameReader, config: StreamCon
     return (
         reader.format("kafka")
         .option("kafka.bootstrap.servers", config.source.bootstrap_servers)
-        # A pattern, because a topic that does not exist yet is no error for it.
-        .option("subscribePattern", re.escape(config.source.topic))
+        # A pattern, because a topic that does not exist yet is no error for it; of the whole name, because Spark takes
+        # each topic in whose name it finds it anywhere.
+        .option("subscribePattern", f"^{re.escape(config.source.topic)}$")
         .option("startingOffsets", "earliest")
         .load()
     )

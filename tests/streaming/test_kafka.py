@@ -44,7 +44,7 @@ def test_records_from_kafka_become_rows_in_kafka_across_a_restart(shared_broker,
     outputs = [f"{own_name}-out.{output}" for output in OUTPUTS]
     _create_topics(shared_broker, own_name, *outputs)
     life = life_of("east", topics=5)
-    sink = KafkaAddress(shared_broker, f"{own_name}-out")
+    sink = KafkaAddress(shared_broker, f"{own_name}-out")  # a name that the source's is in: another topic all the same
     config = streams.config(source=KafkaAddress(shared_broker, own_name), sink=sink)
     half = len(life.lines) // 2
     _send(shared_broker, own_name, [None, b"garbage", *life.lines[:half]])
