@@ -34,9 +34,9 @@ _SERVERS = pytest.StashKey[SharedServers]()
 _WHERE_SERVERS_ARE = "shared_servers"  # in what xdist hands to the processes that run the tests
 
 # Tests of one of these groups run one after the other, in one process: those that share a Spark session, those that
-# start Sparks of their own, those that start whole clusters and demos. Side by side they would wait for each other's
-# use of the processor and for nothing else. They are begun first, in this order.
-_LANES = ("spark", "spark processes", "clusters")
+# hand a job to spark-submit, those that start and kill whole pipelines. Each keeps a processor busy, and two of a kind
+# side by side would take as long as in turn. They are begun first, in this order.
+_LANES = ("spark-submit", "pipelines", "spark")
 
 # The folders in the order in which the tests of no lane are begun: what waits for servers first; what only computes
 # fills the gaps that are left at the end.

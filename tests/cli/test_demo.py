@@ -10,7 +10,7 @@ import pytest
 from tests.processes import command_line_of, descendants
 from tests.waiting import eventually
 
-pytestmark = pytest.mark.xdist_group("clusters")
+pytestmark = pytest.mark.xdist_group("pipelines")
 
 
 def run_demo(*arguments):

@@ -14,7 +14,7 @@ from tests.integration.conftest import Pipeline, create
 
 BROKERS = (1, 2, 3)
 
-pytestmark = pytest.mark.xdist_group("clusters")
+pytestmark = pytest.mark.xdist_group("pipelines")
 # Judged at each heartbeat, one a second, by the time of what the forwarder saw.
 NOTICED_MS = 2_000
 

@@ -15,7 +15,7 @@ from tests.integration.conftest import DEADLINE_SECONDS, Pipeline, create, lines
 
 BROKERS = (1, 2, 3)
 
-pytestmark = pytest.mark.xdist_group("clusters")
+pytestmark = pytest.mark.xdist_group("pipelines")
 
 
 @pytest.fixture

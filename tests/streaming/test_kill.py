@@ -16,7 +16,7 @@ from tests.streaming.cluster_records import Streams, life_of
 from tests.waiting import eventually
 from transport.journal import end_offset
 
-pytestmark = pytest.mark.xdist_group("spark processes")
+pytestmark = pytest.mark.xdist_group("pipelines")
 
 _ROOT = Path(__file__).parent.parent.parent
 _DEADLINE_SECONDS = 150

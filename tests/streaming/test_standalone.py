@@ -23,7 +23,7 @@ _ROOT = Path(__file__).parents[2]
 _SPARK = Path(pyspark.__file__).parent
 _DEADLINE_SECONDS = 240
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("spark processes")]
+pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("spark-submit")]
 
 
 def _environment(tmp_path: Path) -> dict[str, str]:
