@@ -124,7 +124,7 @@ def _tell(turn: Turn, case: Condition) -> None:
     since_ms = min(since_ms, before.since_ms) if before else since_ms
     now = OpenAlert(
         case.kind.name, case.subject, case.group, severity, since_ms, header.time_ms, case.cause, case.ending,
-        case.partitions, case.broker,
+        case.partitions, case.broker, has_examples=bool(case.examples),
     )  # fmt: skip
     if before is not None and not _is_news(before, now):
         return
@@ -149,7 +149,8 @@ def _is_held_back(case: Condition, header: Header) -> bool:
 def _is_news(before: OpenAlert, now: OpenAlert) -> bool:
     if before.unknown or before.severity is not now.severity:
         return True
-    changed = (before.cause, before.partitions) != (now.cause, now.partitions)
+    named_first = now.has_examples and not before.has_examples
+    changed = named_first or (before.cause, before.partitions) != (now.cause, now.partitions)
     return changed and now.told_ms - before.told_ms >= _TOLD_AGAIN_MS
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+import msgspec
+
 from controller import alert_kinds as kinds
 from controller.conditions import Condition, counted, maintained, named, whereabouts
 from controller.context import EXAMPLES_NAMED, Departure, Header
@@ -25,10 +27,10 @@ _FLAPPING_WITHIN_MS: Final = 10 * 60_000
 def conditions_of_brokers(header: Header) -> Iterator[Condition]:
     """The brokers that are away, and those that keep leaving."""
     hosted = replicas_by_broker(header)
-    lacking = _lacking_by_broker(header)
+    suffering = _suffering_by_broker(header)
     for broker, departure in header.departed.items():
         if broker in hosted or header.time_ms - departure.time_ms <= _MISSED_MS:
-            yield _away(header, broker, departure, hosted.get(broker, 0), lacking.get(broker, (0, ())))
+            yield _away(header, broker, departure, hosted.get(broker, 0), suffering.get(broker, Suffering()))
     for broker, replicas in hosted.items():
         if broker not in header.brokers and broker not in header.departed:
             yield _absent(header, broker, replicas)
@@ -38,39 +40,64 @@ def conditions_of_brokers(header: Header) -> Iterator[Condition]:
             yield _flapping(header, broker, recent)
 
 
-def _lacking_by_broker(header: Header) -> dict[int, tuple[int, tuple[str, ...]]]:
-    """By broker the partitions that lack it, some of them by name: those offline, and those that do without it."""
-    lacking: dict[int, tuple[int, tuple[str, ...]]] = {}
-    for key, group in header.troubles.items():
-        trouble, brokers, _ = parse_group(key)
-        if trouble in (Trouble.UNDER_REPLICATED, Trouble.OFFLINE):
-            for broker in brokers:
-                count, examples = lacking.get(broker, (0, ()))
-                lacking[broker] = count + group.count, (*examples, *group.examples)[:EXAMPLES_NAMED]
-    return lacking
+class Suffering(msgspec.Struct):
+    """What the partitions on a broker that is away suffer from it, some of them by name: the worst first."""
+
+    offline: int = 0  # until it, or another that was in sync, is back
+    waiting: int = 0  # for the controller to elect another leader
+    examples: tuple[str, ...] = ()
 
 
-def _away(
-    header: Header, broker: int, departure: Departure, replicas: int, lacking: tuple[int, tuple[str, ...]]
-) -> Condition:
-    count, examples = lacking
+# What a partition suffers from that lacks a broker, the worst first.
+_BY_TROUBLE: Final = {
+    Trouble.OFFLINE: "offline",
+    Trouble.ELECTION_OWED: "waiting",
+    Trouble.ELECTION_DUE: "waiting",
+    Trouble.UNDER_REPLICATED: None,
+}
+
+
+def _suffering_by_broker(header: Header) -> dict[int, Suffering]:
+    suffering: dict[int, Suffering] = {}
+    groups = [(*parse_group(key)[:2], group) for key, group in header.troubles.items()]
+    for wanted, counted_as in _BY_TROUBLE.items():
+        for trouble, brokers, group in groups:
+            for broker in brokers if trouble is wanted else ():
+                known = suffering.setdefault(broker, Suffering())
+                known.examples = (*known.examples, *group.examples)[:EXAMPLES_NAMED]
+                if counted_as is not None:
+                    setattr(known, counted_as, getattr(known, counted_as) + group.count)
+    return suffering
+
+
+def _away(header: Header, broker: int, departure: Departure, replicas: int, suffering: Suffering) -> Condition:
     (how,) = whereabouts((broker,), header)
     excuse = maintained(broker, header)
-    missed = f"it hosts {counted(replicas, 'replica')}, of which {count} {'is' if count == 1 else 'are'} missed"
-    unmissed = "it hosts nothing, and may have shut down without a trace"
+    hosts = _hosts(replicas, suffering) if replicas else "it hosts nothing, and may have shut down without a trace"
     return Condition(
         kind=kinds.BROKER_SHUT_DOWN if departure.in_order else kinds.BROKER_CRASHED,
         subject=named((broker,)),
         group=named((broker,)),
-        cause=f"{how}: {missed if replicas else unmissed}" + (f" ({excuse})" if excuse else ""),
+        cause=f"{how}: {hosts}" + (f" ({excuse})" if excuse else ""),
         ending="it is registered again, or hosts nothing any more",
         since_ms=departure.time_ms,
         severity=None if replicas else Severity.INFO,
         evidence=(how,),
         partitions=replicas,
-        examples=examples,
+        examples=suffering.examples,
         broker=broker,
     )
+
+
+def _hosts(replicas: int, suffering: Suffering) -> str:
+    """How many partitions have a replica there, and what its absence means for their clients."""
+    found = (
+        (suffering.offline, "offline"),
+        (suffering.waiting, "waiting for the controller to elect a leader"),
+        (replicas - suffering.offline - suffering.waiting, "with one replica less"),
+    )
+    shown = ", ".join(f"{count} {what}" for count, what in found if count > 0)
+    return f"it hosts {counted(replicas, 'replica')}; partitions: {shown}"
 
 
 def _absent(header: Header, broker: int, replicas: int) -> Condition:

@@ -140,6 +140,18 @@ def _election_due(affected: Affected, header: Header) -> Condition:
     return _condition(kinds.ELECTION_DUE, affected, header, cause, _BACK)
 
 
+def _election_owed(affected: Affected, header: Header) -> Condition:
+    """Only the controller can be the cause, whatever excuses the brokers: it lives, for it has written since."""
+    if not header.acting:
+        return _election_due(affected, header)
+    elections = "an election" if affected.count == 1 else "elections"
+    cause = (
+        f"{_elector(header)} owes {elections} and has written what came later: {affected.partitions} "
+        f"{affected.verb} no leader"
+    )
+    return _unexcused(kinds.CONTROLLER_OVERDUE, affected, header, cause, _BACK)
+
+
 def _creation_due(affected: Affected, header: Header) -> Condition:
     cause = f"{affected.partitions} {affected.verb} no state yet, and {_elector(header)} must write it"
     return _condition(kinds.CREATION_DUE, affected, header, cause, _BACK)
@@ -205,6 +217,7 @@ _CONDITIONS: Final[Mapping[Trouble, Callable[[Affected, Header], Condition | Non
     Trouble.NEVER_CREATED: _never_created,
     Trouble.OFFLINE: _offline,
     Trouble.ELECTION_DUE: _election_due,
+    Trouble.ELECTION_OWED: _election_owed,
     Trouble.CREATION_DUE: _creation_due,
     Trouble.LEADERLESS: _leaderless,
     Trouble.UNDER_MIN_ISR: _under_min_isr,

@@ -26,8 +26,8 @@ from controller.leadership import (
     Write,
     fold,
 )
-from controller.states import ReplicaState
-from controller.topics import Partition, TopicPartition
+from controller.states import PartitionState, ReplicaState
+from controller.topics import Owed, Partition, TopicPartition
 from controller.turn import UNFINISHED_MS, Turn, replace
 
 # So many removals of one partition are tried in every order; more replicas than that do not leave at once.
@@ -258,15 +258,52 @@ def _give_up(turn: Turn, tp: TopicPartition, event_id: int) -> None:
         _give_up_creation(turn, tp, partition, event_id)
         prune(turn, tp)
         return
-    kept = []
+    missing = [step for step in partition.queue if step.event == event_id and isinstance(step, Write)]
+    if not missing:
+        return
+    _note_missing(turn, tp, event_id, len(missing))
+    for write in missing:
+        turn.settle(write, seen=False)
+        if isinstance(write, Elect):
+            partition = _passed_over(turn, tp, partition, write)
+    left = tuple(step for step in partition.queue if step not in missing)
+    turn.put_partition(tp, replace(partition, queue=left))
+
+
+def _passed_over(turn: Turn, tp: TopicPartition, partition: Partition, election: Elect) -> Partition:
+    """The partition without what would have come of an election: nobody was elected, and no broker was sent anything.
+
+    Where its leader is away, the controller owes the election from then on.
+    """
+    kept: list[AnyStep] = []
+    state: int | None = None  # in which the partition stayed
     for step in partition.queue:
-        if step.event == event_id and isinstance(step, Write):
-            turn.settle(step, seen=False)
-        else:
-            kept.append(step)
-    if len(kept) < len(partition.queue):
-        _note_missing(turn, tp, event_id, len(partition.queue) - len(kept))
-        turn.put_partition(tp, replace(partition, queue=tuple(kept)))
+        if _comes_of(step, election):
+            turn.withdraw(tp, step)
+            state = step.from_state if isinstance(step, Move) else state
+            continue
+        if state is not None and isinstance(step, Move) and step.replica is None:
+            step, state = replace(step, from_state=state), None
+        kept.append(step)
+    stayed = partition.state if state is None else PartitionState(state)
+    return replace(partition, queue=tuple(kept), state=stayed, passed_over=_owed(turn, partition, election))
+
+
+def _comes_of(step: AnyStep, election: Elect) -> bool:
+    """Whether a step is the election's move to Online, or a request that its event sends behind it."""
+    if step.event != election.event:
+        return False
+    if isinstance(step, Move):
+        return step.replica is None and step.at_pass == election.at_pass
+    return isinstance(step, Tell) and step.at_pass > election.at_pass
+
+
+def _owed(turn: Turn, partition: Partition, election: Elect) -> Owed | None:
+    value, header = partition.confirmed, turn.header
+    elected = election.choose(value.isr) if value is not None else None
+    if value is None or elected is None or turn.is_online(value.leader, partition):
+        return None
+    return Owed(elected.leader, value.leader_epoch, header.controller_epoch, turn.open_event(election.event).time_ms)
 
 
 def _give_up_creation(turn: Turn, tp: TopicPartition, partition: Partition, event_id: int) -> None:

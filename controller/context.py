@@ -203,6 +203,7 @@ class OpenAlert(msgspec.Struct, frozen=True, array_like=True):
     partitions: int
     broker: int | None
     unknown: bool = False  # whether it still is so cannot be known
+    has_examples: bool = False
 
 
 class ElectionPace(msgspec.Struct, frozen=True, array_like=True):

@@ -25,6 +25,7 @@ from controller import (
     topic_deletion,
 )
 from controller.context import NO_BROKER
+from controller.events import before_move
 from controller.leadership import Create, LeaderAndIsr, Move
 from controller.states import PartitionState
 from controller.topics import Partition, TopicPartition
@@ -87,18 +88,38 @@ def read_together(turn: Turn, tp: TopicPartition, written: LeaderAndIsr) -> bool
 def _accept(turn: Turn, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
     suspicion.unforeseen(turn, tp, partition, written)
     turn.begin("Unexplained", f"partition {tp} was written as nothing foretold")
-    for step in partition.queue:
+    for step in reversed(partition.queue):
         turn.withdraw(tp, step)
+        if isinstance(step, Move) and step.replica is None:
+            partition = before_move(partition, step)
     partition = replace(partition, queue=())
-    state = PartitionState.ONLINE if turn.is_online(written.leader, partition) else PartitionState.OFFLINE
     before = partition.confirmed
-    if before is None or before.leader != written.leader or state is not partition.state:
+    if before is None or before.leader != written.leader or _state_shown(turn, partition, written) != partition.state:
+        partition = _moved_to_shown(turn, tp, partition, written)
+    turn.put_partition(tp, replace(partition, confirmed=written))
+
+
+def _state_shown(turn: Turn, partition: Partition, written: LeaderAndIsr) -> PartitionState:
+    return PartitionState.ONLINE if turn.is_online(written.leader, partition) else PartitionState.OFFLINE
+
+
+def _moved_to_shown(turn: Turn, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> Partition:
+    """The partition in the state that the value shows, by legal transitions; one that is deleted stays as it is.
+
+    Whoever wrote the state of a partition that does not exist for the controller has not made it exist.
+    """
+    topic = turn.topic(tp.topic)
+    if partition.state is PartitionState.NON_EXISTENT and (topic is None or topic.queued):
+        return partition
+    shown = _state_shown(turn, partition, written)
+    by_way_of = [PartitionState.NEW] if partition.state is PartitionState.NON_EXISTENT else []
+    for state in (*by_way_of, shown):
         turn.next_pass()
         move = Move(
             *turn.place(), replica=None, from_state=partition.state, to_state=state, written=True, value=written
         )
-        partition = turn.queue(tp, partition, move)
-    turn.put_partition(tp, replace(partition, state=state, confirmed=written))
+        partition = turn.queue(tp, replace(partition, state=state), move)
+    return partition
 
 
 def _hypotheses(turn: Turn, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> Iterator[Hypothesis]:

@@ -67,7 +67,10 @@ def _is_online(replica: int, partition: Partition, header: Header) -> bool:
 def successor(partition: Partition, topic: Topic, header: Header, predicted: LeaderAndIsr | None) -> int | None:
     """The live broker that the controller, or without one the next controller, must make leader; None if nobody."""
     if header.acting:
-        return predicted.leader if predicted is not None and predicted.leader in header.brokers else None
+        if predicted is not None and predicted.leader in header.brokers:
+            return predicted.leader
+        owed = partition.owed(header.controller_epoch)
+        return owed.leader if owed is not None and _is_online(owed.leader, partition, header) else None
     value = partition.confirmed
     assert value is not None, "a successor in a partition that has no state"
     by_topic = topic.unclean_election
@@ -104,7 +107,9 @@ def reason_for(
         return f"no live in-sync replica: {in_sync}; it stays offline until {back}"
     gone = "it has no leader" if value.leader == NO_LEADER else f"leader {where((value.leader,))}"
     if problem is Problem.ELECTION_DUE:
-        return f"{gone}; {elector} must elect broker {successor(partition, topic, header, predicted)}"
+        passed_over = header.acting and not partition.write_due
+        since = ", which it owes: it has written what came later" if passed_over else ""
+        return f"{gone}; {elector} must elect broker {successor(partition, topic, header, predicted)}{since}"
     live = [member for member in value.isr if _is_online(member, partition, header)]
     return f"{gone}; in-sync replica {_either(live)} is live, but nothing makes the controller elect it"
 

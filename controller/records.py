@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 from enum import Enum
+from typing import Annotated
 
 import msgspec
 
@@ -28,6 +29,13 @@ class RecordKind(Enum):
     __hash__ = object.__hash__  # there is one of each: what the enum's own takes time for is not needed
 
 
+# A time that sums with other times stay far from 64 bits; it lasts until the year 10889.
+TimeMs = Annotated[int, msgspec.Meta(ge=0, lt=2**48)]
+_Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
+_Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+_Numbering = Annotated[int, msgspec.Meta(ge=-(2**62), lt=2**62)]
+
+
 class Position(msgspec.Struct, frozen=True, order=True, array_like=True, gc=False):
     """A record's place in its cluster's order; an older generation is a forwarder that lost its lead."""
 
@@ -39,26 +47,27 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
     """One observation of a cluster's ZooKeeper, in the order in which it must be applied.
 
     `data` is the znode's text; bytes that are not UTF-8 travel as `data_base64`. zxids and session ids are
-    ZooKeeper's own 64-bit numbers, -1 where not known; `observed_ms` is the forwarder's clock since 1970.
+    ZooKeeper's own 64-bit numbers, -1 where not known; `observed_ms` is the forwarder's clock since 1970. No number is
+    larger than the field that it comes from can hold: what is kept of a record can always be stored.
     """
 
     v: int = msgspec.field(default_factory=lambda: RECORD_VERSION)  # a factory: always written, never omitted
     cluster: str
-    generation: int
-    seq: int
+    generation: _Numbering
+    seq: _Numbering
     kind: RecordKind
-    observed_ms: int
+    observed_ms: TimeMs
     path: str = ""
     data: str | None = None
     data_base64: str | None = None
-    czxid: int = -1
-    mzxid: int = -1
-    version: int = -1
-    ephemeral_owner: int = 0
-    zxid: int = -1  # the change that this record tells of; for a heartbeat the newest zxid seen
+    czxid: _Int64 = -1
+    mzxid: _Int64 = -1
+    version: _Int32 = -1
+    ephemeral_owner: _Int64 = 0
+    zxid: _Int64 = -1  # the change that this record tells of; for a heartbeat the newest zxid seen
     resync: bool = False  # a difference found by reading again after a gap, not by a watch
-    author: int = 0  # the session that wrote the transaction; only ZooKeeper's log tells it
-    cxid: int = -1  # the author's number of the request, from the log too; a session's end: 0 expired, else closed
+    author: _Int64 = 0  # the session that wrote the transaction; only ZooKeeper's log tells it
+    cxid: _Int32 = -1  # the author's number of the request, from the log too; a session's end: 0 expired, else closed
 
     @property
     def position(self) -> Position:

@@ -16,8 +16,9 @@ from controller.profile import NEWEST, Release
 # What somebody said, by Kafka's names with dots; the release's defaults hold for the rest.
 GivenSettings = Mapping[str, bool | int]
 
-_AtLeast0 = Annotated[int, msgspec.Meta(ge=0)]
-_AtLeast1 = Annotated[int, msgspec.Meta(ge=1)]
+# Kafka's INT; of what is a LONG there, nobody needs more: 2**31 ms are 24 days.
+_AtLeast0 = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+_AtLeast1 = Annotated[int, msgspec.Meta(ge=1, lt=2**31)]
 
 
 class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: name.replace("_", ".")):
@@ -70,6 +71,6 @@ def _read_setting(name: str, text: str) -> bool | int:
         value: bool | int = msgspec.convert(text.strip().lower(), field.type, strict=False)
     except msgspec.ValidationError:
         (bound,) = getattr(field.type, "__metadata__", (None,))
-        expected = "true or false" if bound is None else f"a whole number from {bound.ge} on"
+        expected = "true or false" if bound is None else f"a whole number from {bound.ge} to {bound.lt - 1}"
         raise SettingError(f"{name}={text}: expected {expected}") from None
     return value

@@ -123,7 +123,7 @@ def settings_written(turn: Turn, name: str, znode: ConfigZnode) -> None:
     topic = turn.topic(name) or Topic(exists=False)
     settings = replace(
         topic,
-        min_insync_replicas=znode.integer("min.insync.replicas"),
+        min_insync_replicas=znode.integer("min.insync.replicas", at_least=1),
         unclean_election=znode.boolean("unclean.leader.election.enable"),
     )
     if settings != topic:

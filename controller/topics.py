@@ -44,6 +44,15 @@ class Problem(Enum):
     __hash__ = object.__hash__  # there is one of each: what the enum's own takes time for is not needed
 
 
+class Owed(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """An election that the controller passed over: it wrote what came later, and not this."""
+
+    leader: int  # whom it was to elect
+    leader_epoch: int  # of the value that it was to replace
+    controller_epoch: int
+    since_ms: int  # when the event came of which it was to be written
+
+
 class Partition(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A partition: what ZooKeeper confirmed, what the controller is still to write, and the states of the machines."""
 
@@ -60,6 +69,7 @@ class Partition(msgspec.Struct, frozen=True, array_like=True, gc=False):
     offline_dirs: tuple[int, ...] = ()  # replicas whose log directory failed
     announced: ReplicaAssignment | None = None  # what the topic's znode says, where that is not what memory says
     expected: tuple[ReplicaAssignment, ...] = ()  # what the controller is still to write there, in order
+    passed_over: Owed | None = None
 
     def value(self, controller_epoch: int) -> LeaderAndIsr | None:
         """The value that ZooKeeper will hold once the controller has done what it must."""
@@ -72,6 +82,14 @@ class Partition(msgspec.Struct, frozen=True, array_like=True, gc=False):
             if isinstance(step, Write):
                 return True
         return False
+
+    def owed(self, controller_epoch: int) -> Owed | None:
+        """The election that this controller still owes: nothing was written since that would be in its place."""
+        owed, value = self.passed_over, self.confirmed
+        if owed is None or value is None:
+            return None
+        waits = (owed.leader_epoch, owed.controller_epoch) == (value.leader_epoch, controller_epoch)
+        return owed if waits else None
 
     @property
     def has_value(self) -> bool:

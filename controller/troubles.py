@@ -28,6 +28,7 @@ class Trouble(Enum):
     NEVER_CREATED = "never_created"  # all its replicas: the same
     COMING_BACK = "coming_back"  # the in-sync replicas, of which one is back, and not elected yet
     ELECTION_DUE = "election_due"  # the leader that is gone
+    ELECTION_OWED = "election_owed"  # the same, or who is in sync: the controller has passed it over
     CREATION_DUE = "creation_due"  # nobody
     LEADERLESS = "leaderless"  # the in-sync replicas
     UNDER_MIN_ISR = "under_min_isr"  # the replicas that are not in sync
@@ -63,6 +64,8 @@ _BY_PROBLEM: Final[Mapping[Problem | None, Trouble]] = {
     Problem.LEADERLESS: Trouble.LEADERLESS,
 }
 
+_USED_AGAIN_SOON: Final = (None, Trouble.ELECTION_DUE, Trouble.ELECTION_OWED)
+
 
 def parse_group(key: str) -> tuple[Trouble, tuple[int, ...], tuple[int, ...]]:
     """What a group's key says: the trouble, the brokers that are its cause, and the others."""
@@ -83,7 +86,15 @@ def troubles_of(topic: Topic, partition: Partition, rules: CountingRules) -> tup
     if value is None:
         return _without_state(partition)
     shape = (partition.replicas, partition.adding, partition.removing)
-    return _with_state(partition.problem, value.leader, value.isr, shape, topic.min_insync_replicas, rules)
+    unusable = _BY_PROBLEM.get(partition.problem)
+    if unusable is Trouble.ELECTION_DUE and _is_passed_over(partition, value.leader_epoch):
+        unusable = Trouble.ELECTION_OWED
+    return _with_state(unusable, value.leader, value.isr, shape, topic.min_insync_replicas, rules)
+
+
+def _is_passed_over(partition: Partition, leader_epoch: int) -> bool:
+    owed = partition.passed_over
+    return owed is not None and owed.leader_epoch == leader_epoch and not partition.write_due
 
 
 def _without_state(partition: Partition) -> tuple[str, ...]:
@@ -94,7 +105,7 @@ def _without_state(partition: Partition) -> tuple[str, ...]:
 # Few facts decide what a partition suffers from, and most partitions share them.
 @lru_cache(1 << 15)
 def _with_state(  # noqa: PLR0913 (all that decides it)
-    problem: Problem | None,
+    unusable: Trouble | None,
     leader: int,
     isr: tuple[int, ...],
     shape: tuple[tuple[int, ...], ...],
@@ -102,16 +113,17 @@ def _with_state(  # noqa: PLR0913 (all that decides it)
     rules: CountingRules,
 ) -> tuple[str, ...]:
     assigned = ReplicaAssignment(*shape)
-    unusable = _BY_PROBLEM.get(problem)
     groups = [] if unusable is None else [_unusable_for(unusable, leader, isr, assigned.replicas)]
     if assigned.is_being_reassigned:
         groups.append(Trouble.REASSIGNING.of(set(assigned.target) - set(isr)))
-    if unusable is None or unusable is Trouble.ELECTION_DUE:  # else nothing else matters to who cannot use it
+    if unusable in _USED_AGAIN_SOON:  # else nothing else matters to who cannot use it
         groups += _lacking(isr, assigned, len(isr) - needed_in_sync(needed, len(assigned.replicas), rules))
     return tuple(groups)
 
 
 def _unusable_for(trouble: Trouble, leader: int, isr: tuple[int, ...], replicas: tuple[int, ...]) -> str:
+    if trouble is Trouble.ELECTION_OWED:
+        return trouble.of((leader,) if leader >= 0 else isr)
     if trouble is Trouble.ELECTION_DUE:
         return trouble.of((leader,)) if leader >= 0 else Trouble.COMING_BACK.of(isr)
     return trouble.of(isr, set(replicas) - set(isr) if trouble is Trouble.OFFLINE else ())
@@ -151,7 +163,9 @@ class TroubleLedger:
             self.groups, self._owned = self.groups.copy(), True
         for key in come:
             if key not in gone:
-                self._join(key, str(tp), now_ms)
+                # What is owed has been due since what asked for it came, not since it was passed over.
+                owed = is_.passed_over if is_ and key.startswith(Trouble.ELECTION_OWED.value) else None
+                self._join(key, str(tp), now_ms if owed is None else owed.since_ms)
         for key in gone:
             if key not in come:
                 self._leave(key, str(tp))

@@ -6,15 +6,20 @@ cannot be read becomes a `ZnodeError` whose text says why. What follows from a v
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 from functools import lru_cache
 from typing import Annotated, TypeVar
 
 import msgspec
 
+from controller.records import TimeMs
+
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
 PartitionId = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
 Brokers = tuple[Int32, ...]
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
 
 
 class ZnodeError(ValueError):
@@ -151,12 +156,11 @@ class ConfigZnode(msgspec.Struct, frozen=True):
 
     config: dict[str, str] = {}
 
-    def integer(self, key: str) -> int | None:
-        """A setting as Kafka would read it, None if absent or no number."""
-        try:
-            return int(self.config[key].strip())
-        except (KeyError, ValueError):
-            return None
+    def integer(self, key: str, *, at_least: int) -> int | None:
+        """A setting of Kafka's type INT, None if absent, no such number, or below what Kafka takes."""
+        text = self.config.get(key, "").strip()
+        number = int(text) if _INTEGER.fullmatch(text) else None
+        return number if number is not None and at_least <= number < 2**31 else None
 
     def boolean(self, key: str) -> bool | None:
         """A setting as Kafka would read it, None if absent or neither true nor false."""
@@ -187,7 +191,7 @@ class MaintenanceWindow(msgspec.Struct, frozen=True):
     """A time in which people work on brokers: what follows from it needs nobody's attention."""
 
     brokers: Brokers  # none: the whole cluster
-    until_ms: int
+    until_ms: TimeMs
     reason: str = ""
 
 

@@ -11,11 +11,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from controller.gauges import counted, counted_for_topic
 from controller.leadership import Write
-from controller.outputs import PartitionRow, Status, Transition, decode_row, encode_row
+from controller.outputs import PartitionRow, Request, Status, Transition, decode_row, encode_row
 from controller.profile import Release, profile_of
 from controller.records import RecordKind
 from controller.state import changed_chunks, encode_header, new_context, restore_context
-from controller.states import PARTITION_VALID_PREVIOUS, PartitionState
+from controller.states import PARTITION_VALID_PREVIOUS, REPLICA_VALID_PREVIOUS, PartitionState
 from controller.step import step
 from controller.topics import TopicPartition
 from tests.controller.znode_history import (
@@ -54,8 +54,10 @@ json_values = st.recursive(
     ),  # noqa: E501
     max_leaves=8,
 )
-LEGAL_WORDS = {(state.word, target.word) for target, states in PARTITION_VALID_PREVIOUS.items() for state in states}
-EXPLAINED = ("Unexplained", "PreferredReplica", "ControlledShutdown")
+LEGAL_WORDS = {
+    subject: {(state.word, target.word) for target, states in table.items() for state in states}
+    for subject, table in (("partition", PARTITION_VALID_PREVIOUS), ("replica", REPLICA_VALID_PREVIOUS))
+}
 
 
 class AnyHistory(RuleBasedStateMachine):
@@ -69,6 +71,7 @@ class AnyHistory(RuleBasedStateMachine):
         self.history.snapshot(("/controller", controller_znode(1)), ("/controller_epoch", b"1"))
         self.epoch = 1
         self.seen = 0
+        self.provisional: set[tuple[object, ...]] = set()
 
     @rule(broker=brokers)
     def broker_registers(self, broker: int) -> None:
@@ -185,12 +188,28 @@ class AnyHistory(RuleBasedStateMachine):
             assert outcome.context is self.history.context
 
     @invariant()
-    def no_illegal_transition_is_ever_published(self) -> None:
+    def every_row_that_is_published_is_true(self) -> None:
         for row in self.history.effects[self.seen :]:
             assert decode_row(encode_row(row)) == row
-            if isinstance(row, Transition) and row.subject == "partition" and not row.cause.startswith(EXPLAINED):
-                assert (row.from_state, row.to_state) in LEGAL_WORDS, row
+            if isinstance(row, Transition) and row.subject in LEGAL_WORDS:
+                assert (row.from_state, row.to_state) in LEGAL_WORDS[row.subject], row
+                self._is_led_if_it_is_finally_online(row)
+            if isinstance(row, (Transition, Request)):
+                self._was_provisional_if_it_is_withdrawn(row)
         self.seen = len(self.history.effects)
+
+    def _is_led_if_it_is_finally_online(self, row: Transition) -> None:
+        if row.status is Status.FINAL and row.to_state == "OnlinePartition":
+            known = self.history.context.topics.partition(TopicPartition(row.topic, row.partition))
+            value = known.confirmed if known else None
+            was_seen = value is not None and (row.leader, row.leader_epoch) == (value.leader, value.leader_epoch)
+            assert was_seen or row.leader in self.history.context.header.brokers, row
+
+    def _was_provisional_if_it_is_withdrawn(self, row: Transition | Request) -> None:
+        effect = (row.effect, getattr(row, "topic", None), getattr(row, "partition", None))
+        if row.status is Status.PROVISIONAL:
+            self.provisional.add(effect)
+        assert row.status is not Status.WITHDRAWN or effect in self.provisional, row
 
     def teardown(self) -> None:
         self._stored_state_continues_as_if_never_stored()

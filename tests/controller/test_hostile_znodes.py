@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from controller.outputs import RefusedRow, decode_row, encode_row
-from controller.records import RecordKind, decode_record, encode_record
+from controller.records import BadRecordError, Record, RecordKind, decode_record, encode_record
 from controller.state import changed_chunks, encode_header, new_context, restore_context
+from controller.step import step
 from tests.controller.znode_history import (
     ZnodeHistory,
     assert_the_roster_is_as_if_made_anew,
@@ -83,6 +85,11 @@ READABLE = [
     ("/isr_change_notification/isr_change_0000000000", b'{"partitions":[{"topic":"no","partition":1}]}'),
     ("/log_dir_event_notification/log_dir_event_0000000000", b'{"broker":-1}'),
     ("/config/topics/t", b'{"config":{"min.insync.replicas":"two","unclean.leader.election.enable":"maybe"}}'),
+    ("/config/topics/t", b'{"config":{"min.insync.replicas":"1%s"}}' % (b"0" * 30)),
+    ("/config/topics/t", b'{"config":{"min.insync.replicas":"2147483648"}}'),
+    ("/config/topics/t", b'{"config":{"min.insync.replicas":"-1"}}'),
+    ("/config/topics/t", '{"config":{"min.insync.replicas":"\u0663"}}'.encode()),
+    ("/config/topics/t", b'{"config":{"min.insync.replicas":"1_0"}}'),
     ("/brokers/topics/t/partitions/99999999999/state", b"\xff"),
     ("/brokers/topics/t/partitions/-1/state", b"\xff"),
     ("/brokers/topics/t/partitions/\u0663/state", b"\xff"),
@@ -121,6 +128,47 @@ def test_what_is_only_odd_is_taken_and_the_replica_goes_on(path, content):
     history.controller(3, 9)
     history.heartbeat(20_000)
     assert history.gauges().ready
+    assert history.context.topics["t"].min_insync_replicas is None
+    assert encode_header(history.context)
+    assert changed_chunks(new_context("c", 2), history.context)
+
+
+FIELDS_WITH_NUMBERS = (
+    *("generation", "seq", "observed_ms", "czxid", "mzxid", "version"),
+    *("ephemeral_owner", "zxid", "author", "cxid"),
+)
+ANY_NUMBERS = st.one_of(
+    st.integers(-(10**40), 10**40),
+    st.sampled_from([sign * 2**bits + by for sign in (1, -1) for bits in (31, 48, 62, 63, 64) for by in (-1, 0, 1)]),
+)
+
+
+def test_all_fields_of_a_record_with_numbers_are_tried():
+    numbers = {field.name for field in msgspec.structs.fields(Record) if field.type not in (str, bool, RecordKind)}
+    assert numbers - {"v", "data", "data_base64"} == set(FIELDS_WITH_NUMBERS)
+
+
+@given(
+    path=st.sampled_from([STATE, "/controller", "/brokers/ids/1"]),
+    numbers=st.dictionaries(st.sampled_from(FIELDS_WITH_NUMBERS), ANY_NUMBERS),
+)
+def test_a_record_is_refused_or_what_it_leaves_can_be_stored(path, numbers):
+    contents = {STATE: state_znode(3, 5, [3]), "/controller": controller_znode(2), "/brokers/ids/1": broker_znode(1)}
+    history = a_cluster()
+    last = history.records[-1]
+    place = {"generation": last.generation, "seq": last.seq + 1, "observed_ms": last.observed_ms, **numbers}
+    what = {"v": 1, "cluster": "c", "kind": "node", "path": path, "data": json.dumps(contents[path])}
+    try:
+        record = decode_record(json.dumps(what | place))
+    except BadRecordError:
+        return
+    context = history.context
+    for told in (record, msgspec.structs.replace(last, generation=record.generation, seq=record.seq + 1)):
+        outcome = step(context, told)
+        context = outcome.context
+        assert all(decode_row(encode_row(row)) == row for row in outcome.effects)
+        assert encode_header(context)
+        changed_chunks(history.context, context)
 
 
 def test_a_state_before_its_topic_is_an_orphan_and_a_topic_after_it_starts_without():
