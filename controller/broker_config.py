@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Final
 
 from controller import broker_change
-from controller.context import UNCLEAN_ELECTION
+from controller.context import LEAST_IN_SYNC, UNCLEAN_ELECTION
 from controller.health import UNUSABLE
 from controller.turn import Turn
 from controller.znodes import ConfigZnode
 
-_USED: Final = (UNCLEAN_ELECTION,)
+_USED: Final = (UNCLEAN_ELECTION, LEAST_IN_SYNC)
 
 
 def written(turn: Turn, name: str, znode: ConfigZnode) -> None:

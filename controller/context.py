@@ -22,6 +22,8 @@ from controller.znodes import ConfigZnode, MaintenanceWindow, ReassignmentEntry
 
 NO_BROKER = -1
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
+LEAST_IN_SYNC = "min.insync.replicas"
+_EACH_BROKER = "<default>"  # the name of the znode that holds for all brokers
 
 
 class Phase(Enum):
@@ -221,6 +223,13 @@ class CountingRules(NamedTuple):
     least_is_capped: bool  # a partition never needs more than it has replicas
     adding_need_not_lead: bool  # though they are preferred
     adding_need_not_follow: bool  # a partition is not under-replicated without them
+    least_in_sync_on: tuple[tuple[int, int], ...] = ()  # on leaders that have a setting of their own
+
+    def least_in_sync_under(self, leader: int) -> int:
+        """What holds on this leader where a topic does not say so itself."""
+        return (
+            dict(self.least_in_sync_on).get(leader, self.least_in_sync) if self.least_in_sync_on else self.least_in_sync
+        )
 
 
 class Header(msgspec.Struct, array_like=True):
@@ -323,7 +332,7 @@ class Header(msgspec.Struct, array_like=True):
     @property
     def allows_unclean_election(self) -> bool:
         """Whether topics without a setting of their own allow unclean elections, on the controller's broker."""
-        for name in (str(self.controller), "<default>") if self.dynamic_settings else ():
+        for name in (str(self.controller), _EACH_BROKER) if self.dynamic_settings else ():
             value = ConfigZnode(self.dynamic_settings.get(name, {})).boolean(UNCLEAN_ELECTION)
             if value is not None:
                 return value
@@ -338,12 +347,20 @@ class Header(msgspec.Struct, array_like=True):
     def counting_rules(self) -> CountingRules:
         """What the cluster's counts depend on beside its topics."""
         profile = self.profile
+        dynamic = self._dynamic_least_in_sync() if self.dynamic_settings else {}
         return CountingRules(
-            self.settings.min_insync_replicas,
+            dynamic.pop(_EACH_BROKER, self.settings.min_insync_replicas),
             profile.caps_min_isr,
             profile.reassigns_in_topic_znode,
             profile.replicates_without_adding,
+            tuple(sorted((int(broker), least) for broker, least in dynamic.items() if broker.isdecimal())),
         )
+
+    def _dynamic_least_in_sync(self) -> dict[str, int]:
+        found = {
+            name: ConfigZnode(used).integer(LEAST_IN_SYNC, at_least=1) for name, used in self.dynamic_settings.items()
+        }
+        return {name: least for name, least in found.items() if least is not None}
 
     @property
     def is_ghost(self) -> bool:

@@ -52,9 +52,9 @@ def _leading(topic: Topic, partition: Partition, rules: CountingRules) -> Keys:
     return keys + _LEADERLESS[True] if leaderless else keys
 
 
-def needed_in_sync(by_topic: int | None, replicas: int, rules: CountingRules) -> int:
-    """The in-sync replicas that a write with acks=all needs, of a partition with so many replicas."""
-    needed = by_topic or rules.least_in_sync
+def needed_in_sync(by_topic: int | None, leader: int, replicas: int, rules: CountingRules) -> int:
+    """The in-sync replicas that a write with acks=all needs, of a partition with this leader and so many replicas."""
+    needed = by_topic or rules.least_in_sync_under(leader)
     return min(needed, replicas) if rules.least_is_capped else needed
 
 
@@ -98,7 +98,7 @@ def _by_leadership(  # noqa: PLR0913 (all that decides it)
     keys.append(f"leaders_by_broker/{leader}")
     excused = len(adding) if rules.adding_need_not_follow else 0
     lacking = ["under_replicated"] if is_under_replicated(len(isr), len(replicas), excused) else []
-    margin = len(isr) - needed_in_sync(needed, len(replicas), rules)
+    margin = len(isr) - needed_in_sync(needed, leader, len(replicas), rules)
     if margin <= 0:
         lacking.append("at_min_isr" if margin == 0 else "under_min_isr")
     for key in lacking:

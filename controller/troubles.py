@@ -117,7 +117,7 @@ def _with_state(  # noqa: PLR0913 (all that decides it)
     if assigned.is_being_reassigned:
         groups.append(Trouble.REASSIGNING.of(set(assigned.target) - set(isr)))
     if unusable in _USED_AGAIN_SOON:  # else nothing else matters to who cannot use it
-        groups += _lacking(isr, assigned, len(isr) - needed_in_sync(needed, len(assigned.replicas), rules))
+        groups += _lacking(isr, assigned, len(isr) - needed_in_sync(needed, leader, len(assigned.replicas), rules))
     return tuple(groups)
 
 

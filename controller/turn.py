@@ -48,7 +48,7 @@ class Turn(EventDraft):
     def _count_on(self) -> None:
         header = self.header
         self._rules = rules = header.counting_rules
-        self._ruled_by = (header.settings, header.profile)
+        self._ruled_by = (header.settings, header.profile, header.dynamic_settings)
         self._census, self._ledger = Census(header.census, rules), TroubleLedger(header.troubles, rules)
 
     def go_on(self, record: Record) -> None:
@@ -126,10 +126,10 @@ class Turn(EventDraft):
             header.census, header.troubles = self._census.counts, self._ledger.groups
 
     def _is_ruled_otherwise(self) -> bool:
-        header, (settings, profile) = self.header, self._ruled_by
-        if header.settings is settings and header.profile is profile:
+        header, (settings, profile, dynamic) = self.header, self._ruled_by
+        if header.settings is settings and header.profile is profile and header.dynamic_settings is dynamic:
             return False
-        self._ruled_by = (header.settings, header.profile)
+        self._ruled_by = (header.settings, header.profile, header.dynamic_settings)
         return header.counting_rules != self._rules
 
     def _next_roster(self, topics: Topics) -> Roster | None:

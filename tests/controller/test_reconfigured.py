@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from controller.context import Context, Header, Phase
 from controller.gauges import census_of
 from controller.profile import NEWEST, profile_of
+from controller.records import RecordKind
 from controller.state import changed_chunks, encode_header, new_context, reconfigured, restore_context
 from controller.step import step
 from tests.controller.znode_history import ZnodeHistory
@@ -92,3 +93,58 @@ def test_at_whatever_record_it_changes_the_counts_end_as_if_it_had_always_been_s
             changed = step(changed, record).context
         assert timeless(changed.header) == timeless(always.context.header)
         assert list(changed.topics) == list(always.context.topics)
+
+
+LED_BY_EACH = {"t": {0: ([1, 2, 3], 1, 0, [1]), 1: ([2, 1, 3], 2, 0, [2]), 2: ([3, 1, 2], 3, 0, [3, 1])}}
+
+
+def under_min_isr(history: ZnodeHistory) -> dict[int, int]:
+    """By the broker that leads them."""
+    census = history.context.header.census
+    assert census == census_of(history.context.topics, history.context.header.counting_rules)
+    found = {broker: census.get(f"under_min_isr_by_broker/{broker}", 0) for broker in (1, 2, 3)}
+    assert sum(found.values()) == census.get("under_min_isr", 0)
+    return found
+
+
+def configure(history: ZnodeHistory, broker: object, **config: str) -> None:
+    settings = {name.replace("_", "."): value for name, value in config.items()}
+    history.write(f"/config/brokers/{broker}", {"version": 1, "config": settings})
+
+
+def test_the_least_in_sync_is_the_topics_then_the_leaders_then_that_of_all_brokers_then_the_static_one():
+    led = ZnodeHistory(release=(3, 6)).start(1, 2, 3, topics=LED_BY_EACH)
+    assert under_min_isr(led) == {1: 0, 2: 0, 3: 0}
+    configure(led, "<default>", min_insync_replicas="2")
+    assert under_min_isr(led) == {1: 1, 2: 1, 3: 0}
+    configure(led, 1, min_insync_replicas="1")
+    assert under_min_isr(led) == {1: 0, 2: 1, 3: 0}
+    configure(led, 3, min_insync_replicas="3")
+    assert under_min_isr(led) == {1: 0, 2: 1, 3: 1}
+    led.write("/config/topics/t", {"version": 1, "config": {"min.insync.replicas": "1"}})
+    assert under_min_isr(led) == {1: 0, 2: 0, 3: 0}
+    led.delete("/config/topics/t")
+    led.delete("/config/brokers/3")
+    assert under_min_isr(led) == {1: 0, 2: 1, 3: 0}
+    led.delete("/config/brokers/<default>")
+    assert under_min_isr(led) == {1: 0, 2: 0, 3: 0}
+
+
+def test_a_dynamic_least_in_sync_opens_and_ends_the_alert():
+    led = ZnodeHistory(release=(3, 6)).start(1, 2, 3, topics=LED_BY_EACH)
+    configure(led, 2, min_insync_replicas="2")
+    led.heartbeat(60_000)
+    assert [alert.examples for alert in led.open_alerts().values() if alert.alert == "PartitionsUnderMinIsr"] == [("t-1",)]
+    configure(led, 2, min_insync_replicas="none")  # Kafka takes no such value either
+    led.heartbeat(60_000)
+    assert not [alert for alert in led.open_alerts().values() if alert.alert == "PartitionsUnderMinIsr"]
+
+
+def test_dynamic_settings_are_there_after_a_restart_and_in_a_complete_read():
+    led = ZnodeHistory(release=(3, 6))
+    led.send(RecordKind.SNAPSHOT_BEGIN)
+    configure(led, "<default>", min_insync_replicas="3")
+    led.start(1, 2, 3, topics=LED_BY_EACH)
+    configure(led, "<default>", min_insync_replicas="2")
+    led.context = restored(led.context)
+    assert under_min_isr(led) == {1: 1, 2: 1, 3: 0}
