@@ -440,6 +440,13 @@ REPLICA_LACKS_RECORDS = _kind(
     "Look at the retention of the stream between forwarder and job. The job asks for a complete read by itself.",
     of_replica=True,
 )
+CLUSTER_QUARANTINED = _kind(
+    "ClusterQuarantined",
+    Severity.PAGE,
+    "Kontrast failed over records of this cluster and has given up all that it knew of it; others are followed on.",
+    "Wait for the complete read that the job asks for. Keep the rows of the output `refused`, and report them.",
+    of_replica=True,
+)
 ZNODE_REFUSED = _kind(
     "ZnodeRefused",
     Severity.WARN,

@@ -86,6 +86,13 @@ def _conditions_of_replica(header: Header) -> Iterator[Condition]:
             ending="the forwarder's ZooKeeper session is back",
             since_ms=header.disconnected_ms,
         )
+    if header.quarantined:
+        yield Condition(
+            kind=kinds.CLUSTER_QUARANTINED,
+            group="replica",
+            cause=header.quarantined,
+            ending="a complete read has come in",
+        )
     if header.lacks_records:
         yield Condition(
             kind=kinds.REPLICA_LACKS_RECORDS,

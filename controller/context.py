@@ -308,6 +308,7 @@ class Header(msgspec.Struct, array_like=True):
     last_asked_ms: dict[int, int] = {}  # when brokers last asked to be shut down
     unfinished: dict[int, Unfinished] = {}  # by the broker that was controller: see `profile.forgets_reassignments`
     asleep: Asleep | None = None  # only of releases that do not fence a controller's writes
+    quarantined: str = ""  # why all that was known was given up; until a complete read has come in
 
     @property
     def acting(self) -> bool:

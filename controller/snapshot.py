@@ -31,7 +31,7 @@ def end(turn: Turn) -> None:
     header = turn.header
     if header.phase is not LOADING:
         return
-    header.phase, header.lacks_records = FOLLOWING, False
+    header.phase, header.lacks_records, header.quarantined = FOLLOWING, False, ""
     turn.shows_all = True
     for name, topic in turn.topics:
         if topic.seen_generation != turn.record.generation and topic.exists:

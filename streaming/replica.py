@@ -6,6 +6,7 @@ State is a small header and chunks, of which only the touched ones are read and 
 
 from __future__ import annotations
 
+import logging
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,8 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, Str
 from controller.context import Context, Phase
 from controller.outputs import STANDING_OUTPUTS, BeginningRow, RefusedRow, encode_row
 from controller.outputs import Row as OutputRow
-from controller.records import BadRecordError, Position, Record, data_fields, decode_record
+from controller.quarantine import quarantine
+from controller.records import BadRecordError, Position, Record, data_fields, decode_record, encode_record
 from controller.state import (
     StateVersionError,
     changed_chunks,
@@ -34,6 +36,8 @@ from streaming.config import StreamConfig
 from streaming.errors import StreamError
 from streaming.packed import pack, unpack
 from transport.address import JournalAddress
+
+_LOG = logging.getLogger("kontrast.streaming.replica")
 
 # What a batch did for a cluster: a row of no output, for the job's own measurements.
 APPLIED = "applied"
@@ -60,6 +64,7 @@ _HEADER_SCHEMA = StructType(
 _CHUNK_KEY_SCHEMA = StructType([StructField("chunk", IntegerType())])
 _CHUNK_SCHEMA = StructType([StructField("body", BinaryType())])
 
+_FAILURE_CHARACTERS = 500
 _UNKNOWN_TIME_MS = 0  # a line that is no record has no time of its own
 _NO_GENERATION = -1
 
@@ -83,6 +88,10 @@ class Header(NamedTuple):
     body: bytes
 
 
+class _StateStoreError(Exception):
+    """Spark does not give what is stored."""
+
+
 class Chunks:
     """The stored chunks of the batch that is being worked on.
 
@@ -95,7 +104,10 @@ class Chunks:
 
     def load(self, chunk: int) -> bytes | None:
         """The stored chunk, None where there is none."""
-        found = self.state.getValue((chunk,))
+        try:
+            found = self.state.getValue((chunk,))
+        except Exception as error:
+            raise _StateStoreError(f"chunk {chunk} cannot be read") from error
         return None if found is None else bytes(found[0])
 
 
@@ -141,6 +153,10 @@ class Replica(StatefulProcessor):
                 context = self._apply(cluster, records, published)
             except StateVersionError as error:
                 raise StreamError(f"{error}: run the Kontrast that wrote it, or {REBUILD}") from error
+            except (MemoryError, _StateStoreError):
+                raise  # no fault of the records: they are applied again
+            except Exception as error:
+                context = self._quarantine(cluster, records, error, published)
         published.applied(cluster, records, len(refused), context)
         return published.to_spark()
 
@@ -179,14 +195,35 @@ class Replica(StatefulProcessor):
 
     def _apply(self, cluster: str, records: list[Record], published: _Published) -> Context:
         before, applied, chunks = self._restore(cluster)
-        if not applied:
-            first = records[0]
-            stamp = {"zxid": first.zxid, "time_ms": first.observed_ms, "ordinal": -1}
-            published.begin(BeginningRow(cluster=cluster, generation=first.generation, seq=first.seq, **stamp))
         outcome = steps(before, records)
-        published.add(outcome.effects)
+        lines = encoded(outcome.effects)
         self._store(cluster, before, outcome.context, records[-1].position, applied + len(records), chunks)
+        if not applied:
+            published.begin(cluster, records[0])
+        published.add(lines)
         return outcome.context
+
+    def _quarantine(self, cluster: str, records: list[Record], error: Exception, published: _Published) -> Context:
+        """Give up what is known of the cluster: its records failed, and would at each restart. Other clusters go on."""
+        last = records[-1]
+        failure = " ".join(f"{type(error).__name__}: {error}".split())[:_FAILURE_CHARACTERS]
+        why = f"records up to number {last.seq} of generation {last.generation} could not be applied: {failure}"
+        _LOG.error("%s is in quarantine until a complete read comes: %s", cluster, why, exc_info=error)
+        stored = self._header_state.get()
+        unknown = self._unknown(cluster)
+        outcome = quarantine(unknown, last, why)
+        self._chunk_state.clear()
+        applied = (stored[2] if stored else 0) + len(records)
+        self._store(cluster, unknown, outcome.context, last.position, applied, Chunks(self._chunk_state))
+        published.begin(cluster, last)
+        published.add(encoded(_refuse_record(record, why) for record in records))
+        published.add(encoded(outcome.effects))
+        return outcome.context
+
+    def _unknown(self, cluster: str) -> Context:
+        brokers = self._config.brokers_of(cluster)
+        settings, profile = brokers.read()
+        return new_context(cluster, self._config.chunk_count, settings, profile, brokers.preferred_controllers)
 
     def _restore(self, cluster: str) -> tuple[Context, int, Chunks]:
         stored = self._header_state.get()
@@ -195,7 +232,7 @@ class Replica(StatefulProcessor):
         settings, profile = brokers.read()
         expected = (settings, profile, brokers.preferred_controllers)
         if stored is None:
-            return new_context(cluster, self._config.chunk_count, *expected), 0, chunks
+            return self._unknown(cluster), 0, chunks
         header = Header(stored[0], stored[1], stored[2], bytes(stored[3]))
         remembered = _remembered.get((self._run, cluster))
         if remembered is not None and remembered.header == header:
@@ -207,9 +244,10 @@ class Replica(StatefulProcessor):
     def _store(  # noqa: PLR0913 (one call)
         self, cluster: str, before: Context, after: Context, position: Position, applied: int, chunks: Chunks
     ) -> None:
+        # Encoded before any of it is stored: what cannot be encoded leaves the state as it was.
+        header = Header(position.generation, position.seq, applied, encode_header(after))
         for chunk, body in changed_chunks(before, after).items():
             self._chunk_state.updateValue((chunk,), (body,))
-        header = Header(position.generation, position.seq, applied, encode_header(after))
         self._header_state.update(tuple(header))
         for other in [key for key in _remembered if key[0] != self._run]:
             del _remembered[other]
@@ -228,22 +266,53 @@ def _lines_of(rows: Iterable[Row]) -> Iterator[tuple[int, int, bytes]]:
             yield row.partition, offset, line
 
 
+def _refuse_record(record: Record, reason: str) -> RefusedRow:
+    """A record that was read and could not be applied, whole."""
+    return RefusedRow(
+        cluster=record.cluster,
+        generation=record.generation,
+        seq=record.seq,
+        ordinal=0,
+        zxid=record.zxid,
+        time_ms=record.observed_ms,
+        path=record.path,
+        reason=reason,
+        data=encode_record(record).decode(),
+    )
+
+
+class Line(NamedTuple):
+    """A row as it is written."""
+
+    output: str
+    key: str
+    value: bytes
+
+
+def encoded(rows: Iterable[OutputRow]) -> list[Line]:
+    """The rows as they are written, all of them or an exception."""
+    # A topic that somebody made in ZooKeeper by hand may have any name.
+    return [Line(row.output, row.subject_key().replace("\n", "\\n"), encode_row(row)) for row in rows]
+
+
 class _Published:
     """The rows of a batch, by output."""
 
     def __init__(self, refused: Iterable[OutputRow], *, packed: bool) -> None:
         self._packed = packed
-        self._rows: dict[str, list[OutputRow]] = {}
+        self._lines: dict[str, list[Line]] = {}
         self._applied: Row | None = None
-        self.add(refused)
+        self.add(encoded(refused))
 
-    def add(self, rows: Iterable[OutputRow]) -> None:
-        for row in rows:
-            self._rows.setdefault(row.output, []).append(row)
+    def add(self, lines: Iterable[Line]) -> None:
+        for line in lines:
+            self._lines.setdefault(line.output, []).append(line)
 
-    def begin(self, row: BeginningRow) -> None:
-        for output in STANDING_OUTPUTS:
-            self._rows.setdefault(output, []).append(row)
+    def begin(self, cluster: str, record: Record) -> None:
+        """What was said before this record is void."""
+        stamp = {"zxid": record.zxid, "time_ms": record.observed_ms, "ordinal": -1}
+        (beginning,) = encoded([BeginningRow(cluster=cluster, generation=record.generation, seq=record.seq, **stamp)])
+        self.add(beginning._replace(output=output) for output in STANDING_OUTPUTS)
 
     def applied(self, cluster: str, records: Sequence[Record], refused: int, after: Context | None) -> None:
         did = Applied(
@@ -256,12 +325,11 @@ class _Published:
         self._applied = Row(output=APPLIED, keys=b"", values=msgspec.json.encode(did), count=0)
 
     def to_spark(self) -> Iterator[Row]:
-        for output, rows in self._rows.items():
-            for first in range(0, len(rows), _ROWS_TOGETHER):
-                together = rows[first : first + _ROWS_TOGETHER]
-                # A topic that somebody made in ZooKeeper by hand may have any name.
-                keys = "\n".join([row.subject_key().replace("\n", "\\n") for row in together]).encode()
-                values = b"\n".join(map(encode_row, together))
+        for output, lines in self._lines.items():
+            for first in range(0, len(lines), _ROWS_TOGETHER):
+                together = lines[first : first + _ROWS_TOGETHER]
+                keys = "\n".join([line.key for line in together]).encode()
+                values = b"\n".join([line.value for line in together])
                 # Spark itself splits what goes to Kafka, and no journal has keys.
                 keys, values = (b"", pack(values)) if self._packed else (keys, values)
                 yield Row(output=output, keys=keys, values=values, count=len(together))

@@ -134,7 +134,9 @@ def test_a_dynamic_least_in_sync_opens_and_ends_the_alert():
     led = ZnodeHistory(release=(3, 6)).start(1, 2, 3, topics=LED_BY_EACH)
     configure(led, 2, min_insync_replicas="2")
     led.heartbeat(60_000)
-    assert [alert.examples for alert in led.open_alerts().values() if alert.alert == "PartitionsUnderMinIsr"] == [("t-1",)]
+    assert [alert.examples for alert in led.open_alerts().values() if alert.alert == "PartitionsUnderMinIsr"] == [
+        ("t-1",)
+    ]
     configure(led, 2, min_insync_replicas="none")  # Kafka takes no such value either
     led.heartbeat(60_000)
     assert not [alert for alert in led.open_alerts().values() if alert.alert == "PartitionsUnderMinIsr"]

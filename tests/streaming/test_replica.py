@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import Row
 from pyspark.sql.streaming.tws_tester import TwsTester
 
-from controller.outputs import OUTPUTS
+from controller.outputs import OUTPUTS, STANDING_OUTPUTS, AlertRow, BeginningRow, decode_row
 from controller.records import RecordKind
 from streaming import replica as replica_module
 from streaming.packed import pack, unpack
@@ -142,3 +142,89 @@ def test_a_key_has_no_newline_in_it_whatever_a_topic_is_called(tester):
     life.send(RecordKind.SNAPSHOT_END)
     rows = tester.apply(life.lines)
     assert any(json.loads(row).get("topic") == "odd\nname" for row in rows["metadata"])
+
+
+FAILURE = OverflowError("can't convert\n  int")
+
+
+def failing_at(seq: int, function):
+    """As the core is, but that it fails over one record: nothing known makes it."""
+
+    def fail(context, records):
+        if any(record.seq == seq for record in records):
+            raise FAILURE
+        return function(context, records)
+
+    return fail
+
+
+def alerts_in(rows: dict[str, list[bytes]], state: str) -> list[AlertRow]:
+    found = map(decode_row, rows["alerts"])
+    return [row for row in found if isinstance(row, AlertRow) and row.state == state]
+
+
+def test_a_cluster_whose_records_fail_is_in_quarantine_until_a_complete_read(tester, monkeypatch):
+    life = life_of("east", topics=TOPICS, losses=1)
+    half = len(life.lines) // 2
+    tester.apply(life.lines[:half])
+    with monkeypatch.context() as patched:
+        patched.setattr(replica_module, "steps", failing_at(half + 3, replica_module.steps))
+        rows = tester.apply(life.lines[half:])
+        west = life_of("west", topics=2, losses=1)
+        assert tester.apply(west.lines, cluster="west") == west.rows()
+    kept = [json.loads(line)["data"].encode() for line in rows["refused"]]
+    assert kept == life.lines[half:]
+    for output in STANDING_OUTPUTS:
+        assert isinstance(decode_row(rows[output][0]), BeginningRow)
+    (alert,) = alerts_in(rows, "open")
+    last = life.records[-1]
+    position = f"records up to number {last.seq} of generation {last.generation} could not be applied"
+    assert (alert.alert, alert.cause) == ("ClusterQuarantined", f"{position}: OverflowError: can't convert int")
+    assert not decode_row(rows["gauges"][-1]).ready
+    again = life.in_generation(2)
+    rows = tester.apply(again.lines)
+    assert [alert.alert for alert in alerts_in(rows, "resolved")][:1] == ["ClusterQuarantined"]
+    expected = {line for line in again.rows()["metadata"] if b'"topic"' in line}
+    assert expected <= set(rows["metadata"])
+
+
+def test_the_job_asks_for_a_complete_read_of_a_cluster_in_quarantine(tester, monkeypatch):
+    life = life_of("east", topics=2)
+    with monkeypatch.context() as patched:
+        patched.setattr(replica_module, "steps", failing_at(3, replica_module.steps))
+        tester.apply(life.lines)
+    assert tester.applied["lacks_records"]
+    assert tester.applied["records"] == len(life.lines)
+
+
+def test_what_cannot_be_stored_leaves_the_state_as_it_was_and_goes_into_quarantine(tester, monkeypatch):
+    life = life_of("east", topics=2)
+    encode = replica_module.encode_header
+    calls = iter([True])
+
+    def fail_once(context):
+        if next(calls, False):
+            raise FAILURE
+        return encode(context)
+
+    monkeypatch.setattr(replica_module, "encode_header", fail_once)
+    rows = tester.apply(life.lines)
+    assert [alert.alert for alert in alerts_in(rows, "open")] == ["ClusterQuarantined"]
+    assert tester.written == []
+    tester.forget()  # the stored state is the one in quarantine
+    rows = tester.apply(life.in_generation(2).lines)
+    assert [alert.alert for alert in alerts_in(rows, "resolved")][:1] == ["ClusterQuarantined"]
+
+
+def test_a_state_store_that_fails_is_no_fault_of_the_records(tester, monkeypatch):
+    life = life_of("east", topics=TOPICS, losses=1)
+    half = len(life.lines) // 2
+    tester.apply(life.lines[:half])
+    tester.forget()
+
+    def gone(_key):
+        raise ConnectionResetError
+
+    monkeypatch.setattr(tester._tester.processor._chunk_state, "getValue", gone)
+    with pytest.raises(Exception, match="chunk [0-9]+ cannot be read"):
+        tester.apply(life.lines[half:])
