@@ -129,6 +129,7 @@ class PartitionRow(Row, frozen=True, gc=False, tag="partition"):
     problem: str | None = None  # see `health.Problem`: why the partition cannot be used, or what it lacks
     problem_since_ms: int | None = None
     reason: str | None = None  # the problem as a sentence that names brokers and zxids
+    deleting: bool = False  # the deletion of its topic was asked for: nothing is wrong with it any more
 
     def subject_key(self) -> str:
         """One row a partition."""

@@ -52,7 +52,13 @@ def _told(value: LeaderAndIsr | None) -> tuple[int | None, int | None, tuple[int
 
 
 def partition_row(
-    tp: TopicPartition, partition: Partition, due: LeaderAndIsr | None, reason: str | None, stamp: Stamp
+    tp: TopicPartition,
+    partition: Partition,
+    due: LeaderAndIsr | None,
+    reason: str | None,
+    stamp: Stamp,
+    *,
+    deleting: bool = False,
 ) -> PartitionRow:
     """The partition as it is now, with the value that the controller must still write."""
     value = partition.confirmed or _NO_VALUE
@@ -76,4 +82,5 @@ def partition_row(
         partition.problem.value if partition.problem else None,
         partition.problem_since_ms if partition.problem else None,
         reason,
+        deleting,
     )

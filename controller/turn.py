@@ -262,7 +262,7 @@ class Turn(EventDraft):
         if now is not None and partition is not None:
             if partition.queue and self._fresh:
                 self._publish_expected(tp, partition)
-            partition = self._publish_partition(tp, before, partition, now)
+            partition = self._publish_partition(tp, was, partition, now)
         else:
             assert before is not None, f"{tp} was touched, and was never there"
             self._publish_gone(tp, before)
@@ -284,18 +284,17 @@ class Turn(EventDraft):
         gone = Partition(before.replicas, confirmed=before.confirmed)
         self.effects.append(partition_row(tp, gone, None, None, self.stamp()))
 
-    def _publish_partition(
-        self, tp: TopicPartition, before: Partition | None, partition: Partition, topic: Topic
-    ) -> Partition:
+    def _publish_partition(self, tp: TopicPartition, was: InTopic, partition: Partition, topic: Topic) -> Partition:
         predicted = partition.value(self.header.controller_epoch)
         problem = problem_of(partition, topic, self.header, predicted)
         judged = with_problem(partition, problem, self.record.observed_ms)
         if judged is not partition:
             self.topics.own(tp.topic).partitions[tp.partition] = judged
-        if self.shows_all or judged != before:
+        in_topic, before = was
+        if self.shows_all or judged != before or (in_topic is not None and in_topic.queued) is not topic.queued:
             reason = reason_for(problem, judged, topic, self.header, predicted) if problem else None
             due = predicted if judged.write_due else None
-            self.effects.append(partition_row(tp, judged, due, reason, self.stamp()))
+            self.effects.append(partition_row(tp, judged, due, reason, self.stamp(), deleting=topic.queued))
         return judged
 
 

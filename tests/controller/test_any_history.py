@@ -233,6 +233,7 @@ class AnyHistory(RuleBasedStateMachine):
                 row = last[name, number]
                 problem = partition.problem.value if partition.problem else None
                 assert (row.state, row.problem) == (PartitionState(partition.state).word, problem)
+                assert row.deleting is topic.queued
                 assert (row.leader == -1) if partition.confirmed is None else (row.isr == partition.confirmed.isr)
         assert {row.status for row in self.history.effects if isinstance(row, Transition)} <= set(Status)
 

@@ -5,7 +5,7 @@ After Kafka's own TopicDeletionManagerTest and DeleteTopicTest, by meaning.
 
 import pytest
 
-from controller.outputs import Status
+from controller.outputs import PartitionRow, Status
 from controller.records import RecordKind
 from tests.controller.znode_history import ZnodeHistory
 
@@ -360,3 +360,17 @@ def test_a_topic_that_goes_while_a_broker_holds_it_stays_in_the_ineligible_count
     history.delete("/controller")
     history.controller(2, 2)
     assert history.gauges().topics_ineligible_to_delete == 0
+
+
+def test_the_rows_of_a_topic_say_that_it_is_being_deleted_from_the_request_to_the_end():
+    history = ZnodeHistory().start(1, 2, topics={"t": {0: ([1, 2], 1, 0, [1, 2])}, "u": {0: ([1, 2], 1, 0, [1, 2])}})
+
+    def deleting() -> list[tuple[str, bool]]:
+        rows = [row for row in history.effects if isinstance(row, PartitionRow)]
+        return list(dict.fromkeys((row.topic, row.deleting) for row in rows))
+
+    assert deleting() == [("t", False), ("u", False)]
+    history.delete_topic("t")
+    assert deleting() == [("t", False), ("u", False), ("t", True)]
+    last = [row for row in history.effects if isinstance(row, PartitionRow) and row.topic == "t"][-1]
+    assert (last.deleting, last.problem) == (True, None)
