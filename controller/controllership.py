@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+import msgspec
+
 from controller import alert_kinds, deposed, failover, happenings, reassignment, topic_deletion
-from controller.context import FOLLOWING, NO_BROKER, Standing
+from controller.context import FOLLOWING, NO_BROKER, Header, Standing
 from controller.health import UNUSABLE
 from controller.outputs import ControllerRow
 from controller.records import Record
@@ -27,7 +29,7 @@ def controller_written(turn: Turn, znode: ControllerZnode, record: Record) -> No
     header.seen_controller = True
     standing = _standing(znode, record)
     known = (header.controller, header.controller_session, header.standing)
-    if known == (znode.brokerid, record.ephemeral_owner, standing):
+    if known == (znode.brokerid, record.ephemeral_owner, standing) or _names_who_acts(header, znode, standing):
         return
     _lose(turn, f"broker {header.controller} lost /controller")
     header.controller, header.controller_since_ms = znode.brokerid, record.observed_ms
@@ -42,6 +44,27 @@ def _standing(znode: ControllerZnode, record: Record) -> Standing:
         return Standing.KRAFT
     # An election creates the znode; a later version is somebody's edit.
     return Standing.OVERWRITTEN if record.version > 0 else Standing.ELECTED
+
+
+def _names_who_acts(header: Header, znode: ControllerZnode, standing: Standing) -> bool:
+    """Whether somebody edited the znode, and it names the acting controller as before.
+
+    A controller that hears of a change looks whose id is there, and resigns only if it is another's: Kafka's
+    `maybeResign`, seen of brokers 1.1, 2.8 and 3.9.
+    """
+    return standing is Standing.OVERWRITTEN and header.term_active and znode.brokerid == header.controller
+
+
+def controller_unreadable(turn: Turn, data: bytes | None) -> None:
+    """/controller has a value that names nobody.
+
+    Where it is no JSON at all, brokers read it as naming nobody, and the controller resigns; where it is JSON without
+    an id, or empty, the controller fails to read it and goes on. Seen of brokers 1.1, 2.8 and 3.9.
+    """
+    try:
+        msgspec.json.decode(data or b"{}")
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        controller_removed(turn)
 
 
 def controller_removed(turn: Turn) -> None:

@@ -220,7 +220,12 @@ def _snapshot_end(turn: Turn, _: Record) -> None:
 
 
 def _controller_written(turn: Turn, _: ZnodePath, record: Record) -> None:
-    controllership.controller_written(turn, decode(record.content, ControllerZnode), record)
+    try:
+        znode = decode(record.content, ControllerZnode)
+    except ZnodeError:
+        controllership.controller_unreadable(turn, record.raw)
+        raise
+    controllership.controller_written(turn, znode, record)
 
 
 def _epoch_written(turn: Turn, _: ZnodePath, record: Record) -> None:

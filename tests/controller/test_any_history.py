@@ -235,6 +235,13 @@ class AnyHistory(RuleBasedStateMachine):
                 assert (row.state, row.problem) == (PartitionState(partition.state).word, problem)
                 assert row.deleting is topic.queued
                 assert (row.leader == -1) if partition.confirmed is None else (row.isr == partition.confirmed.isr)
+        if ready:
+            told = Counter(f"partitions/{row.state}" for row in last.values())
+            del told["partitions/NonExistentPartition"]  # the last row of those that are gone, too
+            census = self.history.context.header.census.items()
+            by_state = {key: count for key, count in census if key.startswith("partitions/")}
+            by_state.pop("partitions/NonExistentPartition", None)
+            assert by_state == told
         assert {row.status for row in self.history.effects if isinstance(row, Transition)} <= set(Status)
 
 

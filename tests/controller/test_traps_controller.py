@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller.outputs import AlertRow, GaugesRow, Request, Transition
+from controller.outputs import AlertRow, ControllerRow, GaugesRow, Request, Transition
 from controller.records import RecordKind
 from controller.states import ReplicaState
 from tests.controller.znode_history import (
@@ -174,6 +174,45 @@ def test_trap_11_an_ephemeral_owner_that_is_not_the_brokers_own_makes_a_ghost():
     history.write("/controller", controller_znode(3), owner=0xBAD)
     history.write("/controller_epoch", b"2")
     assert_nobody_acts(history)
+
+
+def test_trap_11_who_writes_the_acting_controllers_id_again_changes_nothing():
+    history = ZnodeHistory().start(1, 2, 3, topics=TOPIC)
+    edited = {**controller_znode(1), "timestamp": "99"}
+    assert [row for row in history.write("/controller", edited) if isinstance(row, (Transition, ControllerRow))] == []
+    history.heartbeat(60_000)
+    assert "GhostController" not in history.open_alerts()
+    history.topic("later", {0: [2, 3]})
+    assert history.predicted("later", 0) == (2, 0, (2, 3))
+
+
+def test_trap_11_the_id_that_is_set_back_makes_nobody_act_again():
+    """The broker counts itself as active then, and does nothing."""
+    history = ZnodeHistory().start(1, 2, 3, topics=TOPIC)
+    history.write("/controller", controller_znode(3))
+    history.write("/controller", controller_znode(1))
+    assert_nobody_acts(history)
+    history.heartbeat(60_000)
+    assert "/controller names broker 1, but was edited" in history.open_alerts()["GhostController"].cause
+
+
+@pytest.mark.parametrize("value", [b"garbage", b"\xff", b"{"])
+def test_trap_11_a_controller_znode_that_is_no_json_makes_the_controller_resign(value):
+    history = ZnodeHistory().start(1, 2, 3, topics=TOPIC)
+    history.write("/controller", value)
+    assert [row.path for row in history.refusals()] == ["/controller"]
+    assert_nobody_acts(history)
+    history.heartbeat(60_000)
+    assert "NoController" in history.open_alerts()
+
+
+@pytest.mark.parametrize("value", [b'{"version":1}', b"", b"[]"])
+def test_trap_11_a_controller_znode_without_an_id_leaves_the_controller_at_work(value):
+    history = ZnodeHistory().start(1, 2, 3, topics=TOPIC)
+    history.write("/controller", value)
+    assert [row.path for row in history.refusals()] == ["/controller"]
+    history.topic("later", {0: [2, 3]})
+    assert history.predicted("later", 0) == (2, 0, (2, 3))
 
 
 def test_trap_11_a_ghost_that_a_snapshot_finds_is_one_too():
