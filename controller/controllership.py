@@ -50,7 +50,7 @@ def _names_who_acts(header: Header, znode: ControllerZnode, standing: Standing) 
     """Whether somebody edited the znode, and it names the acting controller as before.
 
     A controller that hears of a change looks whose id is there, and resigns only if it is another's: Kafka's
-    `maybeResign`, seen of brokers 1.1, 2.8 and 3.9.
+    `maybeResign`, seen of brokers 1.1 to 3.9.
     """
     return standing is Standing.OVERWRITTEN and header.term_active and znode.brokerid == header.controller
 
@@ -59,10 +59,11 @@ def controller_unreadable(turn: Turn, data: bytes | None) -> None:
     """/controller has a value that names nobody.
 
     Where it is no JSON at all, brokers read it as naming nobody, and the controller resigns; where it is JSON without
-    an id, or empty, the controller fails to read it and goes on. Seen of brokers 1.1, 2.8 and 3.9.
+    an id, the controller fails to read it and goes on. Seen of brokers 1.1 to 3.9.
     """
+    empty = b"{}" if turn.header.profile.fails_on_an_empty_controller else b""
     try:
-        msgspec.json.decode(data or b"{}")
+        msgspec.json.decode(data or empty)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         controller_removed(turn)
 

@@ -94,6 +94,14 @@ class Profile(msgspec.Struct, frozen=True, array_like=True):
         """Whether the automatic rebalance runs though partitions are being reassigned (from 3.4, KAFKA-10149)."""
         return self.release >= (3, 4)
 
+    @property
+    def fails_on_an_empty_controller(self) -> bool:
+        """Whether an empty /controller is an exception to the controller, which goes on; up to 2.0 it names nobody.
+
+        Seen of 1.1, 2.0, 2.2, 2.3, 2.4, 2.8 and 3.9.
+        """
+        return self.release >= (2, 2)
+
     def replica_valid_previous(self, target: ReplicaState) -> frozenset[ReplicaState]:
         """Which states a replica may leave for the target."""
         if target is ReplicaState.DELETION_INELIGIBLE and not self.ineligible_from_offline:

@@ -206,7 +206,15 @@ def test_trap_11_a_controller_znode_that_is_no_json_makes_the_controller_resign(
     assert "NoController" in history.open_alerts()
 
 
-@pytest.mark.parametrize("value", [b'{"version":1}', b"", b"[]"])
+@pytest.mark.parametrize(("release", "nobody"), [((1, 1), True), ((2, 0), True), ((2, 2), False), ((3, 9), False)])
+def test_trap_11_an_empty_controller_znode_names_nobody_up_to_2_0(release, nobody):
+    history = ZnodeHistory(release=release).start(1, 2, 3, topics=TOPIC)
+    history.write("/controller", b"")
+    history.topic("later", {0: [2, 3]})
+    assert history.predicted("later", 0) == (None if nobody else (2, 0, (2, 3)))
+
+
+@pytest.mark.parametrize("value", [b'{"version":1}', b"[]"])
 def test_trap_11_a_controller_znode_without_an_id_leaves_the_controller_at_work(value):
     history = ZnodeHistory().start(1, 2, 3, topics=TOPIC)
     history.write("/controller", value)
