@@ -1,0 +1,62 @@
+"""What the core makes of edits of /controller, held against what brokers of several releases did."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from controller.profile import read_release
+from tests.conformance.record.controller_edits import EDITS
+from tests.controller.znode_history import ZnodeHistory, controller_znode
+
+# One JSON object a line, as `tests.conformance.record.controller_edits` printed them.
+SEEN = [json.loads(line) for line in (Path(__file__).parent / "controller-edits.jsonl").read_text().splitlines()]
+
+# A watch is told of it as gone and as new. That it was one transaction, and the id the same, is not looked at yet: the
+# core takes the controller for one that has resigned, and the broker goes on.
+UNFOLLOWED = "deleted and created by another session in one transaction"
+
+
+def replaced(history: ZnodeHistory) -> None:
+    history.delete("/controller")
+    history.write("/controller", controller_znode(1), same_zxid=True, owner=0xF00)
+
+
+MAKE: dict[str, Callable[[ZnodeHistory], object]] = {
+    "nothing": lambda _: None,
+    "the same value": lambda history: history.write("/controller", controller_znode(1)),
+    "the same id": lambda history: history.write("/controller", {**controller_znode(1), "timestamp": "99"}),
+    "another id": lambda history: history.write("/controller", controller_znode(7)),
+    "another id, then its own": lambda history: [history.write("/controller", controller_znode(id_)) for id_ in (7, 1)],
+    "no JSON": lambda history: history.write("/controller", b"garbage"),
+    "JSON without an id": lambda history: history.write("/controller", b'{"version":1}'),
+    "empty": lambda history: history.write("/controller", b""),
+    UNFOLLOWED: replaced,
+}
+
+
+def test_each_edit_was_recorded_of_each_release():
+    releases = {seen["kafka"] for seen in SEEN}
+    assert len(releases) >= 5
+    assert {(seen["kafka"], seen["edit"]) for seen in SEEN} == {(kafka, edit) for kafka in releases for edit in EDITS}
+    assert EDITS.keys() == MAKE.keys()
+
+
+@pytest.mark.parametrize("seen", SEEN, ids=lambda seen: f"{seen['kafka']} {seen['edit']}")
+def test_the_controller_acts_where_the_broker_did(seen):
+    history = ZnodeHistory(release=read_release(seen["kafka"])).start(1, topics={"t": {0: ([1], 1, 0, [1])}})
+    MAKE[seen["edit"]](history)
+    history.heartbeat(6_000)
+    history.topic("made-by-hand", {0: [1]})
+    acts = history.predicted("made-by-hand", 0) is not None
+    if seen["edit"] == UNFOLLOWED:
+        assert (seen["acts"], acts) == (True, False)
+        return
+    assert acts is seen["acts"]
+    # One that counts itself as active and does nothing is the ghost of the alert.
+    ghost = seen["counts_itself"] and not seen["acts"]
+    assert not ghost or "GhostController" in history.open_alerts()
+    assert not acts or not {"GhostController", "NoController"} & set(history.open_alerts())
