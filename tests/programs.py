@@ -22,9 +22,7 @@ class MissingProgramError(pytest.fail.Exception):
     """A program that is not in PATH; pytest shows the sentence alone."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(
-            f"{name} is not in PATH: `make install-dev` gets it, or install Debian's {_PACKAGES[name]}", pytrace=False
-        )
+        super().__init__(f"{name} is not in PATH: install it (Debian: package {_PACKAGES[name]})", pytrace=False)
 
 
 def program(name: str) -> str:

@@ -47,4 +47,4 @@ def test_the_end_of_each_log_is_shown_and_a_missing_program_is_one_sentence(tmp_
     assert "what I said 14\n" not in shown
     assert "an earlier test's" not in shown
     (lacking,) = (line for line in shown.splitlines() if line.startswith("promtool is not in PATH"))
-    assert lacking == "promtool is not in PATH: `make install-dev` gets it, or install Debian's prometheus"
+    assert lacking == "promtool is not in PATH: install it (Debian: package prometheus)"

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from controller.records import Record, RecordKind, decode_record
+from tests.certificates import make_self_signed
 from tests.waiting import eventually
 from transport.journal import read_journal
 
@@ -116,8 +117,7 @@ def test_metrics_end_with_what_they_tell_of_and_never_stop_it(watched: str, tmp_
 
 def test_its_metrics_are_for_who_has_the_login_and_trusts_the_certificate(watched: str, tmp_path):
     log, shown, key = tmp_path / "stderr", tmp_path / "shown.pem", tmp_path / "key.pem"
-    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=watch -addext subjectAltName=IP:127.0.0.1"
-    subprocess.run([*command.split(), "-keyout", key, "-out", shown], check=True, capture_output=True)
+    make_self_signed(shown, key, "watch")
     (tmp_path / "password").write_text("open sesame")
     where = ["--zookeeper", watched, "--to", f"journal:{tmp_path / 'changes'}"]
     secured = ["--metrics-listen", "127.0.0.1:0", "--metrics-username", "prometheus"]

@@ -22,6 +22,7 @@ from controller.outputs import (
 from dashboards.config import ServeConfig
 from dashboards.preview.prometheus import Prometheus
 from dashboards.server import run
+from tests.certificates import make_self_signed
 from tests.dashboards.prometheus_server import prometheus_over
 from tests.programs import program
 from tests.waiting import eventually
@@ -138,10 +139,7 @@ def certificate(tmp_path: Path) -> Callable[[], tuple[Path, Path]]:
     def make() -> tuple[Path, Path]:
         number = next(made)
         shown, key = tmp_path / f"certificate-{number}.pem", tmp_path / f"key-{number}.pem"
-        command = (
-            "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=exporter -addext subjectAltName=IP:127.0.0.1"
-        )
-        subprocess.run([*command.split(), "-keyout", key, "-out", shown], check=True, capture_output=True)
+        make_self_signed(shown, key, "exporter")
         return shown, key
 
     return make

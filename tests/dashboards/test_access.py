@@ -21,6 +21,7 @@ import pytest
 from dashboards.config import ServeConfig
 from dashboards.errors import ServeError
 from dashboards.server import run
+from tests.programs import program
 from tests.waiting import eventually
 from transport.address import JournalAddress
 
@@ -137,7 +138,17 @@ def test_a_certificate_that_cannot_be_used_is_one_sentence_and_no_question(secur
         secured["tls_key_file"] = str(certificate()[1])
     else:
         locked = str(tmp_path / "locked.key")
-        command = ["openssl", "rsa", "-aes256", "-passout", "pass:word", "-in", secured["tls_key_file"], "-out", locked]
+        command = [
+            program("openssl"),
+            "rsa",
+            "-aes256",
+            "-passout",
+            "pass:word",
+            "-in",
+            secured["tls_key_file"],
+            "-out",
+            locked,
+        ]
         subprocess.run(command, check=True, capture_output=True)
         secured["tls_key_file"] = locked
     with pytest.raises(ServeError, match="no certificate with its key") as failure:
@@ -147,7 +158,17 @@ def test_a_certificate_that_cannot_be_used_is_one_sentence_and_no_question(secur
 
 def test_nobody_is_asked_for_a_passphrase_where_there_is_a_terminal(secured, tmp_path):
     locked = str(tmp_path / "locked.key")
-    command = ["openssl", "rsa", "-aes256", "-passout", "pass:word", "-in", secured["tls_key_file"], "-out", locked]
+    command = [
+        program("openssl"),
+        "rsa",
+        "-aes256",
+        "-passout",
+        "pass:word",
+        "-in",
+        secured["tls_key_file"],
+        "-out",
+        locked,
+    ]
     subprocess.run(command, check=True, capture_output=True)
     files = ["--tls-certificate-file", secured["tls_certificate_file"], "--tls-key-file", locked]
     serve = [sys.executable, "-m", "cli", "serve", "--from", f"journal:{tmp_path}", "--listen", "127.0.0.1:0"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.config import ServeConfig
 from dashboards.errors import ServeError
 from dashboards.server import run
+from tests.certificates import make_self_signed
 from tests.dashboards.alertmanager_server import AlertmanagerServer
 from tests.waiting import eventually
 from transport.address import JournalAddress
@@ -297,11 +297,9 @@ def test_a_cluster_that_is_read_anew_ends_no_alert_before_it_is_ready(alertmanag
 @pytest.fixture
 def certificate(tmp_path) -> tuple[str, str]:
     """A certificate of 127.0.0.1 that signs itself, and its key."""
-    files = str(tmp_path / "certificate.pem"), str(tmp_path / "key.pem")
-    subject = "-subj /CN=alertmanager -addext subjectAltName=IP:127.0.0.1 -days 2"
-    command = f"openssl req -x509 -newkey rsa:2048 -nodes -keyout {files[1]} -out {files[0]} {subject}"
-    subprocess.run(command.split(), check=True, capture_output=True)
-    return files
+    shown, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    make_self_signed(shown, key, "alertmanager")
+    return str(shown), str(key)
 
 
 def test_an_alertmanager_with_tls_and_a_login_is_told_and_one_without_the_password_is_not(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-import subprocess
 import threading
 import time
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.config import ServeConfig
 from dashboards.probe.broker import BrokerConnection, Leader, ProbeError, choose_endpoint
 from dashboards.probe.config import KafkaLoginConfig, ProbeConfig
+from tests.certificates import make_self_signed
 from tests.dashboards.alertmanager_server import AlertmanagerServer
 from tests.dashboards.live_replica import LiveReplica
 from tests.waiting import eventually
@@ -202,9 +202,7 @@ def test_nothing_is_asked_while_the_replica_is_silent_or_unless_it_is_switched_o
 def secured_broker(zookeeper, tmp_path):
     """A broker with a listener that wants TLS and a login, and the endpoint and certificate of that."""
     certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
-    subject = "-subj /CN=broker -addext subjectAltName=IP:127.0.0.1 -days 2"
-    command = f"openssl req -x509 -newkey rsa:2048 -nodes -keyout {key} -out {certificate} {subject}"
-    subprocess.run(command.split(), check=True, capture_output=True)
+    make_self_signed(certificate, key, "broker")
     keystore = tmp_path / "keystore.pem"
     keystore.write_text(key.read_text() + certificate.read_text())
     broker = KafkaBroker(1, zookeeper.connect_string, tmp_path / "broker")

@@ -13,6 +13,7 @@ from cli.embedded.process import ChildProcess
 from cli.embedded.zookeeper import ZooKeeper
 from controller.records import Record, RecordKind, decode_record
 from tests.ingest.conftest import make_cluster, replayed_tree, server_tree
+from tests.programs import program
 from tests.waiting import eventually
 from transport.journal import read_journal
 
@@ -26,7 +27,7 @@ def test_records_wait_for_room_and_none_is_lost(zookeeper: ZooKeeper, kafka: Kaz
     disk = tmp_path / "disk"
     disk.mkdir()
     command = [
-        *("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", _ON_A_SMALL_DISK, disk),
+        *(program("unshare"), "--user", "--map-root-user", "--mount", "sh", "-c", _ON_A_SMALL_DISK, disk),
         *(sys.executable, "-m", "cli", "watch", "--cluster", "blue", "--heartbeat-seconds", "0.2"),
         *("--zookeeper", zookeeper.connect_string, "--to", f"journal:{disk / 'journal'}"),
     ]

@@ -16,6 +16,7 @@ from ingest.config import IngestConfig, ZooKeeperConfig
 from ingest.errors import IngestError
 from ingest.snapshot import read_once
 from tests.ingest.conftest import Watching
+from tests.programs import program
 from tests.waiting import eventually
 from transport.address import JournalAddress
 
@@ -128,7 +129,7 @@ class Certificates:
         return str(self._directory / f"{name}.pem"), str(self._directory / f"{name}.key")
 
     def _openssl(self, arguments: str) -> None:
-        subprocess.run(["openssl", *arguments.split()], cwd=self._directory, check=True, capture_output=True)
+        subprocess.run([program("openssl"), *arguments.split()], cwd=self._directory, check=True, capture_output=True)
 
 
 @pytest.fixture
