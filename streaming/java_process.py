@@ -70,6 +70,8 @@ SPARK_OPTIONS = (
 _GATEWAY = "org.apache.spark.api.python.PythonGatewayServer"
 _START_SECONDS = 120
 _EXIT_SECONDS = 20
+# Python workers that outlive Java for a moment hold the end that it wrote into, too.
+_LAST_WORDS_SECONDS = 2
 _ARCHIVING_SECONDS = 180
 
 
@@ -210,7 +212,8 @@ class _Words:
         self._thread.start()
 
     def last(self) -> str:
-        """The last line, which tells best why the process ended."""
+        """The last line, which tells best why the process ended; waits a moment for it to be read."""
+        self._thread.join(_LAST_WORDS_SECONDS)
         return self._last
 
     def _forward(self, read_end: int) -> None:
