@@ -22,7 +22,7 @@ demo: install ## Play the story on an embedded cluster and stay up until Ctrl-C 
 	@.venv/bin/kontrast demo $(if $(filter-out 0,$(ONCE)),--once)
 
 # Tests wait for servers more than they compute, so there are more processes than cores.
-WORKERS ?= 4
+WORKERS ?= 3
 SIDE_BY_SIDE = --dist loadgroup --no-loadscope-reorder -n
 # Every branch of controller/ must run in its own tests, which compute and do nothing else.
 BRANCHES = --cov=controller --cov-branch --cov-fail-under=100 --cov-report=term-missing:skip-covered
