@@ -20,8 +20,10 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, Str
 from controller.context import Context, Phase
 from controller.outputs import STANDING_OUTPUTS, BeginningRow, RefusedRow, encode_row
 from controller.outputs import Row as OutputRow
+from controller.profile import Profile
 from controller.quarantine import quarantine
 from controller.records import BadRecordError, Position, Record, data_fields, decode_record, encode_record
+from controller.settings import GivenSettings
 from controller.state import (
     StateVersionError,
     changed_chunks,
@@ -220,17 +222,17 @@ class Replica(StatefulProcessor):
         published.add(encoded(outcome.effects))
         return outcome.context
 
-    def _unknown(self, cluster: str) -> Context:
+    def _expected(self, cluster: str) -> tuple[GivenSettings, Profile | None, tuple[int, ...]]:
+        """What the configuration says of the cluster's brokers."""
         brokers = self._config.brokers_of(cluster)
-        settings, profile = brokers.read()
-        return new_context(cluster, self._config.chunk_count, settings, profile, brokers.preferred_controllers)
+        return *brokers.read(), brokers.preferred_controllers
+
+    def _unknown(self, cluster: str) -> Context:
+        return new_context(cluster, self._config.chunk_count, *self._expected(cluster))
 
     def _restore(self, cluster: str) -> tuple[Context, int, Chunks]:
         stored = self._header_state.get()
         chunks = Chunks(self._chunk_state)
-        brokers = self._config.brokers_of(cluster)
-        settings, profile = brokers.read()
-        expected = (settings, profile, brokers.preferred_controllers)
         if stored is None:
             return self._unknown(cluster), 0, chunks
         header = Header(stored[0], stored[1], stored[2], bytes(stored[3]))
@@ -239,7 +241,7 @@ class Replica(StatefulProcessor):
             remembered.chunks.state = self._chunk_state
             return remembered.context, header.applied, remembered.chunks
         restored = restore_context(cluster, header.body, chunks.load)
-        return reconfigured(restored, *expected), header.applied, chunks
+        return reconfigured(restored, *self._expected(cluster)), header.applied, chunks
 
     def _store(  # noqa: PLR0913 (one call)
         self, cluster: str, before: Context, after: Context, position: Position, applied: int, chunks: Chunks

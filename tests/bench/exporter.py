@@ -40,7 +40,7 @@ BOMB = 100_000
 SCRAPES = 40
 ROWS_A_BATCH = 10_000
 DEADLINE_SECONDS = 600
-until = partial(eventually, within_seconds=DEADLINE_SECONDS, pause_seconds=0.001)
+until = partial(eventually, within_seconds=DEADLINE_SECONDS, pause_seconds=0.05)
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"
 FAMILIES_A_PARTITION = 5
 

@@ -29,6 +29,12 @@ PASSWORD = "pässword: with a colon"
 HOSTILE = "AAAA" * 20_000
 
 
+def lock(key: str, locked: str) -> None:
+    """Write the key again, with a passphrase."""
+    command = [program("openssl"), "rsa", "-aes256", "-passout", "pass:word", "-in", key, "-out", locked]
+    subprocess.run(command, check=True, capture_output=True)
+
+
 @pytest.fixture
 def secured(tmp_path, certificate):
     """The settings of an exporter that shows a certificate and asks for a login."""
@@ -138,18 +144,7 @@ def test_a_certificate_that_cannot_be_used_is_one_sentence_and_no_question(secur
         secured["tls_key_file"] = str(certificate()[1])
     else:
         locked = str(tmp_path / "locked.key")
-        command = [
-            program("openssl"),
-            "rsa",
-            "-aes256",
-            "-passout",
-            "pass:word",
-            "-in",
-            secured["tls_key_file"],
-            "-out",
-            locked,
-        ]
-        subprocess.run(command, check=True, capture_output=True)
+        lock(secured["tls_key_file"], locked)
         secured["tls_key_file"] = locked
     with pytest.raises(ServeError, match="no certificate with its key") as failure:
         run(ServeConfig(**secured), threading.Event())
@@ -158,18 +153,7 @@ def test_a_certificate_that_cannot_be_used_is_one_sentence_and_no_question(secur
 
 def test_nobody_is_asked_for_a_passphrase_where_there_is_a_terminal(secured, tmp_path):
     locked = str(tmp_path / "locked.key")
-    command = [
-        program("openssl"),
-        "rsa",
-        "-aes256",
-        "-passout",
-        "pass:word",
-        "-in",
-        secured["tls_key_file"],
-        "-out",
-        locked,
-    ]
-    subprocess.run(command, check=True, capture_output=True)
+    lock(secured["tls_key_file"], locked)
     files = ["--tls-certificate-file", secured["tls_certificate_file"], "--tls-key-file", locked]
     serve = [sys.executable, "-m", "cli", "serve", "--from", f"journal:{tmp_path}", "--listen", "127.0.0.1:0"]
     process, terminal = pty.fork()
