@@ -48,25 +48,22 @@ class Suffering(msgspec.Struct):
     examples: tuple[str, ...] = ()
 
 
-# What a partition suffers from that lacks a broker, the worst first.
-_BY_TROUBLE: Final = {
-    Trouble.OFFLINE: "offline",
-    Trouble.ELECTION_OWED: "waiting",
-    Trouble.ELECTION_DUE: "waiting",
-    Trouble.UNDER_REPLICATED: None,
-}
+_WAITING: Final = (Trouble.ELECTION_OWED, Trouble.ELECTION_DUE)
+_WORST_FIRST: Final = (Trouble.OFFLINE, *_WAITING, Trouble.UNDER_REPLICATED)
 
 
 def _suffering_by_broker(header: Header) -> dict[int, Suffering]:
     suffering: dict[int, Suffering] = {}
     groups = [(*parse_group(key)[:2], group) for key, group in header.troubles.items()]
-    for wanted, counted_as in _BY_TROUBLE.items():
+    for wanted in _WORST_FIRST:
         for trouble, brokers, group in groups:
             for broker in brokers if trouble is wanted else ():
                 known = suffering.setdefault(broker, Suffering())
                 known.examples = (*known.examples, *group.examples)[:EXAMPLES_NAMED]
-                if counted_as is not None:
-                    setattr(known, counted_as, getattr(known, counted_as) + group.count)
+                if trouble is Trouble.OFFLINE:
+                    known.offline += group.count
+                elif trouble in _WAITING:
+                    known.waiting += group.count
     return suffering
 
 
