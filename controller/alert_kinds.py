@@ -455,5 +455,14 @@ ZNODE_REFUSED = _kind(
     lasts_ms=10 * _MINUTE_MS,
     of_replica=True,
 )
+CLOCK_STEPPED = _kind(
+    "ClockStepped",
+    Severity.WARN,
+    "The wall clock of the forwarder, `kontrast watch`, was set by more than a second, or the forwarder that took over "
+    "has a clock that is behind: times that were shown before are off by as much. Deadlines go by another clock.",
+    "Look whether NTP keeps the clock of the forwarder's host (`chronyc tracking`, `timedatectl`).",
+    lasts_ms=30 * _MINUTE_MS,
+    of_replica=True,
+)
 
 ALERT_KINDS: Final[Mapping[str, AlertKind]] = MappingProxyType(_KINDS)

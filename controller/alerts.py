@@ -133,7 +133,7 @@ def _tell(turn: Turn, case: Condition) -> None:
         case.kind.name, case.subject, case.group, severity, since_ms, header.time_ms, case.cause, case.ending,
         case.partitions, case.broker, has_examples=bool(case.examples),
     )  # fmt: skip
-    if before is not None and not _is_news(before, now):
+    if before is not None and not (_is_news(before, now) or _has_another_time(before, header)):
         return
     header.open_alerts = {**header.open_alerts, case.id: now}
     row = _row(turn, case.id, now, OPEN, case.cause)
@@ -159,6 +159,12 @@ def _is_news(before: OpenAlert, now: OpenAlert) -> bool:
     named_first = now.has_examples and not before.has_examples
     changed = named_first or (before.cause, before.partitions) != (now.cause, now.partitions)
     return changed and now.told_ms - before.told_ms >= _TOLD_AGAIN_MS
+
+
+def _has_another_time(before: OpenAlert, header: Header) -> bool:
+    """Whether the wall clock was set since the alert was told: since when it is so is to be shown otherwise."""
+    stepped = header.happenings.get(kinds.CLOCK_STEPPED.name)
+    return stepped is not None and before.told_ms < stepped.last_ms
 
 
 def _resolve(turn: Turn, alert_id: str, alert: OpenAlert) -> None:

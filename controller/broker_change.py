@@ -41,7 +41,7 @@ def broker_written(turn: Turn, broker: int, znode: BrokerZnode, record: Record) 
     in_two_steps = record.version >= 1 and record.mzxid == record.czxid
     header.witness(broker_version=znode.version, registers_in_two_steps=int(in_two_steps))
     known = header.brokers.get(broker)
-    since_ms = known.since_ms if known and known.epoch == record.czxid else record.observed_ms
+    since_ms = known.since_ms if known and known.epoch == record.czxid else header.time_ms
     now = Broker(record.czxid, record.ephemeral_owner, since_ms, znode.addresses(), znode.rack)
     header.seen_brokers = (*header.seen_brokers, broker) if header.phase is LOADING else ()
     if known == now:
@@ -97,7 +97,7 @@ def _note_departure(turn: Turn, broker: int, gone: Broker) -> None:
     header, record = turn.header, turn.record
     closed_itself = record.author == gone.session and record.cxid > 0  # only ZooKeeper's log tells
     in_order = closed_itself or header.asked_to_shut_down.get(broker) == gone.epoch
-    header.departed = {**header.departed, broker: Departure(record.zxid, record.observed_ms, in_order)}
+    header.departed = {**header.departed, broker: Departure(record.zxid, header.time_ms, in_order)}
     if in_order or header.phase is not FOLLOWING:
         return
     header.asked_to_shut_down = {key: epoch for key, epoch in header.asked_to_shut_down.items() if key != broker}
@@ -179,7 +179,7 @@ def publish_broker(turn: Turn, broker: int) -> None:
     if turn.header.phase is not FOLLOWING:
         return
     now, departure = turn.header.brokers.get(broker), turn.header.departed.get(broker)
-    since_ms = now.since_ms if now else departure.time_ms if departure else turn.record.observed_ms
+    since_ms = now.since_ms if now else departure.time_ms if departure else turn.header.time_ms
     turn.effects.append(
         BrokerRow(
             *turn.stamp(),
@@ -297,7 +297,7 @@ def forget_unseen_brokers(turn: Turn) -> None:
     """At the end of a complete read: brokers that it did not name are gone."""
     header = turn.header
     for broker in set(header.brokers) - set(header.seen_brokers):
-        header.departed = {**header.departed, broker: Departure(-1, turn.record.observed_ms)}
+        header.departed = {**header.departed, broker: Departure(-1, turn.header.time_ms)}
     header.brokers = {broker: header.brokers[broker] for broker in header.seen_brokers if broker in header.brokers}
     header.seen_brokers = ()
 

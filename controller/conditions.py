@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from controller import clock
 from controller.alert_kinds import AlertKind
 from controller.context import Header
 from controller.happenings import THE_CLUSTER, id_of
@@ -87,8 +88,9 @@ def explanation(brokers: Collection[int], header: Header) -> str | None:
 
 def maintained(broker: int | None, header: Header) -> str | None:
     """The maintenance that covers the broker, None for one of the whole cluster; None if there is none."""
+    now_ms = clock.wall_ms(header)  # people announce windows by the wall clock
     for window in header.maintenance:
-        if window.until_ms > header.time_ms and (not window.brokers or broker in window.brokers):
+        if window.until_ms > now_ms and (not window.brokers or broker in window.brokers):
             return "maintenance" + (f": {window.reason}" if window.reason else "")
     return None
 

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from controller.clock import NOWHERE, WallClocks
 from controller.leadership import AnyStep
 from controller.outputs import ReactionTimes, Severity, SlowReaction
 from controller.profile import NEWEST, Evidence, Profile, profile_of
@@ -240,9 +241,9 @@ class Header(msgspec.Struct, array_like=True):
 
     cluster: str
     chunk_count: int
-    position: Position = Position(-1, -1)
+    position: Position = NOWHERE
     zxid: int = -1
-    time_ms: int = 0
+    time_ms: int = 0  # the cluster's own, by which deadlines are judged: see `clock`
     phase: Phase = BOOTSTRAPPING
     session: str = "unknown"
     watch_mode: str = "unknown"
@@ -309,6 +310,9 @@ class Header(msgspec.Struct, array_like=True):
     unfinished: dict[int, Unfinished] = {}  # by the broker that was controller: see `profile.forgets_reassignments`
     asleep: Asleep | None = None  # only of releases that do not fence a controller's writes
     quarantined: str = ""  # why all that was known was given up; until a complete read has come in
+    steady_ms: int = -1  # the steady clock of the newest record's forwarder, -1 where it has none
+    walls: WallClocks = ()  # how `time_ms` and all moments are shown; none: as they are
+    clock_of: str = ""  # whose wall clock this generation's times are by
 
     @property
     def acting(self) -> bool:

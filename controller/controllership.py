@@ -32,7 +32,7 @@ def controller_written(turn: Turn, znode: ControllerZnode, record: Record) -> No
     if known == (znode.brokerid, record.ephemeral_owner, standing) or _names_who_acts(header, znode, standing):
         return
     _lose(turn, f"broker {header.controller} lost /controller")
-    header.controller, header.controller_since_ms = znode.brokerid, record.observed_ms
+    header.controller, header.controller_since_ms = znode.brokerid, header.time_ms
     header.controller_session, header.standing = record.ephemeral_owner, standing
     take_over_if_due(turn)
     publish_controller(turn)
@@ -74,7 +74,7 @@ def controller_removed(turn: Turn) -> None:
     if header.controller == NO_BROKER:
         return
     _lose(turn, f"broker {header.controller} is no longer controller")
-    header.controller, header.controller_since_ms = NO_BROKER, turn.record.observed_ms
+    header.controller, header.controller_since_ms = NO_BROKER, turn.header.time_ms
     header.standing = Standing.ELECTED
     publish_controller(turn)
 
@@ -116,7 +116,7 @@ def adopt(turn: Turn) -> None:
     """At the end of a complete read: the controller that was found is taken as acting, its past is unknown."""
     header = turn.header
     if not header.seen_controller:
-        header.controller, header.controller_since_ms = NO_BROKER, turn.record.observed_ms
+        header.controller, header.controller_since_ms = NO_BROKER, turn.header.time_ms
     header.duplicate_topic_ids = tuple(_duplicate_topic_ids(turn))
     header.term_active = header.may_act
     header.term_epoch, header.term_began_ms = header.controller_epoch, 0

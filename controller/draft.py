@@ -11,6 +11,7 @@ from itertools import chain
 
 import msgspec
 
+from controller import clock
 from controller.context import FOLLOWING, Broker, Context, Header
 from controller.gauges import InTopic
 from controller.records import Record
@@ -28,6 +29,7 @@ class ContextDraft:
         "_roster",
         "_touched",
         "_touched_topics",
+        "clock_set_by_ms",
         "header",
         "record",
         "shows_all",
@@ -51,9 +53,8 @@ class ContextDraft:
     def take_up(self, record: Record) -> None:
         """Go on with this record."""
         header = self.header
+        self.clock_set_by_ms = clock.advance(header, record)
         header.position = record.position
-        if record.observed_ms > header.time_ms:
-            header.time_ms = record.observed_ms
         if record.zxid > header.zxid:
             header.zxid = record.zxid
         self.record = record

@@ -59,7 +59,7 @@ class EventDraft(ContextDraft):
 
     def _next_event(self, kind: str, cause: str) -> Event:
         header, record = self.header, self.record
-        event = Event(header.next_event, kind, cause, record.zxid, record.observed_ms, header.controller_epoch)
+        event = Event(header.next_event, kind, cause, record.zxid, header.time_ms, header.controller_epoch)
         header.next_event += 1
         return event
 
@@ -166,7 +166,7 @@ class EventDraft(ContextDraft):
         if seen:
             self.show_begun(event)
             if event.id not in self._fresh:
-                reaction.wrote(self.header, event, self.record.observed_ms)
+                reaction.wrote(self.header, event, self.header.time_ms)
         if event.first_write_ms and not event.writes_due:
             reaction.done(self.header, event)
         self._advanced.add(event.id)

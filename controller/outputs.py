@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from enum import Enum
 from functools import partial
-from typing import ClassVar, Union
+from typing import Annotated, ClassVar, Final, Union
 
 import msgspec
 
 OUTPUT_VERSION = 1
+
+# Marks a field as a moment of the cluster's time, which a row shows by the forwarder's wall clock: see `clock`.
+MOMENT: Final = {"moment": True}
+Moment = Annotated[int, msgspec.Meta(extra=MOMENT)]
 
 
 class Status(Enum):
@@ -53,7 +57,7 @@ class Row(_Versioned, frozen=True, omit_defaults=False, gc=False):
     seq: int
     ordinal: int
     zxid: int
-    time_ms: int  # the record's own time, never this machine's
+    time_ms: int  # the record's own wall time, never this machine's
 
     def subject_key(self) -> str:
         """What the row is about, for compaction: the newest row with a key replaces the older ones."""
@@ -127,7 +131,7 @@ class PartitionRow(Row, frozen=True, gc=False, tag="partition"):
     predicted_leader_epoch: int | None = None
     predicted_isr: tuple[int, ...] | None = None
     problem: str | None = None  # see `health.Problem`: why the partition cannot be used, or what it lacks
-    problem_since_ms: int | None = None
+    problem_since_ms: Moment | None = None
     reason: str | None = None  # the problem as a sentence that names brokers and zxids
     deleting: bool = False  # the deletion of its topic was asked for: nothing is wrong with it any more
 
@@ -144,7 +148,7 @@ class BrokerRow(Row, frozen=True, kw_only=True, gc=False, tag="broker"):
     broker: int
     registered: bool
     epoch: int  # the czxid of its znode
-    since_ms: int
+    since_ms: Moment
     endpoints: tuple[str, ...] = ()
     rack: str | None = None
 
@@ -160,7 +164,7 @@ class ControllerRow(Row, frozen=True, kw_only=True, gc=False, tag="controller"):
 
     broker: int
     epoch: int
-    since_ms: int
+    since_ms: Moment
 
     def subject_key(self) -> str:
         """One row a cluster."""
@@ -178,7 +182,7 @@ class AlertRow(Row, frozen=True, kw_only=True, gc=False, tag="alert"):
     severity: Severity
     subject: str  # e.g. broker 3
     group: str  # alerts with one cause share it, e.g. broker 3 is away
-    since_ms: int
+    since_ms: Moment
     cause: str  # one sentence
     topic: str | None = None
     partition: int | None = None
@@ -215,7 +219,7 @@ class SlowReaction(msgspec.Struct, frozen=True):
     event: str
     cause: str
     zxid: int
-    began_ms: int
+    began_ms: Moment
     controller_epoch: int
     first_ms: int
     last_ms: int

@@ -29,8 +29,9 @@ class RecordKind(Enum):
     __hash__ = object.__hash__  # there is one of each: what the enum's own takes time for is not needed
 
 
-# A time that sums with other times stay far from 64 bits; it lasts until the year 10889.
+# A time whose sums with other times stay far from 64 bits; it lasts until the year 10889.
 TimeMs = Annotated[int, msgspec.Meta(ge=0, lt=2**48)]
+_SteadyMs = Annotated[int, msgspec.Meta(ge=-1, lt=2**48)]
 _Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
 _Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 _Numbering = Annotated[int, msgspec.Meta(ge=-(2**62), lt=2**62)]
@@ -47,8 +48,10 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
     """One observation of a cluster's ZooKeeper, in the order in which it must be applied.
 
     `data` is the znode's text; bytes that are not UTF-8 travel as `data_base64`. zxids and session ids are
-    ZooKeeper's own 64-bit numbers, -1 where not known; `observed_ms` is the forwarder's clock since 1970. No number is
-    larger than the field that it comes from can hold: what is kept of a record can always be stored.
+    ZooKeeper's own 64-bit numbers, -1 where not known; `observed_ms` is the forwarder's wall clock since 1970, and may be set
+    at any moment; `steady_ms` its clock that nobody sets, since whenever, -1 in a log's records and an older
+    forwarder's. No number is larger than the field that it comes from can hold: what is kept of a record can always
+    be stored.
     """
 
     v: int = msgspec.field(default_factory=lambda: RECORD_VERSION)  # a factory: always written, never omitted
@@ -68,6 +71,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
     resync: bool = False  # a difference found by reading again after a gap, not by a watch
     author: _Int64 = 0  # the session that wrote the transaction; only ZooKeeper's log tells it
     cxid: _Int32 = -1  # the author's number of the request, from the log too; a session's end: 0 expired, else closed
+    steady_ms: _SteadyMs = -1  # comparable within a generation only
 
     @property
     def position(self) -> Position:

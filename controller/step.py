@@ -25,6 +25,7 @@ from controller import (
     observation,
     reassignment,
     snapshot,
+    stepped_clock,
     topic_change,
     topic_deletion,
 )
@@ -118,6 +119,8 @@ def _apply(turn: Turn, record: Record, last: Position) -> None:
         # What they told is not known, and so nothing can be concluded until everything has been read anew.
         header.phase, header.lacks_records = BOOTSTRAPPING, True
         turn.count("divergences/records_missing")
+    if turn.clock_set_by_ms:
+        stepped_clock.note(turn, of_another_generation=record.generation != last.generation)
     if record.author and record.author == header.controller_session and record.cxid > 0:
         header.heard_ms = header.time_ms
     _what_time_brings(turn)
@@ -210,7 +213,8 @@ def _session(turn: Turn, record: Record) -> None:
         header.maintenance = status.maintenance
 
 
-def _snapshot_begin(turn: Turn, _: Record) -> None:
+def _snapshot_begin(turn: Turn, record: Record) -> None:
+    turn.header.clock_of = stepped_clock.clock_of(record.content)
     snapshot.begin(turn)
 
 

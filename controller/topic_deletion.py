@@ -147,7 +147,7 @@ def replicas_failed(turn: Turn, replicas: Sequence[Replica]) -> None:
         unanswered = any(_state(turn, replica) is ReplicaState.DELETION_STARTED for replica in failed)
         replica_machine.enter_state(turn, failed, _INELIGIBLE)
         topic = turn.topics[name]
-        silent_ms = turn.record.observed_ms - topic.asked_ms if unanswered else 0
+        silent_ms = turn.header.time_ms - topic.asked_ms if unanswered else 0
         turn.put_topic(name, replace(topic, ineligible=True, doubtful_ms=topic.doubtful_ms or silent_ms))
         turn.header.halted_deletions = {**turn.header.halted_deletions, name: topic.asked_ms}
         _retry(turn, name)
@@ -222,7 +222,7 @@ def _start(turn: Turn, name: str) -> None:
     replica_machine.enter_state(turn, todo, ReplicaState.OFFLINE)
     replica_machine.enter_state(turn, todo, ReplicaState.DELETION_STARTED)
     started = turn.topic(name) or topic
-    asked_ms = turn.record.observed_ms
+    asked_ms = turn.header.time_ms
     turn.put_topic(
         name, replace(started, deletion_started=True, ineligible=bool(dead), asked_ms=asked_ms, doubtful_ms=0)
     )
@@ -235,7 +235,7 @@ def written_before_asking(turn: Turn, name: str) -> None:
     topic = turn.topic(name)
     if topic is not None and topic.deletion_started:
         # Not `put_topic`: when they were asked changes nothing that a partition is judged by.
-        turn.topics.put(name, replace(topic, asked_ms=turn.record.observed_ms))
+        turn.topics.put(name, replace(topic, asked_ms=turn.header.time_ms))
 
 
 def judge_halted(turn: Turn, *, soon: bool = False) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from controller import alerts
+from controller import alerts, clock
 from controller.context import FOLLOWING, NO_BROKER, Context, Event
 from controller.draft import ContextDraft
 from controller.events import EventDraft
@@ -98,6 +98,8 @@ class Turn(EventDraft):
             self._judged_brokers = self.header.brokers
         if self.shows_gauges:
             self.effects.append(gauges_row(self.header, self.stamp()))
+        if self.header.walls:
+            self.effects[self._first :] = [clock.shown(row, self.header.walls) for row in self.effects[self._first :]]
 
     def _conclude_touched(self) -> bool:
         """Publish and count what was touched; whether a person may have to know of it at once."""
@@ -287,7 +289,7 @@ class Turn(EventDraft):
     def _publish_partition(self, tp: TopicPartition, was: InTopic, partition: Partition, topic: Topic) -> Partition:
         predicted = partition.value(self.header.controller_epoch)
         problem = problem_of(partition, topic, self.header, predicted)
-        judged = with_problem(partition, problem, self.record.observed_ms)
+        judged = with_problem(partition, problem, self.header.time_ms)
         if judged is not partition:
             self.topics.own(tp.topic).partitions[tp.partition] = judged
         in_topic, before = was

@@ -196,11 +196,12 @@ class MaintenanceWindow(msgspec.Struct, frozen=True):
 
 
 class ForwarderStatus(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The `data` of heartbeat and session records: how the forwarder stands with ZooKeeper, and what it was told."""
+    """The `data` of a forwarder's own records: its clock, how it stands with ZooKeeper, the maintenance it knows of."""
 
     session: str = "unknown"
     watch_mode: str = "unknown"
     maintenance: tuple[MaintenanceWindow, ...] = ()  # the windows in force
+    clock_of: str = ""  # whose clock the records' times are by, where a generation begins
 
 
 _Content = TypeVar(

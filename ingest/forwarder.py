@@ -15,6 +15,7 @@ from contextlib import closing
 
 from controller.records import RecordKind
 from ingest.batch import observe_window
+from ingest.clocks import Clocks
 from ingest.config import IngestConfig
 from ingest.election import Term, open_terms
 from ingest.errors import IngestError
@@ -45,8 +46,11 @@ _READ_REASONS = {SessionState.SUSPENDED: ReadReason.SUSPENDED, SessionState.LOST
 class Forwarder:
     """Watches one cluster and forwards what it sees."""
 
-    def __init__(self, config: IngestConfig, forwarding: Forwarding | None = None) -> None:
+    def __init__(
+        self, config: IngestConfig, forwarding: Forwarding | None = None, clocks: Clocks | None = None
+    ) -> None:
         self._config = config
+        self._clocks = clocks or Clocks()
         self._forwarding = forwarding or Forwarding(config.cluster)
         self._maintenance = MaintenanceFile(config.maintenance_file, self._forwarding)
         self._has_connected = False
@@ -65,7 +69,7 @@ class Forwarder:
         """Forward until the term ends or asked to stop; why everything is to be read in the next."""
         inbox = Inbox()
         zookeeper = WatchedZooKeeper(self._config, inbox, stop, self._forwarding)
-        publisher = Publisher(sink, term, stop, self._forwarding, self._maintenance)
+        publisher = Publisher(sink, term, stop, self._forwarding, self._maintenance, self._clocks)
         self._forwarding.leads, self._forwarding.generation = True, term.generation
         try:
             zookeeper.start()

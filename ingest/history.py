@@ -6,9 +6,10 @@ Reading the files is `zookeeper_files`' business; what a record means is the cor
 The rules:
 - A snapshot is a complete read, and a generation of its own: the first is 1, each that bridges a gap one more. Its time
   is its newest znode's.
-- A transaction's records stay together, causes before effects as in a live window; each has the transaction's time, or
-  the newest before it if the clock was set back. A znode that is changed more than once in it has one record, of what
-  it is at the end; one that was deleted and created again then has its new czxid.
+- A transaction's records stay together, causes before effects as in a live window; each has the transaction's time, by
+  the clock of ZooKeeper's leader, or the newest before it if that is less than a second later: a clock that was set
+  back goes on from there. A znode that is changed more than once in it has one record, of what it is at the end; one
+  that was deleted and created again then has its new czxid.
 - A transaction that changes nothing has no record, unless the controller asked for it: a heartbeat then says that it
   lives. It is a write in vain, like the deletion at each failover, up to 2.3, of requests that are not there.
 - The log has no heartbeats, but deadlines are judged against them: one is put in each second of the transactions' time,
@@ -22,6 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from controller.clock import STEP_MS
 from controller.records import Record, RecordKind, data_fields
 from ingest.observations import Value
 from ingest.paths import is_recorded, rank
@@ -34,6 +36,7 @@ HEARTBEAT_MS: Final = 1_000
 SILENT_HEARTBEATS: Final = 300  # beyond as many, the silence so far is divided by it
 TRAILING_MS: Final = 10_000
 _ANY_KAFKA: Final = "/controller_epoch"
+_WHOSE_CLOCK: Final = '{"clock_of":"ZooKeeper\'s leader"}'
 _STATUS: Final = '{"session":"replay","watch_mode":"transaction-log"}'
 
 
@@ -138,6 +141,9 @@ class History:
             if isinstance(item, Snapshot):
                 yield from self._read_snapshot(item)
             else:
+                if item.time_ms < self._now_ms - STEP_MS:
+                    # How long it took until then nobody knows.
+                    self._now_ms = self._silent_since_ms = self._heartbeat_ms = item.time_ms
                 yield from self._heartbeats(item.time_ms)
                 self._zxid = item.zxid
                 self._heartbeat_ms = max(self._heartbeat_ms, item.time_ms - HEARTBEAT_MS)  # the silence is over
@@ -186,7 +192,7 @@ class History:
         self._generation += 1
         self._zxid = snapshot.zxid
         self._now_ms = self._silent_since_ms = self._heartbeat_ms = max(self._now_ms, snapshot.time_ms)
-        yield self._record(RecordKind.SNAPSHOT_BEGIN, snapshot.zxid)
+        yield self._record(RecordKind.SNAPSHOT_BEGIN, snapshot.zxid, data=_WHOSE_CLOCK)
         for observation in complete(values):
             yield self._value_record(observation.path, values[observation.path], observation.zxid)
         yield self._record(RecordKind.SNAPSHOT_END, snapshot.zxid)

@@ -6,6 +6,7 @@ Here belongs what makes the stream one gapless order whatever the sink does. Wha
 from __future__ import annotations
 
 import logging
+import socket
 import threading
 import time
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ import msgspec
 
 from controller.records import Record, RecordKind, data_fields
 from controller.znodes import ForwarderStatus
+from ingest.clocks import Clocks
 from ingest.election import Term
 from ingest.inbox import SessionState
 from ingest.maintenance import MaintenanceFile
@@ -45,8 +47,14 @@ class Publisher:
     what they have, and a number that never comes is a record lost.
     """
 
-    def __init__(
-        self, sink: Sink, term: Term, stop: threading.Event, forwarding: Forwarding, maintenance: MaintenanceFile
+    def __init__(  # noqa: PLR0913 (what it works with)
+        self,
+        sink: Sink,
+        term: Term,
+        stop: threading.Event,
+        forwarding: Forwarding,
+        maintenance: MaintenanceFile,
+        clocks: Clocks,
     ) -> None:
         self.tree = Tree()
         self._sink = sink
@@ -54,8 +62,8 @@ class Publisher:
         self._stop = stop
         self._forwarding = forwarding
         self._maintenance = maintenance
+        self._clocks = clocks
         self._next_seq = 0
-        self._newest_ms = 0
 
     def publish(self, observations: Sequence[Observation]) -> None:
         """Return when the sink has the observations and the tree knows them; raises StoppedError, DeposedError."""
@@ -67,17 +75,19 @@ class Publisher:
 
     def publish_snapshot(self, observations: Sequence[Observation], zxid: int) -> None:
         """Publish a complete read between its marks; raises StoppedError, DeposedError."""
-        self._deliver([Observation(kind=RecordKind.SNAPSHOT_BEGIN, path="", zxid=zxid)])
+        begin = Observation(kind=RecordKind.SNAPSHOT_BEGIN, path="", zxid=zxid)
+        self._deliver([begin], _encoded(ForwarderStatus(clock_of=f"host {socket.gethostname()}")))
         self.publish(observations)
         self._deliver([Observation(kind=RecordKind.SNAPSHOT_END, path="", zxid=zxid)])
 
     def publish_state(self, kind: RecordKind, state: SessionState, mode: WatchMode, zxid: int) -> None:
         """Publish a heartbeat or session record; raises StoppedError, DeposedError."""
-        maintenance = self._maintenance.in_force(_now_ms()) if kind is RecordKind.HEARTBEAT else ()
+        now_ms, _ = self._clocks.read()
+        maintenance = self._maintenance.in_force(now_ms) if kind is RecordKind.HEARTBEAT else ()
         status = ForwarderStatus(session=state.value, watch_mode=mode.value, maintenance=maintenance)
-        self._deliver([Observation(kind=kind, path="", zxid=zxid)], msgspec.json.encode(status).decode())
+        self._deliver([Observation(kind=kind, path="", zxid=zxid)], _encoded(status))
         if kind is RecordKind.HEARTBEAT:
-            self._forwarding.heartbeat_ms = self._newest_ms
+            self._forwarding.heartbeat_ms = now_ms
 
     def _deliver(self, observations: Sequence[Observation], data: str | None = None) -> None:
         retry_seconds = _FIRST_RETRY_SECONDS
@@ -103,22 +113,24 @@ class Publisher:
             _LOG.warning("records are delivered again after %.1f s, none was lost", time.monotonic() - failed_at)
 
     def _number(self, observations: Sequence[Observation], data: str | None) -> list[Record]:
-        # The clock may be set back; times in the stream never go back.
-        self._newest_ms = max(self._newest_ms, _now_ms())
+        # The wall clock may be set back: readers go by the steady one.
+        times = self._clocks.read()
         records = [
-            self._record(observation, self._next_seq + index, data) for index, observation in enumerate(observations)
+            self._record(observation, self._next_seq + index, times, data)
+            for index, observation in enumerate(observations)
         ]
         self._next_seq += len(records)
         return records
 
-    def _record(self, observation: Observation, seq: int, data: str | None) -> Record:
-        value = observation.value
+    def _record(self, observation: Observation, seq: int, times: tuple[int, int], data: str | None) -> Record:
+        value, (wall_ms, steady_ms) = observation.value, times
         return Record(
             cluster=self._forwarding.cluster,
             generation=self._term.generation,
             seq=seq,
             kind=observation.kind,
-            observed_ms=self._newest_ms,
+            observed_ms=wall_ms,
+            steady_ms=steady_ms,
             path=observation.path,
             zxid=observation.zxid,
             resync=observation.resync,
@@ -130,5 +142,5 @@ class Publisher:
         )
 
 
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
+def _encoded(status: ForwarderStatus) -> str:
+    return msgspec.json.encode(status).decode()

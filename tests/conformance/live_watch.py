@@ -10,10 +10,9 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-import msgspec
-
 from controller.records import Record, RecordKind
 from ingest.batch import observe_window
+from ingest.clocks import Clocks
 from ingest.election import Term
 from ingest.inbox import SessionState
 from ingest.maintenance import MaintenanceFile
@@ -47,7 +46,9 @@ class _Forwarder:
         self._has_zxids = has_zxids
         forwarding = Forwarding("recorded")
         no_windows = MaintenanceFile(None, forwarding)
-        self._publisher = Publisher(self, Term(1, lambda: True), threading.Event(), forwarding, no_windows)
+        clocks = Clocks(lambda: self._now_ms * 1_000_000, lambda: self._now_ms * 1_000_000)
+        term = Term(1, lambda: True)
+        self._publisher = Publisher(self, term, threading.Event(), forwarding, no_windows, clocks)
         self._published: list[Record] = []
         self._now_ms = 0
         self._zxid = -1
@@ -58,7 +59,7 @@ class _Forwarder:
 
     def append(self, records: Sequence[Record]) -> None:
         """The publisher's sink: what it gets has the recording's time."""
-        self._published += [msgspec.structs.replace(record, observed_ms=self._now_ms) for record in records]
+        self._published += records
 
     def close(self) -> None:
         """A sink can be closed; here is nothing to let go of."""

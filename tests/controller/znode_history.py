@@ -47,6 +47,8 @@ class ZnodeHistory:
         self.seq = -1
         self.zxid = 100
         self.now_ms = 1_000_000
+        self.wall_ahead_ms = 0  # how wrong the forwarder's wall clock is
+        self.steady_from_ms: int | None = None  # when its steady clock was at 0; None: it has none
         self.znodes: dict[str, tuple[int, int]] = {}  # path -> czxid, version
         self.contents: dict[str, object] = {}  # path -> what was last written there
         self.sessions: dict[int, int] = {}  # broker -> its ZooKeeper session
@@ -58,7 +60,13 @@ class ZnodeHistory:
         self.now_ms += 10
         self.reading = kind is RecordKind.SNAPSHOT_BEGIN or (self.reading and kind is not RecordKind.SNAPSHOT_END)
         record = Record(
-            cluster=self.cluster, generation=self.generation, seq=self.seq, kind=kind, observed_ms=self.now_ms, **fields
+            cluster=self.cluster,
+            generation=self.generation,
+            seq=self.seq,
+            kind=kind,
+            observed_ms=self.now_ms + self.wall_ahead_ms,
+            steady_ms=-1 if self.steady_from_ms is None else self.now_ms - self.steady_from_ms,
+            **fields,
         )
         self.records.append(record)
         outcome = step(self.context, record)

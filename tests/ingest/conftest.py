@@ -12,6 +12,7 @@ from kazoo.client import KazooClient
 
 from cli.embedded.zookeeper import ZooKeeper
 from controller.records import Record, RecordKind, decode_record
+from ingest.clocks import Clocks
 from ingest.config import IngestConfig
 from ingest.forwarder import Forwarder
 from ingest.paths import is_recorded
@@ -81,9 +82,10 @@ def replayed_tree(records: list[Record]) -> dict[str, tuple[bytes | None, int, i
 class Watching:
     """A forwarder at work in a thread, and the records that it has published."""
 
-    def __init__(self, config: IngestConfig) -> None:
+    def __init__(self, config: IngestConfig, clocks: Clocks | None = None) -> None:
         assert isinstance(config.to, JournalAddress)
         self.config = config
+        self.clocks = clocks
         self.error: Exception | None = None
         self.forwarding = Forwarding(config.cluster)
         self._directory: Path = config.to.directory
@@ -123,7 +125,7 @@ class Watching:
 
     def _run(self) -> None:
         try:
-            Forwarder(self.config, self.forwarding).run(self._stop)
+            Forwarder(self.config, self.forwarding, self.clocks).run(self._stop)
         except Exception as error:
             self.error = error
 
@@ -143,7 +145,14 @@ def watch(watched: str, tmp_path: Path) -> Iterator[Callable[..., Watching]]:
     """Start forwarders; all are stopped at the end."""
     started: list[Watching] = []
 
-    def start(*, chroot: str = "", journal: str = "journal", wait: bool = True, **settings: object) -> Watching:
+    def start(
+        *,
+        chroot: str = "",
+        journal: str = "journal",
+        wait: bool = True,
+        clocks: Clocks | None = None,
+        **settings: object,
+    ) -> Watching:
         values = {
             "cluster": "test",
             "zookeeper": watched + chroot,
@@ -151,7 +160,7 @@ def watch(watched: str, tmp_path: Path) -> Iterator[Callable[..., Watching]]:
             "heartbeat_seconds": 0.2,
             **settings,
         }
-        started.append(Watching(IngestConfig(**values)))
+        started.append(Watching(IngestConfig(**values), clocks))
         started[-1].start()
         if wait:
             started[-1].wait_for_snapshot()

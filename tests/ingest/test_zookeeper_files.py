@@ -20,7 +20,10 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import BadVersionError, NoNodeError
 
 from cli.embedded.zookeeper import ZooKeeper
+from controller.outputs import AlertRow
 from controller.records import Record, RecordKind, decode_record, encode_record
+from controller.state import new_context
+from controller.step import step
 from ingest.errors import IngestError
 from ingest.history import TRAILING_MS, History
 from ingest.jute import DamagedFileError
@@ -647,11 +650,26 @@ def test_silence_is_told_only_up_to_what_the_end_leaves_out(tmp_path: Path) -> N
     assert heartbeat_times(records_of(tmp_path, until=Until(time_ms=60_000)))[-1] == 60_000
 
 
-def test_a_clock_that_was_set_back_does_not_turn_time_back(tmp_path: Path) -> None:
-    write_log(tmp_path / "log.1", [(1, 10_000), (2, 5_000), (3, 12_000)])
-    times = [record.observed_ms for record in records_of(tmp_path)]
-    assert times == sorted(times)
-    assert times[0] == 10_000
+def test_a_leaders_clock_that_was_set_back_goes_on_from_there(tmp_path: Path) -> None:
+    write_log(tmp_path / "log.1", [(1, 10_000), (2, 3_605_000), (3, 5_000), (4, 7_500), (5, 7_400)])
+    times = heartbeat_times(records_of(tmp_path))
+    turned = times.index(6_000)
+    assert times[:turned] == sorted(times[:turned])
+    assert times[turned - 1] > 3_500_000
+    assert times[turned:] == list(range(6_000, 7_500 + TRAILING_MS + 1, 1_000))
+
+
+def test_of_a_leaders_clock_that_was_set_back_a_replay_says_so_and_deadlines_go_on(tmp_path: Path) -> None:
+    write_log(tmp_path / "log.1", [(1, 10_000_000), (2, 10_050_000), (3, 1_000_000), (4, 1_060_000)])
+    context = new_context("orders", 8)
+    rows = []
+    for record in records_of(tmp_path):
+        outcome = step(context, record)
+        context = outcome.context
+        rows += [row for row in outcome.effects if isinstance(row, AlertRow)]
+    opened = {row.alert: row for row in rows if row.state == "open"}
+    assert opened["ClockStepped"].cause.startswith("the clock of ZooKeeper's leader was set back by 9,049.0 s")
+    assert context.header.time_ms == 10_050_000 + 59_000 + TRAILING_MS
 
 
 def test_the_types_that_kafka_does_not_write_are_read_too(tmp_path: Path) -> None:
