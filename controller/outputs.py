@@ -296,12 +296,21 @@ class BeginningRow(Row, frozen=True, kw_only=True, gc=False, tag="beginning"):
         return f"{self.cluster}/beginning"
 
 
+# Clocks of a forwarder and of the job that are closer agree: the newest record may be a heartbeat's second old, and as
+# long on its way as a slow disk or broker takes. It is far below what is called late: 30 s.
+CLOCKS_AGREE_WITHIN_MS = 5_000
+
+
 class ClusterProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """What a batch did for one cluster; lag from the observation of its oldest record until its rows were out."""
+    """What a batch did for one cluster; lag from the observation of its oldest record until its rows were out.
+
+    `clock_behind_ms` is how far the forwarder's wall clock is behind the job's (less than 0: ahead), 0 if they agree.
+    """
 
     records: int
     observed_ms: int
     lag_ms: int
+    clock_behind_ms: int = 0
 
 
 class JobRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="job"):

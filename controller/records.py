@@ -48,10 +48,9 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
     """One observation of a cluster's ZooKeeper, in the order in which it must be applied.
 
     `data` is the znode's text; bytes that are not UTF-8 travel as `data_base64`. zxids and session ids are
-    ZooKeeper's own 64-bit numbers, -1 where not known; `observed_ms` is the forwarder's wall clock since 1970, and may be set
-    at any moment; `steady_ms` its clock that nobody sets, since whenever, -1 in a log's records and an older
-    forwarder's. No number is larger than the field that it comes from can hold: what is kept of a record can always
-    be stored.
+    ZooKeeper's own 64-bit numbers, -1 where not known. `observed_ms` is the forwarder's wall clock since 1970, which
+    may be set at any time; `steady_ms` its clock that nobody sets, since whenever, -1 where there is none. No number is
+    larger than the field that it comes from can hold: what is kept of a record can always be stored.
     """
 
     v: int = msgspec.field(default_factory=lambda: RECORD_VERSION)  # a factory: always written, never omitted

@@ -252,6 +252,12 @@ def _with_gauges(
     return samples
 
 
+def _heartbeats(scrape: Scrape) -> Iterator[Sample]:
+    for cluster in scrape.clusters:
+        if cluster.heartbeat_ms is not None:
+            yield (cluster.cluster,), cluster.heartbeat_ms / 1000
+
+
 def _of_job(read: Callable[[JobRow], Iterable[Sample]]) -> Callable[[Scrape], Iterable[Sample]]:
     return lambda scrape: () if scrape.job is None else read(scrape.job)
 
@@ -270,7 +276,7 @@ _OF_SCRAPE: Mapping[Metric, Callable[[Scrape], Iterable[Sample]]] = MappingProxy
         catalogue.BUILD_INFO: lambda _: [((build_version(), platform.python_version()), 1)],
         catalogue.SOURCE_UP: lambda scrape: [((), scrape.reading.source_up)],
         catalogue.READY: _ready,
-        catalogue.HEARTBEAT: _with_gauges(lambda gauges: ((), gauges.time_ms / 1000)),
+        catalogue.HEARTBEAT: _heartbeats,
         catalogue.SESSION_CONNECTED: _with_gauges(lambda gauges: ((), gauges.session == "connected")),
         catalogue.WATCH_INFO: _with_gauges(lambda gauges: ((gauges.watch_mode,), 1)),
         catalogue.ROWS: lambda scrape: scrape.reading.rows.items(),

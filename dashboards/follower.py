@@ -131,7 +131,8 @@ class Follower:
             return
         if self._view.apply(row) and chunk.live:
             now = time.time()
-            self._reading.lag(row.cluster, now - row.time_ms / 1000, zxid=row.zxid, at_seconds=now)
+            observed_ms = row.time_ms + self._view.clock_behind_ms(row.cluster)
+            self._reading.lag(row.cluster, now - observed_ms / 1000, zxid=row.zxid, at_seconds=now)
 
     def _note_newer(self, cluster: str, output: str) -> None:
         if self._reading.newer_row(cluster, output):

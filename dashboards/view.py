@@ -96,6 +96,12 @@ class ClusterSnapshot:
     open_alerts: tuple[AlertRow, ...]  # those that are not resolved, the oldest first
     alert_counts: Mapping[tuple[str, str, str], int]  # of the same, by alert, severity and state
     resolved_alerts: tuple[AlertRow, ...]  # the newest only
+    clock_behind_ms: int = 0  # how far the forwarder's clock is behind the job's, 0 if they agree
+
+    @property
+    def heartbeat_ms(self) -> int | None:
+        """When the newest heartbeat was, by the job's clock if the forwarder's is wrong; None without one."""
+        return None if self.gauges is None else self.gauges.time_ms + self.clock_behind_ms
 
     @property
     def ready(self) -> bool:
@@ -208,7 +214,7 @@ class _Cluster:
             self.unusable = _nothing_unusable()
             self.changed_segments = set(range(PARTITION_SEGMENTS))
 
-    def snapshot(self, cluster: str) -> ClusterSnapshot:
+    def snapshot(self, cluster: str, clock_behind_ms: int) -> ClusterSnapshot:
         return ClusterSnapshot(
             cluster=cluster,
             gauges=self.gauges.rows.get(cluster),
@@ -218,6 +224,7 @@ class _Cluster:
             open_alerts=self.alerts.oldest_first(),
             alert_counts=self.alerts.counts(),
             resolved_alerts=tuple(self.alerts.resolved.values()),
+            clock_behind_ms=clock_behind_ms,
         )
 
 
@@ -269,7 +276,18 @@ class View:
     def snapshot(self) -> tuple[ClusterSnapshot, ...]:
         """All clusters as they are now, in the order of their names."""
         with self._lock:
-            return tuple(self._clusters[name].snapshot(name) for name in sorted(self._clusters))
+            return tuple(
+                self._clusters[name].snapshot(name, self._clock_behind_ms(name)) for name in sorted(self._clusters)
+            )
+
+    def clock_behind_ms(self, cluster: str) -> int:
+        """How far the clock of the cluster's forwarder is behind the job's, 0 if they agree or nobody has said."""
+        with self._lock:
+            return self._clock_behind_ms(cluster)
+
+    def _clock_behind_ms(self, cluster: str) -> int:
+        progress = None if self._job is None else self._job.clusters.get(cluster)
+        return 0 if progress is None else progress.clock_behind_ms
 
     def readiness(self) -> Mapping[str, bool]:
         """Of each cluster, whether a complete snapshot stands behind its rows."""

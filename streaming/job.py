@@ -109,7 +109,7 @@ class Job:
         ] = []  # what was raised while a batch was written; Spark would tell of it in Java's way
         if self.rebuild:
             self._begin_anew(session)
-        progress = JobProgress(self._name)
+        progress = JobProgress(self._name, self.config)
         session.streams.addListener(progress)
         try:
             query = self._start(session, stop, failures, progress, available_now=available_now)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -23,7 +24,10 @@ from pyspark.sql.streaming.listener import (
 )
 
 from controller.outputs import ClusterProgress, JobRow
+from streaming.config import StreamConfig
+from streaming.forwarder_clocks import ForwarderClocks
 from streaming.replica import APPLIED, Applied
+from transport.address import JournalAddress
 
 _OBSERVED = "kontrast"
 _REMEMBERED_BATCHES = 16
@@ -39,8 +43,10 @@ def observed(rows: DataFrame) -> DataFrame:
 class JobProgress(StreamingQueryListener):
     """Listens to one query and keeps the newest row about it."""
 
-    def __init__(self, query_name: str) -> None:
+    def __init__(self, query_name: str, config: StreamConfig) -> None:
         self._query_name = query_name
+        self._config = config
+        self._clocks = ForwarderClocks()
         self._lock = threading.Lock()
         self._began_ms = _now_ms()
         self._written_ms: dict[int, int] = {}
@@ -91,6 +97,10 @@ class JobProgress(StreamingQueryListener):
         found_lacking = {of_cluster.cluster for of_cluster in told if of_cluster.lacks_records}
         self.lacking = (self.lacking - {of_cluster.cluster for of_cluster in told}) | found_lacking
         written_ms = self._written_ms.get(progress.batchId, _now_ms())
+        if _took_all(progress, sum(of_cluster.records + of_cluster.refused for of_cluster in applied), self._config):
+            planned_ms = round(datetime.fromisoformat(progress.timestamp.replace("Z", "+00:00")).timestamp() * 1000)
+            for of_cluster in told:
+                self._clocks.compare(of_cluster.cluster, planned_ms, of_cluster.newest_ms)
         self._batches += 1
         self._records += sum(of_cluster.records for of_cluster in applied)
         self._refused += sum(of_cluster.refused for of_cluster in applied)
@@ -110,15 +120,26 @@ class JobProgress(StreamingQueryListener):
             state_bytes=sum(state.memoryUsedBytes for state in states),
             state_values=sum(state.numRowsTotal for state in states),
             state_commit_ms=sum(state.commitTimeMs for state in states),
-            clusters={
-                of_cluster.cluster: ClusterProgress(
-                    records=of_cluster.records,
-                    observed_ms=of_cluster.observed_ms,
-                    lag_ms=max(0, written_ms - of_cluster.observed_ms),
-                )
-                for of_cluster in told
-            },
+            clusters={of_cluster.cluster: self._progress_of(of_cluster, written_ms) for of_cluster in told},
         )
+
+    def _progress_of(self, applied: Applied, written_ms: int) -> ClusterProgress:
+        behind_ms = self._clocks.behind_ms(applied.cluster)
+        return ClusterProgress(
+            records=applied.records,
+            observed_ms=applied.observed_ms,
+            lag_ms=max(0, written_ms - applied.observed_ms - behind_ms),
+            clock_behind_ms=behind_ms,
+        )
+
+
+def _took_all(progress: Any, records: int, config: StreamConfig) -> bool:  # noqa: ANN401 (pyspark's dictionary)
+    """Whether the batch was surely not cut off at its largest size, and so left nothing behind when it was planned."""
+    if not isinstance(config.source, JournalAddress):
+        return 2 * records < config.max_batch_records
+    (source,) = progress.sources
+    begin, end = (msgspec.json.decode(offset)["offset"] for offset in (source.startOffset, source.endOffset))
+    return 2 * int(end - begin) < config.max_batch_bytes
 
 
 class _InOneCall(JStreamingQueryListener):

@@ -72,12 +72,13 @@ _NO_GENERATION = -1
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
-    """What a batch did for one cluster, and when the oldest of its records was observed (0: it had none)."""
+    """What a batch did for one cluster, and when its oldest and newest records were observed (0: it had none)."""
 
     cluster: str
     records: int
     refused: int  # lines that were no record
     observed_ms: int
+    newest_ms: int
     lacks_records: bool  # nothing is said of the cluster until a complete read has come
 
 
@@ -322,6 +323,7 @@ class _Published:
             records=len(records),
             refused=refused,
             observed_ms=min((record.observed_ms for record in records), default=0),
+            newest_ms=records[-1].observed_ms if records else 0,
             lacks_records=after is not None and after.header.phase is Phase.BOOTSTRAPPING,
         )
         self._applied = Row(output=APPLIED, keys=b"", values=msgspec.json.encode(did), count=0)

@@ -25,7 +25,7 @@ _Subject = tuple[str, Source, str]  # cluster, who says it, the alert's id
 class _Told:
     subject: _Subject
     message: Message
-    unmentioned_since_ms: int | None = None
+    unmentioned_since_ms: int | None = None  # by the steady clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Book:
         self._heard: tuple[Standing, ...] | None = None
         self._mentioned: dict[Labels, _Told] = {}
         self._missed: dict[Labels, _Told] = {}  # told, and not mentioned now
-        self._ended: dict[Labels, tuple[Message, int]] = {}  # and when it was written here
+        self._ended: dict[Labels, tuple[Message, int]] = {}  # and when it was written here, by the steady clock
         self._messages: tuple[Message, ...] | None = None
 
     def messages(self) -> tuple[Message, ...] | None:
@@ -53,8 +53,8 @@ class Book:
         with self._lock:
             return self._messages
 
-    def update(self, standings: Iterable[Standing], now_ms: int) -> None:
-        """Take in what is said now; costs next to nothing while it is what was said before."""
+    def update(self, standings: Iterable[Standing], now_ms: int, steady_ms: int) -> None:
+        """Take in what is said now, by the wall clock and a steady one; costs next to nothing while nothing is new."""
         heard = tuple(standings)
         with self._lock:
             if heard != self._heard:
@@ -65,9 +65,9 @@ class Book:
             by_source = {(standing.cluster, standing.source): standing for standing in heard}
             for labels, told in list(self._missed.items()):
                 cluster, source, _ = told.subject
-                self._miss(labels, told, by_source.get((cluster, source)), now_ms)
+                self._miss(labels, told, by_source.get((cluster, source)), now_ms, steady_ms)
             keep_ms = int(self._config.resolve_timeout_seconds * 1000)
-            self._ended = {k: (message, at) for k, (message, at) in self._ended.items() if now_ms - at < keep_ms}
+            self._ended = {k: (message, at) for k, (message, at) in self._ended.items() if steady_ms - at < keep_ms}
             told_now = (told.message for held in (self._mentioned, self._missed) for told in held.values())
             messages = (*told_now, *(message for message, _ in self._ended.values()))
             if messages != self._messages:  # the same object says that nothing has changed
@@ -106,7 +106,7 @@ class Book:
         self._ended = {k: ended for k, ended in self._ended.items() if k not in mentioned}
         self._mentioned = mentioned
 
-    def _miss(self, labels: Labels, told: _Told, standing: Standing | None, now_ms: int) -> None:
+    def _miss(self, labels: Labels, told: _Told, standing: Standing | None, now_ms: int, steady_ms: int) -> None:  # noqa: PLR0913 (one call)
         """An alert that was told is not among those that stand."""
         if standing is None:  # nobody will say any more: Alertmanager's time-out ends it
             del self._missed[labels]
@@ -118,12 +118,12 @@ class Book:
             return
         ending = standing.resolved.get(alert_id)
         if told.unmentioned_since_ms is None:
-            told.unmentioned_since_ms = now_ms
-        is_silent = now_ms - told.unmentioned_since_ms >= _UNMENTIONED_MS
+            told.unmentioned_since_ms = steady_ms
+        is_silent = steady_ms - told.unmentioned_since_ms >= _UNMENTIONED_MS
         by_nature = standing.source is Source.STALENESS  # which is judged anew each time
         if ending or alert_id in standing.alerts or is_silent or by_nature:
             del self._missed[labels]
-            self._ended[labels] = (_ended(told.message, ending, now_ms), now_ms)
+            self._ended[labels] = (_ended(told.message, ending, now_ms), steady_ms)
 
 
 def _ended(message: Message, ending: AlertRow | None, now_ms: int) -> Message:

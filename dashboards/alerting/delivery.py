@@ -9,10 +9,9 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import TracebackType
 
-from controller.outputs import GaugesRow
 from dashboards.alerting.alertmanager import Alertmanager
 from dashboards.alerting.book import Book
 from dashboards.alerting.config import AlertmanagerConfig
@@ -20,13 +19,23 @@ from dashboards.alerting.sender import Sender
 from dashboards.alerting.standing import Standing, of_outputs, of_staleness
 from dashboards.errors import ServeError
 from dashboards.reading import Reading, ReadingSnapshot
-from dashboards.view import View
+from dashboards.view import ClusterSnapshot, View
 
 _LOOK_SECONDS = 0.25
 
 _logger = logging.getLogger("kontrast.dashboards")
 
 More = Callable[[], Sequence[Standing]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Heard:
+    """A cluster's newest heartbeat; `at_ms` is when one was last heard that was not old, by the steady clock."""
+
+    place: tuple[int, int, int] | None
+    is_fresh: bool
+    at_ms: int
+    shown_ms: int
 
 
 class Delivery:
@@ -45,8 +54,8 @@ class Delivery:
         self.senders = tuple(
             Sender(Alertmanager(url, config), config, self._book) for url in dict.fromkeys(config.urls)
         )
-        self._caught_up_ms: int | None = None
-        self._heard: dict[str, tuple[int, int]] = {}  # by cluster, a heartbeat's own time and when it was seen here
+        self._caught_up_ms: int | None = None  # by the steady clock
+        self._heard: dict[str, _Heard] = {}  # by cluster
         self._stop = threading.Event()
         jobs = {f"alerts to {sender.url}": sender.run for sender in self.senders}
         if jobs:
@@ -78,28 +87,38 @@ class Delivery:
 
     def _keep_the_book(self, stop: threading.Event) -> None:
         while not stop.is_set():
-            now_ms = time.time_ns() // 1_000_000
             reading = self._reading.snapshot()
             if reading.caught_up:  # else it is the past that is being read
-                self._caught_up_ms = self._caught_up_ms or now_ms
-                self._book.update(self._standings(reading, self._caught_up_ms, now_ms), now_ms)
+                now_ms, steady_ms = time.time_ns() // 1_000_000, time.monotonic_ns() // 1_000_000
+                self._caught_up_ms = self._caught_up_ms or steady_ms
+                self._book.update(self._standings(reading, now_ms, steady_ms), now_ms, steady_ms)
             stop.wait(_LOOK_SECONDS)
 
-    def _standings(self, reading: ReadingSnapshot, caught_up_ms: int, now_ms: int) -> Iterator[Standing]:
+    def _standings(self, reading: ReadingSnapshot, now_ms: int, steady_ms: int) -> Iterator[Standing]:
         stale_clusters = set()
         for snapshot in self._view.snapshot():
-            # A cluster without any heartbeat is given as long as one whose heartbeats have ended.
-            heard_ms = caught_up_ms if snapshot.gauges is None else self._heard_ms(snapshot.gauges, now_ms)
-            stale = now_ms - heard_ms > self._stale_after_ms
+            heard = self._hear(snapshot, now_ms, steady_ms)
+            stale = steady_ms - heard.at_ms > self._stale_after_ms
             if stale:
                 stale_clusters.add(snapshot.cluster)
-            yield of_outputs(snapshot, certain=snapshot.ready and reading.vouches_for(snapshot.cluster) and not stale)
-            yield of_staleness(snapshot, heard_ms, stale=stale)
+            certain = snapshot.ready and reading.vouches_for(snapshot.cluster) and heard.is_fresh and not stale
+            yield of_outputs(snapshot, certain=certain)
+            yield of_staleness(snapshot, heard.shown_ms, stale=stale, certain=stale or heard.is_fresh)
         for standing in self._more():
             yield replace(standing, certain=standing.certain and standing.cluster not in stale_clusters)
 
-    def _heard_ms(self, gauges: GaugesRow, now_ms: int) -> int:
-        """The heartbeat's time, or when it was first seen here: a clock that is ahead must not hide a standstill."""
-        if self._heard.get(gauges.cluster, (0, 0))[0] != gauges.time_ms:
-            self._heard[gauges.cluster] = gauges.time_ms, now_ms
-        return min(self._heard[gauges.cluster])
+    def _hear(self, snapshot: ClusterSnapshot, now_ms: int, steady_ms: int) -> _Heard:
+        """Note when a heartbeat comes that is not old; one that was there from the start has as long as one to come."""
+        gauges, made_ms = snapshot.gauges, snapshot.heartbeat_ms
+        place = None if gauges is None else (gauges.generation, gauges.seq, snapshot.clock_behind_ms)
+        known = self._heard.get(snapshot.cluster)
+        if known is None or known.place != place:
+            before_ms = self._caught_up_ms if known is None else known.at_ms
+            is_fresh = made_ms is not None and now_ms - made_ms <= self._stale_after_ms
+            known = self._heard[snapshot.cluster] = _Heard(
+                place=place,
+                is_fresh=is_fresh,
+                at_ms=steady_ms if is_fresh or before_ms is None else before_ms,
+                shown_ms=now_ms if made_ms is None else min(made_ms, now_ms),
+            )
+        return known

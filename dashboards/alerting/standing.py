@@ -59,10 +59,10 @@ def of_outputs(snapshot: ClusterSnapshot, *, certain: bool) -> Standing:
     )
 
 
-def of_staleness(snapshot: ClusterSnapshot, heard_ms: int, *, stale: bool) -> Standing:
+def of_staleness(snapshot: ClusterSnapshot, heard_ms: int, *, stale: bool, certain: bool) -> Standing:
     """What is to be said of the cluster's own heartbeat, the newest of which is of `heard_ms`."""
     alerts = {STALE: _stale_row(snapshot, heard_ms)} if stale else {}
-    return Standing(cluster=snapshot.cluster, source=Source.STALENESS, certain=True, alerts=alerts, resolved={})
+    return Standing(cluster=snapshot.cluster, source=Source.STALENESS, certain=certain, alerts=alerts, resolved={})
 
 
 def _stale_row(snapshot: ClusterSnapshot, heard_ms: int) -> AlertRow:

@@ -15,7 +15,7 @@ from types import TracebackType
 
 import msgspec
 
-from controller.outputs import AlertRow, BrokerRow, GaugesRow
+from controller.outputs import CLOCKS_AGREE_WITHIN_MS, AlertRow, BrokerRow, GaugesRow
 from dashboards.alerting.standing import Source, Standing
 from dashboards.errors import ServeError
 from dashboards.probe.broker import BrokerConnection, BrokerView, Endpoint, ProbeError, choose_endpoint
@@ -155,7 +155,7 @@ class ClusterProbe:
         give_up_at = time.monotonic() + _HEARTBEAT_PATIENCE_SECONDS
         while True:
             snapshot = self._snapshot()
-            if _gauges(snapshot).time_ms >= time_ms:
+            if _heartbeat_ms(snapshot) >= time_ms:
                 return snapshot
             if time.monotonic() >= give_up_at or stop.wait(_LOOK_SECONDS):
                 raise _NothingNewError
@@ -227,6 +227,12 @@ def _now_ms() -> int:
 def _gauges(snapshot: ClusterSnapshot) -> GaugesRow:
     assert snapshot.gauges is not None, "a cluster that is ready without gauges"
     return snapshot.gauges
+
+
+def _heartbeat_ms(snapshot: ClusterSnapshot) -> int:
+    """When the newest heartbeat was made, at the earliest: a clock that is wrong is known to within some seconds."""
+    unsure_ms = CLOCKS_AGREE_WITHIN_MS if snapshot.clock_behind_ms else 0
+    return _gauges(snapshot).time_ms + snapshot.clock_behind_ms - unsure_ms
 
 
 def _is_at(endpoint: Endpoint, endpoints: Sequence[str]) -> bool:

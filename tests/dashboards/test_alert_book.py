@@ -37,77 +37,90 @@ def told(book) -> dict[str, tuple[str, int | None]]:
 
 def test_nothing_is_known_before_something_was_said(book):
     assert book.messages() is None
-    book.update([], 0)
+    book.update([], 0, 0)
     assert book.messages() == ()
 
 
 def test_a_row_that_says_so_ends_it_at_its_time_and_says_why(book, rows):
-    book.update([standing(rows.alert("a"))], 1000)
-    book.update([standing(resolved=[rows.alert("a", "resolved", time_ms=1500, cause="broker 1 is back")])], 2000)
+    book.update([standing(rows.alert("a"))], 1000, 1000)
+    book.update([standing(resolved=[rows.alert("a", "resolved", time_ms=1500, cause="broker 1 is back")])], 2000, 2000)
     (message,) = book.messages()
     assert message.ended_ms == 1500
     assert dict(message.annotations)["description"] == "broker 1 is back"
 
 
+def test_a_wall_clock_that_is_set_ends_nothing_and_keeps_no_end_longer(book, rows):
+    book.update([standing(rows.alert("a"))], 0, 0)
+    book.update([standing()], 10, 10)
+    book.update([standing()], 60 * MINUTE_MS, 20)
+    assert told(book) == {"a": ("open", None)}
+    book.update([standing()], -60 * MINUTE_MS, 10 + MINUTE_MS)
+    assert told(book) == {"a": ("resolved", -60 * MINUTE_MS)}
+    book.update([standing()], 120 * MINUTE_MS, 20 + MINUTE_MS)
+    assert told(book) == {"a": ("resolved", -60 * MINUTE_MS)}
+    book.update([standing()], 0, 20 + 7 * MINUTE_MS)
+    assert told(book) == {}
+
+
 def test_an_end_is_told_for_as_long_as_an_alertmanager_would_wait(book, rows):
-    book.update([standing(rows.alert("a"))], 0)
+    book.update([standing(rows.alert("a"))], 0, 0)
     ended = standing(resolved=[rows.alert("a", "resolved", time_ms=1)])
-    book.update([ended], 1)
-    book.update([ended], 300_000)
+    book.update([ended], 1, 1)
+    book.update([ended], 300_000, 300_000)
     assert told(book) == {"a": ("resolved", 1)}
-    book.update([ended], 300_001)
+    book.update([ended], 300_001, 300_001)
     assert told(book) == {}
 
 
 def test_one_that_opens_again_has_no_end_any_more(book, rows):
-    book.update([standing(rows.alert("a"))], 0)
-    book.update([standing(resolved=[rows.alert("a", "resolved", time_ms=1)])], 1)
-    book.update([standing(rows.alert("a"))], 2)
+    book.update([standing(rows.alert("a"))], 0, 0)
+    book.update([standing(resolved=[rows.alert("a", "resolved", time_ms=1)])], 1, 1)
+    book.update([standing(rows.alert("a"))], 2, 2)
     assert told(book) == {"a": ("open", None)}
 
 
 def test_silence_of_who_is_certain_ends_it_only_after_a_minute(book, rows):
-    book.update([standing(rows.alert("a"))], 0)
-    book.update([standing()], 10)
-    book.update([standing()], 9 + MINUTE_MS)
+    book.update([standing(rows.alert("a"))], 0, 0)
+    book.update([standing()], 10, 10)
+    book.update([standing()], 9 + MINUTE_MS, 9 + MINUTE_MS)
     assert told(book) == {"a": ("open", None)}
-    book.update([standing()], 10 + MINUTE_MS)
+    book.update([standing()], 10 + MINUTE_MS, 10 + MINUTE_MS)
     assert told(book) == {"a": ("resolved", 10 + MINUTE_MS)}
 
 
 def test_silence_of_who_is_not_certain_never_ends_it(book, rows):
-    book.update([standing(rows.alert("a"))], 0)
-    book.update([standing()], 10)
+    book.update([standing(rows.alert("a"))], 0, 0)
+    book.update([standing()], 10, 10)
     for minute in range(1, 100):
-        book.update([standing(certain=False)], minute * MINUTE_MS)
+        book.update([standing(certain=False)], minute * MINUTE_MS, minute * MINUTE_MS)
     assert told(book) == {"a": ("unknown", None)}
-    book.update([standing()], 100 * MINUTE_MS)
+    book.update([standing()], 100 * MINUTE_MS, 100 * MINUTE_MS)
     assert told(book) == {"a": ("unknown", None)}  # the minute begins anew
-    book.update([standing()], 101 * MINUTE_MS)
+    book.update([standing()], 101 * MINUTE_MS, 101 * MINUTE_MS)
     assert told(book) == {"a": ("resolved", 101 * MINUTE_MS)}
 
 
 def test_what_is_said_again_makes_nothing_new_and_what_differs_does(book, rows):
     first = rows.alert("a")
-    book.update([standing(first)], 0)
+    book.update([standing(first)], 0, 0)
     messages = book.messages()
-    book.update([standing(first)], 1)
+    book.update([standing(first)], 1, 1)
     assert book.messages() is messages
-    book.update([standing(first, certain=False)], 2)
+    book.update([standing(first, certain=False)], 2, 2)
     assert told(book) == {"a": ("unknown", None)}
-    book.update([standing(rows.alert("a", cause="worse"))], 3)
+    book.update([standing(rows.alert("a", cause="worse"))], 3, 3)
     assert [dict(message.annotations)["description"] for message in book.messages()] == ["worse"]
 
 
 def test_what_nobody_speaks_of_any_more_is_left_to_the_time_out(book, rows):
-    book.update([standing(rows.alert("a"))], 0)
-    book.update([], 1)
+    book.update([standing(rows.alert("a"))], 0, 0)
+    book.update([], 1, 1)
     assert told(book) == {}
 
 
 def test_other_labels_end_the_former_ones_at_once(book, rows):
-    book.update([standing(rows.alert("a", severity=Severity.WARN))], 0)
-    book.update([standing(rows.alert("a", severity=Severity.PAGE))], 5)
+    book.update([standing(rows.alert("a", severity=Severity.WARN))], 0, 0)
+    book.update([standing(rows.alert("a", severity=Severity.PAGE))], 5, 5)
     ends = {message.label("severity"): message.ended_ms for message in book.messages()}
     assert ends == {"critical": None, "warning": 5}
 
@@ -115,15 +128,15 @@ def test_other_labels_end_the_former_ones_at_once(book, rows):
 def test_what_is_adopted_goes_on_until_it_is_known(book, rows):
     found = message_of(rows.alert("a"), CONFIG)
     book.adopt([found])
-    book.update([standing(certain=False)], 0)
+    book.update([standing(certain=False)], 0, 0)
     assert told(book) == {"a": ("unknown", None)}
-    book.update([standing(rows.alert("a"))], 1)
+    book.update([standing(rows.alert("a"))], 1, 1)
     assert told(book) == {"a": ("open", None)}
 
 
 def test_a_staleness_that_is_over_is_over_at_once(book, rows):
-    book.update([standing(rows.alert("ReplicaStale"), source=Source.STALENESS)], 0)
-    book.update([standing(source=Source.STALENESS)], 7)
+    book.update([standing(rows.alert("ReplicaStale"), source=Source.STALENESS)], 0, 0)
+    book.update([standing(source=Source.STALENESS)], 7, 7)
     assert told(book) == {"ReplicaStale": ("resolved", 7)}
 
 
@@ -140,8 +153,8 @@ def test_an_end_is_never_before_its_beginning_nor_a_beginning_in_the_future(book
     message = message_of(rows.alert("a", since_ms=5000), CONFIG)
     alert = message.as_json(1000, CONFIG)
     assert (alert["startsAt"], alert["endsAt"]) == ("1970-01-01T00:00:01.000Z", "1970-01-01T00:05:01.000Z")
-    book.update([standing(rows.alert("a", since_ms=5000))], 0)
-    book.update([standing(resolved=[rows.alert("a", "resolved", time_ms=10)])], 6000)
+    book.update([standing(rows.alert("a", since_ms=5000))], 0, 0)
+    book.update([standing(resolved=[rows.alert("a", "resolved", time_ms=10)])], 6000, 6000)
     (ended,) = book.messages()
     alert = ended.as_json(6000, CONFIG)
     assert alert["startsAt"] < alert["endsAt"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -11,7 +12,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from controller.outputs import BeginningRow, Severity, encode_row
+from controller.outputs import BeginningRow, ClusterProgress, JobRow, Severity, encode_row
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.config import ServeConfig
 from dashboards.errors import ServeError
@@ -212,14 +213,14 @@ def test_an_alertmanager_that_is_down_or_hangs_holds_up_no_other(alertmanager, s
 class Pulse:
     """Heartbeats of a cluster, as long as it beats."""
 
-    def __init__(self, exporter, rows) -> None:
-        self._exporter, self._rows = exporter, rows
+    def __init__(self, exporter, rows, ahead_ms: int = 0) -> None:
+        self._exporter, self._rows, self._ahead_ms = exporter, rows, ahead_ms
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._beat, daemon=True)
 
     def _beat(self) -> None:
         while not self._stop.wait(0.3):
-            self._exporter.write(self._rows.gauges(time_ms=now_ms()))
+            self._exporter.write(self._rows.gauges(time_ms=now_ms() + self._ahead_ms))
 
     def __enter__(self) -> Pulse:
         self._thread.start()
@@ -249,7 +250,8 @@ def test_a_cluster_without_a_heartbeat_is_unknown_and_pages_until_it_is_back(ale
     # An exporter that starts while the rest stands still says the same, and does not take the alert back.
     with serving(server, stale_after_seconds=4, resolve_timeout_seconds=NEVER_STALE) as exporter:
         exporter.metrics_with(r'^kontrast_alert_deliveries_total\{.*result="accepted"\} [2-9]')
-        assert states(server.alerts()) == {"a": "unknown", "ReplicaStale": "open"}
+        assert server.alerts().keys() == {"a", "ReplicaStale"}
+        eventually(server.alerts, lambda alerts: states(alerts) == {"a": "unknown", "ReplicaStale": "open"})
         with Pulse(exporter, rows):
             eventually(server.alerts, lambda alerts: states(alerts) == {"a": "open"})
 
@@ -263,6 +265,37 @@ def test_one_stale_cluster_leaves_another_as_it_is(alertmanager, serving, rows):
         with Pulse(exporter, rows):
             found = eventually(server.alerts, lambda alerts: states(alerts) == wanted)
         assert found["ReplicaStale"]["labels"]["kafka_cluster"] == "south"
+
+
+def job_that_knows(rows, behind_ms: int) -> JobRow:
+    progress = ClusterProgress(records=1, observed_ms=1, lag_ms=0, clock_behind_ms=behind_ms)
+    return rows.job(clusters={"north": progress})
+
+
+def test_a_forwarder_whose_clock_is_wrong_is_not_called_stale_and_its_standstill_is_seen(alertmanager, serving, rows):
+    server = alertmanager().start()
+    with serving(server, stale_after_seconds=4, resolve_timeout_seconds=NEVER_STALE) as exporter:
+        for ahead_ms in (-3_600_000, 3_600_000):
+            exporter.write(job_that_knows(rows, -ahead_ms), rows.alert("a", cause=f"ahead by {ahead_ms} ms"))
+            with Pulse(exporter, rows, ahead_ms):
+                eventually(server.alerts, lambda alerts: states(alerts) == {"a": "open"})
+                heartbeat = re.search(
+                    r"^kontrast_heartbeat_timestamp_seconds\{.*\} (.*)", exporter.metrics(), re.MULTILINE
+                )
+                assert abs(float(heartbeat[1]) - time.time()) < 60
+            eventually(server.alerts, lambda alerts: states(alerts) == {"a": "unknown", "ReplicaStale": "open"})
+
+
+def test_a_forwarders_clock_that_the_job_has_yet_to_compare_pages_only_once_it_should_have(alertmanager, serving, rows):
+    server = alertmanager().start()
+    with serving(server, stale_after_seconds=5, resolve_timeout_seconds=NEVER_STALE) as exporter:
+        exporter.write(rows.gauges(time_ms=now_ms()), rows.alert("a"))
+        with Pulse(exporter, rows):
+            eventually(server.alerts, lambda alerts: states(alerts) == {"a": "open"})
+        with Pulse(exporter, rows, -3_600_000):
+            eventually(server.alerts, lambda alerts: states(alerts) == {"a": "unknown"})
+            exporter.write(job_that_knows(rows, 3_600_000))
+            eventually(server.alerts, lambda alerts: states(alerts) == {"a": "open"})
 
 
 def test_a_heartbeat_from_the_future_hides_no_standstill(alertmanager, serving, rows):

@@ -1,0 +1,31 @@
+"""How far forwarders' wall clocks are from the job's own: without that a wrong clock looks like a late job.
+
+Here belongs how it is learned. A batch that took all that there was ends with a record that was made just before, so
+that the two clocks can be compared. A backlog, or the last words of a forwarder that ended, teach nothing.
+"""
+
+from __future__ import annotations
+
+from controller.outputs import CLOCKS_AGREE_WITHIN_MS
+
+
+class ForwarderClocks:
+    """What is known of the clocks, by cluster."""
+
+    def __init__(self) -> None:
+        self._seen_ms: dict[str, int] = {}
+        self._behind_ms: dict[str, int] = {}
+
+    def compare(self, cluster: str, planned_ms: int, newest_ms: int) -> None:
+        """A batch that took all that there was at this time of the job's ended with this record of the cluster's.
+
+        Only what two such batches say in turn is so: one alone may hold what a forwarder wrote before it ended.
+        """
+        behind_ms, before_ms = planned_ms - newest_ms, self._seen_ms.get(cluster)
+        self._seen_ms[cluster] = behind_ms
+        if before_ms is not None and abs(behind_ms - before_ms) <= CLOCKS_AGREE_WITHIN_MS:
+            self._behind_ms[cluster] = behind_ms if abs(behind_ms) > CLOCKS_AGREE_WITHIN_MS else 0
+
+    def behind_ms(self, cluster: str) -> int:
+        """How far the clock of the cluster's forwarder is behind the job's, 0 if they agree or nothing is known."""
+        return self._behind_ms.get(cluster, 0)
