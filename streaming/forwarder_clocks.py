@@ -17,9 +17,9 @@ class ForwarderClocks:
         self._behind_ms: dict[str, int] = {}
 
     def compare(self, cluster: str, planned_ms: int, newest_ms: int) -> None:
-        """A batch that took all that there was at this time of the job's ended with this record of the cluster's.
+        """Compare the clocks by a batch that, planned at this time, took all that there was up to this record.
 
-        Only what two such batches say in turn is so: one alone may hold what a forwarder wrote before it ended.
+        Two batches in turn must agree: one alone may hold what a forwarder wrote before it ended.
         """
         behind_ms, before_ms = planned_ms - newest_ms, self._seen_ms.get(cluster)
         self._seen_ms[cluster] = behind_ms

@@ -73,6 +73,7 @@ def test_a_batch_publishes_what_the_core_says_and_what_it_did(tester):
         "records": len(life.lines),
         "refused": 0,
         "observed_ms": life.records[0].observed_ms,
+        "newest_ms": life.records[-1].observed_ms,
         "lacks_records": False,
     }
 
