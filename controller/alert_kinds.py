@@ -91,28 +91,12 @@ UNDER_MIN_ISR = _kind(
     "Partitions have fewer in-sync replicas than min.insync.replicas asks for: writes with acks=all fail.",
     "Bring back the missing replicas. If that takes long, lower min.insync.replicas of the topics, knowing the risk.",
 )
-AT_MIN_ISR = _kind(
-    "PartitionsAtMinIsr",
-    Severity.WARN,
-    "Partitions lack replicas and have just as many in sync as min.insync.replicas asks for: one less, and writes with "
-    "acks=all fail.",
-    "Bring back the missing replicas before any other broker is taken down.",
-    patience_ms=30 * _SECOND_MS,
-)
 UNDER_REPLICATED = _kind(
     "PartitionsUnderReplicated",
     Severity.WARN,
     "Replicas on live brokers are not in sync: they lag, or catch up after a restart.",
     "Look at the load, the disks and the log of the brokers that are named. What a dead broker lacks is in the alert "
     "of that broker.",
-    patience_ms=_MINUTE_MS,
-)
-SINGLE_POINT_OF_FAILURE = _kind(
-    "SinglePointOfFailure",
-    Severity.WARN,
-    "Only this broker has an in-sync replica of partitions that have other replicas too: if it is lost, they go "
-    "offline.",
-    "Do not restart this broker before the other replicas are in sync again.",
     patience_ms=_MINUTE_MS,
 )
 UNCLEAN_ELECTION = _kind(

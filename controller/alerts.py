@@ -18,7 +18,8 @@ from controller.conditions_of_brokers import conditions_of_brokers
 from controller.conditions_of_controller import MINUTE_MS, conditions_of_controller
 from controller.conditions_of_partitions import conditions_of_partitions
 from controller.context import BOOTSTRAPPING, FOLLOWING, ElectionPace, Header, OpenAlert
-from controller.happenings import THE_CLUSTER, forget_old
+from controller.happenings import THE_CLUSTER, forget_old, id_of
+from controller.incidents import incidents_of
 from controller.outputs import AlertRow, Severity
 
 if TYPE_CHECKING:
@@ -37,7 +38,10 @@ def judge(turn: Turn) -> None:
     forget_old(header)
     blind = _is_blind(header)
     sees_cluster = header.phase is FOLLOWING and not blind
+    if sees_cluster:
+        _follow_incidents(header)
     cases = {case.id: case for case in _cases(header, sees_cluster=sees_cluster)}
+    replaced = {id_of(kind, case.subject): case.id for case in cases.values() for kind in case.replaces}
     suspected_ms = {key: header.suspected_ms.get(key, header.time_ms) for key in cases}
     if suspected_ms != header.suspected_ms:
         header.suspected_ms = suspected_ms
@@ -47,20 +51,34 @@ def judge(turn: Turn) -> None:
         if alert_id in cases:
             continue
         if sees_cluster or ALERT_KINDS[alert.kind].of_replica:
-            _resolve(turn, alert_id, alert)
+            ending = f"it is part of {replaced[alert_id]} now" if alert_id in replaced else alert.ending
+            _resolve(turn, alert_id, alert, ending)
         elif blind and not alert.unknown:
             _lose_sight(turn, alert_id, alert)
 
 
+def _follow_incidents(header: Header) -> None:
+    incidents = incidents_of(header)
+    if incidents != header.incidents:
+        header.incidents = incidents
+
+
 def _cases(header: Header, *, sees_cluster: bool) -> Iterator[Condition]:
     if sees_cluster:
-        yield from conditions_of_partitions(header)
-        yield from conditions_of_brokers(header)
+        of_partitions = list(conditions_of_partitions(header))
+        yield from of_partitions
+        yield from conditions_of_brokers(header, _paged(of_partitions))
         yield from conditions_of_controller(header)
     for case in _happenings(header):
         if sees_cluster or case.kind.of_replica:
             yield case
     yield from _conditions_of_replica(header)
+
+
+def _paged(of_partitions: list[Condition]) -> set[str]:
+    """The incidents whose partitions page because no client can use them or none can write to them with acks=all."""
+    unusable = (kinds.PARTITIONS_OFFLINE, kinds.UNDER_MIN_ISR)
+    return {case.subject for case in of_partitions if case.kind in unusable and case.severity is None}
 
 
 def _is_blind(header: Header) -> bool:
@@ -144,13 +162,15 @@ def _tell(turn: Turn, case: Condition) -> None:
             action=kind.action,
             evidence=case.evidence,
             examples=case.examples,
+            brokers=case.brokers or (() if case.broker is None else (case.broker,)),
         )
     )
 
 
 def _is_held_back(case: Condition, header: Header) -> bool:
-    """Whether a maintenance of the broker, or of the whole cluster, explains it."""
-    return not case.kind.of_replica and maintained(case.broker, header) is not None
+    """Whether a maintenance of its brokers, or of the whole cluster, explains it."""
+    brokers = case.brokers or (case.broker,)
+    return not case.kind.of_replica and all(maintained(broker, header) is not None for broker in brokers)
 
 
 def _is_news(before: OpenAlert, now: OpenAlert) -> bool:
@@ -167,8 +187,8 @@ def _has_another_time(before: OpenAlert, header: Header) -> bool:
     return stepped is not None and before.told_ms < stepped.last_ms
 
 
-def _resolve(turn: Turn, alert_id: str, alert: OpenAlert) -> None:
-    turn.effects.append(_row(turn, alert_id, alert, RESOLVED, alert.ending))
+def _resolve(turn: Turn, alert_id: str, alert: OpenAlert, ending: str) -> None:
+    turn.effects.append(_row(turn, alert_id, alert, RESOLVED, ending))
     left = {key: other for key, other in turn.header.open_alerts.items() if key != alert_id}
     turn.header.open_alerts = left
 

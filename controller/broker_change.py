@@ -83,8 +83,8 @@ def broker_removed(turn: Turn, broker: int) -> None:
     if header.acting and not _was_silent(turn, broker, gone):
         topic_deletion.judge_halted(turn, soon=True)
     header.brokers = {key: value for key, value in header.brokers.items() if key != broker}
-    _note_departure(turn, broker, gone)
     hosted = turn.hosted_by(broker)
+    _note_departure(turn, broker, gone, hosted)
     _forget_offline_dirs(turn, broker, hosted)
     if header.acting:
         _died(turn, broker, gone)
@@ -93,16 +93,25 @@ def broker_removed(turn: Turn, broker: int) -> None:
     publish_broker(turn, broker)
 
 
-def _note_departure(turn: Turn, broker: int, gone: Broker) -> None:
+def _note_departure(turn: Turn, broker: int, gone: Broker, hosted: Iterable[TopicPartition]) -> None:
     header, record = turn.header, turn.record
     closed_itself = record.author == gone.session and record.cxid > 0  # only ZooKeeper's log tells
     in_order = closed_itself or header.asked_to_shut_down.get(broker) == gone.epoch
-    header.departed = {**header.departed, broker: Departure(record.zxid, header.time_ms, in_order)}
+    shares_with = _away_too(turn, broker, hosted)
+    departure = Departure(record.zxid, header.time_ms, in_order, gone.rack, shares_with)
+    header.departed = {**header.departed, broker: departure}
     if in_order or header.phase is not FOLLOWING:
         return
     header.asked_to_shut_down = {key: epoch for key, epoch in header.asked_to_shut_down.items() if key != broker}
     before = header.unordered_departures.get(broker, ())
     header.unordered_departures = {**header.unordered_departures, broker: (*before, header.time_ms)[-_DEPARTURES_KEPT:]}
+
+
+def _away_too(turn: Turn, broker: int, hosted: Iterable[TopicPartition]) -> tuple[int, ...]:
+    """The brokers that are away and have replicas of these partitions of the broker."""
+    assignments = {partition.replicas for tp in hosted if (partition := turn.partition(tp)) is not None}
+    replicas = {replica for assigned in assignments for replica in assigned}
+    return tuple(sorted(replicas - turn.header.brokers.keys() - {broker}))
 
 
 def _was_silent(turn: Turn, broker: int, gone: Broker) -> bool:
@@ -297,7 +306,8 @@ def forget_unseen_brokers(turn: Turn) -> None:
     """At the end of a complete read: brokers that it did not name are gone."""
     header = turn.header
     for broker in set(header.brokers) - set(header.seen_brokers):
-        header.departed = {**header.departed, broker: Departure(-1, turn.header.time_ms)}
+        gone = Departure(-1, header.time_ms, rack=header.brokers[broker].rack)
+        header.departed = {**header.departed, broker: gone}
     header.brokers = {broker: header.brokers[broker] for broker in header.seen_brokers if broker in header.brokers}
     header.seen_brokers = ()
 

@@ -39,6 +39,8 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
     partitions: int = 0
     examples: tuple[str, ...] = ()
     broker: int | None = None
+    brokers: tuple[int, ...] = ()  # that it is about, where it may be about more than one
+    replaces: tuple[AlertKind, ...] = ()  # kinds whose alert of the same subject ends because this one says more
 
     @property
     def id(self) -> str:
@@ -59,7 +61,12 @@ def either(brokers: Iterable[int]) -> str:
 
 def counted(count: int, noun: str) -> str:
     """A count with its noun: 1 partition, 2 partitions."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    return f"{count} {plural(count, noun, noun + 's')}"
+
+
+def plural(count: int, one: str, many: str) -> str:
+    """The word that goes with a count."""
+    return one if count == 1 else many
 
 
 def whereabouts(brokers: Iterable[int], header: Header) -> tuple[str, ...]:

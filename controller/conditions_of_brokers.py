@@ -1,111 +1,141 @@
 """What is the case with brokers: those that are away, how they left, and those that come and go.
 
-Here belongs what is said of a broker as a whole. What partitions suffer from it is in `conditions_of_partitions`.
+The brokers of one incident that left in the same way are one condition, with what their absence costs. What partitions
+suffer from it is in `conditions_of_partitions`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 import msgspec
 
 from controller import alert_kinds as kinds
-from controller.conditions import Condition, counted, maintained, named, whereabouts
-from controller.context import EXAMPLES_NAMED, Departure, Header
+from controller.affected import Affected, listed, together, toll
+from controller.alert_kinds import AlertKind
+from controller.conditions import Condition, maintained, named, plural, whereabouts
+from controller.conditions_of_partitions import groups_by_incident
+from controller.context import EXAMPLES_NAMED, Header, Incident
 from controller.gauges import replicas_by_broker
+from controller.incidents import brokers_away
 from controller.outputs import Severity
-from controller.troubles import Trouble, parse_group
-
-# A broker that hosts nothing is missed for so long only.
-_MISSED_MS: Final = 10 * 60_000
+from controller.troubles import OFFLINE_TROUBLES, Trouble
 
 _FLAPPING_DEPARTURES: Final = 3
 _FLAPPING_WITHIN_MS: Final = 10 * 60_000
 
+_IN_MINUTES_MS: Final = 2 * 60_000
+_NOTHING: Final = Affected(())
 
-def conditions_of_brokers(header: Header) -> Iterator[Condition]:
-    """The brokers that are away, and those that keep leaving."""
-    hosted = replicas_by_broker(header)
-    suffering = _suffering_by_broker(header)
-    for broker, departure in header.departed.items():
-        if broker in hosted or header.time_ms - departure.time_ms <= _MISSED_MS:
-            yield _away(header, broker, departure, hosted.get(broker, 0), suffering.get(broker, Suffering()))
-    for broker, replicas in hosted.items():
-        if broker not in header.brokers and broker not in header.departed:
-            yield _absent(header, broker, replicas)
+
+def conditions_of_brokers(header: Header, paged: Collection[str] = ()) -> Iterator[Condition]:
+    """The brokers that are away, by incident and by how they left, and those that keep leaving.
+
+    `paged`: the incidents whose partitions page; their brokers need not page too.
+    """
+    affected = {incident.name: together(groups) for incident, groups in groups_by_incident(header) if incident}
+    away = brokers_away(header)
+    for incident in header.incidents:
+        missing = [broker for broker in incident.brokers if broker in away]
+        if missing:
+            cost = affected.get(incident.name, _NOTHING)
+            yield from _away(header, incident, missing, cost, pages=incident.name not in paged)
     for broker, departures_ms in header.unordered_departures.items():
         recent = [at_ms for at_ms in departures_ms if header.time_ms - at_ms <= _FLAPPING_WITHIN_MS]
         if len(recent) >= _FLAPPING_DEPARTURES:
             yield _flapping(header, broker, recent)
 
 
-class Suffering(msgspec.Struct):
-    """What the partitions on a broker that is away suffer from it, some of them by name: the worst first."""
+def _away(
+    header: Header, incident: Incident, missing: list[int], affected: Affected, *, pages: bool
+) -> Iterator[Condition]:
+    # Only of one broker it is known how many partitions lack it before the controller has written so.
+    cost = toll(affected, replicas_by_broker(header).get(missing[0], 0) if len(missing) == 1 else None)
+    offline_first = (*affected.of(*OFFLINE_TROUBLES).examples, *affected.examples)
+    examples = tuple(dict.fromkeys(offline_first))[:EXAMPLES_NAMED]
 
-    offline: int = 0  # until it, or another that was in sync, is back
-    waiting: int = 0  # for the controller to elect another leader
-    examples: tuple[str, ...] = ()
+    def missed(kind: AlertKind, brokers: list[int], how: str) -> Condition:
+        return msgspec.structs.replace(_missed(header, kind, incident, brokers, f"{how}: {cost}"), examples=examples)
+
+    crashed = [broker for broker in missing if broker in header.departed and not header.departed[broker].in_order]
+    crashed = [broker for broker in crashed if maintained(broker, header) is None] or crashed
+    if crashed:
+        condition = missed(kinds.BROKER_CRASHED, crashed, _how(header, crashed, "crashed"))
+        yield condition if pages and not _warned_before(condition, header) else _at_most_a_warning(condition)
+    shut_down = [broker for broker in missing if broker in header.departed and header.departed[broker].in_order]
+    if shut_down:
+        condition = missed(kinds.BROKER_SHUT_DOWN, shut_down, _how(header, shut_down, "shut down in order"))
+        yield condition if crashed or not _nothing_to_spare(affected, header) else _at_most_a_warning(condition)
+    absent = [broker for broker in missing if broker not in header.departed]
+    if absent:
+        yield missed(
+            kinds.BROKER_ABSENT,
+            absent,
+            f"{listed(absent)} {_host(absent)} replicas and {plural(len(absent), 'was', 'were')} never seen",
+        )
 
 
-_WAITING: Final = (Trouble.ELECTION_OWED, Trouble.ELECTION_DUE)
-_WORST_FIRST: Final = (Trouble.OFFLINE, *_WAITING, Trouble.UNDER_REPLICATED)
+def _nothing_to_spare(affected: Affected, header: Header) -> bool:
+    """Whether, for longer than a restart explains, one more loss takes partitions offline or stops acks=all."""
+    patience_ms = kinds.UNDER_REPLICATED.patience_ms
+    little_left = affected.of(Trouble.AT_MIN_ISR, Trouble.ONE_LEFT).groups
+    return any(group.excuse is None and header.time_ms - group.since_ms >= patience_ms for group in little_left)
 
 
-def _suffering_by_broker(header: Header) -> dict[int, Suffering]:
-    suffering: dict[int, Suffering] = {}
-    groups = [(*parse_group(key)[:2], group) for key, group in header.troubles.items()]
-    for wanted in _WORST_FIRST:
-        for trouble, brokers, group in groups:
-            for broker in brokers if trouble is wanted else ():
-                known = suffering.setdefault(broker, Suffering())
-                known.examples = (*known.examples, *group.examples)[:EXAMPLES_NAMED]
-                if trouble is Trouble.OFFLINE:
-                    known.offline += group.count
-                elif trouble in _WAITING:
-                    known.waiting += group.count
-    return suffering
+def _host(brokers: list[int]) -> str:
+    return plural(len(brokers), "hosts", "host")
 
 
-def _away(header: Header, broker: int, departure: Departure, replicas: int, suffering: Suffering) -> Condition:
-    (how,) = whereabouts((broker,), header)
-    excuse = maintained(broker, header)
-    hosts = _hosts(replicas, suffering) if replicas else "it hosts nothing, and may have shut down without a trace"
+def _warned_before(condition: Condition, header: Header) -> bool:
+    """Whether the partitions of this incident have paged for its brokers: that they are led again is no new page."""
+    before = header.open_alerts.get(condition.id)
+    return before is not None and before.severity is Severity.WARN
+
+
+def _at_most_a_warning(condition: Condition) -> Condition:
+    return msgspec.structs.replace(condition, severity=condition.severity or Severity.WARN)
+
+
+def _how(header: Header, brokers: list[int], left: str) -> str:
+    """How these brokers left, and when: by zxid for one, within which time and of which rack for more."""
+    departures = [header.departed[broker] for broker in brokers]
+    if len(brokers) == 1:
+        (departure,) = departures
+        return f"{listed(brokers)} {left}" + (f" at zxid {departure.zxid:#x}" if departure.zxid >= 0 else ", unseen")
+    times_ms = [departure.time_ms for departure in departures]
+    racks = {departure.rack for departure in departures}
+    rack = f", rack {racks.pop()}" if len(racks) == 1 and None not in racks else ""
+    return f"{listed(brokers)} {left} within {_lasting(max(times_ms) - min(times_ms))}{rack}"
+
+
+def _lasting(ms: int) -> str:
+    return f"{max(1, -(-ms // 1_000))} s" if ms < _IN_MINUTES_MS else f"{-(-ms // 60_000)} min"
+
+
+def _missed(header: Header, kind: AlertKind, incident: Incident, brokers: list[int], cause: str) -> Condition:
+    """Brokers that are away; those that host nothing are nobody's loss."""
+    hosted = replicas_by_broker(header)
+    replicas = sum(hosted.get(broker, 0) for broker in brokers)
+    excuses = [maintained(broker, header) for broker in brokers]
+    excuse = None if None in excuses else "; ".join(dict.fromkeys(excuse for excuse in excuses if excuse))
+    if not replicas:
+        how, _, _ = cause.rpartition(":")
+        cause = f"{how}: {plural(len(brokers), 'it hosts', 'they host')} no replicas, and may have shut down in order"
     return Condition(
-        kind=kinds.BROKER_SHUT_DOWN if departure.in_order else kinds.BROKER_CRASHED,
-        subject=named((broker,)),
-        group=named((broker,)),
-        cause=f"{how}: {hosts}" + (f" ({excuse})" if excuse else ""),
-        ending="it is registered again, or hosts nothing any more",
-        since_ms=departure.time_ms,
-        severity=None if replicas else Severity.INFO,
-        evidence=(how,),
+        kind=kind,
+        subject=incident.name,
+        group=incident.name,
+        cause=cause + (f" ({excuse})" if excuse else ""),
+        ending=f"{plural(len(brokers), 'it is', 'they are')} registered again, or {_host(brokers)} nothing any more",
+        since_ms=min(
+            (header.departed[broker].time_ms for broker in brokers if broker in header.departed), default=None
+        ),
+        severity=Severity.INFO if excuse or not replicas else None,
+        evidence=whereabouts(brokers[:EXAMPLES_NAMED], header),
         partitions=replicas,
-        examples=suffering.examples,
-        broker=broker,
-    )
-
-
-def _hosts(replicas: int, suffering: Suffering) -> str:
-    """How many partitions have a replica there, and what its absence means for their clients."""
-    found = (
-        (suffering.offline, "offline"),
-        (suffering.waiting, "waiting for the controller to elect a leader"),
-        (replicas - suffering.offline - suffering.waiting, "with one replica less"),
-    )
-    shown = ", ".join(f"{count} {what}" for count, what in found if count > 0)
-    return f"it hosts {counted(replicas, 'replica')}; partitions: {shown}"
-
-
-def _absent(header: Header, broker: int, replicas: int) -> Condition:
-    return Condition(
-        kind=kinds.BROKER_ABSENT,
-        subject=named((broker,)),
-        group=named((broker,)),
-        cause=f"broker {broker} hosts {counted(replicas, 'replica')} and was never seen",
-        ending="it is registered, or hosts nothing any more",
-        partitions=replicas,
-        broker=broker,
+        broker=incident.broker,
+        brokers=tuple(brokers),
     )
 
 

@@ -1,6 +1,7 @@
-"""What is the case with partitions: troubles of the same kind with the same brokers as their cause are one condition.
+"""What is the case with partitions: one condition a kind for each incident, with the sentence a person reads first.
 
-Here belong the sentences. Which partitions are in trouble is counted by `troubles`.
+Which partitions are in trouble is counted by `troubles`, which brokers are one incident by `incidents`, and what an
+incident affects is put into words by `affected`. Partitions that no broker's absence explains are one condition a kind.
 """
 
 from __future__ import annotations
@@ -11,150 +12,203 @@ from typing import Final
 import msgspec
 
 from controller import alert_kinds as kinds
-from controller.conditions import Condition, counted, either, explanation, named, whereabouts
-from controller.context import EXAMPLES_NAMED, Header, TroubleGroup
+from controller.affected import (
+    Affected,
+    Group,
+    in_sync_only_on,
+    listed,
+    names,
+    read_group,
+    returns,
+    together,
+    toll,
+    where_they_are,
+    worst_topics,
+)
+from controller.conditions import Condition, either, plural, whereabouts
+from controller.context import EXAMPLES_NAMED, Header, Incident
+from controller.incidents import causes, incident_by_broker
 from controller.outputs import Severity
-from controller.troubles import Trouble, parse_group
+from controller.troubles import OFFLINE_TROUBLES, Trouble
 
 # A live broker may take its time to delete, or to copy a replica.
 _DELETING_MS: Final = 5 * 60_000
 _COPYING_MS: Final = 30 * 60_000
 
 _BACK: Final = "they are led again, are gone, or wait for other brokers"
+_NO_INCIDENT: Final = "partitions"
+_CONTROLLER: Final = "controller"
 
 
-class Affected(msgspec.Struct, frozen=True):
-    """The partitions of some groups together; `others` are live replicas that are not in sync."""
+class Scene(msgspec.Struct, frozen=True):
+    """What an incident affects; `incident` None: what no broker's absence explains."""
 
-    brokers: tuple[int, ...]
-    count: int
-    since_ms: int
-    examples: tuple[str, ...]
-    others: tuple[int, ...] = ()
+    header: Header
+    incident: Incident | None
+    affected: Affected
 
-    @property
-    def partitions(self) -> str:
-        """How many there are, in words."""
-        return counted(self.count, "partition")
-
-    @property
-    def verb(self) -> str:
-        """The verb that goes with their number."""
-        return "has" if self.count == 1 else "have"
+    def condition(self, kind: kinds.AlertKind, found: Affected, cause: str, ending: str, **more: object) -> Condition:
+        """A condition of this kind, held back to info where everything that it counts has an excuse."""
+        excuse = found.excuse
+        subject = _NO_INCIDENT if self.incident is None else self.incident.name
+        condition = Condition(
+            kind=kind,
+            subject=subject,
+            group=subject,
+            cause=cause if not excuse else f"{cause} ({excuse})",
+            ending=ending,
+            since_ms=found.since_ms,
+            evidence=whereabouts(found.brokers[:EXAMPLES_NAMED], self.header),
+            partitions=found.count,
+            examples=found.examples,
+            broker=None if self.incident is None else self.incident.broker,
+            brokers=found.brokers,
+            severity=Severity.INFO if excuse else None,
+        )
+        return msgspec.structs.replace(condition, **more)
 
 
 def conditions_of_partitions(header: Header) -> Iterator[Condition]:
-    """One for each trouble and each set of brokers that is its cause."""
-    found: dict[tuple[Trouble, tuple[int, ...]], list[tuple[tuple[int, ...], TroubleGroup]]] = {}
+    """One for each kind and each incident."""
+    for incident, groups in groups_by_incident(header):
+        scene = Scene(header, incident, together(groups))
+        yield from _unusable(scene)
+        for troubles, describe in _CONDITIONS.items():
+            found = scene.affected.of(*troubles)
+            condition = describe(scene, found) if found.groups else None
+            if condition is not None:
+                yield condition
+
+
+def groups_by_incident(header: Header) -> Iterator[tuple[Incident | None, list[Group]]]:
+    """The groups of each incident, and at last those of none."""
+    incidents = incident_by_broker(header.incidents)
+    groups: dict[str | None, list[Group]] = {}
     for key, group in header.troubles.items():
-        trouble, brokers, others = parse_group(key)
-        found.setdefault((trouble, brokers), []).append((others, group))
-    # What is said last of the same alert holds: some that are offline count more than others that come back.
-    for trouble, brokers in sorted(found, key=lambda at: _ORDER[at[0]]):
-        condition = _CONDITIONS[trouble](_together(brokers, found[trouble, brokers]), header)
-        if condition is not None:
-            yield condition
+        read = read_group(key, group, header)
+        why = causes(read.trouble, read.brokers, header)
+        incident = incidents[why[0]] if why else None
+        groups.setdefault(incident.name if incident else None, []).append(read)
+    for incident in header.incidents:
+        if incident.name in groups:
+            yield incident, groups[incident.name]
+    if None in groups:
+        yield None, groups[None]
 
 
-def _together(brokers: tuple[int, ...], found: Iterable[tuple[tuple[int, ...], TroubleGroup]]) -> Affected:
-    groups = [group for _, group in found]
-    return Affected(
-        brokers,
-        sum(group.count for group in groups),
-        min(group.since_ms for group in groups),
-        tuple(name for group in groups for name in group.examples)[:EXAMPLES_NAMED],
-        tuple(sorted({broker for others, _ in found for broker in others})),
+def _unusable(scene: Scene) -> Iterator[Condition]:
+    """The worst that clients meet: partitions that are offline, which names those that refuse acks=all, or these."""
+    refusing = scene.affected.of(Trouble.UNDER_MIN_ISR).unexcused()
+    offline = _offline(scene)
+    if offline is not None:
+        yield offline
+    if refusing.groups and (offline is None or offline.severity is Severity.INFO and refusing.excuse is None):
+        yield _under_min_isr(scene, refusing)
+
+
+def _offline(scene: Scene) -> Condition | None:
+    """Partitions that no client can use, with the brokers whose return ends it; the rest of the incident in a line."""
+    header, kind = scene.header, kinds.PARTITIONS_OFFLINE
+    offline = scene.affected.of(*OFFLINE_TROUBLES).unexcused()
+    lost = offline.of(Trouble.OFFLINE, Trouble.NEVER_CREATED)
+    if not lost.groups:
+        return _coming_back(scene, offline) if offline.groups else None
+    cause = f"{_offline_partitions(offline)}{returns(lost, header)}{worst_topics(offline, header)}"
+    waiting, never = offline.of(Trouble.COMING_BACK), offline.of(Trouble.NEVER_CREATED)
+    if waiting.count:
+        cause += f"; {waiting.count} of them only wait to be elected by {_elector(header)}"
+    if never.count:
+        cause += f"; {never.count} of them were made while none of their replicas was live"
+    cause += _unclean(offline.of(Trouble.OFFLINE), header)
+    rest = toll(
+        scene.affected.of(Trouble.UNDER_REPLICATED, Trouble.UNDER_MIN_ISR, Trouble.AT_MIN_ISR, Trouble.ONE_LEFT)
     )
+    condition = scene.condition(kind, offline, cause + (f"; {rest}" if rest else ""), _BACK)
+    return msgspec.structs.replace(condition, since_ms=lost.since_ms, replaces=(kinds.UNDER_MIN_ISR,))
 
 
-def _condition(kind: kinds.AlertKind, affected: Affected, header: Header, cause: str, ending: str) -> Condition:
-    """A condition that these brokers are the cause of, held back if they have a reason to be missed."""
-    excuse = explanation(affected.brokers, header)
-    condition = _unexcused(kind, affected, header, cause, ending)
-    if excuse is None:
-        return condition
-    return msgspec.structs.replace(condition, cause=f"{cause} ({excuse})", severity=Severity.INFO)
+def _coming_back(scene: Scene, waiting: Affected) -> Condition | None:
+    """Those that only have to be elected, unless the controller may still be about it."""
+    kind, header = kinds.PARTITIONS_OFFLINE, scene.header
+    cause = f"{_offline_partitions(waiting)} until {_elector(header)} elects a leader"
+    condition = scene.condition(kind, waiting, cause, _BACK, patience_ms=0, replaces=(kinds.UNDER_MIN_ISR,))
+    patience_ms = kinds.ELECTION_DUE.patience_ms
+    is_due = header.time_ms - waiting.since_ms >= patience_ms or condition.id in header.open_alerts
+    return condition if is_due else None
 
 
-def _unexcused(kind: kinds.AlertKind, affected: Affected, header: Header, cause: str, ending: str) -> Condition:
-    brokers = affected.brokers
-    subject = named(brokers) if brokers else "partitions"
-    return Condition(
-        kind=kind,
-        subject=subject,
-        group=subject,
-        cause=cause,
-        ending=ending,
-        since_ms=affected.since_ms,
-        evidence=whereabouts(brokers, header),
-        partitions=affected.count,
-        examples=affected.examples,
-        broker=brokers[0] if len(brokers) == 1 else None,
-    )
+def _offline_partitions(offline: Affected) -> str:
+    them = plural(offline.count, "it", "them")
+    return f"{offline.partitions} offline{names(offline.examples, offline.count)}: no client can use {them}"
 
 
-def _offline(affected: Affected, header: Header) -> Condition:
-    brokers = affected.brokers
-    gone = [broker for broker in brokers if broker not in header.brokers]
-    if not gone:
-        cause = (
-            f"{affected.partitions} {affected.verb} in-sync replicas only in failed log directories of {named(brokers)}"
+def _unclean(offline: Affected, header: Header) -> str:
+    """What an unclean election would cost, where a live replica could win it."""
+    winners = [broker for broker in offline.others if broker in header.brokers]
+    if not winners or not offline.brokers:
+        return ""
+    if len(winners) <= 2 and len(offline.groups) == 1:
+        return (
+            f"; an unclean election would make broker {either(winners)} leader and lose what only "
+            f"{listed(offline.brokers)} had"
         )
-        return _unexcused(kinds.PARTITIONS_OFFLINE, affected, header, cause, _BACK)
-    back = f"broker {either(gone)} returns"
-    cause = f"{affected.partitions} {affected.verb} no live in-sync replica: offline until {back}"
-    losers = [broker for broker in affected.others if broker in header.brokers]
-    if losers:
-        cause += (
-            f"; an unclean election would make broker {either(losers)} leader and lose what only {named(brokers)} had"
-        )
-    return _condition(kinds.PARTITIONS_OFFLINE, affected, header, cause, _BACK)
+    return "; an unclean election would lose what only their in-sync replicas had"
 
 
-def _never_created(affected: Affected, header: Header) -> Condition:
-    cause = (
-        f"{affected.partitions} {affected.verb} no state, because none of their replicas was live when they were made; "
-        f"broker {either(affected.brokers)} would create them"
+def _under_min_isr(scene: Scene, refusing: Affected) -> Condition:
+    lacking = (
+        where_they_are(refusing.brokers, scene.header)
+        if refusing.brokers
+        else "all replicas are in sync, and it asks for more than there are"
     )
-    return _condition(kinds.PARTITIONS_OFFLINE, affected, header, cause, _BACK)
+    verb = plural(refusing.count, "refuses", "refuse")
+    cause = f"{refusing.partitions} {verb} acks=all{names(refusing.examples, refusing.count)}: {lacking}"
+    alone = scene.affected.of(Trouble.ONE_LEFT)
+    if alone.count:
+        cause += f"; {in_sync_only_on(alone.partitions, alone)}"
+    return scene.condition(kinds.UNDER_MIN_ISR, refusing, cause, "enough replicas are in sync again")
 
 
-def _leaderless(affected: Affected, header: Header) -> Condition:
-    live = [broker for broker in affected.brokers if broker in header.brokers]
-    cause = f"{affected.partitions} {affected.verb} no leader though in-sync replica {either(live)} is live"
-    return _condition(kinds.PARTITIONS_LEADERLESS, affected, header, cause, _BACK)
-
-
-def _coming_back(affected: Affected, header: Header) -> Condition:
-    """They stay offline until they are elected; a controller that takes over leaves some so for a moment only."""
-    cause = f"{affected.partitions} {affected.verb} no leader yet: {_elector(header)} must elect one"
-    condition = _condition(kinds.PARTITIONS_OFFLINE, affected, header, cause, _BACK)
-    return msgspec.structs.replace(condition, patience_ms=kinds.ELECTION_DUE.patience_ms)
-
-
-def _election_due(affected: Affected, header: Header) -> Condition:
+def _leaderless(scene: Scene, found: Affected) -> Condition:
+    live = [broker for broker in found.brokers if broker in scene.header.brokers]
     cause = (
-        f"{affected.partitions} {affected.verb} lost their leader, {named(affected.brokers)}: "
-        f"{_elector(header)} must elect another"
+        f"{found.partitions} {found.verb} no leader{names(found.examples, found.count)} though in-sync replica "
+        f"{either(live)} is live"
     )
-    return _condition(kinds.ELECTION_DUE, affected, header, cause, _BACK)
+    return scene.condition(kinds.PARTITIONS_LEADERLESS, found, cause, _BACK, group=_CONTROLLER)
 
 
-def _election_owed(affected: Affected, header: Header) -> Condition:
+def _election_due(scene: Scene, found: Affected) -> Condition | None:
+    """Elections that the controller has yet to hold; without one, also those that the last one passed over."""
+    due = found.of(Trouble.ELECTION_DUE) if scene.header.acting else found
+    if not due.groups:
+        return None
+    cause = (
+        f"{due.partitions} lost {plural(due.count, 'its', 'their')} leader{names(due.examples, due.count)}, "
+        f"{listed(due.brokers)}: {_elector(scene.header)} must elect another"
+    )
+    return scene.condition(kinds.ELECTION_DUE, due, cause, _BACK)
+
+
+def _election_owed(scene: Scene, found: Affected) -> Condition | None:
     """Only the controller can be the cause, whatever excuses the brokers: it lives, for it has written since."""
-    if not header.acting:
-        return _election_due(affected, header)
-    elections = "an election" if affected.count == 1 else "elections"
+    if not scene.header.acting:
+        return None
     cause = (
-        f"{_elector(header)} owes {elections} and has written what came later: {affected.partitions} "
-        f"{affected.verb} no leader"
+        f"{_elector(scene.header)} owes {plural(found.count, 'an election', 'elections')} and has written what came "
+        f"later: {found.partitions} {found.verb} no leader{names(found.examples, found.count)}"
     )
-    return _unexcused(kinds.CONTROLLER_OVERDUE, affected, header, cause, _BACK)
+    condition = scene.condition(kinds.CONTROLLER_OVERDUE, found, cause, _BACK, subject="elections", group=_CONTROLLER)
+    controller = scene.header.controller
+    return msgspec.structs.replace(condition, cause=cause, severity=None, broker=controller, brokers=(controller,))
 
 
-def _creation_due(affected: Affected, header: Header) -> Condition:
-    cause = f"{affected.partitions} {affected.verb} no state yet, and {_elector(header)} must write it"
-    return _condition(kinds.CREATION_DUE, affected, header, cause, _BACK)
+def _creation_due(scene: Scene, found: Affected) -> Condition:
+    cause = (
+        f"{found.partitions} {found.verb} no state yet{names(found.examples, found.count)}, and "
+        f"{_elector(scene.header)} must write it"
+    )
+    return scene.condition(kinds.CREATION_DUE, found, cause, _BACK)
 
 
 def _elector(header: Header) -> str:
@@ -163,68 +217,75 @@ def _elector(header: Header) -> str:
     return "the next controller (none is active)"
 
 
-def _under_min_isr(affected: Affected, header: Header) -> Condition:
-    lacking = f"without {named(affected.brokers)}" if affected.brokers else "with all their replicas"
-    cause = f"{affected.partitions} {affected.verb} fewer in-sync replicas than min.insync.replicas {lacking}"
-    return _condition(kinds.UNDER_MIN_ISR, affected, header, cause, "enough replicas are in sync again")
-
-
-def _at_min_isr(affected: Affected, header: Header) -> Condition:
-    cause = (
-        f"{affected.partitions} {affected.verb} just min.insync.replicas in sync without {named(affected.brokers)}: "
-        "one less, and writes with acks=all fail"
-    )
-    return _condition(kinds.AT_MIN_ISR, affected, header, cause, "more replicas are in sync again")
-
-
-def _under_replicated(affected: Affected, header: Header) -> Condition | None:
+def _under_replicated(scene: Scene, found: Affected) -> Condition | None:
     """Only of replicas that are there and have nothing to excuse them: other brokers have an alert of their own."""
-    there = [broker for broker in affected.brokers if broker in header.brokers]
-    if not there or explanation(affected.brokers, header) is not None:
+    header, patience_ms = scene.header, kinds.UNDER_REPLICATED.patience_ms
+    lagging = {}
+    for group in found.groups:
+        there = tuple(broker for broker in group.brokers if broker in header.brokers)
+        if there and group.excuse is None:
+            since_ms = max(group.since_ms, *(header.brokers[broker].since_ms for broker in there))
+            if header.time_ms - since_ms >= patience_ms:
+                lagging[group.brokers] = msgspec.structs.replace(group, brokers=there, since_ms=since_ms)
+    if not lagging:
         return None
-    cause = f"{affected.partitions} {affected.verb} replicas on {named(there)} that are not in sync"
-    condition = _unexcused(kinds.UNDER_REPLICATED, affected, header, cause, "the replicas are in sync again")
-    returned_ms = max(header.brokers[broker].since_ms for broker in there)
-    return msgspec.structs.replace(condition, since_ms=max(affected.since_ms, returned_ms))
+    ripe = together(lagging.values())
+    lacking = together(group for group in scene.affected.groups if group.brokers in lagging)
+    cause = f"{listed(ripe.brokers)} {plural(len(ripe.brokers), 'lags', 'lag')} behind: {toll(lacking)}"
+    return scene.condition(kinds.UNDER_REPLICATED, ripe, cause, "the replicas are in sync again")
 
 
-def _one_left(affected: Affected, header: Header) -> Condition:
-    cause = f"the loss of {named(affected.brokers)} would take {affected.partitions} offline: no other is in sync"
-    return _unexcused(kinds.SINGLE_POINT_OF_FAILURE, affected, header, cause, "other replicas are in sync again")
+def _undeleted(scene: Scene, found: Affected) -> Condition | None:
+    header = scene.header
+
+    def patience_ms(group: Group) -> int:
+        return _patience_ms(group, header, kinds.DELETION_STUCK.patience_ms, _DELETING_MS)
+
+    ripe = _ripe(found.groups, header, patience_ms)
+    if not ripe.groups:
+        return None
+    topics = sorted({name.rpartition("-")[0] for name in ripe.examples})
+    away = [broker for broker in ripe.brokers if broker not in header.brokers]
+    waits = f"waits for {listed(away)}" if away else f"waits for {listed(ripe.brokers)}, live"
+    which = ", ".join(topics[:2]) + (", …" if len(topics) > 2 else "")
+    cause = f"deletion of {which} {waits}, to delete {ripe.partitions}"
+    ending = "they are deleted, or no longer to be"
+    return scene.condition(kinds.DELETION_STUCK, ripe, cause, ending, patience_ms=0)
 
 
-def _undeleted(affected: Affected, header: Header) -> Condition:
-    away = tuple(broker for broker in affected.brokers if broker not in header.brokers)
-    if away:
-        cause = f"the deletion of topics waits for {named(away)}, which must delete {affected.partitions} and is away"
-    else:
-        cause = f"the deletion of topics waits for {named(affected.brokers)}, live, to delete {affected.partitions}"
-    condition = _condition(kinds.DELETION_STUCK, affected, header, cause, "they are deleted, or no longer to be")
-    return msgspec.structs.replace(condition, patience_ms=None if away else _DELETING_MS)
+def _reassigning(scene: Scene, found: Affected) -> Condition | None:
+    header = scene.header
+
+    def patience_ms(group: Group) -> int:
+        at_once_ms = kinds.REASSIGNMENT_STUCK.patience_ms
+        return _patience_ms(group, header, at_once_ms, _COPYING_MS) if group.brokers else at_once_ms
+
+    ripe = _ripe(found.groups, header, patience_ms)
+    if not ripe.groups:
+        return None
+    away = [broker for broker in ripe.brokers if broker not in header.brokers]
+    waits = f"for {listed(ripe.brokers)} to get in sync" if ripe.brokers else "though all replicas are in sync"
+    cause = f"{plural(ripe.count, 'reassignment', 'reassignments')} of {ripe.partitions}"
+    cause += f"{names(ripe.examples, ripe.count)} {plural(ripe.count, 'waits', 'wait')} {waits}"
+    cause += f", of which {listed(away)} {plural(len(away), 'is', 'are')} away" if away else ""
+    return scene.condition(kinds.REASSIGNMENT_STUCK, ripe, cause, "they are complete, or were cancelled", patience_ms=0)
 
 
-def _reassigning(affected: Affected, header: Header) -> Condition:
-    away = tuple(broker for broker in affected.brokers if broker not in header.brokers)
-    waits = f"wait for {named(affected.brokers)} to get in sync" if affected.brokers else "have all replicas in sync"
-    cause = f"reassignments of {affected.partitions} {waits}" + (f", of which {named(away)} is away" if away else "")
-    condition = _condition(kinds.REASSIGNMENT_STUCK, affected, header, cause, "they are complete, or were cancelled")
-    patient = bool(affected.brokers) and not away
-    return msgspec.structs.replace(condition, patience_ms=_COPYING_MS if patient else None)
+def _patience_ms(group: Group, header: Header, where_away_ms: int, where_live_ms: int) -> int:
+    return where_away_ms if any(broker not in header.brokers for broker in group.brokers) else where_live_ms
 
 
-_CONDITIONS: Final[Mapping[Trouble, Callable[[Affected, Header], Condition | None]]] = {
-    Trouble.COMING_BACK: _coming_back,
-    Trouble.NEVER_CREATED: _never_created,
-    Trouble.OFFLINE: _offline,
-    Trouble.ELECTION_DUE: _election_due,
-    Trouble.ELECTION_OWED: _election_owed,
-    Trouble.CREATION_DUE: _creation_due,
-    Trouble.LEADERLESS: _leaderless,
-    Trouble.UNDER_MIN_ISR: _under_min_isr,
-    Trouble.AT_MIN_ISR: _at_min_isr,
-    Trouble.UNDER_REPLICATED: _under_replicated,
-    Trouble.ONE_LEFT: _one_left,
-    Trouble.UNDELETED: _undeleted,
-    Trouble.REASSIGNING: _reassigning,
+def _ripe(groups: Iterable[Group], header: Header, patience_ms: Callable[[Group], int]) -> Affected:
+    """The groups that have been so for as long as theirs may."""
+    return together(group for group in groups if header.time_ms - group.since_ms >= patience_ms(group))
+
+
+_CONDITIONS: Final[Mapping[tuple[Trouble, ...], Callable[[Scene, Affected], Condition | None]]] = {
+    (Trouble.ELECTION_DUE, Trouble.ELECTION_OWED): _election_due,
+    (Trouble.ELECTION_OWED,): _election_owed,
+    (Trouble.CREATION_DUE,): _creation_due,
+    (Trouble.LEADERLESS,): _leaderless,
+    (Trouble.UNDER_REPLICATED,): _under_replicated,
+    (Trouble.UNDELETED,): _undeleted,
+    (Trouble.REASSIGNING,): _reassigning,
 }
-_ORDER: Final = {trouble: at for at, trouble in enumerate(_CONDITIONS)}

@@ -63,6 +63,8 @@ class Departure(msgspec.Struct, frozen=True, array_like=True):
     zxid: int
     time_ms: int
     in_order: bool = False  # it had asked to be shut down
+    rack: str | None = None  # as it was registered
+    shares_with: tuple[int, ...] = ()  # brokers that were away already and have replicas of the same partitions
 
 
 class Broadcast(msgspec.Struct, frozen=True, array_like=True):
@@ -176,6 +178,14 @@ class TroubleGroup(msgspec.Struct, frozen=True, array_like=True):
     count: int
     since_ms: int
     examples: tuple[str, ...]
+
+
+class Incident(msgspec.Struct, frozen=True, array_like=True):
+    """Brokers that are away or lag for one cause; see `incidents`."""
+
+    name: str  # stays the same while it lasts
+    broker: int  # with which it began
+    brokers: tuple[int, ...]  # of now, in order
 
 
 class Happening(msgspec.Struct, frozen=True, array_like=True):
@@ -313,6 +323,8 @@ class Header(msgspec.Struct, array_like=True):
     steady_ms: int = -1  # the steady clock of the newest record's forwarder, -1 where it has none
     walls: WallClocks = ()  # how `time_ms` and all moments are shown; none: as they are
     clock_of: str = ""  # whose wall clock this generation's times are by
+    incidents: tuple[Incident, ...] = ()  # of now, the oldest first
+    offline_by_topic: dict[str, int] = {}  # partitions that are offline, as of the last step that was followed
 
     @property
     def acting(self) -> bool:

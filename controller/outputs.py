@@ -180,18 +180,19 @@ class AlertRow(Row, frozen=True, kw_only=True, gc=False, tag="alert"):
     alert: str  # the kind, e.g. BrokerCrashed; see docs/alerts.md
     state: str  # open | unknown | resolved
     severity: Severity
-    subject: str  # e.g. broker 3
+    subject: str  # e.g. broker 3: for an incident of more brokers the one with which it began
     group: str  # alerts with one cause share it, e.g. broker 3 is away
     since_ms: Moment
     cause: str  # one sentence
     topic: str | None = None
     partition: int | None = None
-    broker: int | None = None
+    broker: int | None = None  # the one with which it began
     expected: str | None = None  # what the controller is expected to do, and when
     action: str = ""  # what a person can do
     evidence: tuple[str, ...] = ()  # sentences with zxids and positions
     partitions: int = 0  # that it concerns
     examples: tuple[str, ...] = ()  # some of them, e.g. orders-7
+    brokers: tuple[int, ...] = ()  # all that it is about now, while it is open
 
     def subject_key(self) -> str:
         """One row an alert."""

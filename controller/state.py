@@ -60,7 +60,7 @@ def reconfigured(
     # Before a complete read has come in, what there is so far is not to be counted; its end counts everything.
     if changed.phase is FOLLOWING and changed.counting_rules != header.counting_rules:
         changed.census = census_of(context.topics, changed.counting_rules)
-        changed.troubles = troubles_anew(context.topics, changed)
+        changed.troubles, changed.offline_by_topic = troubles_anew(context.topics, changed)
     return Context(changed, context.topics)
 
 

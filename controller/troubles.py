@@ -34,7 +34,7 @@ class Trouble(Enum):
     UNDER_MIN_ISR = "under_min_isr"  # the replicas that are not in sync
     AT_MIN_ISR = "at_min_isr"  # the same
     UNDER_REPLICATED = "under_replicated"  # the same
-    ONE_LEFT = "one_left"  # the only in-sync replica
+    ONE_LEFT = "one_left"  # the same; the other is the only replica in sync
     UNDELETED = "undeleted"  # the replicas that were not deleted yet
     REASSIGNING = REASSIGNING  # the replicas that must get in sync
 
@@ -56,6 +56,8 @@ _PATIENT: Final = frozenset(
     )
 )
 
+OFFLINE_TROUBLES: Final = frozenset({Trouble.OFFLINE, Trouble.NEVER_CREATED, Trouble.COMING_BACK})
+
 _BY_PROBLEM: Final[Mapping[Problem | None, Trouble]] = {
     Problem.NO_LIVE_IN_SYNC_REPLICA: Trouble.OFFLINE,
     Problem.NO_LIVE_REPLICA_AT_CREATION: Trouble.NEVER_CREATED,
@@ -67,10 +69,16 @@ _BY_PROBLEM: Final[Mapping[Problem | None, Trouble]] = {
 _USED_AGAIN_SOON: Final = (None, Trouble.ELECTION_DUE, Trouble.ELECTION_OWED)
 
 
+# The same keys are read at each heartbeat.
+@lru_cache(1 << 14)
 def parse_group(key: str) -> tuple[Trouble, tuple[int, ...], tuple[int, ...]]:
     """What a group's key says: the trouble, the brokers that are its cause, and the others."""
     word, brokers, *others = key.split("/")
     return Trouble(word), _brokers(brokers), _brokers(others[0]) if others else ()
+
+
+def _is_offline(key: str) -> bool:
+    return parse_group(key)[0] in OFFLINE_TROUBLES
 
 
 def _brokers(listed: str) -> tuple[int, ...]:
@@ -131,23 +139,25 @@ def _unusable_for(trouble: Trouble, leader: int, isr: tuple[int, ...], replicas:
 
 def _lacking(isr: tuple[int, ...], assigned: ReplicaAssignment, margin: int) -> Iterable[str]:
     missing = [at for at in assigned.replicas if at not in isr and at not in assigned.adding]
+    fewer = bool(missing) and is_under_replicated(len(isr), len(assigned.replicas), len(assigned.adding))
+    if fewer:
+        yield Trouble.UNDER_REPLICATED.of(missing)
     if margin < 0:
         yield Trouble.UNDER_MIN_ISR.of(missing)
+    if fewer and len(isr) == 1:
+        yield Trouble.ONE_LEFT.of(missing, isr)
     elif margin == 0 and missing:
         yield Trouble.AT_MIN_ISR.of(missing)
-    if missing and is_under_replicated(len(isr), len(assigned.replicas), len(assigned.adding)):
-        yield Trouble.UNDER_REPLICATED.of(missing)
-        if len(isr) == 1:
-            yield Trouble.ONE_LEFT.of(isr)
 
 
 class TroubleLedger:
     """The groups of a cluster while a turn changes them; they are copied at the first change."""
 
-    __slots__ = ("_owned", "_rules", "groups", "wants_judging")
+    __slots__ = ("_owned", "_rules", "groups", "offline_by_topic", "wants_judging")
 
-    def __init__(self, groups: dict[str, TroubleGroup], rules: CountingRules) -> None:
+    def __init__(self, groups: dict[str, TroubleGroup], offline_by_topic: dict[str, int], rules: CountingRules) -> None:
         self.groups = groups
+        self.offline_by_topic = offline_by_topic
         self.wants_judging = False  # now, and not only at the next heartbeat
         self._rules = rules
         self._owned = False
@@ -160,7 +170,7 @@ class TroubleLedger:
         if gone == come:
             return
         if not self._owned:
-            self.groups, self._owned = self.groups.copy(), True
+            self.groups, self.offline_by_topic, self._owned = self.groups.copy(), self.offline_by_topic.copy(), True
         for key in come:
             if key not in gone:
                 # What is owed has been due since what asked for it came, not since it was passed over.
@@ -169,6 +179,14 @@ class TroubleLedger:
         for key in gone:
             if key not in come:
                 self._leave(key, str(tp))
+        self._count_offline(tp.topic, any(map(_is_offline, come)) - any(map(_is_offline, gone)))
+
+    def _count_offline(self, topic: str, more: int) -> None:
+        count = self.offline_by_topic.get(topic, 0) + more
+        if count:
+            self.offline_by_topic[topic] = count
+        else:
+            self.offline_by_topic.pop(topic, None)
 
     def _join(self, key: str, name: str, now_ms: int) -> None:
         group = self.groups.get(key)
@@ -193,16 +211,17 @@ class TroubleLedger:
         self.groups[key] = TroubleGroup(group.count - 1, group.since_ms, examples)
 
 
-def troubles_anew(topics: Topics, header: Header) -> dict[str, TroubleGroup]:
-    """All groups, made anew; one that was there before keeps its beginning."""
+def troubles_anew(topics: Topics, header: Header) -> tuple[dict[str, TroubleGroup], dict[str, int]]:
+    """All groups and the offline partitions by topic, counted again; a group that was there keeps its beginning."""
     rules = header.counting_rules
-    ledger = TroubleLedger({}, rules)
+    ledger = TroubleLedger({}, {}, rules)
     for name, topic in topics:
         for number, partition in topic.partitions.items():
             if troubles_of(topic, partition, rules):
                 ledger.recount(TopicPartition(name, number), (None, None), (topic, partition), header.time_ms)
     before = header.troubles
-    return {
+    groups = {
         key: msgspec.structs.replace(group, since_ms=before[key].since_ms) if key in before else group
         for key, group in ledger.groups.items()
     }
+    return groups, ledger.offline_by_topic

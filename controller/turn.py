@@ -49,7 +49,8 @@ class Turn(EventDraft):
         header = self.header
         self._rules = rules = header.counting_rules
         self._ruled_by = (header.settings, header.profile, header.dynamic_settings)
-        self._census, self._ledger = Census(header.census, rules), TroubleLedger(header.troubles, rules)
+        self._census = Census(header.census, rules)
+        self._ledger = TroubleLedger(header.troubles, header.offline_by_topic, rules)
 
     def go_on(self, record: Record) -> None:
         """The record that was taken up is handled: publish what came of it, and take up the next one."""
@@ -122,10 +123,11 @@ class Turn(EventDraft):
         header = self.header
         if self.shows_all or self._is_ruled_otherwise():
             header.census = census_of(self.topics, header.counting_rules)
-            header.troubles = troubles_anew(self.topics, header)
+            header.troubles, header.offline_by_topic = troubles_anew(self.topics, header)
             self._count_on()
         else:
             header.census, header.troubles = self._census.counts, self._ledger.groups
+            header.offline_by_topic = self._ledger.offline_by_topic
 
     def _is_ruled_otherwise(self) -> bool:
         header, (settings, profile, dynamic) = self.header, self._ruled_by

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.outputs import AlertRow, Severity
+from controller.outputs import AlertRow, BrokerRow, Severity
 from tests.conformance.exceptions import PARTED
 from tests.conformance.recording import Recording, Replay
 
@@ -38,23 +38,17 @@ def test_each_given_recording_has_its_alerts_written_down():
 @pytest.mark.parametrize("name", sorted(PARTED))
 def test_after_random_actions_brokers_left_as_was_done_to_them(name, recordings):
     recording, replay = recordings(name)
-    departures = [
-        (row.alert, row.broker, row.since_ms) for row in replay.rows if isinstance(row, AlertRow) and row.broker
-    ]
-    for kind, broker, since_ms in departures:
-        if kind in CAUSES:
-            deed = last_deed(recording, broker, since_ms)
-            if kind == "BrokerShutDown" and ends_by_itself(recording, broker, since_ms):
-                continue
-            assert deed in CAUSES[kind], f"{kind} of broker {broker} at {since_ms}: {deed}"
+    for kind, broker, since_ms in departures(replay):
+        deed = last_deed(recording, broker, since_ms)
+        if kind == "BrokerShutDown" and ends_by_itself(recording, broker, since_ms):
+            continue
+        assert deed in CAUSES[kind], f"{kind} of broker {broker} at {since_ms}: {deed}"
 
 
 @pytest.mark.parametrize("name", sorted(PARTED))
 def test_after_random_actions_every_broker_that_was_killed_is_told_to_have_crashed(name, recordings):
     recording, replay = recordings(name)
-    crashes = [
-        (row.broker, row.since_ms) for row in replay.rows if isinstance(row, AlertRow) and row.alert == "BrokerCrashed"
-    ]
+    crashes = [(broker, since_ms) for kind, broker, since_ms in departures(replay) if kind == "BrokerCrashed"]
     ends_ms = replay.rows[-1].time_ms
     for at_ms, step in deeds(recording):
         if step["step"] == "kill" and at_ms + EXPIRY_MS < ends_ms and stays_dead(recording, step["broker"], at_ms):
@@ -62,6 +56,18 @@ def test_after_random_actions_every_broker_that_was_killed_is_told_to_have_crash
                 since for broker, since in crashes if broker == step["broker"] and 0 <= since - at_ms <= EXPIRY_MS
             ]
             assert within, f"broker {step['broker']} was killed at {at_ms}, and nothing opened"
+
+
+def departures(replay: Replay) -> list[tuple[str, int, int]]:
+    """The alerts that name a broker that is away, each with the broker and when it left."""
+    left_ms: dict[int, int] = {}
+    found: dict[tuple[str, int, int], None] = {}
+    for row in replay.rows:
+        if isinstance(row, BrokerRow):
+            left_ms.pop(row.broker, None) if row.registered else left_ms.update({row.broker: row.since_ms})
+        elif isinstance(row, AlertRow) and row.alert in CAUSES and row.state == "open":
+            found.update({(row.alert, broker, left_ms[broker]): None for broker in row.brokers if broker in left_ms})
+    return list(found)
 
 
 def deeds(recording: Recording) -> list[tuple[int, dict]]:

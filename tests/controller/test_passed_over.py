@@ -51,7 +51,7 @@ def test_it_is_withdrawn_and_the_partition_stays_offline_and_counted(history):
 
 def test_a_person_is_paged_until_the_write_comes_however_late(history):
     history.heartbeat(60_000)
-    alert = history.open_alerts()["ControllerOverdue/broker 2"]
+    alert = history.open_alerts()["ControllerOverdue/elections"]
     assert alert.severity is Severity.PAGE
     owes = "controller 1 in epoch 1 owes an election and has written what came later: 1 partition has no leader"
     assert (alert.cause, alert.examples) == (owes, ("t-0",))
@@ -61,7 +61,7 @@ def test_a_person_is_paged_until_the_write_comes_however_late(history):
     history.state("t", 0, 3, 1, [3])
     assert transitions(history, Status.FINAL)[-1] == ("OfflinePartition", "OnlinePartition")
     history.heartbeat()
-    assert "ControllerOverdue/broker 2" not in history.open_alerts()
+    assert "ControllerOverdue/elections" not in history.open_alerts()
     row = newest(history)
     assert (row.state, row.leader, row.problem) == ("OnlinePartition", 3, "under_replicated")
     assert offline_partitions(history) == 0

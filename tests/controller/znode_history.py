@@ -6,6 +6,7 @@ Here belongs the bookkeeping of zxids, versions and sequence numbers. What the c
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 import msgspec
 
@@ -16,7 +17,7 @@ from controller.records import Record, RecordKind, data_fields
 from controller.roster import Roster
 from controller.settings import GivenSettings
 from controller.state import new_context
-from controller.step import step
+from controller.step import step, steps
 from controller.troubles import troubles_anew, troubles_of
 from controller.znodes import ForwarderStatus, MaintenanceWindow
 
@@ -158,6 +159,34 @@ class ZnodeHistory:
                     writes.append((path, state_znode(leader, leader_epoch, list(isr), epoch)))
         self.snapshot(*writes)
         return self
+
+    def start_from(self, znodes: dict[str, object]) -> None:
+        """A complete read of many znodes, applied at once; its records are not kept."""
+        kinds = [(RecordKind.SNAPSHOT_BEGIN, {}), *self._read(znodes), (RecordKind.SNAPSHOT_END, {"zxid": self.zxid})]
+        records = []
+        for kind, fields in kinds:
+            self.seq += 1
+            records.append(
+                Record(
+                    cluster=self.cluster,
+                    generation=self.generation,
+                    seq=self.seq,
+                    kind=kind,
+                    observed_ms=self.now_ms,
+                    **fields,
+                )
+            )
+        outcome = steps(self.context, records)
+        self.context = outcome.context
+        self.effects.extend(row for row in outcome.effects if isinstance(row, AlertRow))
+
+    def _read(self, znodes: dict[str, object]) -> Iterator[tuple[RecordKind, dict[str, object]]]:
+        for path, content in znodes.items():
+            owner = self._owner(path, content)
+            self.znodes[path] = (self.zxid, 0)
+            self.contents[path] = content
+            stat = {"czxid": self.zxid, "mzxid": self.zxid, "version": 0, "ephemeral_owner": owner, "zxid": self.zxid}
+            yield RecordKind.NODE, {"path": path, **stat, **data_fields(json.dumps(content).encode())}
 
     # --- the cluster's vocabulary
 
@@ -310,7 +339,8 @@ def assert_the_roster_is_as_if_made_anew(context: Context) -> None:
 
 def assert_the_troubles_are_as_if_made_anew(context: Context) -> None:
     if context.header.phase is Phase.FOLLOWING:
-        kept, anew = context.header.troubles, troubles_anew(context.topics, context.header)
+        kept, (anew, offline_by_topic) = context.header.troubles, troubles_anew(context.topics, context.header)
+        assert context.header.offline_by_topic == offline_by_topic
         assert {key: group.count for key, group in kept.items()} == {key: group.count for key, group in anew.items()}
         assert all(set(group.examples) <= names_in(context, key) for key, group in kept.items())
 

@@ -1,0 +1,218 @@
+"""Incidents: brokers that are away together page once for their partitions and once for themselves, at any size."""
+
+from __future__ import annotations
+
+import random
+from copy import copy
+from functools import lru_cache
+
+import pytest
+
+from controller.context import Context
+from controller.outputs import AlertRow, Severity
+from tests.controller.znode_history import ZnodeHistory, broker_znode, controller_znode, state_znode, topic_znode
+
+BROKERS = 30
+RACKS = 3
+MINUTE_MS = 60_000
+OF_PARTITIONS = {"PartitionsOffline", "PartitionsUnderMinIsr", "PartitionsLeaderless", "ElectionDue"}
+
+
+def rack_of(broker: int) -> str:
+    return f"eu-{broker % RACKS + 1}"
+
+
+@lru_cache(maxsize=8)
+def a_large_cluster(partitions: int, placed: str) -> ZnodeHistory:
+    """A cluster of 30 brokers in three racks: partitions anywhere, one replica in each rack, or within one rack."""
+    placement = random.Random(partitions)
+    topics: dict[str, dict[int, list[int]]] = {}
+    for number in range(partitions):
+        topics.setdefault(f"topic-{number % 40}", {})[number // 40] = replicas_of(placement, placed)
+    znodes = {
+        "/controller": controller_znode(1),
+        "/controller_epoch": 1,
+        **{f"/brokers/ids/{broker}": broker_znode(broker) | {"rack": rack_of(broker)} for broker in range(BROKERS)},
+        **{f"/brokers/topics/{name}": topic_znode(replicas) for name, replicas in topics.items()},
+        **{
+            f"/brokers/topics/{name}/partitions/{number}/state": state_znode(replicas[0], 0, replicas, 1)
+            for name, assignment in topics.items()
+            for number, replicas in assignment.items()
+        },
+    }
+    history = ZnodeHistory(chunk_count=64, settings={"min.insync.replicas": 2})
+    history.start_from(znodes)
+    history.heartbeat()
+    return history
+
+
+def replicas_of(placement: random.Random, placed: str) -> list[int]:
+    if placed == "anywhere":
+        return placement.sample(range(BROKERS), 3)
+    rack = placement.randrange(RACKS)
+    if placed == "within a rack":
+        return placement.sample(range(rack, BROKERS, RACKS), 3)
+    return [placement.choice(range((rack + at) % RACKS, BROKERS, RACKS)) for at in range(RACKS)]
+
+
+def a_copy(partitions: int, placed: str = "anywhere") -> ZnodeHistory:
+    """A history of its own that goes on from that cluster."""
+    history = a_large_cluster(partitions, placed)
+    fresh = ZnodeHistory()
+    vars(fresh).update({key: copy(value) for key, value in vars(history).items()})
+    return fresh
+
+
+def lose(history: ZnodeHistory, brokers, each_ms: int = 200) -> None:
+    for broker in brokers:
+        history.now_ms += each_ms
+        history.broker_leaves(broker)
+
+
+def find_away(history: ZnodeHistory, brokers) -> None:
+    """A complete read that does not find these brokers: one step, where a departure each takes long."""
+    away = {f"/brokers/ids/{broker}" for broker in brokers}
+    history.generation += 1
+    history.start_from({path: content for path, content in history.contents.items() if path not in away})
+
+
+def pages(history: ZnodeHistory) -> dict[str, AlertRow]:
+    return {key: row for key, row in history.open_alerts().items() if row.severity is Severity.PAGE}
+
+
+def assert_one_alert_a_kind_and_incident(history: ZnodeHistory) -> None:
+    by_group: dict[tuple[str, str], list[str]] = {}
+    for row in history.open_alerts().values():
+        by_group.setdefault((row.group, row.alert), []).append(row.id)
+    assert all(len(ids) == 1 for ids in by_group.values()), by_group
+    incidents = {row.group for row in history.open_alerts().values() if row.brokers}
+    assert incidents <= {incident.name for incident in history.context.header.incidents} | {"controller", "partitions"}
+    for group in incidents - {"controller"}:
+        paged = {row.alert for row in pages(history).values() if row.group == group} - {"BrokerFlapping"}
+        assert len(paged & OF_PARTITIONS) <= 1 and len(paged - OF_PARTITIONS) <= 1, paged
+
+
+@pytest.mark.parametrize("placed", ["anywhere", "one in each rack", "within a rack"])
+def test_a_rack_is_one_incident(placed):
+    history = a_copy(200, placed)
+    rack = range(0, BROKERS, RACKS)
+    lose(history, rack)
+    history.heartbeat(6_000)
+    assert_one_alert_a_kind_and_incident(history)
+    assert {row.group for row in history.open_alerts().values() if row.broker is not None} == {"broker 0"}
+    (crashed,) = [row for row in history.open_alerts().values() if row.alert == "BrokerCrashed"]
+    assert crashed.brokers == tuple(rack)
+    assert crashed.cause.startswith("brokers 0, 3, 6, 9, 12, 15, 18, 21, 24 and 27 crashed within 2 s, rack eu-1: "), (
+        crashed.cause
+    )
+
+
+@pytest.mark.parametrize("partitions", [200, 12_000, 200_000])
+def test_half_the_cluster_is_one_incident_that_names_whose_return_helps_most(partitions):
+    history = a_copy(partitions)
+    lost = range(2, 2 + BROKERS // 2)
+    find_away(history, lost)
+    history.heartbeat(6_000)
+    assert_one_alert_a_kind_and_incident(history)
+    assert {row.group for row in pages(history).values() if row.broker is not None} == {"broker 2"}
+    (offline,) = [row for row in history.open_alerts().values() if row.alert == "PartitionsOffline"]
+    unusable = offline_partitions(history.context)
+    assert offline.partitions == len(unusable) > 0
+    gains = {broker: sum(broker in isr for _, isr in unusable) for broker in lost}
+    best = min(gains, key=lambda broker: (-gains[broker], broker))
+    assert f"; broker {best} brings back {gains[best]}, with " in offline.cause
+    assert f"all {len(unusable)} need " in offline.cause
+    assert len(offline.examples) == 10
+
+
+def offline_partitions(context: Context) -> list[tuple[str, tuple[int, ...]]]:
+    live = context.header.brokers.keys()
+    return [
+        (f"{name}-{number}", partition.confirmed.isr)
+        for name, topic in context.topics
+        for number, partition in topic.partitions.items()
+        if not live & set(partition.confirmed.isr)
+    ]
+
+
+@pytest.mark.parametrize("partitions", [200, 12_000])
+def test_one_broker_is_one_page_and_so_are_two_within_two_seconds(partitions):
+    history = a_copy(partitions, "one in each rack")
+    lose(history, [4])
+    history.heartbeat()
+    assert list(pages(history)) == ["BrokerCrashed/broker 4"]
+    lose(history, [5], each_ms=1_000)
+    history.heartbeat(6_000)
+    assert_one_alert_a_kind_and_incident(history)
+    assert {row.group for row in history.open_alerts().values() if row.broker is not None} == {"broker 4"}
+    assert history.open_alerts()["BrokerCrashed/broker 4"].brokers == (4, 5)
+
+
+def test_a_rolling_crash_over_ten_minutes_stays_one_incident_while_brokers_join_and_leave_it():
+    history = a_copy(2_000)
+    for broker in range(10):
+        lose(history, [broker])
+        history.the_controller_writes_its_due()
+        history.heartbeat(MINUTE_MS)
+        if broker:
+            history.broker(broker - 1)
+        history.heartbeat()
+        assert_one_alert_a_kind_and_incident(history)
+        assert [incident.name for incident in history.context.header.incidents] == ["broker 0"]
+
+
+def test_two_racks_that_share_no_partition_are_two_incidents_however_close():
+    history = a_copy(200, "within a rack")
+    first, second = range(0, BROKERS, RACKS), range(1, BROKERS, RACKS)
+    lose(history, [broker for pair in zip(first, second, strict=True) for broker in pair])
+    history.heartbeat()
+    assert_one_alert_a_kind_and_incident(history)
+    assert {incident.name: incident.brokers for incident in history.context.header.incidents} == {
+        "broker 0": tuple(first),
+        "broker 1": tuple(second),
+    }
+
+
+def test_incidents_that_become_one_keep_the_older_name_and_say_so():
+    history = a_copy(200, "within a rack")
+    lose(history, [3])
+    history.heartbeat(MINUTE_MS)
+    lose(history, [4])
+    history.heartbeat(MINUTE_MS)
+    assert [incident.name for incident in history.context.header.incidents] == ["broker 3", "broker 4"]
+    history.topic("across", {0: [3, 4, 5]})
+    history.state("across", 0, 5, 0, [5])
+    history.heartbeat(MINUTE_MS)
+    (incident,) = history.context.header.incidents
+    assert (incident.name, incident.brokers) == ("broker 3", (3, 4))
+    assert ("resolved", "BrokerCrashed/broker 4") in history.alerts()
+    assert history.open_alerts()["BrokerCrashed/broker 3"].brokers == (3, 4)
+
+
+def test_an_incident_keeps_the_name_of_a_broker_that_has_returned_and_a_new_one_gets_another():
+    history = a_copy(200, "within a rack")
+    lose(history, [3, 6])
+    history.broker(3)
+    history.heartbeat(MINUTE_MS)
+    history.topic("alone", {0: [3]})
+    history.state("alone", 0, 3, 0, [3])
+    assert [(incident.name, incident.brokers) for incident in history.context.header.incidents] == [("broker 3", (6,))]
+    assert history.open_alerts()["BrokerCrashed/broker 3"].brokers == (6,)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_brokers_come_and_go_alerts_never_exceed_incidents_times_kinds(seed):
+    chance = random.Random(seed)
+    history = a_copy(200, chance.choice(["anywhere", "one in each rack", "within a rack"]))
+    for _ in range(8):
+        for broker in chance.sample(range(BROKERS), chance.randint(1, 8)):
+            history.now_ms += chance.choice([10, 3_000, 20_000])
+            if broker in history.context.header.brokers:
+                history.broker_leaves(broker)
+            else:
+                history.broker(broker)
+            assert_one_alert_a_kind_and_incident(history)
+        if chance.random() < 0.5:
+            history.the_controller_writes_its_due()
+        history.heartbeat(chance.choice([1_000, MINUTE_MS, 11 * MINUTE_MS]))
+        assert_one_alert_a_kind_and_incident(history)
