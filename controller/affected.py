@@ -38,7 +38,9 @@ class Group(msgspec.Struct, frozen=True):
 def read_group(key: str, group: TroubleGroup, header: Header) -> Group:
     """A group of the header with what its key says."""
     trouble, brokers, others = parse_group(key)
-    return Group(trouble, brokers, others, group.count, group.since_ms, group.examples, explanation(brokers, header))
+    in_failed_dirs = trouble is Trouble.OFFLINE and header.brokers.keys() >= set(brokers)
+    excuse = None if in_failed_dirs else explanation(brokers, header)
+    return Group(trouble, brokers, others, group.count, group.since_ms, group.examples, excuse)
 
 
 class Affected(msgspec.Struct, frozen=True):
@@ -133,13 +135,23 @@ def worst_topics(affected: Affected, header: Header) -> str:
 
 
 def returns(affected: Affected, header: Header) -> str:
-    """Which brokers bring back most of the offline partitions: any broker of a group brings back all of it."""
-    away = [(frozenset(group.brokers).difference(header.brokers), group.count) for group in affected.groups]
-    groups = [(brokers, count) for brokers, count in away if brokers]
+    """What ends it: the brokers whose return brings back most, where any broker of a group brings back all of it."""
     if not affected.brokers:
         return "; no replica is in sync: only an unclean election makes one leader"
+    away = [(frozenset(group.brokers).difference(header.brokers), group.count) for group in affected.groups]
+    said = _returning([(brokers, count) for brokers, count in away if brokers])
+    on_live = Affected(
+        tuple(group for group in affected.groups if group.brokers and header.brokers.keys() >= set(group.brokers))
+    )
+    if on_live.count:
+        which = "" if on_live.count == affected.count else f"{on_live.count} "
+        said += f"; {which}in sync only in failed log directories of {listed(on_live.brokers)}"
+    return said
+
+
+def _returning(groups: list[tuple[frozenset[int], int]]) -> str:
     if not groups:
-        return f"; in sync only in failed log directories of {listed(affected.brokers)}"
+        return ""
     enough = frozenset.intersection(*(brokers for brokers, _ in groups))
     if enough:
         return f" until broker {either(enough)} returns"

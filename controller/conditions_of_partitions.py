@@ -116,9 +116,9 @@ def _offline(scene: Scene) -> Condition | None:
     cause = f"{_offline_partitions(offline)}{returns(lost, header)}{worst_topics(offline, header)}"
     waiting, never = offline.of(Trouble.COMING_BACK), offline.of(Trouble.NEVER_CREATED)
     if waiting.count:
-        cause += f"; {waiting.count} of them only wait to be elected by {_elector(header)}"
+        cause += f"; {waiting.count} only {plural(waiting.count, 'waits', 'wait')} to be elected by {_elector(header)}"
     if never.count:
-        cause += f"; {never.count} of them were made while none of their replicas was live"
+        cause += f"; {never.count} {plural(never.count, 'was', 'were')} made while no replica was live"
     cause += _unclean(offline.of(Trouble.OFFLINE), header)
     rest = toll(
         scene.affected.of(Trouble.UNDER_REPLICATED, Trouble.UNDER_MIN_ISR, Trouble.AT_MIN_ISR, Trouble.ONE_LEFT)

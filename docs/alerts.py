@@ -43,12 +43,22 @@ exports are a second way to be told: [kontrast-rules.yml](../deploy/prometheus/k
 - **Silence is not health.** Time comes from the stream: if no heartbeat comes, nothing is judged and no row is
   written. [KontrastReplicaStale](runbooks/KontrastReplicaStale.md) is the alert for that.
 
-## One cause, one alert
+## One incident, one page
 
-Partitions in the same trouble because of the same brokers are one alert, however many they are: `partitions` counts
-them and `examples` names ten. `group` is the same for all alerts of one cause, `broker 3` for example: a broker's
-death is one alert with all that it hosts, and beside it those that ask for something else, partitions that went
-offline or lack in-sync replicas.
+Brokers that are away together are one *incident*: those that have replicas of the same partitions, those of one rack
+(or of none) that left within a third of their session's timeout and a tick of ZooKeeper, and those that were in it
+before and have not recovered. It has the name of the broker with which it began, `broker 3`, and keeps it while others
+join and leave it; `group` is that name in all its alerts, `brokers` of a row are those of now. Incidents that come to
+share partitions become one, under the older name.
+
+- **Of each kind an incident has one alert at most.** `partitions` counts, `examples` names ten.
+- **One page for its partitions**: `PartitionsOffline` where clients cannot use some, which then counts those that
+  refuse acks=all too, else `PartitionsUnderMinIsr`. It says which topics suffer most and which brokers brought back
+  first help most. What has just enough replicas left, and who must stay up because others have nothing, is a line.
+- **One page for its brokers**, `BrokerCrashed`; a warning where its partitions page already.
+- What a live replica could lead and the controller does not elect is the controller's: `PartitionsLeaderless`,
+  `ControllerOverdue/elections`. Deletions and reassignments that wait for live brokers are one alert of a kind for the
+  cluster.
 
 ## What is held back to info
 
@@ -63,8 +73,8 @@ Where one of these explains an alert, it is told with severity info:
 
 Replicas of live brokers that such a reason explains are not told of at all (`PartitionsUnderReplicated`).
 
-Never held back: what is said of the controller as it is now, the only in-sync replica that would be lost
-(`SinglePointOfFailure`), partitions whose in-sync replicas are in failed log directories only, and Kontrast itself.
+Never held back: what is said of the controller as it is now, partitions whose in-sync replicas are in failed log
+directories only, and Kontrast itself.
 
 ## Commands in the runbooks
 
