@@ -21,7 +21,6 @@ from dashboards.catalogue import CLUSTER_LABEL, Metric
 from outputs import open_outputs
 from transport.address import JournalAddress
 
-_EXAMPLES = 3
 _TIMEOUT_SECONDS = 5
 _LOOPBACK = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # a proxy cannot reach this machine's
 
@@ -37,7 +36,7 @@ class Picture:
     unusable: dict[str, str]  # partition: the reason in a word
     under_replicated: int
     leaders: dict[str, int]  # -1 none
-    pages: dict[str, str]  # id of an open alert that wakes somebody: its cause and some partitions
+    pages: dict[str, str]  # id of an open alert of severity page: its cause
 
 
 class Published:
@@ -70,7 +69,7 @@ class Published:
                 for row in rows
                 if isinstance(row, PartitionRow) and row.state != "NonExistentPartition"
             },
-            pages={row.id: _in_words(row) for row in rows if isinstance(row, AlertRow) and _is_page(row)},
+            pages={row.id: row.cause for row in rows if isinstance(row, AlertRow) and _is_page(row)},
         )
 
     def _scrape(self) -> list[Sample]:
@@ -99,10 +98,6 @@ class _Rows:
 
 def _is_page(row: AlertRow) -> bool:
     return row.state == "open" and row.severity is Severity.PAGE
-
-
-def _in_words(row: AlertRow) -> str:
-    return f"{row.cause} ({', '.join(row.examples[:_EXAMPLES])})" if row.examples else row.cause
 
 
 def _of(samples: Sequence[Sample], metric: Metric) -> list[Sample]:

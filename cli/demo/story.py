@@ -167,7 +167,8 @@ def _assignments(topics: _Assignments) -> dict[str, tuple[int, ...]]:
 
 
 def _pages_of(victim: int, lost: list[str]) -> list[str]:
-    return [f"BrokerCrashed/broker {victim}", *([f"PartitionsOffline/broker {victim}"] if lost else [])]
+    """One page: of the partitions that went offline, or of the broker if none did."""
+    return [f"{'PartitionsOffline' if lost else 'BrokerCrashed'}/broker {victim}"]
 
 
 def _led_by(broker: int, picture: Picture) -> list[str]:

@@ -53,7 +53,7 @@ def test_a_person_is_paged_until_the_write_comes_however_late(history):
     history.heartbeat(60_000)
     alert = history.open_alerts()["ControllerOverdue/elections"]
     assert alert.severity is Severity.PAGE
-    owes = "controller 1 in epoch 1 owes an election and has written what came later: 1 partition has no leader"
+    owes = "controller 1 in epoch 1 owes an election and has written what came later: 1 partition has no leader (t-0)"
     assert (alert.cause, alert.examples) == (owes, ("t-0",))
     assert "ElectionDue/broker 2" not in history.open_alerts()
     since_ms = history.context.header.departed[2].time_ms
