@@ -147,13 +147,14 @@ def gauges_of(replayed: Replay) -> dict:
     }
 
 
-def open_alerts_of(replayed: Replay) -> set[str]:
+def open_alerts_of(replayed: Replay) -> set[tuple[str, tuple[int, ...] | str]]:
     """The alerts that are open at the end, but those of what happened: with values lost not all of it was seen.
 
-    Nor may it be known whether a broker had asked to be shut down.
+    Nor may it be known whether a broker had asked to be shut down, and with which broker an incident began.
     """
+    brokers = {incident.name: incident.brokers for incident in replayed.context.header.incidents}
     return {
-        alert_id.replace("BrokerShutDown", "BrokerCrashed")
-        for alert_id, alert in replayed.context.header.open_alerts.items()
+        (alert.kind.replace("BrokerShutDown", "BrokerCrashed"), brokers.get(alert.subject, alert.subject))
+        for alert in replayed.context.header.open_alerts.values()
         if not ALERT_KINDS[alert.kind].lasts_ms and alert.kind != "BrokerFlapping"
     }

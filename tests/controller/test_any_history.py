@@ -202,7 +202,11 @@ class AnyHistory(RuleBasedStateMachine):
         if row.status is Status.FINAL and row.to_state == "OnlinePartition":
             known = self.history.context.topics.partition(TopicPartition(row.topic, row.partition))
             value = known.confirmed if known else None
-            was_seen = value is not None and (row.leader, row.leader_epoch) == (value.leader, value.leader_epoch)
+            # A later epoch that was seen is a write that could only follow on this one.
+            was_seen = value is not None and (
+                (row.leader, row.leader_epoch) == (value.leader, value.leader_epoch)
+                or row.leader_epoch < value.leader_epoch
+            )
             assert was_seen or row.leader in self.history.context.header.brokers, row
 
     def _was_provisional_if_it_is_withdrawn(self, row: Transition | Request) -> None:
