@@ -13,7 +13,7 @@ from typing import Final
 
 from controller.context import FOLLOWING, CountingRules, Header
 from controller.health import UNUSABLE, is_under_replicated
-from controller.outputs import GaugesRow, Stamp
+from controller.outputs import GaugesRow, Maintenance, Stamp
 from controller.states import PartitionState, ReplicaState
 from controller.topics import Partition, Topic, Topics
 
@@ -257,4 +257,9 @@ def gauges_row(header: Header, stamp: Stamp) -> GaugesRow:
         divergences=_part(header.counts, "divergences/"),
         reactions=header.reactions,
         slowest_reactions=header.slowest_reactions,
+        maintenance=tuple(
+            Maintenance(window.brokers, window.until_ms, window.reason)
+            for window in header.maintenance
+            if window.until_ms > header.time_ms
+        ),
     )

@@ -225,6 +225,14 @@ class SlowReaction(msgspec.Struct, frozen=True):
     last_ms: int
 
 
+class Maintenance(msgspec.Struct, frozen=True):
+    """A maintenance window in force, of these brokers, or of the whole cluster where it names none."""
+
+    brokers: tuple[int, ...]
+    until_ms: int
+    reason: str = ""
+
+
 class GaugesRow(Row, frozen=True, kw_only=True, gc=False, tag="gauges"):
     """A cluster's counts, in Kafka's own definitions where Kafka has the gauge; written at every heartbeat."""
 
@@ -266,6 +274,7 @@ class GaugesRow(Row, frozen=True, kw_only=True, gc=False, tag="gauges"):
     divergences: dict[str, int]  # by kind
     reactions: dict[str, ReactionTimes] = {}  # the controller's, by kind of event
     slowest_reactions: tuple[SlowReaction, ...] = ()
+    maintenance: tuple[Maintenance, ...] = ()  # the windows in force
 
     def subject_key(self) -> str:
         """One row a cluster."""

@@ -26,6 +26,7 @@ ALERT_ID = "alert_id"  # the annotation by which one's own alerts are known agai
 SEVERITY_LABELS: Mapping[Severity, str] = MappingProxyType(
     {Severity.PAGE: "critical", Severity.WARN: "warning", Severity.INFO: "info"}
 )
+_SEVERITIES = {label: severity for severity, label in SEVERITY_LABELS.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +41,11 @@ class Message:
     def label(self, name: str) -> str:
         """The label's value, empty without it."""
         return dict(self.labels).get(name, "")
+
+    @property
+    def severity(self) -> Severity:
+        """What it asks of a person, as the row had it."""
+        return _SEVERITIES[self.label("severity")]
 
     def unknown(self) -> Message:
         """The same alert while nobody knows whether it still is."""

@@ -8,7 +8,7 @@ import pytest
 
 from controller import alert_kinds as kinds
 from controller.alert_kinds import ALERT_KINDS
-from controller.outputs import AlertRow, Row, Severity
+from controller.outputs import AlertRow, GaugesRow, Maintenance, Row, Severity
 from controller.records import RecordKind
 from controller.znodes import MaintenanceWindow
 from tests.controller.znode_history import ZnodeHistory, controller_znode, on
@@ -293,6 +293,11 @@ def test_a_broker_that_is_back_from_a_shutdown_may_catch_up():
     assert severity(history, "PartitionsUnderMinIsr/broker 3") is Severity.PAGE
 
 
+def maintenance(history: ZnodeHistory) -> tuple[Maintenance, ...]:
+    """The windows in force by the newest gauges."""
+    return [row for row in history.effects if isinstance(row, GaugesRow)][-1].maintenance
+
+
 def test_a_maintenance_holds_back_what_it_explains_and_nothing_else():
     history = a_cluster(1, 2, 3, 4, topics={**THREE, "other": {0: ([4], 4, 0, [4])}})
     window = MaintenanceWindow((3,), history.now_ms + 10 * MINUTE_MS, "a new disk")
@@ -303,10 +308,14 @@ def test_a_maintenance_holds_back_what_it_explains_and_nothing_else():
     assert severity(history, "BrokerCrashed/broker 3") is Severity.INFO
     assert severity(history, "PartitionsOffline/broker 3") is Severity.INFO
     assert history.open_alerts()["BrokerCrashed/broker 3"].cause.endswith("(maintenance: a new disk)")
+    assert [row for row in history.effects if isinstance(row, GaugesRow)][-1].maintenance == (
+        Maintenance((3,), window.until_ms, "a new disk"),
+    )
     assert severity(history, "BrokerCrashed/broker 4") is Severity.PAGE
     assert severity(history, "PartitionsOffline/broker 4") is Severity.PAGE
     history.heartbeat(11 * MINUTE_MS, maintenance=(window,))
     assert severity(history, "BrokerCrashed/broker 3") is Severity.PAGE
+    assert maintenance(history) == ()
 
 
 def test_a_maintenance_explains_that_its_broker_bounced():
