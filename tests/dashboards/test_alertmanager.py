@@ -92,6 +92,35 @@ def test_every_alert_goes_to_the_receiver_of_its_severity(alert, amtool):
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+def test_what_has_one_cause_is_one_message_and_a_second_broker_is_another(alertmanager):
+    alertmanager.fire(
+        *(
+            {**LABELS[alert], "kafka_cluster": cluster, "group": group, "subject": group, "severity": "critical"}
+            for alert in ("KontrastBrokerCrashed", "KontrastPartitionsOffline", "KontrastPartitionsUnderMinIsr")
+            for cluster, group in (("north", "broker 2"), ("north", "broker 3"), ("south", "broker 3"))
+        )
+    )
+    groups = eventually(alertmanager.groups, lambda groups: sum(len(group["alerts"]) for group in groups) == 9)
+    assert {group["receiver"]["name"] for group in groups} == {"page"}
+    assert sorted((group["labels"]["kafka_cluster"], group["labels"]["group"]) for group in groups) == [
+        ("north", "broker 2"),
+        ("north", "broker 3"),
+        ("south", "broker 3"),
+    ]
+
+
+def test_nobody_is_reminded_later_than_alertmanager_remembers():
+    """By default it keeps for 120 hours whom it told what; and a page waits for five seconds at most."""
+    text = CONFIG.read_text(encoding="utf-8")
+    hours = {"m": 1 / 60, "h": 1}
+    repeated = re.findall(r"repeat_interval: (\d+)([mh])", text)
+    assert len(repeated) == 4
+    assert all(int(number) * hours[unit] < 120 for number, unit in repeated)
+    page = text.partition("receiver: page\n")[2].partition("- matchers")[0]
+    (wait,) = re.findall(r"group_wait: (\d+)s", page)
+    assert int(wait) <= 5
+
+
 BLIND = ("ReplicaStale", "ReplicaNotReady", "ReplicaDisconnected", "ReplicaLacksRecords", "ClusterQuarantined")
 
 
