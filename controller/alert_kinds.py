@@ -97,7 +97,7 @@ AT_MIN_ISR = _kind(
     "Partitions lack replicas and have just as many in sync as min.insync.replicas asks for: one less, and writes with "
     "acks=all fail.",
     "Bring back the missing replicas before any other broker is taken down.",
-    patience_ms=30 * _SECOND_MS,
+    patience_ms=_MINUTE_MS,  # as of the single replica that is left: a crash is one warning
 )
 UNDER_REPLICATED = _kind(
     "PartitionsUnderReplicated",
@@ -110,9 +110,9 @@ UNDER_REPLICATED = _kind(
 SINGLE_POINT_OF_FAILURE = _kind(
     "SinglePointOfFailure",
     Severity.WARN,
-    "Only this broker has an in-sync replica of partitions that have other replicas too: if it is lost, they go "
-    "offline.",
-    "Do not restart this broker before the other replicas are in sync again.",
+    "Partitions have a single in-sync replica left, for their other replicas are missing: if its broker is lost, too, "
+    "they go offline.",
+    "Do not restart the brokers that have it before the missing replicas are in sync again.",
     patience_ms=_MINUTE_MS,
 )
 UNCLEAN_ELECTION = _kind(
@@ -208,7 +208,10 @@ CONTROLLER_OVERDUE = _kind(
     Severity.PAGE,
     "The controller has not written what it must: it is slow, stuck, or paused.",
     "Look at its broker for long pauses and at its log. If it is stuck, delete /controller or restart that broker.",
-    patience_ms=10 * _SECOND_MS,
+    # A broker's session lasts for 18 s by default (zookeeper.session.timeout.ms from 2.5 on): a pause that is shorter
+    # is over by itself, and a longer one makes another broker controller.
+    patience_ms=20 * _SECOND_MS,
+    patience_else="after 10 s where it has written what came later",
 )
 CONTROLLER_POISONED = _kind(
     "ControllerPoisoned",
@@ -397,14 +400,6 @@ ILLEGAL_STATE = _kind(
     "Find out who wrote it. A failover makes the controller load it as it is.",
     lasts_ms=10 * _MINUTE_MS,
     divergence="illegal_state",
-)
-MISSED_CHANGES = _kind(
-    "MissedChanges",
-    Severity.INFO,
-    "Changes of partitions' states were overwritten before they were read: their versions tell.",
-    "Nothing: the newest values are known. If it is often so, ZooKeeper or the forwarder is slow.",
-    lasts_ms=_MINUTE_MS,
-    divergence="missed_changes",
 )
 ORPHAN_STATE = _kind(
     "OrphanState",

@@ -20,6 +20,9 @@ from controller.troubles import Trouble, parse_group
 _DELETING_MS: Final = 5 * 60_000
 _COPYING_MS: Final = 30 * 60_000
 
+# A controller that has written what came later is not paused.
+_PASSED_OVER_MS: Final = 10_000
+
 _BACK: Final = "they are led again, are gone, or wait for other brokers"
 
 
@@ -149,7 +152,8 @@ def _election_owed(affected: Affected, header: Header) -> Condition:
         f"{_elector(header)} owes {elections} and has written what came later: {affected.partitions} "
         f"{affected.verb} no leader"
     )
-    return _unexcused(kinds.CONTROLLER_OVERDUE, affected, header, cause, _BACK)
+    condition = _unexcused(kinds.CONTROLLER_OVERDUE, affected, header, cause, _BACK)
+    return msgspec.structs.replace(condition, patience_ms=_PASSED_OVER_MS)
 
 
 def _creation_due(affected: Affected, header: Header) -> Condition:
@@ -189,7 +193,10 @@ def _under_replicated(affected: Affected, header: Header) -> Condition | None:
 
 
 def _one_left(affected: Affected, header: Header) -> Condition:
-    cause = f"the loss of {named(affected.brokers)} would take {affected.partitions} offline: no other is in sync"
+    cause = (
+        f"{affected.partitions} {affected.verb} one replica in sync without {named(affected.brokers)}: the loss of "
+        f"broker {either(affected.others)} would take them offline"
+    )
     return _unexcused(kinds.SINGLE_POINT_OF_FAILURE, affected, header, cause, "other replicas are in sync again")
 
 

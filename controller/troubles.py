@@ -34,7 +34,7 @@ class Trouble(Enum):
     UNDER_MIN_ISR = "under_min_isr"  # the replicas that are not in sync
     AT_MIN_ISR = "at_min_isr"  # the same
     UNDER_REPLICATED = "under_replicated"  # the same
-    ONE_LEFT = "one_left"  # the only in-sync replica
+    ONE_LEFT = "one_left"  # the same; behind it the only in-sync replica
     UNDELETED = "undeleted"  # the replicas that were not deleted yet
     REASSIGNING = REASSIGNING  # the replicas that must get in sync
 
@@ -131,14 +131,15 @@ def _unusable_for(trouble: Trouble, leader: int, isr: tuple[int, ...], replicas:
 
 def _lacking(isr: tuple[int, ...], assigned: ReplicaAssignment, margin: int) -> Iterable[str]:
     missing = [at for at in assigned.replicas if at not in isr and at not in assigned.adding]
+    lacks_some = missing and is_under_replicated(len(isr), len(assigned.replicas), len(assigned.adding))
     if margin < 0:
         yield Trouble.UNDER_MIN_ISR.of(missing)
-    elif margin == 0 and missing:
+    elif margin == 0 and missing and not (lacks_some and len(isr) == 1):  # one less of one is offline
         yield Trouble.AT_MIN_ISR.of(missing)
-    if missing and is_under_replicated(len(isr), len(assigned.replicas), len(assigned.adding)):
+    if lacks_some:
         yield Trouble.UNDER_REPLICATED.of(missing)
         if len(isr) == 1:
-            yield Trouble.ONE_LEFT.of(isr)
+            yield Trouble.ONE_LEFT.of(missing, isr)
 
 
 class TroubleLedger:

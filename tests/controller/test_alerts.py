@@ -189,7 +189,8 @@ def test_a_partition_that_is_not_created_is_told():
     history = a_cluster()
     history.topic("new", {0: [1, 2]})
     assert opened(history.heartbeat(5_000)) == []
-    assert "CreationDue/partitions" in opened(history.heartbeat(6_000))
+    assert opened(history.heartbeat(6_000)) == ["CreationDue/partitions"]  # it may be paused, and its session last
+    assert opened(history.heartbeat(10_000)) == ["ControllerOverdue"]
     assert set(resolved(history.the_controller_writes_its_due())) == {"CreationDue/partitions", "ControllerOverdue"}
 
 
@@ -206,17 +207,32 @@ def test_under_min_isr_pages_and_at_min_isr_warns():
     history = a_cluster(topics=on([1, 2, 3], 1, 0, [1, 2, 3]), settings={"min.insync.replicas": 2})
     history.state("t", 0, 1, 0, [1, 2])
     assert opened(history.heartbeat()) == []
-    assert opened(history.heartbeat(30_000)) == ["PartitionsAtMinIsr/broker 3"]
+    assert opened(history.heartbeat(MINUTE_MS)) == ["PartitionsAtMinIsr/broker 3", "PartitionsUnderReplicated/broker 3"]
     assert severity(history, "PartitionsAtMinIsr/broker 3") is Severity.WARN
     rows = history.state("t", 0, 1, 0, [1])
     assert opened(rows) == ["PartitionsUnderMinIsr/brokers 2,3"]
-    assert resolved(rows) == ["PartitionsAtMinIsr/broker 3"]
+    assert resolved(rows) == ["PartitionsAtMinIsr/broker 3", "PartitionsUnderReplicated/broker 3"]
     assert severity(history, "PartitionsUnderMinIsr/brokers 2,3") is Severity.PAGE
     rows = history.heartbeat(MINUTE_MS)
-    assert opened(rows) == ["PartitionsUnderReplicated/brokers 2,3", "SinglePointOfFailure/broker 1"]
+    assert opened(rows) == ["PartitionsUnderReplicated/brokers 2,3", "SinglePointOfFailure/brokers 2,3"]
+    left = history.open_alerts()["SinglePointOfFailure/brokers 2,3"]
+    assert left.cause == (
+        "1 partition has one replica in sync without brokers 2,3: the loss of broker 1 would take them offline"
+    )
     rows = history.state("t", 0, 1, 0, [1, 2, 3])
     assert len(resolved(rows)) == 3
     assert history.open_alerts() == {}
+
+
+def test_what_a_crash_leaves_on_single_replicas_is_one_alert_of_the_broker_that_crashed():
+    """Of partitions that it leaves at min.insync.replicas, too, nothing is said twice."""
+    history = a_cluster(topics={"t": {0: ([1, 3], 1, 0, [1, 3]), 1: ([2, 3], 2, 0, [2, 3])}})
+    history.broker_leaves(3)
+    history.the_controller_writes_its_due()
+    assert opened(history.heartbeat(MINUTE_MS)) == ["SinglePointOfFailure/broker 3", "BrokerCrashed/broker 3"]
+    alert = history.open_alerts()["SinglePointOfFailure/broker 3"]
+    assert (alert.group, alert.broker, alert.partitions) == ("broker 3", 3, 2)
+    assert "the loss of broker 1 or 2 would take them offline" in alert.cause
 
 
 def test_replicas_may_catch_up_after_their_broker_returned_however_long_it_was_away():

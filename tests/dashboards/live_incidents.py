@@ -36,6 +36,8 @@ SPEED = 5  # group_wait of pages, 5 s, becomes 1 s: still far longer than rows t
 WAYS = ("direct", "rules", "both")
 
 _RESEND_SECONDS = 60  # after which Prometheus tells Alertmanager again, by default
+_HEARTBEATS_A_BATCH = 60
+_NEVER_STALE = 10**9  # a machine that is busy may let a heartbeat wait; that is not what these incidents are about
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 _INTERVAL = re.compile(r"(group_wait|group_interval|repeat_interval): (\d+)([smh])")
 _PROMETHEUS = """
@@ -170,6 +172,7 @@ class Way:
             urls=(self.alertmanager.url,) if self.name != "rules" else (),
             resend_interval_seconds=30 / self._speed,
             resolve_timeout_seconds=300 / self._speed,
+            stale_after_seconds=_NEVER_STALE,
         )
         config = ServeConfig(source=JournalAddress(self.outputs), listen=self._listen, alertmanager=settings)
         self._exporter = ExitStack()
@@ -223,10 +226,11 @@ class LiveCluster:
 
     def later(self, seconds: int) -> None:
         """Let the time of the records pass, a heartbeat a second."""
-        with self._lock:
-            for _ in range(seconds):
-                self.history.heartbeat(990, session=self.session, maintenance=self.maintenance)
-            self._write()
+        for start in range(0, seconds, _HEARTBEATS_A_BATCH):
+            with self._lock:
+                for _ in range(min(seconds - start, _HEARTBEATS_A_BATCH)):
+                    self.history.heartbeat(990, session=self.session, maintenance=self.maintenance)
+                self._write()
 
     def _write(self) -> None:
         rows, self._written = self.history.effects[self._written :], len(self.history.effects)
