@@ -114,7 +114,7 @@ def _happenings(header: Header) -> Iterator[Condition]:
             ending=f"it did not happen again for {kind.lasts_ms // MINUTE_MS} min",
             since_ms=happening.since_ms,
             evidence=happening.evidence,
-            partitions=len(happening.about),
+            partitions=happening.concerned,
             examples=happening.about,
             broker=happening.broker,
         )

@@ -188,8 +188,10 @@ class Happening(msgspec.Struct, frozen=True, array_like=True):
     last_ms: int
     count: int
     cause: str  # of the last
-    about: tuple[str, ...]  # some of the topics or partitions that it happened to
+    about: tuple[str, ...]  # the newest topics or partitions that it happened to
     evidence: tuple[str, ...]  # of the last
+    concerned: int = 0  # how many there are in all
+    names: dict[int, tuple[str, ...]] = {}  # of all of them, in buckets: to add one copies one bucket
 
 
 class OpenAlert(msgspec.Struct, frozen=True, array_like=True):

@@ -251,6 +251,26 @@ def test_a_topic_that_asks_for_more_replicas_than_it_has_is_told_though_all_are_
     assert history.open_alerts()["PartitionsUnderMinIsr/partitions"].cause.endswith("with all their replicas")
 
 
+def test_every_partition_that_was_uncleanly_elected_counts_once_and_ten_are_named():
+    """Election after election of the same partition is no other partition."""
+    many = {number: ([3, 2], 3, 4, [3]) for number in range(528)}
+    history = a_cluster(topics={"t": many}, settings={"unclean.leader.election.enable": True})
+    history.broker_leaves(3)
+    history.the_controller_writes_its_due()
+    history.heartbeat(6_000)
+    alert = history.open_alerts()["UncleanElection"]
+    assert (alert.partitions, len(alert.examples)) == (528, 10)
+    assert alert.cause.endswith("(528 times)")
+    history.broker(3)
+    history.state("t", 7, 2, 5, [2])
+    history.broker_leaves(2)
+    history.the_controller_writes_its_due()
+    history.heartbeat(6_000)
+    again = history.open_alerts()["UncleanElection"]
+    assert again.partitions == 528
+    assert int(again.cause.rpartition("(")[2].partition(" ")[0]) > 528
+
+
 def test_an_unclean_election_says_what_may_be_lost():
     history = a_cluster(topics=on([3, 2], 3, 4, [3]), settings={"unclean.leader.election.enable": True})
     history.broker_leaves(3)
