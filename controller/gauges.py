@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
+from controller import clock
 from controller.context import FOLLOWING, CountingRules, Header
 from controller.health import UNUSABLE, is_under_replicated
 from controller.outputs import GaugesRow, Maintenance, Stamp
@@ -215,7 +216,7 @@ def _offline_partitions(header: Header) -> int:
 
 def gauges_row(header: Header, stamp: Stamp) -> GaugesRow:
     """The cluster's counts as they are now."""
-    counts = header.census
+    counts, wall_ms = header.census, clock.wall_ms(header)
     states = {state.word: counts.get(key, 0) for state, key in _PARTITION_STATE.items()}
     return GaugesRow(
         *stamp,
@@ -260,6 +261,6 @@ def gauges_row(header: Header, stamp: Stamp) -> GaugesRow:
         maintenance=tuple(
             Maintenance(window.brokers, window.until_ms, window.reason)
             for window in header.maintenance
-            if window.until_ms > header.time_ms
+            if window.until_ms > wall_ms
         ),
     )

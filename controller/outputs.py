@@ -229,7 +229,7 @@ class Maintenance(msgspec.Struct, frozen=True):
     """A maintenance window in force, of these brokers, or of the whole cluster where it names none."""
 
     brokers: tuple[int, ...]
-    until_ms: int
+    until_ms: int  # by the wall clock, as it was announced
     reason: str = ""
 
 
