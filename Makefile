@@ -81,9 +81,11 @@ docs: install-dev ## Write the pages of docs/ that are made from the code
 	.venv/bin/python docs/schemas.py
 	.venv/bin/python -m dashboards.metrics_page
 
-boards: install-dev ## Write the Grafana boards, and the PrometheusRule, from their sources
+boards: install-dev ## Write the Grafana boards, the rules by kind of alert, and PrometheusRules, from their sources
 	.venv/bin/python -m dashboards.boards
-	.venv/bin/python deploy/prometheus/prometheus_rule.py > deploy/kubernetes/kontrast-prometheusrule.yml
+	.venv/bin/python deploy/prometheus/cluster_rules.py > deploy/prometheus/kontrast-cluster.yml
+	for rules in self cluster; do .venv/bin/python deploy/prometheus/prometheus_rule.py $$rules \
+		> deploy/kubernetes/kontrast-$$rules-prometheusrule.yml || exit 1; done
 
 previews: boards ## Draw docs/boards/*.svg: the boards over recorded incidents, as a real Prometheus answers
 	.venv/bin/python docs/previews.py

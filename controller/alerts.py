@@ -132,7 +132,7 @@ def _happenings(header: Header) -> Iterator[Condition]:
             ending=f"it did not happen again for {kind.lasts_ms // MINUTE_MS} min",
             since_ms=happening.since_ms,
             evidence=happening.evidence,
-            partitions=len(happening.about),
+            partitions=happening.concerned,
             examples=happening.about,
             broker=happening.broker,
         )
@@ -149,7 +149,7 @@ def _tell(turn: Turn, case: Condition) -> None:
     since_ms = min(since_ms, before.since_ms) if before else since_ms
     now = OpenAlert(
         case.kind.name, case.subject, case.group, severity, since_ms, header.time_ms, case.cause, case.ending,
-        case.partitions, case.broker, has_examples=bool(case.examples),
+        case.partitions, case.broker, has_examples=bool(case.examples), brokers=_brokers(case, before),
     )  # fmt: skip
     if before is not None and not (_is_news(before, now) or _has_another_time(before, header)):
         return
@@ -162,9 +162,14 @@ def _tell(turn: Turn, case: Condition) -> None:
             action=kind.action,
             evidence=case.evidence,
             examples=case.examples,
-            brokers=case.brokers or (() if case.broker is None else (case.broker,)),
         )
     )
+
+
+def _brokers(case: Condition, before: OpenAlert | None) -> tuple[int, ...]:
+    """Its brokers and those that were part of it before: it becomes another alert to a pager when one joins only."""
+    now = case.brokers or (() if case.broker is None else (case.broker,))
+    return tuple(sorted({*now, *(before.brokers if before else ())}))
 
 
 def _is_held_back(case: Condition, header: Header) -> bool:
@@ -174,7 +179,7 @@ def _is_held_back(case: Condition, header: Header) -> bool:
 
 
 def _is_news(before: OpenAlert, now: OpenAlert) -> bool:
-    if before.unknown or before.severity is not now.severity:
+    if before.unknown or before.severity is not now.severity or before.brokers != now.brokers:
         return True
     named_first = now.has_examples and not before.has_examples
     changed = named_first or (before.cause, before.partitions) != (now.cause, now.partitions)
@@ -213,4 +218,5 @@ def _row(turn: Turn, alert_id: str, alert: OpenAlert, state: str, cause: str) ->
         cause=cause,
         partitions=alert.partitions,
         broker=alert.broker,
+        brokers=alert.brokers,
     )

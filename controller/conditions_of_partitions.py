@@ -35,6 +35,9 @@ from controller.troubles import OFFLINE_TROUBLES, Trouble
 _DELETING_MS: Final = 5 * 60_000
 _COPYING_MS: Final = 30 * 60_000
 
+# A controller that has written what came later is not paused.
+_PASSED_OVER_MS: Final = 10_000
+
 _BACK: Final = "they are led again, are gone, or wait for other brokers"
 _NO_INCIDENT: Final = "partitions"
 _CONTROLLER: Final = "controller"
@@ -200,7 +203,14 @@ def _election_owed(scene: Scene, found: Affected) -> Condition | None:
     )
     condition = scene.condition(kinds.CONTROLLER_OVERDUE, found, cause, _BACK, subject="elections", group=_CONTROLLER)
     controller = scene.header.controller
-    return msgspec.structs.replace(condition, cause=cause, severity=None, broker=controller, brokers=(controller,))
+    return msgspec.structs.replace(
+        condition,
+        cause=cause,
+        severity=None,
+        broker=controller,
+        brokers=(controller,),
+        patience_ms=_PASSED_OVER_MS,
+    )
 
 
 def _creation_due(scene: Scene, found: Affected) -> Condition:

@@ -198,8 +198,10 @@ class Happening(msgspec.Struct, frozen=True, array_like=True):
     last_ms: int
     count: int
     cause: str  # of the last
-    about: tuple[str, ...]  # some of the topics or partitions that it happened to
+    about: tuple[str, ...]  # the newest topics or partitions that it happened to
     evidence: tuple[str, ...]  # of the last
+    concerned: int = 0  # how many there are in all
+    names: dict[int, tuple[str, ...]] = {}  # of all of them, in buckets: to add one copies one bucket
 
 
 class OpenAlert(msgspec.Struct, frozen=True, array_like=True):
@@ -217,6 +219,7 @@ class OpenAlert(msgspec.Struct, frozen=True, array_like=True):
     broker: int | None
     unknown: bool = False  # whether it still is so cannot be known
     has_examples: bool = False
+    brokers: tuple[int, ...] = ()  # all that have been part of it
 
 
 class ElectionPace(msgspec.Struct, frozen=True, array_like=True):

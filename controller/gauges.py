@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
+from controller import clock
 from controller.context import FOLLOWING, CountingRules, Header
 from controller.health import UNUSABLE, is_under_replicated
-from controller.outputs import GaugesRow, Stamp
+from controller.outputs import GaugesRow, Maintenance, Stamp
 from controller.states import PartitionState, ReplicaState
 from controller.topics import Partition, Topic, Topics
 
@@ -215,7 +216,7 @@ def _offline_partitions(header: Header) -> int:
 
 def gauges_row(header: Header, stamp: Stamp) -> GaugesRow:
     """The cluster's counts as they are now."""
-    counts = header.census
+    counts, wall_ms = header.census, clock.wall_ms(header)
     states = {state.word: counts.get(key, 0) for state, key in _PARTITION_STATE.items()}
     return GaugesRow(
         *stamp,
@@ -257,4 +258,9 @@ def gauges_row(header: Header, stamp: Stamp) -> GaugesRow:
         divergences=_part(header.counts, "divergences/"),
         reactions=header.reactions,
         slowest_reactions=header.slowest_reactions,
+        maintenance=tuple(
+            Maintenance(window.brokers, window.until_ms, window.reason)
+            for window in header.maintenance
+            if window.until_ms > wall_ms
+        ),
     )

@@ -7,12 +7,16 @@ Here belongs how such things are remembered, those of one kind and subject toget
 from __future__ import annotations
 
 from typing import Final
+from zlib import crc32
 
 from controller.alert_kinds import ALERT_KINDS, AlertKind
 from controller.context import EXAMPLES_NAMED, FOLLOWING, Happening, Header
 from controller.draft import ContextDraft
 
 THE_CLUSTER: Final = "the cluster"
+
+# What happened to 100,000 partitions is some 400 names a bucket: adding one copies little and compares little.
+_BUCKETS: Final = 256
 
 
 def note(  # noqa: PLR0913 (what an alert tells)
@@ -37,9 +41,11 @@ def note(  # noqa: PLR0913 (what an alert tells)
     subject = THE_CLUSTER if broker is None else f"broker {broker}"
     alert_id = id_of(kind, subject)
     before = header.happenings.get(alert_id)
-    named = before.about if before else ()
-    if about and about not in named:
-        named = (*named, about)[-EXAMPLES_NAMED:]
+    named, concerned, names = (before.about, before.concerned, before.names) if before else ((), 0, {})
+    bucket = crc32(about.encode("utf-8", "surrogatepass")) % _BUCKETS
+    if about and about not in names.get(bucket, ()):
+        named, concerned = (*named, about)[-EXAMPLES_NAMED:], concerned + 1
+        names = {**names, bucket: (*names.get(bucket, ()), about)}
     seen = f"zxid {draft.record.zxid:#x}" if draft.record.zxid >= 0 else "a later read"
     at = f"{seen}, record {draft.record.generation}-{draft.record.seq}"
     now = Happening(
@@ -52,6 +58,8 @@ def note(  # noqa: PLR0913 (what an alert tells)
         cause,
         named,
         (at, *evidence),
+        concerned,
+        names,
     )
     header.happenings = {**header.happenings, alert_id: now}
 

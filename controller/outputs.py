@@ -192,7 +192,7 @@ class AlertRow(Row, frozen=True, kw_only=True, gc=False, tag="alert"):
     evidence: tuple[str, ...] = ()  # sentences with zxids and positions
     partitions: int = 0  # that it concerns
     examples: tuple[str, ...] = ()  # some of them, e.g. orders-7
-    brokers: tuple[int, ...] = ()  # all that it is about now, while it is open
+    brokers: tuple[int, ...] = ()  # all that have been part of it since it opened; the cause names those of now
 
     def subject_key(self) -> str:
         """One row an alert."""
@@ -224,6 +224,14 @@ class SlowReaction(msgspec.Struct, frozen=True):
     controller_epoch: int
     first_ms: int
     last_ms: int
+
+
+class Maintenance(msgspec.Struct, frozen=True):
+    """A maintenance window in force, of these brokers, or of the whole cluster where it names none."""
+
+    brokers: tuple[int, ...]
+    until_ms: int  # by the wall clock, as it was announced
+    reason: str = ""
 
 
 class GaugesRow(Row, frozen=True, kw_only=True, gc=False, tag="gauges"):
@@ -267,6 +275,7 @@ class GaugesRow(Row, frozen=True, kw_only=True, gc=False, tag="gauges"):
     divergences: dict[str, int]  # by kind
     reactions: dict[str, ReactionTimes] = {}  # the controller's, by kind of event
     slowest_reactions: tuple[SlowReaction, ...] = ()
+    maintenance: tuple[Maintenance, ...] = ()  # the windows in force
 
     def subject_key(self) -> str:
         """One row a cluster."""

@@ -18,7 +18,7 @@ from controller.settings import GivenSettings
 from controller.topics import Topic, Topics
 from controller.troubles import troubles_anew
 
-STATE_VERSION = 4
+STATE_VERSION = 5
 
 _VERSION = STATE_VERSION.to_bytes(2, "big")
 _ENCODER = msgspec.msgpack.Encoder()

@@ -13,7 +13,7 @@ from controller.turn import Turn
 
 
 def suspect(turn: Turn, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
-    """Tell of a written value that is illegal, a deposed controller's, or not the next one after the last."""
+    """Tell of a written value that is illegal or a deposed controller's; count the changes that were missed."""
     before = partition.confirmed
     flaw = _flaw(before, written)
     if flaw is not None:
@@ -23,9 +23,7 @@ def suspect(turn: Turn, tp: TopicPartition, partition: Partition, written: Leade
         return
     missed = written.partition_epoch - before.partition_epoch - 1
     if missed > 0:
-        told = f"{missed} changes of partition {tp} were overwritten before they were read"
-        evidence = _values(before, written)
-        happenings.note(turn, alert_kinds.MISSED_CHANGES, told, about=str(tp), evidence=evidence, times=missed)
+        turn.count("divergences/missed_changes", missed)  # the newest value is known: nobody needs to hear of it
     if written.leader_epoch > before.leader_epoch and _is_of_deposed(turn, written):
         told = (
             f"controller epoch {written.controller_epoch} wrote partition {tp} after epoch "

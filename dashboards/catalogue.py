@@ -346,16 +346,36 @@ ALERTS_OPEN = _of_cluster(
     "severity",
     "state",
 )
-ALERT_SINCE = _of_cluster(
-    "alert_since_timestamp_seconds",
-    "Since when what an unresolved alert tells of is so, by its subject; the longest open ones are named.",
-    "alert",
-    "severity",
-    "subject",
+ALERT_SINCE = Metric(
+    name="kontrast_alert_since_timestamp_seconds",
+    help="Since when what an alert that stands tells of is so, with the labels of its message to Alertmanager; it "
+    "stays while nothing can be said of its cluster. Those to page are named first, then the longest open ones.",
     unit="seconds",
+    labels=(
+        CLUSTER_LABEL,
+        "alert",
+        "severity",
+        "component",
+        "subject",
+        "group",
+        "topic",
+        "partition",
+        "broker",
+        "brokers",
+    ),
+    before_ready=True,
 )
-ALERT_DETAIL_DROPPED = _of_cluster(
-    "alert_detail_dropped", "Unresolved alerts that are not named, for there are too many."
+ALERT_DETAIL_DROPPED = Metric(
+    name="kontrast_alert_detail_dropped",
+    help="Alerts that stand and are not named, for there are too many.",
+    before_ready=True,
+)
+MAINTENANCE_UNTIL = _of_cluster(
+    "maintenance_until_timestamp_seconds",
+    "When the maintenance in force of a broker ends; `all` is one of the whole cluster. Until then what it explains is "
+    "told with severity info.",
+    "broker",
+    unit="seconds",
 )
 CONTROLLER_REACTION = Metric(
     name="kontrast_controller_reaction_seconds",

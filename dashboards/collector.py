@@ -20,6 +20,7 @@ from controller.outputs import REACTION_BUCKETS_MS, GaugesRow, JobRow, Severity
 from controller.records import RecordKind
 from controller.states import PartitionState, ReplicaState
 from dashboards import catalogue
+from dashboards.alerting.message import NAME_PREFIX, Message
 from dashboards.brokers import brokers_in_order
 from dashboards.catalogue import CATALOGUE, METRICS_PAGE, Metric
 from dashboards.families import Sample, family, lag_family
@@ -56,6 +57,7 @@ class Scrape:
     clusters: tuple[ClusterSnapshot, ...]
     reading: ReadingSnapshot
     limits: DetailLimits
+    alerts: Mapping[str, Sequence[Message]]  # those that stand by cluster, whoever says so; to page first
     job: JobRow | None = None
     page: PageFigures | None = None
 
@@ -148,18 +150,13 @@ def _alerts_open(ready: _Ready, _: GaugesRow) -> Iterator[Sample]:
     yield from sorted(ready.snapshot.alert_counts.items())
 
 
-def _alert_since(ready: _Ready, _: GaugesRow) -> Iterator[Sample]:
-    named = set()
-    for alert in ready.snapshot.open_alerts[: ready.limits.alerts]:
-        labels = (alert.alert, alert.severity.value, alert.subject)
-        # Two of one kind about one subject would be two values of one series, and Prometheus would refuse the page.
-        if labels not in named:
-            named.add(labels)
-            yield labels, alert.since_ms / 1000
-
-
-def _alerts_dropped(ready: _Ready, _: GaugesRow) -> Iterator[Sample]:
-    yield (), max(0, len(ready.snapshot.open_alerts) - ready.limits.alerts)
+def _maintenance_until(_: _Ready, gauges: GaugesRow) -> Iterator[Sample]:
+    ends_ms: dict[str, int] = {}
+    for window in gauges.maintenance:
+        for broker in map(str, window.brokers) if window.brokers else ("all",):
+            ends_ms[broker] = max(window.until_ms, ends_ms.get(broker, 0))
+    for broker, until_ms in sorted(ends_ms.items()):
+        yield (broker,), until_ms / 1000
 
 
 def _offline_since(ready: _Ready, _: GaugesRow) -> Iterator[Sample]:
@@ -224,8 +221,7 @@ _OF_READY_CLUSTER: Mapping[Metric, Callable[[_Ready, GaugesRow], Iterator[Sample
         catalogue.DIVERGENCES: _counts(lambda gauges: gauges.divergences),
         catalogue.OPEN_ALERTS: _open_alerts,
         catalogue.ALERTS_OPEN: _alerts_open,
-        catalogue.ALERT_SINCE: _alert_since,
-        catalogue.ALERT_DETAIL_DROPPED: _alerts_dropped,
+        catalogue.MAINTENANCE_UNTIL: _maintenance_until,
         catalogue.OFFLINE_SINCE: _offline_since,
         catalogue.BROUGHT_BACK_BY: _brought_back_by,
         catalogue.DETAIL_DROPPED: _partitions_dropped,
@@ -258,6 +254,19 @@ def _heartbeats(scrape: Scrape) -> Iterator[Sample]:
             yield (cluster.cluster,), cluster.heartbeat_ms / 1000
 
 
+def _alert_since(scrape: Scrape) -> Iterator[Sample]:
+    for cluster, alerts in sorted(scrape.alerts.items()):
+        for message in alerts[: scrape.limits.alerts]:
+            alert = message.label("alertname").removeprefix(NAME_PREFIX)
+            labels = (message.label(name) for name in catalogue.ALERT_SINCE.labels[3:])
+            yield (cluster, alert, message.severity.value, *labels), message.since_ms / 1000
+
+
+def _alerts_dropped(scrape: Scrape) -> Iterator[Sample]:
+    for cluster in scrape.clusters:
+        yield (cluster.cluster,), max(0, len(scrape.alerts.get(cluster.cluster, ())) - scrape.limits.alerts)
+
+
 def _of_job(read: Callable[[JobRow], Iterable[Sample]]) -> Callable[[Scrape], Iterable[Sample]]:
     return lambda scrape: () if scrape.job is None else read(scrape.job)
 
@@ -277,6 +286,8 @@ _OF_SCRAPE: Mapping[Metric, Callable[[Scrape], Iterable[Sample]]] = MappingProxy
         catalogue.SOURCE_UP: lambda scrape: [((), scrape.reading.source_up)],
         catalogue.READY: _ready,
         catalogue.HEARTBEAT: _heartbeats,
+        catalogue.ALERT_SINCE: _alert_since,
+        catalogue.ALERT_DETAIL_DROPPED: _alerts_dropped,
         catalogue.SESSION_CONNECTED: _with_gauges(lambda gauges: ((), gauges.session == "connected")),
         catalogue.WATCH_INFO: _with_gauges(lambda gauges: ((gauges.watch_mode,), 1)),
         catalogue.ROWS: lambda scrape: scrape.reading.rows.items(),
@@ -331,14 +342,20 @@ _HISTOGRAMS: Mapping[Metric, Callable[[Scrape, Sequence[tuple[_Ready, GaugesRow]
 
 
 class ViewCollector(Collector):
-    """Answers each scrape from the view and the reading as they are at that moment."""
+    """Answers each scrape from the view, the reading and the alerts that stand as they are at that moment."""
 
     def __init__(
-        self, view: View, reading: Reading, limits: DetailLimits, page: Callable[[], PageFigures] | None = None
+        self,
+        view: View,
+        reading: Reading,
+        limits: DetailLimits,
+        alerts: Callable[[], Mapping[str, Sequence[Message]]],
+        page: Callable[[], PageFigures] | None = None,
     ) -> None:
         self._view = view
         self._reading = reading
         self._limits = limits
+        self._alerts = alerts
         self._page = page
 
     def collect(self) -> Iterator[Family]:
@@ -347,6 +364,7 @@ class ViewCollector(Collector):
             clusters=self._view.snapshot(),
             reading=self._reading.snapshot(),
             limits=self._limits,
+            alerts=self._alerts(),
             job=self._view.job(),
             page=None if self._page is None else self._page(),
         )

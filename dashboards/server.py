@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 
 from prometheus_client import CollectorRegistry
@@ -19,6 +19,7 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 
 from dashboards.alerting.delivery import Delivery
+from dashboards.alerting.message import Message
 from dashboards.alerting.metrics import DeliveryCollector
 from dashboards.brokers import targets
 from dashboards.catalogue import JMX_PAGE, PARTITIONS_PAGE
@@ -49,7 +50,7 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
     prober = Prober(config.probe, view, reading)
     delivery = Delivery(config.alertmanager, view, reading, prober.standings)
     page = PartitionsPage(view, reading) if config.partitions_page else None
-    app = _App(config, view, reading, follower, page)
+    app = _App(config, view, reading, follower, delivery.standing, page)
     app.show(BrokerViewCollector(prober), DeliveryCollector(delivery.senders))
     server = HttpServer(app.pages(), config.listening)
     with ExitStack() as running:
@@ -71,13 +72,20 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
 class _App:
     """The answers to what may be asked."""
 
-    def __init__(
-        self, config: ServeConfig, view: View, reading: Reading, follower: Follower, page: PartitionsPage | None
+    def __init__(  # noqa: PLR0913 (all that the pages are made of)
+        self,
+        config: ServeConfig,
+        view: View,
+        reading: Reading,
+        follower: Follower,
+        alerts: Callable[[], Mapping[str, Sequence[Message]]],
+        page: PartitionsPage | None,
     ) -> None:
         self._config = config
         self._view = view
         self._reading = reading
         self._follower = follower
+        self._alerts = alerts
         self._page = page
         self._beside: tuple[Collector, ...] = ()
 
@@ -94,7 +102,8 @@ class _App:
             alerts=config.alert_detail_limit,
         )
         metrics, jmx = CollectorRegistry(), CollectorRegistry()
-        metrics.register(ViewCollector(self._view, self._reading, limits, page.figures if page else None))
+        figures = page.figures if page else None
+        metrics.register(ViewCollector(self._view, self._reading, limits, self._alerts, figures))
         for collector in self._beside:
             metrics.register(collector)
         jmx.register(JmxCollector(self._view, self._reading, config.broker_detail_limit, config.jmx_port))

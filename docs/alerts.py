@@ -21,8 +21,8 @@ _WIDTH = 120
 _HEAD = """# Alerts
 
 What Kontrast tells a person, as rows of the output `alerts` ([outputs.md](outputs.md)). This page is made from
-`controller/alert_kinds.py` by `make docs`; a test holds it current. Rules of Prometheus on what `kontrast serve`
-exports are a second way to be told: [kontrast-rules.yml](../deploy/prometheus/kontrast-rules.yml).
+`controller/alert_kinds.py` by `make docs`; a test holds it current. They reach a person directly by `kontrast serve`,
+or by rules of Prometheus: [one way or the other](deployment.md#how-alerts-reach-a-person).
 
 ## How an alert lives
 

@@ -9,6 +9,7 @@ from controller.outputs import (
     ControllerRow,
     GaugesRow,
     JobRow,
+    Maintenance,
     PartitionRow,
     ReactionTimes,
     Row,
@@ -88,6 +89,7 @@ class Rows:
             "divergences": {"leader": 1},
             "sole_in_sync_by_broker": {1: 2},
             "reassigning_partitions": 1,
+            "maintenance": (Maintenance(brokers=(1,), until_ms=TIME_MS + 60_000),),
             "reactions": {"BrokerChange": ReactionTimes((0, 2, *[0] * 11), 40, (0, 0, 0, 1, 0, 1, *[0] * 7), 500)},
         }
         return GaugesRow(**self._place({**counts, **whole, **fields}))

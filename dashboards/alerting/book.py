@@ -7,10 +7,10 @@ or because nobody who is certain has mentioned it for a while. Telling is `sende
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from controller.outputs import AlertRow
+from controller.outputs import AlertRow, Severity
 from dashboards.alerting.config import OWN_LABELS, AlertmanagerConfig
 from dashboards.alerting.message import ALERT_ID, Labels, Message, message_of
 from dashboards.alerting.standing import Source, Standing, source_of
@@ -47,11 +47,23 @@ class Book:
         self._missed: dict[Labels, _Told] = {}  # told, and not mentioned now
         self._ended: dict[Labels, tuple[Message, int]] = {}  # and when it was written here, by the steady clock
         self._messages: tuple[Message, ...] | None = None
+        self._standing: dict[str, list[Message]] | None = None  # made when it is asked for
 
     def messages(self) -> tuple[Message, ...] | None:
         """All of them; None until it is known what stands."""
         with self._lock:
             return self._messages
+
+    def standing(self) -> Mapping[str, Sequence[Message]]:
+        """Those of each cluster that are not over, as far as anybody knows: what pages first, then the oldest."""
+        with self._lock:
+            if self._standing is None:
+                found: dict[str, list[Message]] = {}
+                for message in sorted(self._messages or (), key=_pages_first):
+                    if message.ended_ms is None:
+                        found.setdefault(message.label("kafka_cluster"), []).append(message)
+                self._standing = found
+            return self._standing
 
     def update(self, standings: Iterable[Standing], now_ms: int, steady_ms: int) -> None:
         """Take in what is said now, by the wall clock and a steady one; costs next to nothing while nothing is new."""
@@ -71,7 +83,7 @@ class Book:
             told_now = (told.message for held in (self._mentioned, self._missed) for told in held.values())
             messages = (*told_now, *(message for message, _ in self._ended.values()))
             if messages != self._messages:  # the same object says that nothing has changed
-                self._messages = messages
+                self._messages, self._standing = messages, None
 
     def adopt(self, found: Iterable[Message]) -> None:
         """Go on with alerts that an Alertmanager has from before this process began, until it is known if they stand.
@@ -100,7 +112,8 @@ class Book:
                     message = message_of(row, self._config)
                     known = _Built(row, standing.certain, message if standing.certain else message.unknown())
                 built[subject] = known
-                mentioned[known.message.labels] = _Told(subject, known.message)
+                # Of two with the same labels, which are one for Alertmanager, the older holds.
+                mentioned.setdefault(known.message.labels, _Told(subject, known.message))
         self._built = built
         self._missed = {k: told for k, told in {**self._missed, **self._mentioned}.items() if k not in mentioned}
         self._ended = {k: ended for k, ended in self._ended.items() if k not in mentioned}
@@ -124,6 +137,10 @@ class Book:
         if ending or alert_id in standing.alerts or is_silent or by_nature:
             del self._missed[labels]
             self._ended[labels] = (_ended(told.message, ending, now_ms), steady_ms)
+
+
+def _pages_first(message: Message) -> tuple[bool, int]:
+    return message.severity is not Severity.PAGE, message.since_ms
 
 
 def _ended(message: Message, ending: AlertRow | None, now_ms: int) -> Message:

@@ -16,7 +16,18 @@ from transport.secret import read_secret
 
 # The labels that an alert's own row gives.
 OWN_LABELS = frozenset(
-    {"alertname", "kafka_cluster", "severity", "component", "subject", "group", "topic", "partition", "broker"}
+    {
+        "alertname",
+        "kafka_cluster",
+        "severity",
+        "component",
+        "subject",
+        "group",
+        "topic",
+        "partition",
+        "broker",
+        "brokers",
+    }
 )
 
 _LABEL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

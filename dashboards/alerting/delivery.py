@@ -1,4 +1,4 @@
-"""Everything that tells alerts to Alertmanagers, in threads of its own beside the exporter.
+"""Which alerts stand, and everything that tells Alertmanagers of them, in threads of its own beside the exporter.
 
 Here belongs how the parts are put together and when a cluster counts as stale.
 """
@@ -8,13 +8,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 
 from dashboards.alerting.alertmanager import Alertmanager
 from dashboards.alerting.book import Book
 from dashboards.alerting.config import AlertmanagerConfig
+from dashboards.alerting.message import Message
 from dashboards.alerting.sender import Sender
 from dashboards.alerting.standing import Standing, of_outputs, of_staleness
 from dashboards.errors import ServeError
@@ -39,7 +40,7 @@ class _Heard:
 
 
 class Delivery:
-    """The threads; `failure` is set if one had to give up, which only a defect makes it do.
+    """The threads; without an Alertmanager only the book is kept. `failure` is set if one gave up: a defect.
 
     `more` gives what others than the outputs say.
     """
@@ -57,9 +58,9 @@ class Delivery:
         self._caught_up_ms: int | None = None  # by the steady clock
         self._heard: dict[str, _Heard] = {}  # by cluster
         self._stop = threading.Event()
+        self._looking = threading.Lock()
         jobs = {f"alerts to {sender.url}": sender.run for sender in self.senders}
-        if jobs:
-            jobs["alerts"] = self._keep_the_book
+        jobs["alerts"] = self._keep_the_book
         self._threads = [
             threading.Thread(target=self._run, args=(job,), name=name, daemon=True) for name, job in jobs.items()
         ]
@@ -78,6 +79,11 @@ class Delivery:
         for thread in self._threads:
             thread.join(max(0.0, give_up_at - time.monotonic()))  # daemons: they do not keep the process
 
+    def standing(self) -> Mapping[str, Sequence[Message]]:
+        """The alerts of each cluster that stand by what is known at this moment: what rules are built on."""
+        self._look()
+        return self._book.standing()
+
     def _run(self, job: Callable[[threading.Event], None]) -> None:
         try:
             job(self._stop)
@@ -87,12 +93,16 @@ class Delivery:
 
     def _keep_the_book(self, stop: threading.Event) -> None:
         while not stop.is_set():
+            self._look()
+            stop.wait(_LOOK_SECONDS)
+
+    def _look(self) -> None:
+        with self._looking:
             reading = self._reading.snapshot()
             if reading.caught_up:  # else it is the past that is being read
                 now_ms, steady_ms = time.time_ns() // 1_000_000, time.monotonic_ns() // 1_000_000
                 self._caught_up_ms = self._caught_up_ms or steady_ms
                 self._book.update(self._standings(reading, now_ms, steady_ms), now_ms, steady_ms)
-            stop.wait(_LOOK_SECONDS)
 
     def _standings(self, reading: ReadingSnapshot, now_ms: int, steady_ms: int) -> Iterator[Standing]:
         stale_clusters = set()

@@ -20,12 +20,14 @@ Labels = tuple[tuple[str, str], ...]  # in the order of their names: Alertmanage
 
 NAME_PREFIX = "Kontrast"
 STALE = "ReplicaStale"  # the one kind that is judged here: no row can tell of it
+_BROKERS_SHOWN = 20  # a label is a word in a person's message
 ALERT_ID = "alert_id"  # the annotation by which one's own alerts are known again
 
 # The severities of Kontrast's Prometheus rules, so that both are routed alike.
 SEVERITY_LABELS: Mapping[Severity, str] = MappingProxyType(
     {Severity.PAGE: "critical", Severity.WARN: "warning", Severity.INFO: "info"}
 )
+_SEVERITIES = {label: severity for severity, label in SEVERITY_LABELS.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +42,11 @@ class Message:
     def label(self, name: str) -> str:
         """The label's value, empty without it."""
         return dict(self.labels).get(name, "")
+
+    @property
+    def severity(self) -> Severity:
+        """What it asks of a person, as the row had it."""
+        return _SEVERITIES[self.label("severity")]
 
     def unknown(self) -> Message:
         """The same alert while nobody knows whether it still is."""
@@ -81,10 +88,11 @@ def message_of(row: AlertRow, config: AlertmanagerConfig) -> Message:
         "topic": row.topic or "",
         "partition": "" if row.partition is None else str(row.partition),
         "broker": "" if row.broker is None else str(row.broker),
+        "brokers": _brokers(row.brokers) if len(row.brokers) > 1 else "",
     }
     annotations = {
         ALERT_ID: row.id,
-        "summary": f"{row.cluster}: {row.subject}: {row.alert}{_extent(row)}",
+        "summary": f"{row.cluster}: {row.cause.partition('; ')[0]}",
         "description": row.cause,
         "expected": row.expected or "",
         "action": row.action,
@@ -111,10 +119,10 @@ def _component(row: AlertRow) -> str:
     return "replica" if is_of_replica else row.subject.partition(" ")[0]
 
 
-def _extent(row: AlertRow) -> str:
-    if row.partitions < 2:
-        return ""
-    return f", {row.partitions} partitions"
+def _brokers(brokers: tuple[int, ...]) -> str:
+    """All brokers of an incident: when one joins, Alertmanager is to tell it, and its labels are how it knows."""
+    shown, more = brokers[:_BROKERS_SHOWN], len(brokers) - _BROKERS_SHOWN
+    return ",".join(map(str, shown)) + (f" and {more} more" if more > 0 else "")
 
 
 def _pairs(texts: Mapping[str, str]) -> Labels:

@@ -19,6 +19,8 @@ from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import Labels, Message
 
 _LOOK_SECONDS = 0.1
+# A broker's return takes some milliseconds in which an alert says one thing after the other: that is one piece of news.
+_SETTLE_SECONDS = 1.0
 _FIRST_RETRY_SECONDS = 0.5
 _LONGEST_RETRY_SECONDS = 15.0
 _ALERTS_A_REQUEST = 200
@@ -46,6 +48,7 @@ class Sender:
         self._config = config
         self._book = book
         self._told: dict[Labels, tuple[Message, float]] = {}  # and when
+        self._changed_at: dict[Labels, float] = {}  # of those that say something else since, and are not told of it yet
         self._done: tuple[Message, ...] | None = None  # the newest messages of which nothing was left to tell
         self._resend_at = 0.0  # the first of them
         self._asked = False  # for what it had before this process began
@@ -80,7 +83,8 @@ class Sender:
             self._tell(due[start : start + _ALERTS_A_REQUEST])
         known = {message.labels for message in messages}
         self._told = {labels: told for labels, told in self._told.items() if labels in known}
-        self._done = messages
+        self._changed_at = {labels: at for labels, at in self._changed_at.items() if labels in known}
+        self._done = None if self._changed_at else messages
         oldest = min((told_at for _, told_at in self._told.values()), default=time.monotonic())
         self._resend_at = oldest + self._config.resend_interval_seconds
 
@@ -90,8 +94,13 @@ class Sender:
         for message in messages:
             told, told_at = self._told.get(message.labels, (None, 0.0))
             is_news = told is not message and told != message
+            if is_news and told is not None and message.ended_ms is None and told.ended_ms is None:
+                changed_at = self._changed_at.setdefault(message.labels, now)
+                is_news = now - changed_at >= _SETTLE_SECONDS
             if is_news or now - told_at >= self._config.resend_interval_seconds:
                 due.append(message)
+            elif told == message:
+                self._changed_at.pop(message.labels, None)
         return due
 
     def _tell(self, messages: Sequence[Message]) -> None:
@@ -109,6 +118,8 @@ class Sender:
             raise
         told_at = time.monotonic()
         self._told.update({message.labels: (message, told_at) for message in messages})
+        for message in messages:
+            self._changed_at.pop(message.labels, None)
         if result is Result.ACCEPTED:
             self.results[result] += len(messages)
         self.told_ms = time.time_ns() // 1_000_000
@@ -118,6 +129,7 @@ class Sender:
         self.is_up = False
         # One that was restarted knows nothing of what it was told before.
         self._told.clear()
+        self._changed_at.clear()
         self._done = None
         if self._failing_since is None:
             self._failing_since = time.monotonic()

@@ -80,7 +80,7 @@ def _stale_row(snapshot: ClusterSnapshot, heard_ms: int) -> AlertRow:
         state="open",
         severity=Severity.PAGE,
         subject=f"cluster {cluster}",
-        group=STALE,
+        group="replica",
         since_ms=heard_ms,
         cause=f"no heartbeat of {cluster} has come through the pipeline since {time_text(heard_ms)}: what Kontrast "
         f"says of it is old, its silence means nothing, and its {unknown} open alerts are unknown",

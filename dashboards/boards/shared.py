@@ -123,7 +123,7 @@ def offline_partitions() -> table.Panel:
         "Offline partitions",
         "Partitions that nobody can produce to or consume from, by name, with the cause, since when, and which brokers "
         "would bring it back, each alone. "
-        "The runbook of KontrastPartitionOffline says what each reason means and what brings such a partition back.",
+        "The runbook of KontrastPartitionsOffline says what each reason means and what brings such a partition back.",
         labels,
         Column("since", f"{since} * 1000", "dateTimeAsIso"),
         Column("for", f"time() - {since}", "s"),

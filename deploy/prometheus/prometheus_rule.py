@@ -1,10 +1,10 @@
-"""Prints `kontrast-rules.yml` as the PrometheusRule of Kubernetes' Prometheus operator, or as it is, with addresses.
+"""Prints a file of rules as the PrometheusRule of Kubernetes' Prometheus operator, or as it is, with addresses.
 
-    python deploy/prometheus/prometheus_rule.py > deploy/kubernetes/kontrast-prometheusrule.yml
-    python deploy/prometheus/prometheus_rule.py --docs https://docs.example/kontrast --grafana https://grafana.example
-    python deploy/prometheus/prometheus_rule.py --plain --docs ... > /etc/prometheus/kontrast-rules.yml
+    python deploy/prometheus/prometheus_rule.py self > deploy/kubernetes/kontrast-self-prometheusrule.yml
+    python deploy/prometheus/prometheus_rule.py self --docs https://docs.example --grafana https://grafana.example
+    python deploy/prometheus/prometheus_rule.py cluster --plain --docs ... > /etc/prometheus/kontrast-cluster.yml
 
-Here belongs the form; what the rules are is said in `kontrast-rules.yml` alone.
+Here belongs the form; what the rules are is said in `kontrast-self.yml` and `kontrast-cluster.yml` alone.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import argparse
 import sys
 from pathlib import Path
 
-RULES = Path(__file__).parent / "kontrast-rules.yml"
+FILES = {name: Path(__file__).parent / f"kontrast-{name}.yml" for name in ("self", "cluster")}
 
-_HEAD = """# Made from deploy/prometheus/kontrast-rules.yml by deploy/prometheus/prometheus_rule.py: change it there.
+_HEAD = """# Made from deploy/prometheus/kontrast-{name}.yml by deploy/prometheus/prometheus_rule.py: change it there.
 apiVersion: monitoring.coreos.com/v1
 kind: PrometheusRule
 metadata:
-  name: kontrast-rules
+  name: kontrast-{name}
   labels:
     app.kubernetes.io/name: kontrast
 spec:
@@ -35,21 +35,23 @@ def with_addresses(rules: str, docs: str | None, grafana: str | None) -> str:
     return rules
 
 
-def manifest(rules: str) -> str:
+def manifest(name: str, rules: str) -> str:
     """The rules as a PrometheusRule."""
     groups = rules[rules.index("groups:\n") :]
-    return _HEAD + "".join(f"  {line}" if line.strip() else line for line in groups.splitlines(keepends=True))
+    shifted = (f"  {line}" if line.strip() else line for line in groups.splitlines(keepends=True))
+    return _HEAD.replace("{name}", name) + "".join(shifted)
 
 
 def main() -> None:
     """Print what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rules", choices=FILES, help="which file")
     parser.add_argument("--docs", metavar="URL", help="where docs/ is published: runbook_url begins with it")
     parser.add_argument("--grafana", metavar="URL", help="your Grafana: dashboard_url begins with it")
     parser.add_argument("--plain", action="store_true", help="a rules file for Prometheus, no PrometheusRule")
     arguments = parser.parse_args()
-    rules = with_addresses(RULES.read_text(encoding="utf-8"), arguments.docs, arguments.grafana)
-    sys.stdout.write(rules if arguments.plain else manifest(rules))
+    rules = with_addresses(FILES[arguments.rules].read_text(encoding="utf-8"), arguments.docs, arguments.grafana)
+    sys.stdout.write(rules if arguments.plain else manifest(arguments.rules, rules))
 
 
 if __name__ == "__main__":

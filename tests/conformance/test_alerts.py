@@ -66,7 +66,8 @@ def departures(replay: Replay) -> list[tuple[str, int, int]]:
         if isinstance(row, BrokerRow):
             left_ms.pop(row.broker, None) if row.registered else left_ms.update({row.broker: row.since_ms})
         elif isinstance(row, AlertRow) and row.alert in CAUSES and row.state == "open":
-            found.update({(row.alert, broker, left_ms[broker]): None for broker in row.brokers if broker in left_ms})
+            away = [broker for broker in row.brokers if any(f"broker {broker} " in said for said in row.evidence)]
+            found.update({(row.alert, broker, left_ms[broker]): None for broker in away if broker in left_ms})
     return list(found)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from controller import alert_kinds as kinds
 from controller.alert_kinds import ALERT_KINDS
-from controller.outputs import AlertRow, Row, Severity
+from controller.outputs import AlertRow, GaugesRow, Maintenance, Row, Severity
 from controller.records import RecordKind
 from controller.znodes import MaintenanceWindow
 from tests.controller.znode_history import ZnodeHistory, controller_znode, on
@@ -191,7 +191,8 @@ def test_a_partition_that_is_not_created_is_told():
     history = a_cluster()
     history.topic("new", {0: [1, 2]})
     assert opened(history.heartbeat(5_000)) == []
-    assert "CreationDue/partitions" in opened(history.heartbeat(6_000))
+    assert opened(history.heartbeat(6_000)) == ["CreationDue/partitions"]  # it may be paused, and its session last
+    assert opened(history.heartbeat(10_000)) == ["ControllerOverdue"]
     assert set(resolved(history.the_controller_writes_its_due())) == {"CreationDue/partitions", "ControllerOverdue"}
 
 
@@ -224,6 +225,16 @@ def test_under_min_isr_pages_at_once_and_what_lags_warns_after_a_minute_with_who
     assert history.open_alerts() == {}
 
 
+def test_what_a_crash_leaves_on_single_replicas_is_said_with_the_crash():
+    history = a_cluster(topics={"t": {0: ([1, 3], 1, 0, [1, 3]), 1: ([2, 3], 2, 0, [2, 3])}})
+    history.broker_leaves(3)
+    history.the_controller_writes_its_due()
+    history.heartbeat(MINUTE_MS)
+    (alert,) = history.open_alerts().values()
+    assert alert.id == "BrokerCrashed/broker 3"
+    assert alert.cause.endswith("2 partitions with one replica less (2 in sync only on brokers 1 and 2: keep them up)")
+
+
 def test_replicas_may_catch_up_after_their_broker_returned_however_long_it_was_away():
     history = a_cluster(topics=on([1, 3], 1, 0, [1, 3]))
     history.broker_leaves(3)
@@ -240,6 +251,26 @@ def test_a_topic_that_asks_for_more_replicas_than_it_has_is_told_though_all_are_
     assert history.open_alerts()["PartitionsUnderMinIsr/partitions"].cause.endswith(
         "(t-0): all replicas are in sync, and it asks for more than there are"
     )
+
+
+def test_every_partition_that_was_uncleanly_elected_counts_once_and_ten_are_named():
+    """Election after election of the same partition is no other partition."""
+    many = {number: ([3, 2], 3, 4, [3]) for number in range(528)}
+    history = a_cluster(topics={"t": many}, settings={"unclean.leader.election.enable": True})
+    history.broker_leaves(3)
+    history.the_controller_writes_its_due()
+    history.heartbeat(6_000)
+    alert = history.open_alerts()["UncleanElection"]
+    assert (alert.partitions, len(alert.examples)) == (528, 10)
+    assert alert.cause.endswith("(528 times)")
+    history.broker(3)
+    history.state("t", 7, 2, 5, [2])
+    history.broker_leaves(2)
+    history.the_controller_writes_its_due()
+    history.heartbeat(6_000)
+    again = history.open_alerts()["UncleanElection"]
+    assert again.partitions == 528
+    assert int(again.cause.rpartition("(")[2].partition(" ")[0]) > 528
 
 
 def test_an_unclean_election_says_what_may_be_lost():
@@ -300,6 +331,11 @@ def test_a_broker_that_is_back_from_a_shutdown_may_catch_up():
     assert severity(history, "PartitionsUnderMinIsr/broker 3") is Severity.PAGE
 
 
+def maintenance(history: ZnodeHistory) -> tuple[Maintenance, ...]:
+    """The windows in force by the newest gauges."""
+    return [row for row in history.effects if isinstance(row, GaugesRow)][-1].maintenance
+
+
 def test_a_maintenance_holds_back_what_it_explains_and_nothing_else():
     history = a_cluster(1, 2, 3, 4, topics={**THREE, "other": {0: ([4], 4, 0, [4])}})
     window = MaintenanceWindow((3,), history.now_ms + 10 * MINUTE_MS, "a new disk")
@@ -310,11 +346,15 @@ def test_a_maintenance_holds_back_what_it_explains_and_nothing_else():
     assert severity(history, "BrokerCrashed/broker 3") is Severity.INFO
     assert severity(history, "PartitionsOffline/broker 3") is Severity.INFO
     assert history.open_alerts()["BrokerCrashed/broker 3"].cause.endswith("(maintenance: a new disk)")
+    assert [row for row in history.effects if isinstance(row, GaugesRow)][-1].maintenance == (
+        Maintenance((3,), window.until_ms, "a new disk"),
+    )
     assert severity(history, "BrokerCrashed/broker 4") is Severity.WARN
     assert severity(history, "PartitionsOffline/broker 4") is Severity.PAGE
     history.heartbeat(11 * MINUTE_MS, maintenance=(window,))
     assert severity(history, "BrokerCrashed/broker 3") is Severity.WARN
     assert severity(history, "PartitionsOffline/broker 3") is Severity.PAGE
+    assert maintenance(history) == ()
 
 
 def test_a_maintenance_explains_that_its_broker_bounced():

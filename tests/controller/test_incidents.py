@@ -198,7 +198,9 @@ def test_an_incident_keeps_the_name_of_a_broker_that_has_returned_and_a_new_one_
     history.topic("alone", {0: [3]})
     history.state("alone", 0, 3, 0, [3])
     assert [(incident.name, incident.brokers) for incident in history.context.header.incidents] == [("broker 3", (6,))]
-    assert history.open_alerts()["BrokerCrashed/broker 3"].brokers == (6,)
+    crashed = history.open_alerts()["BrokerCrashed/broker 3"]
+    assert crashed.brokers == (3, 6)
+    assert crashed.cause.startswith("broker 6 crashed at zxid ")
 
 
 @pytest.mark.parametrize("seed", range(6))

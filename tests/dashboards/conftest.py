@@ -125,7 +125,7 @@ def all_pages(tmp_path: Path) -> Iterator[Exporter]:
         yield running
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def start_exporter() -> Callable[[ServeConfig], AbstractContextManager[Exporter]]:
     """Gives a running exporter with these settings; it ends with the `with` that it is started in."""
     return lambda config: _exporter(config, Exporter(getattr(config.source, "directory", Path())))

@@ -17,6 +17,9 @@ from prometheus_client.registry import Collector
 
 from controller.outputs import ClusterProgress, GaugesRow, JobRow, Row
 from controller.records import Record, RecordKind
+from dashboards.alerting.book import Book
+from dashboards.alerting.config import AlertmanagerConfig
+from dashboards.alerting.standing import of_outputs
 from dashboards.collector import DetailLimits, ViewCollector
 from dashboards.reading import Reading
 from dashboards.view import View
@@ -142,7 +145,8 @@ class _Pipeline:
         self._clusters = clusters
         self._view, self._reading = View(), Reading()
         self._rows = 0
-        self._serve = ViewCollector(self._view, self._reading, LIMITS)
+        self._book = Book(AlertmanagerConfig())
+        self._serve = ViewCollector(self._view, self._reading, LIMITS, self._book.standing)
         self._watch = ForwardingCollector([cluster.forwarding for cluster in clusters])
 
     def scrape(self, now: int) -> Iterator[str]:
@@ -159,6 +163,8 @@ class _Pipeline:
         self._view.apply(self._job(now))
         self._reading.source_is(up=True)
         self._reading.caught_up()
+        standings = (of_outputs(snapshot, certain=snapshot.ready) for snapshot in self._view.snapshot())
+        self._book.update(standings, now * 1000, now * 1000)
         yield from _lines(self._serve, 'job="kontrast",instance="kontrast:9642"', now)
         yield from _lines(self._watch, 'job="kontrast-watch",instance="kontrast:9643"', now)
 

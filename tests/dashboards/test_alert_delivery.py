@@ -114,6 +114,24 @@ def test_an_alert_is_told_as_it_opens_as_it_changes_and_as_it_ends(alertmanager,
         exporter.metrics_with(r'^kontrast_alert_deliveries_total\{alertmanager="http://.*",result="accepted"\} [1-9]')
 
 
+def test_what_an_alert_says_within_a_second_is_told_once_and_its_end_at_once(alertmanager, serving, rows):
+    server = alertmanager().start()
+    with serving(server, resend_interval_seconds=60.0) as exporter:
+        exporter.write(rows.gauges(), rows.alert("a", cause="first"))
+        eventually(server.alerts, lambda alerts: descriptions(alerts) == ["first"])
+        deliveries = r'^kontrast_alert_deliveries_total\{.*result="accepted"\} (\d+)'
+        exporter.write(rows.alert("a", cause="second"))
+        exporter.write(rows.alert("a", cause="third"))
+        eventually(server.alerts, lambda alerts: descriptions(alerts) == ["third"])
+        (told,) = re.findall(deliveries, exporter.metrics(), re.MULTILINE)
+        assert float(told) == 2
+        exporter.write(rows.alert("a", cause="fourth"))
+        exporter.write(rows.alert("a", state="resolved", cause="over"))
+        eventually(server.alerts, lambda alerts: not alerts)
+        (told,) = re.findall(deliveries, exporter.metrics_with(deliveries), re.MULTILINE)
+        assert float(told) == 3
+
+
 def descriptions(alerts: dict[str, dict]) -> list[str]:
     return [alert["annotations"]["description"] for alert in alerts.values()]
 

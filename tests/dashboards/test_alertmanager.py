@@ -10,19 +10,31 @@ from pathlib import Path
 
 import pytest
 
+from controller.alert_kinds import ALERT_KINDS
+from dashboards.alerting.message import NAME_PREFIX, SEVERITY_LABELS
 from tests.dashboards.alertmanager_server import AlertmanagerServer
 from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 CONFIG = ROOT / "deploy" / "alertmanager" / "alertmanager.yml"
-RULES = (ROOT / "deploy" / "prometheus" / "kontrast-rules.yml").read_text(encoding="utf-8")
+SELF = (ROOT / "deploy" / "prometheus" / "kontrast-self.yml").read_text(encoding="utf-8")
 
-# Of each alert of the rules: the labels that it always has.
-LABELS = {
-    name: {"alertname": name, "severity": severity, "component": component}
+# Of each alert on Kontrast itself and of each kind: the labels that it always has.
+OF_ITSELF = {
+    name: {"alertname": name, "severity": severity, "component": component, "group": "replica"}
     for name, severity, component in re.findall(
-        r"alert: (\w+)\n(?:.*\n)*?\s+severity: (\w+)\n\s+component: (\w+)\n", RULES
+        r"alert: (\w+)\n(?:.*\n)*?\s+severity: (\w+)\n\s+component: (\w+)\n", SELF
     )
+}
+LABELS = OF_ITSELF | {
+    f"{NAME_PREFIX}{kind.name}": {
+        "alertname": f"{NAME_PREFIX}{kind.name}",
+        "severity": SEVERITY_LABELS[kind.severity],
+        "component": "replica" if kind.of_replica else "broker",
+        "subject": "broker 3",
+        "group": "broker 3",
+    }
+    for kind in ALERT_KINDS.values()
 }
 RECEIVERS = {"critical": "page", "warning": "look", "info": "look", "none": "watchdog"}
 
@@ -68,7 +80,7 @@ def test_amtool_accepts_the_example(amtool):
 
 
 def test_the_labels_of_every_alert_are_known():
-    assert set(LABELS) == set(re.findall(r"- alert: (\w+)", RULES))
+    assert set(OF_ITSELF) == set(re.findall(r"- alert: (\w+)", SELF))
 
 
 @pytest.mark.parametrize("alert", LABELS)
@@ -80,56 +92,78 @@ def test_every_alert_goes_to_the_receiver_of_its_severity(alert, amtool):
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-def test_partitions_of_one_cause_are_one_message(alertmanager):
-    offline = LABELS["KontrastPartitionOffline"]
+def test_what_has_one_cause_is_one_message_and_a_second_broker_is_another(alertmanager):
     alertmanager.fire(
         *(
-            {**offline, "kafka_cluster": cluster, "topic": "orders", "partition": str(partition), "reason": reason}
-            for cluster, reason in (
-                ("north", "no_live_in_sync_replica"),
-                ("north", "election_due"),
-                ("south", "election_due"),
-            )
-            for partition in range(20)
+            {**LABELS[alert], "kafka_cluster": cluster, "group": group, "subject": group, "severity": "critical"}
+            for alert in ("KontrastBrokerCrashed", "KontrastPartitionsOffline", "KontrastPartitionsUnderMinIsr")
+            for cluster, group in (("north", "broker 2"), ("north", "broker 3"), ("south", "broker 3"))
         )
     )
-    groups = eventually(alertmanager.groups, lambda groups: sum(len(group["alerts"]) for group in groups) == 60)
+    groups = eventually(alertmanager.groups, lambda groups: sum(len(group["alerts"]) for group in groups) == 9)
     assert {group["receiver"]["name"] for group in groups} == {"page"}
-    assert sorted((group["labels"]["kafka_cluster"], group["labels"]["reason"]) for group in groups) == [
-        ("north", "election_due"),
-        ("north", "no_live_in_sync_replica"),
-        ("south", "election_due"),
+    assert sorted((group["labels"]["kafka_cluster"], group["labels"]["group"]) for group in groups) == [
+        ("north", "broker 2"),
+        ("north", "broker 3"),
+        ("south", "broker 3"),
     ]
 
 
-@pytest.mark.parametrize("source", ["KontrastReplicaStale", "KontrastReplicaNotReady", "KontrastZooKeeperDisconnected"])
+def test_nobody_is_reminded_later_than_alertmanager_remembers():
+    """By default it keeps for 120 hours whom it told what; and a page waits for five seconds at most."""
+    text = CONFIG.read_text(encoding="utf-8")
+    hours = {"m": 1 / 60, "h": 1}
+    repeated = re.findall(r"repeat_interval: (\d+)([mh])", text)
+    assert len(repeated) == 4
+    assert all(int(number) * hours[unit] < 120 for number, unit in repeated)
+    page = text.partition("receiver: page\n")[2].partition("- matchers")[0]
+    (wait,) = re.findall(r"group_wait: (\d+)s", page)
+    assert int(wait) <= 5
+
+
+BLIND = ("ReplicaStale", "ReplicaNotReady", "ReplicaDisconnected", "ReplicaLacksRecords", "ClusterQuarantined")
+
+
+@pytest.mark.parametrize("source", [f"{NAME_PREFIX}{name}" for name in BLIND])
 def test_a_replica_that_sees_nothing_new_mutes_its_cluster_and_no_other(source, alertmanager):
     of_clusters = {name: labels for name, labels in LABELS.items() if labels["component"] != "replica"}
     assert len(of_clusters) > 5
     everywhere = [
         {**labels, "kafka_cluster": cluster} for cluster in ("north", "south") for labels in of_clusters.values()
     ]
-    of_itself = {**LABELS["KontrastZnodesUnreadable"], "kafka_cluster": "north"}
+    of_itself = {**LABELS["KontrastZnodesForbidden"], "kafka_cluster": "north"}
     alertmanager.fire({**LABELS[source], "kafka_cluster": "north"}, of_itself, LABELS["KontrastWatchdog"], *everywhere)
     muted = eventually(alertmanager.muted, lambda muted: muted is not None and len(muted) >= len(of_clusters))
     of_north = {name for cluster, name in muted if cluster == "north"}
     assert of_north == set(of_clusters)
-    # What is muted in the south has its reason there: nobody is controller, or a broker is away.
-    assert ("south", "KontrastPartitionOffline") not in muted
-    assert ("south", "KontrastNoActiveController") not in muted
+    # What is muted in the south has its reason there: nobody is controller.
+    assert ("south", "KontrastPartitionsOffline") not in muted
+    assert ("south", "KontrastNoController") not in muted
 
 
-@pytest.mark.parametrize(
-    ("source", "target"),
-    [
-        ("KontrastBrokerAway", "KontrastPartitionsUnderReplicated"),
-        ("KontrastBrokerAway", "KontrastPreferredLeadersAway"),
-        ("KontrastNoActiveController", "KontrastControllerStuck"),
-        ("KontrastNoActiveController", "KontrastTopicDeletionStuck"),
-    ],
-)
-def test_a_cause_mutes_what_follows_from_it_in_its_cluster(source, target, alertmanager):
+@pytest.mark.parametrize("target", ["ElectionDue", "CreationDue", "DeletionStuck", "ReassignmentStuck"])
+def test_without_a_controller_what_follows_from_that_is_muted_in_its_cluster(target, alertmanager):
     north, south = ({"kafka_cluster": cluster} for cluster in ("north", "south"))
-    offline = {**LABELS["KontrastPartitionOffline"], **north}
-    alertmanager.fire(LABELS[source] | north, LABELS[target] | north, LABELS[target] | south, offline)
-    assert eventually(alertmanager.muted, bool) == {("north", target)}
+    source, muted = LABELS["KontrastNoController"], LABELS[f"{NAME_PREFIX}{target}"]
+    offline = {**LABELS["KontrastPartitionsOffline"], **north}
+    alertmanager.fire(source | north, muted | north, muted | south, offline)
+    assert eventually(alertmanager.muted, bool) == {("north", f"{NAME_PREFIX}{target}")}
+
+
+def test_what_is_told_directly_mutes_the_same_alert_of_prometheus_and_no_other(alertmanager):
+    directly = LABELS["KontrastBrokerCrashed"] | {"kafka_cluster": "north"}
+    of_another = {"subject": "broker 2", "group": "broker 2"}
+    alertmanager.fire(
+        directly,
+        directly | {"told_by": "prometheus"},
+        directly | {"told_by": "prometheus"} | of_another,
+        directly | {"told_by": "prometheus", "kafka_cluster": "south"},
+    )
+    eventually(alertmanager.muted, lambda muted: muted == {("north", "KontrastBrokerCrashed")})
+    inhibited = [
+        alert["labels"]["subject"]
+        for group in alertmanager.groups()
+        for alert in group["alerts"]
+        if alert["status"]["inhibitedBy"]
+    ]
+    assert inhibited == ["broker 3"]

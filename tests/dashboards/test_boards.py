@@ -20,7 +20,10 @@ from dashboards.catalogue import CATALOGUE, CLUSTER_LABEL, PARTITIONS_PAGE, Metr
 from dashboards.preview.board import GRAFANA, all_boards, read_board
 
 SCHEMA = json.loads((Path(__file__).parent / "grafana_schema" / "board.schema.json").read_text(encoding="utf-8"))
-RULES = (Path(__file__).parents[2] / "deploy" / "prometheus" / "kontrast-rules.yml").read_text(encoding="utf-8")
+RULES = "".join(
+    (Path(__file__).parents[2] / "deploy" / "prometheus" / f"kontrast-{name}.yml").read_text(encoding="utf-8")
+    for name in ("self", "cluster")
+)
 FILES = sorted(path.name for path in GRAFANA.glob("*.json"))
 METRICS = {
     name: metric
@@ -45,15 +48,14 @@ TOTALS = {"Divergences", "Divergences by kind", "Unreadable znodes"}
 NOT_ASKED_FOR = {
     "kontrast_watch_info": "the watcher's own kontrast_watch_mode_info is",
     "kontrast_last_zxid_epoch": "it changes when ZooKeeper elects, which is no trouble of Kafka",
-    "kontrast_alert_detail_dropped": "the alerts are on their own output",
     "kontrast_broker_detail_dropped": "more brokers than are named are in no cluster that was seen",
     "kontrast_watch_maintenance_windows": "who opened a window knows of it",
+    "kontrast_maintenance_until_timestamp_seconds": "the sentences of what it holds back have it",
     "kontrast_watch_bad_maintenance_files_total": "the watcher's log says it",
     **dict.fromkeys((metric.name for metric in CATALOGUE if "_page" in metric.name), "switched on by few"),
     **dict.fromkeys((metric.name for metric in CATALOGUE if metric.page == PARTITIONS_PAGE), "one series a partition"),
-    **dict.fromkeys((metric.name for metric in CATALOGUE if "_alertmanager_" in metric.name), "switched on by few"),
+    "kontrast_alertmanager_last_delivery_timestamp_seconds": "a rule asks whether it can be told",
     **dict.fromkeys((metric.name for metric in CATALOGUE if "_broker_view_" in metric.name), "switched on by few"),
-    "kontrast_alert_deliveries_total": "switched on by few",
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,10 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse
 
 from controller.outputs import ClusterProgress, JobRow
+from dashboards.alerting.book import Book
+from dashboards.alerting.config import AlertmanagerConfig
+from dashboards.alerting.message import Message
+from dashboards.alerting.standing import of_outputs
 from dashboards.catalogue import CATALOGUE, METRICS_PAGE, MetricType
 from dashboards.collector import DetailLimits, ViewCollector
 from dashboards.metrics_page import metrics_page
@@ -36,7 +41,13 @@ class Bench:
             self.reading.caught_up()
         limits = DetailLimits(partitions=partitions, brokers=brokers, alerts=alerts)
         self.registry = CollectorRegistry()
-        self.registry.register(ViewCollector(self.view, self.reading, limits, lambda: FIGURES))
+        self._book = Book(AlertmanagerConfig())
+        self.registry.register(ViewCollector(self.view, self.reading, limits, self._standing, lambda: FIGURES))
+
+    def _standing(self) -> Mapping[str, Sequence[Message]]:
+        """The alerts by what was applied."""
+        self._book.update([of_outputs(each, certain=each.ready) for each in self.view.snapshot()], 0, 0)
+        return self._book.standing()
 
     def apply(self, *applied) -> None:
         for row in applied:

@@ -7,7 +7,7 @@ from prometheus_client import generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 
-from controller.outputs import Severity
+from controller.outputs import Maintenance, Severity
 from tests.dashboards.test_collector import HOSTILE_NAMES, Bench
 
 SINCE = "kontrast_alert_since_timestamp_seconds"
@@ -136,3 +136,49 @@ def test_the_lag_has_the_zxid_of_a_change_in_openmetrics_only(bench, rows):
     }
     assert (shown["0.25"].value, float(shown["0.25"].timestamp)) == (0.2, 1_700_000_000.25)
     assert b"zxid=" not in generate_latest(bench.registry)
+
+
+def test_what_pages_is_named_before_what_is_older(rows):
+    bench = Bench(alerts=2)
+    bench.apply(
+        rows.gauges(),
+        rows.alert("old", subject="old", severity=Severity.WARN, since_ms=1),
+        rows.alert("older", subject="older", severity=Severity.INFO, since_ms=0),
+        rows.alert("page", subject="page", since_ms=5),
+    )
+    assert set(labels_of(bench.samples(SINCE), "subject")) == {("page",), ("older",)}
+
+
+def test_an_alert_has_the_labels_that_alertmanager_is_told_and_stays_while_its_cluster_is_read_anew(bench, rows):
+    bench.apply(rows.gauges(), rows.alert("a", alert="BrokerCrashed", subject="broker 3", group="broker 3", broker=3))
+    (before,) = bench.samples(SINCE)
+    assert dict(before) == {
+        "kafka_cluster": "north",
+        "alert": "BrokerCrashed",
+        "severity": "page",
+        "component": "broker",
+        "subject": "broker 3",
+        "group": "broker 3",
+        "topic": "",
+        "partition": "",
+        "broker": "3",
+    }
+    bench.view.forget("alerts", "north")
+    bench.apply(rows.gauges(ready=False))
+    assert list(bench.samples(SINCE)) == [before]
+
+
+def test_a_maintenance_in_force_is_named_by_broker_with_its_end(bench, rows):
+    windows = (
+        Maintenance(brokers=(1, 2), until_ms=60_000),
+        Maintenance(brokers=(2,), until_ms=90_000, reason="disks"),
+        Maintenance(brokers=(), until_ms=30_000),
+    )
+    bench.apply(rows.gauges(maintenance=windows))
+    assert labels_of(bench.samples("kontrast_maintenance_until_timestamp_seconds"), "broker") == {
+        ("1",): 60,
+        ("2",): 90,
+        ("all",): 30,
+    }
+    bench.apply(rows.gauges(maintenance=()))
+    assert bench.samples("kontrast_maintenance_until_timestamp_seconds") == {}

@@ -1,4 +1,4 @@
-"""A real Prometheus scrapes a real exporter: the overview finds its data, and an alert becomes pending.
+"""A real Prometheus scrapes a real exporter: the overview finds its data, and an alert fires.
 
 What every query of every board answers is in `test_board_answers`.
 """
@@ -29,13 +29,13 @@ scrape_configs:
 def prometheus(exporter, tmp_path) -> Iterator[Prometheus]:
     home = tmp_path / "prometheus"
     home.mkdir()
-    rules = ROOT / "deploy" / "prometheus" / "kontrast-rules.yml"
+    rules = ROOT / "deploy" / "prometheus" / "kontrast-cluster.yml"
     config = CONFIG.format(rules=rules, target=exporter.address.removeprefix("http://"))
     with running_prometheus(home, config) as running:
         yield running
 
 
-def test_the_overview_finds_data_and_the_alert_of_an_offline_partition_is_pending(exporter, rows, prometheus):
+def test_the_overview_finds_data_and_the_alert_of_a_broker_fires(exporter, rows, prometheus):
     exporter.write(*rows.of_everything())
     eventually(lambda: prometheus.query("count_over_time(kontrast_topics[1m]) >= 4"), bool)
     # What happens while it is watched gives the rates, the lag and the annotations something to show.
@@ -49,6 +49,8 @@ def test_the_overview_finds_data_and_the_alert_of_an_offline_partition_is_pendin
     (series,) = prometheus.query("kontrast_partition_offline_since_timestamp_seconds")
     labels = series.labels
     assert (labels["topic"], labels["partition"], labels["reason"]) == ("orders", "1", "no_live_in_sync_replica")
+    exporter.write(rows.alert("crash", alert="BrokerCrashed", subject="broker 2", group="broker 2", broker=2))
     alerts = eventually(lambda: prometheus.ask("alerts")["alerts"], bool)
-    (alert,) = (alert for alert in alerts if alert["labels"]["alertname"] == "KontrastPartitionOffline")
-    assert "orders-1" in alert["annotations"]["summary"]
+    (alert,) = (alert for alert in alerts if alert["labels"]["alertname"] == "KontrastBrokerCrashed")
+    assert alert["state"] == "firing"
+    assert alert["annotations"]["summary"] == "north: broker 2: BrokerCrashed"

@@ -62,7 +62,7 @@ def test_every_page_is_scraped_whole_and_the_brokers_are_targets(scraped, rows):
     )
     for expression, expected in (
         ("kontrast_partition_offline_since_timestamp_seconds", len(HOSTILE)),
-        ("kontrast_alert_since_timestamp_seconds", len(HOSTILE)),
+        ('kontrast_alert_since_timestamp_seconds{alert!="ReplicaStale"}', len(HOSTILE)),
         ("kontrast_partition_leader", len(HOSTILE)),
         ("kafka_server_replicamanager_leadercount", 2),
     ):

@@ -57,7 +57,7 @@ def test_a_kind_is_told_with_all_that_the_catalogue_says(kind):
     ("kind", "opens"),
     [
         (alert_kinds.UNDER_MIN_ISR, "at once."),
-        (alert_kinds.AT_MIN_ISR, "when it has been so for 30 s."),
+        (alert_kinds.UNDER_REPLICATED, "when it has been so for 1 min."),
         (alert_kinds.UNDER_REPLICATED, "when it has been so for 1 min."),
         (alert_kinds.UNCLEAN_ELECTION, "at once when it happens. - **Told for**: 30 min after it happened last."),
     ],

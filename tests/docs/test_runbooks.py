@@ -18,11 +18,15 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 RUNBOOKS = DOCS / "runbooks"
 KINDS = {f"Kontrast{name}" for name in ALERT_KINDS}
-RULES = set(
-    re.findall(
-        r"^ *- alert: (\w+)$", (ROOT / "deploy/prometheus/kontrast-rules.yml").read_text(encoding="utf-8"), re.MULTILINE
+RULES = {
+    alert
+    for name in ("self", "cluster")
+    for alert in re.findall(
+        r"^ *- alert: (\w+)$",
+        (ROOT / f"deploy/prometheus/kontrast-{name}.yml").read_text(encoding="utf-8"),
+        re.MULTILINE,
     )
-)
+}
 OF_THE_EXPORTER = {f"{NAME_PREFIX}{STALE}", f"{NAME_PREFIX}{BROKER_VIEW}"}
 PARTS = ["What it means.", "First look.", "What to do.", "Do not.", "It ends"]
 PAGES = [DOCS / "alerts.md", *sorted(RUNBOOKS.iterdir())]

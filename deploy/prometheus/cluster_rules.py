@@ -1,0 +1,152 @@
+"""Prints `kontrast-cluster.yml`: a rule for each kind of alert that Kontrast judges, to be told by Prometheus.
+
+    python deploy/prometheus/cluster_rules.py > deploy/prometheus/kontrast-cluster.yml
+
+Here belongs the form of a rule. What kinds there are and what they say is in `controller.alert_kinds`; when one is
+open is judged by the core alone.
+"""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from controller.alert_kinds import ALERT_KINDS, AlertKind  # noqa: E402 (needs the path above)
+from controller.outputs import Severity  # noqa: E402
+from dashboards.alerting.message import NAME_PREFIX  # noqa: E402
+from dashboards.alerting.standing import BROKER_VIEW  # noqa: E402
+
+_WIDTH = 120
+
+# Where a person looks first, by the section of the catalogue.
+_BOARDS = {
+    "Partitions": "kontrast-partitions",
+    "Brokers": "kontrast-brokers",
+    "The controller": "kontrast-controller",
+    "Topics": "kontrast-deletions",
+    "Writes that differ from what was foretold": "kontrast-controller",
+    "Kontrast itself": "kontrast-pipeline",
+}
+
+# Not the core's: `kontrast serve --probe-brokers` judges it.
+_BROKER_VIEW = AlertKind(
+    section="Brokers",
+    name=BROKER_VIEW,
+    severity=Severity.WARN,
+    meaning="A live broker tells clients old metadata of partitions, for longer than news travels.",
+    action="See in the broker's log whether the controller's requests reach it, and restart it if they do not.",
+    expected="to send UpdateMetadata to every live broker after every change",
+)
+
+_HEAD = """# Made from controller/alert_kinds.py by deploy/prometheus/cluster_rules.py (`make boards`): change it there.
+# The alerts on watched clusters by way of Prometheus, for those who do not let `kontrast serve` tell Alertmanager
+# directly. Load kontrast-self.yml too. Written for Prometheus 2.42 and newer.
+# Kontrast judges what is an alert and how urgent it is: these rules only pass it on, with the names, labels and
+# runbooks of the direct way. A maintenance window or a shutdown in order makes both quiet.
+# runbook_url is the page's path in this repository, dashboard_url the board's path in Grafana: put the addresses where
+# you have them in front (`python deploy/prometheus/prometheus_rule.py --help` does it).
+# deploy/kubernetes/kontrast-cluster-prometheusrule.yml is made from this file.
+groups:
+  - name: kontrast-cluster
+    rules:
+      # Where an exporter tells Alertmanager directly, or did within five minutes, there is nothing to say here: no
+      # alert comes both ways.
+      - record: kafka_cluster:kontrast_alerts_told_directly:max
+        expr: >-
+          max by (kafka_cluster) (
+            kontrast_ready >= bool 0 and on (job, instance) (
+              max_over_time(kontrast_alertmanager_up[5m]) > 0
+              or kontrast_alert_deliveries_total unless on (job, instance) max_over_time(kontrast_alertmanager_up[5m])
+            )
+          )
+      # The alerts that stand, whichever exporter says so, with the severities that are routed. While no exporter is
+      # sure of the cluster, those of the last evaluation stand on, for an hour at most: a restart of `kontrast serve`
+      # is no all-clear.
+      - record: kafka_cluster:kontrast_alert_since_timestamp_seconds:min
+        expr: >-
+          (
+            label_replace(
+              label_replace(
+                min by (kafka_cluster, alert, severity, component, subject, group, topic, partition, broker, brokers) (
+                  kontrast_alert_since_timestamp_seconds
+                ),
+                "severity", "critical", "severity", "page"
+              ),
+              "severity", "warning", "severity", "warn"
+            )
+            or (
+              kafka_cluster:kontrast_alert_since_timestamp_seconds:min
+              unless on (kafka_cluster) (kontrast_ready == 1)
+              and on (kafka_cluster) max_over_time(kontrast_ready[1h])
+            )
+          ) unless on (kafka_cluster) kafka_cluster:kontrast_alerts_told_directly:max
+
+      - alert: KontrastAlertsUnnamed
+        expr: >-
+          max by (kafka_cluster) (kontrast_alert_detail_dropped) > 0
+          unless on (kafka_cluster) kafka_cluster:kontrast_alerts_told_directly:max
+        for: 0s
+        labels:
+          severity: critical
+          component: replica
+          group: replica
+        annotations:
+          summary: "{{ $labels.kafka_cluster }}: {{ $value }} alerts are not named, and do not come by rules"
+          description: >-
+            {{ $labels.kafka_cluster }} has more alerts than `kontrast serve` names (alert_detail_limit); {{ $value }}
+            of them reach nobody by the rules. The output `alerts` has all.
+          runbook_url: docs/runbooks/KontrastAlertsUnnamed.md
+          dashboard_url: d/kontrast-overview?var-kafka_cluster={{ $labels.kafka_cluster }}
+"""
+
+_RULE = """
+      - alert: {prefix}{name}
+        expr: >-
+          min without (alert) (
+            kafka_cluster:kontrast_alert_since_timestamp_seconds:min{{alert="{name}"}}
+          )
+        for: 0s
+        labels:
+          told_by: prometheus
+        annotations:
+          summary: "{{{{ $labels.kafka_cluster }}}}: {{{{ $labels.subject }}}}: {name}"
+{texts}
+          since: "{{{{ $value | humanizeTimestamp }}}}"
+          runbook_url: docs/runbooks/{prefix}{name}.md
+          dashboard_url: d/{board}?var-kafka_cluster={{{{ $labels.kafka_cluster }}}}
+"""
+
+
+def cluster_rules() -> str:
+    """The whole file."""
+    return _HEAD + "".join(_rule(kind) for kind in (*ALERT_KINDS.values(), _BROKER_VIEW))
+
+
+def _rule(kind: AlertKind) -> str:
+    return _RULE.format(
+        prefix=NAME_PREFIX,
+        name=kind.name,
+        texts="\n".join(_texts(kind)),
+        board=_BOARDS[kind.section],
+    )
+
+
+def _texts(kind: AlertKind) -> Iterator[str]:
+    for name, text in (("description", kind.meaning), ("expected", kind.expected), ("action", kind.action)):
+        if text is not None:
+            yield f"          {name}: >-\n" + textwrap.fill(
+                text,
+                _WIDTH,
+                initial_indent=" " * 12,
+                subsequent_indent=" " * 12,
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+
+
+if __name__ == "__main__":
+    sys.stdout.write(cluster_rules())

@@ -1,0 +1,295 @@
+"""Incidents of clusters as they happen, on their way through the real core and the exporter to a person's pager.
+
+Here belong the cluster that is driven, the pager, and the ways between them: told directly, by Prometheus's rules, or
+both. What happens, and what a person must hear, is the tests' matter.
+
+Alertmanager's intervals are those that are shipped, divided by `SPEED`; so are Prometheus's. The core's time is the
+records': `LiveCluster.later` lets it pass at once.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import msgspec
+
+from controller.outputs import STANDING_OUTPUTS, Row, encode_row
+from dashboards.alerting.config import AlertmanagerConfig
+from dashboards.config import ServeConfig
+from tests.controller.znode_history import ZnodeHistory
+from tests.dashboards.alertmanager_server import AlertmanagerServer
+from tests.dashboards.prometheus_server import running_prometheus
+from tests.waiting import eventually
+from transport.address import JournalAddress
+from transport.journal import JournalWriter
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+SPEED = 5  # group_wait of pages, 5 s, becomes 1 s: still far longer than rows take from the core to Alertmanager
+WAYS = ("direct", "rules", "both")
+
+_RESEND_SECONDS = 60  # after which Prometheus tells Alertmanager again, by default
+_HEARTBEATS_A_BATCH = 60
+_NEVER_STALE = 10**9  # a machine that is busy may let a heartbeat wait; that is not what these incidents are about
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+_INTERVAL = re.compile(r"(group_wait|group_interval|repeat_interval): (\d+)([smh])")
+_PROMETHEUS = """
+global: {{scrape_interval: {seconds}s, evaluation_interval: {seconds}s}}
+rule_files: [{rules}/kontrast-self.yml, {rules}/kontrast-cluster.yml]
+alerting: {{alertmanagers: [{{static_configs: [{{targets: ["{alertmanager}"]}}]}}]}}
+scrape_configs:
+  - job_name: kontrast
+    static_configs: [{{targets: ["{exporter}"]}}]
+"""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Heard:
+    """What a person hears of an alert: by which receiver, and whether it fires or is over."""
+
+    receiver: str
+    status: str
+    alert: str
+    severity: str
+    group: str
+    subject: str
+    brokers: str
+
+    def __str__(self) -> str:
+        joined = f", brokers {self.brokers}" if self.brokers else ""
+        return f"{self.receiver} {self.status} {self.alert.removeprefix('Kontrast')} of {self.subject}{joined}"
+
+
+class Pager:
+    """A real webhook that keeps what it is sent: of each alert what is new, not what a message repeats."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._last: dict[tuple[str, Heard], str] = {}
+        self._heard: dict[str, list[tuple[float, Heard]]] = {}
+        self._messages: dict[str, list[tuple[str, str, str]]] = {}
+        pager = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                pager._take(self.path.strip("/"), json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+                self.send_response(200)
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.address = f"127.0.0.1:{self._server.server_port}"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _take(self, receiver: str, message: dict) -> None:
+        with self._lock:
+            cluster, group = (message["groupLabels"].get(name, "") for name in ("kafka_cluster", "group"))
+            self._messages.setdefault(cluster, []).append((receiver, message["status"], group))
+            for alert in message["alerts"]:
+                labels = alert["labels"]
+                told = [labels.get(name, "") for name in ("alertname", "severity", "group", "subject", "brokers")]
+                heard = Heard(receiver, alert["status"], *told)
+                which = (labels.get("kafka_cluster", ""), replace(heard, status=""))
+                if self._last.get(which) != heard.status:
+                    self._last[which] = heard.status
+                    self._heard.setdefault(which[0], []).append((time.time(), heard))
+
+    def heard(self, cluster: str) -> list[Heard]:
+        """What is new of the cluster's alerts, in the order in which it was heard."""
+        with self._lock:
+            return [heard for _, heard in self._heard.get(cluster, ())]
+
+    def times(self, cluster: str) -> list[float]:
+        """When each of them was heard, in seconds since 1970."""
+        with self._lock:
+            return [at for at, _ in self._heard.get(cluster, ())]
+
+    def messages(self, cluster: str) -> list[tuple[str, str, str]]:
+        """Each message: the receiver, its status and its group."""
+        with self._lock:
+            return list(self._messages.get(cluster, ()))
+
+
+def shipped_config(pager: Pager, speed: float) -> str:
+    """The Alertmanager configuration as it is shipped, to this pager and so many times as quick."""
+    text = (DEPLOY / "alertmanager" / "alertmanager.yml").read_text(encoding="utf-8")
+    text = text.replace("127.0.0.1:9095", pager.address)
+    return _INTERVAL.sub(lambda m: f"{m[1]}: {int(int(m[2]) * _UNITS[m[3]] * 1000 / speed)}ms", text)
+
+
+class Way:
+    """One way from rows to a person: an exporter, an Alertmanager as it is shipped, perhaps a Prometheus; a pager."""
+
+    def __init__(self, name: str, directory: Path, start_exporter: Callable, speed: float = SPEED) -> None:
+        self.name = name
+        self.outputs = directory / "outputs"
+        self.pager = Pager()
+        self._directory, self._start_exporter, self._speed = directory, start_exporter, speed
+        self._running, self._exporter = ExitStack(), ExitStack()
+        self._listen = "127.0.0.1:0"
+        self.alertmanager: AlertmanagerServer | None = None
+
+    def __enter__(self) -> Way:
+        self.outputs.mkdir(parents=True)
+        self._running.callback(self.pager.close)
+        config = shipped_config(self.pager, self._speed)
+        self.alertmanager = AlertmanagerServer(self._directory / "alertmanager", config=config)
+        self._running.callback(self.alertmanager.kill)
+        self.alertmanager.start()
+        self.start_exporter()
+        self._running.callback(self.stop_exporter)
+        if self.name != "direct":
+            home = self._directory / "prometheus"
+            home.mkdir()
+            text = _PROMETHEUS.format(
+                seconds=round(5 / self._speed),
+                rules=DEPLOY / "prometheus",
+                alertmanager=self.alertmanager.url.removeprefix("http://"),
+                exporter=self._listen,
+            )
+            resend = f"--rules.alert.resend-delay={round(_RESEND_SECONDS / self._speed)}s"
+            self._running.enter_context(running_prometheus(home, text, resend))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._running.close()
+
+    def start_exporter(self) -> None:
+        """Start `kontrast serve`, at the address that it had before."""
+        assert self.alertmanager is not None
+        settings = AlertmanagerConfig(
+            urls=(self.alertmanager.url,) if self.name != "rules" else (),
+            resend_interval_seconds=30 / self._speed,
+            resolve_timeout_seconds=300 / self._speed,
+            stale_after_seconds=_NEVER_STALE,
+        )
+        config = ServeConfig(source=JournalAddress(self.outputs), listen=self._listen, alertmanager=settings)
+        self._exporter = ExitStack()
+        running = self._exporter.enter_context(self._start_exporter(config))
+        self._listen = running.address.removeprefix("http://")
+
+    def restart_exporter(self) -> None:
+        """End `kontrast serve` and start it again."""
+        self.stop_exporter()
+        self.start_exporter()
+
+    def restart_alertmanager(self) -> None:
+        """End Alertmanager in order and start it again."""
+        assert self.alertmanager is not None
+        self.alertmanager.restart()
+
+    def stop_exporter(self) -> None:
+        """End it."""
+        self._exporter.close()
+
+
+class LiveCluster:
+    """A cluster whose znodes change as a test says; what the core makes of it is written for every way at once.
+
+    While nothing else happens a heartbeat comes each second. Rows have the time at which they are written; what they
+    say of the past is as long ago as in the core's time.
+    """
+
+    def __init__(self, name: str, ways: Sequence[Way], brokers: Sequence[int] = (1, 2, 3)) -> None:
+        self.name = name
+        self._ways = ways
+        self._lock = threading.RLock()
+        self._written = 0
+        self.maintenance: tuple = ()
+        self.session = "connected"
+        self.history = ZnodeHistory(name)
+        self.brokers = brokers
+
+    def start(self, **topics: dict[int, tuple]) -> LiveCluster:
+        """The first complete read."""
+        with self._lock:
+            self.history.start(*self.brokers, topics=topics)
+            self.later(120)
+        return self
+
+    def do(self, change: Callable[[ZnodeHistory], object]) -> None:
+        """Let something happen in ZooKeeper."""
+        with self._lock:
+            change(self.history)
+            self._write()
+
+    def later(self, seconds: int) -> None:
+        """Let the time of the records pass, a heartbeat a second."""
+        for start in range(0, seconds, _HEARTBEATS_A_BATCH):
+            with self._lock:
+                for _ in range(min(seconds - start, _HEARTBEATS_A_BATCH)):
+                    self.history.heartbeat(990, session=self.session, maintenance=self.maintenance)
+                self._write()
+
+    def _write(self) -> None:
+        rows, self._written = self.history.effects[self._written :], len(self.history.effects)
+        behind_ms = time.time_ns() // 1_000_000 - self.history.now_ms
+        moved = [_moved(row, behind_ms) for row in rows if row.output in STANDING_OUTPUTS]
+        by_output: dict[str, list[bytes]] = {}
+        for row in moved:
+            by_output.setdefault(row.output, []).append(encode_row(row))
+        for way in self._ways:
+            for output, lines in by_output.items():
+                with _WRITING, JournalWriter(way.outputs / output, batches=True) as journal:
+                    journal.append_batch(journal.last_batch_id + 1, lines)
+
+    def heard(self, way: Way) -> list[Heard]:
+        return way.pager.heard(self.name)
+
+    def until_heard(self, *said: str) -> None:
+        """Wait until this was heard by every way: `page firing BrokerCrashed of broker 3`; {} is the cluster's name."""
+        wanted = {each.format(self.name) for each in said}
+        for way in self._ways:
+            eventually(lambda way=way: {str(each) for each in self.heard(way)}, lambda heard: wanted <= heard)
+
+    def pass_real(self, seconds: int) -> None:
+        """Let the time of the records pass while as much passes for Alertmanager, at its speed."""
+        end = time.monotonic() + seconds / SPEED
+        for _ in range(seconds):
+            self.later(1)
+            time.sleep(max(0.0, min(1 / SPEED, end - time.monotonic())))
+
+
+_WRITING = threading.Lock()  # the clusters share journals
+
+
+def _moved(row: Row, behind_ms: int) -> Row:
+    times = {"time_ms": row.time_ms + behind_ms}
+    for name in ("since_ms", "problem_since_ms"):
+        before = getattr(row, name, None)
+        if before is not None:
+            times[name] = before + behind_ms
+    return msgspec.structs.replace(row, **times)
+
+
+@contextmanager
+def beating(clusters: Collection[LiveCluster]) -> Iterator[None]:
+    """Heartbeats of these clusters as long as it lasts."""
+    stop = threading.Event()
+
+    def beat() -> None:
+        while not stop.wait(1):
+            for cluster in clusters:
+                cluster.later(1)
+
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(60)
+        assert not thread.is_alive()
