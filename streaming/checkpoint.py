@@ -61,7 +61,7 @@ class Checkpoint:
             return None
         except OSError as error:
             raise StreamError(f"{path} cannot be read: {error.strerror}") from error
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise StreamError(
                 f"{path} is damaged: restore it, or start with an empty --checkpoint directory"
             ) from error

@@ -106,7 +106,7 @@ def has_batches(directory: Path) -> bool | None:
         return None
     except OSError as error:
         raise JournalError(f"journal {directory} cannot be read: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise JournalError(f"{path} is damaged: expected {{'format': {JOURNAL_FORMAT}}}") from error
     if journal_format > JOURNAL_FORMAT:
         raise NewerJournalError(

@@ -71,9 +71,10 @@ def test_state_in_a_format_that_this_kontrast_does_not_know_is_refused(streams):
         _prepare(streams.config())
 
 
-def test_a_damaged_settings_file_is_refused(streams):
+@pytest.mark.parametrize("damaged", ["[", "[" * 100_000], ids=["cut short", "nested too deeply"])
+def test_a_damaged_settings_file_is_refused(streams, damaged):
     streams.checkpoint.mkdir()
-    (streams.checkpoint / "kontrast.json").write_text("[")
+    (streams.checkpoint / "kontrast.json").write_text(damaged)
     with pytest.raises(StreamError, match="kontrast.json is damaged"):
         _prepare(streams.config())
 
