@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.decoding import JsonDecoder, MsgpackDecoder, UndecodableError
@@ -90,27 +90,28 @@ def damaged(valid: list[bytes]) -> st.SearchStrategy[bytes]:
     )
 
 
+@settings(deadline=None)
 @given(st.binary() | damaged(VALID_RECORDS))
 def test_any_bytes_are_a_record_or_refused(line):
     try:
         record = decode_record(line)
-    except BadRecordError as error:
-        assert str(error)
-    else:
-        assert record.kind in RecordKind
-        assert decode_record(encode_record(record)) == record
+    except BadRecordError:
+        return
+    assert record.kind in RecordKind
+    assert decode_record(encode_record(record)) == record
 
 
+@settings(deadline=None)
 @given(st.binary() | damaged(VALID_ROWS))
 def test_any_bytes_are_a_row_or_refused(line):
     try:
         row = decode_row(line)
-    except BadRowError as error:
-        assert str(error)
-    else:
-        assert decode_row(encode_row(row)) == row
+    except BadRowError:
+        return
+    assert decode_row(encode_row(row)) == row
 
 
+@settings(deadline=None)
 @given(st.binary() | st.builds(lambda end: STORED_HEADER[2:end], st.integers(2, len(STORED_HEADER) - 1)))
 def test_any_bytes_that_are_no_stored_state_are_refused(encoded):
     with pytest.raises(StateVersionError):
@@ -123,6 +124,7 @@ OWN_FILES = {
     "streaming/checkpoint.py",
     "dashboards/boards/board.py",
     "dashboards/preview/board.py",
+    "dashboards/preview/prometheus.py",
 }
 
 
