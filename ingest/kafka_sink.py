@@ -25,6 +25,7 @@ from kafka.producer.future import FutureRecordMetadata
 from controller.records import Record, encode_record
 from ingest.errors import IngestError
 from ingest.sinks import SinkUnavailableError
+from outputs.kafka_connections import BoundedKafkaClient
 from transport.address import KafkaAddress
 from transport.wanted import wanted_topic
 
@@ -90,6 +91,7 @@ class KafkaSink:
 
     def _listen_for_asking(self) -> KafkaConsumer:
         consumer = KafkaConsumer(
+            kafka_client=BoundedKafkaClient,
             bootstrap_servers=self._address.bootstrap_servers.split(","),
             client_id="kontrast-watch",
             enable_auto_commit=False,
@@ -106,6 +108,7 @@ class KafkaSink:
         try:
             self._ensure_topics()
             self._producer = KafkaProducer(
+                kafka_client=BoundedKafkaClient,
                 bootstrap_servers=self._address.bootstrap_servers.split(","),
                 client_id="kontrast-watch",
                 acks="all",
@@ -129,6 +132,7 @@ class KafkaSink:
         if self._topics_exist:
             return
         admin = KafkaAdminClient(
+            kafka_client=BoundedKafkaClient,
             bootstrap_servers=self._address.bootstrap_servers.split(","),
             client_id="kontrast-watch",
             request_timeout_ms=_REQUEST_TIMEOUT_MS,
