@@ -54,6 +54,7 @@ NOT_ASKED_FOR = {
     **dict.fromkeys((metric.name for metric in CATALOGUE if "_alertmanager_" in metric.name), "switched on by few"),
     **dict.fromkeys((metric.name for metric in CATALOGUE if "_broker_view_" in metric.name), "switched on by few"),
     "kontrast_alert_deliveries_total": "switched on by few",
+    **dict.fromkeys((metric.name for metric in CATALOGUE if metric.of_pages), "the log says it"),
 }
 
 
