@@ -22,6 +22,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.recipe.lock import Lock
 
 from ingest.config import IngestConfig
+from ingest.separation import refuse_watched_ensemble
 
 _LOG = logging.getLogger("kontrast.ingest.election")
 _KAZOO_LOG = logging.getLogger("kontrast.ingest.kazoo")
@@ -56,7 +57,11 @@ class Terms(Protocol):
 
 def open_terms(config: IngestConfig, stop: threading.Event) -> Terms:
     """An election where the configuration names an ensemble for it, else the terms of the only forwarder."""
-    return UnopposedTerms(stop) if config.election_zookeeper is None else Election(config, stop)
+    if config.election_zookeeper is None:
+        return UnopposedTerms(stop)
+    if config.election_on_watched:
+        return Election(config, stop, lambda _: None)
+    return Election(config, stop, lambda client: refuse_watched_ensemble(config, client, stop))
 
 
 class UnopposedTerms:
@@ -78,18 +83,23 @@ class UnopposedTerms:
 
 
 class Election:
-    """A candidate among the forwarders of its cluster: an ephemeral znode each, the oldest leads."""
+    """A candidate among the forwarders of its cluster: an ephemeral znode each, the oldest leads.
 
-    def __init__(self, config: IngestConfig, stop: threading.Event) -> None:
+    `check` sees the ensemble before anything is written to it, and may raise IngestError.
+    """
+
+    def __init__(self, config: IngestConfig, stop: threading.Event, check: Callable[[KazooClient], None]) -> None:
         self._config = config
         self._stop = stop
+        self._check = check
+        self._checked = False
         self._candidacy: _Candidacy | None = None
 
     def next_term(self) -> Term | None:
         """The next term, once it is this forwarder's turn; the one before has ended; None if asked to stop."""
         self.close()
         while not self._stop.is_set():
-            self._candidacy = candidacy = _Candidacy(self._config, self._stop)
+            self._candidacy = candidacy = _Candidacy(self._config, self._stop, self._check_once)
             try:
                 if (generation := candidacy.win()) is not None:
                     _LOG.info("%s: this forwarder leads, generation %d", self._config.cluster, generation)
@@ -102,6 +112,11 @@ class Election:
             self._stop.wait(_TRY_AGAIN_SECONDS)
         return None
 
+    def _check_once(self, client: KazooClient) -> None:
+        if not self._checked:  # later the watched ensemble may be away
+            self._check(client)
+            self._checked = True
+
     def close(self) -> None:
         """Give up the present term, or waiting for one."""
         if self._candidacy is not None:
@@ -112,8 +127,9 @@ class Election:
 class _Candidacy:
     """One session on the election's ensemble: it waits, leads, and ends when the session does."""
 
-    def __init__(self, config: IngestConfig, stop: threading.Event) -> None:
+    def __init__(self, config: IngestConfig, stop: threading.Event, check: Callable[[KazooClient], None]) -> None:
         assert config.election_zookeeper is not None
+        self._check = check
         self._cluster = config.cluster
         self._address = config.election_zookeeper
         self._seconds = config.session_timeout_seconds
@@ -140,6 +156,7 @@ class _Candidacy:
         self._client.start_async()
         if not self._connect():
             return None
+        self._check(self._client)
         leaders = self._contenders()
         if leaders:
             _LOG.info("%s: %s leads, this forwarder waits for its turn", self._cluster, leaders[0])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
@@ -24,6 +24,7 @@ from kafka.producer.future import FutureRecordMetadata
 
 from controller.records import Record, encode_record
 from ingest.errors import IngestError
+from ingest.separation import KafkaIdentity
 from ingest.sinks import SinkUnavailableError
 from outputs.kafka_connections import BoundedKafkaClient
 from transport.address import KafkaAddress
@@ -43,13 +44,17 @@ class KafkaSink:
     """A Kafka topic, created with one partition if it is not there, and beside it one for asking (`transport.wanted`).
 
     The producer is idempotent with acks=all. After a failure a new one is made and the records are sent again: readers
-    see some of them twice, with the same place in the order, and drop the second.
+    see some of them twice, with the same place in the order, and drop the second. `check` sees whose brokers these are
+    before anything is written, and may raise IngestError.
     """
 
-    def __init__(self, address: KafkaAddress, cluster: str, stop: threading.Event) -> None:
+    def __init__(
+        self, address: KafkaAddress, cluster: str, stop: threading.Event, check: Callable[[KafkaIdentity], None]
+    ) -> None:
         self._address = address
         self._key = cluster.encode()
         self._stop = stop
+        self._check = check
         self._producer: KafkaProducer | None = None
         self._asking: KafkaConsumer | None = None
         self._topics_exist = False
@@ -139,6 +144,7 @@ class KafkaSink:
             bootstrap_timeout_ms=_BLOCK_MS,
         )
         try:
+            self._check(_identity(admin))
             present = admin.list_topics()
             for topic in (self._address.topic, wanted_topic(self._address)):
                 if topic not in present:
@@ -181,3 +187,13 @@ class KafkaSink:
 
     def _unavailable(self, error: KafkaError) -> SinkUnavailableError:
         return SinkUnavailableError(f"{self._address}: {error}")
+
+
+def _identity(admin: KafkaAdminClient) -> KafkaIdentity:
+    described = admin.describe_cluster()
+    addresses = {broker["broker_id"]: _address(broker["host"], broker["port"]) for broker in described["brokers"]}
+    return KafkaIdentity(described.get("cluster_id"), addresses)
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -41,9 +41,10 @@ def open_sink(config: IngestConfig, stop: threading.Event) -> Sink:
     if isinstance(config.to, JournalAddress):
         return JournalSink(config)
     from ingest.kafka_sink import KafkaSink  # the journal needs no Kafka client
+    from ingest.separation import refuse_watched_cluster
 
     assert isinstance(config.to, KafkaAddress)
-    return KafkaSink(config.to, config.cluster, stop)
+    return KafkaSink(config.to, config.cluster, stop, lambda kafka: refuse_watched_cluster(config, kafka, stop))
 
 
 @dataclass(slots=True)

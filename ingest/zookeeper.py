@@ -74,8 +74,8 @@ class _Connection(ConnectionHandler):
             return packet
         if self._complaints.due():
             _LOG.error(
-                "what answers for ZooKeeper at %s announces a packet of %d bytes, expected at most %d: the connection is "
-                "dropped and tried anew; check that it is ZooKeeper",
+                "what answers for ZooKeeper at %s announces a packet of %d bytes, expected at most %d: the connection "
+                "is dropped and tried anew; check that it is ZooKeeper",
                 ",".join(f"{host}:{port}" for host, port in self.client.hosts),
                 length,
                 _LARGEST_PACKET_BYTES,

@@ -23,8 +23,7 @@ DROPPED = r'^kontrast_http_dropped_connections_total\{reason="%s"\} [1-9]'
 
 def connect(running) -> socket.socket:
     host, port = running.address.split("//")[1].split(":")
-    connection = socket.create_connection((host, int(port)), timeout=60)
-    return connection
+    return socket.create_connection((host, int(port)), timeout=60)
 
 
 def ended(connection: socket.socket) -> bool:

@@ -163,7 +163,7 @@ def test_another_forwarder_takes_over_from_one_that_is_killed_and_from_one_that_
         zxid=10**6,
         **data_fields(b'{"version":2,"brokerid":9,"timestamp":"1"}'),
     )
-    sink = KafkaSink(forwarders.kafka, "blue", threading.Event())
+    sink = KafkaSink(forwarders.kafka, "blue", threading.Event(), lambda _: None)
     sink.append([stale])
     sink.close()
     forwarders.wait_for_heartbeats()
@@ -189,7 +189,7 @@ def candidate() -> Iterator[Callable[[str], tuple[Election, threading.Event]]]:
             election_zookeeper=address,
             session_timeout_seconds=SESSION_SECONDS,
         )
-        made.append((Election(config, stop), stop))
+        made.append((Election(config, stop, lambda _: None), stop))
         return made[-1]
 
     yield start

@@ -31,7 +31,7 @@ def changes(shared_broker: str, own_name: str) -> KafkaAddress:
 
 @pytest.fixture
 def sink(changes: KafkaAddress) -> Iterator[KafkaSink]:
-    sink = KafkaSink(changes, "blue", threading.Event())
+    sink = KafkaSink(changes, "blue", threading.Event(), lambda _: None)
     yield sink
     sink.close()
 
@@ -80,7 +80,7 @@ def test_the_topic_is_made_with_one_partition_and_keeps_the_order(changes: Kafka
 
 def test_a_topic_of_many_partitions_keeps_a_cluster_in_one_of_them(changes: KafkaAddress) -> None:
     create(changes, partitions=6)
-    sink = KafkaSink(changes, "blue", threading.Event())
+    sink = KafkaSink(changes, "blue", threading.Event(), lambda _: None)
     sink.append([record(seq) for seq in range(100)])
     sink.close()
     sizes = sorted(len(records) for records in consume(changes).values())
@@ -89,7 +89,7 @@ def test_a_topic_of_many_partitions_keeps_a_cluster_in_one_of_them(changes: Kafk
 
 def test_a_record_that_the_topic_does_not_take_is_a_sentence(changes: KafkaAddress) -> None:
     create(changes, partitions=1, **{"max.message.bytes": "200"})
-    sink = KafkaSink(changes, "blue", threading.Event())
+    sink = KafkaSink(changes, "blue", threading.Event(), lambda _: None)
     with pytest.raises(IngestError, match=rf"kafka://.*/{changes.topic} refuses records"):
         sink.append([record(0), record(1, data=random.Random(1).randbytes(2000).hex())])
 
@@ -98,7 +98,7 @@ def test_a_sink_whose_broker_was_away_works_again(start_kafka_cluster: Callable[
     cluster = start_kafka_cluster()
     changes = KafkaAddress(",".join(cluster.bootstrap_servers), "changes")
     stop = threading.Event()
-    sink = KafkaSink(changes, "blue", stop)
+    sink = KafkaSink(changes, "blue", stop, lambda _: None)
     sink.append([record(0)])
     broker = cluster.brokers[1]
     broker.kill()
