@@ -209,6 +209,16 @@ class OpenAlert(msgspec.Struct, frozen=True, array_like=True):
     has_examples: bool = False
 
 
+class RefusedGeneration(msgspec.Struct, frozen=True, array_like=True):
+    """An older generation whose heartbeats come: by their own times since when, and the newest."""
+
+    generation: int
+    first_ms: int
+    last_ms: int
+    followed_ms: int  # the time of what was followed when the newest came
+    told: bool  # whether it has gone on for so long that somebody has to know
+
+
 class ElectionPace(msgspec.Struct, frozen=True, array_like=True):
     """Leader elections: how many there had been when this minute began, and how many in the minute before."""
 
@@ -313,6 +323,7 @@ class Header(msgspec.Struct, array_like=True):
     steady_ms: int = -1  # the steady clock of the newest record's forwarder, -1 where it has none
     walls: WallClocks = ()  # how `time_ms` and all moments are shown; none: as they are
     clock_of: str = ""  # whose wall clock this generation's times are by
+    refused: RefusedGeneration | None = None  # an older forwarder that goes on
 
     @property
     def acting(self) -> bool:

@@ -23,6 +23,7 @@ from kazoo.recipe.lock import Lock
 
 from ingest.config import IngestConfig
 from ingest.separation import refuse_watched_ensemble
+from ingest.sinks import SinkUnavailableError
 
 _LOG = logging.getLogger("kontrast.ingest.election")
 _KAZOO_LOG = logging.getLogger("kontrast.ingest.kazoo")
@@ -55,28 +56,36 @@ class Terms(Protocol):
         """Give up the present term, or waiting for one."""
 
 
-def open_terms(config: IngestConfig, stop: threading.Event) -> Terms:
-    """An election where the configuration names an ensemble for it, else the terms of the only forwarder."""
+def open_terms(config: IngestConfig, stop: threading.Event, newest: Callable[[], int]) -> Terms:
+    """An election where the configuration names an ensemble for it, else the terms of the only forwarder.
+
+    `newest` is the newest generation that the stream holds: clocks may be set back, generations must not.
+    """
     if config.election_zookeeper is None:
-        return UnopposedTerms(stop)
+        return UnopposedTerms(stop, newest)
     if config.election_on_watched:
-        return Election(config, stop, lambda _: None)
-    return Election(config, stop, lambda client: refuse_watched_ensemble(config, client, stop))
+        return Election(config, stop, newest, lambda _: None)
+    return Election(config, stop, newest, lambda client: refuse_watched_ensemble(config, client, stop))
 
 
 class UnopposedTerms:
     """The terms of a forwarder that has no others beside it."""
 
-    def __init__(self, stop: threading.Event) -> None:
+    def __init__(self, stop: threading.Event, newest: Callable[[], int]) -> None:
         self._stop = stop
+        self._newest = newest
         self._generation = 0
 
     def next_term(self) -> Term | None:
         """A term that nobody contests."""
-        if self._stop.is_set():
-            return None
-        self._generation = max(self._generation + 1, clock_generation())
-        return Term(self._generation, lambda: True)
+        while not self._stop.is_set():
+            try:
+                self._generation = max(self._generation + 1, self._newest() + 1, clock_generation())
+                return Term(self._generation, lambda: True)
+            except SinkUnavailableError as error:
+                _LOG.warning("the newest generation of the stream is not known, trying again: %s", error)
+                self._stop.wait(_TRY_AGAIN_SECONDS)
+        return None
 
     def close(self) -> None:
         """Nothing is held."""
@@ -88,9 +97,16 @@ class Election:
     `check` sees the ensemble before anything is written to it, and may raise IngestError.
     """
 
-    def __init__(self, config: IngestConfig, stop: threading.Event, check: Callable[[KazooClient], None]) -> None:
+    def __init__(
+        self,
+        config: IngestConfig,
+        stop: threading.Event,
+        newest: Callable[[], int],
+        check: Callable[[KazooClient], None],
+    ) -> None:
         self._config = config
         self._stop = stop
+        self._newest = newest
         self._check = check
         self._checked = False
         self._candidacy: _Candidacy | None = None
@@ -101,10 +117,10 @@ class Election:
         while not self._stop.is_set():
             self._candidacy = candidacy = _Candidacy(self._config, self._stop, self._check_once)
             try:
-                if (generation := candidacy.win()) is not None:
+                if (generation := candidacy.win(self._newest)) is not None:
                     _LOG.info("%s: this forwarder leads, generation %d", self._config.cluster, generation)
                     return Term(generation, candidacy.holds)
-            except (KazooException, KazooTimeoutError) as error:
+            except (KazooException, KazooTimeoutError, SinkUnavailableError) as error:
                 if not self._stop.is_set():
                     why = str(error) or type(error).__name__
                     _LOG.warning("%s: the election is tried again: %s", self._config.cluster, why)
@@ -150,8 +166,11 @@ class _Candidacy:
         name = f"{socket.gethostname()}:{os.getpid()}"
         self._lock = Lock(self._client, f"{self._root}/candidates", name)
 
-    def win(self) -> int | None:
-        """The generation of the term, when it is won; None if asked to stop; raises KazooException."""
+    def win(self, newest: Callable[[], int]) -> int | None:
+        """The generation of the term, when it is won; None if asked to stop; raises KazooException.
+
+        Raises SinkUnavailableError where the stream's newest generation cannot be read.
+        """
         threading.Thread(target=self._cancel_when_stopped, name="end election", daemon=True).start()
         self._client.start_async()
         if not self._connect():
@@ -166,7 +185,7 @@ class _Candidacy:
             return None
         self._confirm()
         threading.Thread(target=self._keep_confirming, name="hold election", daemon=True).start()
-        return self._next_generation()
+        return self._next_generation(newest() + 1)
 
     def holds(self) -> bool:
         """Whether this is still the leader as far as anybody can know; waits for an answer where it is not sure."""
@@ -198,12 +217,12 @@ class _Candidacy:
         except NoNodeError:
             return []
 
-    def _next_generation(self) -> int:
+    def _next_generation(self, least: int) -> int:
         path = f"{self._root}/generation"
         self._client.ensure_path(path)
         while True:
             written, stat = self._client.get(path)
-            generation = max(int(written or b"0") + 1, clock_generation())
+            generation = max(int(written or b"0") + 1, least, clock_generation())
             try:
                 self._client.set(path, str(generation).encode(), version=stat.version)
                 return generation

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
@@ -22,7 +22,7 @@ from kafka.errors import (
 )
 from kafka.producer.future import FutureRecordMetadata
 
-from controller.records import Record, encode_record
+from controller.records import BadRecordError, Record, decode_record, encode_record
 from ingest.errors import IngestError
 from ingest.separation import KafkaIdentity
 from ingest.sinks import SinkUnavailableError
@@ -38,6 +38,8 @@ _BLOCK_MS = 5_000
 _MAX_RECORD_BYTES = 16 * 1024**2  # the broker's own limit decides; a znode has up to 1 MB, more as JSON
 _CLOSE_SECONDS = 1.0
 _STOP_CHECK_SECONDS = 0.2
+# Each watcher sends a heartbeat a second: in a topic of ten clusters, the last minute and a half.
+_NEWEST_RECORDS = 1_000
 
 
 class KafkaSink:
@@ -87,6 +89,41 @@ class KafkaSink:
             _LOG.debug("%s: whether a complete read is asked for is not known: %s", self._address, error)
             return False
 
+    def newest_generation(self) -> int:
+        """The generation of the cluster's newest record among the newest of the topic, -1 if none has one.
+
+        Raises SinkUnavailableError.
+        """
+        try:
+            consumer = self._consumer()
+        except KafkaError as error:
+            raise self._unavailable(error) from error
+        try:
+            return max(self._newest_generations(consumer), default=-1)
+        except KafkaError as error:
+            raise self._unavailable(error) from error
+        finally:
+            with suppress(KafkaError):
+                consumer.close(timeout_ms=int(_CLOSE_SECONDS * 1000))
+
+    def _newest_generations(self, consumer: KafkaConsumer) -> Iterator[int]:
+        topic = self._address.topic
+        partitions = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
+        consumer.assign(partitions)
+        ends = consumer.end_offsets(partitions)
+        begins = consumer.beginning_offsets(partitions)
+        for partition in partitions:
+            consumer.seek(partition, max(begins[partition], ends[partition] - _NEWEST_RECORDS))
+        give_up_at = time.monotonic() + _BLOCK_MS / 1000
+        while any(consumer.position(partition) < ends[partition] for partition in partitions):
+            if time.monotonic() > give_up_at or self._stop.is_set():
+                raise KafkaTimeoutError(f"the newest records of {topic} did not come")
+            for messages in consumer.poll(timeout_ms=200).values():
+                for message in messages:
+                    with suppress(BadRecordError):
+                        if message.key == self._key and message.value is not None:
+                            yield decode_record(message.value).generation
+
     def close(self) -> None:
         """Let the producer go; everything was acknowledged, or its append has failed."""
         self._drop_producer()
@@ -95,7 +132,14 @@ class KafkaSink:
                 self._asking.close(timeout_ms=int(_CLOSE_SECONDS * 1000))
 
     def _listen_for_asking(self) -> KafkaConsumer:
-        consumer = KafkaConsumer(
+        consumer = self._consumer()
+        partition = TopicPartition(wanted_topic(self._address), 0)
+        consumer.assign([partition])
+        consumer.seek(partition, consumer.end_offsets([partition])[partition])
+        return consumer
+
+    def _consumer(self) -> KafkaConsumer:
+        return KafkaConsumer(
             kafka_client=BoundedKafkaClient,
             bootstrap_servers=self._address.bootstrap_servers.split(","),
             client_id="kontrast-watch",
@@ -104,10 +148,6 @@ class KafkaSink:
             bootstrap_timeout_ms=_BLOCK_MS,
             reconnect_backoff_max_ms=1000,
         )
-        partition = TopicPartition(wanted_topic(self._address), 0)
-        consumer.assign([partition])
-        consumer.seek(partition, consumer.end_offsets([partition])[partition])
-        return consumer
 
     def _connect(self) -> KafkaProducer:
         try:

@@ -124,7 +124,7 @@ def refuse_watched_cluster(config: IngestConfig, kafka: KafkaIdentity, stop: thr
 
 @contextmanager
 def _watching(config: IngestConfig, stop: threading.Event) -> Iterator[WatchedZooKeeper | None]:
-    """A session on the watched ensemble for a moment; None if asked to stop; raises IngestError if it does not begin."""
+    """A session on the watched ensemble for a moment, None if asked to stop; raises IngestError if none begins."""
     inbox = Inbox()
     session = WatchedZooKeeper(config, inbox, stop)
     try:

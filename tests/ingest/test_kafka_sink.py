@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 
+import msgspec
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
@@ -130,3 +131,13 @@ def test_a_message_in_the_topic_beside_it_asks_for_a_complete_read_once(changes:
     producer.close()
     eventually(sink.snapshot_wanted)
     assert not sink.snapshot_wanted()
+
+
+def test_a_topic_knows_each_clusters_newest_generation(sink: KafkaSink, changes: KafkaAddress) -> None:
+    assert sink.newest_generation() == -1
+    sink.append([msgspec.structs.replace(record(0), generation=10**15), *map(record, range(1_500))])
+    assert sink.newest_generation() == 1
+    sink.append([msgspec.structs.replace(record(0), generation=10**15)])
+    other = KafkaSink(changes, "green", threading.Event(), lambda _: None)
+    assert (sink.newest_generation(), other.newest_generation()) == (10**15, -1)
+    other.close()

@@ -22,6 +22,11 @@ from tests.ingest.conftest import make_cluster
 from transport.address import KafkaAddress
 
 
+def nothing() -> int:
+    """The newest generation of a stream that holds none."""
+    return -1
+
+
 def under_another_name(address: str) -> str:
     return (
         address.replace("127.0.0.1", "localhost")
@@ -63,9 +68,9 @@ def test_an_election_in_the_watched_ensemble_is_refused_before_anything_is_writt
     make_cluster(kafka)
     before = znodes(zookeeper)
     config = electing(under_another_name(zookeeper.connect_string) + path, chroot)
-    with closing(open_terms(config, threading.Event())) as terms:
-        with pytest.raises(IngestError, match="is the watched ensemble under another name"):
-            terms.next_term()
+    terms = open_terms(config, threading.Event(), nothing)
+    with closing(terms), pytest.raises(IngestError, match="is the watched ensemble under another name"):
+        terms.next_term()
     assert znodes(zookeeper) == before
 
 
@@ -73,9 +78,9 @@ def test_an_election_in_a_watched_ensemble_in_which_nothing_is_yet_is_refused(
     zookeeper: ZooKeeper, electing: Callable[..., IngestConfig]
 ) -> None:
     config = electing(under_another_name(zookeeper.connect_string))
-    with closing(open_terms(config, threading.Event())) as terms:
-        with pytest.raises(IngestError, match="under another name"):
-            terms.next_term()
+    terms = open_terms(config, threading.Event(), nothing)
+    with closing(terms), pytest.raises(IngestError, match="under another name"):
+        terms.next_term()
     assert znodes(zookeeper) == ["zookeeper"]
 
 
@@ -83,7 +88,7 @@ def test_an_election_in_the_watched_ensemble_that_is_allowed_takes_place(
     zookeeper: ZooKeeper, electing: Callable[..., IngestConfig]
 ) -> None:
     config = electing(under_another_name(zookeeper.connect_string), election_on_watched=True)
-    with closing(open_terms(config, threading.Event())) as terms:
+    with closing(open_terms(config, threading.Event(), nothing)) as terms:
         assert terms.next_term() is not None
 
 
@@ -93,11 +98,13 @@ def test_another_ensemble_is_another_though_both_are_new(
 ) -> None:
     if has_kafka:
         make_cluster(kafka)
-    with ZooKeeper(tmp_path / "election") as election:
-        with closing(open_terms(electing(election.connect_string), threading.Event())) as terms:
-            term = terms.next_term()
-            assert term is not None
-            assert term.holds()
+    with (
+        ZooKeeper(tmp_path / "election") as election,
+        closing(open_terms(electing(election.connect_string), threading.Event(), nothing)) as terms,
+    ):
+        term = terms.next_term()
+        assert term is not None
+        assert term.holds()
 
 
 def test_an_election_while_others_write_to_the_watched_ensemble_is_refused(
@@ -113,9 +120,9 @@ def test_an_election_while_others_write_to_the_watched_ensemble_is_refused(
     writing = threading.Thread(target=write)
     writing.start()
     try:
-        with closing(open_terms(electing(under_another_name(zookeeper.connect_string)), stop)) as terms:
-            with pytest.raises(IngestError, match="under another name"):
-                terms.next_term()
+        terms = open_terms(electing(under_another_name(zookeeper.connect_string)), stop, nothing)
+        with closing(terms), pytest.raises(IngestError, match="under another name"):
+            terms.next_term()
     finally:
         stop.set()
         writing.join()
