@@ -30,6 +30,7 @@ from streaming.replica import APPLIED, Applied
 from transport.address import JournalAddress
 
 _APPLIED = JsonDecoder(Applied)
+_OFFSET = JsonDecoder(dict[str, int])
 _PROGRESS = JsonDecoder(dict[str, Any])
 _OBSERVED = "kontrast"
 _REMEMBERED_BATCHES = 16
@@ -140,7 +141,7 @@ def _took_all(progress: Any, records: int, config: StreamConfig) -> bool:  # noq
     if not isinstance(config.source, JournalAddress):
         return 2 * records < config.max_batch_records
     (source,) = progress.sources
-    begin, end = (msgspec.json.decode(offset)["offset"] for offset in (source.startOffset, source.endOffset))
+    begin, end = (_OFFSET.decode(offset)["offset"] for offset in (source.startOffset, source.endOffset))
     return 2 * int(end - begin) < config.max_batch_bytes
 
 
