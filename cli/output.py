@@ -15,6 +15,12 @@ from typing import Final
 import click
 import msgspec
 
+from transport.complaints import Complaints
+from transport.printable import printable
+
+_LONGEST_LINE: Final = 8_000  # kafka-python quotes what it cannot decode, megabytes of it
+_MOST_KNOWN: Final = 1_000
+
 _OWN = logging.getLogger("kontrast.cli")
 
 # What is let through of the client libraries' own logs; the parts say in their own words what these meet.
@@ -55,12 +61,32 @@ def discard_rows() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+class _OnceAMinute(logging.Filter):
+    """Lets a library say the same thing once a minute; what Kontrast itself says, it says as often as it means to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._known: dict[tuple[str, str], Complaints] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno < logging.WARNING or record.name.partition(".")[0] == "kontrast":
+            return True
+        said = record.name, str(record.msg)
+        if said not in self._known and len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        count = self._known.setdefault(said, Complaints()).due()
+        if count > 1:
+            record.msg, record.args = f"{record.getMessage()} ({count} times)", ()
+        return count > 0
+
+
 class _StandardError(logging.Handler):
     """Writes to the standard error of the moment, in colour only on a terminal."""
 
     def __init__(self, formatter: logging.Formatter) -> None:
         super().__init__()
         self.setFormatter(formatter)
+        self.addFilter(_OnceAMinute())
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
@@ -74,10 +100,12 @@ class _TextLine(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         if record.name == _OWN.name:
-            line = f"kontrast: {' '.join(record.getMessage().split())}"
+            line = f"kontrast: {_harmless(' '.join(record.getMessage().split()))}"
             return click.style(line, fg="red") if record.levelno >= logging.ERROR else line
-        line = f"{_time(record)} {record.levelname} {record.name}: {record.getMessage()}"
-        return line if record.exc_info is None else f"{line}\n{self.formatException(record.exc_info)}"
+        line = f"{_time(record)} {record.levelname} {record.name}: {_harmless(record.getMessage())}"
+        if record.exc_info is None:
+            return line
+        return "\n".join([line, *map(_harmless, self.formatException(record.exc_info).split("\n"))])
 
 
 class _JsonLine(logging.Formatter):
@@ -88,11 +116,20 @@ class _JsonLine(logging.Formatter):
             "time": _time(record),
             "level": record.levelname,
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": _cut(record.getMessage()),
         }
         if record.exc_info is not None:
             line["exception"] = self.formatException(record.exc_info)
         return msgspec.json.encode(line).decode()
+
+
+def _harmless(text: str) -> str:
+    """One line that does nothing to a terminal, whoever wrote what is quoted in it."""
+    return printable(text, _LONGEST_LINE)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_LINE else text[:_LONGEST_LINE] + "…"
 
 
 def _time(record: logging.LogRecord) -> str:

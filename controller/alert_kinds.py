@@ -426,6 +426,14 @@ CLUSTER_QUARANTINED = _kind(
     "Wait for the complete read that the job asks for. Keep the rows of the output `refused`, and report them.",
     of_replica=True,
 )
+OLDER_GENERATION = _kind(
+    "OlderGeneration",
+    Severity.PAGE,
+    "Records of a watcher are refused: their generation is older than one that was followed before.",
+    "Let one watcher run for the cluster, or elect one with election_zookeeper. If there is only one, the clock of its "
+    "host was set back: set it right and start `kontrast watch` again.",
+    of_replica=True,
+)
 ZNODE_REFUSED = _kind(
     "ZnodeRefused",
     Severity.WARN,

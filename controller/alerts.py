@@ -111,6 +111,14 @@ def _conditions_of_replica(header: Header) -> Iterator[Condition]:
             cause=header.quarantined,
             ending="a complete read has come in",
         )
+    if header.refused is not None and header.refused.told:
+        yield Condition(
+            kind=kinds.OLDER_GENERATION,
+            group="replica",
+            cause=f"a watcher of generation {header.refused.generation} goes on, and generation "
+            f"{header.position.generation} was followed before: what the older one sees is refused",
+            ending="the older one has ended, or a newer generation is followed",
+        )
     if header.lacks_records:
         yield Condition(
             kind=kinds.REPLICA_LACKS_RECORDS,

@@ -222,6 +222,16 @@ class OpenAlert(msgspec.Struct, frozen=True, array_like=True):
     brokers: tuple[int, ...] = ()  # all that have been part of it
 
 
+class RefusedGeneration(msgspec.Struct, frozen=True, array_like=True):
+    """An older generation whose heartbeats come: by their own times since when, and the newest."""
+
+    generation: int
+    first_ms: int
+    last_ms: int
+    followed_ms: int  # the time of what was followed when the newest came
+    told: bool  # whether it has gone on for so long that somebody has to know
+
+
 class ElectionPace(msgspec.Struct, frozen=True, array_like=True):
     """Leader elections: how many there had been when this minute began, and how many in the minute before."""
 
@@ -328,6 +338,7 @@ class Header(msgspec.Struct, array_like=True):
     clock_of: str = ""  # whose wall clock this generation's times are by
     incidents: tuple[Incident, ...] = ()  # of now, the oldest first
     offline_by_topic: dict[str, int] = {}  # partitions that are offline, as of the last step that was followed
+    refused: RefusedGeneration | None = None  # an older forwarder that goes on
 
     @property
     def acting(self) -> bool:

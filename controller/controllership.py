@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-import msgspec
-
 from controller import alert_kinds, deposed, failover, happenings, reassignment, topic_deletion
 from controller.context import FOLLOWING, NO_BROKER, Header, Standing
+from controller.decoding import JsonDecoder, UndecodableError
 from controller.health import UNUSABLE
 from controller.outputs import ControllerRow
 from controller.records import Record
@@ -20,6 +19,8 @@ from controller.turn import Turn
 from controller.znodes import ControllerZnode
 
 _TERMS_KEPT: Final = 10
+
+_ANY_JSON: Final = JsonDecoder(object)
 
 
 def controller_written(turn: Turn, znode: ControllerZnode, record: Record) -> None:
@@ -63,8 +64,8 @@ def controller_unreadable(turn: Turn, data: bytes | None) -> None:
     """
     empty = b"{}" if turn.header.profile.fails_on_an_empty_controller else b""
     try:
-        msgspec.json.decode(data or empty)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        _ANY_JSON.decode(data or empty)
+    except UndecodableError:
         controller_removed(turn)
 
 

@@ -49,6 +49,10 @@ class EventDraft(ContextDraft):
         ordinal = len(self.effects) - self._first
         return record.cluster, record.generation, record.seq, ordinal, record.zxid, record.observed_ms
 
+    def publish_behind(self, ordinal: int) -> None:
+        """Give the rows of this record ordinals from this one on."""
+        self._first = len(self.effects) - ordinal
+
     def begin(self, kind: str, cause: str) -> Event:
         """Start an event of the controller; the steps that follow belong to it."""
         self.event = self._next_event(kind, cause)

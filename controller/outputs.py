@@ -13,6 +13,8 @@ from typing import Annotated, ClassVar, Final, Union
 
 import msgspec
 
+from controller.decoding import JsonDecoder, UndecodableError
+
 OUTPUT_VERSION = 1
 
 # Marks a field as a moment of the cluster's time, which a row shows by the forwarder's wall clock: see `clock`.
@@ -379,8 +381,8 @@ class _Envelope(msgspec.Struct):
 
 
 _ENCODER = msgspec.json.Encoder()
-_DECODER: msgspec.json.Decoder[OutputRow] = msgspec.json.Decoder(OutputRow)
-_ENVELOPE_DECODER = msgspec.json.Decoder(_Envelope)
+_DECODER: JsonDecoder[OutputRow] = JsonDecoder(OutputRow)  # type: ignore[arg-type]  # a union of kinds
+_ENVELOPE_DECODER = JsonDecoder(_Envelope)
 
 
 def encode_row(row: Row | JobRow) -> bytes:
@@ -392,7 +394,7 @@ def decode_row(line: bytes | str) -> OutputRow:
     """The row that `encode_row` wrote; raises BadRowError."""
     try:
         row = _DECODER.decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except UndecodableError as error:
         _refuse_newer(line)  # whose kinds and fields may be others
         raise BadRowError(f"not an output row: {error}") from error
     if row.v > OUTPUT_VERSION:
@@ -403,7 +405,7 @@ def decode_row(line: bytes | str) -> OutputRow:
 def _refuse_newer(line: bytes | str) -> None:
     try:
         envelope = _ENVELOPE_DECODER.decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except UndecodableError:
         return
     if envelope.v > OUTPUT_VERSION:
         raise NewerRowError(envelope.v, envelope.cluster)

@@ -12,6 +12,8 @@ from typing import Annotated
 
 import msgspec
 
+from controller.decoding import JsonDecoder, UndecodableError
+
 RECORD_VERSION = 1
 
 
@@ -95,7 +97,7 @@ class BadRecordError(ValueError):
 
 
 _ENCODER = msgspec.json.Encoder()
-_DECODER = msgspec.json.Decoder(Record)
+_DECODER = JsonDecoder(Record)
 
 
 def data_fields(raw: bytes | None) -> dict[str, str]:
@@ -119,7 +121,7 @@ def decode_record(line: bytes | str) -> Record:
         record = _DECODER.decode(line)
         if record.data_base64 is not None:
             base64.b64decode(record.data_base64, validate=True)
-    except (msgspec.MsgspecError, UnicodeDecodeError, binascii.Error, ValueError) as error:
+    except (UndecodableError, binascii.Error) as error:
         raise BadRecordError(f"not a record: {error}") from error
     if record.v > RECORD_VERSION:
         raise BadRecordError(f"record version {record.v} is newer than this Kontrast's {RECORD_VERSION}")

@@ -12,6 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from controller.context import FOLLOWING, Context, Header
+from controller.decoding import MsgpackDecoder, UndecodableError
 from controller.gauges import census_of
 from controller.profile import Profile
 from controller.settings import GivenSettings
@@ -22,8 +23,8 @@ STATE_VERSION = 5
 
 _VERSION = STATE_VERSION.to_bytes(2, "big")
 _ENCODER = msgspec.msgpack.Encoder()
-_HEADER_DECODER = msgspec.msgpack.Decoder(Header)
-_CHUNK_DECODER = msgspec.msgpack.Decoder(dict[str, Topic])
+_HEADER_DECODER = MsgpackDecoder(Header)
+_CHUNK_DECODER = MsgpackDecoder(dict[str, Topic])
 
 _Part = TypeVar("_Part", Header, dict[str, Topic])
 
@@ -91,7 +92,7 @@ def restore_context(cluster: str, header: bytes, load_chunk: Callable[[int], byt
     return Context(decoded, Topics.load(decoded.chunk_count, load))
 
 
-def _decode(encoded: bytes, decoder: msgspec.msgpack.Decoder[_Part]) -> _Part:
+def _decode(encoded: bytes, decoder: MsgpackDecoder[_Part]) -> _Part:
     version = int.from_bytes(encoded[:2], "big")
     if version != STATE_VERSION:
         raise StateVersionError(f"stored state has version {version}, this Kontrast reads {STATE_VERSION}")
@@ -99,7 +100,7 @@ def _decode(encoded: bytes, decoder: msgspec.msgpack.Decoder[_Part]) -> _Part:
     gc.disable()  # decoding makes many objects and no garbage: three to four times as fast without the collector
     try:
         return decoder.decode(memoryview(encoded)[2:])
-    except msgspec.MsgspecError as error:
+    except UndecodableError as error:
         raise StateVersionError(f"stored state cannot be read: {error}") from error
     finally:
         if was_enabled:

@@ -23,6 +23,7 @@ from controller import (
     leader_election,
     log_dir_failure,
     observation,
+    older_generation,
     reassignment,
     snapshot,
     stepped_clock,
@@ -98,10 +99,14 @@ def _end_of_turn(records: Sequence[Record], begin: int) -> int:
 def _in_one_turn(context: Context, records: Sequence[Record]) -> Outcome:
     """Apply the records as if each had a turn of its own: what a turn costs by itself is paid once."""
     turn: Turn | None = None
+    effects: list[Row] = []
     position = context.header.position
     for record in records:
         at = record.position
         if at <= position:
+            if turn is None and (refused := older_generation.refuse(context, record)) is not None:
+                context = Context(refused.finish().header, context.topics, context.roster)
+                effects += refused.effects
             continue
         if turn is None:
             turn = Turn(context, record)
@@ -109,7 +114,9 @@ def _in_one_turn(context: Context, records: Sequence[Record]) -> Outcome:
             turn.go_on(record)
         _apply(turn, record, position)
         position = at
-    return Outcome(context, ()) if turn is None else Outcome(turn.finish(), tuple(turn.effects))
+    if turn is None:
+        return Outcome(context, tuple(effects))
+    return Outcome(turn.finish(), (*effects, *turn.effects))
 
 
 def _apply(turn: Turn, record: Record, last: Position) -> None:
@@ -121,6 +128,7 @@ def _apply(turn: Turn, record: Record, last: Position) -> None:
         turn.count("divergences/records_missing")
     if turn.clock_set_by_ms:
         stepped_clock.note(turn, of_another_generation=record.generation != last.generation)
+    older_generation.forget_in_time(header, last)
     if record.author and record.author == header.controller_session and record.cxid > 0:
         header.heard_ms = header.time_ms
     _what_time_brings(turn)

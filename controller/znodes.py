@@ -13,6 +13,7 @@ from typing import Annotated, TypeVar
 
 import msgspec
 
+from controller.decoding import JsonDecoder, UndecodableError
 from controller.records import TimeMs
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
@@ -218,7 +219,7 @@ _Content = TypeVar(
 
 
 # One decoder a form: making one costs more than decoding.
-_decoder_of = lru_cache(None)(msgspec.json.Decoder)
+_decoder_of = lru_cache(None)(JsonDecoder)
 
 
 def decode(data: bytes | str | None, content: type[_Content]) -> _Content:
@@ -228,7 +229,7 @@ def decode(data: bytes | str | None, content: type[_Content]) -> _Content:
     try:
         decoded: _Content = _decoder_of(content).decode(data)
         return decoded
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except UndecodableError as error:
         raise ZnodeError(str(error)) from error
 
 

@@ -15,11 +15,17 @@ import os
 import ssl
 from collections.abc import Iterable
 
+import anyio
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from dashboards.connections import HttpFigures
 from dashboards.errors import ServeError
+from transport.complaints import Complaints
 from transport.listening import Listening
+
+# Guessing takes as long as the connections allow; who knows the password waits for nobody.
+_WRONG_LOGIN_SECONDS = 1.0
 
 # Probes have no login, and these pages say nothing of any cluster.
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
@@ -28,19 +34,30 @@ _logger = logging.getLogger("kontrast.dashboards")
 
 
 class BasicAuthentication:
-    """Lets nobody past who does not know the password, but for `OPEN_PATHS`."""
+    """Lets nobody past who does not know the password, but for `OPEN_PATHS`; a wrong one is answered late."""
 
-    def __init__(self, app: ASGIApp, username: str, password: str) -> None:
+    def __init__(self, app: ASGIApp, username: str, password: str, figures: HttpFigures) -> None:
         self._app = app
+        self._figures = figures
+        self._complaints = Complaints()
         self._known = _digest(f"{username}:{password}".encode())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The application's answer, or 401."""
         if scope["type"] == "http" and scope["path"] not in OPEN_PATHS and not self._is_known(scope["headers"]):
+            if any(name == b"authorization" for name, _ in scope["headers"]):
+                await self._slow_down(scope)
             ask = {"WWW-Authenticate": 'Basic realm="Kontrast", charset="UTF-8"'}
             await PlainTextResponse("a login is needed\n", status_code=401, headers=ask)(scope, receive, send)
             return
         await self._app(scope, receive, send)
+
+    async def _slow_down(self, scope: Scope) -> None:
+        self._figures.wrong_logins += 1
+        if count := self._complaints.due():
+            client = (scope.get("client") or ("unknown",))[0]
+            _logger.warning("wrong logins: %d since this was last said, the newest from %s", count, client)
+        await anyio.sleep(_WRONG_LOGIN_SECONDS)
 
     def _is_known(self, headers: Iterable[tuple[bytes, bytes]]) -> bool:
         given = next((value for name, value in headers if name == b"authorization"), b"")

@@ -40,6 +40,7 @@ class Metric:
     labels: tuple[str, ...] = (CLUSTER_LABEL,)
     before_ready: bool = False
     of_watch: bool = False  # exported by `kontrast watch` about itself, else by `kontrast serve`
+    of_pages: bool = False  # exported by both: about their pages
     switched_on_by: str = ""  # the table of the configuration without which it is not exported
     page: str = METRICS_PAGE
 
@@ -465,6 +466,25 @@ BROKER_VIEW_PROBES = _of_probe(
     "How often a registered broker was asked for its metadata, by result: answered or failed.",
     "result",
     kind=MetricType.COUNTER,
+)
+
+# What every server of pages counts, that of `kontrast watch` too.
+HTTP_WRONG_LOGINS = Metric(
+    name="kontrast_http_wrong_logins_total",
+    help="Requests with a login that is not the one that was set; each is answered a second late.",
+    type=MetricType.COUNTER,
+    labels=(),
+    before_ready=True,
+    of_pages=True,
+)
+HTTP_DROPPED = Metric(
+    name="kontrast_http_dropped_connections_total",
+    help="Connections that were ended: the oldest of too many (limit), or one whose request did not come or whose "
+    "answer was not taken in time (timeout).",
+    type=MetricType.COUNTER,
+    labels=("reason",),
+    before_ready=True,
+    of_pages=True,
 )
 
 CATALOGUE: tuple[Metric, ...] = tuple(value for value in tuple(globals().values()) if isinstance(value, Metric))

@@ -370,7 +370,7 @@ class ViewCollector(Collector):
         )
         ready = tuple(_ready_clusters(scrape))
         for metric in CATALOGUE:
-            if metric.of_watch or metric.switched_on_by or metric.page != METRICS_PAGE:
+            if metric.of_watch or metric.of_pages or metric.switched_on_by or metric.page != METRICS_PAGE:
                 continue
             if metric in _HISTOGRAMS:
                 yield lag_family(metric, _HISTOGRAMS[metric](scrape, ready))

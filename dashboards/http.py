@@ -10,6 +10,7 @@ import socket
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import uvicorn
 from prometheus_client import CollectorRegistry
@@ -22,10 +23,12 @@ from starlette.types import ASGIApp
 
 from dashboards.access import BasicAuthentication, Certificate
 from dashboards.catalogue import METRICS_PAGE
+from dashboards.connections import BoundedListener, BoundedProtocol, HttpFigures
 from dashboards.errors import ServeError
 from transport.listening import Listening, ListeningError
 
 _GRACEFUL_SECONDS = 3
+_BACKLOG = 128  # asyncio accepts as many at once, before any of them can be ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +74,18 @@ def metrics_route(registry: CollectorRegistry, path: str = METRICS_PAGE) -> Rout
 class HttpServer:
     """uvicorn in a thread of its own, so that signals stay with whoever started it; raises ServeError at once."""
 
-    def __init__(self, app: Starlette, listening: Listening) -> None:
+    def __init__(self, app: Starlette, listening: Listening, figures: HttpFigures) -> None:
         self._certificate = None if listening.tls_certificate_file is None else Certificate(listening)
-        guarded = _guarded(app, listening)
-        self._socket = _listening_socket(listening)
+        guarded = _guarded(app, listening, figures)
+        self._socket = _listening_socket(listening, figures)
         host, port = self._socket.getsockname()[:2]
         scheme = "http" if self._certificate is None else "https"
         self.address = f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
         config = uvicorn.Config(
             guarded,
+            http=partial(BoundedProtocol, figures),  # type: ignore[arg-type]  # what makes one
+            ws="none",
+            backlog=_BACKLOG,
             log_config=None,
             access_log=False,
             lifespan="off",
@@ -109,16 +115,16 @@ class HttpServer:
         self._socket.close()
 
 
-def _guarded(app: Starlette, listening: Listening) -> ASGIApp:
+def _guarded(app: Starlette, listening: Listening, figures: HttpFigures) -> ASGIApp:
     if listening.username is None:
         return app
     try:
-        return BasicAuthentication(app, listening.username, listening.password)
+        return BasicAuthentication(app, listening.username, listening.password, figures)
     except ListeningError as error:
         raise ServeError(str(error)) from error
 
 
-def _listening_socket(listening: Listening) -> socket.socket:
+def _listening_socket(listening: Listening, figures: HttpFigures) -> socket.socket:
     listen = listening.listen
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -126,7 +132,7 @@ def _listening_socket(listening: Listening) -> socket.socket:
         )[0]
     except (OSError, OverflowError) as error:
         raise ServeError(f"cannot listen on {listen}: {getattr(error, 'strerror', None) or error}") from error
-    listening_socket = socket.socket(family, kind, protocol)
+    listening_socket = BoundedListener(family, kind, protocol, figures)
     try:
         listening_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening_socket.bind(address)

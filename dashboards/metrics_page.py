@@ -66,6 +66,8 @@ def _table(metrics: Iterable[Metric]) -> Iterable[str]:
     for metric in metrics:
         labels = ", ".join(f"`{label}`" for label in metric.labels)
         exported = "watch" if metric.of_watch else "always" if metric.before_ready else "when ready"
+        if metric.of_pages:
+            exported = "always, and watch"
         if metric.switched_on_by:
             exported = f"with `[{metric.switched_on_by}]`"
         yield f"| `{metric.name}` | {metric.type.value} | {labels} | {exported} | {metric.help} |"

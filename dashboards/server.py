@@ -25,6 +25,7 @@ from dashboards.brokers import targets
 from dashboards.catalogue import JMX_PAGE, PARTITIONS_PAGE
 from dashboards.collector import DetailLimits, ViewCollector
 from dashboards.config import ServeConfig
+from dashboards.connections import HttpCollector, HttpFigures
 from dashboards.follower import Follower
 from dashboards.http import HttpServer, metrics_route, wanted_by
 from dashboards.jmx import JmxCollector
@@ -51,8 +52,9 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
     delivery = Delivery(config.alertmanager, view, reading, prober.standings)
     page = PartitionsPage(view, reading) if config.partitions_page else None
     app = _App(config, view, reading, follower, delivery.standing, page)
-    app.show(BrokerViewCollector(prober), DeliveryCollector(delivery.senders))
-    server = HttpServer(app.pages(), config.listening)
+    figures = HttpFigures()
+    app.show(BrokerViewCollector(prober), DeliveryCollector(delivery.senders), HttpCollector(figures))
+    server = HttpServer(app.pages(), config.listening, figures)
     with ExitStack() as running:
         for part in (server, page, follower, prober, delivery):
             if part is not None:

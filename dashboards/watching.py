@@ -19,6 +19,7 @@ from starlette.routing import Route
 
 from dashboards import catalogue
 from dashboards.catalogue import CATALOGUE, Metric
+from dashboards.connections import HttpCollector, HttpFigures
 from dashboards.families import Sample, family, lag_family
 from dashboards.http import HttpServer, metrics_route
 from transport.forwarding import Forwarding
@@ -95,9 +96,11 @@ def run(
 ) -> None:
     """Serve /metrics about these forwarders until `stop` is set; `started` is told the address; raises ServeError."""
     registry = CollectorRegistry()
+    figures = HttpFigures()
     registry.register(ForwardingCollector(forwardings))
+    registry.register(HttpCollector(figures))
     app = Starlette(routes=[metrics_route(registry), Route("/healthz", lambda _: PlainTextResponse("ok\n"))])
-    with HttpServer(app, listening) as server:
+    with HttpServer(app, listening, figures) as server:
         started(server.address)
         while not stop.wait(_LOOK_SECONDS):
             server.check()

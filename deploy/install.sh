@@ -74,7 +74,7 @@ make_venv() {
 }
 
 # What an installation was made from; a moved checkout counts as another one.
-checksum() { { printf '%s\n' "$root"; cat "requirements/$1.txt" pyproject.toml; } | cksum; }
+checksum() { { printf '%s\n' "$root"; cat requirements/tools.txt "requirements/$1.txt" pyproject.toml; } | cksum; }
 
 pip_install() { "$venv_python" -m pip install --quiet --disable-pip-version-check "$@"; }
 
@@ -83,6 +83,8 @@ install_packages() {
         return
     fi
     say "installing the pinned packages (pyspark alone is 450 MB: a few minutes the first time)"
+    # An environment begins with the pip and setuptools that its Python was released with, years old.
+    pip_install --require-hashes -r requirements/tools.txt
     # pyspark comes as source; an old pip would build it in a way of its own.
     pip_install --use-pep517 --require-hashes -r "requirements/$profile.txt"
     pip_install --no-deps -e .

@@ -22,6 +22,8 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.recipe.lock import Lock
 
 from ingest.config import IngestConfig
+from ingest.separation import refuse_watched_ensemble
+from ingest.sinks import SinkUnavailableError
 
 _LOG = logging.getLogger("kontrast.ingest.election")
 _KAZOO_LOG = logging.getLogger("kontrast.ingest.kazoo")
@@ -54,53 +56,82 @@ class Terms(Protocol):
         """Give up the present term, or waiting for one."""
 
 
-def open_terms(config: IngestConfig, stop: threading.Event) -> Terms:
-    """An election where the configuration names an ensemble for it, else the terms of the only forwarder."""
-    return UnopposedTerms(stop) if config.election_zookeeper is None else Election(config, stop)
+def open_terms(config: IngestConfig, stop: threading.Event, newest: Callable[[], int]) -> Terms:
+    """An election where the configuration names an ensemble for it, else the terms of the only forwarder.
+
+    `newest` is the newest generation that the stream holds: clocks may be set back, generations must not.
+    """
+    if config.election_zookeeper is None:
+        return UnopposedTerms(stop, newest)
+    if config.election_on_watched:
+        return Election(config, stop, newest, lambda _: None)
+    return Election(config, stop, newest, lambda client: refuse_watched_ensemble(config, client, stop))
 
 
 class UnopposedTerms:
     """The terms of a forwarder that has no others beside it."""
 
-    def __init__(self, stop: threading.Event) -> None:
+    def __init__(self, stop: threading.Event, newest: Callable[[], int]) -> None:
         self._stop = stop
+        self._newest = newest
         self._generation = 0
 
     def next_term(self) -> Term | None:
         """A term that nobody contests."""
-        if self._stop.is_set():
-            return None
-        self._generation = max(self._generation + 1, clock_generation())
-        return Term(self._generation, lambda: True)
+        while not self._stop.is_set():
+            try:
+                self._generation = max(self._generation + 1, self._newest() + 1, clock_generation())
+                return Term(self._generation, lambda: True)
+            except SinkUnavailableError as error:
+                _LOG.warning("the newest generation of the stream is not known, trying again: %s", error)
+                self._stop.wait(_TRY_AGAIN_SECONDS)
+        return None
 
     def close(self) -> None:
         """Nothing is held."""
 
 
 class Election:
-    """A candidate among the forwarders of its cluster: an ephemeral znode each, the oldest leads."""
+    """A candidate among the forwarders of its cluster: an ephemeral znode each, the oldest leads.
 
-    def __init__(self, config: IngestConfig, stop: threading.Event) -> None:
+    `check` sees the ensemble before anything is written to it, and may raise IngestError.
+    """
+
+    def __init__(
+        self,
+        config: IngestConfig,
+        stop: threading.Event,
+        newest: Callable[[], int],
+        check: Callable[[KazooClient], None],
+    ) -> None:
         self._config = config
         self._stop = stop
+        self._newest = newest
+        self._check = check
+        self._checked = False
         self._candidacy: _Candidacy | None = None
 
     def next_term(self) -> Term | None:
         """The next term, once it is this forwarder's turn; the one before has ended; None if asked to stop."""
         self.close()
         while not self._stop.is_set():
-            self._candidacy = candidacy = _Candidacy(self._config, self._stop)
+            self._candidacy = candidacy = _Candidacy(self._config, self._stop, self._check_once)
             try:
-                if (generation := candidacy.win()) is not None:
+                if (generation := candidacy.win(self._newest)) is not None:
                     _LOG.info("%s: this forwarder leads, generation %d", self._config.cluster, generation)
                     return Term(generation, candidacy.holds)
-            except (KazooException, KazooTimeoutError) as error:
+            except (KazooException, KazooTimeoutError, SinkUnavailableError) as error:
                 if not self._stop.is_set():
                     why = str(error) or type(error).__name__
                     _LOG.warning("%s: the election is tried again: %s", self._config.cluster, why)
             self.close()
             self._stop.wait(_TRY_AGAIN_SECONDS)
         return None
+
+    def _check_once(self, client: KazooClient) -> None:
+        if not self._checked:  # later the watched ensemble may be away
+            self._check(client)
+            self._checked = True
 
     def close(self) -> None:
         """Give up the present term, or waiting for one."""
@@ -112,8 +143,9 @@ class Election:
 class _Candidacy:
     """One session on the election's ensemble: it waits, leads, and ends when the session does."""
 
-    def __init__(self, config: IngestConfig, stop: threading.Event) -> None:
+    def __init__(self, config: IngestConfig, stop: threading.Event, check: Callable[[KazooClient], None]) -> None:
         assert config.election_zookeeper is not None
+        self._check = check
         self._cluster = config.cluster
         self._address = config.election_zookeeper
         self._seconds = config.session_timeout_seconds
@@ -134,12 +166,16 @@ class _Candidacy:
         name = f"{socket.gethostname()}:{os.getpid()}"
         self._lock = Lock(self._client, f"{self._root}/candidates", name)
 
-    def win(self) -> int | None:
-        """The generation of the term, when it is won; None if asked to stop; raises KazooException."""
+    def win(self, newest: Callable[[], int]) -> int | None:
+        """The generation of the term, when it is won; None if asked to stop; raises KazooException.
+
+        Raises SinkUnavailableError where the stream's newest generation cannot be read.
+        """
         threading.Thread(target=self._cancel_when_stopped, name="end election", daemon=True).start()
         self._client.start_async()
         if not self._connect():
             return None
+        self._check(self._client)
         leaders = self._contenders()
         if leaders:
             _LOG.info("%s: %s leads, this forwarder waits for its turn", self._cluster, leaders[0])
@@ -149,7 +185,7 @@ class _Candidacy:
             return None
         self._confirm()
         threading.Thread(target=self._keep_confirming, name="hold election", daemon=True).start()
-        return self._next_generation()
+        return self._next_generation(newest() + 1)
 
     def holds(self) -> bool:
         """Whether this is still the leader as far as anybody can know; waits for an answer where it is not sure."""
@@ -181,12 +217,12 @@ class _Candidacy:
         except NoNodeError:
             return []
 
-    def _next_generation(self) -> int:
+    def _next_generation(self, least: int) -> int:
         path = f"{self._root}/generation"
         self._client.ensure_path(path)
         while True:
             written, stat = self._client.get(path)
-            generation = max(int(written or b"0") + 1, clock_generation())
+            generation = max(int(written or b"0") + 1, least, clock_generation())
             try:
                 self._client.set(path, str(generation).encode(), version=stat.version)
                 return generation

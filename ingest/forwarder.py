@@ -60,7 +60,7 @@ class Forwarder:
         sink = self._open_sink(stop)
         if sink is None:
             return
-        with closing(sink), closing(open_terms(self._config, stop)) as terms:
+        with closing(sink), closing(open_terms(self._config, stop, sink.newest_generation)) as terms:
             reason = ReadReason.START
             while (term := terms.next_term()) is not None:
                 reason = self._serve(term, sink, stop, reason)

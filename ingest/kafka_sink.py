@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
@@ -22,9 +22,11 @@ from kafka.errors import (
 )
 from kafka.producer.future import FutureRecordMetadata
 
-from controller.records import Record, encode_record
+from controller.records import BadRecordError, Record, decode_record, encode_record
 from ingest.errors import IngestError
+from ingest.separation import KafkaIdentity
 from ingest.sinks import SinkUnavailableError
+from outputs.kafka_connections import BoundedKafkaClient
 from transport.address import KafkaAddress
 from transport.wanted import wanted_topic
 
@@ -36,19 +38,25 @@ _BLOCK_MS = 5_000
 _MAX_RECORD_BYTES = 16 * 1024**2  # the broker's own limit decides; a znode has up to 1 MB, more as JSON
 _CLOSE_SECONDS = 1.0
 _STOP_CHECK_SECONDS = 0.2
+# Each watcher sends a heartbeat a second: in a topic of ten clusters, the last minute and a half.
+_NEWEST_RECORDS = 1_000
 
 
 class KafkaSink:
     """A Kafka topic, created with one partition if it is not there, and beside it one for asking (`transport.wanted`).
 
     The producer is idempotent with acks=all. After a failure a new one is made and the records are sent again: readers
-    see some of them twice, with the same place in the order, and drop the second.
+    see some of them twice, with the same place in the order, and drop the second. `check` sees whose brokers these are
+    before anything is written, and may raise IngestError.
     """
 
-    def __init__(self, address: KafkaAddress, cluster: str, stop: threading.Event) -> None:
+    def __init__(
+        self, address: KafkaAddress, cluster: str, stop: threading.Event, check: Callable[[KafkaIdentity], None]
+    ) -> None:
         self._address = address
         self._key = cluster.encode()
         self._stop = stop
+        self._check = check
         self._producer: KafkaProducer | None = None
         self._asking: KafkaConsumer | None = None
         self._topics_exist = False
@@ -81,6 +89,41 @@ class KafkaSink:
             _LOG.debug("%s: whether a complete read is asked for is not known: %s", self._address, error)
             return False
 
+    def newest_generation(self) -> int:
+        """The generation of the cluster's newest record among the newest of the topic, -1 if none has one.
+
+        Raises SinkUnavailableError.
+        """
+        try:
+            consumer = self._consumer()
+        except KafkaError as error:
+            raise self._unavailable(error) from error
+        try:
+            return max(self._newest_generations(consumer), default=-1)
+        except KafkaError as error:
+            raise self._unavailable(error) from error
+        finally:
+            with suppress(KafkaError):
+                consumer.close(timeout_ms=int(_CLOSE_SECONDS * 1000))
+
+    def _newest_generations(self, consumer: KafkaConsumer) -> Iterator[int]:
+        topic = self._address.topic
+        partitions = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
+        consumer.assign(partitions)
+        ends = consumer.end_offsets(partitions)
+        begins = consumer.beginning_offsets(partitions)
+        for partition in partitions:
+            consumer.seek(partition, max(begins[partition], ends[partition] - _NEWEST_RECORDS))
+        give_up_at = time.monotonic() + _BLOCK_MS / 1000
+        while any(consumer.position(partition) < ends[partition] for partition in partitions):
+            if time.monotonic() > give_up_at or self._stop.is_set():
+                raise KafkaTimeoutError(f"the newest records of {topic} did not come")
+            for messages in consumer.poll(timeout_ms=200).values():
+                for message in messages:
+                    with suppress(BadRecordError):
+                        if message.key == self._key and message.value is not None:
+                            yield decode_record(message.value).generation
+
     def close(self) -> None:
         """Let the producer go; everything was acknowledged, or its append has failed."""
         self._drop_producer()
@@ -89,7 +132,15 @@ class KafkaSink:
                 self._asking.close(timeout_ms=int(_CLOSE_SECONDS * 1000))
 
     def _listen_for_asking(self) -> KafkaConsumer:
-        consumer = KafkaConsumer(
+        consumer = self._consumer()
+        partition = TopicPartition(wanted_topic(self._address), 0)
+        consumer.assign([partition])
+        consumer.seek(partition, consumer.end_offsets([partition])[partition])
+        return consumer
+
+    def _consumer(self) -> KafkaConsumer:
+        return KafkaConsumer(
+            kafka_client=BoundedKafkaClient,
             bootstrap_servers=self._address.bootstrap_servers.split(","),
             client_id="kontrast-watch",
             enable_auto_commit=False,
@@ -97,15 +148,12 @@ class KafkaSink:
             bootstrap_timeout_ms=_BLOCK_MS,
             reconnect_backoff_max_ms=1000,
         )
-        partition = TopicPartition(wanted_topic(self._address), 0)
-        consumer.assign([partition])
-        consumer.seek(partition, consumer.end_offsets([partition])[partition])
-        return consumer
 
     def _connect(self) -> KafkaProducer:
         try:
             self._ensure_topics()
             self._producer = KafkaProducer(
+                kafka_client=BoundedKafkaClient,
                 bootstrap_servers=self._address.bootstrap_servers.split(","),
                 client_id="kontrast-watch",
                 acks="all",
@@ -129,12 +177,14 @@ class KafkaSink:
         if self._topics_exist:
             return
         admin = KafkaAdminClient(
+            kafka_client=BoundedKafkaClient,
             bootstrap_servers=self._address.bootstrap_servers.split(","),
             client_id="kontrast-watch",
             request_timeout_ms=_REQUEST_TIMEOUT_MS,
             bootstrap_timeout_ms=_BLOCK_MS,
         )
         try:
+            self._check(_identity(admin))
             present = admin.list_topics()
             for topic in (self._address.topic, wanted_topic(self._address)):
                 if topic not in present:
@@ -177,3 +227,13 @@ class KafkaSink:
 
     def _unavailable(self, error: KafkaError) -> SinkUnavailableError:
         return SinkUnavailableError(f"{self._address}: {error}")
+
+
+def _identity(admin: KafkaAdminClient) -> KafkaIdentity:
+    described = admin.describe_cluster()
+    addresses = {broker["broker_id"]: _address(broker["host"], broker["port"]) for broker in described["brokers"]}
+    return KafkaIdentity(described.get("cluster_id"), addresses)
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

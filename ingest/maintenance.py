@@ -77,7 +77,7 @@ def read_windows(path: Path) -> tuple[Window, ...]:
         raise IngestError(f"{path}: not a TOML file: {error}") from error
     try:
         windows = msgspec.convert(tomllib.loads(text), _Document).window
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise IngestError(f"{path}: not a TOML file: {error}") from error
     except msgspec.ValidationError as error:
         raise IngestError(f"{path}: no maintenance windows: {error}") from error

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from controller.records import Record, encode_record
+import msgspec
+
+from controller.records import BadRecordError, Record, RecordKind, decode_record, encode_record
 from ingest.config import IngestConfig
 from ingest.errors import IngestError
 from transport.address import JournalAddress, KafkaAddress
 from transport.journal import JournalError, JournalWriter
+from transport.segments import newest_lines
 from transport.wanted import snapshot_wanted_ns
 
 
@@ -32,6 +36,9 @@ class Sink(Protocol):
     def snapshot_wanted(self) -> bool:
         """Whether a reader has asked for a complete read since this was asked last."""
 
+    def newest_generation(self) -> int:
+        """The generation of the cluster's newest record that is there, -1 without one; raises SinkUnavailableError."""
+
     def close(self) -> None:
         """Let go of what is held."""
 
@@ -41,9 +48,10 @@ def open_sink(config: IngestConfig, stop: threading.Event) -> Sink:
     if isinstance(config.to, JournalAddress):
         return JournalSink(config)
     from ingest.kafka_sink import KafkaSink  # the journal needs no Kafka client
+    from ingest.separation import refuse_watched_cluster
 
     assert isinstance(config.to, KafkaAddress)
-    return KafkaSink(config.to, config.cluster, stop)
+    return KafkaSink(config.to, config.cluster, stop, lambda kafka: refuse_watched_cluster(config, kafka, stop))
 
 
 @dataclass(slots=True)
@@ -55,6 +63,8 @@ class _OpenJournal:
     users: int = 0
 
 
+_ANY_RECORD = Record(cluster="", generation=0, seq=0, kind=RecordKind.HEARTBEAT, observed_ms=0)
+
 _open_journals: dict[Path, _OpenJournal] = {}
 _opening = threading.Lock()
 
@@ -64,6 +74,7 @@ class JournalSink:
 
     def __init__(self, config: IngestConfig) -> None:
         assert isinstance(config.to, JournalAddress)
+        self._cluster = config.cluster
         self._directory = config.to.directory.absolute()
         with _opening:
             if self._directory not in _open_journals:
@@ -85,6 +96,19 @@ class JournalSink:
         """Whether a reader has asked for a complete read since this was asked last."""
         before, self._wanted_ns = self._wanted_ns, snapshot_wanted_ns(self._directory)
         return self._wanted_ns > before
+
+    def newest_generation(self) -> int:
+        """The generation of the cluster's newest record that is there, -1 without one; raises SinkUnavailableError."""
+        start = encode_record(msgspec.structs.replace(_ANY_RECORD, cluster=self._cluster)).partition(b',"generation"')[
+            0
+        ]
+        try:
+            for line in newest_lines(self._directory, start):
+                with suppress(BadRecordError):
+                    return decode_record(line).generation
+        except (JournalError, OSError) as error:
+            raise SinkUnavailableError(f"journal {self._directory} cannot be read: {error}") from error
+        return -1
 
     def close(self) -> None:
         """Close the journal with its last user."""

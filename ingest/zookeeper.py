@@ -18,6 +18,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import (
     AuthFailedError,
     ConnectionClosedError,
+    ConnectionDropped,
     ConnectionLoss,
     NoAuthError,
     SessionClosedRequireSaslError,
@@ -38,12 +39,16 @@ from ingest.paths import is_listed, is_recorded
 from ingest.reading import Answers, ConnectionLostError, Promise, Reading, Reads, WatchMode
 from ingest.single_reads import SingleReads
 from ingest.zookeeper_requests import AddWatch, MultiRead
+from transport.complaints import Complaints
 from transport.forwarding import Forwarding
 
 _LOG = logging.getLogger("kontrast.ingest.zookeeper")
 _KAZOO_LOG = logging.getLogger("kontrast.ingest.kazoo")
 
 _CLOSE_SECONDS = 1.5
+# The longest that is asked for: the first request of a read has up to 96 znodes, which ZooKeeper's jute.maxbuffer keeps
+# at 1 MB each. kazoo would gather as much as the four bytes of a length can say.
+_LARGEST_PACKET_BYTES = 128 * 1024**2
 _ASK_AGAIN_SECONDS = 60.0  # an ensemble may be upgraded, server by server
 _EVENT_KINDS = {kind.value: kind for kind in EventKind}
 _SESSION_STATES = {
@@ -61,6 +66,21 @@ class _Connection(ConnectionHandler):
         self.newest_zxid = 0
         self.login_failed = False  # or is under way
         self._header_zxid = 0
+        self._complaints = Complaints()
+
+    def _read(self, length: int, timeout: float) -> bytes:
+        if 0 <= length <= _LARGEST_PACKET_BYTES:
+            packet: bytes = super()._read(length, timeout)
+            return packet
+        if self._complaints.due():
+            _LOG.error(
+                "what answers for ZooKeeper at %s announces a packet of %d bytes, expected at most %d: the connection "
+                "is dropped and tried anew; check that it is ZooKeeper",
+                ",".join(f"{host}:{port}" for host, port in self.client.hosts),
+                length,
+                _LARGEST_PACKET_BYTES,
+            )
+        raise ConnectionDropped(f"a packet of {length} bytes")
 
     def _authenticate_with_sasl(self, host: str, timeout: float) -> None:
         self.login_failed = True

@@ -7,7 +7,8 @@ Sending them, and what an answer means, is the business of `zookeeper`, `multi_r
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,10 +76,14 @@ class MultiRead:
         """The results in the order of the paths."""
         # Called on the connection's thread in the order of what comes in: the moment is exact.
         position, zxid = self._moment()
+        with _refusing_damage(self):
+            results, has_failures, end = self._results(buffer, offset)
+        return Answer(results, has_failures, position, zxid, end - offset)
+
+    def _results(self, buffer: bytes, offset: int) -> tuple[list[Any], bool, int]:
         results: list[Any] = []
         has_failures = False
         header, size = _MULTI_HEADER.unpack_from, _MULTI_HEADER.size
-        begin = offset
         operation, done, _ = header(buffer, offset)
         while not done:
             reader = _RESULTS.get(operation)
@@ -86,7 +91,9 @@ class MultiRead:
             has_failures = has_failures or (reader is None and result is not None)
             results.append(result)
             operation, done, _ = header(buffer, offset)
-        return Answer(results, has_failures, position, zxid, offset - begin)
+        if len(results) != len(self._paths):
+            raise ValueError(f"{len(results)} results for {len(self._paths)} paths")
+        return results, has_failures, offset
 
 
 class SingleRead:
@@ -109,7 +116,8 @@ class SingleRead:
 
     def deserialize(self, buffer: bytes, offset: int) -> object:
         """The result."""
-        return True if self.type == Exists.type else _RESULTS[self.type](buffer, offset)[0]
+        with _refusing_damage(self):
+            return True if self.type == Exists.type else _RESULTS[self.type](buffer, offset)[0]
 
 
 class Moment:
@@ -127,6 +135,15 @@ class Moment:
     def deserialize(self, _buffer: bytes, _offset: int) -> tuple[int, int]:
         """Position and zxid, as an `Answer` has them."""
         return self._moment()
+
+
+@contextmanager
+def _refusing_damage(request: object) -> Iterator[None]:
+    """Turn an answer that is none into a lost connection, which is what there is to do about it: ask on another."""
+    try:
+        yield
+    except (struct.error, ValueError) as error:
+        raise ConnectionLoss(f"{request!r} has an answer that cannot be read: {error}") from error
 
 
 _INT = struct.Struct("!i")
@@ -151,6 +168,8 @@ def _read_children(buffer: bytes, offset: int) -> tuple[list[str], int]:
     children = []
     for _ in range(count):
         (length,) = _INT.unpack_from(buffer, offset)
+        if length < 0:
+            raise ValueError(f"a name of {length} bytes")
         offset += 4
         children.append(buffer[offset : offset + length].decode())
         offset += length

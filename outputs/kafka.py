@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
+from outputs.kafka_connections import BoundedKafkaClient
 from outputs.source import Chunk, SourceDownError
 from transport.address import KafkaAddress
 
@@ -58,6 +59,7 @@ class KafkaSource:
 
     def _connect(self) -> KafkaConsumer:
         return KafkaConsumer(
+            kafka_client=BoundedKafkaClient,
             bootstrap_servers=self._address.bootstrap_servers.split(","),
             group_id=None,
             enable_auto_commit=False,

@@ -61,7 +61,7 @@ class Checkpoint:
             return None
         except OSError as error:
             raise StreamError(f"{path} cannot be read: {error.strerror}") from error
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise StreamError(
                 f"{path} is damaged: restore it, or start with an empty --checkpoint directory"
             ) from error
@@ -71,6 +71,22 @@ class Checkpoint:
                 f"{CHECKPOINT_FORMAT}: upgrade it, or start with an empty --checkpoint directory"
             )
         return dict(stored)
+
+    def check(self) -> None:
+        """Refuse what of Spark's own files is damaged, by name: Spark says no more of it than a null pointer.
+
+        A file that is cut short is what a full disk or a copy that was broken off leaves behind. Spark reads the newest
+        of both logs at a start; what the state's files hold is checked by Spark, with their checksums.
+        """
+        spark = self.spark_directory
+        damaged = [
+            log[-1] for log in map(_log_files, (spark / "offsets", spark / "commits")) if log and _is_cut(log[-1])
+        ]
+        if (spark / "metadata").exists() and not _is_json(spark / "metadata"):
+            damaged.append(spark / "metadata")
+        if damaged:
+            named = " and ".join(str(path) for path in damaged)
+            raise StreamError(f"{named} of the checkpoint cannot be read, cut short or overwritten: {REBUILD}")
 
     def require(self, wanted: Settings) -> None:
         """Refuse a checkpoint that was started with other settings, naming both values."""
@@ -82,6 +98,15 @@ class Checkpoint:
                     f"checkpoint {self.directory} was started with {name} {stored.get(name)}, not {value}: "
                     f"{same}, or {REBUILD}"
                 )
+
+    def number(self, name: str) -> int:
+        """The number that was chosen at the first start; raises StreamError where the settings lack it."""
+        chosen = (self.settings() or {}).get(name)
+        if not isinstance(chosen, int):
+            raise StreamError(
+                f"{self.directory / _SETTINGS_FILE} is damaged, it lacks {name}: restore it, or {REBUILD}"
+            )
+        return chosen
 
     def begin(self, chosen: Settings) -> None:
         """Write down what holds for the life of this checkpoint, all at once; what an earlier one left goes."""
@@ -113,6 +138,41 @@ class Checkpoint:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _log_files(directory: Path) -> list[Path]:
+    """The files of one of Spark's logs, the oldest first."""
+    try:
+        return sorted((path for path in directory.iterdir() if path.name.isdigit()), key=lambda path: int(path.name))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise StreamError(f"{directory} of the checkpoint cannot be read: {error.strerror}") from error
+
+
+def _is_cut(path: Path) -> bool:
+    """Whether a file of Spark's logs is not a version and lines of JSON, of which `-` says that a source has none."""
+    try:
+        content = path.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError:
+        return True
+    is_whole = len(content) > 1 and content[0].startswith("v")
+    return not (is_whole and all(line == "-" or _is_json_text(line) for line in content[1:]))
+
+
+def _is_json(path: Path) -> bool:
+    try:
+        return _is_json_text(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError:
+        return False
+
+
+def _is_json_text(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _create(directory: Path) -> None:

@@ -79,10 +79,11 @@ def prepare(
     """Check everything that needs no Spark, and hold the checkpoint and the sink; raises StreamError."""
     with Checkpoint(config.checkpoint_directory, lock_wait_seconds=lock_wait_seconds) as checkpoint:
         stored = checkpoint.settings()
-        fixed = None if stored is None or rebuild else int(stored[_SHUFFLE_PARTITIONS])
+        fixed = None if stored is None or rebuild else checkpoint.number(_SHUFFLE_PARTITIONS)
         config = config.with_shuffle_partitions(fixed)
         if stored is not None and not rebuild:
             checkpoint.require(_settings(config))
+            checkpoint.check()
         if isinstance(config.source, JournalAddress):
             check_journal(config.source)
         for address in config.kafka_addresses:
@@ -151,7 +152,7 @@ class Job:
     ) -> StreamingQuery:
         stored = self.checkpoint.settings()
         assert stored is not None, "a job without a beginning"
-        first_batch = int(stored[_FIRST_BATCH])  # what the sink calls the batch that Spark calls 0
+        first_batch = self.checkpoint.number(_FIRST_BATCH)  # what the sink calls the batch that Spark calls 0
 
         def write(rows: DataFrame, batch: int) -> None:
             began = time.monotonic()

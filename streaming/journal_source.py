@@ -17,6 +17,7 @@ from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
+from controller.decoding import JsonDecoder, UndecodableError
 from streaming.packed import pack
 from transport.journal import OffsetGoneError, earliest_offset, end_offset, read_journal
 
@@ -33,7 +34,7 @@ class _Routed(msgspec.Struct):
     cluster: str
 
 
-_ROUTED = msgspec.json.Decoder(_Routed)
+_ROUTED = JsonDecoder(_Routed)
 
 
 class JournalDataSource(DataSource):
@@ -117,7 +118,7 @@ def cluster_of(line: bytes) -> str:
     match = _CLUSTER.match(line)
     try:
         return match[1].decode() if match else _ROUTED.decode(line).cluster
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (UndecodableError, UnicodeDecodeError):
         return ""
 
 

@@ -12,7 +12,6 @@ from collections import Counter
 from datetime import datetime
 from typing import Any
 
-import msgspec
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql.streaming.listener import (
@@ -23,12 +22,16 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
+from controller.decoding import JsonDecoder
 from controller.outputs import ClusterProgress, JobRow
 from streaming.config import StreamConfig
 from streaming.forwarder_clocks import ForwarderClocks
 from streaming.replica import APPLIED, Applied
 from transport.address import JournalAddress
 
+_APPLIED = JsonDecoder(Applied)
+_OFFSET = JsonDecoder(dict[str, int])
+_PROGRESS = JsonDecoder(dict[str, Any])
 _OBSERVED = "kontrast"
 _REMEMBERED_BATCHES = 16
 
@@ -92,7 +95,7 @@ class JobProgress(StreamingQueryListener):
 
     def _row_of(self, progress: Any) -> JobRow:  # noqa: ANN401 (pyspark's dictionary)
         seen = progress.observedMetrics.get(_OBSERVED)
-        applied = [msgspec.json.decode(line, type=Applied) for line in (seen["applied"] if seen else ())]
+        applied = [_APPLIED.decode(line) for line in (seen["applied"] if seen else ())]
         told = [of_cluster for of_cluster in applied if of_cluster.records]
         found_lacking = {of_cluster.cluster for of_cluster in told if of_cluster.lacks_records}
         self.lacking = (self.lacking - {of_cluster.cluster for of_cluster in told}) | found_lacking
@@ -138,13 +141,13 @@ def _took_all(progress: Any, records: int, config: StreamConfig) -> bool:  # noq
     if not isinstance(config.source, JournalAddress):
         return 2 * records < config.max_batch_records
     (source,) = progress.sources
-    begin, end = (msgspec.json.decode(offset)["offset"] for offset in (source.startOffset, source.endOffset))
+    begin, end = (_OFFSET.decode(offset)["offset"] for offset in (source.startOffset, source.endOffset))
     return 2 * int(end - begin) < config.max_batch_bytes
 
 
 class _InOneCall(JStreamingQueryListener):
     def onQueryProgress(self, jevent: Any) -> None:  # noqa: ANN401, N802 (an object of Java's, Spark's name)
-        progress = msgspec.json.decode(jevent.progress().json())
+        progress = _PROGRESS.decode(jevent.progress().json())
         self.pylistener.onQueryProgress(QueryProgressEvent.fromJson({"progress": progress}))
 
     def onQueryIdle(self, jevent: Any) -> None:  # noqa: ANN401, N802 (the same)

@@ -14,6 +14,7 @@ import msgspec
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
+from controller.decoding import JsonDecoder
 from controller.records import BadRecordError, RecordKind, decode_record
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
@@ -76,8 +77,8 @@ def as_text(starts: Starts) -> str:
 
 
 def from_text(text: str) -> Starts:
-    """What `as_text` wrote."""
-    return msgspec.json.decode(text, type=dict[int, int])
+    """What `as_text` wrote; raises UndecodableError."""
+    return JsonDecoder(dict[int, int]).decode(text)
 
 
 def _journal(address: JournalAddress) -> tuple[list[tuple[Place, bytes]], set[str]]:

@@ -6,6 +6,7 @@ Here belongs what the writer and the readers of a journal must agree on. Not her
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import re
 from collections.abc import Iterator
@@ -106,7 +107,7 @@ def has_batches(directory: Path) -> bool | None:
         return None
     except OSError as error:
         raise JournalError(f"journal {directory} cannot be read: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise JournalError(f"{path} is damaged: expected {{'format': {JOURNAL_FORMAT}}}") from error
     if journal_format > JOURNAL_FORMAT:
         raise NewerJournalError(
@@ -120,6 +121,20 @@ def write_format(directory: Path, *, batches: bool) -> None:
     draft = directory / f"{FORMAT_FILE}.new"
     draft.write_text(json.dumps({"format": JOURNAL_FORMAT, "batches": batches}) + "\n", encoding="ascii")
     draft.replace(directory / FORMAT_FILE)
+
+
+def newest_lines(directory: Path, start: bytes) -> Iterator[bytes]:
+    """The whole lines that begin like this, the newest first; each segment is looked through from its end."""
+    for segment in reversed(list_segments(directory)):
+        with segment.path.open("rb") as file:
+            if not os.fstat(file.fileno()).st_size:
+                continue
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+                end = content.rfind(b"\n") + 1
+                while (found := content.rfind(start, 0, end)) >= 0:
+                    if found == 0 or content[found - 1 : found] == b"\n":
+                        yield content[found : content.find(b"\n", found)]
+                    end = found
 
 
 def find_tail(segments: tuple[Segment, ...], *, batches: bool) -> Tail:

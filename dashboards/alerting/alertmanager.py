@@ -6,23 +6,28 @@ The only place that knows HTTP's ways to fail. When to try again is `sender`'s b
 from __future__ import annotations
 
 import base64
-import json
+import os
 import ssl
-import urllib.error
 import urllib.parse
-import urllib.request
 from collections.abc import Sequence
 from datetime import datetime
-from http.client import HTTPException
-from typing import Any
+from typing import Annotated, NamedTuple
 
+import anyio
+import httpx
 import msgspec
 
+from controller.decoding import JsonDecoder, UndecodableError
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import NAME_PREFIX, Message
 from dashboards.errors import ServeError
+from transport.printable import printable
 
 _LONGEST_REASON = 300
+# An alert of Kontrast's is some 2 kB: room for 30,000 of them.
+_LARGEST_ANSWER_BYTES = 64 * 1024**2
+_LARGEST_REFUSAL_BYTES = 4096
+_IS_NO_ALERTMANAGER = "something else answers in its place: give the address at which Alertmanager itself answers"
 
 
 class UnreachableError(Exception):
@@ -40,72 +45,127 @@ class RefusedError(Exception):
 class _FoundAlert(msgspec.Struct, rename={"starts_at": "startsAt"}):
     labels: dict[str, str]
     annotations: dict[str, str]
-    starts_at: datetime
+    starts_at: Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+class _Answer(NamedTuple):
+    response: httpx.Response
+    content: bytes
+
+    def __str__(self) -> str:
+        said = printable(" ".join(self.content.decode("utf-8", "replace").split()), _LONGEST_REASON)
+        status = printable(f"{self.response.status_code} {self.response.reason_phrase}", _LONGEST_REASON)
+        return f"{status}: {said}" if said else status
+
+
+_FOUND_ALERTS = JsonDecoder(list[_FoundAlert])
 
 
 class Alertmanager:
-    """One Alertmanager; raises ServeError for a file of authorities that is none."""
+    """One Alertmanager; raises ServeError for a file of authorities that is none.
+
+    What is sent goes to its address and nowhere else: redirects are refused, and variables for proxies, which are meant
+    for what is outside, do not count.
+    """
 
     def __init__(self, url: str, config: AlertmanagerConfig) -> None:
         self.url = url.rstrip("/")
         self._config = config
         try:
-            context = ssl.create_default_context(cafile=config.ca_file)
+            self._tls = ssl.create_default_context(cafile=config.ca_file)
         except (ssl.SSLError, OSError) as error:
             raise ServeError(f"ca_file {config.ca_file} holds no certificates in PEM form: {error}") from error
-        # Straight to it: the variables for proxies are meant for what is outside.
-        self._opener = urllib.request.build_opener(
-            urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
-        )
 
     def tell(self, messages: Sequence[Message], now_ms: int) -> None:
         """Hand over alerts; raises UnreachableError, RefusedError."""
-        self._ask("/api/v2/alerts", json.dumps([message.as_json(now_ms, self._config) for message in messages]))
+        body = msgspec.json.encode([message.as_json(now_ms, self._config) for message in messages])
+        answer = self._ask("POST", "/api/v2/alerts", body)
+        if answer.content.strip():  # Alertmanager's answer is empty
+            raise RefusedError(f"{self.url} answers alerts with {answer}: {_IS_NO_ALERTMANAGER}", in_part=False)
 
     def alerts(self) -> list[Message]:
         """Kontrast's alerts that it has and that are not over; raises UnreachableError, RefusedError."""
-        query = urllib.parse.urlencode({"filter": f'alertname=~"{NAME_PREFIX}.+"'})
-        answer = self._ask(f"/api/v2/alerts?{query}")
-        try:
-            found = msgspec.json.decode(answer, type=list[_FoundAlert])
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise UnreachableError(f"{self.url} answers with what is no list of alerts: {error}") from error
         return [
             Message(
                 labels=tuple(sorted(alert.labels.items())),
                 annotations=tuple(sorted(alert.annotations.items())),
                 since_ms=int(alert.starts_at.timestamp() * 1000),
             )
-            for alert in found
+            for alert in self._found(f'alertname=~"{NAME_PREFIX}.+"')
         ]
 
-    def _ask(self, path: str, body: str | None = None) -> bytes:
+    def check(self) -> None:
+        """Make sure that what answers at the address has alerts; raises UnreachableError, RefusedError."""
+        self._found(f'alertname="{NAME_PREFIX}"')  # no alert is called that: a short answer
+
+    def _found(self, matcher: str) -> list[_FoundAlert]:
+        answer = self._ask("GET", f"/api/v2/alerts?{urllib.parse.urlencode({'filter': matcher})}")
         try:
-            request = urllib.request.Request(self.url + path, None if body is None else body.encode(), self._headers())
-            with self._opener.open(request, timeout=self._config.timeout_seconds) as answer:
-                content: bytes = answer.read()
-                return content
-        except urllib.error.HTTPError as error:
-            raise self._refusal(error) from error
-        except (OSError, HTTPException, UnicodeDecodeError) as error:
-            reason: Any = error.reason if isinstance(error, urllib.error.URLError) else error
-            raise UnreachableError(f"{self.url} cannot be told of alerts: {reason or type(reason).__name__}") from error
+            return _FOUND_ALERTS.decode(answer.content)
+        except UndecodableError as error:
+            raise RefusedError(
+                f"{self.url} answers with what is no list of alerts ({error}): {_IS_NO_ALERTMANAGER}", in_part=False
+            ) from error
+
+    def _ask(self, method: str, path: str, body: bytes | None = None) -> _Answer:
+        try:
+            answer = anyio.run(self._exchange, method, path, body)
+        except TimeoutError as error:
+            raise self._unreachable(f"no complete answer within {self._config.timeout_seconds:g} s") from error
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:
+            raise self._unreachable(_root_of(error)) from error
+        if answer.response.status_code != httpx.codes.OK:
+            raise self._refusal(answer)
+        return answer
+
+    async def _exchange(self, method: str, path: str, body: bytes | None) -> _Answer:
+        # Bounded as a whole: the client's own timeouts begin anew with each byte that comes.
+        with anyio.fail_after(self._config.timeout_seconds):
+            async with (
+                httpx.AsyncClient(verify=self._tls, trust_env=False, follow_redirects=False, timeout=None) as client,
+                client.stream(method, self.url + path, content=body, headers=self._headers()) as response,
+            ):
+                return _Answer(response, await self._content(response))
+
+    async def _content(self, response: httpx.Response) -> bytes:
+        is_refusal = response.status_code != httpx.codes.OK
+        content = bytearray()
+        async for piece in response.aiter_raw():
+            content += piece
+            if is_refusal and len(content) >= _LARGEST_REFUSAL_BYTES:
+                break
+            if len(content) > _LARGEST_ANSWER_BYTES:
+                raise self._unreachable(f"an answer of more than {_LARGEST_ANSWER_BYTES // 1024**2} MiB")
+        return bytes(content)
 
     def _headers(self) -> dict[str, str]:
-        headers = {"Content-Type": "application/json", "User-Agent": "kontrast"}
+        headers = {"Content-Type": "application/json", "User-Agent": "kontrast", "Accept-Encoding": "identity"}
         if (password := self._config.password) is not None:
             login = f"{self._config.username}:{password}".encode()
             headers["Authorization"] = f"Basic {base64.b64encode(login).decode()}"
         elif (token := self._config.bearer_token) is not None:
+            if not (token.isascii() and token.isprintable()):  # what complains of it later would show it
+                raise self._unreachable("the bearer token has characters that no token has")
             headers["Authorization"] = f"Bearer {token}"
         return headers
 
-    def _refusal(self, error: urllib.error.HTTPError) -> Exception:
-        try:
-            said = " ".join(error.read().decode("utf-8", "replace").split())[:_LONGEST_REASON]
-        except (OSError, HTTPException):
-            said = ""
-        sentence = f"{self.url} answers {error.code} {error.reason}" + (f": {said}" if said else "")
-        if error.code >= 500 or error.code == 429:
+    def _unreachable(self, reason: str) -> UnreachableError:
+        return UnreachableError(f"{self.url} cannot be told of alerts: {reason}")
+
+    def _refusal(self, answer: _Answer) -> Exception:
+        code, sentence = answer.response.status_code, f"{self.url} answers {answer}"
+        if answer.response.is_redirect:
+            location = printable(answer.response.headers["location"], _LONGEST_REASON)
+            return RefusedError(f"{sentence}, on to {location}: {_IS_NO_ALERTMANAGER}", in_part=False)
+        if code >= 500 or code == httpx.codes.TOO_MANY_REQUESTS:
             return UnreachableError(sentence)
-        return RefusedError(sentence, in_part=error.code == 400)
+        return RefusedError(sentence, in_part=code == httpx.codes.BAD_REQUEST)
+
+
+def _root_of(error: BaseException) -> str:
+    """What the system said, below what each library says of it."""
+    while (cause := error.__cause__ or error.__context__) is not None:
+        error = getattr(cause, "exceptions", (cause,))[0]  # several addresses were tried: the first
+    if isinstance(error, ConnectionError) and error.errno:
+        return os.strerror(error.errno)
+    return printable(str(error), _LONGEST_REASON) or type(error).__name__

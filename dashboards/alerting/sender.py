@@ -10,7 +10,8 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from enum import Enum
 
 from dashboards.alerting.alertmanager import Alertmanager, RefusedError, UnreachableError
@@ -52,6 +53,7 @@ class Sender:
         self._done: tuple[Message, ...] | None = None  # the newest messages of which nothing was left to tell
         self._resend_at = 0.0  # the first of them
         self._asked = False  # for what it had before this process began
+        self._check_at = 0.0  # when to make sure again that it is an Alertmanager
         self._failing_since: float | None = None
         self._retry_seconds = _FIRST_RETRY_SECONDS
 
@@ -75,10 +77,15 @@ class Sender:
             # What it has from before may have ended while nobody looked.
             self._book.adopt(self._alertmanager.alerts())
             self._asked = True
-            self._recover()
+            self._answered_as_alertmanager()
         if messages is self._done and time.monotonic() < self._resend_at:
             return
         due = self._due(messages)
+        if time.monotonic() >= self._check_at:
+            # Accepting alerts has an empty answer, which anything may give.
+            with self._counting_failures(due):
+                self._alertmanager.check()
+            self._answered_as_alertmanager()
         for start in range(0, len(due), _ALERTS_A_REQUEST):
             self._tell(due[start : start + _ALERTS_A_REQUEST])
         known = {message.labels for message in messages}
@@ -87,6 +94,10 @@ class Sender:
         self._done = None if self._changed_at else messages
         oldest = min((told_at for _, told_at in self._told.values()), default=time.monotonic())
         self._resend_at = oldest + self._config.resend_interval_seconds
+
+    def _answered_as_alertmanager(self) -> None:
+        self._check_at = time.monotonic() + self._config.resend_interval_seconds
+        self._recover()
 
     def _due(self, messages: Sequence[Message]) -> list[Message]:
         now = time.monotonic()
@@ -106,16 +117,13 @@ class Sender:
     def _tell(self, messages: Sequence[Message]) -> None:
         result = Result.ACCEPTED
         try:
-            self._alertmanager.tell(messages, time.time_ns() // 1_000_000)
+            with self._counting_failures(messages):
+                self._alertmanager.tell(messages, time.time_ns() // 1_000_000)
         except RefusedError as error:
-            self.results[Result.REFUSED] += len(messages)
             if not error.in_part:
                 raise
             _logger.warning("not all alerts are taken: %s", error)
             result = Result.REFUSED
-        except UnreachableError:
-            self.results[Result.FAILED] += len(messages)
-            raise
         told_at = time.monotonic()
         self._told.update({message.labels: (message, told_at) for message in messages})
         for message in messages:
@@ -125,12 +133,24 @@ class Sender:
         self.told_ms = time.time_ns() // 1_000_000
         self._recover()
 
+    @contextmanager
+    def _counting_failures(self, messages: Sequence[Message]) -> Iterator[None]:
+        try:
+            yield
+        except RefusedError:
+            self.results[Result.REFUSED] += len(messages)
+            raise
+        except UnreachableError:
+            self.results[Result.FAILED] += len(messages)
+            raise
+
     def _complain(self, error: Exception) -> None:
         self.is_up = False
         # One that was restarted knows nothing of what it was told before.
         self._told.clear()
         self._changed_at.clear()
         self._done = None
+        self._check_at = 0.0
         if self._failing_since is None:
             self._failing_since = time.monotonic()
             _logger.warning("alerts are not delivered, trying again until they are: %s", error)

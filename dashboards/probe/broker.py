@@ -12,13 +12,21 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from kafka.errors import KafkaError
-from kafka.net import KafkaConnectionManager, NetworkSelector
+from kafka.errors import InvalidReceiveError, KafkaError
+from kafka.net import NetworkSelector
 from kafka.protocol.metadata import MetadataRequest
 
+from controller.outputs import PartitionRow
 from dashboards.probe.config import KafkaLoginConfig
+from outputs.kafka_connections import BoundedConnectionManager
+from transport.printable import printable
 
-_LARGEST_ANSWER_BYTES = 512 * 1024**2
+# What every answer may have beside partitions: brokers, the cluster's id, topics that came into being a moment ago.
+_ANSWER_BYTES = 1024**2
+# Metadata's fields of a topic (version 12, and 10 bytes for what later ones may add), of a partition, of each replica
+# in its replicas, ISR and offline replicas.
+_TOPIC_BYTES, _PARTITION_BYTES, _REPLICA_BYTES = 40, 36, 12
+_LONGEST_REASON = 300
 _ENDPOINT = re.compile(r"(?P<listener>[^:]+)://(?:\[(?P<ipv6>[^\]]+)\]|(?P<host>[^:]*)):(?P<port>\d+)")
 
 
@@ -67,8 +75,22 @@ def choose_endpoint(endpoints: Sequence[str], login: KafkaLoginConfig) -> Endpoi
     raise ProbeError(f"no listener {wanted} among {', '.join(endpoints) or 'none'}: name one with kafka_listener")
 
 
+def expected_bytes(partitions: Mapping[tuple[str, int], PartitionRow]) -> int:
+    """How long an answer about these partitions can be."""
+    topics = {topic for topic, _ in partitions}
+    return (
+        sum(_TOPIC_BYTES + len(topic) for topic in topics)
+        + _PARTITION_BYTES * len(partitions)
+        + _REPLICA_BYTES * sum(len(row.replicas) for row in partitions.values())
+    )
+
+
 class BrokerConnection:
-    """The connection to one broker, made when it is needed; to be used from one thread."""
+    """The connection to one broker, made when it is needed; to be used from one thread.
+
+    kafka-python makes some hundred bytes of one in an answer, and decodes for as long as it takes. So an answer is
+    refused by the length that it begins with, where that is twice that of the cluster in ZooKeeper.
+    """
 
     def __init__(self, endpoint: Endpoint, login: KafkaLoginConfig, timeout_seconds: float) -> None:
         self.endpoint = endpoint
@@ -76,16 +98,29 @@ class BrokerConnection:
         self._timeout_ms = int(timeout_seconds * 1000)
         self._manager: Any = None
         self._net: Any = None
+        self._largest_answer_bytes = 0
 
-    def view(self) -> BrokerView:
+    def view(self, expected_bytes: int) -> BrokerView:
         """What the broker tells clients of every partition; raises ProbeError, and connects anew the next time."""
+        if _ANSWER_BYTES + expected_bytes > self._largest_answer_bytes:
+            self.close()  # a connection's bound is fixed
+            self._largest_answer_bytes = _ANSWER_BYTES + 2 * expected_bytes
         try:
             if self._manager is None:
                 self._open()
             answer = self._manager.run(self._ask)
+        except InvalidReceiveError as error:
+            self.close()
+            raise ProbeError(
+                f"{self.endpoint} answers with more than {self._largest_answer_bytes} bytes, twice what the cluster's "
+                f"partitions take: {error}"
+            ) from error
         except (KafkaError, OSError, ValueError) as error:
             self.close()
-            raise ProbeError(f"{self.endpoint} does not answer: {error}") from error
+            raise ProbeError(f"{self.endpoint} does not answer: {printable(str(error), _LONGEST_REASON)}") from error
+        if answer.topics is None or any(None in (topic.name, topic.partitions) for topic in answer.topics):
+            self.close()
+            raise ProbeError(f"{self.endpoint} answers with metadata that has null for topics, names or partitions")
         return {
             (topic.name, partition.partition_index): Leader(partition.leader_id, _epoch(answer, partition))
             for topic in answer.topics
@@ -104,12 +139,12 @@ class BrokerConnection:
     def _open(self) -> None:
         login = self._login
         self._net = NetworkSelector()
-        self._manager = KafkaConnectionManager(
+        self._manager = BoundedConnectionManager(
             self._net,
             bootstrap_servers=[str(self.endpoint)],
             client_id="kontrast-probe",
             request_timeout_ms=self._timeout_ms,
-            receive_message_max_bytes=_LARGEST_ANSWER_BYTES,
+            receive_message_max_bytes=self._largest_answer_bytes,
             security_protocol=login.protocol,
             ssl_cafile=login.kafka_ca_file,
             ssl_certfile=login.kafka_certificate_file,

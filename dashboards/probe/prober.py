@@ -18,7 +18,7 @@ import msgspec
 from controller.outputs import CLOCKS_AGREE_WITHIN_MS, AlertRow, BrokerRow, GaugesRow
 from dashboards.alerting.standing import Source, Standing
 from dashboards.errors import ServeError
-from dashboards.probe.broker import BrokerConnection, BrokerView, Endpoint, ProbeError, choose_endpoint
+from dashboards.probe.broker import BrokerConnection, BrokerView, Endpoint, ProbeError, choose_endpoint, expected_bytes
 from dashboards.probe.comparison import Found, PartitionName, differences, lasting
 from dashboards.probe.config import ProbeConfig
 from dashboards.probe.findings import BrokerFindings, alert_id, open_alert, resolved_alert
@@ -139,7 +139,7 @@ class ClusterProbe:
             if broker.connection is None:
                 endpoint = choose_endpoint(row.endpoints, self._login)
                 broker.connection = BrokerConnection(endpoint, self._login, self._config.timeout_seconds)
-            seen = broker.connection.view()
+            seen = broker.connection.view(expected_bytes(self._view.partitions(self.cluster)))
         except ProbeError as error:
             self._failed(broker, error)
             return None

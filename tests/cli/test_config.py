@@ -190,6 +190,7 @@ def test_variables_that_are_no_settings_are_left_alone(tmp_path):
         ("clusters = 1", ["[clusters]", "must be a table"]),
         ("[clusters]\na = 1", ["[clusters.a]", "must be a table"]),
         ("[watch", ["not a TOML file"]),
+        ("a = " + "[" * 2_000, ["not a TOML file"]),
     ],
 )
 def test_a_value_that_cannot_be_used_is_refused_with_its_place_and_what_was_expected(tmp_path, text, named):

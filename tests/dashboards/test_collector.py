@@ -25,7 +25,9 @@ from dashboards.reading import FOLLOWED_OUTPUTS, LAG_BUCKETS_SECONDS, Reading
 from dashboards.view import View
 
 SERVED = [
-    metric for metric in CATALOGUE if metric.page == METRICS_PAGE and not (metric.of_watch or metric.switched_on_by)
+    metric
+    for metric in CATALOGUE
+    if metric.page == METRICS_PAGE and not (metric.of_watch or metric.of_pages or metric.switched_on_by)
 ]
 FIGURES = PageFigures(render_seconds=0.2, plain_bytes=3000, compressed_bytes=100)
 HOSTILE_NAMES = ("a\nb", 'quo"te', "back\\slash\\n", "Grüße-日本", '{x="y"} 1\n# HELP', "a\x00b", " ")

@@ -234,7 +234,7 @@ def test_a_broker_with_tls_and_a_login_is_asked_with_them_and_not_without(secure
         config = KafkaLoginConfig(kafka_listener="CLIENTS", **login)
         connection = BrokerConnection(choose_endpoint([endpoint], config), config, timeout_seconds=10)
         try:
-            return connection.view(), connection.view()
+            return connection.view(0), connection.view(0)
         finally:
             connection.close()
 

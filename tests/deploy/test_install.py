@@ -48,3 +48,11 @@ def test_a_machine_without_a_python_is_told_what_to_install(checkout, tmp_path):
     ended = install(checkout, PATH=str(tmp_path), PYTHON="")
     assert ended.returncode == 1
     assert ended.stderr == "install: no Python 3.10 or newer in PATH: install one, or set PYTHON to it\n"
+
+
+def test_pip_and_setuptools_are_pinned_by_hash_and_installed_before_all_else():
+    pinned = (SCRIPT.parents[1] / "requirements" / "tools.txt").read_text(encoding="utf-8")
+    names = {line.partition("==")[0] for line in pinned.splitlines() if "==" in line}
+    assert names == {"pip", "setuptools"}
+    script = SCRIPT.read_text(encoding="utf-8")
+    assert script.index("-r requirements/tools.txt") < script.index('-r "requirements/$profile.txt"')

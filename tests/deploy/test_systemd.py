@@ -37,3 +37,8 @@ def test_it_starts_a_command_that_there_is_and_waits_for_its_orderly_end(unit):
     helped = subprocess.run([sys.executable, "-m", "cli", *arguments, "--help"], capture_output=True, text=True)
     assert helped.returncode == 0, helped.stderr
     assert _setting(unit, "KillMode") == "mixed"
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+def test_what_it_writes_is_not_for_everybody(unit):
+    assert int(_setting(unit, "UMask"), 8) & 0o007 == 0o007

@@ -58,7 +58,6 @@ def test_a_kind_is_told_with_all_that_the_catalogue_says(kind):
     [
         (alert_kinds.UNDER_MIN_ISR, "at once."),
         (alert_kinds.UNDER_REPLICATED, "when it has been so for 1 min."),
-        (alert_kinds.UNDER_REPLICATED, "when it has been so for 1 min."),
         (alert_kinds.UNCLEAN_ELECTION, "at once when it happens. - **Told for**: 30 min after it happened last."),
     ],
 )

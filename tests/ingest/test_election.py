@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -16,13 +16,14 @@ from kazoo.client import KazooClient
 
 from cli.embedded.process import ChildProcess
 from cli.embedded.zookeeper import ZooKeeper
-from controller.records import Record, RecordKind, data_fields
+from controller.records import Record, RecordKind, data_fields, encode_record
 from controller.state import new_context
 from controller.step import step
 from ingest.config import IngestConfig
-from ingest.election import Election
+from ingest.election import Election, UnopposedTerms
 from ingest.errors import IngestError
 from ingest.kafka_sink import KafkaSink
+from ingest.sinks import JournalSink, SinkUnavailableError
 from tests.ingest.conftest import make_cluster, replayed_tree, server_tree
 from tests.ingest.relay import Relay
 from tests.ingest.test_kafka_sink import consume
@@ -163,7 +164,7 @@ def test_another_forwarder_takes_over_from_one_that_is_killed_and_from_one_that_
         zxid=10**6,
         **data_fields(b'{"version":2,"brokerid":9,"timestamp":"1"}'),
     )
-    sink = KafkaSink(forwarders.kafka, "blue", threading.Event())
+    sink = KafkaSink(forwarders.kafka, "blue", threading.Event(), lambda _: None)
     sink.append([stale])
     sink.close()
     forwarders.wait_for_heartbeats()
@@ -180,7 +181,7 @@ def test_another_forwarder_takes_over_from_one_that_is_killed_and_from_one_that_
 def candidate() -> Iterator[Callable[[str], tuple[Election, threading.Event]]]:
     made: list[tuple[Election, threading.Event]] = []
 
-    def start(address: str) -> tuple[Election, threading.Event]:
+    def start(address: str, newest: int = -1) -> tuple[Election, threading.Event]:
         stop = threading.Event()
         config = IngestConfig(
             cluster="blue",
@@ -189,7 +190,7 @@ def candidate() -> Iterator[Callable[[str], tuple[Election, threading.Event]]]:
             election_zookeeper=address,
             session_timeout_seconds=SESSION_SECONDS,
         )
-        made.append((Election(config, stop), stop))
+        made.append((Election(config, stop, lambda: newest, lambda _: None), stop))
         return made[-1]
 
     yield start
@@ -206,6 +207,48 @@ def test_terms_follow_each_other_with_growing_generations(watched: str, kafka: K
     assert (first.generation, second.generation) == (10**15 + 1, 10**15 + 2)
     assert not first.holds()
     assert second.holds()
+
+
+def test_a_generation_is_newer_than_the_streams_though_the_election_and_the_clock_know_less(
+    watched: str, candidate
+) -> None:
+    election, _ = candidate(watched, newest=10**15)
+    assert election.next_term().generation == 10**15 + 1
+
+
+def test_the_terms_of_an_only_forwarder_are_newer_than_the_streams_and_wait_until_it_can_be_read() -> None:
+    answers: list[int | Exception] = [10**15, SinkUnavailableError("away"), 10**15]
+
+    def newest() -> int:
+        answer = answers.pop()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    stop = threading.Event()
+    terms = UnopposedTerms(stop, newest)
+    assert terms.next_term().generation == 10**15 + 1
+    assert terms.next_term().generation == 10**15 + 2
+    stop.set()
+    assert terms.next_term() is None
+
+
+def test_a_journal_knows_each_clusters_newest_generation(tmp_path: Path) -> None:
+    def of(cluster: str) -> IngestConfig:
+        return IngestConfig(cluster=cluster, zookeeper="a:1", to=JournalAddress(tmp_path / "changes"))
+
+    def record(cluster: str, generation: int) -> Record:
+        kind = RecordKind.HEARTBEAT
+        return Record(cluster=cluster, generation=generation, seq=0, kind=kind, observed_ms=1, path='"cluster":"blue"')
+
+    with closing(JournalSink(of("blue"))) as blue, closing(JournalSink(of("blue-green"))) as green:
+        assert blue.newest_generation() == green.newest_generation() == -1
+        blue.append([record("blue", 5), record("blue", 10**15)])
+        green.append([record("blue-green", 7)] * 1_000)
+        assert (blue.newest_generation(), green.newest_generation()) == (10**15, 7)
+        lines = [b"garbage", encode_record(record("blue", 9))[:30]]
+        blue._journal.writer.append(lines)
+        assert blue.newest_generation() == 10**15
 
 
 def test_a_candidate_that_waits_can_be_asked_to_stop(watched: str, candidate) -> None:

@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 
+import msgspec
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
@@ -31,7 +32,7 @@ def changes(shared_broker: str, own_name: str) -> KafkaAddress:
 
 @pytest.fixture
 def sink(changes: KafkaAddress) -> Iterator[KafkaSink]:
-    sink = KafkaSink(changes, "blue", threading.Event())
+    sink = KafkaSink(changes, "blue", threading.Event(), lambda _: None)
     yield sink
     sink.close()
 
@@ -80,7 +81,7 @@ def test_the_topic_is_made_with_one_partition_and_keeps_the_order(changes: Kafka
 
 def test_a_topic_of_many_partitions_keeps_a_cluster_in_one_of_them(changes: KafkaAddress) -> None:
     create(changes, partitions=6)
-    sink = KafkaSink(changes, "blue", threading.Event())
+    sink = KafkaSink(changes, "blue", threading.Event(), lambda _: None)
     sink.append([record(seq) for seq in range(100)])
     sink.close()
     sizes = sorted(len(records) for records in consume(changes).values())
@@ -89,7 +90,7 @@ def test_a_topic_of_many_partitions_keeps_a_cluster_in_one_of_them(changes: Kafk
 
 def test_a_record_that_the_topic_does_not_take_is_a_sentence(changes: KafkaAddress) -> None:
     create(changes, partitions=1, **{"max.message.bytes": "200"})
-    sink = KafkaSink(changes, "blue", threading.Event())
+    sink = KafkaSink(changes, "blue", threading.Event(), lambda _: None)
     with pytest.raises(IngestError, match=rf"kafka://.*/{changes.topic} refuses records"):
         sink.append([record(0), record(1, data=random.Random(1).randbytes(2000).hex())])
 
@@ -98,7 +99,7 @@ def test_a_sink_whose_broker_was_away_works_again(start_kafka_cluster: Callable[
     cluster = start_kafka_cluster()
     changes = KafkaAddress(",".join(cluster.bootstrap_servers), "changes")
     stop = threading.Event()
-    sink = KafkaSink(changes, "blue", stop)
+    sink = KafkaSink(changes, "blue", stop, lambda _: None)
     sink.append([record(0)])
     broker = cluster.brokers[1]
     broker.kill()
@@ -130,3 +131,13 @@ def test_a_message_in_the_topic_beside_it_asks_for_a_complete_read_once(changes:
     producer.close()
     eventually(sink.snapshot_wanted)
     assert not sink.snapshot_wanted()
+
+
+def test_a_topic_knows_each_clusters_newest_generation(sink: KafkaSink, changes: KafkaAddress) -> None:
+    assert sink.newest_generation() == -1
+    sink.append([msgspec.structs.replace(record(0), generation=10**15), *map(record, range(1_500))])
+    assert sink.newest_generation() == 1
+    sink.append([msgspec.structs.replace(record(0), generation=10**15)])
+    other = KafkaSink(changes, "green", threading.Event(), lambda _: None)
+    assert (sink.newest_generation(), other.newest_generation()) == (10**15, -1)
+    other.close()

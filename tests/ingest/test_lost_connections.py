@@ -125,6 +125,25 @@ def test_an_answer_that_makes_no_sense_ends_the_client_not_the_forwarder(
         watching.stop()
 
 
+@pytest.mark.parametrize("length", [128 * 1024**2 + 1, 2**31 - 1, -1])
+def test_a_packet_without_measure_is_not_gathered_and_told_once(
+    zookeeper: ZooKeeper, kafka: KazooClient, watch: Watch, caplog: pytest.LogCaptureFixture, length: int
+) -> None:
+    make_cluster(kafka)
+    with Relay(zookeeper.port) as relay:
+        watching = watch(zookeeper=f"127.0.0.1:{relay.port}")
+        seq = watching.settled()
+        for connections in (2, 3):
+            relay.say_to_clients(struct.pack("!i", length))
+            eventually(lambda: watching.count(RecordKind.SESSION, '"connected"') == connections)  # noqa: B023
+        kafka.set("/brokers/topics/t", b"{}")
+        watching.settled()
+        assert changes(watching.after(seq)) == [("node", "/brokers/topics/t")]
+        watching.stop()
+    (told,) = [record for record in caplog.records if "announces a packet" in record.getMessage()]
+    assert f"{length} bytes, expected at most" in told.getMessage()
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_replaying_the_records_of_any_history_gives_the_servers_tree(
     zookeeper: ZooKeeper, kafka: KazooClient, watch: Watch, seed: int

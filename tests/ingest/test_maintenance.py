@@ -99,6 +99,7 @@ def test_a_file_that_cannot_be_read_is_told_once_and_the_windows_stay(kafka, wat
     ("text", "said"),
     [
         ("no toml at all", "not a TOML file"),
+        ("a = " + "[" * 2_000, "not a TOML file"),
         ("[[windows]]\n", "unknown field `windows`"),
         ('[[window]]\ncluster = "a"\n', "missing required field `until`"),
         (window(more="colour = 1"), "unknown field `colour`"),

@@ -71,10 +71,43 @@ def test_state_in_a_format_that_this_kontrast_does_not_know_is_refused(streams):
         _prepare(streams.config())
 
 
-def test_a_damaged_settings_file_is_refused(streams):
+@pytest.mark.parametrize("damaged", ["[", "[" * 100_000], ids=["cut short", "nested too deeply"])
+def test_a_damaged_settings_file_is_refused(streams, damaged):
     streams.checkpoint.mkdir()
-    (streams.checkpoint / "kontrast.json").write_text("[")
+    (streams.checkpoint / "kontrast.json").write_text(damaged)
     with pytest.raises(StreamError, match="kontrast.json is damaged"):
+        _prepare(streams.config())
+
+
+@pytest.mark.parametrize("damaged", ["", "v1", "v1\n", "v1\n{", "\0" * 100, "v1\n{}\n" + "[" * 100_000])
+@pytest.mark.parametrize("log", ["offsets", "commits"])
+def test_a_damaged_file_of_sparks_is_named_with_the_way_out(streams, log, damaged):
+    _prepare(streams.config())
+    directory = streams.checkpoint / "spark" / log
+    directory.mkdir(parents=True)
+    for batch, content in ((9, "v1\n{}\n-"), (10, damaged)):
+        (directory / str(batch)).write_text(content)
+    with pytest.raises(StreamError, match=rf"spark/{log}/10 of the checkpoint cannot be read.*--rebuild"):
+        _prepare(streams.config())
+    (directory / "10").write_text('v1\n{"batchWatermarkMs":0}\n{"offset":7}')
+    _prepare(streams.config())
+
+
+def test_damaged_metadata_of_sparks_is_named_with_the_way_out(streams):
+    _prepare(streams.config())
+    (streams.checkpoint / "spark").mkdir()
+    (streams.checkpoint / "spark" / "metadata").write_text("")
+    with pytest.raises(StreamError, match="spark/metadata of the checkpoint cannot be read.*--rebuild"):
+        _prepare(streams.config())
+
+
+def test_settings_that_lack_something_are_named_with_the_way_out(streams):
+    _prepare(streams.config())
+    file = streams.checkpoint / "kontrast.json"
+    stored = json.loads(file.read_text())
+    del stored["shuffle partitions"]
+    file.write_text(json.dumps(stored))
+    with pytest.raises(StreamError, match="kontrast.json is damaged, it lacks shuffle partitions.*--rebuild"):
         _prepare(streams.config())
 
 

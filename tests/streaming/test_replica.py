@@ -12,6 +12,7 @@ from pyspark.sql.streaming.tws_tester import TwsTester
 from controller.outputs import OUTPUTS, STANDING_OUTPUTS, AlertRow, BeginningRow, decode_row
 from controller.records import RecordKind
 from streaming import replica as replica_module
+from streaming.journal_source import cluster_of
 from streaming.packed import pack, unpack
 from streaming.replica import APPLIED, Replica
 from tests.streaming.cluster_records import ClusterLife, Streams, life_of
@@ -132,6 +133,17 @@ def test_what_is_no_record_is_counted_and_kept_with_its_place_its_bytes_and_the_
     assert (tester.applied["records"], tester.applied["refused"]) == (len(life.lines), 2)
     tester.apply([b"garbage"])
     assert (tester.applied["records"], tester.applied["refused"], tester.applied["observed_ms"]) == (0, 1, 0)
+
+
+def test_a_record_that_is_nested_too_deeply_is_refused_and_the_others_are_applied(tester):
+    life = life_of("east", topics=1)
+    deep = life.lines[-1][:-1] + b',"unknown":' + b"[" * 100_000
+    rows = tester.apply([*life.lines, deep])
+    (refused,) = map(json.loads, rows["refused"])
+    assert refused["reason"] == "not a record: nested too deeply"
+    assert tester.applied["records"] == len(life.lines)
+    assert cluster_of(deep) == "east"
+    assert cluster_of(b'{"cluster":"east","unknown":' + b"[" * 100_000) == ""
 
 
 def test_a_key_has_no_newline_in_it_whatever_a_topic_is_called(tester):

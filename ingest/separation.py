@@ -1,0 +1,186 @@
+"""Makes sure that nothing is written to what is watched: that elections and the stream are somewhere else.
+
+Names and addresses do not say whether two are one: `localhost` is `127.0.0.1`. So what the servers say of themselves is
+compared, by reads alone, before anything is created. Here belong what is compared and the refusals.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoAuthError, NoNodeError
+from kazoo.protocol.serialization import Exists, GetData
+from kazoo.protocol.states import ZnodeStat
+
+from controller.decoding import JsonDecoder, UndecodableError
+from controller.znodes import BrokerZnode, ZnodeError, decode
+from ingest.config import IngestConfig
+from ingest.errors import IngestError
+from ingest.inbox import Inbox
+from ingest.observations import Value
+from ingest.reading import ConnectionLostError
+from ingest.snapshot import wait_for_connection
+from ingest.zookeeper import WatchedZooKeeper
+from ingest.zookeeper_requests import SingleRead
+
+_IN_THE_ROOT: Final = ("/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota")
+_IN_THE_CLUSTER: Final = ("/brokers/ids", "/brokers/topics", "/cluster/id", "/controller_epoch")
+_MOST_LOOKS: Final = 10
+
+_CLUSTER_ID = JsonDecoder(dict[str, str])
+
+
+class KafkaIdentity(NamedTuple):
+    """What a Kafka cluster says of itself: its id (from 0.10.1 on), and HOST:PORT of each broker by its number."""
+
+    cluster_id: str | None
+    addresses: Mapping[int, str]
+
+
+class _Look(NamedTuple):
+    """An ensemble at one moment: the newest change, and what is known of znodes that every server has alike."""
+
+    zxid: int
+    stats: tuple[ZnodeStat | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Watched:
+    session: WatchedZooKeeper
+    paths: tuple[str, ...]
+
+    def look(self) -> _Look:
+        self.session.catch_up()
+        stats = tuple(self.session.wait(self.session.call(Exists(path, None))) for path in self.paths)
+        return _Look(self.session.moment()[1], stats)  # type: ignore[arg-type]  # Exists is answered with a stat
+
+    def read(self, path: str) -> bytes | None:
+        """The znode's data; None where there is none, or none that may be read."""
+        try:
+            found = self.session.wait(self.session.call(SingleRead(GetData.type, self.session.absolute(path).encode())))
+        except (NoNodeError, NoAuthError):
+            return None
+        assert isinstance(found, Value), found
+        return found.data
+
+
+@dataclass(frozen=True, slots=True)
+class _Other:
+    client: KazooClient
+    servers: str
+    paths: tuple[str, ...]
+
+    def look(self) -> _Look:
+        self.client.sync("/")
+        stats = tuple(self.client.exists(path) for path in self.paths)
+        return _Look(self.client.last_zxid, stats)
+
+    def meet_again(self) -> None:
+        """Begin another session and end it, which is two changes of the ensemble's and no znode's."""
+        another = KazooClient(hosts=self.servers)
+        try:
+            another.start()
+        finally:
+            another.stop()
+            another.close()
+
+
+def refuse_watched_ensemble(config: IngestConfig, client: KazooClient, stop: threading.Event) -> None:
+    """Raise IngestError if the client's ensemble is the watched one."""
+    assert config.election_zookeeper is not None
+    servers = config.election_zookeeper.partition("/")[0]
+    paths = (*_IN_THE_ROOT, *(config.chroot + path for path in _IN_THE_CLUSTER))
+    with _watching(config, stop) as session:
+        if session is not None and _are_one(_Watched(session, paths), _Other(client, servers, paths)):
+            raise IngestError(
+                f"election_zookeeper {config.election_zookeeper} is the watched ensemble under another name, to which "
+                "nothing is ever written: name another, or allow it with election_on_watched"
+            )
+
+
+def refuse_watched_cluster(config: IngestConfig, kafka: KafkaIdentity, stop: threading.Event) -> None:
+    """Raise IngestError if this is the watched Kafka cluster."""
+    with _watching(config, stop) as session:
+        if session is None:
+            return
+        watched = _Watched(session, ())
+        cluster_id = _cluster_id(watched)
+        if cluster_id is not None and kafka.cluster_id is not None:
+            is_watched, shown = cluster_id == kafka.cluster_id, f"cluster id {cluster_id}"
+        else:  # before 0.10.1 a cluster has no id
+            shared = [address for broker, address in kafka.addresses.items() if address in _addresses(watched, broker)]
+            is_watched, shown = bool(shared), f"broker at {', '.join(shared)}"
+        if is_watched:
+            raise IngestError(
+                f"to {config.to} is the watched cluster itself ({shown}), to which nothing is ever written, and a "
+                "stream in it would be down when it is: use another cluster, or a journal"
+            )
+
+
+@contextmanager
+def _watching(config: IngestConfig, stop: threading.Event) -> Iterator[WatchedZooKeeper | None]:
+    """A session on the watched ensemble for a moment, None if asked to stop; raises IngestError if none begins."""
+    inbox = Inbox()
+    session = WatchedZooKeeper(config, inbox, stop)
+    try:
+        session.start()
+        wait_for_connection(config, inbox, stop)
+        yield None if stop.is_set() else session
+    except ConnectionLostError as error:
+        session.check_login()
+        if not stop.is_set():
+            raise IngestError(
+                f"the connection to ZooKeeper at {config.zookeeper} was lost before it was known to be another than "
+                "what is written to: start again"
+            ) from error
+    finally:
+        session.close()
+
+
+def _are_one(watched: _Watched, other: _Other) -> bool:
+    """Whether both are one ensemble.
+
+    Of one, a look between two others is between them: its newest change is not older than the first's nor newer than
+    the second's, and where nothing changed meanwhile its znodes are the same, with their zxids and times.
+    """
+    for _ in range(_MOST_LOOKS):
+        before, between, after = watched.look(), other.look(), watched.look()
+        if not before.zxid <= between.zxid <= after.zxid:
+            return False
+        if before.stats == after.stats:
+            return between.stats == before.stats and not (_is_new(before) and _are_twins(watched, other))
+    return True  # it changes all the time, and the other always with it
+
+
+def _is_new(look: _Look) -> bool:
+    """Whether nobody has ever created a znode in the root: new ensembles are all alike."""
+    root = look.stats[0]
+    return root is not None and root.pzxid == 0
+
+
+def _are_twins(watched: _Watched, other: _Other) -> bool:
+    """Whether a session of the other is no change of the watched ensemble."""
+    before = watched.look()
+    other.meet_again()
+    return watched.look().zxid == before.zxid
+
+
+def _cluster_id(watched: _Watched) -> str | None:
+    try:
+        return _CLUSTER_ID.decode(watched.read("/cluster/id") or b"").get("id")
+    except UndecodableError:
+        return None
+
+
+def _addresses(watched: _Watched, broker: int) -> set[str]:
+    """HOST:PORT of what the broker has registered."""
+    try:
+        registered = decode(watched.read(f"/brokers/ids/{broker}"), BrokerZnode)
+    except ZnodeError:
+        return set()
+    return {address.partition("://")[2] for address in registered.addresses()}

@@ -1,0 +1,53 @@
+"""kafka-python's connections, whose reads have an end.
+
+kafka-python reads a socket until it is empty before it looks at what it has: a peer that sends faster than that fills
+the memory, and no timer runs. Here belongs the bound. Which frames are too large is a setting of the library's own
+(`receive_message_max_bytes`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafka.net import KafkaConnectionManager, NetworkSelector
+from kafka.net.compat import KafkaNetClient
+
+_TURN_BYTES = 1024**2
+
+
+class BoundedConnectionManager(KafkaConnectionManager):  # type: ignore[misc]  # kafka-python has no types
+    """Connections that read a megabyte, then let the parser and the timers have their turn."""
+
+    async def _build_transport(self, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401 (kafka-python's own)
+        transport = await super()._build_transport(*arguments, **options)
+        transport._sock = _TurnTakingSocket(transport._sock)
+        return transport
+
+
+class BoundedKafkaClient(KafkaNetClient):  # type: ignore[misc]
+    """What consumers, producers and admins take as `kafka_client`."""
+
+    def __init__(self, **configs: Any) -> None:  # noqa: ANN401
+        net = NetworkSelector(**configs)
+        super().__init__(net=net, manager=BoundedConnectionManager(net, **configs), **configs)
+
+
+class _TurnTakingSocket:
+    """A socket that seems empty once in a megabyte; the selector says at once that it is not."""
+
+    def __init__(self, its_socket: Any) -> None:  # noqa: ANN401 (a socket, or TLS over one)
+        self._socket = its_socket
+        self._left_bytes = _TURN_BYTES
+
+    def recv(self, count: int) -> bytes:
+        """As the socket's own."""
+        # What TLS has decrypted already no selector knows of.
+        if self._left_bytes <= 0 and not (hasattr(self._socket, "pending") and self._socket.pending()):
+            self._left_bytes = _TURN_BYTES
+            raise BlockingIOError
+        data: bytes = self._socket.recv(count)
+        self._left_bytes -= len(data)
+        return data
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 (the socket's)
+        return getattr(self._socket, name)

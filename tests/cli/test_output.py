@@ -1,0 +1,77 @@
+"""What reaches a log: lines that do nothing to a terminal, whoever wrote what they quote, and none of them for ever."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+
+import pytest
+
+from cli import output
+
+HOSTILE = "one\ntwo\r\x1b[2Jthree\u202efour\x00"
+ESCAPED = r"one\ntwo\r\x1b[2Jthree\u202efour\x00"
+
+
+@pytest.fixture
+def log(capsys):
+    def lines(say, **how) -> list[str]:
+        output.configure(**how)
+        say()
+        return capsys.readouterr().err.splitlines()
+
+    yield lines
+    output.configure()
+    root = logging.getLogger()
+    for handler in [handler for handler in root.handlers if isinstance(handler, output._StandardError)]:
+        root.removeHandler(handler)
+
+
+def test_foreign_text_is_one_escaped_line(log):
+    (line,) = log(lambda: logging.getLogger("kontrast.ingest").warning("the path %s", HOSTILE))
+    assert line.endswith(f"WARNING kontrast.ingest: the path {ESCAPED}")
+
+
+def test_a_sentence_for_who_started_the_command_is_one_escaped_line(log):
+    (line,) = log(lambda: output.complain(f"the path {HOSTILE}"))
+    assert r"\x1b[2Jthree\u202efour\x00" in line
+    assert "\x1b[2J" not in line
+
+
+def test_an_exceptions_text_is_escaped_too(log):
+    def fail() -> None:
+        try:
+            raise ValueError("\x1b[2J")
+        except ValueError:
+            logging.getLogger("kontrast.ingest").exception("failed")
+
+    lines = log(fail)
+    assert lines[-1] == r"ValueError: \x1b[2J"
+
+
+def test_a_line_has_an_end(log):
+    for how in ({}, {"as_json": True}):
+        (line,) = log(lambda: logging.getLogger("kontrast.ingest").warning("x" * 10**6), **how)
+        assert len(line) < 10_000
+
+
+def test_json_says_what_was_said(log):
+    (line,) = log(lambda: logging.getLogger("kontrast.ingest").warning(HOSTILE), as_json=True)
+    assert json.loads(line)["message"] == HOSTILE
+
+
+def test_a_library_says_the_same_once_a_minute_and_kontrast_as_often_as_it_means_to(log):
+    def say() -> None:
+        for number in range(1_000):
+            logging.getLogger("asyncio").error("accept failed: %d", number)
+        logging.getLogger("asyncio").error("something else")
+        for _ in range(3):
+            logging.getLogger("kontrast.ingest").warning("again")
+
+    said = [re.sub(r"^\S+ ", "", line) for line in log(say)]
+    assert said == [
+        "ERROR asyncio: accept failed: 0",
+        "ERROR asyncio: something else",
+        *["WARNING kontrast.ingest: again"] * 3,
+    ]

@@ -1,0 +1,145 @@
+"""Bytes that others wrote: whatever they are, they are decoded, or refused by the one error of their place."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controller.decoding import JsonDecoder, MsgpackDecoder, UndecodableError
+from controller.outputs import BadRowError, decode_row, encode_row
+from controller.records import BadRecordError, RecordKind, decode_record, encode_record
+from controller.state import StateVersionError, encode_header, restore_context
+from controller.znodes import BrokerZnode, TopicZnode, ZnodeError, decode
+from tests.controller.znode_history import ZnodeHistory
+
+ROOT = Path(__file__).parents[2]
+
+DEEP = 100_000
+DEEPLY_NESTED = {
+    "arrays": b"[" * DEEP,
+    "closed arrays": b"[" * DEEP + b"]" * DEEP,
+    "objects": b'{"a":' * DEEP,
+    "arrays in an unknown field": b'{"unknown":' + b"[" * DEEP,
+    "arrays in a known field": b'{"data":' + b"[" * DEEP,
+    "objects in a field of rows": b'{"kind":"gauges","v":1,"elections":' + b'{"a":' * DEEP,
+}
+
+
+def a_life() -> ZnodeHistory:
+    return ZnodeHistory().start(1, 2, topics={"t": {0: ([2, 1], 2, 0, [2])}})
+
+
+VALID_RECORDS = [encode_record(record) for record in a_life().records]
+STORED_HEADER = encode_header(a_life().context)
+VALID_ROWS = [encode_row(row) for row in a_life().effects]
+
+
+@pytest.mark.parametrize("line", DEEPLY_NESTED.values(), ids=DEEPLY_NESTED)
+def test_what_is_nested_too_deeply_is_refused_at_every_place(line):
+    with pytest.raises(BadRecordError, match="not a record"):
+        decode_record(line)
+    with pytest.raises(BadRowError, match="not an output row"):
+        decode_row(line)
+    for content in (BrokerZnode, TopicZnode):
+        with pytest.raises(ZnodeError):
+            decode(line, content)
+    with pytest.raises(UndecodableError):
+        JsonDecoder(object).decode(line)
+
+
+def test_a_record_and_a_row_that_carry_deep_nesting_say_so():
+    record = VALID_RECORDS[0][:-1] + b',"unknown":' + b"[" * DEEP
+    with pytest.raises(BadRecordError, match="nested too deeply"):
+        decode_record(record)
+    row = VALID_ROWS[0][:-1] + b',"unknown":' + b'{"a":' * DEEP
+    with pytest.raises(BadRowError, match="nested too deeply"):
+        decode_row(row)
+
+
+def test_deep_nesting_that_is_a_value_of_a_record_is_refused_by_the_znode():
+    history = a_life()
+    history.write("/brokers/topics/t", b'{"version":1,"unknown":' + b'{"0":' * DEEP)
+    assert any(row.output == "refused" and row.reason == "nested too deeply" for row in history.effects)
+
+
+@pytest.mark.parametrize("encoded", [b"\x91" * DEEP, b"\x81\xa1a" * DEEP, b"", b"\xc1", b"\xdf\xff\xff\xff\xff"])
+def test_stored_state_that_is_damaged_is_refused(encoded):
+    with pytest.raises(StateVersionError, match="stored state"):
+        restore_context("c", STORED_HEADER[:2] + encoded, {}.get)
+    with pytest.raises(UndecodableError):
+        MsgpackDecoder(dict[str, object]).decode(encoded)
+
+
+def test_messagepack_that_is_nested_too_deeply_says_so():
+    with pytest.raises(UndecodableError, match="nested too deeply"):
+        MsgpackDecoder(object).decode(b"\x91" * DEEP)
+
+
+def damaged(valid: list[bytes]) -> st.SearchStrategy[bytes]:
+    """A valid line in which a piece was replaced by anything."""
+    return st.builds(
+        lambda line, start, length, piece: line[:start] + piece + line[start + length :],
+        st.sampled_from(valid),
+        st.integers(0, 400),
+        st.integers(0, 40),
+        st.binary(max_size=20) | st.sampled_from([b"[" * DEEP, b"1e400", b"9" * 5000, b'"\\ud800"', b"\x00", b"null"]),
+    )
+
+
+@settings(deadline=None)
+@given(st.binary() | damaged(VALID_RECORDS))
+def test_any_bytes_are_a_record_or_refused(line):
+    try:
+        record = decode_record(line)
+    except BadRecordError:
+        return
+    assert record.kind in RecordKind
+    assert decode_record(encode_record(record)) == record
+
+
+@settings(deadline=None)
+@given(st.binary() | damaged(VALID_ROWS))
+def test_any_bytes_are_a_row_or_refused(line):
+    try:
+        row = decode_row(line)
+    except BadRowError:
+        return
+    assert decode_row(encode_row(row)) == row
+
+
+@settings(deadline=None)
+@given(st.binary() | st.builds(lambda end: STORED_HEADER[2:end], st.integers(2, len(STORED_HEADER) - 1)))
+def test_any_bytes_that_are_no_stored_state_are_refused(encoded):
+    with pytest.raises(StateVersionError):
+        restore_context("c", STORED_HEADER[:2] + encoded, {}.get)
+
+
+# Files that Kontrast or Spark wrote on the same machine, and what is read when pages of docs/ are made.
+OWN_FILES = {
+    "transport/segments.py",
+    "streaming/checkpoint.py",
+    "dashboards/boards/board.py",
+    "dashboards/preview/board.py",
+    "dashboards/preview/prometheus.py",
+}
+
+
+def test_nothing_else_decodes_json_or_messagepack():
+    found = set()
+    for package in ("cli", "controller", "dashboards", "ingest", "outputs", "streaming", "transport"):
+        for path in (ROOT / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Attribute) and ast.unparse(node) in (
+                    "json.loads",
+                    "json.load",
+                    "msgspec.json.decode",
+                    "msgspec.json.Decoder",
+                    "msgspec.msgpack.decode",
+                    "msgspec.msgpack.Decoder",
+                ):
+                    found.add(str(path.relative_to(ROOT)))
+    assert found - OWN_FILES == {"controller/decoding.py"}

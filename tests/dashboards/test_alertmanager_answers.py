@@ -1,0 +1,225 @@
+"""What answers at Alertmanager's address and is none: no alert counts as accepted, and no password goes elsewhere."""
+
+from __future__ import annotations
+
+import logging
+import resource
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from dashboards.alerting import alertmanager as alertmanager_module
+from dashboards.alerting.alertmanager import Alertmanager, RefusedError, UnreachableError
+from dashboards.alerting.book import Book
+from dashboards.alerting.config import AlertmanagerConfig
+from dashboards.alerting.message import Message
+from dashboards.alerting.sender import Result, Sender
+from tests.dashboards.alertmanager_server import AlertmanagerServer
+from tests.waiting import eventually
+
+MESSAGE = Message(labels=(("alertname", "KontrastTest"),), annotations=(("alert_id", "test"),), since_ms=1)
+LOGIN_PAGE = b"<!doctype html><html><title>Log in</title></html>"
+
+
+class Answering:
+    """An HTTP server that answers everything as it is given, and keeps what it was asked."""
+
+    def __init__(self, answer: Callable[[BaseHTTPRequestHandler], None]) -> None:
+        self.asked: list[tuple[str, str, str | None]] = []
+        kept = self.asked
+
+        class Handler(BaseHTTPRequestHandler):
+            def _answer(self) -> None:
+                kept.append((self.command, self.path, self.headers["Authorization"]))
+                self.rfile.read(int(self.headers["Content-Length"] or 0))
+                answer(self)
+
+            do_GET = do_POST = _answer  # noqa: N815
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture
+def answering() -> Iterator[Callable[..., Answering]]:
+    made: list[Answering] = []
+
+    def make(answer: Callable[[BaseHTTPRequestHandler], None]) -> Answering:
+        made.append(Answering(answer))
+        return made[-1]
+
+    yield make
+    for server in made:
+        server.close()
+
+
+def say(status: int, body: bytes = b"", **headers: str) -> Callable[[BaseHTTPRequestHandler], None]:
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(status)
+        for name, value in {**headers, "Content-Length": str(len(body))}.items():
+            request.send_header(name, value)
+        request.end_headers()
+        request.wfile.write(body)
+
+    return answer
+
+
+def without_end(piece: bytes, pause_seconds: float = 0.0) -> Callable[[BaseHTTPRequestHandler], None]:
+    """A body that does not end while somebody reads it."""
+
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(200)
+        request.end_headers()
+        try:
+            while True:
+                request.wfile.write(piece)
+                time.sleep(pause_seconds)
+        except OSError:
+            request.close_connection = True
+
+    return answer
+
+
+@pytest.fixture
+def login(tmp_path) -> dict[str, str]:
+    password = tmp_path / "password"
+    password.write_text("open sesame\n")
+    return {"username": "kontrast", "password_file": str(password)}
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_not_followed_and_the_password_stays_where_it_belongs(status, answering, login, tmp_path):
+    real = AlertmanagerServer(tmp_path / "alertmanager").start()
+    elsewhere = answering(say(200, b"[]"))
+    try:
+        for target in (elsewhere.url, real.url):
+            before = answering(say(status, Location=f"{target}/api/v2/alerts"))
+            asked = Alertmanager(before.url, AlertmanagerConfig(urls=(before.url,), **login))
+            for request in (lambda asked=asked: asked.tell([MESSAGE], 5), asked.alerts, asked.check):
+                with pytest.raises(RefusedError, match=f"{status} .*, on to {target}.*Alertmanager itself") as refusal:
+                    request()
+                assert not refusal.value.in_part
+            assert [method for method, *_ in before.asked] == ["POST", "GET", "GET"]
+            assert all(given is not None for *_, given in before.asked)
+        assert elsewhere.asked == []
+        assert real.alerts() == {}
+    finally:
+        real.kill()
+
+
+@pytest.mark.parametrize("answer", [say(200, LOGIN_PAGE), say(201), say(202, b"{}"), say(204), say(200, b"{}")])
+def test_an_answer_that_is_not_alertmanagers_accepts_nothing(answer, answering):
+    server = answering(answer)
+    asked = Alertmanager(server.url, AlertmanagerConfig(urls=(server.url,)))
+    with pytest.raises(RefusedError):
+        asked.tell([MESSAGE], 5)
+    with pytest.raises(RefusedError):
+        asked.alerts()
+
+
+def test_a_server_that_answers_everything_with_200_and_nothing_counts_no_alert_as_accepted(answering, caplog):
+    everything = answering(say(200))
+    config = AlertmanagerConfig(urls=(everything.url,))
+    book = Book(config)
+    book.update((), 1)
+    sender = Sender(Alertmanager(everything.url, config), config, book)
+    stop = threading.Event()
+    thread = threading.Thread(target=sender.run, args=(stop,))
+    thread.start()
+    with caplog.at_level(logging.WARNING):
+        eventually(lambda: sender.is_up is False)
+    stop.set()
+    thread.join()
+    assert sender.results[Result.ACCEPTED] == 0
+    assert "alerts are not delivered" in caplog.text
+    assert "Alertmanager itself" in caplog.text
+
+
+def test_what_takes_an_alertmanagers_place_later_is_found_out(answering):
+    page: list[Callable[[BaseHTTPRequestHandler], None]] = []
+
+    def first_an_alertmanager(request: BaseHTTPRequestHandler) -> None:
+        (page[0] if page else say(200, b"[]" if request.command == "GET" else b""))(request)
+
+    server = answering(first_an_alertmanager)
+    config = AlertmanagerConfig(urls=(server.url,), resend_interval_seconds=0.2)
+    book = Book(config)
+    book.update((), 1)
+    sender = Sender(Alertmanager(server.url, config), config, book)
+    stop = threading.Event()
+    thread = threading.Thread(target=sender.run, args=(stop,))
+    thread.start()
+    eventually(lambda: sender.is_up)
+    page.append(say(200))
+    eventually(lambda: sender.is_up is False)
+    page.clear()
+    eventually(lambda: sender.is_up)
+    stop.set()
+    thread.join()
+
+
+def test_an_answer_without_end_costs_no_more_than_the_bound(answering, monkeypatch):
+    monkeypatch.setattr(alertmanager_module, "_LARGEST_ANSWER_BYTES", 8 * 1024**2)
+    server = answering(without_end(b"[" * 65536))
+    asked = Alertmanager(server.url, AlertmanagerConfig(urls=(server.url,), timeout_seconds=60))
+    before_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(UnreachableError, match="an answer of more than 8 MiB"):
+        asked.alerts()
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kib < 200 * 1024
+
+
+def endless_header(request: BaseHTTPRequestHandler) -> None:
+    request.wfile.write(b"HTTP/1.1 200 OK\r\n")
+    number = 0
+    try:
+        while True:
+            number += 1
+            request.wfile.write(b"X-%d: y\r\n" % number)
+            time.sleep(0.05)
+    except OSError:
+        request.close_connection = True
+
+
+@pytest.mark.parametrize("answer", [without_end(b" ", 0.05), endless_header], ids=["body", "header"])
+def test_an_answer_that_comes_drop_by_drop_ends_with_the_timeout(answer, answering):
+    server = answering(answer)
+    asked = Alertmanager(server.url, AlertmanagerConfig(urls=(server.url,), timeout_seconds=0.5))
+    with pytest.raises(UnreachableError, match="no complete answer within 0.5 s"):
+        asked.check()
+
+
+def test_a_refusal_is_quoted_in_one_line_that_does_nothing_to_a_terminal(answering):
+    server = answering(say(500, b"\x1b[31mone\r\ntwo \xe2\x80\xae three" + b"x" * 100_000))
+    asked = Alertmanager(server.url, AlertmanagerConfig(urls=(server.url,)))
+    with pytest.raises(UnreachableError) as refusal:
+        asked.check()
+    assert r"\x1b[31mone two \u202e three" in str(refusal.value)
+    assert len(str(refusal.value)) < 500
+
+
+def test_a_token_with_a_line_end_is_not_shown(answering, monkeypatch):
+    server = answering(say(200, b"[]"))
+    monkeypatch.setenv("TOKEN", "secret\nX-Forged: yes")
+    asked = Alertmanager(server.url, AlertmanagerConfig(urls=(server.url,), bearer_token_variable="TOKEN"))
+    with pytest.raises(UnreachableError, match="characters that no token has") as refusal:
+        asked.check()
+    assert "secret" not in str(refusal.value)
+    assert server.asked == []
+
+
+def test_alerts_nested_too_deeply_are_refused(answering):
+    server = answering(say(200, b"[" * 100_000))
+    with pytest.raises(RefusedError, match="no list of alerts"):
+        Alertmanager(server.url, AlertmanagerConfig(urls=(server.url,))).alerts()

@@ -1,0 +1,138 @@
+"""Strangers who connect and say nothing, little, or the wrong password: others are answered all the same."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+from contextlib import suppress
+
+import pytest
+
+from dashboards import connections
+from dashboards.catalogue import CATALOGUE
+from dashboards.config import ServeConfig
+from dashboards.watching import run as run_watching
+from tests.waiting import eventually
+from transport.address import JournalAddress
+from transport.forwarding import Forwarding
+from transport.listening import Listening
+
+DROPPED = r'^kontrast_http_dropped_connections_total\{reason="%s"\} [1-9]'
+
+
+def connect(running) -> socket.socket:
+    host, port = running.address.split("//")[1].split(":")
+    return socket.create_connection((host, int(port)), timeout=60)
+
+
+def ended(connection: socket.socket) -> bool:
+    with suppress(ConnectionError):
+        while connection.recv(65536):
+            pass
+    return True
+
+
+@pytest.fixture
+def config(tmp_path) -> ServeConfig:
+    return ServeConfig(source=JournalAddress(tmp_path), listen="127.0.0.1:0")
+
+
+@pytest.mark.parametrize("said", [b"", b"GET /metrics HTTP/1.1\r\nHost: a\r\nX-"], ids=["nothing", "half a request"])
+def test_many_who_ask_nothing_keep_nobody_out(config, start_exporter, caplog, said):
+    with start_exporter(config) as running:
+        crowd = []
+        for _ in range(3 * connections.MOST_CONNECTIONS):
+            crowd.append(connect(running))
+            crowd[-1].sendall(said)
+        assert running.get("/healthz")[0] in (200, 503)
+        running.metrics_with(DROPPED % "limit")
+        assert all(ended(connection) for connection in crowd[: connections.MOST_CONNECTIONS])
+        for connection in crowd:
+            connection.close()
+    told = [record for record in caplog.records if "too many connections" in record.getMessage()]
+    assert len(told) == 1
+    assert len(caplog.records) < 50
+
+
+def test_a_watchers_page_has_the_same_bounds():
+    stop, started = threading.Event(), []
+    thread = threading.Thread(
+        target=run_watching, args=(Listening(listen="127.0.0.1:0"), [Forwarding("north")], stop, started.append)
+    )
+    thread.start()
+    eventually(lambda: started)
+    host, port = started[0].split("//")[1].split(":")
+    crowd = [socket.create_connection((host, int(port)), timeout=60) for _ in range(2 * connections.MOST_CONNECTIONS)]
+    asking = socket.create_connection((host, int(port)), timeout=60)
+    asking.sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+    answer = b"".join(iter(lambda: asking.recv(65536), b""))
+    assert b'kontrast_http_dropped_connections_total{reason="limit"}' in answer
+    assert ended(crowd[0])
+    for connection in (*crowd, asking):
+        connection.close()
+    stop.set()
+    thread.join()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [b"", b"GET / HT", b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nx"],
+    ids=["none", "half", "body"],
+)
+def test_a_request_that_does_not_come_ends_the_connection(config, start_exporter, monkeypatch, said):
+    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.2)
+    with start_exporter(config) as running:
+        connection = connect(running)
+        connection.sendall(said)
+        assert ended(connection)
+        connection.close()
+
+
+def test_an_answer_that_is_not_taken_ends_the_connection(tmp_path, start_exporter, rows, monkeypatch):
+    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.1)
+    monkeypatch.setattr(connections, "ANSWER_SECONDS", 0.5)
+    config = ServeConfig(source=JournalAddress(tmp_path), listen="127.0.0.1:0", partitions_page=True)
+    with start_exporter(config) as running:
+        running.write(rows.gauges(), *(rows.partition("orders", number) for number in range(20_000)))
+        eventually(lambda: len(running.page("/metrics/partitions")) > 4_000_000)
+        connection = connect(running)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.sendall(b"GET /metrics/partitions HTTP/1.1\r\nHost: a\r\n\r\n")
+        running.metrics_with(DROPPED % "timeout")
+        connection.close()
+
+
+def test_wrong_logins_are_counted_said_once_and_hold_up_nobody(tmp_path, start_exporter, monkeypatch, caplog):
+    monkeypatch.setenv("EXPORTER_PASSWORD", "right")
+    config = ServeConfig(
+        source=JournalAddress(tmp_path),
+        listen="127.0.0.1:0",
+        username="prometheus",
+        password_variable="EXPORTER_PASSWORD",
+    )
+    right, wrong = "Basic cHJvbWV0aGV1czpyaWdodA==", "Basic cHJvbWV0aGV1czp3cm9uZw=="
+    with start_exporter(config) as running:
+        answers: list[int] = []
+        guessing = [
+            threading.Thread(target=lambda: answers.append(running.get("/metrics", Authorization=wrong)[0]))
+            for _ in range(5)
+        ]
+        for thread in guessing:
+            thread.start()
+        assert running.get("/metrics")[0] == 401  # which asks for one, and is no wrong one
+        for thread in guessing:
+            thread.join()
+        assert answers == [401] * 5
+        page = running.get("/metrics", Authorization=right)[2].decode()
+        assert "kontrast_http_wrong_logins_total 5.0" in page
+    (told,) = [record for record in caplog.records if "wrong logins" in record.getMessage()]
+    assert told.levelno == logging.WARNING
+    assert "127.0.0.1" in told.getMessage()
+
+
+def test_both_figures_are_of_the_catalogue():
+    assert {metric.name for metric in CATALOGUE if metric.of_pages} == {
+        "kontrast_http_wrong_logins_total",
+        "kontrast_http_dropped_connections_total",
+    }

@@ -1,0 +1,190 @@
+"""Nothing is written to what is watched, by whatever name it is called: real ensembles and brokers."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+from kafka.admin import KafkaAdminClient
+from kazoo.client import KazooClient
+
+from cli.embedded.zookeeper import ZooKeeper
+from ingest.config import IngestConfig
+from ingest.election import open_terms
+from ingest.errors import IngestError
+from ingest.forwarder import Forwarder
+from ingest.separation import KafkaIdentity, refuse_watched_cluster
+from tests.ingest.conftest import make_cluster
+from transport.address import KafkaAddress
+
+
+def nothing() -> int:
+    """The newest generation of a stream that holds none."""
+    return -1
+
+
+def under_another_name(address: str) -> str:
+    return (
+        address.replace("127.0.0.1", "localhost")
+        if "127.0.0.1" in address
+        else address.replace("localhost", "127.0.0.1")
+    )
+
+
+@pytest.fixture
+def electing(zookeeper: ZooKeeper) -> Callable[..., IngestConfig]:
+    def config(election: str, chroot: str = "", **settings: object) -> IngestConfig:
+        return IngestConfig(
+            cluster="blue",
+            zookeeper=zookeeper.connect_string + chroot,
+            to=KafkaAddress("unused:1", "t"),
+            election_zookeeper=election,
+            session_timeout_seconds=2.0,
+            **settings,
+        )
+
+    return config
+
+
+def znodes(server: ZooKeeper) -> list[str]:
+    client = KazooClient(server.connect_string)
+    client.start()
+    try:
+        return sorted(client.get_children("/"))
+    finally:
+        client.stop()
+        client.close()
+
+
+@pytest.mark.parametrize("chroot", ["", "/nothing/there"])
+@pytest.mark.parametrize("path", ["", "/of/kontrast"])
+def test_an_election_in_the_watched_ensemble_is_refused_before_anything_is_written(
+    zookeeper: ZooKeeper, kafka: KazooClient, electing: Callable[..., IngestConfig], chroot: str, path: str
+) -> None:
+    make_cluster(kafka)
+    before = znodes(zookeeper)
+    config = electing(under_another_name(zookeeper.connect_string) + path, chroot)
+    terms = open_terms(config, threading.Event(), nothing)
+    with closing(terms), pytest.raises(IngestError, match="is the watched ensemble under another name"):
+        terms.next_term()
+    assert znodes(zookeeper) == before
+
+
+def test_an_election_in_a_watched_ensemble_in_which_nothing_is_yet_is_refused(
+    zookeeper: ZooKeeper, electing: Callable[..., IngestConfig]
+) -> None:
+    config = electing(under_another_name(zookeeper.connect_string))
+    terms = open_terms(config, threading.Event(), nothing)
+    with closing(terms), pytest.raises(IngestError, match="under another name"):
+        terms.next_term()
+    assert znodes(zookeeper) == ["zookeeper"]
+
+
+def test_an_election_in_the_watched_ensemble_that_is_allowed_takes_place(
+    zookeeper: ZooKeeper, electing: Callable[..., IngestConfig]
+) -> None:
+    config = electing(under_another_name(zookeeper.connect_string), election_on_watched=True)
+    with closing(open_terms(config, threading.Event(), nothing)) as terms:
+        assert terms.next_term() is not None
+
+
+@pytest.mark.parametrize("has_kafka", [False, True])
+def test_another_ensemble_is_another_though_both_are_new(
+    electing: Callable[..., IngestConfig], kafka: KazooClient, tmp_path: Path, has_kafka: bool
+) -> None:
+    if has_kafka:
+        make_cluster(kafka)
+    with (
+        ZooKeeper(tmp_path / "election") as election,
+        closing(open_terms(electing(election.connect_string), threading.Event(), nothing)) as terms,
+    ):
+        term = terms.next_term()
+        assert term is not None
+        assert term.holds()
+
+
+def test_an_election_while_others_write_to_the_watched_ensemble_is_refused(
+    zookeeper: ZooKeeper, kafka: KazooClient, electing: Callable[..., IngestConfig]
+) -> None:
+    make_cluster(kafka)
+    stop = threading.Event()
+
+    def write() -> None:
+        while not stop.is_set():
+            kafka.create("/brokers/ids/", b"{}", sequence=True)
+
+    writing = threading.Thread(target=write)
+    writing.start()
+    try:
+        terms = open_terms(electing(under_another_name(zookeeper.connect_string)), stop, nothing)
+        with closing(terms), pytest.raises(IngestError, match="under another name"):
+            terms.next_term()
+    finally:
+        stop.set()
+        writing.join()
+
+
+@contextmanager
+def topics_of(address: str) -> Iterator[Callable[[], list[str]]]:
+    admin = KafkaAdminClient(bootstrap_servers=address)
+    try:
+        yield admin.list_topics
+    finally:
+        admin.close()
+
+
+def test_a_stream_in_the_watched_cluster_is_refused_before_a_topic_is_created(start_kafka_cluster) -> None:
+    cluster = start_kafka_cluster()
+    (broker,) = cluster.bootstrap_servers
+    config = IngestConfig(
+        cluster="blue",
+        zookeeper=cluster.zookeeper.connect_string,
+        to=KafkaAddress(under_another_name(broker), "changes"),
+    )
+    with pytest.raises(IngestError, match="is the watched cluster itself"):
+        Forwarder(config).run(threading.Event())
+    with topics_of(broker) as topics:
+        assert topics() == []
+
+
+def watching(address: str) -> IngestConfig:
+    return IngestConfig(cluster="blue", zookeeper=address, to=KafkaAddress("kafka:9092", "changes"))
+
+
+BROKER = {"version": 1, "host": "kafka", "port": 9092, "jmx_port": -1, "timestamp": "1"}
+
+
+@pytest.mark.parametrize(
+    ("cluster_id", "identity", "words"),
+    [
+        ("one", KafkaIdentity("one", {}), "cluster id one"),
+        ("one", KafkaIdentity("two", {1: "kafka:9092"}), ""),
+        ("one", KafkaIdentity(None, {1: "kafka:9092"}), "broker at kafka:9092"),
+        (None, KafkaIdentity("one", {1: "kafka:9092"}), "broker at kafka:9092"),
+        (None, KafkaIdentity("one", {2: "kafka:9092"}), ""),
+        (None, KafkaIdentity("one", {1: "another:9092"}), ""),
+        (None, KafkaIdentity("one", {}), ""),
+    ],
+)
+def test_clusters_are_told_apart_by_their_ids_and_without_by_their_brokers(
+    watched: str, kafka: KazooClient, cluster_id: str | None, identity: KafkaIdentity, words: str
+) -> None:
+    kafka.create("/brokers/ids/1", json.dumps(BROKER).encode(), makepath=True)
+    if cluster_id is not None:
+        kafka.create("/cluster/id", json.dumps({"version": "1", "id": cluster_id}).encode(), makepath=True)
+    if words:
+        with pytest.raises(IngestError, match=words):
+            refuse_watched_cluster(watching(watched), identity, threading.Event())
+    else:
+        refuse_watched_cluster(watching(watched), identity, threading.Event())
+
+
+@pytest.mark.parametrize("damaged", [b"", b"[", b"[" * 100_000, b'{"id": 5}'])
+def test_damaged_znodes_tell_no_clusters_apart(watched: str, kafka: KazooClient, damaged: bytes) -> None:
+    kafka.create("/brokers/ids/1", damaged, makepath=True)
+    kafka.create("/cluster/id", damaged, makepath=True)
+    refuse_watched_cluster(watching(watched), KafkaIdentity("one", {1: "kafka:9092"}), threading.Event())

@@ -1,0 +1,17 @@
+"""Text that others wrote, on its way to a log or a terminal.
+
+Here belongs making it harmless to whoever reads it. What is said of it is its owners' business.
+"""
+
+from __future__ import annotations
+
+
+def printable(text: str, longest: int | None = None) -> str:
+    """The text with every line end, control and direction character escaped, cut behind `longest` characters."""
+    if longest is not None and len(text) > longest:
+        text = text[:longest] + "…"
+    if text.isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
+    )
