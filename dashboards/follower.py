@@ -94,6 +94,7 @@ class Follower:
         for chunk in chunks:
             self._take_chunk(chunk)
         self._reading.source_is(up=True)
+        self._reading.lacks(self._source.missing)
         if self._source.caught_up:
             self._reading.caught_up()
         if not chunks:

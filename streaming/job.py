@@ -33,6 +33,7 @@ from streaming.sinks import Sink, open_sink
 from streaming.snapshots import as_text, from_text, newest_snapshots
 from streaming.sources import check_journal, read_records, wait_for_kafka
 from streaming.submitted import submitted
+from streaming.topics import prepare_topics
 from transport.address import Address, JournalAddress
 
 logger = logging.getLogger("kontrast.streaming")
@@ -107,6 +108,9 @@ class Job:
         failures: list[
             Exception
         ] = []  # what was raised while a batch was written; Spark would tell of it in Java's way
+        prepare_topics(session, self.config, stop)
+        if stop.is_set():
+            return
         if self.rebuild:
             self._begin_anew(session)
         progress = JobProgress(self._name)
