@@ -152,8 +152,10 @@ def watch_configs(settings: Settings, chosen: Sequence[str], flags: Layer) -> li
     return configs
 
 
-def snapshot_config(settings: Settings, cluster: str | None, flags: Layer) -> ZooKeeperConfig:
-    """The ZooKeeper to read once: of the named cluster, else of the only one that is configured."""
+def snapshot_config(
+    settings: Settings, cluster: str | None, flags: Layer, brokers_flags: Layer
+) -> tuple[ZooKeeperConfig, BrokersConfig]:
+    """The ZooKeeper to read once and its brokers: of the named cluster, else of the only one that is configured."""
     name = cluster or (next(iter(settings.clusters)) if len(settings.clusters) == 1 else None)
     if cluster is not None and cluster not in settings.clusters and "zookeeper" not in flags:
         raise ConfigError(_unknown(f"no cluster {cluster!r} is configured", cluster, settings.clusters))
@@ -161,7 +163,9 @@ def snapshot_config(settings: Settings, cluster: str | None, flags: Layer) -> Zo
         raise ConfigError(f"which cluster? Give --cluster with one of {', '.join(sorted(settings.clusters))}")
     own = settings.clusters.get(name, {}) if name is not None else {}
     subject = "watch" if name is None else f"cluster {name}"
-    return build(ZooKeeperConfig, "watch", settings.sections["watch"], own, flags, subject=subject)
+    zookeeper = build(ZooKeeperConfig, "watch", settings.sections["watch"], own, flags, subject=subject)
+    brokers = build(BrokersConfig, "stream", settings.sections["stream"], own, brokers_flags, subject=subject)
+    return zookeeper, brokers
 
 
 def serve_config(settings: Settings, flags: Mapping[str, Layer]) -> ServeConfig:

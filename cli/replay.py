@@ -19,7 +19,8 @@ import click
 from cli import output
 from cli.keys import read_pairs
 from cli.replay_lines import EMITTABLE, RowWriter
-from cli.running import run_until_stopped
+from cli.running import ExitCode, run_until_stopped
+from controller.conditions import counted
 from controller.profile import Profile, profile_of, read_release
 from controller.settings import GivenSettings, read_settings
 
@@ -168,6 +169,7 @@ def replay(  # noqa: PLR0913 (one parameter an option)
 
     Nothing needs to have run then: log.* and snapshot.* have every change with its zxid, time and session.
     """
+    found: list[bool] = []
 
     def run(stop: threading.Event) -> None:
         from controller.state import new_context  # not for --help
@@ -182,9 +184,12 @@ def replay(  # noqa: PLR0913 (one parameter an option)
         except BrokenPipeError:
             output.discard_rows()
             return
-        _tell(history, writer, chroot)
+        if not stop.is_set():
+            _tell(history, writer)
+            found.append(writer.saw_znodes or _refuse_chroot(history, chroot))
 
-    return run_until_stopped({"replay": run})
+    code = run_until_stopped({"replay": run})
+    return code or (ExitCode.OK if all(found) else ExitCode.USAGE)
 
 
 def _replay(history: History, context: Context, writer: RowWriter, stop: threading.Event) -> None:
@@ -220,12 +225,16 @@ def _progress(history: History) -> Iterator[Callable[[], None]]:
         yield lambda: progress.update(task, completed=history.files.read_bytes)
 
 
-def _tell(history: History, writer: RowWriter, chroot: str) -> None:
+def _tell(history: History, writer: RowWriter) -> None:
     for note in history.files.notes:
         output.say(note)
     if writer.refused:
-        output.say(f"{writer.refused} znode values could not be read; --emit refused shows them")
-    if not writer.saw_znodes:
-        others = " or ".join(sorted(history.other_chroots))
-        hint = f", but a cluster below {others}: give --chroot" if others else ""
-        output.say(f"the files have nothing of Kafka's below {chroot}{hint}")
+        output.say(f"{counted(writer.refused, 'znode value')} could not be read; --emit refused shows what")
+
+
+def _refuse_chroot(history: History, chroot: str) -> bool:
+    """Say that there is nothing below the chroot, and where a cluster is."""
+    others = " and ".join(sorted(history.other_chroots))
+    hint = f"they have one below {others}: give --chroot" if others else "check --zk-data"
+    output.complain(f"the files have nothing of a Kafka cluster below {chroot}; {hint}")
+    return False

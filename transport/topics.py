@@ -39,10 +39,10 @@ def output_topic(address: KafkaAddress, output: str) -> str:
 
 def refusal(address: KafkaAddress, topics: Sequence[Topic], reason: str) -> str:
     """One sentence for topics that are missing and that the brokers do not let Kontrast make."""
-    what = "topic" if len(topics) == 1 else "topics"
+    names, one = ", ".join(topic.name for topic in topics), len(topics) == 1
     return (
-        f"Kafka at {address.bootstrap_servers} lacks the {what} {', '.join(topic.name for topic in topics)} and refuses "
-        f"to create {'it' if len(topics) == 1 else 'them'} ({reason.strip().rstrip('.')}): run "
+        f"Kafka at {address.bootstrap_servers} lacks the {'topic' if one else 'topics'} {names} and refuses to create "
+        f"{'it' if one else 'them'} ({reason.strip().rstrip('.')}): run "
         f"{creation_command(address.bootstrap_servers, topics)}"
     )
 

@@ -164,8 +164,8 @@ def test_a_damaged_log_is_told_at_the_end(zk_data: Path, tmp_path: Path):
 
 def test_a_wrong_chroot_is_told_with_the_right_one(zk_data: Path):
     result = invoke("--zk-data", zk_data, "--chroot", "/kafka")
-    assert result.exit_code == 0
-    assert "nothing of Kafka's below /kafka, but a cluster below /: give --chroot" in result.stderr
+    assert result.exit_code == 2
+    assert "nothing of a Kafka cluster below /kafka; they have one below /: give --chroot" in result.stderr
 
 
 @pytest.mark.parametrize(
