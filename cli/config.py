@@ -187,8 +187,9 @@ def serve_config(settings: Settings, flags: Mapping[str, Layer]) -> ServeConfig:
 
 def maintenance_file(settings: Settings, cluster: str, flags: Layer) -> Path:
     """The file with the cluster's maintenance windows; raises ConfigError if none is set or nobody watches it."""
-    if settings.clusters and cluster not in settings.clusters:
-        raise ConfigError(_unknown(f"no cluster {cluster!r} is configured", cluster, settings.clusters))
+    known = known_clusters(settings)
+    if known and cluster not in known:
+        raise ConfigError(_unknown(f"no cluster {cluster!r} is configured", cluster, known))
     own = settings.clusters.get(cluster, {})
     for layer in (flags, own, settings.sections["watch"]):
         if "maintenance_file" in layer:
@@ -201,6 +202,20 @@ def maintenance_file(settings: Settings, cluster: str, flags: Layer) -> Path:
         f"cluster {cluster}: 'maintenance_file' is not set: give {key.flag}, {variable_name('watch', key)}, "
         "or maintenance_file in the [watch] table of the --config file"
     )
+
+
+def known_clusters(settings: Settings) -> list[str]:
+    """The clusters that the file and the environment name."""
+    named = settings.sections["watch"].get("cluster")
+    return list(dict.fromkeys([*settings.clusters, *([str(named.value)] if named else [])]))
+
+
+def cluster_zookeeper(settings: Settings, cluster: str) -> ZooKeeperConfig | None:
+    """Where a cluster's ZooKeeper is; None where nothing says so. Raises ConfigError."""
+    own, everywhere = settings.clusters.get(cluster, {}), settings.sections["watch"]
+    if "zookeeper" not in {**everywhere, **own}:
+        return None
+    return build(ZooKeeperConfig, "watch", everywhere, own, subject=f"cluster {cluster}")
 
 
 def maintenance_files(settings: Settings, flags: Layer) -> list[Path]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import sys
+import threading
 from typing import Any, Final, NoReturn
 
 import click
@@ -15,6 +16,7 @@ import click
 from cli import output
 from cli.config import ConfigError
 from cli.running import ExitCode
+from cli.start import INTERRUPTED, interrupt_at_ctrl_c, leave_at_ctrl_c
 
 # Name: (module that has the command under this name, its line in `kontrast --help`).
 _COMMANDS: Final = {
@@ -47,6 +49,7 @@ class _LazyGroup(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         command: click.Command = getattr(importlib.import_module(_COMMANDS[cmd_name][0]), cmd_name)
+        interrupt_at_ctrl_c()
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -66,7 +69,9 @@ class _LazyGroup(click.Group):
             output.complain(error.format_message())
             code = ExitCode.FAILED
         except click.Abort:
-            code = 130
+            code = INTERRUPTED
+        if threading.current_thread() is threading.main_thread():
+            leave_at_ctrl_c()  # the interpreter's end would show it as a failure
         sys.exit(int(code or ExitCode.OK))
 
 

@@ -10,8 +10,9 @@ import click
 
 from cli.config import read_flags, read_settings, watch_configs
 from cli.options import config_option, settings_options
-from cli.output import say
-from cli.running import Part, run_until_stopped
+from cli.output import complain, say
+from cli.running import ExitCode, Part, run_until_stopped
+from dashboards.errors import ServeError
 from ingest.config import IngestConfig
 from transport.forwarding import Forwarding
 from transport.listening import Listening
@@ -41,7 +42,11 @@ def watch(config_file: Path | None, clusters: tuple[str, ...], **flags: object) 
         parts[config.cluster] = _forwarder(config, forwarding)
         if config.listening is not None:
             shown.setdefault(config.listening, []).append(forwarding)
-    metrics = {f"metrics at {where.listen}": _metrics(where, forwardings) for where, forwardings in shown.items()}
+    try:
+        metrics = {f"metrics at {where.listen}": _metrics(where, forwardings) for where, forwardings in shown.items()}
+    except ServeError as error:
+        complain(str(error))
+        return ExitCode.UNAVAILABLE
     return run_until_stopped(parts, beside=metrics)
 
 
@@ -55,9 +60,8 @@ def _forwarder(config: IngestConfig, forwarding: Forwarding) -> Part:
 
 
 def _metrics(listening: Listening, forwardings: list[Forwarding]) -> Part:
-    def run(stop: threading.Event) -> None:
-        from dashboards import watching  # not for --help
+    from dashboards import watching  # not for --help
 
-        watching.run(listening, forwardings, stop, started=lambda address: say(f"metrics: {address}/metrics"))
-
-    return run
+    # Its port is taken before anything is watched: what nobody can look at is not started.
+    server = watching.open_page(listening, forwardings)
+    return lambda stop: watching.run(server, stop, started=lambda address: say(f"metrics: {address}/metrics"))

@@ -87,6 +87,7 @@ class Forwarder:
 
     def _open_sink(self, stop: threading.Event) -> Sink | None:
         deadline = time.monotonic() + self._config.connect_timeout_seconds
+        is_told = False
         while not stop.is_set():
             try:
                 return open_sink(self._config, stop)
@@ -96,7 +97,10 @@ class Forwarder:
                         f"{self._config.to} could not be reached within {self._config.connect_timeout_seconds:g} s: "
                         f"check that it runs and that the address is right ({error})"
                     ) from error
-                _LOG.warning("%s is not reachable, trying again: %s", self._config.to, error)
+                level = logging.DEBUG if is_told else logging.WARNING
+                seconds = self._config.connect_timeout_seconds
+                _LOG.log(level, "%s is not reachable, trying again for %g s: %s", self._config.to, seconds, error)
+                is_told = True
             stop.wait(_SINK_RETRY_SECONDS)
         return None
 

@@ -19,7 +19,7 @@ from ingest.config import ZooKeeperConfig
 from ingest.errors import IngestError
 from ingest.inbox import Inbox
 from ingest.observations import Value
-from ingest.paths import PARENTS, SINGLE_ZNODES, TOPICS, partitions_path, rank, state_path
+from ingest.paths import BROKERS, PARENTS, SINGLE_ZNODES, TOPICS, partitions_path, rank, state_path
 from ingest.reading import ConnectionLostError
 from ingest.zookeeper import WatchedZooKeeper
 
@@ -116,6 +116,18 @@ def read_once(
     return _ask_once(
         config, stop, lambda zookeeper: CompleteRead(read_everything(zookeeper, show), zookeeper.forbidden), nothing
     )
+
+
+def read_registered_brokers(config: ZooKeeperConfig, stop: threading.Event) -> frozenset[int]:
+    """The brokers that are registered now. Raises IngestError where ZooKeeper cannot be reached or read."""
+
+    def ask(zookeeper: WatchedZooKeeper) -> frozenset[int]:
+        names = zookeeper.read_children([BROKERS]).get(BROKERS)
+        if names is None:
+            raise IngestError(f"{BROKERS} may not be listed: its ACL does not let this session in")
+        return frozenset(int(name) for name in names if name.isdecimal())
+
+    return _ask_once(config, stop, ask, frozenset())
 
 
 def find_chroots(config: ZooKeeperConfig, stop: threading.Event) -> list[str]:

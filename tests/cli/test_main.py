@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -173,3 +174,48 @@ def test_json_makes_every_line_an_object(refusing_port, tmp_path):
     assert done.returncode == 3
     lines = [json.loads(line) for line in done.stderr.splitlines()]
     assert [line["level"] for line in lines if line["logger"] == "kontrast.cli"] == ["ERROR"]
+
+
+@pytest.mark.parametrize("command", ["watch", "stream", "serve", "snapshot", "replay"])
+def test_ctrl_c_while_it_is_still_importing_is_no_failure(command, tmp_path):
+    # Each module that is imported waits a moment, so that the signal comes in the middle of it.
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys, time\n"
+        "class Slowly:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if 'cli.main' in sys.modules:\n"
+        "            sys.stdout.write('.'); sys.stdout.flush(); time.sleep(0.05)\n"
+        "sys.meta_path.insert(0, Slowly())\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.getcwd()])}
+    arguments = {"replay": ["--zk-data", str(tmp_path)]}.get(command, ["--config", "/absent.toml"])
+    for imported in (1, 25, 60):
+        with subprocess.Popen(
+            [*KONTRAST, command, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+        ) as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            assert process.stdout.read(imported) == b"." * imported
+            process.send_signal(signal.SIGINT)
+            assert process.stderr.read() == b""
+            assert process.wait(60) == 130
+
+
+@pytest.mark.parametrize("command", WIRED)
+def test_while_kafka_is_away_one_line_says_so(command, refusing_port, tmp_path):
+    kafka = f"kafka://127.0.0.1:{refusing_port}/t"
+    arguments = {
+        "watch": ["--cluster", "a", "--zookeeper", "127.0.0.1:1", "--to", kafka],
+        "stream": ["--from", kafka, "--to", f"journal:{tmp_path / 'out'}", "--checkpoint", str(tmp_path / "c")],
+        "serve": ["--from", kafka, "--listen", "127.0.0.1:0"],
+    }[command]
+    done = run(command, *arguments, "--connect-timeout-seconds", "8")
+    assert done.returncode == 3
+    said = [line for line in done.stderr.splitlines() if "metrics:" not in line and "serving" not in line]
+    assert len(said) == 2, done.stderr
+    assert "trying again" in said[0]
+    assert said[1].startswith("kontrast: ")
+    assert all(str(refusing_port) in line for line in said)
