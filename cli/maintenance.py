@@ -58,7 +58,20 @@ class _Duration(click.ParamType):
         return duration
 
 
-@click.group()
+_EPILOG: Final = """\b
+Examples:
+  kontrast maintenance start --config kontrast.toml --cluster orders --broker 3 --for 30m --reason "new disks"
+  kontrast maintenance list --config kontrast.toml
+
+\b
+Exit codes:
+  0  done
+  2  a flag, a setting or the name of a cluster or window is wrong
+  3  the file cannot be read or written
+"""
+
+
+@click.group(epilog=_EPILOG)
 def maintenance() -> None:
     """Say that people work on brokers, so that what follows from it pages nobody.
 

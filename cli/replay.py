@@ -109,7 +109,20 @@ def _read_profile(_ctx: click.Context, _param: click.Parameter, release: str | N
         raise click.BadParameter(f"{error}.") from error
 
 
-@click.command()
+_EPILOG: Final = """\b
+Examples:
+  kontrast replay --zk-data /var/lib/zookeeper --chroot /kafka
+  kontrast replay --zk-data /var/lib/zookeeper --emit alerts --until 2024-05-01T03:12:00Z
+
+\b
+Exit codes:
+  0  done
+  2  a flag or the chroot is wrong
+  3  the files cannot be read
+"""
+
+
+@click.command(epilog=_EPILOG)
 @click.option(
     "--zk-data",
     "directories",
@@ -152,6 +165,11 @@ def _read_profile(_ctx: click.Context, _param: click.Parameter, release: str | N
     metavar="VERSION",
     help="The brokers' release, like 2.8. Without it: inferred from the znodes.",
 )
+@click.option(
+    "--unchanged",
+    is_flag=True,
+    help="Print too the moves from a state to itself that write nothing, as Kafka logs them.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
 def replay(  # noqa: PLR0913 (one parameter an option)
     directories: tuple[Path, ...],
@@ -163,11 +181,13 @@ def replay(  # noqa: PLR0913 (one parameter an option)
     settings: GivenSettings,
     profile: Profile | None,
     *,
+    unchanged: bool,
     as_json: bool,
 ) -> int:
     """Work out what the controller did from the files of a ZooKeeper server.
 
-    Nothing needs to have run then: log.* and snapshot.* have every change with its zxid, time and session.
+    Nothing needs to have run then: log.* and snapshot.* have every change with its zxid, time and session. What is
+    printed for people ends with the incidents, one line each.
     """
     found: list[bool] = []
 
@@ -177,7 +197,7 @@ def replay(  # noqa: PLR0913 (one parameter an option)
 
         context = new_context(cluster, _CHUNK_COUNT, settings, profile)
         history = History(directories, cluster, chroot=chroot, start_zxid=start, until=until)
-        writer = RowWriter(emit, as_json=as_json, from_zxid=start or 0)
+        writer = RowWriter(emit, as_json=as_json, from_zxid=start or 0, unchanged=unchanged)
         try:
             _replay(history, context, writer, stop)
             sys.stdout.flush()

@@ -22,7 +22,15 @@ from pyspark.sql.streaming.query import StreamingQuery
 from controller.state import STATE_VERSION
 from streaming.artifacts import ArtifactSet, jars
 from streaming.asking import Asking
-from streaming.checkpoint import LOCK_WAIT_SECONDS, REBUILDS, STATE_FORMAT, Checkpoint, Settings
+from streaming.checkpoint import (
+    LOCK_WAIT_SECONDS,
+    REBUILDS,
+    STATE_FORMAT,
+    Checkpoint,
+    Settings,
+    require,
+    stored_settings,
+)
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
 from streaming.failure import stream_error
@@ -92,6 +100,17 @@ def prepare(
             if stored is None and not rebuild:
                 checkpoint.begin({**_settings(config), _FIRST_BATCH: sink.next_batch})
             yield Job(config, checkpoint, sink, rebuild)
+
+
+def check_settings(config: StreamConfig) -> str:
+    """Whether the checkpoint goes on with these settings, without touching it; raises StreamError where not."""
+    stored = stored_settings(config.checkpoint_directory)
+    if stored is None:
+        return "a new one"
+    require(
+        config.checkpoint_directory, stored, _settings(config.with_shuffle_partitions(int(stored[_SHUFFLE_PARTITIONS])))
+    )
+    return "the same as at its first start"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,11 @@ sink needs no second writer.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import Counter
+from importlib import metadata
 from typing import Any
 
 import msgspec
@@ -25,8 +27,20 @@ from pyspark.sql.streaming.listener import (
 from controller.outputs import ClusterProgress, JobRow
 from streaming.replica import APPLIED, Applied
 
+_LOG = logging.getLogger("kontrast.streaming")
+
 _OBSERVED = "kontrast"
 _REMEMBERED_BATCHES = 16
+
+
+def _version() -> str:
+    try:
+        return metadata.version("kontrast")
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+_VERSION = _version()
 
 
 def observed(rows: DataFrame) -> DataFrame:
@@ -47,6 +61,7 @@ class JobProgress(StreamingQueryListener):
         self._batches = self._records = self._refused = self._rows = 0
         self._total_phase_ms: Counter[str] = Counter()
         self._row: JobRow | None = None
+        self._pictured: set[str] = set()
         self.lacking: frozenset[str] = frozenset()  # clusters of which records are missing
 
     def written(self, batch: int) -> None:
@@ -90,6 +105,7 @@ class JobProgress(StreamingQueryListener):
         told = [of_cluster for of_cluster in applied if of_cluster.records]
         found_lacking = {of_cluster.cluster for of_cluster in told if of_cluster.lacks_records}
         self.lacking = (self.lacking - {of_cluster.cluster for of_cluster in told}) | found_lacking
+        self._log_first_pictures(applied)
         written_ms = self._written_ms.get(progress.batchId, _now_ms())
         self._batches += 1
         self._records += sum(of_cluster.records for of_cluster in applied)
@@ -99,6 +115,7 @@ class JobProgress(StreamingQueryListener):
         states = progress.stateOperators
         return JobRow(
             time_ms=_now_ms(),
+            version=_VERSION,
             began_ms=self._began_ms,
             batch=progress.batchId,
             batches=self._batches,
@@ -119,6 +136,12 @@ class JobProgress(StreamingQueryListener):
                 for of_cluster in told
             },
         )
+
+    def _log_first_pictures(self, applied: list[Applied]) -> None:
+        for of_cluster in applied:
+            if of_cluster.picture and of_cluster.cluster not in self._pictured:
+                self._pictured.add(of_cluster.cluster)
+                _LOG.info("%s: %s", of_cluster.cluster, of_cluster.picture)
 
 
 class _InOneCall(JStreamingQueryListener):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from kazoo.client import KazooClient
 
 from cli.main import main
 
@@ -219,3 +220,53 @@ def test_while_kafka_is_away_one_line_says_so(command, refusing_port, tmp_path):
     assert "trying again" in said[0]
     assert said[1].startswith("kontrast: ")
     assert all(str(refusing_port) in line for line in said)
+
+
+def test_check_reaches_what_is_named_and_starts_nothing(watched, refusing_port, taken_port, tmp_path):
+    changes, derived = tmp_path / "changes", tmp_path / "derived"
+    to = ["--cluster", "a", "--to", f"journal:{changes}"]
+    client = KazooClient(hosts=watched)
+    client.start()
+    client.create("/brokers/ids/1", b"{}", makepath=True)
+    client.stop()
+    client.close()
+    good = invoke("watch", "--check", "--zookeeper", watched, *to, "--metrics-listen", "127.0.0.1:0")
+    assert good.exit_code == 0
+    assert f"ok     a: ZooKeeper {watched}: 1 broker, 1 znode\n" in good.stdout
+    assert f"will be made in {tmp_path}" in good.stdout
+    absent = ["--zookeeper", f"127.0.0.1:{refusing_port}", "--connect-timeout", "0.5"]
+    bad = invoke("watch", "--check", *absent, *to, "--metrics-listen", f"127.0.0.1:{taken_port}")
+    assert bad.exit_code == 3
+    assert [line.split()[0] for line in bad.stdout.splitlines()] == ["wrong", "ok", "wrong"]
+    sink = f"kafka://127.0.0.1:{refusing_port}/out"
+    job = ["--from", f"journal:{changes}", "--checkpoint", str(tmp_path / "checkpoint"), "--connect-timeout", "1"]
+    done = invoke("stream", "--check", *job, "--to", sink)
+    assert (
+        done.exit_code,
+        f"wrong  sink {sink}: Kafka at 127.0.0.1:{refusing_port} does not answer" in done.stdout,
+    ) == (
+        3,
+        True,
+    )
+    assert invoke("stream", "--check", *job, "--to", f"journal:{derived}").exit_code == 0
+    urls = ["--alertmanager-urls", f"http://127.0.0.1:{refusing_port}"]
+    done = invoke("serve", "--check", "--from", f"journal:{derived}", "--listen", "127.0.0.1:0", *urls)
+    assert done.exit_code == 3
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["wrong", "ok", "wrong"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == []
+    assert invoke("watch", "--check", "--zookeeper", watched, "--to", "nowhere", "--cluster", "a").exit_code == 2
+
+
+def test_the_options_of_serve_are_grouped_by_what_they_are_for():
+    text = invoke("serve", "--help").output
+    places = [
+        text.index(word) for word in ("--listen", "[serve.alertmanager]:", "--alertmanager-urls", "[serve.probe]:")
+    ]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("command", [*WIRED, "status", "alerts", "show", "snapshot", "replay", "maintenance"])
+def test_every_help_page_has_an_example_and_the_exit_codes(command):
+    text = invoke(command, "--help").output
+    assert f"  kontrast {command}" in text
+    assert "Exit codes:\n" in text
