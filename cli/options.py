@@ -60,8 +60,8 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "driver_memory": "Heap of the Java process, like 512m or 2g.",
         "file_system": "How the checkpoint is written: fast, or hadoop for Hadoop's own, slower way.",
         "chunk_count": "Parts that a cluster's topics are held in; fixed by a checkpoint's first start.",
-        "shuffle_partitions": "Clusters worked on at once, fixed by the first start. Unset: one for each core, at most as many "
-        "as clusters are configured.",
+        "shuffle_partitions": "Clusters worked on at once, fixed by the first start. Unset: one for each core, at most "
+        "as many as clusters are configured.",
         "max_batch_bytes": "Most bytes that one batch takes from a journal.",
         "max_batch_records": "Most records that one batch takes from Kafka.",
         "connect_timeout_seconds": "How long Kafka may be unreachable at the start before the command gives up.",

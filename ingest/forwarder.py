@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
 
+from controller.conditions import counted
 from controller.records import RecordKind
 from ingest.batch import observe_window
 from ingest.config import IngestConfig
@@ -228,9 +229,9 @@ class _Watch:
         self._forwarding.watch_mode = self._zookeeper.watch_mode.value
         self._publish_session(SessionState.CONNECTED)
         _LOG.info(
-            "%s: read %d znodes, published %d of them, in %.2f s",
+            "%s: read %s, published %d, in %.2f s",
             self._config.cluster,
-            len(values),
+            counted(len(values), "znode"),
             len(published),
             time.monotonic() - started,
         )
