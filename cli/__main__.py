@@ -1,5 +1,5 @@
 """`python -m cli`, the same as `kontrast`. Nothing else belongs here."""
 
-from cli.main import main
+from cli.start import main
 
-main(prog_name="kontrast")
+main()

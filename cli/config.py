@@ -152,8 +152,10 @@ def watch_configs(settings: Settings, chosen: Sequence[str], flags: Layer) -> li
     return configs
 
 
-def snapshot_config(settings: Settings, cluster: str | None, flags: Layer) -> ZooKeeperConfig:
-    """The ZooKeeper to read once: of the named cluster, else of the only one that is configured."""
+def snapshot_config(
+    settings: Settings, cluster: str | None, flags: Layer, brokers_flags: Layer
+) -> tuple[ZooKeeperConfig, BrokersConfig]:
+    """The ZooKeeper to read once and its brokers: of the named cluster, else of the only one that is configured."""
     name = cluster or (next(iter(settings.clusters)) if len(settings.clusters) == 1 else None)
     if cluster is not None and cluster not in settings.clusters and "zookeeper" not in flags:
         raise ConfigError(_unknown(f"no cluster {cluster!r} is configured", cluster, settings.clusters))
@@ -161,7 +163,9 @@ def snapshot_config(settings: Settings, cluster: str | None, flags: Layer) -> Zo
         raise ConfigError(f"which cluster? Give --cluster with one of {', '.join(sorted(settings.clusters))}")
     own = settings.clusters.get(name, {}) if name is not None else {}
     subject = "watch" if name is None else f"cluster {name}"
-    return build(ZooKeeperConfig, "watch", settings.sections["watch"], own, flags, subject=subject)
+    zookeeper = build(ZooKeeperConfig, "watch", settings.sections["watch"], own, flags, subject=subject)
+    brokers = build(BrokersConfig, "stream", settings.sections["stream"], own, brokers_flags, subject=subject)
+    return zookeeper, brokers
 
 
 def serve_config(settings: Settings, flags: Mapping[str, Layer]) -> ServeConfig:
@@ -183,8 +187,9 @@ def serve_config(settings: Settings, flags: Mapping[str, Layer]) -> ServeConfig:
 
 def maintenance_file(settings: Settings, cluster: str, flags: Layer) -> Path:
     """The file with the cluster's maintenance windows; raises ConfigError if none is set or nobody watches it."""
-    if settings.clusters and cluster not in settings.clusters:
-        raise ConfigError(_unknown(f"no cluster {cluster!r} is configured", cluster, settings.clusters))
+    known = known_clusters(settings)
+    if known and cluster not in known:
+        raise ConfigError(_unknown(f"no cluster {cluster!r} is configured", cluster, known))
     own = settings.clusters.get(cluster, {})
     for layer in (flags, own, settings.sections["watch"]):
         if "maintenance_file" in layer:
@@ -197,6 +202,20 @@ def maintenance_file(settings: Settings, cluster: str, flags: Layer) -> Path:
         f"cluster {cluster}: 'maintenance_file' is not set: give {key.flag}, {variable_name('watch', key)}, "
         "or maintenance_file in the [watch] table of the --config file"
     )
+
+
+def known_clusters(settings: Settings) -> list[str]:
+    """The clusters that the file and the environment name."""
+    named = settings.sections["watch"].get("cluster")
+    return list(dict.fromkeys([*settings.clusters, *([str(named.value)] if named else [])]))
+
+
+def cluster_zookeeper(settings: Settings, cluster: str) -> ZooKeeperConfig | None:
+    """Where a cluster's ZooKeeper is; None where nothing says so. Raises ConfigError."""
+    own, everywhere = settings.clusters.get(cluster, {}), settings.sections["watch"]
+    if "zookeeper" not in {**everywhere, **own}:
+        return None
+    return build(ZooKeeperConfig, "watch", everywhere, own, subject=f"cluster {cluster}")
 
 
 def maintenance_files(settings: Settings, flags: Layer) -> list[Path]:

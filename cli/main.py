@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import sys
+import threading
 from typing import Any, Final, NoReturn
 
 import click
@@ -15,12 +16,16 @@ import click
 from cli import output
 from cli.config import ConfigError
 from cli.running import ExitCode
+from cli.start import INTERRUPTED, interrupt_at_ctrl_c, leave_at_ctrl_c
 
 # Name: (module that has the command under this name, its line in `kontrast --help`).
 _COMMANDS: Final = {
     "watch": ("cli.watch", "Watch clusters' ZooKeeper and forward every change into a stream."),
     "stream": ("cli.stream", "Derive metadata, transitions, requests and alerts in a Spark job."),
     "serve": ("cli.serve", "Serve /metrics for Prometheus, tell Alertmanager of alerts, compare the view of brokers."),
+    "status": ("cli.status", "Say whether watch, stream and serve are up, how far behind, and what is wrong."),
+    "alerts": ("cli.alerts", "Print the alerts that are open now, worst first."),
+    "show": ("cli.show", "Print the rows of an output for people."),
     "snapshot": ("cli.snapshot", "Print a cluster's metadata as its ZooKeeper has it now."),
     "replay": ("cli.replay", "Work out what the controller did from the files of a ZooKeeper server."),
     "maintenance": ("cli.maintenance", "Say that people work on brokers, so that what follows pages nobody."),
@@ -47,6 +52,7 @@ class _LazyGroup(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         command: click.Command = getattr(importlib.import_module(_COMMANDS[cmd_name][0]), cmd_name)
+        interrupt_at_ctrl_c()
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -66,7 +72,9 @@ class _LazyGroup(click.Group):
             output.complain(error.format_message())
             code = ExitCode.FAILED
         except click.Abort:
-            code = 130
+            code = INTERRUPTED
+        if threading.current_thread() is threading.main_thread():
+            leave_at_ctrl_c()  # the interpreter's end would show it as a failure
         sys.exit(int(code or ExitCode.OK))
 
 

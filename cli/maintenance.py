@@ -8,7 +8,9 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Final
@@ -17,7 +19,16 @@ import click
 import msgspec
 
 from cli import output
-from cli.config import Layer, Settings, maintenance_file, maintenance_files, read_flags, read_settings
+from cli.config import (
+    Layer,
+    Settings,
+    cluster_zookeeper,
+    known_clusters,
+    maintenance_file,
+    maintenance_files,
+    read_flags,
+    read_settings,
+)
 from cli.keys import keys_of
 from cli.options import config_option, settings_options
 from cli.running import ExitCode
@@ -27,6 +38,7 @@ from ingest.maintenance import Window, changing_windows, read_windows
 
 _DURATION: Final = re.compile(r"(?:(?P<days>\d+)d)?(?:(?P<hours>\d+)h)?(?:(?P<minutes>\d+)m)?(?:(?P<seconds>\d+)s)?")
 _LONGEST: Final = timedelta(days=366)
+_PATIENCE_SECONDS: Final = 3.0  # with ZooKeeper, for a warning: a session begins within tenths of a second
 _file_option = settings_options("watch", leave_out=keys_of(IngestConfig).keys() - {"maintenance_file"})
 
 
@@ -46,7 +58,20 @@ class _Duration(click.ParamType):
         return duration
 
 
-@click.group()
+_EPILOG: Final = """\b
+Examples:
+  kontrast maintenance start --config kontrast.toml --cluster orders --broker 3 --for 30m --reason "new disks"
+  kontrast maintenance list --config kontrast.toml
+
+\b
+Exit codes:
+  0  done
+  2  a flag, a setting or the name of a cluster or window is wrong
+  3  the file cannot be read or written
+"""
+
+
+@click.group(epilog=_EPILOG)
 def maintenance() -> None:
     """Say that people work on brokers, so that what follows from it pages nobody.
 
@@ -72,7 +97,10 @@ def start(
     reason: str,
     **flags: object,
 ) -> int:
-    """Begin a window now; it ends by itself."""
+    """Begin a window now; it ends by itself.
+
+    A cluster that is not configured is refused; of a broker that is not registered you are warned.
+    """
     if bool(brokers) == whole_cluster:
         raise click.UsageError("Give --broker ID, as often as needed, or --all: one of them.")
     settings, file_flags = _settings(config_file, flags)
@@ -92,7 +120,35 @@ def start(
         output.say(f"{_sentence(window)}; `kontrast maintenance end {window.id}` ends it before")
         return ExitCode.OK
 
-    return _told(add)
+    code = _told(add)
+    if code == ExitCode.OK:
+        for doubt in _doubts(settings, window):
+            output.warn(doubt)
+    return code
+
+
+def _doubts(settings: Settings, window: Window) -> Iterator[str]:
+    """What may be wrong with a window that is in force all the same: whoever begins one is in a hurry."""
+    if not known_clusters(settings):
+        yield f"whether a cluster is called {window.cluster} was not checked, nothing here names any: give --config"
+    config = cluster_zookeeper(settings, window.cluster)
+    if config is None or not window.brokers:
+        return
+    from ingest.snapshot import read_registered_brokers  # not for --help
+
+    patience_seconds = min(_PATIENCE_SECONDS, config.connect_timeout_seconds)
+    try:
+        registered = read_registered_brokers(
+            replace(config, connect_timeout_seconds=patience_seconds), threading.Event()
+        )
+    except IngestError as error:
+        yield f"whether the brokers are registered was not checked: {error}"
+        return
+    absent = [str(broker) for broker in window.brokers if broker not in registered]
+    if absent:
+        are = "is" if len(absent) == 1 else "are"
+        there = ", ".join(map(str, sorted(registered))) or "none"
+        yield f"broker {', '.join(absent)} {are} not registered in {window.cluster}, which has {there}: a mistake?"
 
 
 @maintenance.command("list")

@@ -25,13 +25,15 @@ _OWN = logging.getLogger("kontrast.cli")
 
 # What is let through of the client libraries' own logs; the parts say in their own words what these meet.
 _LIBRARIES: Final = {
-    "kafka": logging.ERROR,
-    "kafka.net": logging.CRITICAL,  # it calls each attempt that fails an error
+    "kafka": logging.CRITICAL,  # it calls each attempt that fails an error, several a second while brokers are away
     "kazoo": logging.ERROR,
     "kontrast.ingest.kazoo": logging.ERROR,
     "py4j": logging.CRITICAL,  # it logs the stack of what a callback raises, which also comes as the query's failure
     "uvicorn": logging.ERROR,
 }
+
+
+_COLOURS: Final = ((logging.ERROR, "red"), (logging.WARNING, "yellow"))
 
 
 def configure(level: str = "info", *, as_json: bool = False) -> None:
@@ -49,6 +51,11 @@ def configure(level: str = "info", *, as_json: bool = False) -> None:
 def say(sentence: str) -> None:
     """Tell the person who started the command something."""
     _OWN.info(sentence)
+
+
+def warn(sentence: str) -> None:
+    """Tell the person who started the command what may be a mistake, in one sentence."""
+    _OWN.warning(sentence)
 
 
 def complain(sentence: str) -> None:
@@ -101,7 +108,8 @@ class _TextLine(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         if record.name == _OWN.name:
             line = f"kontrast: {_harmless(' '.join(record.getMessage().split()))}"
-            return click.style(line, fg="red") if record.levelno >= logging.ERROR else line
+            colour = next((colour for level, colour in _COLOURS if record.levelno >= level), None)
+            return line if colour is None else click.style(line, fg=colour)
         line = f"{_time(record)} {record.levelname} {record.name}: {_harmless(record.getMessage())}"
         if record.exc_info is None:
             return line

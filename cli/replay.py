@@ -19,7 +19,8 @@ import click
 from cli import output
 from cli.keys import read_pairs
 from cli.replay_lines import EMITTABLE, RowWriter
-from cli.running import run_until_stopped
+from cli.running import ExitCode, run_until_stopped
+from controller.conditions import counted
 from controller.profile import Profile, profile_of, read_release
 from controller.settings import GivenSettings, read_settings
 
@@ -108,7 +109,20 @@ def _read_profile(_ctx: click.Context, _param: click.Parameter, release: str | N
         raise click.BadParameter(f"{error}.") from error
 
 
-@click.command()
+_EPILOG: Final = """\b
+Examples:
+  kontrast replay --zk-data /var/lib/zookeeper --chroot /kafka
+  kontrast replay --zk-data /var/lib/zookeeper --emit alerts --until 2024-05-01T03:12:00Z
+
+\b
+Exit codes:
+  0  done
+  2  a flag or the chroot is wrong
+  3  the files cannot be read
+"""
+
+
+@click.command(epilog=_EPILOG)
 @click.option(
     "--zk-data",
     "directories",
@@ -151,6 +165,11 @@ def _read_profile(_ctx: click.Context, _param: click.Parameter, release: str | N
     metavar="VERSION",
     help="The brokers' release, like 2.8. Without it: inferred from the znodes.",
 )
+@click.option(
+    "--unchanged",
+    is_flag=True,
+    help="Print too the moves from a state to itself that write nothing, as Kafka logs them.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
 def replay(  # noqa: PLR0913 (one parameter an option)
     directories: tuple[Path, ...],
@@ -162,12 +181,15 @@ def replay(  # noqa: PLR0913 (one parameter an option)
     settings: GivenSettings,
     profile: Profile | None,
     *,
+    unchanged: bool,
     as_json: bool,
 ) -> int:
     """Work out what the controller did from the files of a ZooKeeper server.
 
-    Nothing needs to have run then: log.* and snapshot.* have every change with its zxid, time and session.
+    Nothing needs to have run then: log.* and snapshot.* have every change with its zxid, time and session. What is
+    printed for people ends with the incidents, one line each.
     """
+    found: list[bool] = []
 
     def run(stop: threading.Event) -> None:
         from controller.state import new_context  # not for --help
@@ -175,16 +197,19 @@ def replay(  # noqa: PLR0913 (one parameter an option)
 
         context = new_context(cluster, _CHUNK_COUNT, settings, profile)
         history = History(directories, cluster, chroot=chroot, start_zxid=start, until=until)
-        writer = RowWriter(emit, as_json=as_json, from_zxid=start or 0)
+        writer = RowWriter(emit, as_json=as_json, from_zxid=start or 0, unchanged=unchanged)
         try:
             _replay(history, context, writer, stop)
             sys.stdout.flush()
         except BrokenPipeError:
             output.discard_rows()
             return
-        _tell(history, writer, chroot)
+        if not stop.is_set():
+            _tell(history, writer)
+            found.append(writer.saw_znodes or _refuse_chroot(history, chroot))
 
-    return run_until_stopped({"replay": run})
+    code = run_until_stopped({"replay": run})
+    return code or (ExitCode.OK if all(found) else ExitCode.USAGE)
 
 
 def _replay(history: History, context: Context, writer: RowWriter, stop: threading.Event) -> None:
@@ -220,12 +245,16 @@ def _progress(history: History) -> Iterator[Callable[[], None]]:
         yield lambda: progress.update(task, completed=history.files.read_bytes)
 
 
-def _tell(history: History, writer: RowWriter, chroot: str) -> None:
+def _tell(history: History, writer: RowWriter) -> None:
     for note in history.files.notes:
         output.say(note)
     if writer.refused:
-        output.say(f"{writer.refused} znode values could not be read; --emit refused shows them")
-    if not writer.saw_znodes:
-        others = " or ".join(sorted(history.other_chroots))
-        hint = f", but a cluster below {others}: give --chroot" if others else ""
-        output.say(f"the files have nothing of Kafka's below {chroot}{hint}")
+        output.say(f"{counted(writer.refused, 'znode value')} could not be read; --emit refused shows what")
+
+
+def _refuse_chroot(history: History, chroot: str) -> bool:
+    """Say that there is nothing below the chroot, and where a cluster is."""
+    others = " and ".join(sorted(history.other_chroots))
+    hint = f"they have one below {others}: give --chroot" if others else "check --zk-data"
+    output.complain(f"the files have nothing of a Kafka cluster below {chroot}; {hint}")
+    return False

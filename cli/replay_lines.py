@@ -12,9 +12,10 @@ from typing import Any, Final
 
 import msgspec
 
+from controller.conditions import counted
 from controller.context import Context, Phase
 from controller.gauges import gauges_row
-from controller.outputs import OUTPUTS, GaugesRow, RefusedRow, Request, Row, Status, Transition
+from controller.outputs import OUTPUTS, AlertRow, GaugesRow, RefusedRow, Request, Row, Severity, Status, Transition
 from controller.records import Record, RecordKind
 
 EMITTABLE: Final = OUTPUTS
@@ -45,12 +46,14 @@ _KAFKA_GAUGES: Final[Mapping[str, Callable[[GaugesRow], Any]]] = {
 class RowWriter:
     """Writes the chosen outputs to standard output, each transaction's gauges behind it if they differ."""
 
-    def __init__(self, outputs: Collection[str], *, as_json: bool, from_zxid: int = 0) -> None:
+    def __init__(self, outputs: Collection[str], *, as_json: bool, from_zxid: int = 0, unchanged: bool = False) -> None:
         self.refused = 0
         self.saw_znodes = False
         self._outputs = outputs
         self._as_json = as_json
         self._from_zxid = from_zxid
+        self._unchanged = unchanged
+        self._incidents = Incidents()
         self._gauges: dict[str, Any] | None = None
         self._newest: Record | None = None
 
@@ -64,12 +67,18 @@ class RowWriter:
     def end(self, context: Context) -> None:
         """No record comes any more."""
         self._write_gauges(context)
+        if not self._as_json:
+            sys.stdout.writelines(f"{line}\n" for line in self._incidents.lines())
 
     def row(self, row: Row) -> None:
         """Write the row if it is to be seen."""
         if isinstance(row, RefusedRow) and "refused" not in self._outputs:
             self.refused += 1
-        if row.output in self._outputs and row.zxid >= self._from_zxid and _is_told(row):
+        if row.zxid < self._from_zxid or not _is_told(row):
+            return
+        if isinstance(row, AlertRow):
+            self._incidents.take(row)
+        if row.output in self._outputs and (self._unchanged or not _changes_nothing(row)):
             for fields in row_objects(row):
                 self._write(fields)
 
@@ -116,6 +125,11 @@ def _is_told(row: Row) -> bool:
     return not isinstance(row, GaugesRow)
 
 
+def _changes_nothing(row: Row) -> bool:
+    """Whether a transition is from a state to itself, and no leader was elected: Kafka's machines make many."""
+    return isinstance(row, Transition) and row.from_state == row.to_state and row.leader is None
+
+
 def _hex(zxid: int) -> str | None:
     return f"{zxid:#x}" if zxid >= 0 else None
 
@@ -124,14 +138,76 @@ def _by_broker(counts: Mapping[int, int]) -> dict[str, int]:
     return {str(broker): count for broker, count in sorted(counts.items())}
 
 
+class Incidents:
+    """What went wrong, from its first alert to its last end: alerts of a group that overlap are one incident."""
+
+    def __init__(self) -> None:
+        self._newest: dict[str, _Incident] = {}  # by group
+        self._all: list[_Incident] = []
+
+    def take(self, row: AlertRow) -> None:
+        """Add what an alert's row says."""
+        if row.severity is Severity.INFO:
+            return
+        incident = self._newest.get(row.group)
+        if incident is None or (incident.is_over and row.state != _RESOLVED):
+            incident = self._newest[row.group] = _Incident()
+            self._all.append(incident)
+        if row.state == _RESOLVED:
+            incident.ended_ms[row.id] = row.time_ms
+            incident.alerts.setdefault(row.id, row)
+        else:
+            incident.ended_ms.pop(row.id, None)
+            incident.alerts[row.id] = row
+
+    def lines(self) -> Iterator[str]:
+        """One line an incident, the oldest first, behind a line that counts them."""
+        yield f"{counted(len(self._all), 'incident')}{':' if self._all else ''}"
+        for incident in sorted(self._all, key=lambda incident: incident.began_ms):
+            yield incident.line()
+
+
+_RESOLVED: Final = "resolved"
+
+
+class _Incident:
+    def __init__(self) -> None:
+        self.alerts: dict[str, AlertRow] = {}  # what was said last before the end
+        self.ended_ms: dict[str, int] = {}
+
+    @property
+    def is_over(self) -> bool:
+        return self.alerts.keys() <= self.ended_ms.keys()
+
+    @property
+    def began_ms(self) -> int:
+        return min(row.since_ms for row in self.alerts.values())
+
+    def line(self) -> str:
+        worst = min(self.alerts.values(), key=lambda row: (_SEVERITIES.index(row.severity), row.since_ms))
+        lasted_seconds = (max(self.ended_ms.values(), default=0) - self.began_ms) / 1000
+        how_long = f"{lasted_seconds:.1f} s" if self.is_over else "not over"
+        others = len(self.alerts) - 1
+        beside = f" (and {counted(others, 'more alert')})" if others else ""
+        said = f"{worst.severity.value:<4}  {worst.alert}: {worst.cause}{beside}"
+        return f"{_time(self.began_ms)}  {how_long:>10}  {said}"
+
+
+_SEVERITIES: Final = tuple(Severity)
+
+
 # --- lines for people
 
 
 def sentence(fields: Mapping[str, Any]) -> str:
     """The JSON object as a line for people: time, zxid, kind, and what it says."""
-    moment = datetime.fromtimestamp(fields["time_ms"] / 1000, timezone.utc)
-    time = moment.isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00")
-    return f"{time}  {fields['zxid'] or '-':>8}  {fields['kind']:<10}  {_SAID.get(fields['kind'], _pairs)(fields)}"
+    said = _SAID.get(fields["kind"], _pairs)(fields)
+    return f"{_time(fields['time_ms'])}  {fields['zxid'] or '-':>8}  {fields['kind']:<10}  {said}"
+
+
+def _time(time_ms: int) -> str:
+    moment = datetime.fromtimestamp(time_ms / 1000, timezone.utc)
+    return moment.isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00")
 
 
 def _transition(fields: Mapping[str, Any]) -> str:

@@ -1,14 +1,14 @@
-"""`kontrast snapshot`: a cluster's metadata as its ZooKeeper has it now. Only the wiring and the printing are here."""
+"""`kontrast snapshot`: a cluster's metadata as its ZooKeeper has it now. Only the wiring is here."""
 
 from __future__ import annotations
 
 import os
 import sys
 import threading
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,64 +17,128 @@ from cli.config import read_flags, read_settings, snapshot_config
 from cli.keys import keys_of
 from cli.options import config_option, settings_options
 from cli.running import ExitCode, run_until_stopped
-from controller.metadata import (
-    BrokerMetadata,
-    ControllerMetadata,
-    Metadata,
-    PartitionMetadata,
-    UnreadableZnode,
-    Znode,
-    cluster_metadata,
-)
-from controller.states import PartitionState
+from cli.snapshot_lines import Concern, Picture, Selection, print_json, print_summary
+from controller.conditions import counted
+from controller.metadata import UnreadableZnode, Znode, cluster_metadata
+from controller.state import new_context
+from controller.step import steps
 from ingest.config import IngestConfig, ZooKeeperConfig
+from streaming.config import BrokersConfig, StreamConfig
 
-_NAMED_PARTITIONS = 20
+if TYPE_CHECKING:
+    from ingest.snapshot import CompleteRead
+
+_NAMED_ZNODES = 20
+_NAMED_CHROOTS = 10
+_CHUNK_COUNT = 64
 _ONLY_OF_WATCHING = keys_of(IngestConfig).keys() - keys_of(ZooKeeperConfig).keys()
+_ONLY_OF_THE_JOB = keys_of(StreamConfig).keys() - {"broker_config", "kafka_version"}
+_EPILOG = """\b
+Examples:
+  kontrast snapshot --zookeeper zk1:2181/kafka
+  kontrast snapshot --zookeeper zk1:2181/kafka --only offline
+  kontrast snapshot --config kontrast.toml --cluster orders --topic payments --json
+
+\b
+Exit codes:
+  0  all that was asked for was read and is printed, whatever it says
+  1  something cannot be read; it is named, and what can be read is printed
+  2  a flag, a setting or the chroot is wrong
+  3  ZooKeeper cannot be reached
+"""
 
 
-@click.command()
+@click.command(epilog=_EPILOG)
 @config_option
 @click.option(
     "--cluster", metavar="NAME", help="The cluster of the file to read; may be left out if it is the only one."
 )
+@click.option(
+    "--only",
+    type=click.Choice([concern.value for concern in Concern]),
+    help="Print only these partitions, and all of them.",
+)
+@click.option("--topic", "topics", multiple=True, metavar="NAME", help="Print only this topic's; may be given again.")
 @settings_options("watch", leave_out=_ONLY_OF_WATCHING)
+@settings_options("stream", leave_out=_ONLY_OF_THE_JOB)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line: brokers, controller, partitions.")
-def snapshot(config_file: Path | None, cluster: str | None, *, as_json: bool, **flags: object) -> int:
+def snapshot(
+    config_file: Path | None,
+    cluster: str | None,
+    *,
+    only: str | None,
+    topics: tuple[str, ...],
+    as_json: bool,
+    **flags: object,
+) -> int:
     """Print a cluster's metadata as its ZooKeeper has it now.
 
-    Reads everything once, in a few requests, and watches nothing.
+    Reads everything once, in a few requests, and watches nothing. Partitions that are offline come first, then those
+    that have fewer in-sync replicas than min.insync.replicas, then those that are not fully in sync.
     """
-    config = snapshot_config(read_settings(config_file, os.environ), cluster, read_flags("watch", flags))
-    unreadable: list[UnreadableZnode] = []
+    settings = read_settings(config_file, os.environ)
+    config, brokers = snapshot_config(settings, cluster, read_flags("watch", flags), read_flags("stream", flags))
+    selection = Selection(topics=frozenset(topics), only=Concern(only) if only else None)
+    outcome: list[ExitCode] = []
 
     def run(stop: threading.Event) -> None:
-        metadata = _read(config, stop)
+        read = _read(config, stop)
         if stop.is_set():
             return
-        unreadable.extend(line for line in metadata if isinstance(line, UnreadableZnode))
+        if not read.values and not read.forbidden:
+            outcome.append(_refuse_chroot(config, stop))
+            return
+        picture = _picture(read, cluster or "snapshot", brokers)
+        outcome.append(_tell(picture, selection))
         try:
-            (_print_json if as_json else _print_summary)(metadata)
+            (print_json if as_json else print_summary)(picture, selection)
             sys.stdout.flush()
         except BrokenPipeError:
             output.discard_rows()
 
     code = run_until_stopped({"snapshot": run})
-    for znode in unreadable[:_NAMED_PARTITIONS]:
-        output.complain(f"{znode.path} cannot be read: {znode.reason}")
-    if len(unreadable) > _NAMED_PARTITIONS:
-        output.complain(f"{len(unreadable) - _NAMED_PARTITIONS} more znodes cannot be read; --json names them all")
-    return code or (ExitCode.FAILED if unreadable else ExitCode.OK)
+    return code or next(iter(outcome), ExitCode.OK)
 
 
-def _read(config: ZooKeeperConfig, stop: threading.Event) -> list[Metadata]:
+def _read(config: ZooKeeperConfig, stop: threading.Event) -> CompleteRead:
     from ingest.snapshot import read_once  # not for --help
 
     with _progress() as show:
-        values = read_once(config, stop, show)
-    if not values and not stop.is_set():
-        output.say(f"there is nothing of a Kafka cluster at {config.zookeeper}: is the address with its chroot right?")
-    return list(cluster_metadata(Znode(path, value.data, value.czxid) for path, value in values.items()))
+        return read_once(config, stop, show)
+
+
+def _picture(read: CompleteRead, cluster: str, brokers: BrokersConfig) -> Picture:
+    znodes = (Znode(path, value.data, value.czxid) for path, value in read.values.items())
+    metadata = list(cluster_metadata(znodes, read.forbidden))
+    outcome = steps(new_context(cluster, _CHUNK_COUNT, *brokers.read()), read.records(cluster))
+    return Picture(metadata, outcome.context, outcome.effects)
+
+
+def _refuse_chroot(config: ZooKeeperConfig, stop: threading.Event) -> ExitCode:
+    from ingest.snapshot import find_chroots
+
+    found = find_chroots(config, stop)
+    addresses = [f"{config.servers}{chroot.rstrip('/')}" for chroot in found[:_NAMED_CHROOTS]]
+    more = f" and {len(found) - _NAMED_CHROOTS} more" if len(found) > _NAMED_CHROOTS else ""
+    others = f"there is one at {' and at '.join(addresses)}{more}" if found else "check the address"
+    output.complain(f"there is nothing of a Kafka cluster at ZooKeeper {config.servers}{config.chroot}: {others}")
+    return ExitCode.USAGE
+
+
+def _tell(picture: Picture, selection: Selection) -> ExitCode:
+    """Name what is missing from the picture."""
+    unreadable: list[UnreadableZnode] = picture.unreadable
+    for znode in unreadable[:_NAMED_ZNODES]:
+        output.complain(f"{znode.path} cannot be read: {znode.reason}")
+    if len(unreadable) > _NAMED_ZNODES:
+        more = counted(len(unreadable) - _NAMED_ZNODES, "more znode")
+        output.complain(f"{more} cannot be read; --json names them all")
+    known = {partition.metadata.topic for partition in picture.partitions}
+    absent = sorted(selection.topics - known)
+    if absent and not unreadable:
+        output.complain(f"there is no topic {', '.join(absent)}")
+        return ExitCode.USAGE
+    return ExitCode.FAILED if unreadable else ExitCode.OK
 
 
 @contextmanager
@@ -90,41 +154,3 @@ def _progress() -> Iterator[Callable[[int, int], None]]:
     with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as progress:
         task = progress.add_task("read", total=None)
         yield lambda count, total: progress.update(task, completed=count, total=total)
-
-
-def _print_json(metadata: Iterable[Metadata]) -> None:
-    import msgspec
-
-    encode = msgspec.json.Encoder().encode
-    sys.stdout.buffer.writelines(encode(line) + b"\n" for line in metadata)
-
-
-def _print_summary(metadata: list[Metadata]) -> None:
-    brokers = [line for line in metadata if isinstance(line, BrokerMetadata)]
-    partitions = [line for line in metadata if isinstance(line, PartitionMetadata)]
-    led, hosted = Counter(line.leader for line in partitions), Counter(b for line in partitions for b in line.replicas)
-    (controller,) = (line for line in metadata if isinstance(line, ControllerMetadata))
-    who = f"broker {controller.broker}" if controller.broker >= 0 else "nobody"
-    click.echo(f"controller: {who}, epoch {controller.epoch}")
-    for broker in brokers:
-        rack = f", rack {broker.rack}" if broker.rack else ""
-        click.echo(
-            f"broker {broker.broker}: epoch {broker.epoch}, {','.join(broker.endpoints) or 'no endpoint'}{rack}, "
-            f"leads {led[broker.broker]} of {hosted[broker.broker]} partitions"
-        )
-    states = Counter(line.state for line in partitions)
-    counts = ", ".join(f"{count} {state}" for state, count in sorted(states.items())) or "none"
-    click.echo(f"{len({line.topic for line in partitions})} topics, {len(partitions)} partitions: {counts}")
-    unwell = [line for line in partitions if line.state != PartitionState.ONLINE.word or len(line.isr) < _wanted(line)]
-    for line in unwell[:_NAMED_PARTITIONS]:
-        click.echo(
-            f"{line.topic}-{line.partition}: {line.state}, leader {line.leader}, "
-            f"in sync {list(line.isr)} of {list(line.replicas)}"
-        )
-    if len(unwell) > _NAMED_PARTITIONS:
-        click.echo(f"and {len(unwell) - _NAMED_PARTITIONS} more that are not online or not fully in sync")
-
-
-def _wanted(partition: PartitionMetadata) -> int:
-    """How many replicas should be in sync: those that are being added not counted, as Kafka does."""
-    return len(partition.replicas) - len(partition.adding_replicas)

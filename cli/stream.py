@@ -5,16 +5,33 @@ from __future__ import annotations
 import os
 import threading
 from pathlib import Path
+from typing import Final
 
 import click
 
+from cli import checks
 from cli.config import read_flags, read_settings, stream_config
-from cli.options import config_option, settings_options
+from cli.options import check_option, config_option, settings_options
 from cli.running import run_until_stopped
 
+_EPILOG: Final = """\b
+Examples:
+  kontrast stream --from journal:/var/lib/kontrast/changes --to journal:/var/lib/kontrast/derived \\
+                  --checkpoint /var/lib/kontrast/checkpoint
+  kontrast stream --config kontrast.toml --check
 
-@click.command()
+\b
+Exit codes:
+  0  stopped by Ctrl-C or SIGTERM, or done with --available-now; with --check: all is well
+  1  failed unexpectedly
+  2  a setting is wrong; nothing was started
+  3  something that is needed cannot be used; it is named
+"""
+
+
+@click.command(epilog=_EPILOG)
 @config_option
+@check_option
 @settings_options("stream")
 @click.option("--available-now", is_flag=True, help="Work off what the stream holds now, then end.")
 @click.option(
@@ -22,13 +39,16 @@ from cli.running import run_until_stopped
     is_flag=True,
     help="Give the checkpoint up and begin anew at the newest complete snapshot that the stream holds.",
 )
-def stream(config_file: Path | None, *, available_now: bool, rebuild: bool, **flags: object) -> int:
+def stream(config_file: Path | None, *, check: bool, available_now: bool, rebuild: bool, **flags: object) -> int:
     """Derive metadata, transitions, requests and alerts in a Spark job.
 
     It reads what `kontrast watch` forwarded, and goes on from its checkpoint when it is started again.
     """
     settings = read_settings(config_file, os.environ)
     config = stream_config(settings, read_flags("stream", flags))
+
+    if check:
+        return checks.check(list(checks.of_stream(config)))
 
     def run(stop: threading.Event) -> None:
         from streaming import job  # brings pyspark, which the other commands do without

@@ -5,20 +5,37 @@ from __future__ import annotations
 import os
 import threading
 from pathlib import Path
+from typing import Final
 
 import click
 
+from cli import checks
 from cli.config import read_flags, read_settings, watch_configs
-from cli.options import config_option, settings_options
-from cli.output import say
-from cli.running import Part, run_until_stopped
+from cli.options import check_option, config_option, settings_options
+from cli.output import complain, say
+from cli.running import ExitCode, Part, run_until_stopped
+from dashboards.errors import ServeError
 from ingest.config import IngestConfig
 from transport.forwarding import Forwarding
 from transport.listening import Listening
 
+_EPILOG: Final = """\b
+Examples:
+  kontrast watch --cluster orders --zookeeper zk1:2181,zk2:2181/kafka --to journal:/var/lib/kontrast/changes
+  kontrast watch --config kontrast.toml --check
 
-@click.command()
+\b
+Exit codes:
+  0  stopped by Ctrl-C or SIGTERM; with --check: all is well
+  1  failed unexpectedly
+  2  a setting is wrong; nothing was started
+  3  something that is needed cannot be used; it is named
+"""
+
+
+@click.command(epilog=_EPILOG)
 @config_option
+@check_option
 @click.option(
     "--cluster",
     "clusters",
@@ -27,13 +44,15 @@ from transport.listening import Listening
     help="Watch this cluster; may be given again. Without it: all of the file. [env: KONTRAST_WATCH__CLUSTER]",
 )
 @settings_options("watch", leave_out=("cluster",))
-def watch(config_file: Path | None, clusters: tuple[str, ...], **flags: object) -> int:
+def watch(config_file: Path | None, clusters: tuple[str, ...], *, check: bool, **flags: object) -> int:
     """Watch clusters' ZooKeeper and forward every change into a stream.
 
     Read-only: the session on the watched ensemble creates, sets and deletes nothing.
     """
     settings = read_settings(config_file, os.environ)
     configs = watch_configs(settings, clusters, read_flags("watch", flags))
+    if check:
+        return checks.check(list(checks.of_watch(configs)))
     parts: dict[str, Part] = {}
     shown: dict[Listening, list[Forwarding]] = {}
     for config in configs:
@@ -41,7 +60,11 @@ def watch(config_file: Path | None, clusters: tuple[str, ...], **flags: object) 
         parts[config.cluster] = _forwarder(config, forwarding)
         if config.listening is not None:
             shown.setdefault(config.listening, []).append(forwarding)
-    metrics = {f"metrics at {where.listen}": _metrics(where, forwardings) for where, forwardings in shown.items()}
+    try:
+        metrics = {f"metrics at {where.listen}": _metrics(where, forwardings) for where, forwardings in shown.items()}
+    except ServeError as error:
+        complain(str(error))
+        return ExitCode.UNAVAILABLE
     return run_until_stopped(parts, beside=metrics)
 
 
@@ -55,9 +78,8 @@ def _forwarder(config: IngestConfig, forwarding: Forwarding) -> Part:
 
 
 def _metrics(listening: Listening, forwardings: list[Forwarding]) -> Part:
-    def run(stop: threading.Event) -> None:
-        from dashboards import watching  # not for --help
+    from dashboards import watching  # not for --help
 
-        watching.run(listening, forwardings, stop, started=lambda address: say(f"metrics: {address}/metrics"))
-
-    return run
+    # Its port is taken before anything is watched: what nobody can look at is not started.
+    server = watching.open_page(listening, forwardings)
+    return lambda stop: watching.run(server, stop, started=lambda address: say(f"metrics: {address}/metrics"))

@@ -121,7 +121,7 @@ def _whereabout(broker: int, partition: Partition, header: Header) -> str:
         return f"broker {broker} is live"
     departure = header.departed.get(broker)
     if departure is None:
-        return f"broker {broker} was never seen"
+        return f"broker {broker} is not registered"
     at = f" at zxid {departure.zxid:#x}" if departure.zxid >= 0 else " unseen"
     return f"broker {broker} left{at}"
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from controller import partition_machine, reassignment
+from controller.conditions import counted
 from controller.election import Strategy
 from controller.topics import TopicPartition
 from controller.turn import Turn
@@ -43,7 +44,9 @@ def take_up(turn: Turn, *, at_failover: bool = False) -> None:
     tps = list(dict.fromkeys(TopicPartition(entry.topic, entry.partition) for entry in turn.header.preferred_znode))
     if any(_ends_in_an_exception(turn, tp) for tp in tps):
         return
-    turn.begin("ReplicaLeaderElection", f"a preferred election of {len(tps)} partitions was asked for by znode")
+    turn.begin(
+        "ReplicaLeaderElection", f"a preferred election of {counted(len(tps), 'partition')} was asked for by znode"
+    )
     tps = [tp for tp in tps if _may_be_elected(turn, tp) and not (at_failover and _leads_already(turn, tp))]
     if not turn.header.profile.rewrites_preferred_that_lead:
         partition_machine.stay_online(turn, [tp for tp in tps if _leads_already(turn, tp)])

@@ -7,6 +7,7 @@ what it did before, takes the replica: see `step`.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from typing import Final
 
 import msgspec
 
@@ -27,12 +28,13 @@ from controller.znodes import (
 
 
 class BrokerMetadata(msgspec.Struct, frozen=True, tag_field="type", tag="broker"):
-    """A registered broker; its epoch is its znode's czxid."""
+    """A broker that is registered, or only hosts replicas; its epoch is its znode's czxid, -1 without one."""
 
     broker: int
     epoch: int
-    endpoints: tuple[str, ...]
-    rack: str | None
+    endpoints: tuple[str, ...] = ()
+    rack: str | None = None
+    registered: bool = True
 
 
 class ControllerMetadata(msgspec.Struct, frozen=True, tag_field="type", tag="controller"):
@@ -51,7 +53,7 @@ class PartitionMetadata(msgspec.Struct, frozen=True, tag_field="type", tag="part
     leader: int
     leader_epoch: int
     isr: tuple[int, ...]
-    state: str  # as a controller that starts now would take it
+    state: str  # as a controller that starts now would take it; `UNREADABLE` where its znode does not say
     adding_replicas: tuple[int, ...]
     removing_replicas: tuple[int, ...]
     deleting: bool  # its topic's deletion was asked for
@@ -66,6 +68,8 @@ class UnreadableZnode(msgspec.Struct, frozen=True, tag_field="type", tag="unread
 
 Metadata = BrokerMetadata | ControllerMetadata | PartitionMetadata | UnreadableZnode
 
+UNREADABLE: Final = "Unreadable"
+_FORBIDDEN: Final = "its ACL does not let this session in"
 _NO_STATE = StateZnode(NO_LEADER, -1, -1, ())
 
 
@@ -77,15 +81,25 @@ class Znode(msgspec.Struct, frozen=True, gc=False):
     czxid: int
 
 
-def cluster_metadata(znodes: Iterable[Znode]) -> Iterator[Metadata]:
-    """What cannot be read, then the brokers, the controller and the partitions, each in their order."""
-    found = _Found()
+def cluster_metadata(znodes: Iterable[Znode], forbidden: Collection[str] = ()) -> Iterator[Metadata]:
+    """What cannot be read, then the brokers, the controller and the partitions, each in their order.
+
+    `forbidden` are the paths that may not be read or listed: what is below them is missing too.
+    """
+    found = _Found(forbidden)
+    for path in sorted(forbidden):
+        yield UnreadableZnode(path, _FORBIDDEN)
     for znode in znodes:
         try:
             found.take(znode)
         except ZnodeError as error:
+            found.unreadable.add(znode.path)
             yield UnreadableZnode(znode.path, str(error))
-    yield from (found.brokers[broker] for broker in sorted(found.brokers))
+    hosts = {
+        replica for topic in found.topics.values() for replicas in topic.partitions.values() for replica in replicas
+    }
+    absent = {broker: BrokerMetadata(broker, -1, registered=False) for broker in hosts - found.brokers.keys()}
+    yield from (broker for _, broker in sorted({**found.brokers, **absent}.items()))
     yield ControllerMetadata(found.controller, found.controller_epoch)
     for name in sorted(found.topics):
         yield from found.partitions_of(name)
@@ -94,7 +108,8 @@ def cluster_metadata(znodes: Iterable[Znode]) -> Iterator[Metadata]:
 class _Found:
     """What the znodes told so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, forbidden: Collection[str]) -> None:
+        self.unreadable = set(forbidden)
         self.brokers: dict[int, BrokerMetadata] = {}
         self.topics: dict[str, TopicZnode] = {}
         self.controller = NO_BROKER
@@ -131,14 +146,16 @@ class _Found:
                 leader=state.leader,
                 leader_epoch=state.leader_epoch,
                 isr=state.isr,
-                state=_state_at_start(state, self.brokers).word,
+                state=self._state_at_start(name, number, state),
                 adding_replicas=topic.adding_replicas.get(number, ()),
                 removing_replicas=topic.removing_replicas.get(number, ()),
                 deleting=name in self._deletions,
             )
 
-
-def _state_at_start(state: StateZnode, brokers: Collection[int]) -> PartitionState:
-    if state is _NO_STATE:
-        return PartitionState.NEW
-    return PartitionState.ONLINE if state.leader in brokers else PartitionState.OFFLINE
+    def _state_at_start(self, name: str, number: int, state: StateZnode) -> str:
+        if state is not _NO_STATE:
+            is_led = state.leader in self.brokers
+            return (PartitionState.ONLINE if is_led else PartitionState.OFFLINE).word
+        partitions = f"/brokers/topics/{name}/partitions"
+        hidden = self.unreadable and not self.unreadable.isdisjoint((partitions, f"{partitions}/{number}/state"))
+        return UNREADABLE if hidden else PartitionState.NEW.word

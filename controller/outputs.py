@@ -347,6 +347,7 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="j
     state_values: int
     state_commit_ms: int  # of the batch, all tasks together
     clusters: dict[str, ClusterProgress] = {}  # those that the batch had records of
+    version: str = ""  # the Kontrast that runs the job, empty in a source tree that is not installed
 
     def subject_key(self) -> str:
         """One row a job."""

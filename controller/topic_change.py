@@ -21,7 +21,7 @@ from controller import (
     topic_deletion,
 )
 from controller.assignment import ReplicaAssignment
-from controller.conditions import named
+from controller.conditions import counted, named
 from controller.context import FOLLOWING, NO_BROKER, Event
 from controller.states import PartitionState
 from controller.topics import Partition, Topic, TopicPartition
@@ -50,7 +50,9 @@ def topic_written(turn: Turn, name: str, znode: TopicZnode) -> None:
         failover.load(turn, name, added)
     elif added and hears_of_it and not topic.queued:
         kind = "PartitionModifications" if known.exists else "TopicChange"
-        what = f"{len(added)} partitions added to topic {name}" if known.exists else f"topic {name} was created"
+        what = (
+            f"{counted(len(added), 'partition')} added to topic {name}" if known.exists else f"topic {name} was created"
+        )
         event = turn.begin(kind, what)
         if not known.exists:
             event.doubtful = _may_be_unknown(turn, event, created)

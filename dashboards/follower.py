@@ -76,6 +76,7 @@ class Follower:
     def _follow(self) -> None:
         give_up_at: float | None = time.monotonic() + self._connect_timeout_seconds
         retry_seconds = _FIRST_RETRY_SECONDS
+        down_since: float | None = None
         while not self._stop.is_set():
             try:
                 chunks = self._source.poll()
@@ -83,17 +84,23 @@ class Follower:
                 self._reading.source_is(up=False)
                 if give_up_at is not None and time.monotonic() >= give_up_at:
                     raise ServeError(f"{error}; gave up after {self._connect_timeout_seconds:g} s") from error
-                _logger.warning("%s; trying again in %.1f s", error, retry_seconds)
+                _logger.log(
+                    logging.WARNING if down_since is None else logging.DEBUG, "%s; trying again until it works", error
+                )
+                down_since = down_since or time.monotonic()
                 self._stop.wait(retry_seconds)
                 retry_seconds = min(2 * retry_seconds, _LONGEST_RETRY_SECONDS)
                 continue
-            give_up_at, retry_seconds = None, _FIRST_RETRY_SECONDS
+            if down_since is not None:
+                _logger.warning("the outputs are read again after %.1f s", time.monotonic() - down_since)
+            give_up_at, retry_seconds, down_since = None, _FIRST_RETRY_SECONDS, None
             self._take(chunks)
 
     def _take(self, chunks: Sequence[Chunk]) -> None:
         for chunk in chunks:
             self._take_chunk(chunk)
         self._reading.source_is(up=True)
+        self._reading.lacks(self._source.missing)
         if self._source.caught_up:
             self._reading.caught_up()
         if not chunks:

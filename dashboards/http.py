@@ -98,6 +98,10 @@ class HttpServer:
         # Daemon: a request that never ends must not keep the process.
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), name="http", daemon=True)
 
+    def close(self) -> None:
+        """Let go of the port of a server that was never started."""
+        self._socket.close()
+
     def check(self) -> None:
         """Raise ServeError if it no longer serves; to be called now and then, also for renewed certificates."""
         if not self._thread.is_alive():

@@ -23,12 +23,18 @@ class ReadingSnapshot:
     """The counts at one moment."""
 
     source_up: bool
+    missing: tuple[str, ...]  # outputs that are not there
     caught_up: bool  # everything that was there when the exporter started has been read
     newer: frozenset[str]  # clusters of which something was left out because a newer Kontrast wrote it
     rows: Mapping[tuple[str, str], int]  # by cluster and output
     bad_rows: Mapping[str, int]  # by output
     gaps: Mapping[str, int]  # by output
     lag: Mapping[str, Lag]  # by cluster
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether none of the outputs is there: nobody has written any, or they are elsewhere."""
+        return len(self.missing) == len(FOLLOWED_OUTPUTS)
 
     def vouches_for(self, cluster: str) -> bool:
         """Whether what was read of the cluster is all that there is to read."""
@@ -41,6 +47,7 @@ class Reading:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._source_up = False
+        self._missing: tuple[str, ...] = ()
         self._caught_up = False
         self._rows: Counter[tuple[str, str]] = Counter()
         self._bad_rows: Counter[str] = Counter(dict.fromkeys(FOLLOWED_OUTPUTS, 0))
@@ -52,6 +59,11 @@ class Reading:
         """The outputs can or cannot be read."""
         with self._lock:
             self._source_up = up
+
+    def lacks(self, outputs: tuple[str, ...]) -> None:
+        """These outputs are not there."""
+        with self._lock:
+            self._missing = outputs
 
     def caught_up(self) -> None:
         """Everything that was there at the start has been read."""
@@ -98,6 +110,7 @@ class Reading:
         with self._lock:
             return ReadingSnapshot(
                 source_up=self._source_up,
+                missing=self._missing,
                 caught_up=self._caught_up,
                 newer=frozenset(cluster for cluster, _ in self._newer),
                 rows=dict(self._rows),

@@ -152,6 +152,10 @@ class _App:
         state = self._reading.snapshot()
         if not state.source_up:
             return PlainTextResponse("the outputs cannot be read; the log says why\n", status_code=503)
+        if state.is_empty:
+            source = self._config.source
+            what = f"{source} holds no outputs: start `kontrast stream --to {source}`, or check the address\n"
+            return PlainTextResponse(what, status_code=503)
         if not state.caught_up:
             return PlainTextResponse("what the outputs hold is still being read\n", status_code=503)
         if state.newer:

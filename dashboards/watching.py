@@ -88,19 +88,19 @@ class ForwardingCollector(Collector):
                 yield (forwarding.cluster, *labels), value
 
 
-def run(
-    listening: Listening,
-    forwardings: Sequence[Forwarding],
-    stop: threading.Event,
-    started: Callable[[str], None] = lambda _: None,
-) -> None:
-    """Serve /metrics about these forwarders until `stop` is set; `started` is told the address; raises ServeError."""
+def open_page(listening: Listening, forwardings: Sequence[Forwarding]) -> HttpServer:
+    """A server of /metrics about these forwarders, which has its port; raises ServeError where it is taken."""
     registry = CollectorRegistry()
     figures = HttpFigures()
     registry.register(ForwardingCollector(forwardings))
     registry.register(HttpCollector(figures))
     app = Starlette(routes=[metrics_route(registry), Route("/healthz", lambda _: PlainTextResponse("ok\n"))])
-    with HttpServer(app, listening, figures) as server:
+    return HttpServer(app, listening, figures)
+
+
+def run(server: HttpServer, stop: threading.Event, started: Callable[[str], None] = lambda _: None) -> None:
+    """Serve the page until `stop` is set; `started` is told the address; raises ServeError."""
+    with server:
         started(server.address)
         while not stop.wait(_LOOK_SECONDS):
             server.check()

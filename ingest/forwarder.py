@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
 
+from controller.conditions import counted
 from controller.records import RecordKind
 from ingest.batch import observe_window
 from ingest.clocks import Clocks
@@ -91,6 +92,7 @@ class Forwarder:
 
     def _open_sink(self, stop: threading.Event) -> Sink | None:
         deadline = time.monotonic() + self._config.connect_timeout_seconds
+        is_told = False
         while not stop.is_set():
             try:
                 return open_sink(self._config, stop)
@@ -100,7 +102,10 @@ class Forwarder:
                         f"{self._config.to} could not be reached within {self._config.connect_timeout_seconds:g} s: "
                         f"check that it runs and that the address is right ({error})"
                     ) from error
-                _LOG.warning("%s is not reachable, trying again: %s", self._config.to, error)
+                level = logging.DEBUG if is_told else logging.WARNING
+                seconds = self._config.connect_timeout_seconds
+                _LOG.log(level, "%s is not reachable, trying again for %g s: %s", self._config.to, seconds, error)
+                is_told = True
             stop.wait(_SINK_RETRY_SECONDS)
         return None
 
@@ -228,9 +233,9 @@ class _Watch:
         self._forwarding.watch_mode = self._zookeeper.watch_mode.value
         self._publish_session(SessionState.CONNECTED)
         _LOG.info(
-            "%s: read %d znodes, published %d of them, in %.2f s",
+            "%s: read %s, published %d, in %.2f s",
             self._config.cluster,
-            len(values),
+            counted(len(values), "znode"),
             len(published),
             time.monotonic() - started,
         )

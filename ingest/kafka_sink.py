@@ -12,13 +12,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
-from kafka.admin import KafkaAdminClient, NewTopic
+from kafka.admin import KafkaAdminClient
 from kafka.errors import (
     AuthorizationError,
+    IncompatibleBrokerVersion,
     KafkaError,
     KafkaTimeoutError,
     MessageSizeTooLargeError,
+    NoError,
     TopicAlreadyExistsError,
+    for_code,
 )
 from kafka.producer.future import FutureRecordMetadata
 
@@ -28,6 +31,7 @@ from ingest.separation import KafkaIdentity
 from ingest.sinks import SinkUnavailableError
 from outputs.kafka_connections import BoundedKafkaClient
 from transport.address import KafkaAddress
+from transport.topics import PARTITIONS, Topic, refusal, stream_topics
 from transport.wanted import wanted_topic
 
 _LOG = logging.getLogger("kontrast.ingest.kafka")
@@ -40,6 +44,7 @@ _CLOSE_SECONDS = 1.0
 _STOP_CHECK_SECONDS = 0.2
 # Each watcher sends a heartbeat a second: in a topic of ten clusters, the last minute and a half.
 _NEWEST_RECORDS = 1_000
+_THERE_NOW = (NoError, TopicAlreadyExistsError)
 
 
 class KafkaSink:
@@ -186,19 +191,32 @@ class KafkaSink:
         try:
             self._check(_identity(admin))
             present = admin.list_topics()
-            for topic in (self._address.topic, wanted_topic(self._address)):
-                if topic not in present:
-                    self._create_topic(admin, topic)
+            self._create_topics(admin, [topic for topic in stream_topics(self._address) if topic.name not in present])
         finally:
             admin.close()
         self._topics_exist = True
 
-    def _create_topic(self, admin: KafkaAdminClient, topic: str) -> None:
+    def _create_topics(self, admin: KafkaAdminClient, missing: Sequence[Topic]) -> None:
+        if not missing:
+            return
+        wanted = {topic.name: {"num_partitions": PARTITIONS, "configs": topic.settings} for topic in missing}
         try:
-            admin.create_topics([NewTopic(topic, num_partitions=1)], wait_for_metadata=True)
-            _LOG.info("created the topic %s with one partition", topic)
-        except TopicAlreadyExistsError:
-            _LOG.debug("somebody else created the topic %s first", topic)
+            answers = admin.create_topics(wanted, raise_errors=False)["topics"]
+        except IncompatibleBrokerVersion as error:  # before 2.4 somebody has to say how many replicas there shall be
+            raise IngestError(refusal(self._address, missing, str(error))) from error
+        errors = {
+            answer["name"]: for_code(answer["error_code"])(answer.get("error_message") or "") for answer in answers
+        }
+        refused = {name: error for name, error in errors.items() if not isinstance(error, _THERE_NOW)}
+        for error in refused.values():
+            if error.retriable:
+                raise error
+        if refused:
+            reasons = "; ".join(dict.fromkeys(map(str, refused.values())))
+            raise IngestError(refusal(self._address, [topic for topic in missing if topic.name in refused], reasons))
+        admin.wait_for_topics(list(wanted))
+        for topic in missing:
+            _LOG.info("created the topic %s with one partition", topic.name)
 
     def _wait_for(self, delivery: FutureRecordMetadata) -> None:
         """Return when it is acknowledged; a forwarder that stops waits a little only."""

@@ -22,6 +22,7 @@ from typing import Any, Final
 
 import msgspec
 
+from controller.conditions import counted
 from controller.znodes import Int32, MaintenanceWindow
 from ingest.errors import IngestError
 from transport.forwarding import Forwarding
@@ -169,7 +170,9 @@ class MaintenanceFile:
             self._forwarding.bad_maintenance_files += 1
             _LOG.warning("%s: %s; the windows that were read before stay", self._forwarding.cluster, error)
             return
-        _LOG.info("%s: read %d maintenance windows from %s", self._forwarding.cluster, len(self._windows), path)
+        _LOG.info(
+            "%s: read %s from %s", self._forwarding.cluster, counted(len(self._windows), "maintenance window"), path
+        )
 
 
 def _version(path: Path) -> Any:  # noqa: ANN401 (only compared)

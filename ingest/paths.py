@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from enum import IntEnum
 
+BROKERS = "/brokers/ids"
 TOPICS = "/brokers/topics"
 
 SINGLE_ZNODES = (
@@ -20,7 +21,7 @@ SINGLE_ZNODES = (
 )
 
 PARENTS = (
-    "/brokers/ids",
+    BROKERS,
     TOPICS,
     "/config/topics",
     "/config/brokers",

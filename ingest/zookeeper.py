@@ -136,17 +136,25 @@ class _Client(KazooClient):
 class WatchedZooKeeper:
     """A session that watches and reads, and does nothing else; its methods are for one thread.
 
-    Events and session states go to the inbox. Every connection loses its watches: they are to be added again.
+    Events and session states go to the inbox. Every connection loses its watches: they are to be added again. With
+    `reads_once` who reads says itself what may not be read.
     """
 
     def __init__(
-        self, config: ZooKeeperConfig, inbox: Inbox, stop: threading.Event, forwarding: Forwarding | None = None
+        self,
+        config: ZooKeeperConfig,
+        inbox: Inbox,
+        stop: threading.Event,
+        forwarding: Forwarding | None = None,
+        *,
+        reads_once: bool = False,
     ) -> None:
         self._config = config
         self._chroot = config.chroot
         self._inbox = inbox
         self._stop = stop
         self._forwarding = Forwarding("") if forwarding is None else forwarding
+        self._reads_once = reads_once
         self._client = _Client(config, inbox, self._forwarding)
         self._connections = 0
         self._next_read_at = 0.0
@@ -203,6 +211,11 @@ class WatchedZooKeeper:
         """The session's number, 0 without one."""
         identity = self._client.client_id
         return 0 if identity is None else identity[0] or 0
+
+    @property
+    def forbidden(self) -> frozenset[str]:
+        """The paths that an ACL keeps from being read or listed."""
+        return frozenset(self._forbidden)
 
     @property
     def watch_mode(self) -> WatchMode:
@@ -266,8 +279,10 @@ class WatchedZooKeeper:
     def _readable(self, answers: Answers) -> dict[str, Any]:
         """What may be read; of the rest each path is reported once, until it may be read again."""
         if answers.has_failures or self._forbidden:
+            before = frozenset(self._forbidden)
             readable = dict(self._without_forbidden(answers.results.items()))
             self._forwarding.forbidden_znodes = len(self._forbidden)
+            self._report_forbidden(sorted(self._forbidden - before))
             return readable
         return answers.results
 
@@ -275,12 +290,21 @@ class WatchedZooKeeper:
         for path, result in found:
             if isinstance(result, ConnectionLoss):
                 raise ConnectionLostError from result
-            if not isinstance(result, NoAuthError):
+            if isinstance(result, NoAuthError):
+                self._forbidden.add(path)
+            else:
                 self._forbidden.discard(path)
                 yield path, result
-            elif path not in self._forbidden:
-                self._forbidden.add(path)
-                _LOG.warning("%s may not be read: its ACL does not let this session in, its changes go unseen", path)
+
+    def _report_forbidden(self, paths: Sequence[str]) -> None:
+        if paths:
+            more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+            _LOG.log(
+                logging.DEBUG if self._reads_once else logging.WARNING,
+                "%s%s may not be read: the ACL does not let this session in, changes there go unseen",
+                paths[0],
+                more,
+            )
 
     def pace(self, count: int) -> None:
         """Return when so many more znodes may be read; raises ConnectionLostError."""

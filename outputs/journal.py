@@ -63,6 +63,12 @@ class JournalSource:
         self._directory = directory
         self._wanted = tuple(wanted)
         self._journals: tuple[_FollowedJournal, ...] = ()
+        self._missing: tuple[str, ...] = ()
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The wanted outputs that were not there at the newest poll."""
+        return self._missing
 
     @property
     def caught_up(self) -> bool:
@@ -74,6 +80,8 @@ class JournalSource:
         try:
             if not self._journals:
                 self._open()
+            elif self._missing:
+                self._look()
             return self._read()
         except NewerJournalError as error:
             raise OutputsError(str(error)) from error
@@ -83,9 +91,18 @@ class JournalSource:
             raise SourceDownError(f"the outputs in {self._directory} cannot be read: {error.strerror}") from error
 
     def _open(self) -> None:
-        if not any((self._directory / output).exists() for output in self._wanted):
-            _logger.warning("no outputs in %s yet: waiting for the streaming job to write them", self._directory)
+        self._look()
+        if self._missing:
+            _logger.warning(
+                "%s holds no %s yet: waiting for `kontrast stream` to write what is missing; "
+                "check the address if it runs",
+                self._directory,
+                ", ".join(self._missing),
+            )
         self._journals = tuple(_FollowedJournal(self._directory / output, output) for output in self._wanted)
+
+    def _look(self) -> None:
+        self._missing = tuple(output for output in self._wanted if not (self._directory / output).exists())
 
     def _read(self) -> list[Chunk]:
         chunks: list[Chunk] = []

@@ -5,6 +5,7 @@ Here belongs where in each topic the reader is.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 
@@ -14,6 +15,9 @@ from kafka.errors import KafkaError
 from outputs.kafka_connections import BoundedKafkaClient
 from outputs.source import Chunk, SourceDownError
 from transport.address import KafkaAddress
+from transport.topics import output_topic
+
+_logger = logging.getLogger("kontrast.outputs")
 
 _POLL_MS = 200
 _POLL_ROWS = 5000
@@ -27,12 +31,18 @@ class KafkaSource:
     def __init__(self, address: KafkaAddress, wanted: Sequence[str]) -> None:
         self._address = address
         self._wanted = tuple(wanted)
-        self._topics = {f"{address.topic}.{output}": output for output in wanted}
+        self._topics = {output_topic(address, output): output for output in wanted}
         self._consumer: KafkaConsumer | None = None
         self._next_look = 0.0
         self._live_from: dict[TopicPartition, int] = {}
         self._positions: dict[TopicPartition, int] = {}
         self._connected_once = False
+        self._missing: tuple[str, ...] = ()
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The wanted outputs that were not there at the newest look."""
+        return self._missing
 
     @property
     def caught_up(self) -> bool:
@@ -76,6 +86,7 @@ class KafkaSource:
             for topic in self._topics
             for partition in consumer.partitions_for_topic(topic)
         }
+        self._tell_missing({partition.topic for partition in found})
         if found:
             ends = consumer.end_offsets(sorted(found), timeout_ms=_BOOTSTRAP_MS)
             for partition in found - self._live_from.keys():
@@ -83,6 +94,17 @@ class KafkaSource:
             consumer.assign(sorted(self._live_from))
         self._connected_once = True
         self._next_look = time.monotonic() + _LOOK_SECONDS
+
+    def _tell_missing(self, present: set[str]) -> None:
+        missing = [topic for topic in self._topics if topic not in present]
+        if missing and not self._connected_once:
+            _logger.warning(
+                "Kafka at %s has no topic %s yet: waiting for `kontrast stream` to make what is missing; "
+                "check the address if it runs",
+                self._address.bootstrap_servers,
+                ", ".join(missing),
+            )
+        self._missing = tuple(self._topics[topic] for topic in missing)
 
     def _read(self, consumer: KafkaConsumer) -> list[Chunk]:
         # Asked before the poll: a failure behind it would lose the rows that it took.

@@ -36,5 +36,9 @@ class OutputsSource(Protocol):
     def caught_up(self) -> bool:
         """Whether everything that was there at the first poll has been given."""
 
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The wanted outputs that were not there at the newest poll."""
+
     def close(self) -> None:
         """Let go of connections."""

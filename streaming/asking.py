@@ -21,6 +21,7 @@ from transport.wanted import want_snapshot, wanted_topic
 _LOG = logging.getLogger("kontrast.streaming")
 
 _ASK_AGAIN_SECONDS = 30.0
+_LONGEST_WAIT_MS = 5000
 
 
 class Asking:
@@ -53,4 +54,5 @@ class Asking:
         message = self._session.range(0, 1, 1, 1).select(sql.lit("a complete read, please").alias("value"))
         servers = self._source.bootstrap_servers
         writer = message.write.format("kafka").option("kafka.bootstrap.servers", servers)
-        writer.option("topic", wanted_topic(self._source)).save()
+        # Kafka's producer waits a minute for a topic that is not there, and the job with it.
+        writer.option("kafka.max.block.ms", _LONGEST_WAIT_MS).option("topic", wanted_topic(self._source)).save()

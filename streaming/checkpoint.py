@@ -53,24 +53,7 @@ class Checkpoint:
 
     def settings(self) -> Settings | None:
         """What was chosen at the first start, None before it."""
-        path = self.directory / _SETTINGS_FILE
-        try:
-            stored = json.loads(path.read_bytes())
-            stored_format = int(stored.pop(_FORMAT))
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise StreamError(f"{path} cannot be read: {error.strerror}") from error
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise StreamError(
-                f"{path} is damaged: restore it, or start with an empty --checkpoint directory"
-            ) from error
-        if stored_format > CHECKPOINT_FORMAT:
-            raise StreamError(
-                f"checkpoint {self.directory} has format {stored_format}, newer than this Kontrast's "
-                f"{CHECKPOINT_FORMAT}: upgrade it, or start with an empty --checkpoint directory"
-            )
-        return dict(stored)
+        return stored_settings(self.directory)
 
     def check(self) -> None:
         """Refuse what of Spark's own files is damaged, by name: Spark says no more of it than a null pointer.
@@ -90,14 +73,7 @@ class Checkpoint:
 
     def require(self, wanted: Settings) -> None:
         """Refuse a checkpoint that was started with other settings, naming both values."""
-        stored = self.settings() or {}
-        for name, value in wanted.items():
-            if stored.get(name) != value:
-                same = "run the Kontrast that wrote it" if name == STATE_FORMAT else "give that value again"
-                raise StreamError(
-                    f"checkpoint {self.directory} was started with {name} {stored.get(name)}, not {value}: "
-                    f"{same}, or {REBUILD}"
-                )
+        require(self.directory, self.settings() or {}, wanted)
 
     def number(self, name: str) -> int:
         """The number that was chosen at the first start; raises StreamError where the settings lack it."""
@@ -173,6 +149,36 @@ def _is_json_text(text: str) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
+
+
+def stored_settings(directory: Path) -> Settings | None:
+    """What was chosen at the first start of the checkpoint in this directory, None before it; raises StreamError."""
+    path = directory / _SETTINGS_FILE
+    try:
+        stored = json.loads(path.read_bytes())
+        stored_format = int(stored.pop(_FORMAT))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StreamError(f"{path} cannot be read: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise StreamError(f"{path} is damaged: restore it, or start with an empty --checkpoint directory") from error
+    if stored_format > CHECKPOINT_FORMAT:
+        raise StreamError(
+            f"checkpoint {directory} has format {stored_format}, newer than this Kontrast's "
+            f"{CHECKPOINT_FORMAT}: upgrade it, or start with an empty --checkpoint directory"
+        )
+    return dict(stored)
+
+
+def require(directory: Path, stored: Settings, wanted: Settings) -> None:
+    """Raise StreamError, naming both values, where other settings are stored than are wanted."""
+    for name, value in wanted.items():
+        if stored.get(name) != value:
+            same = "run the Kontrast that wrote it" if name == STATE_FORMAT else "give that value again"
+            raise StreamError(
+                f"checkpoint {directory} was started with {name} {stored.get(name)}, not {value}: {same}, or {REBUILD}"
+            )
 
 
 def _create(directory: Path) -> None:

@@ -22,7 +22,15 @@ from pyspark.sql.streaming.query import StreamingQuery
 from controller.state import STATE_VERSION
 from streaming.artifacts import ArtifactSet, jars
 from streaming.asking import Asking
-from streaming.checkpoint import LOCK_WAIT_SECONDS, REBUILDS, STATE_FORMAT, Checkpoint, Settings
+from streaming.checkpoint import (
+    LOCK_WAIT_SECONDS,
+    REBUILDS,
+    STATE_FORMAT,
+    Checkpoint,
+    Settings,
+    require,
+    stored_settings,
+)
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
 from streaming.failure import stream_error
@@ -33,6 +41,7 @@ from streaming.sinks import Sink, open_sink
 from streaming.snapshots import as_text, from_text, newest_snapshots
 from streaming.sources import check_journal, read_records, wait_for_kafka
 from streaming.submitted import submitted
+from streaming.topics import prepare_topics
 from transport.address import Address, JournalAddress
 
 logger = logging.getLogger("kontrast.streaming")
@@ -94,6 +103,17 @@ def prepare(
             yield Job(config, checkpoint, sink, rebuild)
 
 
+def check_settings(config: StreamConfig) -> str:
+    """Whether the checkpoint goes on with these settings, without touching it; raises StreamError where not."""
+    stored = stored_settings(config.checkpoint_directory)
+    if stored is None:
+        return "a new one"
+    require(
+        config.checkpoint_directory, stored, _settings(config.with_shuffle_partitions(int(stored[_SHUFFLE_PARTITIONS])))
+    )
+    return "the same as at its first start"
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """A job that may start: its checkpoint and its sink are its own."""
@@ -108,6 +128,9 @@ class Job:
         failures: list[
             Exception
         ] = []  # what was raised while a batch was written; Spark would tell of it in Java's way
+        prepare_topics(session, self.config, stop)
+        if stop.is_set():
+            return
         if self.rebuild:
             self._begin_anew(session)
         progress = JobProgress(self._name, self.config)

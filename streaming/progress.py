@@ -6,10 +6,12 @@ sink needs no second writer.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import Counter
 from datetime import datetime
+from importlib import metadata
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -32,8 +34,20 @@ from transport.address import JournalAddress
 _APPLIED = JsonDecoder(Applied)
 _OFFSET = JsonDecoder(dict[str, int])
 _PROGRESS = JsonDecoder(dict[str, Any])
+_LOG = logging.getLogger("kontrast.streaming")
+
 _OBSERVED = "kontrast"
 _REMEMBERED_BATCHES = 16
+
+
+def _version() -> str:
+    try:
+        return metadata.version("kontrast")
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+_VERSION = _version()
 
 
 def observed(rows: DataFrame) -> DataFrame:
@@ -56,6 +70,7 @@ class JobProgress(StreamingQueryListener):
         self._batches = self._records = self._refused = self._rows = 0
         self._total_phase_ms: Counter[str] = Counter()
         self._row: JobRow | None = None
+        self._pictured: set[str] = set()
         self.lacking: frozenset[str] = frozenset()  # clusters of which records are missing
 
     def written(self, batch: int) -> None:
@@ -99,6 +114,7 @@ class JobProgress(StreamingQueryListener):
         told = [of_cluster for of_cluster in applied if of_cluster.records]
         found_lacking = {of_cluster.cluster for of_cluster in told if of_cluster.lacks_records}
         self.lacking = (self.lacking - {of_cluster.cluster for of_cluster in told}) | found_lacking
+        self._log_first_pictures(applied)
         written_ms = self._written_ms.get(progress.batchId, _now_ms())
         if _took_all(progress, sum(of_cluster.records + of_cluster.refused for of_cluster in applied), self._config):
             planned_ms = round(datetime.fromisoformat(progress.timestamp.replace("Z", "+00:00")).timestamp() * 1000)
@@ -112,6 +128,7 @@ class JobProgress(StreamingQueryListener):
         states = progress.stateOperators
         return JobRow(
             time_ms=_now_ms(),
+            version=_VERSION,
             began_ms=self._began_ms,
             batch=progress.batchId,
             batches=self._batches,
@@ -134,6 +151,12 @@ class JobProgress(StreamingQueryListener):
             lag_ms=max(0, written_ms - applied.observed_ms - behind_ms),
             clock_behind_ms=behind_ms,
         )
+
+    def _log_first_pictures(self, applied: list[Applied]) -> None:
+        for of_cluster in applied:
+            if of_cluster.picture and of_cluster.cluster not in self._pictured:
+                self._pictured.add(of_cluster.cluster)
+                _LOG.info("%s: %s", of_cluster.cluster, of_cluster.picture)
 
 
 def _took_all(progress: Any, records: int, config: StreamConfig) -> bool:  # noqa: ANN401 (pyspark's dictionary)

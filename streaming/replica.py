@@ -17,7 +17,10 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessor, StatefulProcessorHandle, TimerValues
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
-from controller.context import Context, Phase
+from controller.conditions import counted
+from controller.context import NO_BROKER, Context, Phase
+from controller.context import Header as ContextHeader
+from controller.gauges import gauges_row
 from controller.outputs import STANDING_OUTPUTS, BeginningRow, RefusedRow, encode_row
 from controller.outputs import Row as OutputRow
 from controller.profile import Profile
@@ -80,6 +83,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     observed_ms: int
     newest_ms: int
     lacks_records: bool  # nothing is said of the cluster until a complete read has come
+    picture: str = ""  # the cluster in a sentence, once a complete read stands behind it
 
 
 class Header(NamedTuple):
@@ -284,6 +288,15 @@ def _refuse_record(record: Record, reason: str) -> RefusedRow:
     )
 
 
+def _picture(header: ContextHeader) -> str:
+    """The cluster in a sentence."""
+    row = gauges_row(header, (header.cluster, *header.position, 0, header.zxid, header.time_ms))
+    partitions, topics = counted(sum(row.partitions_by_state.values()), "partition"), counted(row.topics, "topic")
+    who = f"broker {row.controller} is controller" if row.controller != NO_BROKER else "nobody is controller"
+    offline = counted(row.leaderless_partitions, "partition") + " cannot be used"
+    return f"{partitions} of {topics} on {counted(row.active_brokers, 'broker')}, {who}, {offline}"
+
+
 class Line(NamedTuple):
     """A row as it is written."""
 
@@ -325,6 +338,7 @@ class _Published:
             observed_ms=min((record.observed_ms for record in records), default=0),
             newest_ms=records[-1].observed_ms if records else 0,
             lacks_records=after is not None and after.header.phase is Phase.BOOTSTRAPPING,
+            picture=_picture(after.header) if after is not None and after.header.phase is Phase.FOLLOWING else "",
         )
         self._applied = Row(output=APPLIED, keys=b"", values=msgspec.json.encode(did), count=0)
 

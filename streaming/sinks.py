@@ -11,13 +11,15 @@ from typing import Protocol
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from controller.outputs import OUTPUTS, JobRow, encode_row
+from controller.outputs import OUTPUTS, STANDING_OUTPUTS, JobRow, encode_row
 from streaming.errors import StreamError
 from streaming.packed import unpack
 from transport.address import Address, JournalAddress, KafkaAddress
 from transport.journal import JournalError, JournalWriter
+from transport.topics import Topic, output_topic
 
 _WRITTEN = (*OUTPUTS, JobRow.output)
+_COMPACTED = (*STANDING_OUTPUTS, JobRow.output)  # their rows hold until a newer one of the same key
 
 
 class Sink(Protocol):
@@ -90,12 +92,17 @@ class KafkaSink:
         messages = together.select("topic", "row.key", "row.value")
         if job is not None:
             one = rows.sparkSession.range(0, 1, 1, 1)
-            topic, key, value = f"{self._address.topic}.{JobRow.output}", job.subject_key(), encode_row(job).decode()
+            topic, key, value = output_topic(self._address, job.output), job.subject_key(), encode_row(job).decode()
             messages = messages.union(one.select(sql.lit(topic), sql.lit(key), sql.lit(value)))
         (messages.write.format("kafka").option("kafka.bootstrap.servers", self._address.bootstrap_servers).save())
 
     def close(self) -> None:
         """Spark owns the producer."""
+
+
+def output_topics(address: KafkaAddress) -> tuple[Topic, ...]:
+    """The topics that the job writes."""
+    return tuple(Topic(output_topic(address, output), compacted=output in _COMPACTED) for output in _WRITTEN)
 
 
 def open_sink(address: Address) -> Sink:

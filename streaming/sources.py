@@ -71,6 +71,7 @@ def wait_for_kafka(address: KafkaAddress, timeout_seconds: float, stop: threadin
     """Return when one of the servers accepts a connection or `stop` is set; raises StreamError after the timeout."""
     deadline = time.monotonic() + timeout_seconds
     pause_seconds = _FIRST_PAUSE_SECONDS
+    is_told = False
     while not stop.is_set():
         failures = []
         for server in address.bootstrap_servers.split(","):
@@ -86,7 +87,14 @@ def wait_for_kafka(address: KafkaAddress, timeout_seconds: float, stop: threadin
                 f"Kafka at {address.bootstrap_servers} was not reached in {timeout_seconds:g} seconds "
                 f"({'; '.join(failures)}): check the address and that the brokers run"
             )
-        logger.warning("Kafka at %s is not reached (%s), trying again", address.bootstrap_servers, "; ".join(failures))
+        logger.log(
+            logging.DEBUG if is_told else logging.WARNING,
+            "Kafka at %s is not reached (%s), trying again for %g seconds",
+            address.bootstrap_servers,
+            "; ".join(failures),
+            timeout_seconds,
+        )
+        is_told = True
         stop.wait(min(pause_seconds, max(0.0, deadline - time.monotonic())))
         pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
 

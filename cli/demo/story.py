@@ -16,6 +16,7 @@ from kafka.errors import KafkaError, TopicAlreadyExistsError, UnknownTopicOrPart
 from cli.demo.narrator import Narrator
 from cli.demo.published import Picture
 from cli.demo.stage import BROKER_IDS, SESSION_SECONDS, Stage
+from controller.conditions import counted
 
 _Assignments = Mapping[str, tuple[tuple[int, ...], ...]]
 # What is looked at: what is seen of it, and what must be.
@@ -100,7 +101,7 @@ class _Story:
         self._ask_the_cluster(lambda admin: admin.delete_topics([topic]))
         rest = {name: replicas for name, replicas in TOPICS.items() if name != topic}
         seen = self._expect("it is gone, and nothing else", self._all_clear(rest))
-        self._narrator.say(f"{seen.online} partitions of {seen.topics} topics are left")
+        self._narrator.say(f"{counted(seen.online, 'partition')} of {counted(seen.topics, 'topic')} are left")
 
     def _all_clear(self, topics: _Assignments) -> _Expectations:
         names = sorted(_assignments(topics))

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from controller.conditions import counted
 from controller.outputs import AlertRow, Severity
 from dashboards.alerting.message import NAME_PREFIX, STALE, time_text
 from dashboards.view import ClusterSnapshot
@@ -83,7 +84,7 @@ def _stale_row(snapshot: ClusterSnapshot, heard_ms: int) -> AlertRow:
         group="replica",
         since_ms=heard_ms,
         cause=f"no heartbeat of {cluster} has come through the pipeline since {time_text(heard_ms)}: what Kontrast "
-        f"says of it is old, its silence means nothing, and its {unknown} open alerts are unknown",
+        f"says of it is old, its silence means nothing, and nobody knows of its {counted(unknown, 'open alert')}",
         action="look whether `kontrast watch`, `kontrast stream` and `kontrast serve` run, in this order; until then "
         "use Kafka's own metrics",
         evidence=() if gauges is None else (f"the newest heartbeat is {gauges.generation}-{gauges.seq}",),

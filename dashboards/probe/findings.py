@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from controller.conditions import counted
 from controller.outputs import AlertRow, GaugesRow, Severity
 from dashboards.alerting.message import time_text
 from dashboards.alerting.standing import BROKER_VIEW
@@ -57,7 +58,8 @@ def open_alert(findings: BrokerFindings, gauges: GaugesRow) -> AlertRow:
         broker,
         state="open",
         since_ms=findings.since_ms,
-        cause=f"broker {broker} tells clients old metadata of {len(findings.found)} partitions: {'; '.join(parts)}",
+        cause=f"broker {broker} tells clients old metadata of {counted(len(findings.found), 'partition')}: "
+        f"{'; '.join(parts)}",
         expected="after every change the controller sends UpdateMetadata to every live broker, within a second or two",
         action=f"clients that ask broker {broker} may look for leaders in the wrong place: see in its log whether the "
         f"controller's requests reach it, and restart it if they do not; if none should differ, see that Kontrast's "

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from kazoo.client import KazooClient
 
 from cli.main import main
 
@@ -173,3 +175,98 @@ def test_json_makes_every_line_an_object(refusing_port, tmp_path):
     assert done.returncode == 3
     lines = [json.loads(line) for line in done.stderr.splitlines()]
     assert [line["level"] for line in lines if line["logger"] == "kontrast.cli"] == ["ERROR"]
+
+
+@pytest.mark.parametrize("command", ["watch", "stream", "serve", "snapshot", "replay"])
+def test_ctrl_c_while_it_is_still_importing_is_no_failure(command, tmp_path):
+    # Each module that is imported waits a moment, so that the signal comes in the middle of it.
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys, time\n"
+        "class Slowly:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if 'cli.main' in sys.modules:\n"
+        "            sys.stdout.write('.'); sys.stdout.flush(); time.sleep(0.05)\n"
+        "sys.meta_path.insert(0, Slowly())\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.getcwd()])}
+    arguments = {"replay": ["--zk-data", str(tmp_path)]}.get(command, ["--config", "/absent.toml"])
+    for imported in (1, 25, 60):
+        with subprocess.Popen(
+            [*KONTRAST, command, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+        ) as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            assert process.stdout.read(imported) == b"." * imported
+            process.send_signal(signal.SIGINT)
+            assert process.stderr.read() == b""
+            assert process.wait(60) == 130
+
+
+@pytest.mark.parametrize("command", WIRED)
+def test_while_kafka_is_away_one_line_says_so(command, refusing_port, tmp_path):
+    kafka = f"kafka://127.0.0.1:{refusing_port}/t"
+    arguments = {
+        "watch": ["--cluster", "a", "--zookeeper", "127.0.0.1:1", "--to", kafka],
+        "stream": ["--from", kafka, "--to", f"journal:{tmp_path / 'out'}", "--checkpoint", str(tmp_path / "c")],
+        "serve": ["--from", kafka, "--listen", "127.0.0.1:0"],
+    }[command]
+    done = run(command, *arguments, "--connect-timeout-seconds", "8")
+    assert done.returncode == 3
+    said = [line for line in done.stderr.splitlines() if "metrics:" not in line and "serving" not in line]
+    assert len(said) == 2, done.stderr
+    assert "trying again" in said[0]
+    assert said[1].startswith("kontrast: ")
+    assert all(str(refusing_port) in line for line in said)
+
+
+def test_check_reaches_what_is_named_and_starts_nothing(watched, refusing_port, taken_port, tmp_path):
+    changes, derived = tmp_path / "changes", tmp_path / "derived"
+    to = ["--cluster", "a", "--to", f"journal:{changes}"]
+    client = KazooClient(hosts=watched)
+    client.start()
+    client.create("/brokers/ids/1", b"{}", makepath=True)
+    client.stop()
+    client.close()
+    good = invoke("watch", "--check", "--zookeeper", watched, *to, "--metrics-listen", "127.0.0.1:0")
+    assert good.exit_code == 0
+    assert f"ok     a: ZooKeeper {watched}: 1 broker, 1 znode\n" in good.stdout
+    assert f"will be made in {tmp_path}" in good.stdout
+    absent = ["--zookeeper", f"127.0.0.1:{refusing_port}", "--connect-timeout", "0.5"]
+    bad = invoke("watch", "--check", *absent, *to, "--metrics-listen", f"127.0.0.1:{taken_port}")
+    assert bad.exit_code == 3
+    assert [line.split()[0] for line in bad.stdout.splitlines()] == ["wrong", "ok", "wrong"]
+    sink = f"kafka://127.0.0.1:{refusing_port}/out"
+    job = ["--from", f"journal:{changes}", "--checkpoint", str(tmp_path / "checkpoint"), "--connect-timeout", "1"]
+    done = invoke("stream", "--check", *job, "--to", sink)
+    assert (
+        done.exit_code,
+        f"wrong  sink {sink}: Kafka at 127.0.0.1:{refusing_port} does not answer" in done.stdout,
+    ) == (
+        3,
+        True,
+    )
+    assert invoke("stream", "--check", *job, "--to", f"journal:{derived}").exit_code == 0
+    urls = ["--alertmanager-urls", f"http://127.0.0.1:{refusing_port}"]
+    done = invoke("serve", "--check", "--from", f"journal:{derived}", "--listen", "127.0.0.1:0", *urls)
+    assert done.exit_code == 3
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["wrong", "ok", "wrong"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == []
+    assert invoke("watch", "--check", "--zookeeper", watched, "--to", "nowhere", "--cluster", "a").exit_code == 2
+
+
+def test_the_options_of_serve_are_grouped_by_what_they_are_for():
+    text = invoke("serve", "--help").output
+    places = [
+        text.index(word) for word in ("--listen", "[serve.alertmanager]:", "--alertmanager-urls", "[serve.probe]:")
+    ]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("command", [*WIRED, "status", "alerts", "show", "snapshot", "replay", "maintenance"])
+def test_every_help_page_has_an_example_and_the_exit_codes(command):
+    text = invoke(command, "--help").output
+    assert f"  kontrast {command}" in text
+    assert "Exit codes:\n" in text

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from kazoo.client import KazooClient
 
 from cli.main import main
 from ingest.maintenance import read_windows
@@ -19,10 +20,11 @@ CONFIG = """
 [watch]
 maintenance_file = "{directory}/all.toml"
 to = "journal:{directory}/changes"
+connect_timeout_seconds = 0.2
 [clusters.north]
-zookeeper = "zk1:2181"
+zookeeper = "127.0.0.1:1"
 [clusters.south]
-zookeeper = "zk2:2181"
+zookeeper = "127.0.0.1:2"
 maintenance_file = "{directory}/south.toml"
 """
 
@@ -107,6 +109,29 @@ def test_without_a_file_to_write_the_setting_is_named(tmp_path):
     file = tmp_path / "windows.toml"
     assert kontrast("start", "--cluster", "north", "--all", "--for", "1h", "--maintenance-file", file)[0] == 0
     assert len(read_windows(file)) == 1
+
+
+def test_of_a_cluster_or_broker_that_is_perhaps_none_people_are_warned(shared_chroot, tmp_path, monkeypatch):
+    client = KazooClient(hosts=shared_chroot)
+    client.start()
+    for broker in (1, 3):
+        client.create(f"/brokers/ids/{broker}", b"{}", makepath=True)
+    client.stop()
+    client.close()
+    file = tmp_path / "windows.toml"
+    named = ["--maintenance-file", file, "--cluster", "north", "--for", "1h"]
+    assert "whether a cluster is called north was not checked" in kontrast("start", *named, "--all")[2]
+    monkeypatch.setenv("KONTRAST_CLUSTERS__NORTH__ZOOKEEPER", "127.0.0.1:1")
+    monkeypatch.setenv("KONTRAST_CLUSTERS__NORTH__CONNECT_TIMEOUT_SECONDS", "0.2")
+    code, _, told = kontrast("start", *named, "--broker", 1)
+    assert (code, "whether the brokers are registered was not checked: ZooKeeper at 127.0.0.1:1" in told) == (0, True)
+    monkeypatch.setenv("KONTRAST_CLUSTERS__NORTH__ZOOKEEPER", shared_chroot)
+    monkeypatch.setenv("KONTRAST_CLUSTERS__NORTH__CONNECT_TIMEOUT_SECONDS", "30")
+    code, _, told = kontrast("start", *named, "--broker", 1, "--broker", 2)
+    assert (code, "broker 2 is not registered in north, which has 1, 3: a mistake?" in told) == (0, True)
+    assert len(kontrast("start", *named, "--broker", 3)[2].splitlines()) == 1
+    code, _, told = kontrast("start", "--maintenance-file", file, "--cluster", "nroth", "--for", "1h", "--all")
+    assert (code, "did you mean north" in told) == (2, True)
 
 
 def test_a_file_that_is_no_file_of_windows_is_not_overwritten(config, tmp_path):

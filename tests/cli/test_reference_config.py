@@ -22,7 +22,8 @@ REFERENCE = Path(__file__).parents[2] / "docs" / "reference-config.toml"
 
 HEADER = """\
 # Every setting of Kontrast with its default. A copy of this file is a configuration that works once the values of the
-# keys marked "required" are yours. Unknown keys are refused by name. What overrides what: docs/cli.md.
+# keys marked "required" are yours. "none" leaves a key unset. Unknown keys are refused by name. What overrides what:
+# docs/cli.md.
 """
 
 TABLES = {
@@ -38,9 +39,9 @@ CLUSTERS = """\
 # One table a cluster that `kontrast watch` watches; NAME is how every output names it.
 [clusters.orders]
 zookeeper = "zk1:2181,zk2:2181,zk3:2181/kafka"
-# For `kontrast stream`: the brokers' release, like 2.8; none: inferred from the znodes.
+# For `kontrast stream`: the brokers' release, like 2.8. Unset: inferred from the znodes.
 kafka_version = "none"
-# For `kontrast stream`: the brokers on which the controller should be; none named: any.
+# For `kontrast stream`: the brokers on which the controller should be. Unset: any.
 preferred_controllers = []
 
 # For `kontrast stream`: what the brokers' files set and no znode shows, by Kafka's names; else its release's defaults.

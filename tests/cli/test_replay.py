@@ -15,8 +15,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
-from cli.replay_lines import row_objects, sentence
-from controller.outputs import Request, Status, Transition
+from cli.replay_lines import Incidents, row_objects, sentence
+from controller.outputs import AlertRow, Request, Severity, Status, Transition
+from tests.rows import Rows
 
 RECORDINGS = Path(__file__).parents[1] / "conformance" / "recordings"
 ALL = "transitions,requests,metadata,alerts,gauges,refused"
@@ -114,6 +115,35 @@ def test_what_no_znode_shows_can_be_told(zk_data: Path, everything: list[dict]):
     assert max(row["TopicsToDeleteCount"] for row in gauges) == 0
 
 
+def test_moves_that_change_nothing_are_told_to_who_asks(zk_data: Path, everything: list[dict]):
+    def idle(rows: list[dict]) -> list[dict]:
+        return [row for row in rows if row["kind"] == "transition" and row["from"] == row["to"] and "leader" not in row]
+
+    assert idle(everything) == []
+    elected = [row for row in everything if row["kind"] == "transition" and row["from"] == row["to"]]
+    assert elected
+    assert idle(objects(invoke("--zk-data", zk_data, "--json", "--unchanged")))
+
+
+def alert(rows: Rows, id_: str, at_ms: int, state: str = "open", **fields: object) -> AlertRow:
+    return rows.alert(id_, state, time_ms=at_ms, since_ms=at_ms, **fields)
+
+
+def test_alerts_of_a_group_are_one_incident_until_all_are_over(rows):
+    incidents = Incidents()
+    incidents.take(alert(rows, "crash", 0, group="broker 1", severity=Severity.WARN, cause="it crashed"))
+    incidents.take(alert(rows, "offline", 1000, group="broker 1", cause="two are offline"))
+    incidents.take(alert(rows, "moved", 1500, group="controller", severity=Severity.INFO))
+    incidents.take(alert(rows, "crash", 2000, "resolved", group="broker 1", cause="over"))
+    incidents.take(alert(rows, "offline", 3500, "resolved", group="broker 1", cause="over"))
+    incidents.take(alert(rows, "crash", 9000, group="broker 1", severity=Severity.WARN, cause="again"))
+    assert list(incidents.lines()) == [
+        "2 incidents:",
+        "1970-01-01 00:00:00.000       3.5 s  page  PartitionOffline: two are offline (and 1 more alert)",
+        "1970-01-01 00:00:09.000    not over  warn  PartitionOffline: again",
+    ]
+
+
 def test_the_release_can_be_told(zk_data: Path, everything: list[dict]):
     rows = objects(invoke("--zk-data", zk_data, "--emit", ALL, "--json", "--kafka-version", "3.9"))
     assert rows == everything
@@ -124,7 +154,11 @@ def test_the_release_can_be_told(zk_data: Path, everything: list[dict]):
 def test_lines_for_people_say_the_same(zk_data: Path, everything: list[dict]):
     result = invoke("--zk-data", zk_data, "--emit", ALL)
     assert result.exit_code == 0
-    assert len(result.stdout.splitlines()) == len(everything)
+    lines = result.stdout.splitlines()
+    (count,) = (number for number, line in enumerate(lines) if line.endswith(" incidents:"))
+    assert count == len(everything)
+    assert len(lines) - 1 - count == int(lines[count].split()[0])
+    assert "page  UncleanElection: " in "\n".join(lines[count:])
     assert "None" not in result.stdout
     assert "partition a-0: NonExistentPartition -> NewPartition" in result.stdout
 
@@ -164,8 +198,8 @@ def test_a_damaged_log_is_told_at_the_end(zk_data: Path, tmp_path: Path):
 
 def test_a_wrong_chroot_is_told_with_the_right_one(zk_data: Path):
     result = invoke("--zk-data", zk_data, "--chroot", "/kafka")
-    assert result.exit_code == 0
-    assert "nothing of Kafka's below /kafka, but a cluster below /: give --chroot" in result.stderr
+    assert result.exit_code == 2
+    assert "nothing of a Kafka cluster below /kafka; they have one below /: give --chroot" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from kazoo.client import KazooClient
+from kazoo.security import ACL, ANYONE_ID_UNSAFE, Permissions
 
 from cli.embedded.process import free_port
 from cli.main import main
@@ -75,14 +76,18 @@ def test_it_prints_brokers_controller_and_partitions_in_order(watched, cluster):
     done = of(watched, "--json")
     assert done.exit_code == ExitCode.OK, done.output
     lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert lines[:3] == [
-        {"type": "broker", "broker": 1, "epoch": cluster[1], "endpoints": ["PLAINTEXT://b1:9092"], "rack": None},
-        {"type": "broker", "broker": 2, "epoch": cluster[2], "endpoints": ["PLAINTEXT://b2:9092"], "rack": "r2"},
+    rest = {"rack": None, "registered": True, "type": "broker"}
+    absent = {**rest, "epoch": -1, "endpoints": [], "registered": False}
+    assert lines[:5] == [
+        {**rest, "broker": 1, "epoch": cluster[1], "endpoints": ["PLAINTEXT://b1:9092"]},
+        {**rest, "broker": 2, "epoch": cluster[2], "endpoints": ["PLAINTEXT://b2:9092"], "rack": "r2"},
+        {**absent, "broker": 3},
+        {**absent, "broker": 9},
         {"type": "controller", "broker": 2, "epoch": 3},
     ]
     told = [
         (line["topic"], line["partition"], line["state"], line["leader"], line["leader_epoch"], line["isr"])
-        for line in lines[3:]
+        for line in lines[5:]
     ]
     assert told == [
         ("gone", 0, "OfflinePartition", -1, 1, [1]),
@@ -91,10 +96,18 @@ def test_it_prints_brokers_controller_and_partitions_in_order(watched, cluster):
         ("t", 2, "OfflinePartition", 9, 4, [9]),
         ("t", 10, "OnlinePartition", 1, 0, [1, 2]),
     ]
-    assert [(line["replicas"], line["adding_replicas"], line["deleting"]) for line in lines[3:5]] == [
+    assert [(line["replicas"], line["adding_replicas"], line["deleting"]) for line in lines[5:7]] == [
         ([1], [], True),
         ([9, 1], [9], False),
     ]
+    concerns = {(line["topic"], line["partition"]): line["concerns"] for line in lines[5:]}
+    assert concerns == {
+        ("gone", 0): [],  # it is being deleted
+        ("t", 0): ["at-min-isr"],
+        ("t", 1): ["offline"],
+        ("t", 2): ["offline", "under-replicated", "at-min-isr"],
+        ("t", 10): [],
+    }
 
 
 def test_to_a_person_it_tells_the_counts_and_what_is_not_well(watched, cluster):
@@ -104,19 +117,66 @@ def test_to_a_person_it_tells_the_counts_and_what_is_not_well(watched, cluster):
         "controller: broker 2, epoch 3",
         f"broker 1: epoch {cluster[1]}, PLAINTEXT://b1:9092, leads 2 of 4 partitions",
         f"broker 2: epoch {cluster[2]}, PLAINTEXT://b2:9092, rack r2, leads 0 of 2 partitions",
+        "broker 3: not registered, hosts 1 partition",
+        "broker 9: not registered, hosts 1 partition",
         "2 topics, 5 partitions: 1 NewPartition, 2 OfflinePartition, 2 OnlinePartition",
-        "gone-0: OfflinePartition, leader -1, in sync [1] of [1]",
-        "t-1: NewPartition, leader -1, in sync [] of [3]",
-        "t-2: OfflinePartition, leader 9, in sync [9] of [1, 2]",
+        "t-1: offline: it was created while none of its replicas was live: broker 3 is not registered",
+        "t-2: offline: no live in-sync replica: in sync [9], broker 9 is not registered; it stays offline until "
+        "broker 9 returns",
     ]
+
+
+def test_the_worst_comes_first_and_one_kind_or_topic_can_be_asked_for(watched, kafka, cluster):
+    put(kafka, "/config/topics/a", {"version": 1, "config": {"min.insync.replicas": "2"}})
+    put(kafka, "/brokers/topics/a", {"version": 1, "partitions": {"0": [1, 2], "1": [1, 2], "2": [2, 1]}})
+    state(kafka, "a-0", 1, 0, [1, 2])
+    state(kafka, "a-1", 1, 0, [1])
+    state(kafka, "a-2", 2, 0, [2, 1])
+    put(kafka, "/brokers/topics/b", {"version": 1, "partitions": {"0": [1, 2]}})
+    state(kafka, "b-0", 1, 0, [1])
+
+    def named(*arguments: object) -> list[str]:
+        lines = of(watched, *arguments).stdout.splitlines()
+        return [": ".join(line.split(": ")[:2]) for line in lines if line.split("-")[0] in ("a", "b", "t")]
+
+    assert named() == ["t-1: offline", "t-2: offline", "a-1: under-min-isr", "b-0: under-replicated"]
+    assert named("--only", "offline") == ["t-1: offline", "t-2: offline"]
+    assert named("--only", "at-min-isr", "--topic", "a") == ["a-0: at-min-isr", "a-2: at-min-isr"]
+    assert named("--topic", "a") == ["a-1: under-min-isr", "a-0: at-min-isr", "a-2: at-min-isr"]
+    assert named("--broker-config", "min.insync.replicas=2", "--topic", "b") == ["b-0: under-min-isr"]
+    lines = [json.loads(line) for line in of(watched, "--only", "under-min-isr", "--json").stdout.splitlines()]
+    assert [(line["topic"], line["partition"]) for line in lines if line["type"] == "partition"] == [("a", 1)]
+    wrong = of(watched, "--only", "sleepy")
+    assert (wrong.exit_code, "'under-min-isr'" in wrong.stderr) == (ExitCode.USAGE, True)
+    absent = of(watched, "--topic", "nobody")
+    assert (absent.exit_code, "there is no topic nobody" in absent.stderr) == (ExitCode.USAGE, True)
 
 
 def test_of_many_that_are_not_well_only_the_first_are_named(watched, kafka):
     put(kafka, "/brokers/topics/t", {"version": 1, "partitions": {str(number): [1] for number in range(25)}})
     lines = of(watched).stdout.splitlines()
     assert lines[0] == "controller: nobody, epoch -1"
-    assert lines[-1] == "and 5 more that are not online or not fully in sync"
-    assert len(lines) == 23
+    assert lines[-1] == "and 5 more (5 offline): --only names all of one kind, --json all"
+    assert len(lines) == 24
+    assert len(of(watched, "--only", "offline").stdout.splitlines()) == 28
+
+
+def test_what_an_acl_hides_is_named_and_counts_as_not_read(watched, kafka, cluster):
+    closed = [ACL(Permissions.WRITE | Permissions.ADMIN, ANYONE_ID_UNSAFE)]
+    kafka.set_acls("/brokers/topics/t/partitions/10/state", closed)
+    done = of(watched, "--json")
+    assert done.exit_code == ExitCode.FAILED
+    hidden = {"type": "unreadable", "path": "/brokers/topics/t/partitions/10/state"}
+    assert json.loads(done.stdout.splitlines()[0]) == {**hidden, "reason": "its ACL does not let this session in"}
+    (line,) = (line for line in done.stdout.splitlines() if '"partition":10,' in line)
+    assert json.loads(line)["state"] == "Unreadable"
+    assert "t-10: Unreadable: its state cannot be read" in of(watched).stdout
+    kafka.set_acls("/brokers/topics", closed)
+    done = of(watched)
+    assert done.exit_code == ExitCode.FAILED
+    assert "kontrast: /brokers/topics cannot be read: its ACL does not let this session in" in done.stderr
+    assert "0 topics, 0 partitions: none\nincomplete: 1 znode cannot be read, nor what is below\n" in done.stdout
+    assert done.stderr.count("/brokers/topics") == 1
 
 
 def test_what_cannot_be_read_is_named_and_the_rest_is_printed(watched, kafka, cluster):
@@ -128,7 +188,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_printed(watched, kafka, cl
     assert "kontrast: /brokers/topics/bad cannot be read: " in done.stderr
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert sorted(line["path"] for line in lines[:2]) == ["/brokers/ids/7", "/brokers/topics/bad"]
-    assert len(lines) == 2 + 2 + 1 + 5
+    assert len(lines) == 2 + 4 + 1 + 5
 
 
 def test_more_than_can_be_named_is_counted(watched, kafka):
@@ -139,13 +199,19 @@ def test_more_than_can_be_named_is_counted(watched, kafka):
     assert "2 more znodes cannot be read; --json names them all" in done.stderr
 
 
-def test_it_reads_below_the_chroot_and_says_where_nothing_is(watched, kafka):
-    put(kafka, "/kafka/controller_epoch", b"5")
-    assert of(watched, "--json").stdout == '{"type":"controller","broker":-1,"epoch":-1}\n'
-    assert "is the address with its chroot right?" in of(watched).stderr
-    below = run("--zookeeper", f"{watched}/kafka", "--json")
+def test_it_reads_below_the_chroot_and_names_the_right_ones_where_nothing_is(zookeeper, watched, kafka):
+    put(kafka, "/some/kafka/controller_epoch", b"5")
+    put(kafka, "/some/kafka/brokers/ids", b"")
+    put(kafka, "/other/brokers", b"")
+    put(kafka, "/other/config", b"")
+    put(kafka, "/brokers-of-another-kind", b"")
+    below = run("--zookeeper", f"{watched}/some/kafka", "--json")
     assert below.stdout == '{"type":"controller","broker":-1,"epoch":5}\n'
     assert below.stderr == ""
+    for chroot in ("", "/nowhere", "/some"):
+        wrong = of(f"{watched}{chroot}", "--json")
+        assert (wrong.exit_code, wrong.stdout) == (ExitCode.USAGE, "")
+        assert f"there is one at {watched}/other and at {watched}/some/kafka\n" in wrong.stderr
 
 
 def test_the_ensemble_sees_nothing_but_a_session_that_opens_and_closes(zookeeper, kafka, cluster):

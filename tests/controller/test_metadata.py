@@ -50,10 +50,10 @@ def test_a_cluster_is_told_in_order_whatever_the_order_of_its_znodes():
             ]
         )
     )
-    assert [type(line) for line in told[:2]] == [BrokerMetadata, BrokerMetadata]
-    assert [(line.broker, line.epoch) for line in told[:2]] == [(1, 11), (2, 12)]
-    assert told[2] == ControllerMetadata(2, 7)
-    assert told[3:] == [
+    assert [(line.broker, line.epoch, line.registered) for line in told[:2]] == [(1, 11, True), (2, 12, True)]
+    assert told[2] == BrokerMetadata(3, -1, registered=False)
+    assert told[3] == ControllerMetadata(2, 7)
+    assert told[4:] == [
         PartitionMetadata("t", 0, (3,), -1, -1, (), "NewPartition", (), (), False),
         PartitionMetadata("t", 1, (1, 2), 1, 4, (1,), "OnlinePartition", (), (2,), False),
         PartitionMetadata("u", 0, (1,), 9, 1, (9,), "OfflinePartition", (), (), True),
@@ -69,6 +69,18 @@ def test_a_znode_that_cannot_be_read_is_named_before_the_rest():
     assert [type(line) for line in told] == [UnreadableZnode, BrokerMetadata, ControllerMetadata]
     assert told[0].path == "/controller_epoch"
     assert told[2] == ControllerMetadata(-1, -1)
+
+
+def test_a_state_that_cannot_be_read_is_none_that_was_never_written():
+    topic = znode("/brokers/topics/t", topic_znode({0: [1], 1: [1], 2: [1]}))
+    garbage = znode("/brokers/topics/t/partitions/1/state", b"{")
+    hidden = "/brokers/topics/t/partitions/2/state"
+    told = list(cluster_metadata([topic, garbage], [hidden]))
+    assert [line.path for line in told[:2]] == [hidden, garbage.path]
+    states = [line.state for line in told if isinstance(line, PartitionMetadata)]
+    assert states == ["NewPartition", "Unreadable", "Unreadable"]
+    below = list(cluster_metadata([topic], ["/brokers/topics/t/partitions"]))
+    assert {line.state for line in below if isinstance(line, PartitionMetadata)} == {"Unreadable"}
 
 
 @given(st.lists(st.tuples(st.sampled_from(PATHS), st.none() | st.binary(max_size=40)), max_size=8))

@@ -62,11 +62,24 @@ def test_openmetrics_and_gzip_are_given_to_those_who_ask(exporter, rows):
     assert body.startswith(b"# HELP ")
 
 
-def test_the_pages_answer(exporter):
-    exporter.metrics_with(r"^kontrast_source_up 1")
+def test_the_pages_answer(exporter, rows):
+    exporter.write(rows.gauges())
+    exporter.metrics_with(r"^kontrast_ready\{.*\} 1")
     assert exporter.get("/healthz")[0] == 200
     assert exporter.get("/readyz")[0] == 200
     assert exporter.get("/nothing-here")[0] == 404
+
+
+def test_a_directory_without_outputs_is_named_and_nobody_is_sent_there(exporter, rows):
+    exporter.metrics_with(r"^kontrast_source_up 1")
+    status, _, body = exporter.get("/readyz")
+    assert (status, f"journal:{exporter.directory} holds no outputs: start `kontrast stream" in body.decode()) == (
+        503,
+        True,
+    )
+    exporter.write(rows.gauges())
+    exporter.metrics_with(r"^kontrast_ready\{.*\} 1")
+    assert exporter.get("/readyz")[0] == 200
 
 
 def test_the_index_leads_to_the_metrics_and_escapes_the_source(tmp_path, start_exporter):

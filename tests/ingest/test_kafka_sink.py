@@ -115,6 +115,19 @@ def test_a_sink_whose_broker_was_away_works_again(start_kafka_cluster: Callable[
     assert sequence[-1] == 2
 
 
+def test_topics_that_may_not_be_made_are_named_all_at_once_with_the_command(
+    start_kafka_cluster: Callable[..., KafkaCluster],
+) -> None:
+    # More replicas than there are brokers: the brokers refuse every topic.
+    (server,) = start_kafka_cluster(properties={"default.replication.factor": "3"}).bootstrap_servers
+    with pytest.raises(IngestError) as refused:
+        KafkaSink(KafkaAddress(server, "changes"), "blue", threading.Event())
+    said = str(refused.value)
+    assert f"Kafka at {server} lacks the topics changes, changes.snapshot-wanted and refuses to create them" in said
+    assert "InvalidReplicationFactorError" in said
+    assert f"for topic in changes changes.snapshot-wanted; do kafka-topics.sh --bootstrap-server {server}" in said
+
+
 def test_an_unreachable_kafka_is_named_in_time() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))

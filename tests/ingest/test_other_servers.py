@@ -180,8 +180,8 @@ def test_a_znode_that_may_not_be_read_does_not_disturb_the_others(kafka: KazooCl
 
 def test_a_complete_read_alone_sets_no_watch(server: ZooKeeper, watched: str, kafka: KazooClient) -> None:
     make_cluster(kafka)
-    values = read_once(ZooKeeperConfig(zookeeper=watched), threading.Event())
-    assert sorted(values) == sorted(TREE)
+    read = read_once(ZooKeeperConfig(zookeeper=watched), threading.Event())
+    assert sorted(read.values) == sorted(TREE)
     assert watches(server) == 0
 
 

@@ -23,10 +23,12 @@ def test_outputs_that_are_not_there_yet_are_waited_for(tmp_path, rows, caplog):
     source = open_outputs(JournalAddress(tmp_path / "later"), WANTED)
     assert source.poll() == []
     assert source.caught_up
-    assert "later" in caplog.text
+    assert f"{tmp_path / 'later'} holds no metadata, alerts, gauges yet" in caplog.text
+    assert source.missing == WANTED
     row = rows.gauges()
     write(tmp_path / "later", row)
     (chunk,) = source.poll()
+    assert source.missing == ("metadata", "alerts")
     assert (chunk.output, chunk.lines, chunk.live) == ("gauges", (encode_row(row),), True)
     assert source.poll() == []
 

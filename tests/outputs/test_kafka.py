@@ -57,14 +57,17 @@ def test_what_was_there_is_given_but_not_as_live_and_what_comes_is(shared_broker
     topics.close()
 
 
-def test_a_topic_that_comes_later_is_read_from_its_beginning_as_live(shared_broker, own_name, rows, reading):
+def test_a_topic_that_comes_later_is_read_from_its_beginning_as_live(shared_broker, own_name, rows, reading, caplog):
     topics = Topics(shared_broker, own_name, "metadata")
     source = reading(topics.address)
     eventually(lambda: source.poll() == [] and source.caught_up)
+    assert f"has no topic {own_name}.alerts, {own_name}.gauges yet" in caplog.text
+    assert source.missing == ("alerts", "gauges")
     topics.create("alerts")
     row = rows.alert("a")
     topics.produce(row)
     (chunk,) = chunks(source, 1)
+    assert source.missing == ("gauges",)
     assert (chunk.output, list(chunk.lines), chunk.live) == ("alerts", [encode_row(row)], True)
     topics.close()
 

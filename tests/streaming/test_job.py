@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 
 import pytest
@@ -160,3 +161,13 @@ def test_the_job_tells_of_its_batches_with_the_next_one(streams, work_off):
 def _last_batch(streams: Streams) -> int:
     with JournalWriter(streams.outputs / "metadata", batches=True) as writer:
         return writer.last_batch_id
+
+
+def test_the_first_picture_of_a_cluster_is_logged_once(streams, work_off, caplog):
+    caplog.set_level("INFO")
+    life = life_of("east", topics=5)
+    streams.append(life.lines[: len(life.lines) // 2])
+    work_off(streams.config())
+    (picture,) = [record.getMessage() for record in caplog.records if "is controller" in record.getMessage()]
+    assert picture.startswith("east: ")
+    assert re.search(r"of 5 topics on \d brokers, broker \d is controller, \d+ partitions? cannot be used$", picture)

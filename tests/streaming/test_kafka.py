@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import threading
 
+import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
-from kafka.admin import KafkaAdminClient, NewTopic
+from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, NewTopic
 
-from controller.outputs import OUTPUTS, decode_row
+from controller.outputs import OUTPUTS, STANDING_OUTPUTS, decode_row
+from streaming.errors import StreamError
 from tests.streaming.cluster_records import life_of
 from transport.address import KafkaAddress
 
@@ -96,3 +98,46 @@ def test_a_rebuild_begins_at_the_newest_complete_snapshot_that_kafka_holds(share
     _send(shared_broker, own_name, unended)
     work_off(config)
     assert streams.read_all()["metadata"] == after["metadata"]
+
+
+def _cleanup_policies(server, topics):
+    admin = KafkaAdminClient(bootstrap_servers=server)
+    described = admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic) for topic in topics])
+    admin.close()
+    return {topic: settings.get("cleanup.policy", {}).get("value") for topic, settings in described["topic"].items()}
+
+
+def test_the_topics_that_brokers_do_not_make_by_themselves_are_made(shared_broker, own_name, streams, work_off, caplog):
+    caplog.set_level("INFO")
+    life = life_of("east", topics=3)
+    streams.append(life.lines)
+    work_off(streams.config(sink=KafkaAddress(shared_broker, own_name)))
+    expected = life.rows()
+    assert {
+        output: [value for _, value in _read(shared_broker, f"{own_name}.{output}")] for output in OUTPUTS
+    } == expected
+    written = (*OUTPUTS, "job")
+    policies = _cleanup_policies(shared_broker, [f"{own_name}.{output}" for output in written])
+    assert {topic.rpartition(".")[2] for topic, policy in policies.items() if policy == "compact"} == {
+        *STANDING_OUTPUTS,
+        "job",
+    }
+    consumer = KafkaConsumer(bootstrap_servers=shared_broker)
+    assert {len(consumer.partitions_for_topic(topic)) for topic in policies} == {1}
+    consumer.close()
+
+
+def test_topics_that_may_not_be_made_are_named_all_at_once_with_the_command(start_kafka_cluster, streams, work_off):
+    # More replicas than there are brokers: the brokers refuse every topic.
+    (server,) = start_kafka_cluster(properties={"default.replication.factor": "3"}).bootstrap_servers
+    _create_topics(server, "out.gauges")
+    with pytest.raises(StreamError) as refused:
+        work_off(streams.config(sink=KafkaAddress(server, "out")))
+    said = str(refused.value)
+    assert f"Kafka at {server} lacks the topics out.transitions, out.requests, out.metadata, out.alerts, " in said
+    assert "InvalidReplicationFactorException" in said
+    assert (
+        f"for topic in out.metadata out.alerts out.job; do kafka-topics.sh --bootstrap-server {server} --create "
+        "--topic $topic --partitions 1 --config cleanup.policy=compact; done"
+    ) in said
+    assert "out.gauges" not in said

@@ -1,0 +1,126 @@
+"""What the commands that look at outputs share: which outputs, reading them to their present end, and following them.
+
+Here belongs the wiring of the exporter's reader (`dashboards.follower`) to a command. What is shown is the command's.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from cli.config import ConfigError, Layer, Settings
+from cli.keys import keys_of
+from cli.options import settings_options
+from dashboards.config import ServeConfig
+from dashboards.errors import ServeError
+from dashboards.follower import Follower
+from dashboards.reading import Reading
+from dashboards.view import View
+from outputs import OutputsSource, SourceDownError, open_outputs
+from transport.address import Address
+
+_LOOK_SECONDS = 0.05
+_KEYS = {"from", "connect_timeout_seconds"}
+
+outputs_options: Callable[[Callable[..., Any]], Callable[..., Any]] = settings_options(
+    "serve", leave_out=keys_of(ServeConfig).keys() - _KEYS
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The outputs to look at, and how long they may be unreachable."""
+
+    address: Address
+    timeout_seconds: float
+
+
+def where_outputs_are(settings: Settings, flags: Layer) -> Where:
+    """What [serve] reads, else what [stream] writes; raises ConfigError."""
+    serve = {**settings.sections["serve"], **flags}
+    named = serve.get("from") or settings.sections["stream"].get("to")
+    if named is None:
+        raise ConfigError(
+            "which outputs? Give --from ADDRESS, KONTRAST_SERVE__FROM, or from in [serve] of the --config file"
+        )
+    timeout = serve.get("connect_timeout_seconds")
+    default = keys_of(ServeConfig)["connect_timeout_seconds"].default
+    return Where(named.value, float(str(timeout.value if timeout else default)))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """Outputs that a thread reads."""
+
+    view: View
+    _where: Where
+    _source: OutputsSource
+    _wanted: Sequence[str]
+    _reading: Reading
+    _follower: Follower
+
+    def check(self) -> None:
+        """Raise ServeError if they are no longer read."""
+        if self._follower.failure is not None:
+            raise self._follower.failure
+
+    @property
+    def is_up(self) -> bool:
+        """Whether they can be read now."""
+        return self._reading.snapshot().source_up
+
+    def newer(self) -> frozenset[str]:
+        """The clusters of which a newer Kontrast wrote what this one left out."""
+        return self._reading.snapshot().newer
+
+    def wait_until_read(self, stop: threading.Event) -> None:
+        """Return when all that was there has been read, or `stop` is set; raises ServeError where nothing is."""
+        while not stop.wait(_LOOK_SECONDS):
+            self.check()
+            if self._reading.snapshot().caught_up:
+                break
+        if not stop.is_set() and len(self._source.missing) == len(self._wanted):
+            raise nothing_there(self._where.address)
+
+
+@contextmanager
+def followed(where: Where, wanted: Sequence[str]) -> Iterator[Followed]:
+    """The wanted outputs while a thread reads them."""
+    _without_waiting_words()
+    view, reading, source = View(), Reading(), open_outputs(where.address, wanted)
+    with Follower(source, view, reading, where.timeout_seconds) as follower:
+        yield Followed(view, where, source, wanted, reading, follower)
+
+
+def lines_until_now(where: Where, output: str, stop: threading.Event) -> Iterator[tuple[bytes | None, bool]]:
+    """Each line of an output up to its present end; (None, True) where what came before is void; raises ServeError."""
+    _without_waiting_words()
+    source = open_outputs(where.address, (output,))
+    try:
+        while not stop.is_set():
+            for chunk in source.poll():
+                if chunk.begins_anew:
+                    yield None, True
+                yield from ((line, False) for line in chunk.lines)
+            if source.caught_up:
+                break
+        if source.missing:
+            raise nothing_there(where.address, output)
+    except SourceDownError as error:
+        raise ServeError(str(error)) from error
+    finally:
+        source.close()
+
+
+def _without_waiting_words() -> None:
+    """Let the reader not say that it waits for what is missing: these commands do not."""
+    logging.getLogger("kontrast.outputs").setLevel(logging.ERROR)
+
+
+def nothing_there(address: Address, output: str = "outputs") -> ServeError:
+    """The error for an address that holds nothing of the kind."""
+    return ServeError(f"{address} holds no {output}: check the address, and that `kontrast stream` has run")

@@ -1,0 +1,29 @@
+"""Where the `kontrast` command begins: Ctrl-C ends it in order, whatever is being imported or taken down.
+
+Nothing else belongs here: what is imported before the handler is set is not protected by it.
+"""
+
+import os
+import signal
+
+INTERRUPTED = 130
+
+
+def main() -> None:
+    """Run the command and exit."""
+    leave_at_ctrl_c()
+    from cli.main import main as run
+
+    run(prog_name="kontrast")
+
+
+def leave_at_ctrl_c() -> None:
+    """End at once at Ctrl-C: there is nothing to tidy up. A background job of a shell goes on ignoring it."""
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, lambda _number, _frame: os._exit(INTERRUPTED))
+
+
+def interrupt_at_ctrl_c() -> None:
+    """Let Ctrl-C end what runs now by KeyboardInterrupt, so that it can tidy up."""
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

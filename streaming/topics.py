@@ -1,0 +1,117 @@
+"""The Kafka topics that the job writes: made before the first batch, or refused with the command that makes them.
+
+Here belongs asking the brokers, by the client that Spark itself uses. Which topics there are is `sinks`' business,
+which of them a stream has `transport.topics`'.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from streaming.config import StreamConfig
+from streaming.errors import StreamError
+from streaming.sinks import output_topics
+from transport.address import KafkaAddress
+from transport.topics import PARTITIONS, Topic, refusal, stream_topics
+
+logger = logging.getLogger("kontrast.streaming")
+
+_LOOK_SECONDS = 0.05
+_ALREADY_THERE = "TopicExistsException"
+
+_Java = Any  # py4j's objects, without types
+
+
+def prepare_topics(session: SparkSession, config: StreamConfig, stop: threading.Event) -> None:
+    """Make the output topics that are missing, say which of the source's are; raises StreamError where it may not."""
+    if isinstance(config.source, KafkaAddress):
+        with _Brokers(session, config.source, config.connect_timeout_seconds, stop) as brokers:
+            missing = brokers.missing(stream_topics(config.source))
+        if missing:
+            names = " and ".join(topic.name for topic in missing)
+            logger.warning("%s: there is no topic %s yet: `kontrast watch` makes it", config.source, names)
+    if isinstance(config.sink, KafkaAddress):
+        with _Brokers(session, config.sink, config.connect_timeout_seconds, stop) as brokers:
+            brokers.create(brokers.missing(output_topics(config.sink)))
+
+
+class _StoppedError(Exception):
+    """The job was asked to stop before the brokers answered."""
+
+
+class _Brokers:
+    """A connection to the brokers of an address, for as long as it is asked about topics."""
+
+    def __init__(
+        self, session: SparkSession, address: KafkaAddress, timeout_seconds: float, stop: threading.Event
+    ) -> None:
+        self._java: _Java = session._jvm
+        self._address = address
+        self._timeout_seconds = timeout_seconds
+        self._stop = stop
+
+    def __enter__(self) -> _Brokers:
+        settings = self._java.java.util.Properties()
+        settings.put("bootstrap.servers", self._address.bootstrap_servers)
+        settings.put("default.api.timeout.ms", str(int(self._timeout_seconds * 1000)))
+        settings.put("request.timeout.ms", str(int(self._timeout_seconds * 1000)))
+        self._admin = self._java.org.apache.kafka.clients.admin.Admin.create(settings)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> bool:
+        self._admin.close(self._java.java.time.Duration.ZERO)
+        if isinstance(error, Py4JJavaError):
+            raise StreamError(
+                f"Kafka at {self._address.bootstrap_servers} does not say which topics it has: {_reason(error)}"
+            ) from error
+        return isinstance(error, _StoppedError)
+
+    def missing(self, topics: Sequence[Topic]) -> list[Topic]:
+        """Those of the topics that are not there, or that this client may not see."""
+        present = self._answer(self._admin.listTopics().names())
+        return [topic for topic in topics if not present.contains(topic.name)]
+
+    def create(self, topics: Sequence[Topic]) -> None:
+        """Make the topics; raises StreamError that names all which are refused."""
+        if not topics:
+            return
+        util = self._java.java.util
+        wanted = util.ArrayList()
+        for topic in topics:
+            new = self._java.org.apache.kafka.clients.admin.NewTopic(
+                topic.name, util.Optional.of(PARTITIONS), util.Optional.empty()
+            )
+            settings = util.HashMap()
+            for name, value in topic.settings.items():
+                settings.put(name, value)
+            wanted.add(new.configs(settings))
+        answers = self._admin.createTopics(wanted).values()
+        refused: dict[Topic, str] = {}
+        for topic in topics:
+            try:
+                self._answer(answers.get(topic.name))
+            except Py4JJavaError as error:
+                if _ALREADY_THERE not in str(error.java_exception):
+                    refused[topic] = _reason(error)
+        if refused:
+            raise StreamError(refusal(self._address, list(refused), "; ".join(dict.fromkeys(refused.values()))))
+        logger.info("created the topics %s", ", ".join(topic.name for topic in topics))
+
+    def _answer(self, future: _Java) -> _Java:
+        while not future.isDone():
+            if self._stop.wait(_LOOK_SECONDS):
+                raise _StoppedError
+        return future.get()
+
+
+def _reason(error: Py4JJavaError) -> str:
+    """What Kafka says, without the names of Java's exceptions."""
+    throwable = error.java_exception
+    cause = throwable.getCause() or throwable
+    return f"{cause.getClass().getSimpleName()}: {cause.getMessage()}"

@@ -1,0 +1,228 @@
+"""`kontrast alerts`, `status` and `show` over real journals and a real exporter: what they print, and exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cli.embedded.process import free_port
+from cli.main import main
+from controller.outputs import BeginningRow, ClusterProgress, Request, Severity, Status, Transition, encode_row
+from tests.waiting import eventually
+from transport.journal import JournalWriter
+
+EFFECT = {"effect": "1-e-0", "status": Status.FINAL, "cause": "BrokerChange: broker 3 left", "controller_epoch": 1}
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("KONTRAST_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def derived(tmp_path: Path) -> Path:
+    return tmp_path / "derived"
+
+
+def write(derived: Path, *rows: object, raw: bytes | None = None, output: str | None = None) -> None:
+    for row in rows:
+        with JournalWriter(derived / row.output, batches=True) as journal:
+            journal.append_batch(journal.last_batch_id + 1, [encode_row(row)])
+    if raw is not None:
+        with JournalWriter(derived / output, batches=True) as journal:
+            journal.append_batch(journal.last_batch_id + 1, [raw])
+
+
+def kontrast(*arguments: object) -> Result:
+    return CliRunner().invoke(main, list(map(str, arguments)))
+
+
+def now_ms() -> int:
+    return int(time.time() * 1000)
+
+
+def alerts(derived: Path, *arguments: object) -> Result:
+    return kontrast("alerts", "--from", f"journal:{derived}", *arguments)
+
+
+def test_open_alerts_are_printed_worst_first_and_are_a_finding(derived, rows):
+    write(derived, rows.gauges(time_ms=now_ms()))
+    calm = alerts(derived)
+    assert (calm.exit_code, calm.stdout, calm.stderr) == (0, "", "kontrast: no alert is open in north\n")
+    write(derived, rows.alert("info", alert="ControllerMoved", severity=Severity.INFO, cause="it moved"))
+    write(derived, rows.alert("warn", alert="BrokerAway", severity=Severity.WARN, cause="it left"))
+    write(derived, rows.alert("page", cause="it crashed", examples=("a-0", "a-1"), action="start it"))
+    write(derived, rows.alert("over"), rows.alert("over", "resolved"))
+    done = alerts(derived)
+    assert done.exit_code == 1
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["severity", "page", "warn", "info"]
+    assert "it crashed (a-0, a-1)" in done.stdout
+    assert not any(line != line.rstrip() for line in done.stdout.splitlines())
+    assert [json.loads(line)["id"] for line in alerts(derived, "--json").stdout.splitlines()] == [
+        "page",
+        "warn",
+        "info",
+    ]
+    assert "info" not in alerts(derived, "--severity", "warn").stdout
+    assert "  to do: start it\n" in alerts(derived, "--long").stdout
+    other = alerts(derived, "--cluster", "south")
+    assert (other.exit_code, other.stdout) == (1, "")
+    assert "south: nothing is known of it" in other.stderr
+
+
+def test_silence_of_what_is_old_is_no_health(derived, rows, tmp_path):
+    write(derived, rows.gauges(time_ms=now_ms() - 90_000))
+    old = alerts(derived)
+    assert (old.exit_code, "north: the newest heartbeat is 1m 3" in old.stderr) == (1, True)
+    write(derived, rows.gauges(time_ms=now_ms(), ready=False))
+    unready = alerts(derived)
+    assert (unready.exit_code, "north: no complete read of it has come" in unready.stderr) == (1, True)
+    write(derived, rows.gauges(time_ms=now_ms()), raw=b'{"kind":"alert","v":99,"cluster":"north"}', output="alerts")
+    newer = alerts(derived)
+    assert (newer.exit_code, "north: a newer Kontrast wrote of it" in newer.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("command", [["alerts"], ["status"], ["show", "alerts"]])
+def test_where_there_is_nothing_it_says_so(command, tmp_path):
+    done = kontrast(*command, "--from", f"journal:{tmp_path}")
+    assert done.exit_code == 3
+    (line,) = done.stderr.splitlines()
+    assert f"kontrast: journal:{tmp_path} holds no " in line
+    none = kontrast(*command)
+    assert (none.exit_code, "which outputs? Give --from ADDRESS" in none.stderr) == (2, True)
+
+
+def test_what_changes_is_shown_as_it_changes_until_ctrl_c(derived, rows, tmp_path):
+    write(derived, rows.gauges(time_ms=now_ms()), rows.alert("a", cause="the first"))
+    shown = tmp_path / "shown"
+    command = [sys.executable, "-m", "cli", "alerts", "--from", f"journal:{derived}", "--watch"]
+    with shown.open("wb") as out, subprocess.Popen(command, stdout=out, stderr=subprocess.PIPE) as process:
+        eventually(lambda: shown.read_text().count("the first") == 1)
+        write(derived, rows.alert("b", cause="the second"), rows.alert("a", "resolved", cause="the first"))
+        eventually(lambda: len(shown.read_text().splitlines()) == 3)
+        process.send_signal(signal.SIGINT)
+        assert b"Traceback" not in process.communicate(timeout=60)[1]
+        assert process.returncode == 0
+    said = sorted(" ".join(line.split()[1:3]) for line in shown.read_text().splitlines())
+    assert said == ["open page", "open page", "resolved page"]
+
+
+@pytest.fixture
+def settings(derived: Path, tmp_path: Path) -> Path:
+    file = tmp_path / "kontrast.toml"
+    file.write_text(
+        f'[clusters.north]\nzookeeper = "127.0.0.1:1"\nto = "journal:{tmp_path / "changes"}"\n'
+        f'[serve]\nfrom = "journal:{derived}"\nlisten = "127.0.0.1:{free_port()}"\n'
+    )
+    return file
+
+
+@pytest.fixture
+def serving(settings: Path, tmp_path: Path) -> Iterator[None]:
+    log = tmp_path / "serve.log"
+    command = [sys.executable, "-m", "cli", "serve", "--config", settings]
+    with log.open("wb") as stderr, subprocess.Popen(command, stderr=stderr) as process:
+        try:
+            eventually(lambda: "metrics: http" in log.read_text())
+            yield
+        finally:
+            process.kill()
+
+
+def parts(settings: Path) -> tuple[int, dict[str, dict]]:
+    done = kontrast("status", "--config", settings, "--json")
+    return done.exit_code, {line["part"]: line for line in map(json.loads, done.stdout.splitlines())}
+
+
+def test_the_status_of_all_parts_and_what_is_wrong_with_them(derived, settings, rows, serving):
+    fresh = {"north": ClusterProgress(records=2, observed_ms=now_ms(), lag_ms=150)}
+    write(
+        derived,
+        rows.gauges(time_ms=now_ms()),
+        rows.job(time_ms=now_ms(), clusters=fresh, version="9.9"),
+        rows.alert("a"),
+    )
+    code, told = eventually(lambda: parts(settings), lambda answer: answer[0] == 0)
+    assert {part: line["wrong"] for part, line in told.items()} == {"watch": "", "stream": "", "serve": ""}
+    assert (told["stream"]["lag_seconds"], told["stream"]["version"]) == (0.15, "9.9")
+    assert kontrast("status", "--config", settings).stdout.splitlines()[0].startswith("part    of")
+    write(derived, rows.gauges(time_ms=now_ms() - 60_000))
+    write(derived, rows.job(time_ms=now_ms() - 60_000, clusters=fresh))
+    code, told = parts(settings)
+    assert code == 1
+    assert told["watch"]["wrong"] == "no heartbeat comes through"
+    assert told["stream"]["wrong"].startswith("no batch is done since 1m ")
+    write(derived, rows.job(time_ms=now_ms()), rows.gauges(time_ms=now_ms(), session="suspended"))
+    assert parts(settings)[1]["watch"]["wrong"] == "its ZooKeeper session is suspended"
+
+
+def test_a_part_that_does_not_answer_is_named(derived, settings, rows):
+    settings.write_text(settings.read_text().replace("[serve]", f'metrics_listen = "127.0.0.1:{free_port()}"\n[serve]'))
+    write(derived, rows.gauges(time_ms=now_ms()))
+    code, told = parts(settings)
+    assert code == 1
+    assert told["watch"]["wrong"] == "its page does not answer: Connection refused"
+    assert told["serve"]["wrong"] == "it does not answer: Connection refused"
+    assert told["stream"]["wrong"].startswith("it has finished no batch")
+
+
+def show(derived: Path, *arguments: object) -> Result:
+    return kontrast("show", *arguments, "--from", f"journal:{derived}")
+
+
+def test_rows_in_force_are_shown_for_people_and_as_they_are(derived, rows):
+    write(derived, rows.partition("gone"), rows.partition("orders"), rows.partition("orders", leader=2, isr=(2,)))
+    write(derived, rows.partition("gone", state="NonExistentPartition"), rows.broker(1))
+    lines = show(derived, "metadata").stdout.splitlines()
+    assert len(lines) == 2
+    assert "north  " in lines[0]
+    assert "orders-0 OnlinePartition  leader 2 (epoch 0), isr 2, replicas 1,2" in lines[0]
+    raw = show(derived, "metadata", "--all", "--topic", "gone", "--json").stdout.splitlines()
+    assert [json.loads(line)["state"] for line in raw] == ["OnlinePartition", "NonExistentPartition"]
+    void = {"cluster": "north", "generation": 9, "seq": 0, "ordinal": -1, "zxid": 1, "time_ms": 1}
+    write(derived, BeginningRow(**void))
+    assert show(derived, "metadata").stdout == ""
+    write(derived, rows.gauges(topics=7), rows.gauges(topics=8), rows.job())
+    counts = show(derived, "gauges").stdout
+    assert "  topics                          8\n" in counts
+    assert "offline_partitions" not in counts  # there are none
+    assert "  job  " in show(derived, "job").stdout
+    absent = show(derived, "transitions")
+    assert (absent.exit_code, "holds no transitions" in absent.stderr) == (3, True)
+
+
+def test_of_what_happened_the_newest_are_shown_and_what_is_no_row_is_a_finding(derived, rows):
+    place = rows._place({})
+    moves = [
+        Transition(
+            **{**place, "seq": seq},
+            **EFFECT,
+            subject="partition",
+            from_state="A",
+            to_state="B",
+            topic="t",
+            partition=seq,
+        )
+        for seq in range(60)
+    ]
+    write(derived, *moves)
+    assert len(show(derived, "transitions").stdout.splitlines()) == 50
+    assert "t-59: A -> B" in show(derived, "transitions", "--tail", 1).stdout
+    assert len(show(derived, "transitions", "--all").stdout.splitlines()) == 60
+    write(derived, Request(**place, **EFFECT, api="UpdateMetadata", brokers=(1, 2), partitions=(("t", 0),)))
+    assert "UpdateMetadata to 1,2: t-0" in show(derived, "requests", "--topic", "t").stdout
+    assert show(derived, "requests", "--topic", "u").stdout == ""
+    write(derived, raw=b'{"kind":"transition","v":99,"cluster":"north"}', output="transitions")
+    done = show(derived, "transitions", "--tail", 1)
+    assert done.exit_code == 1
+    assert "left out 1 line of transitions that this Kontrast cannot read: output version 99 is newer" in done.stderr
