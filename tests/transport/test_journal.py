@@ -28,6 +28,8 @@ from transport.journal import (
     read_journal,
 )
 
+MARK = len(b"#end 01234567\n")
+
 
 def segments(directory: Path) -> list[Path]:
     return sorted(directory.glob("*.log"))
@@ -46,7 +48,7 @@ def read_all(directory: Path, offset: int = 0, max_bytes: int = 1 << 20) -> list
 def test_a_directory_that_does_not_exist_reads_as_empty(tmp_path: Path) -> None:
     missing = tmp_path / "none"
     assert (earliest_offset(missing), end_offset(missing)) == (0, 0)
-    assert read_journal(missing, 0, 100) == JournalBatch((), 0)
+    assert read_journal(missing, 0, 100) == JournalBatch((), 0, None)
     assert not missing.exists()
 
 
@@ -54,7 +56,8 @@ def test_what_was_appended_is_read_back_from_each_offset(tmp_path: Path) -> None
     with JournalWriter(tmp_path / "j") as writer:
         first = writer.append([b"one", b"two"])
         second = writer.append([b"three"])
-        assert (first, second, writer.end_offset) == (8, 14, 14)
+        assert (first, second, writer.end_offset) == (8 + MARK, 14 + 2 * MARK, second)
+    assert read_journal(tmp_path / "j", 4, 1000).lines == (b"two", b"three")
     assert read_journal(tmp_path / "j", 0, 1000).lines == (b"one", b"two", b"three")
     assert read_journal(tmp_path / "j", first, 1000).lines == (b"three",)
     assert read_journal(tmp_path / "j", second, 1000).lines == ()
@@ -63,7 +66,9 @@ def test_what_was_appended_is_read_back_from_each_offset(tmp_path: Path) -> None
 def test_a_read_is_cut_at_a_line_and_a_longer_line_comes_alone(tmp_path: Path) -> None:
     lines = [b"a" * 10, b"b" * 5000, b"c", b"d"]
     with JournalWriter(tmp_path) as writer:
-        writer.append(lines)
+        writer.append(lines[:1])
+        writer.append(lines[1:2])
+        writer.append(lines[2:])
     first = read_journal(tmp_path, 0, 20)
     assert first.lines == (lines[0],)
     second = read_journal(tmp_path, first.next_offset, 20)
@@ -75,18 +80,18 @@ def test_a_torn_tail_is_not_read_and_the_next_writer_cuts_it_off(tmp_path: Path)
     with JournalWriter(tmp_path) as writer:
         writer.append([b"whole"])
     with segments(tmp_path)[0].open("ab") as file:
-        file.write(b"torn")
-    assert end_offset(tmp_path) == 6
+        file.write(b"torn\nlines\n#par")
+    assert end_offset(tmp_path) == 6 + MARK
     assert read_all(tmp_path) == [b"whole"]
     with JournalWriter(tmp_path) as writer:
-        assert writer.end_offset == 6
+        assert writer.end_offset == 6 + MARK
         writer.append([b"next"])
     assert read_all(tmp_path) == [b"whole", b"next"]
 
 
 def test_segments_are_named_by_their_offset_and_read_as_one(tmp_path: Path) -> None:
     lines = [f"line {number:04}".encode() for number in range(100)]
-    with JournalWriter(tmp_path, segment_bytes=100) as writer:
+    with JournalWriter(tmp_path, segment_bytes=10 * (10 + MARK)) as writer:
         for line in lines:
             writer.append([line])
     sizes = [path.stat().st_size for path in segments(tmp_path)]
@@ -94,14 +99,14 @@ def test_segments_are_named_by_their_offset_and_read_as_one(tmp_path: Path) -> N
     assert len(sizes) == 10
     assert read_journal(tmp_path, 0, 1 << 20).lines == tuple(lines)
     assert read_all(tmp_path, max_bytes=33) == lines
-    assert read_all(tmp_path, offset=50 * 10) == lines[50:]
+    assert read_all(tmp_path, offset=50 * (10 + MARK)) == lines[50:]
 
 
 def test_a_torn_line_alone_in_a_new_segment_is_cut_off(tmp_path: Path) -> None:
     with JournalWriter(tmp_path, segment_bytes=5) as writer:
-        writer.append([b"first"])
-    (tmp_path / f"{6:020}.log").write_bytes(b"torn")
-    assert end_offset(tmp_path) == 6
+        end = writer.append([b"first"])
+    (tmp_path / f"{end:020}.log").write_bytes(b"torn")
+    assert end_offset(tmp_path) == end
     with JournalWriter(tmp_path, segment_bytes=5) as writer:
         writer.append([b"second"])
     assert read_all(tmp_path) == [b"first", b"second"]
@@ -139,10 +144,10 @@ def test_an_offset_that_is_not_the_journals_own_is_refused(tmp_path: Path) -> No
 
 
 def test_a_journal_of_a_newer_format_is_refused_and_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "journal.json").write_text(json.dumps({"format": 2}))
+    (tmp_path / "journal.json").write_text(json.dumps({"format": 3}))
     before = sorted(path.name for path in tmp_path.iterdir())
     for use in (JournalWriter, end_offset, earliest_offset, lambda directory: read_journal(directory, 0, 1)):
-        with pytest.raises(NewerJournalError, match="format 2, newer"):
+        with pytest.raises(NewerJournalError, match="format 3, newer"):
             use(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".lock") == before
 
@@ -215,13 +220,13 @@ def test_each_fsync_policy_keeps_what_was_appended(tmp_path: Path, fsync: Fsync)
 def test_a_batch_is_written_once_and_its_marker_is_not_read(tmp_path: Path) -> None:
     with JournalWriter(tmp_path, batches=True) as writer:
         assert writer.last_batch_id == -1
-        writer.append_batch(0, [b"a", b"b"])
-        writer.append_batch(0, [b"again"])
+        assert writer.append_batch(0, [b"a", b"b"])
+        assert not writer.append_batch(0, [b"a", b"b"])
         writer.append_batch(1, [])
         writer.append_batch(2, [b"c"])
     with JournalWriter(tmp_path, batches=True) as writer:
         assert writer.last_batch_id == 2
-        writer.append_batch(2, [b"again"])
+        assert not writer.append_batch(2, [b"c"])
         writer.append_batch(3, [b"d"])
     assert read_all(tmp_path) == [b"a", b"b", b"c", b"d"]
 
@@ -230,7 +235,7 @@ def test_an_incomplete_batch_is_never_read_and_is_cut_off(tmp_path: Path) -> Non
     with JournalWriter(tmp_path, batches=True) as writer:
         writer.append_batch(7, [b"a"])
         end = writer.end_offset
-    for torn in (b"b\n", b"b\n#batch 8", b"b\n" * 5000):
+    for torn in (b"b\n", b"b\n#batch 8 0123", b"b\n" * 5000):
         with segments(tmp_path)[-1].open("ab") as file:
             file.write(torn)
         assert end_offset(tmp_path) == end
