@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 
 from streaming.errors import StreamError
+from transport.disk import make_private, sync_directory
 
 CHECKPOINT_FORMAT = 1
 STATE_FORMAT = "state format"  # a setting that nobody can give
@@ -93,6 +94,7 @@ class Checkpoint:
                 file.flush()
                 os.fsync(file.fileno())
             draft.replace(self.directory / _SETTINGS_FILE)
+            sync_directory(self.directory)
             for left in self.directory.glob(f"{_SPARK}*"):
                 if left != self.spark_directory:
                     shutil.rmtree(left)
@@ -118,7 +120,8 @@ class Checkpoint:
 def _create(directory: Path) -> None:
     own = {_SETTINGS_FILE, _DRAFT_FILE, _LOCK_FILE}
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        make_private(directory)
+        sync_directory(directory.parent)
         names = set(os.listdir(directory))
     except OSError as error:
         raise StreamError(f"checkpoint {directory} cannot be used: {error.strerror}") from error
@@ -130,7 +133,7 @@ def _create(directory: Path) -> None:
 
 def _lock(path: Path, wait_seconds: float) -> int:
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise StreamError(f"checkpoint {path.parent} cannot be written: {error.strerror}") from error
     deadline = time.monotonic() + wait_seconds

@@ -23,13 +23,14 @@ from controller.state import STATE_VERSION
 from streaming.artifacts import ArtifactSet, jars
 from streaming.asking import Asking
 from streaming.checkpoint import LOCK_WAIT_SECONDS, REBUILDS, STATE_FORMAT, Checkpoint, Settings
+from streaming.checkpoint_files import CheckpointFiles, drop_torn, source_of
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
 from streaming.failure import stream_error
 from streaming.progress import JobProgress, observed
 from streaming.replica import OUTPUT_SCHEMA, Replica
 from streaming.session import spark_session
-from streaming.sinks import Sink, open_sink
+from streaming.sinks import Batch, Sink, open_sink
 from streaming.snapshots import as_text, from_text, newest_snapshots
 from streaming.sources import check_journal, read_records, wait_for_kafka
 from streaming.submitted import submitted
@@ -151,6 +152,8 @@ class Job:
     ) -> StreamingQuery:
         stored = self.checkpoint.settings()
         assert stored is not None, "a job without a beginning"
+        drop_torn(self.checkpoint.spark_directory)
+        files = CheckpointFiles(self.checkpoint.directory)
         first_batch = int(stored[_FIRST_BATCH])  # what the sink calls the batch that Spark calls 0
 
         def write(rows: DataFrame, batch: int) -> None:
@@ -158,7 +161,8 @@ class Job:
             try:
                 if stop.is_set():
                     raise _StoppedError
-                self.sink.write(rows, first_batch + batch, progress.take_row())
+                source = source_of(self.checkpoint.spark_directory, batch)
+                self.sink.write(rows, Batch(first_batch + batch, source, progress.take_row(), files.force))
                 progress.written(batch)
             except Exception as error:
                 failures.append(error)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from transport.disk import sync_directory
 from transport.journal_reading import read_journal
 from transport.pieces import sealed
 from transport.segments import Segment, all_segments, open_private, segment_at
@@ -60,15 +61,6 @@ def remove(segments: Iterable[Segment]) -> None:
     for segment in segments:
         with contextlib.suppress(FileNotFoundError):
             segment.path.unlink()
-
-
-def sync_directory(directory: Path) -> None:
-    """Force to disk which files the directory has."""
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -21,6 +21,15 @@ def make_private(directory: Path) -> None:
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(directory))
 
 
+def sync_directory(directory: Path) -> None:
+    """Force to disk which files the directory has."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def no_room(directory: Path) -> str:
     """A directory's file system has no room: how large it is, what is free, what to do."""
     try:

@@ -20,8 +20,8 @@ from enum import Enum
 from pathlib import Path
 from types import TracebackType
 
-from transport.compaction import Standing, compact, remove, sync_directory
-from transport.disk import NO_ROOM, make_private, no_room
+from transport.compaction import Standing, compact, remove
+from transport.disk import NO_ROOM, make_private, no_room, sync_directory
 from transport.journal_reading import (
     Hole,
     JournalBatch,
@@ -150,6 +150,11 @@ class JournalWriter:
         """The number of the newest batch in the journal, -1 where there is none."""
         return self._last_batch.number
 
+    @property
+    def last_batch(self) -> Batch:
+        """The newest batch as its mark names it."""
+        return self._last_batch
+
     def append(self, lines: Sequence[bytes]) -> int:
         """Write the lines, all or none, and return the new end offset.
 
@@ -226,7 +231,7 @@ class JournalWriter:
         if declared is None or not declared.identity:
             # What an older Kontrast wrote has no checksums: they begin with a segment of their own.
             declared = JournalFormat(self._batches, 0 if declared is None else self._end, identity)
-            write_format(self._directory, declared)
+            write_format(self._directory, declared, fsync=self._fsync is not Fsync.NEVER)
         self._format = declared
         goes_on = kept and not kept[-1].compacted and self._end == tail.offset
         if not goes_on or kept[-1].start < declared.checked_from:
@@ -260,6 +265,9 @@ class JournalWriter:
         self._file = open_private(segment.path, os.O_WRONLY | os.O_APPEND)
         if self._fsync is not Fsync.NEVER:
             sync_directory(self._directory)
+            if segment.start == 0:  # as new as the journal, whose directories may be so too
+                for above in list(self._directory.absolute().parents)[:2]:
+                    sync_directory(above)
 
     def _roll(self) -> None:
         if self._fsync is not Fsync.NEVER:

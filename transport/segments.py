@@ -156,7 +156,7 @@ def read_format(directory: Path) -> JournalFormat | None:
     return JournalFormat(bool(settings.get("batches", False)), checked_from, str(settings.get("identity", "")))
 
 
-def write_format(directory: Path, declared: JournalFormat) -> None:
+def write_format(directory: Path, declared: JournalFormat, *, fsync: bool) -> None:
     """Declare the directory a journal, all at once: a reader sees the whole declaration or none."""
     draft = directory / f"{FORMAT_FILE}.new"
     says = {
@@ -168,7 +168,8 @@ def write_format(directory: Path, declared: JournalFormat) -> None:
     descriptor = open_private(draft, os.O_WRONLY | os.O_TRUNC)
     try:
         os.write(descriptor, json.dumps(says).encode() + b"\n")
-        os.fsync(descriptor)
+        if fsync:
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)
     draft.replace(directory / FORMAT_FILE)

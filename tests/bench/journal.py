@@ -34,7 +34,8 @@ def main() -> None:
             continue
         print(f"{together} lines an append:")
         for what, share in shares.items():
-            print(f"  {what} {rates[what]:8.0f} MB/s, {share:.2f} of {rates[f'plain {what}']:.0f} MB/s without checksums")
+            plain = rates[f"plain {what}"]
+            print(f"  {what} {rates[what]:8.0f} MB/s, {share:.2f} of {plain:.0f} MB/s without checksums")
 
 
 def _measured(directory: Path, lines: list[bytes], together: int) -> dict[str, float]:
