@@ -32,6 +32,7 @@ class KafkaSource:
         self._live_from: dict[TopicPartition, int] = {}
         self._positions: dict[TopicPartition, int] = {}
         self._connected_once = False
+        self._dropped: set[TopicPartition] = set()
 
     @property
     def caught_up(self) -> bool:
@@ -76,8 +77,11 @@ class KafkaSource:
         }
         if found:
             ends = consumer.end_offsets(sorted(found), timeout_ms=_BOOTSTRAP_MS)
+            begins = consumer.beginning_offsets(sorted(found), timeout_ms=_BOOTSTRAP_MS)
             for partition in found - self._live_from.keys():
                 self._live_from[partition] = 0 if self._connected_once else ends[partition]
+            # A compacted topic keeps its first offset; one that moves on has dropped what may still hold.
+            self._dropped |= {partition for partition in found if begins[partition] > self._positions.get(partition, 0)}
             consumer.assign(sorted(self._live_from))
         self._connected_once = True
         self._next_look = time.monotonic() + _LOOK_SECONDS
@@ -99,5 +103,8 @@ class KafkaSource:
                     if message.value is not None and (message.offset >= live_from) is live
                 ]
                 if lines:
-                    chunks.append(Chunk(output=self._topics[partition.topic], lines=lines, live=live))
+                    after_gap = partition in self._dropped
+                    self._dropped.discard(partition)
+                    output = self._topics[partition.topic]
+                    chunks.append(Chunk(output=output, lines=lines, live=live, after_gap=after_gap))
         return sorted(chunks, key=lambda chunk: self._wanted.index(chunk.output))

@@ -88,7 +88,7 @@ def prepare(
             check_journal(config.source)
         for address in config.kafka_addresses:
             wait_for_kafka(address, config.connect_timeout_seconds, stop)
-        with contextlib.closing(open_sink(config.sink)) as sink:
+        with contextlib.closing(open_sink(config)) as sink:
             if stored is None and not rebuild:
                 checkpoint.begin({**_settings(config), _FIRST_BATCH: sink.next_batch})
             yield Job(config, checkpoint, sink, rebuild)

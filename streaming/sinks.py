@@ -7,23 +7,27 @@ and in Kafka always, the rows are written once more, with the same keys and plac
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from controller.outputs import OUTPUTS, JobRow, encode_row
+from controller.outputs import OUTPUTS, STANDING_OUTPUTS, JobRow, encode_row
 from streaming.checkpoint import REBUILD
+from streaming.config import Retention, StreamConfig
 from streaming.errors import StreamError
 from streaming.packed import unpack
-from transport.address import Address, JournalAddress, KafkaAddress
+from streaming.standing_rows import StandingRows
+from transport.address import JournalAddress, KafkaAddress
+from transport.disk import make_private
 from transport.journal import Fsync, JournalError, JournalWriter
 
 logger = logging.getLogger("kontrast.streaming")
 
 _WRITTEN = (*OUTPUTS, JobRow.output)
+_COMPACTED = (*STANDING_OUTPUTS, JobRow.output)  # of which the newest row of a key holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +67,25 @@ class JournalSink:
     that is not there may lack rows.
     """
 
-    def __init__(self, address: JournalAddress) -> None:
+    def __init__(self, address: JournalAddress, retention: Mapping[str, Retention]) -> None:
         self._address = address
         self._writers: dict[str, JournalWriter] = {}
         try:
+            make_private(address.directory)
             for output in _WRITTEN:
-                self._writers[output] = JournalWriter(address.directory / output, batches=True, fsync=Fsync.ALWAYS)
+                self._writers[output] = JournalWriter(
+                    address.directory / output,
+                    batches=True,
+                    fsync=Fsync.ALWAYS,
+                    retain_bytes=retention[output].bytes,
+                    retain_seconds=retention[output].seconds,
+                    standing=StandingRows if output in _COMPACTED else None,
+                )
         except JournalError as error:
             self.close()
             raise StreamError(str(error)) from error
+        except OSError as error:
+            raise StreamError(f"the outputs cannot be in {address.directory}: {error.strerror}") from error
 
     @property
     def next_batch(self) -> int:
@@ -141,6 +155,8 @@ class KafkaSink:
         """Spark owns the producer."""
 
 
-def open_sink(address: Address) -> Sink:
-    """The sink at this address."""
-    return JournalSink(address) if isinstance(address, JournalAddress) else KafkaSink(address)
+def open_sink(config: StreamConfig) -> Sink:
+    """The sink of the job; raises StreamError."""
+    if isinstance(config.sink, JournalAddress):
+        return JournalSink(config.sink, config.retention)
+    return KafkaSink(config.sink)

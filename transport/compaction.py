@@ -17,7 +17,7 @@ from typing import Protocol
 from transport.disk import sync_directory
 from transport.journal_reading import read_journal
 from transport.pieces import sealed
-from transport.segments import Segment, all_segments, open_private, segment_at
+from transport.segments import Segment, all_segments, compacted_segment_at, open_private
 
 _READ_BYTES = 1024**2
 
@@ -38,11 +38,11 @@ def compact(directory: Path, begin: int, end: int, words: bytes, standing: Calla
     Behind a hole nothing is known to be all there is, so nothing before it is kept.
     """
     kept = standing()
-    offset = begin
+    offset, after_loss = begin, any(segment.after_loss for segment in all_segments(directory))
     while offset < end:
         batch = read_journal(directory, offset, min(_READ_BYTES, end - offset))
         if batch.hole is not None:
-            kept = standing()
+            kept, after_loss = standing(), True
         for line in batch.lines:
             kept.add(line)
         offset = batch.next_offset
@@ -50,7 +50,7 @@ def compact(directory: Path, begin: int, end: int, words: bytes, standing: Calla
     size = len(sealed(lines, 0, words))  # sums are of one length wherever they stand
     if size >= end - begin:
         return None
-    segment = segment_at(directory, end - size, compacted=True)
+    segment = compacted_segment_at(directory, end - size, after_loss=after_loss)
     _write(segment.path, sealed(lines, segment.start, words))
     remove(other for other in all_segments(directory) if other.start < end and other != segment)
     return segment

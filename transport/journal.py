@@ -52,6 +52,7 @@ from transport.segments import (
 )
 
 __all__ = [
+    "RETAIN_BYTES",
     "ForeignOffsetError",
     "Fsync",
     "Hole",
@@ -120,6 +121,7 @@ class JournalWriter:
         self._batches = batches
         self._standing = standing
         self._compact_at = 0.0
+        self._compact_bytes = 0  # less than these is not worth it
         self._synced_at = time.monotonic()
         self._locks = _lock(directory)
         self._file = -1
@@ -329,21 +331,23 @@ class JournalWriter:
     def _compact(self, standing: Callable[[], Standing], old: int) -> None:
         """Compact the old segments, and as many more that what was compacted before is not copied for little."""
         starts = [segment.start for segment in self._segments]
-        if self._segments[0].compacted:
-            size = starts[1] - starts[0]
-            while starts[old] - starts[1] < size:
-                old += 1
-                if old == len(starts):
-                    return
+        first = 1 if self._segments[0].compacted else 0
+        enough = max(starts[1] - starts[0] if first else 0, self._compact_bytes)
+        while starts[old] - starts[first] < enough:
+            old += 1
+            if old == len(starts):
+                return
         batch = find_tail(tuple(self._segments[:old]), self._format).batch
         words = batch.words() if self._batches else END
         try:
             compacted = compact(self._directory, starts[0], starts[old], words, standing)
         except (OSError, JournalError):  # no room for it yet: what it would replace stays
             compacted = None
-        if compacted is None:
             self._compact_at = time.monotonic() + _COMPACT_AGAIN_SECONDS
+        if compacted is None:
+            self._compact_bytes = 2 * (starts[old] - starts[first])
         else:
+            self._compact_bytes = 0
             self._segments[:old] = [compacted]
 
     def _is_old(self, segment: Segment) -> bool:

@@ -70,7 +70,7 @@ def earliest_offset(directory: Path) -> int:
 def is_complete(directory: Path) -> bool:
     """Whether nothing that still holds has been dropped: all is there, or what went was compacted."""
     segments = list_segments(directory)
-    return not segments or segments[0].start == 0 or segments[0].compacted
+    return not segments or segments[0].start == 0 or (segments[0].compacted and not segments[0].after_loss)
 
 
 def end_offset(directory: Path) -> int:

@@ -19,7 +19,8 @@ from transport.pieces import Batch
 JOURNAL_FORMAT = 2
 FORMAT_FILE = "journal.json"
 
-_SEGMENT_NAME = re.compile(r"(?P<start>[0-9]{20})(?P<compacted>\.compacted)?\.log")
+_SEGMENT_NAME = re.compile(r"(?P<start>[0-9]{20})(?:\.(?P<compacted>compacted|compacted-after-loss))?\.log")
+_COMPACTED, _AFTER_LOSS = "compacted", "compacted-after-loss"
 _END = re.compile(rb"\n#end [0-9a-f]{8}(?=\n)")
 _BATCH = re.compile(rb"\n#batch ([0-9]+)(?: ([0-9a-f]{8}) ([0-9a-f]{8}) [0-9a-f]{8})?(?=\n)")
 _FIRST_TAIL_BYTES = 4096
@@ -89,12 +90,14 @@ class JournalFormat:
 class Segment:
     """One file of a journal; `start` is the journal's offset of its first byte.
 
-    One that is compacted stands for all that was before its end, of which it has what still holds.
+    One that is compacted stands for all that was before its end, of which it has what still holds; `after_loss`: as far
+    as it was not damaged.
     """
 
     start: int
     path: Path
     compacted: bool = False
+    after_loss: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +108,15 @@ class Tail:
     batch: Batch = Batch(-1)
 
 
-def segment_at(directory: Path, start: int, *, compacted: bool = False) -> Segment:
+def segment_at(directory: Path, start: int) -> Segment:
     """The segment that starts at this offset, whether it is there or not."""
-    return Segment(start, directory / f"{start:020d}{'.compacted' if compacted else ''}.log", compacted)
+    return Segment(start, directory / f"{start:020d}.log")
+
+
+def compacted_segment_at(directory: Path, start: int, *, after_loss: bool) -> Segment:
+    """The same of one that is compacted."""
+    name = f"{start:020d}.{_AFTER_LOSS if after_loss else _COMPACTED}.log"
+    return Segment(start, directory / name, compacted=True, after_loss=after_loss)
 
 
 def list_segments(directory: Path) -> tuple[Segment, ...]:
@@ -130,8 +139,14 @@ def all_segments(directory: Path) -> tuple[Segment, ...]:
         return ()
     except OSError as error:
         raise JournalError(f"journal {directory} cannot be read: {error.strerror}") from error
-    matches = [match for match in map(_SEGMENT_NAME.fullmatch, names) if match]
-    return tuple(segment_at(directory, int(match["start"]), compacted=bool(match["compacted"])) for match in matches)
+    segments = []
+    for match in filter(None, map(_SEGMENT_NAME.fullmatch, names)):
+        start, kind = int(match["start"]), match["compacted"]
+        if kind is None:
+            segments.append(segment_at(directory, start))
+        else:
+            segments.append(compacted_segment_at(directory, start, after_loss=kind == _AFTER_LOSS))
+    return tuple(segments)
 
 
 def read_format(directory: Path) -> JournalFormat | None:
