@@ -5,6 +5,7 @@ Here belong its lock and its settings file. What Spark keeps in it is Spark's bu
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -150,6 +151,7 @@ def _lock(path: Path, wait_seconds: float) -> int:
                 f"checkpoint {path.parent} is in use by process {owner or 'unknown'}: "
                 "stop that one first, or give another directory with --checkpoint"
             ) from None
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)
+        with contextlib.suppress(OSError):  # on a full disk nobody learns who holds it
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)
         return descriptor

@@ -26,7 +26,7 @@ from streaming.checkpoint import LOCK_WAIT_SECONDS, REBUILDS, STATE_FORMAT, Chec
 from streaming.checkpoint_files import CheckpointFiles, drop_torn, source_of
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
-from streaming.failure import stream_error
+from streaming.failure import is_full_disk, stream_error
 from streaming.progress import JobProgress, observed
 from streaming.replica import OUTPUT_SCHEMA, Replica
 from streaming.session import spark_session
@@ -35,6 +35,8 @@ from streaming.snapshots import as_text, from_text, newest_snapshots
 from streaming.sources import check_journal, read_records, wait_for_kafka
 from streaming.submitted import submitted
 from transport.address import Address, JournalAddress
+from transport.disk import no_room
+from transport.journal import JournalFullError
 
 logger = logging.getLogger("kontrast.streaming")
 
@@ -42,6 +44,8 @@ _SHUFFLE_PARTITIONS = "shuffle partitions"
 _FIRST_BATCH = "first batch"
 _STARTS = "starts"
 _LOOK_SECONDS = 0.1
+_FIRST_PAUSE_SECONDS = 0.5  # while a disk is full
+_LONGEST_PAUSE_SECONDS = 5.0
 
 
 def run(config: StreamConfig, stop: threading.Event, *, available_now: bool = False, rebuild: bool = False) -> None:
@@ -105,11 +109,28 @@ class Job:
 
     def stream(self, session: SparkSession, stop: threading.Event, *, available_now: bool = False) -> None:
         """Run the query in this session until `stop` is set or it ends; raises StreamError."""
-        failures: list[
-            Exception
-        ] = []  # what was raised while a batch was written; Spark would tell of it in Java's way
         if self.rebuild:
             self._begin_anew(session)
+        pause_seconds = _FIRST_PAUSE_SECONDS
+        while (failure := self._query(session, stop, available_now=available_now)) is not None:
+            if not is_full_disk(failure) or stop.is_set():
+                logger.debug("the query failed", exc_info=failure)
+                raise stream_error(failure) from failure
+            # The batch comes again: nothing of it counts before all of it is written.
+            logger.warning("%s; the job waits for room", self._full(failure))
+            stop.wait(pause_seconds)
+            pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
+        logger.info("ended between two batches")
+
+    def _full(self, failure: Exception) -> str:
+        """Which disk has no room."""
+        if isinstance(failure, JournalFullError):
+            return str(failure)
+        return f"checkpoint {self.checkpoint.directory}: {no_room(self.checkpoint.directory)}"
+
+    def _query(self, session: SparkSession, stop: threading.Event, *, available_now: bool) -> Exception | None:
+        """Run a query until `stop` is set or it ends; why it failed, None where it did not."""
+        failures: list[Exception] = []  # raised while a batch was written; Spark would tell of it in Java's way
         progress = JobProgress(self._name)
         session.streams.addListener(progress)
         try:
@@ -124,10 +145,7 @@ class Job:
             with contextlib.suppress(Py4JError, ConnectionError):
                 session.streams.removeListener(progress)
         # A batch that began after the stop is not written: its query ends with _StoppedError, and it comes again.
-        if failures and not isinstance(failures[0], _StoppedError):
-            logger.debug("the query failed", exc_info=failures[0])
-            raise stream_error(failures[0]) from failures[0]
-        logger.info("ended between two batches")
+        return failures[0] if failures and not isinstance(failures[0], _StoppedError) else None
 
     def _begin_anew(self, session: SparkSession) -> None:
         """Replace what the checkpoint holds by a beginning at the newest snapshots, all at once."""

@@ -132,6 +132,8 @@ class JournalWriter:
             self._open_segment(self._segments[-1])
         except OSError as error:
             self.close()
+            if error.errno in NO_ROOM:
+                raise JournalFullError(f"journal {directory}: {no_room(directory)}") from error
             raise JournalError(f"journal {directory} cannot be opened for writing: {error.strerror}") from error
         except BaseException:
             self.close()
@@ -189,6 +191,8 @@ class JournalWriter:
 
     def check(self) -> None:
         """Raises JournalRemovedError if readers no longer find what is written."""
+        if not self._locks:
+            raise JournalRemovedError(f"journal {self._directory} was closed when it was removed")
         try:
             is_there = os.path.samestat(os.stat(self._directory), os.fstat(self._locks[0]))
             is_there = is_there and os.fstat(self._file).st_nlink > 0

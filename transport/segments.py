@@ -198,8 +198,10 @@ def open_private(path: Path, flags: int) -> int:
 def find_tail(segments: tuple[Segment, ...], declared: JournalFormat) -> Tail:
     """Where the last whole append or, in a journal of batches, the last whole batch ends.
 
-    What lies behind is torn: an append or a batch that was cut short. Before checksums an append ended at any line.
+    What lies behind is torn: an append or a batch that was cut short. Before checksums an append ended at any line. A
+    segment is begun where all before it is committed, or lost.
     """
+    begun_at = segments[-1].start if segments else 0
     for segment in reversed(segments):
         checked = segment.compacted or segment.start >= declared.checked_from
         mark = _BATCH if declared.batches else _END if checked else None
@@ -208,8 +210,8 @@ def find_tail(segments: tuple[Segment, ...], declared: JournalFormat) -> Tail:
             for position, tail in _growing_tails(file.fileno(), size):
                 found = _last_newline(tail) if mark is None else _last_mark(mark, tail)
                 if found is not None:
-                    return Tail(segment.start + position + found.offset, found.batch)
-    return Tail(segments[0].start if segments else 0)
+                    return Tail(max(begun_at, segment.start + position + found.offset), found.batch)
+    return Tail(begun_at)
 
 
 def _growing_tails(descriptor: int, size: int) -> Iterator[tuple[int, bytes]]:

@@ -1,8 +1,10 @@
 """The journal as its writers and readers rely on it: offsets, torn tails, retention, batches, concurrency."""
 
+import errno
 import json
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 import threading
@@ -20,6 +22,7 @@ from transport.journal import (
     JournalError,
     JournalFullError,
     JournalLockedError,
+    JournalRemovedError,
     JournalWriter,
     NewerJournalError,
     OffsetGoneError,
@@ -207,6 +210,96 @@ with JournalWriter(Path(sys.argv[1])) as writer:
     assert "no room left" in done.stdout
     assert issubclass(JournalFullError, JournalError)
     assert read_all(tmp_path / "j") == [b"a" * 999, b"d"]
+
+
+def test_what_a_reader_may_have_seen_is_never_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real_write = os.write
+    seen: list[tuple[bytes, ...]] = []
+
+    def room_for_half(descriptor: int, block: bytes) -> int:
+        written = real_write(descriptor, block[: len(block) // 2])
+        monkeypatch.setattr(os, "write", no_room)
+        seen.append(read_journal(tmp_path, 0, 1000).lines)
+        return written
+
+    def no_room(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with JournalWriter(tmp_path, fsync=Fsync.ALWAYS) as writer:
+        writer.append([b"one"])
+        monkeypatch.setattr(os, "write", room_for_half)
+        with pytest.raises(JournalFullError, match=r"no room left: .* of its disk's .* are free"):
+            writer.append([b"two", b"three"] * 3)
+        assert seen == [(b"one",)], "half an append was to be seen"
+        monkeypatch.setattr(os, "write", real_write)
+        monkeypatch.setattr(os, "fdatasync", no_room)
+        with pytest.raises(JournalFullError):
+            writer.append([b"four"])
+        shown = read_journal(tmp_path, 0, 1000)
+        monkeypatch.undo()
+        assert read_journal(tmp_path, 0, 1000) == shown
+        writer.append([b"five"])
+    assert read_all(tmp_path) == [*shown.lines, b"five"]
+
+
+def test_removing_the_lock_lets_no_second_writer_in(tmp_path: Path) -> None:
+    with JournalWriter(tmp_path) as writer:
+        (tmp_path / "journal.lock").unlink()
+        with pytest.raises(JournalLockedError):
+            JournalWriter(tmp_path)
+        writer.append([b"one"])
+    JournalWriter(tmp_path).close()
+
+
+def test_a_journal_is_its_owner_s_to_read_unless_the_directory_says_otherwise(tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o750)
+    for directory, files in ((tmp_path / "a" / "b", 0o600), (shared, 0o640)):
+        with JournalWriter(directory) as writer:
+            writer.append([b"one"])
+        assert {path.stat().st_mode & 0o777 for path in directory.glob("*[0-9n]*")} <= {files, 0o600}
+        assert {path.stat().st_mode & 0o777 for path in directory.glob("*.log")} == {files}
+    for directory in (tmp_path / "a" / "b", tmp_path / "a"):
+        assert directory.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("what", ["directory", "segments"])
+def test_a_writer_whose_journal_is_removed_says_so_and_another_goes_on_behind_a_hole(tmp_path: Path, what: str) -> None:
+    with JournalWriter(tmp_path / "j") as writer:
+        writer.append([b"one", b"two"])
+        position = writer.append([b"three"])
+        if what == "directory":
+            shutil.rmtree(tmp_path / "j")
+        else:
+            segments(tmp_path / "j")[-1].unlink()
+        for use in (writer.check, lambda: writer.append([b"lost"])):
+            with pytest.raises(JournalRemovedError, match="was removed"):
+                use()
+    with JournalWriter(tmp_path / "j", begin=position, identity=writer.identity) as new:
+        assert new.identity == writer.identity
+        new.append([b"four"])
+    assert read_all(tmp_path / "j", position) == [b"four"]
+
+
+def test_after_the_machine_went_down_no_offset_is_given_twice(tmp_path: Path) -> None:
+    with JournalWriter(tmp_path) as writer:
+        end = writer.append([b"one"])
+        writer.append([b"two", b"three"])
+        position = writer.append([b"four"])
+        tail, lock = segments(tmp_path)[0].read_bytes()[:end], (tmp_path / "journal.lock").read_bytes()
+    segments(tmp_path)[0].write_bytes(tail)  # what was not forced is lost
+    for boot, goes_on_at in ((lock, end), (b"another boot", end + 256 * 1024**2)):
+        (tmp_path / "journal.lock").write_bytes(boot)
+        with JournalWriter(tmp_path) as writer:
+            assert writer.end_offset == goes_on_at
+    with JournalWriter(tmp_path) as writer:
+        writer.append([b"five"])
+    assert read_journal(tmp_path, position, 1000).hole is not None
+    assert read_all(tmp_path, position) == [b"five"]
+    with JournalWriter(tmp_path / "forced", fsync=Fsync.ALWAYS) as writer:
+        writer.append([b"one"])
+        assert (tmp_path / "forced" / "journal.lock").read_bytes() == b"", "nothing can be lost"
 
 
 @pytest.mark.parametrize("fsync", Fsync)
