@@ -1,6 +1,7 @@
 # Everything that is done with a checkout. `make demo` and `make test` each work on a fresh one.
 .DEFAULT_GOAL := help
 .PHONY: help install install-dev demo test test-faults check bench-core bench-ingest bench-exporter bench-streaming
+.PHONY: bench-journal
 .PHONY: lint type generated format docs
 .PHONY: boards board-schema previews record dist lock clean
 
@@ -51,6 +52,9 @@ bench-exporter: install-dev ## What a scrape costs, by page, with 200,000 partit
 
 bench-streaming: install-dev ## The Spark job: ready, latency, a broker's loss, by size (BENCH_ARGS='--partitions 200000')
 	@.venv/bin/python -m tests.bench.streaming $(BENCH_ARGS)
+
+bench-journal: install-dev ## Write and read a journal, beside the same bytes without checksums (BENCH_ARGS='--json')
+	@.venv/bin/python -m tests.bench.journal $(BENCH_ARGS)
 
 lint: install-dev ## Style, format and import rules
 	.venv/bin/ruff check .

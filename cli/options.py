@@ -68,6 +68,10 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "broker_config": "What the files of all clusters' brokers set, by Kafka's names.",
         "kafka_version": "The release of all clusters' brokers, like 2.8. Unset: inferred from the znodes.",
         "preferred_controllers": "Brokers on which the controller should be. Unset: any.",
+        "output_retain_bytes": "Bytes that are kept of an output's journal, by its name, like transitions; 4294967296 "
+        "where it is not named, none: no bound. Of metadata, alerts, gauges and job what still holds stays.",
+        "output_retain_seconds": "Age up to which an output's journal is kept, by its name; no bound where it is not "
+        "named.",
     },
     "serve": {
         "from": "The outputs of `kontrast stream`.",

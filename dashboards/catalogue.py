@@ -173,7 +173,7 @@ BAD_ROWS = Metric(
 )
 GAPS = Metric(
     name="kontrast_gaps_total",
-    help="How often retention dropped rows of an output before the exporter had read them.",
+    help="How often rows of an output were dropped by retention, or damaged, before the exporter had read them.",
     type=MetricType.COUNTER,
     labels=("output",),
     before_ready=True,

@@ -111,8 +111,9 @@ class Follower:
             _logger.warning("output %s was replaced: reading it from its beginning", chunk.output)
             self._view.forget(chunk.output)
             self._reading.nothing_newer(chunk.output)
+            self._reading.begins_anew(chunk.output)
         if chunk.after_gap:
-            _logger.warning("rows of output %s were dropped by retention before they were read", chunk.output)
+            _logger.warning("rows of output %s were dropped or damaged before they were read", chunk.output)
             self._reading.gap(chunk.output)
         for line in chunk.lines:
             self._take_line(chunk, line)
@@ -135,6 +136,7 @@ class Follower:
             self._reading.nothing_newer(chunk.output, row.cluster)
         if isinstance(row, BeginningRow):
             self._view.forget(chunk.output, row.cluster)
+            self._reading.begins(chunk.output, row.cluster)
             return
         if self._view.apply(row) and chunk.live:
             now = time.time()

@@ -17,6 +17,9 @@ LAG_BUCKETS_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, f
 # The outputs that the exporter needs. Gauges come last: a heartbeat never overtakes what it stands for.
 FOLLOWED_OUTPUTS = ("job", "metadata", "alerts", "gauges")
 
+# Of these outputs each row says a part: of the others the newest one says all.
+_PICTURES = ("metadata", "alerts")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingSnapshot:
@@ -30,6 +33,11 @@ class ReadingSnapshot:
     bad_rows: Mapping[str, int]  # by output
     gaps: Mapping[str, int]  # by output
     lag: Mapping[str, Lag]  # by cluster
+    begun_since_gap: Mapping[str, frozenset[str]]  # clusters, by output that has a gap
+
+    def lacks_rows_of(self, cluster: str) -> bool:
+        """Whether rows of the cluster were lost that nothing has said again."""
+        return any(cluster not in begun for begun in self.begun_since_gap.values())
 
     @property
     def is_empty(self) -> bool:
@@ -38,7 +46,7 @@ class ReadingSnapshot:
 
     def vouches_for(self, cluster: str) -> bool:
         """Whether what was read of the cluster is all that there is to read."""
-        return self.caught_up and cluster not in self.newer
+        return self.caught_up and cluster not in self.newer and not self.lacks_rows_of(cluster)
 
 
 class Reading:
@@ -54,6 +62,7 @@ class Reading:
         self._gaps: Counter[str] = Counter(dict.fromkeys(FOLLOWED_OUTPUTS, 0))
         self._lag: dict[str, Lag] = {}
         self._newer: set[tuple[str, str]] = set()
+        self._begun_since_gap: dict[str, set[str]] = {}
 
     def source_is(self, *, up: bool) -> None:
         """The outputs can or cannot be read."""
@@ -95,9 +104,22 @@ class Reading:
             }
 
     def gap(self, output: str) -> None:
-        """Rows were dropped before they were read."""
+        """Rows were dropped or damaged before they were read."""
         with self._lock:
             self._gaps[output] += 1
+            if output in _PICTURES:
+                self._begun_since_gap[output] = set()
+
+    def begins(self, output: str, cluster: str) -> None:
+        """All that the output has to say of the cluster comes from here on."""
+        with self._lock:
+            if output in self._begun_since_gap:
+                self._begun_since_gap[output].add(cluster)
+
+    def begins_anew(self, output: str) -> None:
+        """All that the output has to say comes from here on."""
+        with self._lock:
+            self._begun_since_gap.pop(output, None)
 
     def lag(self, cluster: str, lag_seconds: float, *, zxid: int, at_seconds: float) -> None:
         """A new row arrived this long after its cause, the change with this zxid, was observed."""
@@ -117,4 +139,5 @@ class Reading:
                 bad_rows=dict(self._bad_rows),
                 gaps=dict(self._gaps),
                 lag=dict(self._lag),
+                begun_since_gap={output: frozenset(begun) for output, begun in self._begun_since_gap.items()},
             )

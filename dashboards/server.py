@@ -160,6 +160,9 @@ class _App:
             return PlainTextResponse("what the outputs hold is still being read\n", status_code=503)
         if state.newer:
             return PlainTextResponse("a newer Kontrast wrote the outputs: upgrade this exporter\n", status_code=503)
+        lacking = [cluster for cluster in self._view.readiness() if state.lacks_rows_of(cluster)]
+        if lacking:
+            return PlainTextResponse(_LACKS_ROWS.format(clusters=", ".join(lacking)), status_code=503)
         return PlainTextResponse("ready\n")
 
 
@@ -170,6 +173,10 @@ def _switched_off(path: str, key: str) -> Route:
     return Route(path, answer)
 
 
+_LACKS_ROWS = (
+    "rows of {clusters} were dropped or damaged before they were read: `kontrast stream --rebuild` has all of them "
+    "written again\n"
+)
 _INDEX = """<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><title>Kontrast</title></head>

@@ -78,7 +78,7 @@ class Forwarder:
                 self._connect(inbox, stop)
             watch = _Watch(self._config, zookeeper, inbox, publisher, stop, self._forwarding)
             if watch.run(reason, sink.snapshot_wanted):
-                _LOG.warning("%s: a reader of %s asked for a complete read", self._config.cluster, self._config.to)
+                _LOG.warning("%s: readers of %s need a complete read", self._config.cluster, self._config.to)
                 return ReadReason.ASKED
         except StoppedError:
             _LOG.warning("%s: stopped while the sink was unavailable", self._config.cluster)

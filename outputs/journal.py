@@ -17,6 +17,8 @@ from transport.journal import (
     OffsetGoneError,
     earliest_offset,
     end_offset,
+    is_complete,
+    journal_identity,
     read_journal,
 )
 
@@ -30,30 +32,45 @@ class _FollowedJournal:
     def __init__(self, directory: Path, output: str) -> None:
         self.output = output
         self._directory = directory
+        self._identity = journal_identity(directory)
         self._live_from = end_offset(directory)
         self._offset = earliest_offset(directory)
+        self._lacks_beginning = not is_complete(directory)
 
     @property
     def caught_up(self) -> bool:
         return self._offset >= self._live_from
 
     def read(self) -> Chunk | None:
-        after_gap = begins_anew = False
+        after_gap, begins_anew = self._lacks_beginning, self._is_another()
         try:
-            batch = read_journal(self._directory, self._offset, _READ_BYTES)
+            offset = earliest_offset(self._directory) if begins_anew else self._offset
+            batch = read_journal(self._directory, offset, _READ_BYTES)
         except OffsetGoneError as error:
-            after_gap = True
+            # What was compacted is read once more, and is all that holds.
+            after_gap, begins_anew = True, begins_anew or is_complete(self._directory)
             batch = read_journal(self._directory, error.earliest, _READ_BYTES)
         except ForeignOffsetError:
             begins_anew = True
-            self._live_from = end_offset(self._directory)
             batch = read_journal(self._directory, earliest_offset(self._directory), _READ_BYTES)
+        if batch.hole is not None:
+            _logger.error("rows of output %s are lost: %s", self.output, batch.hole)
+            after_gap = True
+        if begins_anew:
+            self._live_from = end_offset(self._directory)
         live = self._offset >= self._live_from and not begins_anew
         moved = batch.next_offset != self._offset
         self._offset = batch.next_offset
+        self._lacks_beginning = False
         if not (moved or after_gap or begins_anew):
             return None
         return Chunk(output=self.output, lines=batch.lines, live=live, after_gap=after_gap, begins_anew=begins_anew)
+
+    def _is_another(self) -> bool:
+        """Whether the journal was replaced since it was read last."""
+        before, now = self._identity, journal_identity(self._directory)
+        self._identity = now or before
+        return bool(before and now) and before != now
 
 
 class JournalSource:

@@ -37,6 +37,7 @@ class KafkaSource:
         self._live_from: dict[TopicPartition, int] = {}
         self._positions: dict[TopicPartition, int] = {}
         self._connected_once = False
+        self._dropped: set[TopicPartition] = set()
         self._missing: tuple[str, ...] = ()
 
     @property
@@ -89,8 +90,11 @@ class KafkaSource:
         self._tell_missing({partition.topic for partition in found})
         if found:
             ends = consumer.end_offsets(sorted(found), timeout_ms=_BOOTSTRAP_MS)
+            begins = consumer.beginning_offsets(sorted(found), timeout_ms=_BOOTSTRAP_MS)
             for partition in found - self._live_from.keys():
                 self._live_from[partition] = 0 if self._connected_once else ends[partition]
+            # A compacted topic keeps its first offset; one that moves on has dropped what may still hold.
+            self._dropped |= {partition for partition in found if begins[partition] > self._positions.get(partition, 0)}
             consumer.assign(sorted(self._live_from))
         self._connected_once = True
         self._next_look = time.monotonic() + _LOOK_SECONDS
@@ -123,5 +127,8 @@ class KafkaSource:
                     if message.value is not None and (message.offset >= live_from) is live
                 ]
                 if lines:
-                    chunks.append(Chunk(output=self._topics[partition.topic], lines=lines, live=live))
+                    after_gap = partition in self._dropped
+                    self._dropped.discard(partition)
+                    output = self._topics[partition.topic]
+                    chunks.append(Chunk(output=output, lines=lines, live=live, after_gap=after_gap))
         return sorted(chunks, key=lambda chunk: self._wanted.index(chunk.output))

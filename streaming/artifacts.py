@@ -24,6 +24,7 @@ from xml.sax.saxutils import quoteattr
 
 from streaming.errors import StreamError
 from streaming.java import find_java
+from transport.disk import make_private
 
 LOCK_FILE = Path(__file__).with_name("artifacts.lock")
 _FETCH_SECONDS = 600
@@ -221,7 +222,7 @@ def _fill(directory: Path, artifact_set: ArtifactSet, expected: Mapping[str, str
 @contextlib.contextmanager
 def _only_one_at_a_time(directory: Path) -> Iterator[None]:
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        make_private(directory)
         lock = (directory / ".lock").open("w")
     except OSError as error:
         raise ArtifactError(f"the cache {directory} cannot be written ({error}): set KONTRAST_CACHE") from error
@@ -233,7 +234,7 @@ def _only_one_at_a_time(directory: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def _fetched(parent: Path, artifact_set: ArtifactSet) -> Iterator[list[Path]]:
     """The set's jars in a directory of their own, on the cache's file system, that ends with the block."""
-    parent.mkdir(parents=True, exist_ok=True)
+    make_private(parent)
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=parent) as directory:
         fetched: list[Path] = []
         for number, request in enumerate(REQUESTS[artifact_set]):

@@ -5,6 +5,7 @@ Here belong its lock and its settings file. What Spark keeps in it is Spark's bu
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -15,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 
 from streaming.errors import StreamError
+from transport.disk import make_private, sync_directory
 
 CHECKPOINT_FORMAT = 1
 STATE_FORMAT = "state format"  # a setting that nobody can give
@@ -55,22 +57,6 @@ class Checkpoint:
         """What was chosen at the first start, None before it."""
         return stored_settings(self.directory)
 
-    def check(self) -> None:
-        """Refuse what of Spark's own files is damaged, by name: Spark says no more of it than a null pointer.
-
-        A file that is cut short is what a full disk or a copy that was broken off leaves behind. Spark reads the newest
-        of both logs at a start; what the state's files hold is checked by Spark, with their checksums.
-        """
-        spark = self.spark_directory
-        damaged = [
-            log[-1] for log in map(_log_files, (spark / "offsets", spark / "commits")) if log and _is_cut(log[-1])
-        ]
-        if (spark / "metadata").exists() and not _is_json(spark / "metadata"):
-            damaged.append(spark / "metadata")
-        if damaged:
-            named = " and ".join(str(path) for path in damaged)
-            raise StreamError(f"{named} of the checkpoint cannot be read, cut short or overwritten: {REBUILD}")
-
     def require(self, wanted: Settings) -> None:
         """Refuse a checkpoint that was started with other settings, naming both values."""
         require(self.directory, self.settings() or {}, wanted)
@@ -94,6 +80,7 @@ class Checkpoint:
                 file.flush()
                 os.fsync(file.fileno())
             draft.replace(self.directory / _SETTINGS_FILE)
+            sync_directory(self.directory)
             for left in self.directory.glob(f"{_SPARK}*"):
                 if left != self.spark_directory:
                     shutil.rmtree(left)
@@ -114,41 +101,6 @@ class Checkpoint:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _log_files(directory: Path) -> list[Path]:
-    """The files of one of Spark's logs, the oldest first."""
-    try:
-        return sorted((path for path in directory.iterdir() if path.name.isdigit()), key=lambda path: int(path.name))
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise StreamError(f"{directory} of the checkpoint cannot be read: {error.strerror}") from error
-
-
-def _is_cut(path: Path) -> bool:
-    """Whether a file of Spark's logs is not a version and lines of JSON, of which `-` says that a source has none."""
-    try:
-        content = path.read_text(encoding="utf-8").splitlines()
-    except UnicodeDecodeError:
-        return True
-    is_whole = len(content) > 1 and content[0].startswith("v")
-    return not (is_whole and all(line == "-" or _is_json_text(line) for line in content[1:]))
-
-
-def _is_json(path: Path) -> bool:
-    try:
-        return _is_json_text(path.read_text(encoding="utf-8"))
-    except UnicodeDecodeError:
-        return False
-
-
-def _is_json_text(text: str) -> bool:
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 def stored_settings(directory: Path) -> Settings | None:
@@ -184,7 +136,8 @@ def require(directory: Path, stored: Settings, wanted: Settings) -> None:
 def _create(directory: Path) -> None:
     own = {_SETTINGS_FILE, _DRAFT_FILE, _LOCK_FILE}
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        make_private(directory)
+        sync_directory(directory.parent)
         names = set(os.listdir(directory))
     except OSError as error:
         raise StreamError(f"checkpoint {directory} cannot be used: {error.strerror}") from error
@@ -196,7 +149,7 @@ def _create(directory: Path) -> None:
 
 def _lock(path: Path, wait_seconds: float) -> int:
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise StreamError(f"checkpoint {path.parent} cannot be written: {error.strerror}") from error
     deadline = time.monotonic() + wait_seconds
@@ -213,6 +166,7 @@ def _lock(path: Path, wait_seconds: float) -> int:
                 f"checkpoint {path.parent} is in use by process {owner or 'unknown'}: "
                 "stop that one first, or give another directory with --checkpoint"
             ) from None
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)
+        with contextlib.suppress(OSError):  # on a full disk nobody learns who holds it
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)
         return descriptor

@@ -23,6 +23,7 @@ from streaming.config import StreamConfig
 from streaming.errors import StreamError
 from streaming.java import find_java
 from transport.address import JournalAddress
+from transport.disk import make_private
 from transport.journal import JournalWriter
 
 
@@ -61,7 +62,7 @@ def written(class_path: Sequence[Path]) -> Iterator[Path]:
     """Gives the file that a Java with this class path writes its classes into as it ends; raises StreamError."""
     draft = _directory() / f".{_key(class_path)}.{os.getpid()}"
     try:
-        _directory().mkdir(parents=True, exist_ok=True)
+        make_private(_directory())
         yield draft
         draft.replace(_directory() / f"{_key(class_path)}-{draft.stat().st_size}.jsa")
     except OSError as error:

@@ -12,19 +12,41 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from controller.outputs import OUTPUTS, JobRow
 from controller.profile import Profile, profile_of, read_release
 from controller.settings import GivenSettings, read_settings
 from streaming.errors import StreamError
 from transport.address import Address, KafkaAddress
+from transport.journal import RETAIN_BYTES
 
 _LOCAL_MASTER = re.compile(r"local\[(\*|[1-9][0-9]*)\]")
 _JVM_MEMORY = re.compile(r"[1-9][0-9]*[mg]")
+_WITH_RETENTION = (*OUTPUTS, JobRow.output)
+_NONE = "none"
 _SMALLEST = {
     "chunk_count": 1,
     "shuffle_partitions": 1,
     "max_batch_bytes": 1024,
     "max_batch_records": 1,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How much of an output's journal is kept, and for how long; None: there is no bound."""
+
+    bytes: int | None = RETAIN_BYTES
+    seconds: int | None = None
+
+
+def read_retention(texts: Mapping[str, str]) -> dict[str, int | None]:
+    """Bounds by output, None where there is to be none; raises ValueError with what was expected."""
+    for output, text in texts.items():
+        if output not in _WITH_RETENTION:
+            raise ValueError(f"{output!r} is no output: it must be one of {', '.join(_WITH_RETENTION)}")
+        if text != _NONE and not (text.isdecimal() and int(text) > 0):
+            raise ValueError(f"{output} is {text!r}: it must be a whole number above 0, or {_NONE!r}")
+    return {output: None if text == _NONE else int(text) for output, text in texts.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +80,7 @@ class StreamConfig:
     `file_system` says which file system writes the checkpoint: Hadoop's own, or one that starts no process for a
     file's permissions. `chunk_count` and `shuffle_partitions` are fixed by a checkpoint's first start;
     `shuffle_partitions` None is what was fixed, at the first start a core for each of the `clusters` as far as they go.
+    `output_retain_bytes` and `output_retain_seconds` bound the outputs' journals, each by its own name.
     `max_batch_bytes` bounds a batch that is read from a journal, `max_batch_records` one that is read from Kafka.
     `broker_config`, `kafka_version` and `preferred_controllers` are of all clusters that are not in `clusters`.
     """
@@ -76,6 +99,8 @@ class StreamConfig:
     broker_config: Mapping[str, str] = field(default_factory=dict, metadata={"reader": read_settings})
     kafka_version: str | None = field(default=None, metadata={"reader": read_release})
     preferred_controllers: tuple[int, ...] = ()
+    output_retain_bytes: Mapping[str, str] = field(default_factory=dict, metadata={"reader": read_retention})
+    output_retain_seconds: Mapping[str, str] = field(default_factory=dict, metadata={"reader": read_retention})
     clusters: Mapping[str, BrokersConfig] = field(default_factory=dict, metadata={"is_key": False})
 
     def __post_init__(self) -> None:
@@ -97,7 +122,23 @@ class StreamConfig:
             raise StreamError(f"connect_timeout_seconds is {self.connect_timeout_seconds}: it must be above 0")
         if str(self.source) == str(self.sink):
             raise StreamError(f"the job would read what it writes: {self.source} is both source and sink")
+        if isinstance(self.sink, KafkaAddress) and (self.output_retain_bytes or self.output_retain_seconds):
+            raise StreamError(
+                f"retention is given for journals and the outputs go to {self.sink}: set it on the topics"
+            )
+        self.retention  # noqa: B018 (it checks)
         self._brokers_of_the_others()
+
+    @property
+    def retention(self) -> dict[str, Retention]:
+        """How much is kept of each output's journal; raises StreamError."""
+        try:
+            in_bytes, in_seconds = read_retention(self.output_retain_bytes), read_retention(self.output_retain_seconds)
+        except ValueError as error:
+            raise StreamError(str(error)) from error
+        return {
+            output: Retention(in_bytes.get(output, RETAIN_BYTES), in_seconds.get(output)) for output in _WITH_RETENTION
+        }
 
     @property
     def checkpoint_directory(self) -> Path:

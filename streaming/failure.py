@@ -5,17 +5,20 @@ Here belongs the search for the cause in what Spark wraps around it.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 
 from py4j.protocol import Py4JJavaError
 
 from streaming.errors import StreamError
-from transport.journal import JournalError
+from transport.disk import NO_ROOM
+from transport.journal import JournalError, JournalFullError
 
 _PYTHON_TRACEBACK = "Traceback (most recent call last)"
 _RAISED = re.compile(r"^(?:\w+\.)*(?P<kind>\w+(?:Error|Exception)): (?P<sentence>.+)$", re.MULTILINE)
 _ERROR_CLASS = re.compile(r"^\[[A-Z0-9_.]+\]\s*")
+_NO_ROOM_SENTENCES = tuple(os.strerror(number) for number in NO_ROOM)
 _OWN_KINDS = {"StreamError", "JournalError", "NewerJournalError", "ForeignOffsetError"}
 
 
@@ -31,6 +34,13 @@ def stream_error(failure: BaseException) -> StreamError:
                 return StreamError(match["sentence"])
             return StreamError(f"the stream failed: {match['kind']}: {match['sentence']}")
     return StreamError(f"the stream failed: {_first_sentence((messages or [type(failure).__name__])[-1])}")
+
+
+def is_full_disk(failure: BaseException) -> bool:
+    """Whether it failed because a disk has no room, which may be mended while it waits."""
+    if isinstance(failure, JournalFullError) or (isinstance(failure, OSError) and failure.errno in NO_ROOM):
+        return True
+    return any(sentence in message for message in _messages(failure) for sentence in _NO_ROOM_SENTENCES)
 
 
 def _messages(failure: BaseException) -> Iterator[str]:

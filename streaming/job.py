@@ -31,18 +31,21 @@ from streaming.checkpoint import (
     require,
     stored_settings,
 )
+from streaming.checkpoint_files import CheckpointFiles, drop_torn, source_of
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
-from streaming.failure import stream_error
+from streaming.failure import is_full_disk, stream_error
 from streaming.progress import JobProgress, observed
 from streaming.replica import OUTPUT_SCHEMA, Replica
 from streaming.session import spark_session
-from streaming.sinks import Sink, open_sink
+from streaming.sinks import Batch, Sink, open_sink
 from streaming.snapshots import as_text, from_text, newest_snapshots
 from streaming.sources import check_journal, read_records, wait_for_kafka
 from streaming.submitted import submitted
 from streaming.topics import prepare_topics
 from transport.address import Address, JournalAddress
+from transport.disk import no_room
+from transport.journal import JournalFullError
 
 logger = logging.getLogger("kontrast.streaming")
 
@@ -50,6 +53,8 @@ _SHUFFLE_PARTITIONS = "shuffle partitions"
 _FIRST_BATCH = "first batch"
 _STARTS = "starts"
 _LOOK_SECONDS = 0.1
+_FIRST_PAUSE_SECONDS = 0.5  # while a disk is full
+_LONGEST_PAUSE_SECONDS = 5.0
 
 
 def run(config: StreamConfig, stop: threading.Event, *, available_now: bool = False, rebuild: bool = False) -> None:
@@ -92,12 +97,11 @@ def prepare(
         config = config.with_shuffle_partitions(fixed)
         if stored is not None and not rebuild:
             checkpoint.require(_settings(config))
-            checkpoint.check()
         if isinstance(config.source, JournalAddress):
             check_journal(config.source)
         for address in config.kafka_addresses:
             wait_for_kafka(address, config.connect_timeout_seconds, stop)
-        with contextlib.closing(open_sink(config.sink)) as sink:
+        with contextlib.closing(open_sink(config)) as sink:
             if stored is None and not rebuild:
                 checkpoint.begin({**_settings(config), _FIRST_BATCH: sink.next_batch})
             yield Job(config, checkpoint, sink, rebuild)
@@ -125,14 +129,31 @@ class Job:
 
     def stream(self, session: SparkSession, stop: threading.Event, *, available_now: bool = False) -> None:
         """Run the query in this session until `stop` is set or it ends; raises StreamError."""
-        failures: list[
-            Exception
-        ] = []  # what was raised while a batch was written; Spark would tell of it in Java's way
         prepare_topics(session, self.config, stop)
         if stop.is_set():
             return
         if self.rebuild:
             self._begin_anew(session)
+        pause_seconds = _FIRST_PAUSE_SECONDS
+        while (failure := self._query(session, stop, available_now=available_now)) is not None:
+            if not is_full_disk(failure) or stop.is_set():
+                logger.debug("the query failed", exc_info=failure)
+                raise stream_error(failure) from failure
+            # The batch comes again: nothing of it counts before all of it is written.
+            logger.warning("%s; the job waits for room", self._full(failure))
+            stop.wait(pause_seconds)
+            pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
+        logger.info("ended between two batches")
+
+    def _full(self, failure: Exception) -> str:
+        """Which disk has no room."""
+        if isinstance(failure, JournalFullError):
+            return str(failure)
+        return f"checkpoint {self.checkpoint.directory}: {no_room(self.checkpoint.directory)}"
+
+    def _query(self, session: SparkSession, stop: threading.Event, *, available_now: bool) -> Exception | None:
+        """Run a query until `stop` is set or it ends; why it failed, None where it did not."""
+        failures: list[Exception] = []  # raised while a batch was written; Spark would tell of it in Java's way
         progress = JobProgress(self._name, self.config)
         session.streams.addListener(progress)
         try:
@@ -147,10 +168,7 @@ class Job:
             with contextlib.suppress(Py4JError, ConnectionError):
                 session.streams.removeListener(progress)
         # A batch that began after the stop is not written: its query ends with _StoppedError, and it comes again.
-        if failures and not isinstance(failures[0], _StoppedError):
-            logger.debug("the query failed", exc_info=failures[0])
-            raise stream_error(failures[0]) from failures[0]
-        logger.info("ended between two batches")
+        return failures[0] if failures and not isinstance(failures[0], _StoppedError) else None
 
     def _begin_anew(self, session: SparkSession) -> None:
         """Replace what the checkpoint holds by a beginning at the newest snapshots, all at once."""
@@ -175,6 +193,8 @@ class Job:
     ) -> StreamingQuery:
         stored = self.checkpoint.settings()
         assert stored is not None, "a job without a beginning"
+        drop_torn(self.checkpoint.spark_directory)
+        files = CheckpointFiles(self.checkpoint.directory)
         first_batch = self.checkpoint.number(_FIRST_BATCH)  # what the sink calls the batch that Spark calls 0
 
         def write(rows: DataFrame, batch: int) -> None:
@@ -182,7 +202,8 @@ class Job:
             try:
                 if stop.is_set():
                     raise _StoppedError
-                self.sink.write(rows, first_batch + batch, progress.take_row())
+                source = source_of(self.checkpoint.spark_directory, batch)
+                self.sink.write(rows, Batch(first_batch + batch, source, progress.take_row(), files.force))
                 progress.written(batch)
             except Exception as error:
                 failures.append(error)

@@ -10,6 +10,7 @@ import re
 from array import array
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -19,9 +20,17 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from controller.decoding import JsonDecoder, UndecodableError
 from streaming.packed import pack
-from transport.journal import OffsetGoneError, earliest_offset, end_offset, read_journal
+from transport.journal import (
+    ForeignOffsetError,
+    JournalBatch,
+    OffsetGoneError,
+    earliest_offset,
+    end_offset,
+    journal_identity,
+    read_journal,
+)
 
-Offset = dict[str, int]
+Offset = dict[str, Any]  # "offset", and "journal", the identity of the journal that gave it, where it has one
 Batches = Iterator[pa.RecordBatch]
 
 # A row of Spark costs as much as a thousand bytes: lines travel in blocks of about this size.
@@ -62,7 +71,7 @@ class JournalDataSource(DataSource):
 
 
 class JournalReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads from an offset on, or from the oldest line that is left: the hole shows in the records' numbers."""
+    """Reads from an offset on, or from the oldest line that is left: what is lost shows in the records' numbers."""
 
     def __init__(self, directory: Path, max_batch_bytes: int, begin: int | None = None) -> None:
         self._begin = begin
@@ -72,7 +81,7 @@ class JournalReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> Offset:  # noqa: N802 (Spark's name)
         """Where a query without a checkpoint begins: where it is told, else the oldest line that is left."""
-        return {"offset": earliest_offset(self._directory) if self._begin is None else self._begin}
+        return self._offset(earliest_offset(self._directory) if self._begin is None else self._begin)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 (Spark's name)
         """Fix the end of an available-now query."""
@@ -80,36 +89,50 @@ class JournalReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, start: Offset) -> tuple[Batches, Offset]:
         """The next lines, and the offset behind them."""
-        offset = start["offset"]
+        offset = self._own(start)
         if self._last_offset is not None and offset >= self._last_offset:
             return iter(()), start
-        begin, lines, end = self._lines(offset, self._max_batch_bytes)
-        return _as_arrow(begin, lines), {"offset": end}
+        batch = self._batch(offset, self._max_batch_bytes)
+        if batch.next_offset == offset:
+            return iter(()), start
+        return _as_arrow([batch]), self._offset(batch.next_offset)
 
     def readBetweenOffsets(self, start: Offset, end: Offset) -> Batches:  # noqa: N802 (Spark's name)
         """The same lines once more, after a restart."""
         # A batch that runs again may have lost its beginning meanwhile, or all of it.
-        offset = max(start["offset"], earliest_offset(self._directory))
-        begin, lines = offset, []
+        offset = max(self._own(start), earliest_offset(self._directory))
+        batches = []
         while offset < end["offset"]:
-            _, more, offset = self._lines(offset, end["offset"] - offset)
-            lines.extend(more)
-        return _as_arrow(begin, lines)
+            batches.append(self._batch(offset, end["offset"] - offset))
+            offset = batches[-1].next_offset
+        return _as_arrow(batches)
 
-    def _lines(self, offset: int, max_bytes: int) -> tuple[int, list[bytes], int]:
+    def _batch(self, offset: int, max_bytes: int) -> JournalBatch:
         try:
-            batch = read_journal(self._directory, offset, max_bytes)
+            return read_journal(self._directory, offset, max_bytes)
         except OffsetGoneError as error:
-            offset = error.earliest
-            batch = read_journal(self._directory, offset, max_bytes)
-        return offset, list(batch.lines), batch.next_offset
+            return read_journal(self._directory, error.earliest, max_bytes)
+
+    def _offset(self, offset: int) -> Offset:
+        identity = journal_identity(self._directory)
+        return {"offset": offset, "journal": identity} if identity else {"offset": offset}
+
+    def _own(self, offset: Offset) -> int:
+        """The offset as this journal's; ForeignOffsetError if another one gave it."""
+        given_by, place = offset.get("journal", ""), int(offset["offset"])
+        if given_by and given_by != (journal_identity(self._directory) or given_by):
+            raise ForeignOffsetError(self._directory, place, end_offset(self._directory))
+        return place
 
 
-def _as_arrow(offset: int, lines: Sequence[bytes]) -> Batches:
+def _as_arrow(batches: Sequence[JournalBatch]) -> Batches:
     blocks = _Blocks()
-    for line in lines:
-        blocks.add(cluster_of(line), offset, line)
-        offset += len(line) + 1
+    for batch in batches:
+        if batch.hole is not None:
+            # It goes to the cluster "", whose replica refuses it: that reports it where other bad input is reported.
+            blocks.add("", batch.hole.begin, str(batch.hole).encode())
+        for offset, line in batch.placed():
+            blocks.add(cluster_of(line), offset, line)
     return blocks.finished()
 
 

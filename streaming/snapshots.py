@@ -100,9 +100,7 @@ def _all_lines(directory: Path) -> Iterator[tuple[int, bytes]]:
         batch = read_journal(directory, offset, _READ_BYTES)
         if batch.next_offset == offset:
             return
-        for line in batch.lines:
-            yield offset, line
-            offset += len(line) + 1
+        yield from batch.placed()
         offset = batch.next_offset
 
 

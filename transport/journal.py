@@ -1,58 +1,83 @@
 """The journal: an append-only log of lines in a directory, the embedded form of a stream.
 
-Here belong its writer and its readers. Not here: what a line means, nor the files' layout (`segments`).
+Here belongs its writer. Not here: reading it (`journal_reading`), what a line means, nor how files lie (`segments`) and
+lines in them (`pieces`).
 
 An offset is a byte position counted over all segments; a segment file is named by the offset of its first byte, so
 seeking needs no index. One process writes at a time, any number read while it does. Lines are given and returned
-without their newline and never start with `#`, which is kept for the markers that complete a batch.
+without their newline and never start with `#`, which is kept for the marks with checksums.
 """
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import fcntl
 import os
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+import uuid
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from pathlib import Path
 from types import TracebackType
 
+from transport.compaction import Standing, compact, remove
+from transport.disk import NO_ROOM, make_private, no_room, sync_directory
+from transport.journal_reading import (
+    Hole,
+    JournalBatch,
+    earliest_offset,
+    end_offset,
+    is_complete,
+    journal_identity,
+    read_journal,
+)
+from transport.pieces import END, Batch, checksum, sealed
 from transport.segments import (
-    MARKER_PREFIX,
     ForeignOffsetError,
     JournalError,
+    JournalFormat,
     JournalFullError,
     JournalLockedError,
+    JournalRemovedError,
     NewerJournalError,
     OffsetGoneError,
     Segment,
+    all_segments,
     find_tail,
-    has_batches,
     list_segments,
+    open_private,
+    read_format,
     segment_at,
     write_format,
 )
 
 __all__ = [
+    "RETAIN_BYTES",
     "ForeignOffsetError",
     "Fsync",
+    "Hole",
     "JournalBatch",
     "JournalError",
     "JournalFullError",
     "JournalLockedError",
+    "JournalRemovedError",
     "JournalWriter",
     "NewerJournalError",
     "OffsetGoneError",
     "earliest_offset",
     "end_offset",
+    "is_complete",
+    "journal_identity",
     "read_journal",
 ]
 
 _LOCK_FILE = "journal.lock"
-_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+RETAIN_BYTES = 4 * 1024**3
+
+# More than a forwarder writes in the second, or the machine keeps for half a minute, that was not forced to disk.
+_LOST_AT_MOST_BYTES = 256 * 1024**2
+_COMPACT_AGAIN_SECONDS = 60.0
+_NO_DIRECTORY_LOCK = {errno.EBADF, errno.EINVAL, errno.ENOTSUP, errno.ENOLCK}  # of a network file system
 
 
 class Fsync(Enum):
@@ -63,20 +88,14 @@ class Fsync(Enum):
     NEVER = "never"  # whenever the operating system likes
 
 
-@dataclass(frozen=True, slots=True)
-class JournalBatch:
-    """Whole lines of a journal, and the offset at which reading goes on."""
-
-    lines: tuple[bytes, ...]
-    next_offset: int
-
-
 class JournalWriter:
     """The one writer of a journal; opening it cuts off what an earlier writer left half done.
 
-    With `batches`, lines come by `append_batch` only, and an incomplete batch is cut off; else by `append`.
-    `retain_bytes` and `retain_seconds` bound the journal by dropping whole segments, oldest first, never the newest.
-    Raises JournalError with a sentence for a directory that cannot be used.
+    With `batches`, lines come by `append_batch` only, and an incomplete batch is cut off; else by `append`. What
+    readers could see is never taken back. `retain_bytes` and `retain_seconds` bound the journal by dropping whole
+    segments, oldest first, never the newest; with `standing`, what of them still holds is kept. A journal that was
+    removed goes on from `begin` under its old `identity`, so that its readers find a hole and no other journal. Raises
+    JournalError with a sentence for a directory that cannot be used.
     """
 
     def __init__(  # noqa: PLR0913 (settings with defaults)
@@ -86,9 +105,12 @@ class JournalWriter:
         fsync: Fsync = Fsync.INTERVAL,
         fsync_interval_seconds: float = 1.0,
         segment_bytes: int = 64 * 1024**2,
-        retain_bytes: int | None = 4 * 1024**3,
+        retain_bytes: int | None = RETAIN_BYTES,
         retain_seconds: float | None = None,
         batches: bool = False,
+        standing: Callable[[], Standing] | None = None,
+        begin: int = 0,
+        identity: str = "",
     ) -> None:
         self._directory = directory
         self._fsync = fsync
@@ -97,17 +119,21 @@ class JournalWriter:
         self._retain_bytes = retain_bytes
         self._retain_seconds = retain_seconds
         self._batches = batches
+        self._standing = standing
+        self._compact_at = 0.0
+        self._compact_bytes = 0  # less than these is not worth it
         self._synced_at = time.monotonic()
-        self._lock = _lock(directory)
+        self._locks = _lock(directory)
         self._file = -1
         self._end = 0
-        self._last_batch_id = -1
+        self._last_batch = Batch(-1)
         try:
-            self._declare()
-            self._segments = self._recover()
+            self._segments = self._recover(begin, identity or uuid.uuid4().hex)
             self._open_segment(self._segments[-1])
         except OSError as error:
             self.close()
+            if error.errno in NO_ROOM:
+                raise JournalFullError(f"journal {directory}: {no_room(directory)}") from error
             raise JournalError(f"journal {directory} cannot be opened for writing: {error.strerror}") from error
         except BaseException:
             self.close()
@@ -119,38 +145,75 @@ class JournalWriter:
         return self._end
 
     @property
+    def identity(self) -> str:
+        """What tells the journal from others that were in its place."""
+        return self._format.identity
+
+    @property
     def last_batch_id(self) -> int:
-        """The newest batch in the journal, -1 where there is none."""
-        return self._last_batch_id
+        """The number of the newest batch in the journal, -1 where there is none."""
+        return self._last_batch.number
+
+    @property
+    def last_batch(self) -> Batch:
+        """The newest batch as its mark names it."""
+        return self._last_batch
 
     def append(self, lines: Sequence[bytes]) -> int:
-        """Write the lines, all or none, and return the new end offset; raises JournalFullError."""
+        """Write the lines, all or none, and return the new end offset.
+
+        Raises JournalFullError, JournalRemovedError; a JournalError for lines that are written and could not be forced
+        to disk, which may be written again.
+        """
         if self._batches:
             raise ValueError("a journal of batches is written with append_batch")
         _check(lines)
-        self._write(_joined(lines))
+        if lines:
+            self._write(sealed(lines, self._end, END))
         return self._end
 
-    def append_batch(self, batch_id: int, lines: Sequence[bytes]) -> None:
-        """Write the lines and the marker that completes the batch; one that is there already is skipped."""
+    def append_batch(self, number: int, lines: Sequence[bytes], source: bytes = b"") -> bool:
+        """Write the lines and the mark that completes the batch; False where it is the journal's newest already.
+
+        `source` names the part of the source that the batch covers. A batch that has an older one's number and is not
+        the same is written too: its rows come once more.
+        """
         if not self._batches:
             raise ValueError("open the journal with batches=True to write batches")
-        if batch_id <= self._last_batch_id:
-            return
         _check(lines)
-        self._write(_joined(lines) + b"%b%d\n" % (MARKER_PREFIX, batch_id))
-        self._last_batch_id = batch_id
+        batch = Batch(number, checksum(source), checksum(b"\n".join(lines)))
+        newest = self._last_batch
+        if batch == newest or (newest.source is None and number == newest.number):
+            return False
+        self._write(sealed(lines, self._end, batch.words()))
+        self._last_batch = batch
+        return True
+
+    def check(self) -> None:
+        """Raises JournalRemovedError if readers no longer find what is written."""
+        if not self._locks:
+            raise JournalRemovedError(f"journal {self._directory} was closed when it was removed")
+        try:
+            is_there = os.path.samestat(os.stat(self._directory), os.fstat(self._locks[0]))
+            is_there = is_there and os.fstat(self._file).st_nlink > 0
+        except FileNotFoundError:
+            is_there = False
+        except OSError as error:
+            raise JournalError(f"journal {self._directory} cannot be looked at: {error.strerror}") from error
+        if not is_there:
+            raise JournalRemovedError(f"journal {self._directory} was removed or replaced while it was written")
 
     def close(self) -> None:
         """Force what was appended to disk, unless never asked to, and let the next writer in."""
         if self._file >= 0:
             if self._fsync is not Fsync.NEVER:
                 os.fdatasync(self._file)
+                os.ftruncate(self._locks[1], 0)  # nothing can be lost any more
             os.close(self._file)
             self._file = -1
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
+        for lock in self._locks:
+            os.close(lock)
+        self._locks = ()
 
     def __enter__(self) -> JournalWriter:
         return self
@@ -160,36 +223,57 @@ class JournalWriter:
     ) -> None:
         self.close()
 
-    def _declare(self) -> None:
-        declared = has_batches(self._directory)
-        if declared is None:
-            if list_segments(self._directory):
-                raise JournalError(
-                    f"{self._directory} holds segments but no journal.json: it is no journal, or damaged"
-                )
-            write_format(self._directory, batches=self._batches)
-        elif declared is not self._batches:
-            raise JournalError(
-                f"journal {self._directory} is {'' if declared else 'not '}one of batches: choose another directory"
-            )
-
-    def _recover(self) -> list[Segment]:
-        """Cut off everything behind the committed end; the segment that then is the last goes on."""
+    def _recover(self, begin: int, identity: str) -> list[Segment]:
+        """Cut off everything behind the committed end and declare what is needed; the last segment goes on."""
+        declared = self._read_format()
         segments = list_segments(self._directory)
-        tail = find_tail(segments, batches=self._batches)
-        self._end, self._last_batch_id = tail.offset, tail.batch_id
+        tail = find_tail(segments, declared or JournalFormat(self._batches))
+        self._last_batch = tail.batch
         kept = [segment for segment in segments if segment.start <= tail.offset]
-        for segment in segments[len(kept) :]:
-            segment.path.unlink()
-        if not kept:
-            return [segment_at(self._directory, tail.offset)]
-        os.truncate(kept[-1].path, tail.offset - kept[-1].start)
+        remove(segment for segment in all_segments(self._directory) if segment not in kept)
+        if kept:
+            os.truncate(kept[-1].path, tail.offset - kept[-1].start)
+        self._end = max(tail.offset, begin, self._beyond_what_was_lost(tail.offset))
+        if declared is None or not declared.identity:
+            # What an older Kontrast wrote has no checksums: they begin with a segment of their own.
+            declared = JournalFormat(self._batches, 0 if declared is None else self._end, identity)
+            write_format(self._directory, declared, fsync=self._fsync is not Fsync.NEVER)
+        self._format = declared
+        goes_on = kept and not kept[-1].compacted and self._end == tail.offset
+        if not goes_on or kept[-1].start < declared.checked_from:
+            kept = [
+                *(segment for segment in kept if segment.start != self._end),
+                segment_at(self._directory, self._end),
+            ]
         return kept
 
+    def _beyond_what_was_lost(self, end: int) -> int:
+        """Where to go on if the machine went down under an earlier writer: readers may have what is no longer there."""
+        lock, boot = self._locks[1], _boot()
+        earlier = os.pread(lock, 64, 0)
+        os.ftruncate(lock, 0)
+        if self._fsync is not Fsync.ALWAYS:
+            os.pwrite(lock, boot, 0)
+        return end + _LOST_AT_MOST_BYTES if earlier and earlier != boot else end
+
+    def _read_format(self) -> JournalFormat | None:
+        declared = read_format(self._directory)
+        if declared is None and list_segments(self._directory):
+            raise JournalError(f"{self._directory} holds segments but no journal.json: it is no journal, or damaged")
+        if declared is not None and declared.batches is not self._batches:
+            raise JournalError(
+                f"journal {self._directory} is {'' if declared.batches else 'not '}one of batches: "
+                "choose another directory"
+            )
+        return declared
+
     def _open_segment(self, segment: Segment) -> None:
-        self._file = os.open(segment.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._file = open_private(segment.path, os.O_WRONLY | os.O_APPEND)
         if self._fsync is not Fsync.NEVER:
-            _sync_directory(self._directory)
+            sync_directory(self._directory)
+            if segment.start == 0:  # as new as the journal, whose directories may be so too
+                for above in list(self._directory.absolute().parents)[:2]:
+                    sync_directory(above)
 
     def _roll(self) -> None:
         if self._fsync is not Fsync.NEVER:
@@ -206,27 +290,28 @@ class JournalWriter:
     def _write(self, block: bytes) -> None:
         if self._file < 0:
             raise ValueError("the journal is closed")
+        self.check()
         try:
             if self._end - self._segments[-1].start >= self._segment_bytes:
                 self._roll()
             self._write_whole(block)
-            self._end += len(block)
+            self._sync_if_due()
         except OSError as error:
-            if error.errno in _NO_ROOM:
-                raise JournalFullError(f"journal {self._directory}: no room left, free some or add some") from error
+            if error.errno in NO_ROOM:
+                raise JournalFullError(f"journal {self._directory}: {no_room(self._directory)}") from error
             raise JournalError(f"journal {self._directory} cannot be written: {error.strerror}") from error
         self._drop_old_segments()
 
     def _write_whole(self, block: bytes) -> None:
-        """One write(2) unless the disk is full; what fails is taken back."""
+        """One write(2) unless the disk is full; what fails is taken back, before its mark has shown it to readers."""
         written = 0
         try:
             while written < len(block):
                 written += os.write(self._file, block[written:] if written else block)
-            self._sync_if_due()
         except OSError:
             os.ftruncate(self._file, self._end - self._segments[-1].start)
             raise
+        self._end += len(block)
 
     def _sync_if_due(self) -> None:
         if self._fsync is Fsync.NEVER:
@@ -237,11 +322,37 @@ class JournalWriter:
             self._synced_at = now
 
     def _drop_old_segments(self) -> None:
-        """Called after a write only, so the newest segment holds a line and, with batches, the newest marker."""
-        while len(self._segments) > 1 and self._is_old(self._segments[0]):
-            with contextlib.suppress(FileNotFoundError):
-                self._segments[0].path.unlink()
-            del self._segments[0]
+        """Called after a write only, so the newest segment holds a line and, with batches, the newest mark."""
+        old = 0
+        while old < len(self._segments) - 1 and self._is_old(self._segments[old]):
+            old += 1
+        if old and self._standing is None:
+            remove(self._segments[:old])
+            del self._segments[:old]
+        elif old and self._standing is not None and time.monotonic() >= self._compact_at:
+            self._compact(self._standing, old)
+
+    def _compact(self, standing: Callable[[], Standing], old: int) -> None:
+        """Compact the old segments, and as many more that what was compacted before is not copied for little."""
+        starts = [segment.start for segment in self._segments]
+        first = 1 if self._segments[0].compacted else 0
+        enough = max(starts[1] - starts[0] if first else 0, self._compact_bytes)
+        while starts[old] - starts[first] < enough:
+            old += 1
+            if old == len(starts):
+                return
+        batch = find_tail(tuple(self._segments[:old]), self._format).batch
+        words = batch.words() if self._batches else END
+        try:
+            compacted = compact(self._directory, starts[0], starts[old], words, standing)
+        except (OSError, JournalError):  # no room for it yet: what it would replace stays
+            compacted = None
+            self._compact_at = time.monotonic() + _COMPACT_AGAIN_SECONDS
+        if compacted is None:
+            self._compact_bytes = 2 * (starts[old] - starts[first])
+        else:
+            self._compact_bytes = 0
+            self._segments[:old] = [compacted]
 
     def _is_old(self, segment: Segment) -> bool:
         if self._retain_bytes is not None and self._end - segment.start > self._retain_bytes:
@@ -254,107 +365,43 @@ class JournalWriter:
             return True
 
 
-def earliest_offset(directory: Path) -> int:
-    """The offset of the first line that is left; 0 for a journal that does not exist yet."""
-    has_batches(directory)
-    segments = list_segments(directory)
-    return segments[0].start if segments else 0
-
-
-def end_offset(directory: Path) -> int:
-    """The offset behind the last whole line or complete batch; 0 for a journal that does not exist yet."""
-    return _segments_and_end(directory)[1]
-
-
-def read_journal(directory: Path, offset: int, max_bytes: int) -> JournalBatch:
-    """Whole lines from the offset on, of about `max_bytes` (a longer line comes alone), across segments.
-
-    A journal of batches is read up to its last complete batch, so a row is never seen before the batch it belongs to is
-    sure. Reading while the writer appends is safe. Raises OffsetGoneError and ForeignOffsetError.
-    """
-    segments, end = _segments_and_end(directory)
-    earliest = segments[0].start if segments else 0
-    if offset < earliest:
-        raise OffsetGoneError(directory, offset, earliest)
-    if offset > end:
-        raise ForeignOffsetError(directory, offset, end)
-    lines: list[bytes] = []
-    position = offset
-    ends = (*(segment.start for segment in segments[1:]), end)
-    for segment, segment_end in zip(segments, ends, strict=False):
-        room = max_bytes - (position - offset)
-        if position >= segment_end or (room <= 0 and position > offset):
-            continue
-        try:
-            block = _read_lines(segment, position, min(segment_end, end), room, alone=position == offset)
-        except FileNotFoundError:  # retention was faster
-            if position == offset:
-                raise OffsetGoneError(directory, offset, earliest_offset(directory)) from None
-            break
-        except ValueError:
-            raise ForeignOffsetError(directory, offset, end) from None
-        position += len(block)
-        lines.extend(line for line in block.split(b"\n")[:-1] if not line.startswith(b"#"))
-        if position < segment_end:
-            break
-    return JournalBatch(tuple(lines), position)
-
-
-def _segments_and_end(directory: Path) -> tuple[tuple[Segment, ...], int]:
-    batches = bool(has_batches(directory))
-    while True:
-        segments = list_segments(directory)
-        try:
-            return segments, find_tail(segments, batches=batches).offset
-        except FileNotFoundError:  # retention dropped a segment between the listing and the look into it
-            continue
-
-
-def _read_lines(segment: Segment, position: int, end: int, max_bytes: int, *, alone: bool) -> bytes:
-    """Whole lines of one segment; ValueError if the position is inside a line."""
-    length = max(1, min(max_bytes, end - position))
-    with segment.path.open("rb", buffering=0) as file:
-        descriptor = file.fileno()
-        local = position - segment.start
-        if local and os.pread(descriptor, 1, local - 1) != b"\n":
-            raise ValueError
-        block = os.pread(descriptor, length, local)
-        while alone and b"\n" not in block and position + len(block) < end:
-            block += os.pread(descriptor, min(max(length, len(block)), end - position - len(block)), local + len(block))
-            # Doubling finds the end of a long line in few reads; what follows it is cut off here.
-            block = block[: block.find(b"\n") + 1 or None]
-    return block[: block.rfind(b"\n") + 1]
-
-
 def _check(lines: Sequence[bytes]) -> None:
     for line in lines:
         if b"\n" in line or line.startswith(b"#"):
             raise ValueError(f"a line may hold no newline and not start with '#': {line[:80]!r}")
 
 
-def _joined(lines: Sequence[bytes]) -> bytes:
-    return b"\n".join((*lines, b"")) if lines else b""
-
-
-def _lock(directory: Path) -> int:
+def _boot() -> bytes:
+    """What tells this run of the machine from others."""
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(directory / _LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        return Path("/proc/sys/kernel/random/boot_id").read_bytes().strip()
+    except OSError:
+        return b"unknown"
+
+
+def _lock(directory: Path) -> tuple[int, ...]:
+    """Hold the directory, so that nobody can remove the lock and leave the journal; the file is for older releases."""
+    held: list[int] = []
+    try:
+        make_private(directory)
+        held.append(os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+        held.append(os.open(directory / _LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError as error:
+        _close(held)
         raise JournalError(f"journal {directory} cannot be created: {error.strerror}") from error
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(descriptor)
-        raise JournalLockedError(
-            f"journal {directory} is being written by another process: stop that one first"
-        ) from error
-    return descriptor
+    for descriptor in held:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if descriptor == held[0] and error.errno in _NO_DIRECTORY_LOCK:
+                continue
+            _close(held)
+            raise JournalLockedError(
+                f"journal {directory} is being written by another process: stop that one first"
+            ) from error
+    return tuple(held)
 
 
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
+def _close(descriptors: Iterable[int]) -> None:
+    for descriptor in descriptors:
         os.close(descriptor)

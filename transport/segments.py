@@ -5,21 +5,27 @@ Here belongs what the writer and the readers of a journal must agree on. Not her
 
 from __future__ import annotations
 
+import contextlib
 import json
 import mmap
 import os
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-JOURNAL_FORMAT = 1
-FORMAT_FILE = "journal.json"
-MARKER_PREFIX = b"#batch "
+from transport.pieces import Batch
 
-_SEGMENT_NAME = re.compile(r"[0-9]{20}\.log")
-_MARKER = re.compile(rb"\n#batch ([0-9]+)(?=\n)")
+JOURNAL_FORMAT = 2
+FORMAT_FILE = "journal.json"
+
+_SEGMENT_NAME = re.compile(r"(?P<start>[0-9]{20})(?:\.(?P<compacted>compacted|compacted-after-loss))?\.log")
+_COMPACTED, _AFTER_LOSS = "compacted", "compacted-after-loss"
+_END = re.compile(rb"\n#end [0-9a-f]{8}(?=\n)")
+_BATCH = re.compile(rb"\n#batch ([0-9]+)(?: ([0-9a-f]{8}) ([0-9a-f]{8}) [0-9a-f]{8})?(?=\n)")
 _FIRST_TAIL_BYTES = 4096
+_NEVER = sys.maxsize
 
 
 class JournalError(Exception):
@@ -36,6 +42,10 @@ class JournalLockedError(JournalError):
 
 class JournalFullError(JournalError):
     """No room for what was to be appended; nothing of it was kept."""
+
+
+class JournalRemovedError(JournalError):
+    """A journal whose files were removed or replaced while it was written."""
 
 
 class OffsetGoneError(JournalError):
@@ -61,24 +71,42 @@ class ForeignOffsetError(JournalError):
         directory, offset, end = self.args
         return (
             f"journal {directory}: offset {offset} is not the start of a line (the journal ends at {end}); "
-            "it was replaced or lost its tail, so start again without the old checkpoint"
+            "it was replaced or lost its tail; begin anew with `kontrast stream --rebuild`"
         )
 
 
 @dataclass(frozen=True, slots=True)
+class JournalFormat:
+    """What a journal says of itself; `identity` is another one for each journal that was ever begun.
+
+    Segments that start before `checked_from` are of a Kontrast that wrote no checksums.
+    """
+
+    batches: bool
+    checked_from: int = 0
+    identity: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Segment:
-    """One file of a journal; `start` is the journal's offset of its first byte."""
+    """One file of a journal; `start` is the journal's offset of its first byte.
+
+    One that is compacted stands for all that was before its end, of which it has what still holds; `after_loss`: as far
+    as it was not damaged.
+    """
 
     start: int
     path: Path
+    compacted: bool = False
+    after_loss: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """Where the committed part of a journal ends, and the batch that it ends with (-1: no batch)."""
+    """Where the committed part of a journal ends, and the batch that it ends with."""
 
     offset: int
-    batch_id: int = -1
+    batch: Batch = Batch(-1)
 
 
 def segment_at(directory: Path, start: int) -> Segment:
@@ -86,23 +114,49 @@ def segment_at(directory: Path, start: int) -> Segment:
     return Segment(start, directory / f"{start:020d}.log")
 
 
+def compacted_segment_at(directory: Path, start: int, *, after_loss: bool) -> Segment:
+    """The same of one that is compacted."""
+    name = f"{start:020d}.{_AFTER_LOSS if after_loss else _COMPACTED}.log"
+    return Segment(start, directory / name, compacted=True, after_loss=after_loss)
+
+
 def list_segments(directory: Path) -> tuple[Segment, ...]:
     """The segments in order of their offsets; none for a directory that does not exist."""
+    segments = all_segments(directory)
+    newest = next((segment for segment in reversed(segments) if segment.compacted), None)
+    if newest is None:
+        return segments
+    with contextlib.suppress(FileNotFoundError):  # a newer one replaced it between the listing and the look at it
+        end = newest.start + newest.path.stat().st_size
+        return (newest, *(segment for segment in segments if not segment.compacted and segment.start >= end))
+    return list_segments(directory)
+
+
+def all_segments(directory: Path) -> tuple[Segment, ...]:
+    """The same with what a compaction has replaced and not removed yet."""
     try:
-        names = os.listdir(directory)
+        names = sorted(os.listdir(directory))
     except FileNotFoundError:
         return ()
     except OSError as error:
         raise JournalError(f"journal {directory} cannot be read: {error.strerror}") from error
-    return tuple(segment_at(directory, int(name[:20])) for name in sorted(names) if _SEGMENT_NAME.fullmatch(name))
+    segments = []
+    for match in filter(None, map(_SEGMENT_NAME.fullmatch, names)):
+        start, kind = int(match["start"]), match["compacted"]
+        if kind is None:
+            segments.append(segment_at(directory, start))
+        else:
+            segments.append(compacted_segment_at(directory, start, after_loss=kind == _AFTER_LOSS))
+    return tuple(segments)
 
 
-def has_batches(directory: Path) -> bool | None:
-    """Whether the journal is written in batches; None where no journal has been written yet."""
+def read_format(directory: Path) -> JournalFormat | None:
+    """What the journal says of itself; None where no journal has been written yet."""
     path = directory / FORMAT_FILE
     try:
         settings = json.loads(path.read_bytes())
         journal_format = int(settings["format"])
+        checked_from = int(settings.get("checked_from", 0))
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -113,13 +167,27 @@ def has_batches(directory: Path) -> bool | None:
         raise NewerJournalError(
             f"journal {directory} has format {journal_format}, newer than this Kontrast's {JOURNAL_FORMAT}: upgrade it"
         )
-    return bool(settings.get("batches", False))
+    if journal_format < JOURNAL_FORMAT:
+        return JournalFormat(bool(settings.get("batches", False)), checked_from=_NEVER)
+    return JournalFormat(bool(settings.get("batches", False)), checked_from, str(settings.get("identity", "")))
 
 
-def write_format(directory: Path, *, batches: bool) -> None:
+def write_format(directory: Path, declared: JournalFormat, *, fsync: bool) -> None:
     """Declare the directory a journal, all at once: a reader sees the whole declaration or none."""
     draft = directory / f"{FORMAT_FILE}.new"
-    draft.write_text(json.dumps({"format": JOURNAL_FORMAT, "batches": batches}) + "\n", encoding="ascii")
+    says = {
+        "format": JOURNAL_FORMAT,
+        "batches": declared.batches,
+        "checked_from": declared.checked_from,
+        "identity": declared.identity,
+    }
+    descriptor = open_private(draft, os.O_WRONLY | os.O_TRUNC)
+    try:
+        os.write(descriptor, json.dumps(says).encode() + b"\n")
+        if fsync:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
     draft.replace(directory / FORMAT_FILE)
 
 
@@ -137,19 +205,28 @@ def newest_lines(directory: Path, start: bytes) -> Iterator[bytes]:
                     end = found
 
 
-def find_tail(segments: tuple[Segment, ...], *, batches: bool) -> Tail:
-    """The end of the last whole line or, in a journal of batches, of the last batch marker.
+def open_private(path: Path, flags: int) -> int:
+    """The file, which is made if it is not there; who may read the directory may read it, and nobody else."""
+    return os.open(path, flags | os.O_CREAT | os.O_CLOEXEC, path.parent.stat().st_mode & 0o666)
 
-    What lies behind is torn: an append that was cut short, or a batch that was never completed.
+
+def find_tail(segments: tuple[Segment, ...], declared: JournalFormat) -> Tail:
+    """Where the last whole append or, in a journal of batches, the last whole batch ends.
+
+    What lies behind is torn: an append or a batch that was cut short. Before checksums an append ended at any line. A
+    segment is begun where all before it is committed, or lost.
     """
+    begun_at = segments[-1].start if segments else 0
     for segment in reversed(segments):
+        checked = segment.compacted or segment.start >= declared.checked_from
+        mark = _BATCH if declared.batches else _END if checked else None
         with segment.path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             for position, tail in _growing_tails(file.fileno(), size):
-                found = _last_marker(tail) if batches else _last_newline(tail)
+                found = _last_newline(tail) if mark is None else _last_mark(mark, tail)
                 if found is not None:
-                    return Tail(segment.start + position + found.offset, found.batch_id)
-    return Tail(segments[0].start if segments else 0)
+                    return Tail(max(begun_at, segment.start + position + found.offset), found.batch)
+    return Tail(begun_at)
 
 
 def _growing_tails(descriptor: int, size: int) -> Iterator[tuple[int, bytes]]:
@@ -167,8 +244,11 @@ def _last_newline(tail: bytes) -> Tail | None:
     return Tail(offset) if offset else None
 
 
-def _last_marker(tail: bytes) -> Tail | None:
+def _last_mark(mark: re.Pattern[bytes], tail: bytes) -> Tail | None:
     last = None
-    for last in _MARKER.finditer(tail):  # noqa: B007 (only the last one is wanted)
+    for last in mark.finditer(tail):  # noqa: B007 (only the last one is wanted)
         pass
-    return None if last is None else Tail(last.end() + 1, int(last[1]))
+    if last is None:
+        return None
+    number, *sums = last.groups() or (b"-1",)
+    return Tail(last.end() + 1, Batch(int(number), *(None if text is None else int(text, 16) for text in sums)))

@@ -151,7 +151,9 @@ class _Pipeline:
 
     def scrape(self, now: int) -> Iterator[str]:
         if now == MISHAP:
-            self._reading.gap("metadata")
+            self._reading.gap("metadata")  # and what was compacted is read again
+            for cluster in self._clusters:
+                self._reading.begins("metadata", cluster.name)
             self._reading.bad_row("alerts")
         for cluster in self._clusters:
             if now == MISHAP:

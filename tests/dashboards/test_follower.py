@@ -15,6 +15,7 @@ from dashboards.follower import Follower
 from dashboards.reading import FOLLOWED_OUTPUTS, Reading
 from dashboards.view import View
 from outputs import open_outputs
+from streaming.standing_rows import StandingRows
 from tests.outputs.topics import Topics
 from tests.waiting import eventually
 from transport.address import JournalAddress
@@ -67,6 +68,62 @@ def test_gaps_are_counted(exporter, rows):
                 journal.append_batch(journal.last_batch_id + 1, [encode_row(rows.gauges())])
     exporter.write(rows.gauges(topics=55))
     exporter.metrics_with(r"^kontrast_topics\{.*\} 55")
+
+
+def test_while_rows_are_lost_nothing_is_said_of_their_cluster(exporter, rows):
+    exporter.write(*rows.of_everything())
+    exporter.metrics_with(r"^kontrast_ready\{.*\} 1")
+    with JournalWriter(exporter.directory / "metadata", batches=True, segment_bytes=1, retain_bytes=1) as journal:
+        deadline = time.monotonic() + 60
+        while 'kontrast_gaps_total{output="metadata"} 0.0' in exporter.metrics():
+            assert time.monotonic() < deadline
+            for _ in range(50):
+                journal.append_batch(journal.last_batch_id + 1, [encode_row(rows.partition("t"))])
+    exporter.metrics_with(r"^kontrast_ready\{.*\} 0")
+    status, _, body = exporter.get("/readyz")
+    assert (status, b"rows of north were dropped or damaged" in body, b"--rebuild" in body) == (503, True, True)
+    assert exporter.get("/sd/brokers")[0] == 503
+    beginning = BeginningRow(cluster="north", generation=2, seq=0, ordinal=-1, zxid=1, time_ms=1)
+    exporter.write(beginning, *rows.of_everything())
+    exporter.metrics_with(r"^kontrast_ready\{.*\} 1")
+    assert exporter.get("/readyz")[0] == 200
+
+
+def much_of(rows, tmp_path, **settings):
+    """A hundred partitions and three brokers, of which one partition has changed often since."""
+    beginning = BeginningRow(cluster="north", generation=1, seq=0, ordinal=-1, zxid=1, time_ms=1)
+    write(tmp_path, rows.gauges())
+    write(tmp_path, beginning, *(rows.partition("t", number) for number in range(100)), **settings)
+    write(tmp_path, *(rows.broker(number) for number in (1, 2, 3)), **settings)
+    with JournalWriter(tmp_path / "metadata", batches=True, **settings) as journal:
+        for _ in range(300):
+            journal.append_batch(journal.last_batch_id + 1, [encode_row(rows.partition("t", 0))])
+
+
+def followed(tmp_path):
+    view, reading = View(), Reading()
+    with Follower(open_outputs(JournalAddress(tmp_path), FOLLOWED_OUTPUTS), view, reading, 60) as follower:
+        wait_until(lambda: reading.snapshot().caught_up, follower, reading)
+    return view, reading.snapshot()
+
+
+def test_an_exporter_that_starts_late_knows_every_partition_and_broker(tmp_path, rows):
+    bound = {"segment_bytes": 10_000, "retain_bytes": 30_000}
+    much_of(rows, tmp_path, **bound, standing=StandingRows)
+    assert sum(path.stat().st_size for path in (tmp_path / "metadata").glob("*.log")) < 150_000
+    view, reading = followed(tmp_path)
+    assert len(view.partitions("north")) == 100
+    assert [row.broker for row in view.snapshot()[0].brokers] == [1, 2, 3]
+    assert reading.vouches_for("north")
+    assert sum(reading.gaps.values()) == 0
+
+
+def test_what_an_older_kontrast_dropped_is_counted_and_nothing_is_vouched_for(tmp_path, rows):
+    much_of(rows, tmp_path, segment_bytes=10_000, retain_bytes=30_000)
+    view, reading = followed(tmp_path)
+    assert len(view.partitions("north")) < 100
+    assert reading.gaps["metadata"] == 1
+    assert not reading.vouches_for("north")
 
 
 def wait_until(holds, follower, reading):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import resource
+import shutil
 import socket
 import threading
 import time
@@ -15,7 +16,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from cli.embedded.zookeeper import ZooKeeper
-from controller.records import RecordKind
+from controller.records import RecordKind, decode_record
 from ingest.config import IngestConfig
 from ingest.errors import IngestError
 from ingest.forwarder import Forwarder
@@ -31,7 +32,7 @@ from tests.ingest.conftest import (
 from tests.waiting import eventually
 from transport.address import JournalAddress
 from transport.forwarding import ReadReason
-from transport.journal import JournalWriter
+from transport.journal import JournalWriter, end_offset, read_journal
 from transport.wanted import want_snapshot
 
 Watch = Callable[..., Watching]
@@ -346,3 +347,28 @@ def test_a_reader_that_lacks_the_beginning_gets_a_new_generation_with_a_complete
     assert records[0].kind is RecordKind.SNAPSHOT_BEGIN
     assert [record.seq for record in records] == list(range(len(records)))
     assert replayed_tree(records) == server_tree(kafka)
+
+
+@pytest.mark.parametrize("removed", ["directory", "segments"])
+def test_a_journal_that_is_removed_is_begun_again_and_its_readers_go_on(
+    kafka: KazooClient, watch: Watch, tmp_path: Path, caplog: pytest.LogCaptureFixture, removed: str
+) -> None:
+    make_cluster(kafka)
+    watching = watch(heartbeat_seconds=60)
+    eventually(lambda: watching.count(RecordKind.HEARTBEAT, "connected") == 1)  # no other comes in time to find it
+    journal = tmp_path / "journal"
+    first, position = watching.records()[0].generation, end_offset(journal)
+    if removed == "directory":
+        shutil.rmtree(journal)
+    else:
+        for segment in journal.glob("*.log"):
+            segment.unlink()
+    eventually(lambda: end_offset(journal) > position)
+    eventually(lambda: b'"snapshot-end"' in b"".join(read_journal(journal, position, 1 << 20).lines))
+    kafka.set("/brokers/topics/t", b"later")
+    eventually(lambda: b'"later"' in read_journal(journal, position, 1 << 20).lines[-1])
+    records = [decode_record(line) for line in read_journal(journal, position, 1 << 20).lines]
+    assert records[0].kind is RecordKind.SNAPSHOT_BEGIN
+    assert records[0].generation > first
+    assert replayed_tree(records) == server_tree(kafka)
+    assert f"{journal} was removed or replaced while it was written: it is begun again" in caplog.text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 from controller.outputs import encode_row
 from outputs import open_outputs
 from transport.address import JournalAddress
@@ -54,6 +56,30 @@ def test_a_long_backlog_comes_whole_and_in_order_before_the_heartbeats(tmp_path,
     assert len(chunks) > 2
     assert lines(chunks[:-1]) == [encode_row(row) for row in many]
     assert chunks[-1].output == "gauges"
+
+
+def test_rows_in_a_damaged_part_are_told_as_a_gap_with_its_place(tmp_path, rows, caplog):
+    for number in range(30):
+        write(tmp_path, rows.partition("t", number), segment_bytes=2000)
+    damaged = sorted((tmp_path / "metadata").glob("*.log"))[1]
+    damaged.write_bytes(bytes(damaged.stat().st_size))
+    source = open_outputs(JournalAddress(tmp_path), WANTED)
+    chunks = list(source.poll())
+    assert source.caught_up
+    assert [chunk.after_gap for chunk in chunks] == [False, True]
+    assert 20 < len(lines(chunks)) < 30
+    assert f"{damaged}: {damaged.stat().st_size} bytes from offset {int(damaged.stem)}" in caplog.text
+
+
+def test_outputs_that_were_replaced_by_longer_ones_are_read_from_their_beginning(tmp_path, rows):
+    write(tmp_path, rows.gauges())
+    source = open_outputs(JournalAddress(tmp_path), WANTED)
+    source.poll()
+    shutil.rmtree(tmp_path / "gauges")
+    write(tmp_path, *[rows.gauges() for _ in range(3)])
+    (chunk,) = source.poll()
+    assert chunk.begins_anew
+    assert len(chunk.lines) == 3
 
 
 def test_rows_that_retention_dropped_unread_are_told_as_a_gap(tmp_path, rows):

@@ -16,6 +16,7 @@ from transport.address import JournalAddress
 from transport.journal import JournalWriter, read_journal
 
 _BROKERS = (1, 2, 3)
+_RECORDS_A_WINDOW = 3  # that a forwarder appends together
 
 
 class ClusterLife:
@@ -137,7 +138,8 @@ class Streams:
 
     def append(self, lines: list[bytes]) -> None:
         with JournalWriter(self.input) as writer:
-            writer.append(lines)
+            for begin in range(0, len(lines), _RECORDS_A_WINDOW):
+                writer.append(lines[begin : begin + _RECORDS_A_WINDOW])
 
     def read(self, output: str) -> list[bytes]:
         return list(read_journal(self.outputs / output, 0, 1 << 40).lines)

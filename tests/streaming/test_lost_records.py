@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import re
+import shutil
+
+import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 from pyspark.sql import SparkSession
 
-from controller.outputs import GaugesRow, decode_row
+from controller.outputs import GaugesRow, RefusedRow, decode_row
 from controller.records import RecordKind
+from streaming.errors import StreamError
 from tests.streaming.cluster_records import ClusterLife, Streams, life_of
 from tests.streaming.job_in_a_thread import running
 from tests.waiting import eventually
 from transport.address import KafkaAddress
-from transport.journal import JournalWriter
+from transport.journal import JournalWriter, end_offset
 from transport.wanted import snapshot_wanted_ns, wanted_topic
 
 
@@ -49,6 +55,52 @@ def test_a_journal_that_dropped_what_was_not_read(spark: SparkSession, streams: 
         eventually(lambda: the_end_is_known(streams, later))
     expected = {line for line in later.rows()["metadata"] if b'"topic"' in line}
     assert expected <= set(streams.read_all()["metadata"])
+
+
+def test_a_journal_with_a_hole(spark: SparkSession, streams: Streams, work_off) -> None:
+    life, later = life_of("east", topics=20), new_life()
+    streams.append(life.lines[:10])
+    work_off(streams.config())
+    hole_begins = end_offset(streams.input)
+    streams.append(life.lines[10:])
+    (segment,) = streams.input.glob("*.log")
+    with segment.open("r+b") as file:
+        file.seek(hole_begins)
+        file.write(bytes(5000))
+    with running(spark, streams.config()):
+        eventually(lambda: snapshot_wanted_ns(streams.input) > 0)
+        eventually(lambda: bool(gauges(streams)))
+        assert not gauges(streams)[-1].ready
+        streams.append(later.lines)
+        eventually(lambda: the_end_is_known(streams, later))
+    (refused,) = [decode_row(line) for line in streams.read_all()["refused"]]
+    assert isinstance(refused, RefusedRow)
+    assert refused.data is not None
+    assert re.fullmatch(rf"{segment}: \d+ bytes from offset {hole_begins} to \d+ are damaged or missing", refused.data)
+
+
+def test_what_an_older_kontrast_wrote_is_read_and_gone_on_with(streams: Streams, work_off) -> None:
+    life = life_of("east", topics=4)
+    streams.input.mkdir()
+    old = b"\n".join((*life.lines[:30], b""))
+    (streams.input / f"{0:020}.log").write_bytes(old)
+    (streams.input / "journal.json").write_text(json.dumps({"format": 1, "batches": False}))
+    work_off(streams.config())
+    streams.append(life.lines[30:])
+    work_off(streams.config())
+    assert streams.read_all() == life.rows()
+
+
+def test_a_journal_that_another_replaced(streams: Streams, work_off) -> None:
+    life = life_of("east", topics=4)
+    streams.append(life.lines[:20])
+    work_off(streams.config())
+    shutil.rmtree(streams.input)
+    streams.append(life.lines)  # longer: the old offset is inside it
+    with pytest.raises(StreamError, match="it was replaced or lost its tail.*--rebuild"):
+        work_off(streams.config())
+    work_off(streams.config(), rebuild=True)
+    assert gauges(streams)[-1].ready
 
 
 def test_a_stream_whose_beginning_is_gone_when_the_job_first_starts(spark: SparkSession, streams: Streams) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from streaming.checkpoint import Checkpoint
+from streaming.checkpoint_files import drop_torn
 from streaming.errors import StreamError
 from streaming.job import prepare
 from transport.address import JournalAddress, KafkaAddress
@@ -81,24 +82,16 @@ def test_a_damaged_settings_file_is_refused(streams, damaged):
 
 @pytest.mark.parametrize("damaged", ["", "v1", "v1\n", "v1\n{", "\0" * 100, "v1\n{}\n" + "[" * 100_000])
 @pytest.mark.parametrize("log", ["offsets", "commits"])
-def test_a_damaged_file_of_sparks_is_named_with_the_way_out(streams, log, damaged):
-    _prepare(streams.config())
+def test_the_newest_file_of_sparks_logs_that_is_torn_is_removed_and_named(streams, log, damaged, caplog):
     directory = streams.checkpoint / "spark" / log
     directory.mkdir(parents=True)
     for batch, content in ((9, "v1\n{}\n-"), (10, damaged)):
         (directory / str(batch)).write_text(content)
-    with pytest.raises(StreamError, match=rf"spark/{log}/10 of the checkpoint cannot be read.*--rebuild"):
-        _prepare(streams.config())
-    (directory / "10").write_text('v1\n{"batchWatermarkMs":0}\n{"offset":7}')
-    _prepare(streams.config())
-
-
-def test_damaged_metadata_of_sparks_is_named_with_the_way_out(streams):
-    _prepare(streams.config())
-    (streams.checkpoint / "spark").mkdir()
     (streams.checkpoint / "spark" / "metadata").write_text("")
-    with pytest.raises(StreamError, match="spark/metadata of the checkpoint cannot be read.*--rebuild"):
-        _prepare(streams.config())
+    drop_torn(streams.checkpoint / "spark")
+    assert [path.name for path in directory.iterdir()] == ["9"]
+    assert not (streams.checkpoint / "spark" / "metadata").exists()
+    assert f"{directory}/10 was not written whole" in caplog.text
 
 
 def test_settings_that_lack_something_are_named_with_the_way_out(streams):

@@ -1,8 +1,10 @@
 """The journal as its writers and readers rely on it: offsets, torn tails, retention, batches, concurrency."""
 
+import errno
 import json
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 import threading
@@ -10,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transport.journal import (
@@ -20,6 +22,7 @@ from transport.journal import (
     JournalError,
     JournalFullError,
     JournalLockedError,
+    JournalRemovedError,
     JournalWriter,
     NewerJournalError,
     OffsetGoneError,
@@ -27,6 +30,8 @@ from transport.journal import (
     end_offset,
     read_journal,
 )
+
+MARK = len(b"#end 01234567\n")
 
 
 def segments(directory: Path) -> list[Path]:
@@ -46,7 +51,7 @@ def read_all(directory: Path, offset: int = 0, max_bytes: int = 1 << 20) -> list
 def test_a_directory_that_does_not_exist_reads_as_empty(tmp_path: Path) -> None:
     missing = tmp_path / "none"
     assert (earliest_offset(missing), end_offset(missing)) == (0, 0)
-    assert read_journal(missing, 0, 100) == JournalBatch((), 0)
+    assert read_journal(missing, 0, 100) == JournalBatch((), 0, None)
     assert not missing.exists()
 
 
@@ -54,7 +59,8 @@ def test_what_was_appended_is_read_back_from_each_offset(tmp_path: Path) -> None
     with JournalWriter(tmp_path / "j") as writer:
         first = writer.append([b"one", b"two"])
         second = writer.append([b"three"])
-        assert (first, second, writer.end_offset) == (8, 14, 14)
+        assert (first, second, writer.end_offset) == (8 + MARK, 14 + 2 * MARK, second)
+    assert read_journal(tmp_path / "j", 4, 1000).lines == (b"two", b"three")
     assert read_journal(tmp_path / "j", 0, 1000).lines == (b"one", b"two", b"three")
     assert read_journal(tmp_path / "j", first, 1000).lines == (b"three",)
     assert read_journal(tmp_path / "j", second, 1000).lines == ()
@@ -63,7 +69,9 @@ def test_what_was_appended_is_read_back_from_each_offset(tmp_path: Path) -> None
 def test_a_read_is_cut_at_a_line_and_a_longer_line_comes_alone(tmp_path: Path) -> None:
     lines = [b"a" * 10, b"b" * 5000, b"c", b"d"]
     with JournalWriter(tmp_path) as writer:
-        writer.append(lines)
+        writer.append(lines[:1])
+        writer.append(lines[1:2])
+        writer.append(lines[2:])
     first = read_journal(tmp_path, 0, 20)
     assert first.lines == (lines[0],)
     second = read_journal(tmp_path, first.next_offset, 20)
@@ -75,18 +83,18 @@ def test_a_torn_tail_is_not_read_and_the_next_writer_cuts_it_off(tmp_path: Path)
     with JournalWriter(tmp_path) as writer:
         writer.append([b"whole"])
     with segments(tmp_path)[0].open("ab") as file:
-        file.write(b"torn")
-    assert end_offset(tmp_path) == 6
+        file.write(b"torn\nlines\n#par")
+    assert end_offset(tmp_path) == 6 + MARK
     assert read_all(tmp_path) == [b"whole"]
     with JournalWriter(tmp_path) as writer:
-        assert writer.end_offset == 6
+        assert writer.end_offset == 6 + MARK
         writer.append([b"next"])
     assert read_all(tmp_path) == [b"whole", b"next"]
 
 
 def test_segments_are_named_by_their_offset_and_read_as_one(tmp_path: Path) -> None:
     lines = [f"line {number:04}".encode() for number in range(100)]
-    with JournalWriter(tmp_path, segment_bytes=100) as writer:
+    with JournalWriter(tmp_path, segment_bytes=10 * (10 + MARK)) as writer:
         for line in lines:
             writer.append([line])
     sizes = [path.stat().st_size for path in segments(tmp_path)]
@@ -94,14 +102,14 @@ def test_segments_are_named_by_their_offset_and_read_as_one(tmp_path: Path) -> N
     assert len(sizes) == 10
     assert read_journal(tmp_path, 0, 1 << 20).lines == tuple(lines)
     assert read_all(tmp_path, max_bytes=33) == lines
-    assert read_all(tmp_path, offset=50 * 10) == lines[50:]
+    assert read_all(tmp_path, offset=50 * (10 + MARK)) == lines[50:]
 
 
 def test_a_torn_line_alone_in_a_new_segment_is_cut_off(tmp_path: Path) -> None:
     with JournalWriter(tmp_path, segment_bytes=5) as writer:
-        writer.append([b"first"])
-    (tmp_path / f"{6:020}.log").write_bytes(b"torn")
-    assert end_offset(tmp_path) == 6
+        end = writer.append([b"first"])
+    (tmp_path / f"{end:020}.log").write_bytes(b"torn")
+    assert end_offset(tmp_path) == end
     with JournalWriter(tmp_path, segment_bytes=5) as writer:
         writer.append([b"second"])
     assert read_all(tmp_path) == [b"first", b"second"]
@@ -139,10 +147,10 @@ def test_an_offset_that_is_not_the_journals_own_is_refused(tmp_path: Path) -> No
 
 
 def test_a_journal_of_a_newer_format_is_refused_and_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "journal.json").write_text(json.dumps({"format": 2}))
+    (tmp_path / "journal.json").write_text(json.dumps({"format": 3}))
     before = sorted(path.name for path in tmp_path.iterdir())
     for use in (JournalWriter, end_offset, earliest_offset, lambda directory: read_journal(directory, 0, 1)):
-        with pytest.raises(NewerJournalError, match="format 2, newer"):
+        with pytest.raises(NewerJournalError, match="format 3, newer"):
             use(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".lock") == before
 
@@ -204,6 +212,96 @@ with JournalWriter(Path(sys.argv[1])) as writer:
     assert read_all(tmp_path / "j") == [b"a" * 999, b"d"]
 
 
+def test_what_a_reader_may_have_seen_is_never_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real_write = os.write
+    seen: list[tuple[bytes, ...]] = []
+
+    def room_for_half(descriptor: int, block: bytes) -> int:
+        written = real_write(descriptor, block[: len(block) // 2])
+        monkeypatch.setattr(os, "write", no_room)
+        seen.append(read_journal(tmp_path, 0, 1000).lines)
+        return written
+
+    def no_room(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with JournalWriter(tmp_path, fsync=Fsync.ALWAYS) as writer:
+        writer.append([b"one"])
+        monkeypatch.setattr(os, "write", room_for_half)
+        with pytest.raises(JournalFullError, match=r"no room left: .* of its disk's .* are free"):
+            writer.append([b"two", b"three"] * 3)
+        assert seen == [(b"one",)], "half an append was to be seen"
+        monkeypatch.setattr(os, "write", real_write)
+        monkeypatch.setattr(os, "fdatasync", no_room)
+        with pytest.raises(JournalFullError):
+            writer.append([b"four"])
+        shown = read_journal(tmp_path, 0, 1000)
+        monkeypatch.undo()
+        assert read_journal(tmp_path, 0, 1000) == shown
+        writer.append([b"five"])
+    assert read_all(tmp_path) == [*shown.lines, b"five"]
+
+
+def test_removing_the_lock_lets_no_second_writer_in(tmp_path: Path) -> None:
+    with JournalWriter(tmp_path) as writer:
+        (tmp_path / "journal.lock").unlink()
+        with pytest.raises(JournalLockedError):
+            JournalWriter(tmp_path)
+        writer.append([b"one"])
+    JournalWriter(tmp_path).close()
+
+
+def test_a_journal_is_its_owner_s_to_read_unless_the_directory_says_otherwise(tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o750)
+    for directory, files in ((tmp_path / "a" / "b", 0o600), (shared, 0o640)):
+        with JournalWriter(directory) as writer:
+            writer.append([b"one"])
+        assert {path.stat().st_mode & 0o777 for path in directory.glob("*[0-9n]*")} <= {files, 0o600}
+        assert {path.stat().st_mode & 0o777 for path in directory.glob("*.log")} == {files}
+    for directory in (tmp_path / "a" / "b", tmp_path / "a"):
+        assert directory.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("what", ["directory", "segments"])
+def test_a_writer_whose_journal_is_removed_says_so_and_another_goes_on_behind_a_hole(tmp_path: Path, what: str) -> None:
+    with JournalWriter(tmp_path / "j") as writer:
+        writer.append([b"one", b"two"])
+        position = writer.append([b"three"])
+        if what == "directory":
+            shutil.rmtree(tmp_path / "j")
+        else:
+            segments(tmp_path / "j")[-1].unlink()
+        for use in (writer.check, lambda: writer.append([b"lost"])):
+            with pytest.raises(JournalRemovedError, match="was removed"):
+                use()
+    with JournalWriter(tmp_path / "j", begin=position, identity=writer.identity) as new:
+        assert new.identity == writer.identity
+        new.append([b"four"])
+    assert read_all(tmp_path / "j", position) == [b"four"]
+
+
+def test_after_the_machine_went_down_no_offset_is_given_twice(tmp_path: Path) -> None:
+    with JournalWriter(tmp_path) as writer:
+        end = writer.append([b"one"])
+        writer.append([b"two", b"three"])
+        position = writer.append([b"four"])
+        tail, lock = segments(tmp_path)[0].read_bytes()[:end], (tmp_path / "journal.lock").read_bytes()
+    segments(tmp_path)[0].write_bytes(tail)  # what was not forced is lost
+    for boot, goes_on_at in ((lock, end), (b"another boot", end + 256 * 1024**2)):
+        (tmp_path / "journal.lock").write_bytes(boot)
+        with JournalWriter(tmp_path) as writer:
+            assert writer.end_offset == goes_on_at
+    with JournalWriter(tmp_path) as writer:
+        writer.append([b"five"])
+    assert read_journal(tmp_path, position, 1000).hole is not None
+    assert read_all(tmp_path, position) == [b"five"]
+    with JournalWriter(tmp_path / "forced", fsync=Fsync.ALWAYS) as writer:
+        writer.append([b"one"])
+        assert (tmp_path / "forced" / "journal.lock").read_bytes() == b"", "nothing can be lost"
+
+
 @pytest.mark.parametrize("fsync", Fsync)
 def test_each_fsync_policy_keeps_what_was_appended(tmp_path: Path, fsync: Fsync) -> None:
     with JournalWriter(tmp_path, fsync=fsync, fsync_interval_seconds=0, segment_bytes=4) as writer:
@@ -215,13 +313,13 @@ def test_each_fsync_policy_keeps_what_was_appended(tmp_path: Path, fsync: Fsync)
 def test_a_batch_is_written_once_and_its_marker_is_not_read(tmp_path: Path) -> None:
     with JournalWriter(tmp_path, batches=True) as writer:
         assert writer.last_batch_id == -1
-        writer.append_batch(0, [b"a", b"b"])
-        writer.append_batch(0, [b"again"])
+        assert writer.append_batch(0, [b"a", b"b"])
+        assert not writer.append_batch(0, [b"a", b"b"])
         writer.append_batch(1, [])
         writer.append_batch(2, [b"c"])
     with JournalWriter(tmp_path, batches=True) as writer:
         assert writer.last_batch_id == 2
-        writer.append_batch(2, [b"again"])
+        assert not writer.append_batch(2, [b"c"])
         writer.append_batch(3, [b"d"])
     assert read_all(tmp_path) == [b"a", b"b", b"c", b"d"]
 
@@ -230,7 +328,7 @@ def test_an_incomplete_batch_is_never_read_and_is_cut_off(tmp_path: Path) -> Non
     with JournalWriter(tmp_path, batches=True) as writer:
         writer.append_batch(7, [b"a"])
         end = writer.end_offset
-    for torn in (b"b\n", b"b\n#batch 8", b"b\n" * 5000):
+    for torn in (b"b\n", b"b\n#batch 8 0123", b"b\n" * 5000):
         with segments(tmp_path)[-1].open("ab") as file:
             file.write(torn)
         assert end_offset(tmp_path) == end
@@ -297,6 +395,7 @@ def test_a_reader_beside_the_writer_sees_each_line_once_and_whole(tmp_path: Path
     assert seen == [line for batch_rows in rows for line in batch_rows]
 
 
+@settings(deadline=None)
 @given(
     appends=st.lists(st.lists(st.binary(max_size=30).map(lambda line: b"x" + line.replace(b"\n", b"")), max_size=5)),
     segment_bytes=st.integers(1, 100),

@@ -1,0 +1,59 @@
+"""Which rows of an output still hold: the newest of each subject since its cluster's beginning.
+
+Here belongs what the compaction of an output's journal keeps. How journals are compacted is `transport.compaction`'s
+business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from controller.outputs import AlertRow, BadRowError, BeginningRow, JobRow, PartitionRow, Row, decode_row
+
+_RESOLVED = "resolved"
+_NON_EXISTENT = "NonExistentPartition"
+
+_Place = tuple[int, int, int]
+
+
+class StandingRows:
+    """The rows that hold of those that were added, in their order; a cluster's beginning stays before its rows.
+
+    Rows may come twice and late, as places say. What cannot be read is kept: a newer Kontrast may have written it.
+    """
+
+    def __init__(self) -> None:
+        self._clusters: dict[str, dict[str, tuple[_Place, bytes | None]]] = {}
+
+    def add(self, line: bytes) -> None:
+        """Take the next row in."""
+        try:
+            row = decode_row(line)
+        except BadRowError:
+            self._clusters.setdefault("", {})[line.decode("utf-8", "replace")] = ((0, 0, 0), line)
+            return
+        if isinstance(row, JobRow):
+            self._clusters.setdefault("", {})[row.subject_key()] = ((0, 0, 0), line)
+            return
+        place = (row.generation, row.seq, row.ordinal)
+        if isinstance(row, BeginningRow):
+            self._clusters[row.cluster] = {}
+        known = self._clusters.setdefault(row.cluster, {})
+        key = row.subject_key()
+        if key not in known or known[key][0] < place:
+            known.pop(key, None)  # the newest stands last
+            known[key] = (place, None if _ends(row) else line)
+
+    def lines(self) -> Sequence[bytes]:
+        """The rows that hold."""
+        return [line for known in self._clusters.values() for _, line in known.values() if line is not None]
+
+
+def _ends(row: Row) -> bool:
+    """Whether the row says that there is nothing to say of its subject any more."""
+    match row:
+        case PartitionRow():
+            return row.state == _NON_EXISTENT
+        case AlertRow():
+            return row.state == _RESOLVED
+    return False

@@ -1,0 +1,33 @@
+"""Checkpoints that are older than what was made with them, and what readers end with."""
+
+from __future__ import annotations
+
+import shutil
+
+from controller.outputs import BeginningRow, decode_row
+from tests.streaming.cluster_records import Streams
+
+
+def newest_rows(lines: list[bytes]) -> dict[str, bytes]:
+    """The row of each subject that a reader ends with who drops places that it has seen."""
+    kept: dict[str, tuple[tuple[int, int, int], bytes]] = {}
+    for line in lines:
+        row = decode_row(line)
+        place = (row.generation, row.seq, row.ordinal)
+        if isinstance(row, BeginningRow):
+            kept.clear()
+        if row.subject_key() not in kept or kept[row.subject_key()][0] < place:
+            kept[row.subject_key()] = (place, line)
+    return {key: line for key, (_, line) in kept.items()}
+
+
+def drop_newest(streams: Streams, entries: int | None) -> None:
+    """Take the newest entries out of both of Spark's logs; None: all that Spark keeps."""
+    if entries is None:
+        shutil.rmtree(streams.checkpoint / "spark")
+        return
+    for log in ("offsets", "commits"):
+        names = [path for path in (streams.checkpoint / "spark" / log).glob("[0-9]*")]
+        for path in sorted(names, key=lambda path: int(path.name))[-entries:]:
+            path.unlink()
+            path.with_name(f".{path.name}.crc").unlink(missing_ok=True)

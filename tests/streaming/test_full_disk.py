@@ -1,0 +1,59 @@
+"""Outputs and checkpoint on a disk of their own that is full: the job says so, waits, and loses nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli.embedded.process import ChildProcess
+from controller.outputs import OUTPUTS
+from tests.programs import program
+from tests.streaming.cluster_records import Streams, life_of
+from tests.waiting import eventually
+from transport.journal import end_offset, read_journal
+
+# The disk is seen by the process alone, in namespaces of its own: that needs no rights.
+_ON_A_SMALL_DISK = 'mount -t tmpfs -o size=6m small "$0" && exec "$@"'
+
+
+@pytest.mark.faults
+def test_the_job_waits_for_room_and_no_row_is_lost(java: Path, tmp_path: Path) -> None:
+    life = life_of("east", topics=10, losses=6)
+    streams = Streams(tmp_path)
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    third = len(life.lines) // 3
+    streams.append(life.lines[:third])
+    command = [
+        *(program("unshare"), "--user", "--map-root-user", "--mount", "sh", "-c", _ON_A_SMALL_DISK, disk),
+        *(sys.executable, "-m", "cli", "stream", "--from", f"journal:{streams.input}", "--master", "local[2]"),
+        *("--to", f"journal:{disk / 'outputs'}", "--checkpoint", disk / "checkpoint"),
+    ]
+    job = ChildProcess("kontrast stream", command, tmp_path / "log")
+    job.launch()
+    try:
+        seen = Path(f"/proc/{job.pid}/root") / disk.relative_to("/")
+
+        def rows() -> dict[str, list[bytes]]:
+            return {output: list(read_journal(seen / "outputs" / output, 0, 1 << 30).lines) for output in OUTPUTS}
+
+        eventually(lambda: end_offset(seen / "outputs" / "gauges") > 0)
+        filler = seen / "filler"
+        subprocess.run(["dd", "if=/dev/zero", f"of={filler}", "bs=4k"], check=False, capture_output=True)
+        streams.append(life.lines[third : 2 * third])
+        eventually(lambda: "the job waits for room" in job.log.read_text())
+        assert f"{disk}" in job.log.read_text()
+        assert "of its disk's 6 MiB are free" in job.log.read_text()
+        before = rows()
+        filler.unlink()
+        streams.append(life.lines[2 * third :])
+        expected = life.rows()
+        eventually(lambda: {output: list(dict.fromkeys(lines)) for output, lines in rows().items()} == expected)
+        assert all(now[: len(before[output])] == before[output] for output, now in rows().items())
+        job.stop()
+        assert "Traceback" not in job.log.read_text()
+    finally:
+        job.kill()

@@ -1,0 +1,78 @@
+"""Compaction: the oldest segments of a journal become one, which has what of them still holds.
+
+Here belongs how that is done beside readers and across a crash. What still holds is the business of whoever writes.
+
+The new segment is named by an offset before its end, as any other, and ends where the last one it replaces did. Readers
+take it whole: offsets inside it were another segment's, and are gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from transport.disk import sync_directory
+from transport.journal_reading import read_journal
+from transport.pieces import sealed
+from transport.segments import Segment, all_segments, compacted_segment_at, open_private
+
+_READ_BYTES = 1024**2
+
+
+class Standing(Protocol):
+    """What of many lines still holds."""
+
+    def add(self, line: bytes) -> None:
+        """Take the next line in."""
+
+    def lines(self) -> Sequence[bytes]:
+        """Those that hold, in an order in which they may be read."""
+
+
+def compact(directory: Path, begin: int, end: int, words: bytes, standing: Callable[[], Standing]) -> Segment | None:
+    """The segment that replaces what lies between the offsets, closed by a mark with the words; None: nothing is won.
+
+    Behind a hole nothing is known to be all there is, so nothing before it is kept.
+    """
+    kept = standing()
+    offset, after_loss = begin, any(segment.after_loss for segment in all_segments(directory))
+    while offset < end:
+        batch = read_journal(directory, offset, min(_READ_BYTES, end - offset))
+        if batch.hole is not None:
+            kept, after_loss = standing(), True
+        for line in batch.lines:
+            kept.add(line)
+        offset = batch.next_offset
+    lines = kept.lines()
+    size = len(sealed(lines, 0, words))  # sums are of one length wherever they stand
+    if size >= end - begin:
+        return None
+    segment = compacted_segment_at(directory, end - size, after_loss=after_loss)
+    _write(segment.path, sealed(lines, segment.start, words))
+    remove(other for other in all_segments(directory) if other.start < end and other != segment)
+    return segment
+
+
+def remove(segments: Iterable[Segment]) -> None:
+    """Remove the segments' files, wherever they still are."""
+    for segment in segments:
+        with contextlib.suppress(FileNotFoundError):
+            segment.path.unlink()
+
+
+def _write(path: Path, content: bytes) -> None:
+    draft = path.with_suffix(".new")
+    try:
+        with open(open_private(draft, os.O_WRONLY | os.O_TRUNC), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise
+    sync_directory(path.parent)

@@ -1,0 +1,47 @@
+"""What everybody who writes to disk shares: directories that nobody else reads, and what is said of a full disk.
+
+Here belongs nothing that knows what is written.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from pathlib import Path
+
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+def make_private(directory: Path) -> None:
+    """Make the directory and those above it that are missing, readable for nobody else; raises OSError."""
+    for missing in reversed([above for above in (directory, *directory.parents) if not above.exists()]):
+        missing.mkdir(mode=0o700, exist_ok=True)
+    if not directory.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(directory))
+
+
+def sync_directory(directory: Path) -> None:
+    """Force to disk which files the directory has."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def no_room(directory: Path) -> str:
+    """A directory's file system has no room: how large it is, what is free, what to do."""
+    try:
+        usage = shutil.disk_usage(directory)
+    except OSError:
+        return "no room left: free some or add some"
+    return f"no room left: {_size(usage.free)} of its disk's {_size(usage.total)} are free: free some or add some"
+
+
+def _size(count: float) -> str:
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:.3g} {unit}"
+        count /= 1024
+    return f"{count:.1f} TiB"

@@ -1,0 +1,93 @@
+"""Pieces: how lines stand in a segment, a few together, each piece closed by a mark that has their checksum.
+
+Here belongs what a piece looks like, and whether it is what was written. Where pieces are, and what is between them, is
+`journal`'s business.
+
+A mark is a line that starts with `#`, so `grep -v '^#'` leaves the lines alone. `#part SUM` closes a piece behind which
+more of the same append comes, `#end SUM` the last one of an append, `#batch NUMBER SOURCE ROWS SUM` the last one of a
+batch. The sum covers the piece's lines, the words of its mark and the offset at which it stands: what was changed, cut
+out or moved has another one.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+PIECE_BYTES = 4096  # a flipped bit costs the lines of one piece
+LONGEST_MARK_BYTES = 128
+END = b"end"
+
+_PART = b"part"
+_MARK = re.compile(rb"#(part|end|batch [0-9]+ [0-9a-f]{8} [0-9a-f]{8}) ([0-9a-f]{8})\n")
+
+
+class Batch(NamedTuple):
+    """A batch as its mark names it; `source` and `rows` are None in journals without checksums."""
+
+    number: int
+    source: int | None = None  # the checksum of what names the part of the source that it covers
+    rows: int | None = None  # the checksum of its lines
+
+    def words(self) -> bytes:
+        """What its mark says before the sum."""
+        return b"batch %d %08x %08x" % (self.number, self.source or 0, self.rows or 0)
+
+
+class Piece(NamedTuple):
+    """Lines that are what was written, and the offset of the first one."""
+
+    offset: int
+    lines: tuple[bytes, ...]
+
+
+class CutPiece(NamedTuple):
+    """What stands up to a mark: `end` is behind the mark; `lines` is None for what was never written so."""
+
+    end: int
+    lines: tuple[bytes, ...] | None
+
+
+def checksum(content: bytes) -> int:
+    """The checksum of what need not stand at an offset."""
+    return zlib.crc32(content)
+
+
+def sealed(lines: Sequence[bytes], offset: int, words: bytes) -> bytes:
+    """The lines as pieces that stand from the offset on, the last one closed by a mark with these words."""
+    written: list[bytes] = []
+    for content, is_last in _parts(lines):
+        block = content + b"#" + (words if is_last else _PART)
+        block += b" %08x\n" % zlib.crc32(block, _seed(offset))
+        written.append(block)
+        offset += len(block)
+    return b"".join(written)
+
+
+def next_piece(buffer: bytes, at: int, offset: int) -> CutPiece | None:
+    """What stands at `at` of the buffer, the journal's `offset`; None where the buffer ends before it does."""
+    mark = at if buffer.startswith(b"#", at) else buffer.find(b"\n#", at) + 1
+    end = buffer.find(b"\n", mark) + 1
+    if (mark == 0 and at != 0) or not end or not buffer.startswith(b"#", mark):
+        return None
+    match = _MARK.fullmatch(buffer, mark, end)
+    if match is None or zlib.crc32(memoryview(buffer)[at : end - 10], _seed(offset)) != int(match[2], 16):
+        return CutPiece(end, None)
+    return CutPiece(end, tuple(buffer[at:mark].split(b"\n")[:-1]))
+
+
+def _seed(offset: int) -> int:
+    return zlib.crc32(b"%d" % offset)
+
+
+def _parts(lines: Sequence[bytes]) -> Iterator[tuple[bytes, bool]]:
+    """The lines with their ends, as much as goes into a piece at a time; the last part may have none."""
+    begin, size = 0, 0
+    for index, line in enumerate(lines):
+        size += len(line) + 1
+        if size >= PIECE_BYTES and index + 1 < len(lines):
+            yield b"\n".join((*lines[begin : index + 1], b"")), False
+            begin, size = index + 1, 0
+    yield b"\n".join((*lines[begin:], b"")) if begin < len(lines) else b"", True
