@@ -94,7 +94,7 @@ def test_an_alert_is_told_as_it_opens_as_it_changes_and_as_it_ends(alertmanager,
         }
         assert alert["annotations"] == {
             "alert_id": "PartitionOffline/orders-7",
-            "summary": "north: partition orders-0: PartitionOffline, 4000 partitions",
+            "summary": "north: broker 1 crashed",
             "description": "broker 1 crashed",
             "expected": "broker 2 is elected at once",
             "action": "bring broker 1 back",

@@ -162,6 +162,7 @@ def test_an_alert_has_the_labels_that_alertmanager_is_told_and_stays_while_its_c
         "topic": "",
         "partition": "",
         "broker": "3",
+        "brokers": "",
     }
     bench.view.forget("alerts", "north")
     bench.apply(rows.gauges(ready=False))

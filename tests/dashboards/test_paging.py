@@ -28,6 +28,12 @@ TOPICS = {
 }
 
 
+BOTH_CRASHED = (
+    "page firing PartitionsOffline of broker 3, brokers 2,3",
+    "look firing BrokerCrashed of broker 3, brokers 2,3",
+)
+
+
 def dies(broker: int) -> Callable[[ZnodeHistory], None]:
     """The broker's session ends, and the controller does what it must."""
 
@@ -67,7 +73,7 @@ def two_crashes_a_minute_apart(cluster: LiveCluster) -> None:
     cluster.until_heard("page firing PartitionsOffline of broker 3")
     cluster.pass_real(60)
     cluster.do(dies(2))
-    cluster.until_heard("page firing PartitionsOffline of broker 3, brokers 2,3")
+    cluster.until_heard(*BOTH_CRASHED)
     cluster.do(returns(2))
     cluster.do(returns(3))
     cluster.later(60)
@@ -145,7 +151,7 @@ def a_rack_is_lost(cluster: LiveCluster) -> None:
         history.the_controller_writes_its_due()
 
     cluster.do(change)
-    cluster.until_heard("page firing PartitionsOffline of broker 3, brokers 2,3")
+    cluster.until_heard(*BOTH_CRASHED)
     cluster.do(returns(2))
     cluster.do(returns(3))
     cluster.later(60)
@@ -291,7 +297,7 @@ def test_restarts_in_the_middle_say_nothing_anew(ways, clusters):
             way.restart_alertmanager()
         cluster.pass_real(70)  # what stands is told again within half a minute directly, within a whole one by rules
         cluster.do(dies(2))
-        cluster.until_heard("page firing PartitionsOffline of broker 3, brokers 2,3")
+        cluster.until_heard(*BOTH_CRASHED)
         cluster.do(returns(2))
         cluster.do(returns(3))
         for which in ("", ", brokers 2,3"):
