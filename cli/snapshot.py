@@ -30,6 +30,7 @@ from controller.states import PartitionState
 from ingest.config import IngestConfig, ZooKeeperConfig
 
 _NAMED_PARTITIONS = 20
+_NOT_ONLINE, _REFUSES_ACKS_ALL, _NOT_FULLY_IN_SYNC, _WELL = range(4)
 _ONLY_OF_WATCHING = keys_of(IngestConfig).keys() - keys_of(ZooKeeperConfig).keys()
 
 
@@ -115,14 +116,35 @@ def _print_summary(metadata: list[Metadata]) -> None:
     states = Counter(line.state for line in partitions)
     counts = ", ".join(f"{count} {state}" for state, count in sorted(states.items())) or "none"
     click.echo(f"{len({line.topic for line in partitions})} topics, {len(partitions)} partitions: {counts}")
-    unwell = [line for line in partitions if line.state != PartitionState.ONLINE.word or len(line.isr) < _wanted(line)]
+    unwell = [line for line in partitions if _how_well(line) < _WELL]
+    unwell.sort(key=_how_well)  # the worst come first, for not all are named
+    refusing = sum(_how_well(line) == _REFUSES_ACKS_ALL for line in unwell)
+    if refusing:
+        click.echo(f"{refusing} of those that are online refuse writes with acks=all")
     for line in unwell[:_NAMED_PARTITIONS]:
         click.echo(
             f"{line.topic}-{line.partition}: {line.state}, leader {line.leader}, "
-            f"in sync {list(line.isr)} of {list(line.replicas)}"
+            f"in sync {list(line.isr)} of {list(line.replicas)}{_what_acks_all_needs(line)}"
         )
     if len(unwell) > _NAMED_PARTITIONS:
         click.echo(f"and {len(unwell) - _NAMED_PARTITIONS} more that are not online or not fully in sync")
+
+
+def _how_well(partition: PartitionMetadata) -> int:
+    if partition.state != PartitionState.ONLINE.word:
+        return _NOT_ONLINE
+    if partition.in_sync_lacking:
+        return _REFUSES_ACKS_ALL
+    return _NOT_FULLY_IN_SYNC if len(partition.isr) < _wanted(partition) else _WELL
+
+
+def _what_acks_all_needs(partition: PartitionMetadata) -> str:
+    lacking, candidates = partition.in_sync_lacking, partition.in_sync_candidates
+    if not lacking:
+        return ""
+    if lacking > len(candidates):
+        return "; refuses acks=all: min.insync.replicas is more than it has replicas"
+    return f"; refuses acks=all until {lacking} more of {list(candidates)} in sync"
 
 
 def _wanted(partition: PartitionMetadata) -> int:

@@ -309,6 +309,7 @@ class Header(msgspec.Struct, array_like=True):
     unfinished: dict[int, Unfinished] = {}  # by the broker that was controller: see `profile.forgets_reassignments`
     asleep: Asleep | None = None  # only of releases that do not fence a controller's writes
     quarantined: str = ""  # why all that was known was given up; until a complete read has come in
+    judged_by: CountingRules | None = None  # when all partitions were last judged by one and the same
 
     @property
     def acting(self) -> bool:

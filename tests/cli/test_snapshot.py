@@ -111,6 +111,31 @@ def test_to_a_person_it_tells_the_counts_and_what_is_not_well(watched, cluster):
     ]
 
 
+def test_partitions_that_refuse_acks_all_come_before_those_that_only_lack_a_replica(watched, kafka, cluster):
+    put(kafka, "/brokers/topics/u", {"version": 3, "partitions": {"0": [1, 2, 3], "1": [2, 1, 3], "2": [2]}})
+    state(kafka, "u-0", 1, 0, [1, 2])
+    state(kafka, "u-1", 2, 0, [2])
+    state(kafka, "u-2", 2, 0, [2])
+    put(kafka, "/config/brokers/<default>", {"version": 1, "config": {"min.insync.replicas": "2"}})
+    assert of(watched).stdout.splitlines()[4:] == [
+        "2 of those that are online refuse writes with acks=all",
+        "gone-0: OfflinePartition, leader -1, in sync [1] of [1]",
+        "t-1: NewPartition, leader -1, in sync [] of [3]",
+        "t-2: OfflinePartition, leader 9, in sync [9] of [1, 2]",
+        "t-0: OnlinePartition, leader 1, in sync [1] of [9, 1]; refuses acks=all until 1 more of [9] in sync",
+        "u-1: OnlinePartition, leader 2, in sync [2] of [2, 1, 3]; refuses acks=all until 1 more of [1, 3] in sync",
+        "u-0: OnlinePartition, leader 1, in sync [1, 2] of [1, 2, 3]",
+    ]
+    put(kafka, "/config/topics/u", {"version": 1, "config": {"min.insync.replicas": "4"}})
+    put(kafka, "/config/brokers/1", {"version": 1, "config": {"min.insync.replicas": "1"}})
+    lacking = {
+        (line["topic"], line["partition"]): (line["in_sync_lacking"], line["in_sync_candidates"])
+        for line in map(json.loads, of(watched, "--json").stdout.splitlines())
+        if line["type"] == "partition" and not line["writable_acks_all"] and line["state"] == "OnlinePartition"
+    }
+    assert lacking == {("u", 0): (1, [3]), ("u", 1): (2, [1, 3])}
+
+
 def test_of_many_that_are_not_well_only_the_first_are_named(watched, kafka):
     put(kafka, "/brokers/topics/t", {"version": 1, "partitions": {str(number): [1] for number in range(25)}})
     lines = of(watched).stdout.splitlines()
