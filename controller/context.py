@@ -151,6 +151,13 @@ class Asleep(msgspec.Struct, frozen=True, array_like=True):
     queues: tuple[tuple[str, int, tuple[AnyStep, ...]], ...]  # by topic and partition
 
 
+class InItsName(msgspec.Struct, frozen=True, array_like=True):
+    """What somebody else wrote to /controller in the acting controller's name, which therefore acts on."""
+
+    mzxid: int
+    session: int  # the owner of the znode
+
+
 class LogDirFailure(msgspec.Struct, frozen=True, array_like=True):
     """A broker's report of a failed log directory, and whether a consequence of it was seen."""
 
@@ -310,6 +317,7 @@ class Header(msgspec.Struct, array_like=True):
     asleep: Asleep | None = None  # only of releases that do not fence a controller's writes
     quarantined: str = ""  # why all that was known was given up; until a complete read has come in
     judged_by: CountingRules | None = None  # when all partitions were last judged by one and the same
+    in_its_name: InItsName | None = None  # /controller as it is, where no election left it so
 
     @property
     def acting(self) -> bool:

@@ -236,6 +236,7 @@ def _epoch_written(turn: Turn, _: ZnodePath, record: Record) -> None:
 def _broker_written(turn: Turn, where: ZnodePath, record: Record) -> None:
     broker_change.broker_written(turn, where.number, decode(record.content, BrokerZnode), record)
     if where.number == turn.header.controller:
+        controllership.controllers_broker_registered(turn)
         controllership.take_over_if_due(turn)  # read together, /controller came first and its session was not known
 
 
