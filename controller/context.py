@@ -158,6 +158,15 @@ class InItsName(msgspec.Struct, frozen=True, array_like=True):
     session: int  # the owner of the znode
 
 
+class Quarantines(msgspec.Struct, frozen=True, array_like=True):
+    """How often this cluster's records could not be applied of late; see `quarantine`."""
+
+    times: int = 0  # in a row: a complete read in between does not end it, only time without a failure
+    last_ms: int = 0
+    kept: tuple[str, ...] = ()  # where it failed, of the failures whose records were written to `refused`
+    unkept: int = 0  # records that were not, for such a failure's are there already
+
+
 class LogDirFailure(msgspec.Struct, frozen=True, array_like=True):
     """A broker's report of a failed log directory, and whether a consequence of it was seen."""
 
@@ -318,6 +327,7 @@ class Header(msgspec.Struct, array_like=True):
     quarantined: str = ""  # why all that was known was given up; until a complete read has come in
     judged_by: CountingRules | None = None  # when all partitions were last judged by one and the same
     in_its_name: InItsName | None = None  # /controller as it is, where no election left it so
+    quarantines: Quarantines = Quarantines()
 
     @property
     def acting(self) -> bool:

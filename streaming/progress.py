@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -47,7 +48,7 @@ class JobProgress(StreamingQueryListener):
         self._batches = self._records = self._refused = self._rows = 0
         self._total_phase_ms: Counter[str] = Counter()
         self._row: JobRow | None = None
-        self.lacking: frozenset[str] = frozenset()  # clusters of which records are missing
+        self.lacking: Mapping[str, int] = {}  # clusters of which records are missing, and their failures in a row
 
     def written(self, batch: int) -> None:
         """The rows of a batch are out."""
@@ -88,8 +89,11 @@ class JobProgress(StreamingQueryListener):
         seen = progress.observedMetrics.get(_OBSERVED)
         applied = [msgspec.json.decode(line, type=Applied) for line in (seen["applied"] if seen else ())]
         told = [of_cluster for of_cluster in applied if of_cluster.records]
-        found_lacking = {of_cluster.cluster for of_cluster in told if of_cluster.lacks_records}
-        self.lacking = (self.lacking - {of_cluster.cluster for of_cluster in told}) | found_lacking
+        told_of = {of_cluster.cluster for of_cluster in told}
+        self.lacking = {
+            **{cluster: failures for cluster, failures in self.lacking.items() if cluster not in told_of},
+            **{of_cluster.cluster: of_cluster.failures for of_cluster in told if of_cluster.lacks_records},
+        }
         written_ms = self._written_ms.get(progress.batchId, _now_ms())
         self._batches += 1
         self._records += sum(of_cluster.records for of_cluster in applied)
