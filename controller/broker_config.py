@@ -10,7 +10,8 @@ from typing import Final
 
 from controller import broker_change
 from controller.context import LEAST_IN_SYNC, UNCLEAN_ELECTION
-from controller.health import UNUSABLE
+from controller.health import UNUSABLE, in_sync_lacking
+from controller.topics import TopicPartition
 from controller.turn import Turn
 from controller.znodes import ConfigZnode
 
@@ -30,9 +31,20 @@ def written(turn: Turn, name: str, znode: ConfigZnode) -> None:
 
 
 def judge_anew(turn: Turn) -> None:
-    """Whether a partition that cannot be used may soon be used again can follow from a default that has changed."""
+    """What is wrong with a partition can follow from a default that has changed."""
     header = turn.header
+    if header.judged_by != turn.rules:
+        header.judged_by = turn.rules
+        _judge_acks_all(turn)
     if header.unclean_as_judged != header.allows_unclean_election:
         header.unclean_as_judged = header.allows_unclean_election
         for tp in turn.unled(lambda partition: partition.problem in UNUSABLE):
             turn.touch(tp)
+
+
+def _judge_acks_all(turn: Turn) -> None:
+    header, rules = turn.header, turn.rules
+    for name, topic in turn.topics:
+        for number, partition in topic.partitions.items():
+            if in_sync_lacking(partition, topic, header, rules) != partition.in_sync_lacking:
+                turn.touch(TopicPartition(name, number))

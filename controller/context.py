@@ -154,6 +154,22 @@ class Asleep(msgspec.Struct, frozen=True, array_like=True):
     queues: tuple[tuple[str, int, tuple[AnyStep, ...]], ...]  # by topic and partition
 
 
+class InItsName(msgspec.Struct, frozen=True, array_like=True):
+    """What somebody else wrote to /controller in the acting controller's name, which therefore acts on."""
+
+    mzxid: int
+    session: int  # the owner of the znode
+
+
+class Quarantines(msgspec.Struct, frozen=True, array_like=True):
+    """How often this cluster's records could not be applied of late; see `quarantine`."""
+
+    times: int = 0  # in a row: a complete read in between does not end it, only time without a failure
+    last_ms: int = 0
+    kept: tuple[str, ...] = ()  # where it failed, of the failures whose records were written to `refused`
+    unkept: int = 0  # records that were not, for such a failure's are there already
+
+
 class LogDirFailure(msgspec.Struct, frozen=True, array_like=True):
     """A broker's report of a failed log directory, and whether a consequence of it was seen."""
 
@@ -339,6 +355,9 @@ class Header(msgspec.Struct, array_like=True):
     incidents: tuple[Incident, ...] = ()  # of now, the oldest first
     offline_by_topic: dict[str, int] = {}  # partitions that are offline, as of the last step that was followed
     refused: RefusedGeneration | None = None  # an older forwarder that goes on
+    judged_by: CountingRules | None = None  # when all partitions were last judged by one and the same
+    in_its_name: InItsName | None = None  # /controller as it is, where no election left it so
+    quarantines: Quarantines = Quarantines()
 
     @property
     def acting(self) -> bool:

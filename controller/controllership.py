@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller import alert_kinds, deposed, failover, happenings, reassignment, topic_deletion
-from controller.context import FOLLOWING, NO_BROKER, Header, Standing
+from controller.context import FOLLOWING, NO_BROKER, Header, InItsName, Standing
 from controller.decoding import JsonDecoder, UndecodableError
 from controller.health import UNUSABLE
 from controller.outputs import ControllerRow
@@ -28,11 +28,21 @@ def controller_written(turn: Turn, znode: ControllerZnode, record: Record) -> No
     header = turn.header
     header.witness(controller_version=znode.version)
     header.seen_controller = True
+    if header.in_its_name is not None and header.in_its_name.mzxid == record.mzxid:
+        return  # read once more
     standing = _standing(znode, record)
     known = (header.controller, header.controller_session, header.standing)
-    if known == (znode.brokerid, record.ephemeral_owner, standing) or _names_who_acts(header, znode, standing):
+    if known == (znode.brokerid, record.ephemeral_owner, standing):
         return
+    if _is_by_another(header, znode, record):
+        if header.term_active and znode.brokerid == header.controller:
+            header.in_its_name = InItsName(record.mzxid, record.ephemeral_owner)
+            return
+        if _is_back_before_it_was_missed(header, znode):
+            _act_on(turn, znode.brokerid)
+            return
     _lose(turn, f"broker {header.controller} lost /controller")
+    header.in_its_name = None
     header.controller, header.controller_since_ms = znode.brokerid, header.time_ms
     header.controller_session, header.standing = record.ephemeral_owner, standing
     take_over_if_due(turn)
@@ -47,13 +57,38 @@ def _standing(znode: ControllerZnode, record: Record) -> Standing:
     return Standing.OVERWRITTEN if record.version > 0 else Standing.ELECTED
 
 
-def _names_who_acts(header: Header, znode: ControllerZnode, standing: Standing) -> bool:
-    """Whether somebody edited the znode, and it names the acting controller as before.
+def _is_by_another(header: Header, znode: ControllerZnode, record: Record) -> bool:
+    """Whether somebody edited the znode, or made another in its place: it was not left so by an election.
 
-    A controller that hears of a change looks whose id is there, and resigns only if it is another's: Kafka's
-    `maybeResign`, seen of brokers 1.1 to 3.9.
+    A controller that hears that it was changed or is gone looks whose id is there by then, and resigns only if that is
+    another's: Kafka's `ControllerChange` and `Reelect`, which begin with `maybeResign`; seen of brokers 1.1 to 3.9, and
+    the same up to 1.0, whose listeners are called with what is there. What a gap in the watching hid may as well be
+    another election, of which the broker's registration is told later.
     """
-    return standing is Standing.OVERWRITTEN and header.term_active and znode.brokerid == header.controller
+    edited = record.version > 0 or (record.ephemeral_owner != header.controller_session and not record.resync)
+    return edited and header.phase is FOLLOWING and znode.kraftControllerEpoch < 0
+
+
+def _is_back_before_it_was_missed(header: Header, znode: ControllerZnode) -> bool:
+    """Whether /controller went and names again who was controller, and in the same process.
+
+    One that had missed it would have taken it itself.
+    """
+    registered = header.brokers.get(znode.brokerid)
+    same_process = registered is not None and registered.session == header.controller_session
+    was_controller = header.controller == NO_BROKER and header.deposed == header.term_broker == znode.brokerid
+    return was_controller and same_process and header.controller_epoch == header.term_epoch and not header.migrating
+
+
+def _act_on(turn: Turn, broker: int) -> None:
+    header, record = turn.header, turn.record
+    header.controller, header.controller_since_ms = broker, record.observed_ms
+    header.in_its_name = InItsName(record.mzxid, record.ephemeral_owner)
+    header.deposed, header.term_active = NO_BROKER, header.may_act
+    turn.begin("Reelect", f"/controller was deleted and names broker {broker} again: it acts on")
+    turn.moved("controller", "Resigned", "Active", broker=broker)
+    _judge_again(turn)
+    publish_controller(turn)
 
 
 def controller_unreadable(turn: Turn, data: bytes | None) -> None:
@@ -75,6 +110,7 @@ def controller_removed(turn: Turn) -> None:
     if header.controller == NO_BROKER:
         return
     _lose(turn, f"broker {header.controller} is no longer controller")
+    header.in_its_name = None
     header.controller, header.controller_since_ms = NO_BROKER, turn.header.time_ms
     header.standing = Standing.ELECTED
     publish_controller(turn)
@@ -117,6 +153,7 @@ def adopt(turn: Turn) -> None:
     """At the end of a complete read: the controller that was found is taken as acting, its past is unknown."""
     header = turn.header
     if not header.seen_controller:
+        header.in_its_name = None
         header.controller, header.controller_since_ms = NO_BROKER, turn.header.time_ms
     header.duplicate_topic_ids = tuple(_duplicate_topic_ids(turn))
     header.term_active = header.may_act
@@ -127,6 +164,8 @@ def adopt(turn: Turn) -> None:
 def take_over_if_due(turn: Turn) -> None:
     """Fail over to the new controller if the epoch and /controller both say that there is one."""
     header = turn.header
+    if header.controller_epoch > header.term_epoch:
+        _act_no_longer(turn, f"/controller_epoch is {header.controller_epoch}: /controller is of a later election")
     # /controller_epoch is made as 0 before anybody is controller (from 2.1 on): the first term is 1.
     if header.phase is not FOLLOWING or header.controller_epoch <= max(header.term_epoch, 0):
         return
@@ -177,9 +216,26 @@ def _lose(turn: Turn, cause: str) -> None:
 
 def broker_ended(turn: Turn, broker: int) -> None:
     """A broker's session is over: if it had lost /controller without knowing it, it writes no more."""
+    if broker == turn.header.controller:
+        _act_no_longer(turn, f"the session of broker {broker} is over, and /controller is another's that names it")
     deposed.forget(turn, broker)
     if broker == turn.header.deposed:
         failover.cut(turn, broker)
+
+
+def controllers_broker_registered(turn: Turn) -> None:
+    """The broker that /controller names registered: a process that is not the one which acts never took over."""
+    header = turn.header
+    if header.brokers[header.controller].session != header.controller_session:
+        _act_no_longer(turn, f"broker {header.controller} was started anew, and did not write /controller")
+
+
+def _act_no_longer(turn: Turn, cause: str) -> None:
+    """Who acted on, though /controller was not as its election left it, does so no longer: only the znode counts."""
+    header, written = turn.header, turn.header.in_its_name
+    if written is not None:
+        _lose(turn, cause)
+        header.in_its_name, header.controller_session = None, written.session
 
 
 def _judge_again(turn: Turn) -> None:

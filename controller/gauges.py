@@ -13,7 +13,7 @@ from typing import Final
 
 from controller import clock
 from controller.context import FOLLOWING, CountingRules, Header
-from controller.health import UNUSABLE, is_under_replicated
+from controller.health import UNUSABLE, is_under_replicated, needed_in_sync
 from controller.outputs import GaugesRow, Maintenance, Stamp
 from controller.states import PartitionState, ReplicaState
 from controller.topics import Partition, Topic, Topics
@@ -51,12 +51,6 @@ def _leading(topic: Topic, partition: Partition, rules: CountingRules) -> Keys:
     needed = topic.min_insync_replicas
     keys = _by_leadership(value.leader, value.isr, partition.replicas, partition.adding, needed, topic.queued, rules)
     return keys + _LEADERLESS[True] if leaderless else keys
-
-
-def needed_in_sync(by_topic: int | None, leader: int, replicas: int, rules: CountingRules) -> int:
-    """The in-sync replicas that a write with acks=all needs, of a partition with this leader and so many replicas."""
-    needed = by_topic or rules.least_in_sync_under(leader)
-    return min(needed, replicas) if rules.least_is_capped else needed
 
 
 def _hosted_alike(before: Partition, after: Partition) -> bool:

@@ -6,27 +6,59 @@ business of `turn` and `alerts`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Final
 
 import msgspec
 
-from controller.context import Header
+from controller.context import CountingRules, Header
 from controller.election import elect_offline
 from controller.leadership import NO_LEADER, LeaderAndIsr
 from controller.topics import Partition, Problem, Topic
 
 _UNDER_REPLICATED: Final = Problem.UNDER_REPLICATED
-UNUSABLE: Final = frozenset(problem for problem in Problem if problem is not _UNDER_REPLICATED)
+_UNDER_MIN_ISR: Final = Problem.UNDER_MIN_ISR
+UNUSABLE: Final = frozenset(Problem) - {_UNDER_MIN_ISR, _UNDER_REPLICATED}
 UNUSABLE_WORDS: Final = frozenset(problem.value for problem in UNUSABLE)  # as rows have them
 
 
-def problem_of(partition: Partition, topic: Topic, header: Header, predicted: LeaderAndIsr | None) -> Problem | None:
-    """What is wrong with the partition now; a topic that is being deleted has no problems.
+def judged(  # noqa: PLR0913 (all that decides it)
+    partition: Partition,
+    topic: Topic,
+    header: Header,
+    rules: CountingRules,
+    predicted: LeaderAndIsr | None,
+    now_ms: int,
+) -> Partition:
+    """The partition with what is wrong with it now, the very same if it had that before.
 
-    `predicted` is its value once the controller has done what it must.
+    `predicted` is its value once the controller has done what it must. A topic that is being deleted has no problems.
     """
+    lacking = in_sync_lacking(partition, topic, header, rules)
+    problem = _UNDER_MIN_ISR if lacking else _problem_of(partition, topic, header, predicted)
+    if problem is partition.problem and lacking == partition.in_sync_lacking:
+        return partition
+    since_ms = _problem_since(partition, problem, now_ms)
+    return msgspec.structs.replace(partition, problem=problem, problem_since_ms=since_ms, in_sync_lacking=lacking)
+
+
+def in_sync_lacking(partition: Partition, topic: Topic, header: Header, rules: CountingRules) -> int:
+    """How many more replicas must be in sync before the partition, if it is led, takes writes with acks=all again."""
+    value = partition.confirmed
+    if value is None or topic.queued or not _is_online(value.leader, partition, header):
+        return 0
+    needed = needed_in_sync(topic.min_insync_replicas, value.leader, len(partition.replicas), rules)
+    return max(0, needed - len(value.isr))
+
+
+def needed_in_sync(by_topic: int | None, leader: int, replicas: int, rules: CountingRules) -> int:
+    """The in-sync replicas that a write with acks=all needs, of a partition with this leader and so many replicas."""
+    needed = by_topic or rules.least_in_sync_under(leader)
+    return min(needed, replicas) if rules.least_is_capped else needed
+
+
+def _problem_of(partition: Partition, topic: Topic, header: Header, predicted: LeaderAndIsr | None) -> Problem | None:
     if topic.queued:
         return None
     value = partition.confirmed
@@ -43,21 +75,13 @@ def problem_of(partition: Partition, topic: Topic, header: Header, predicted: Le
     return Problem.NO_LIVE_IN_SYNC_REPLICA
 
 
-def with_problem(partition: Partition, problem: Problem | None, now_ms: int) -> Partition:
-    """The partition with this problem, the very same if it had it before."""
-    if problem is partition.problem:
-        return partition
-    return msgspec.structs.replace(
-        partition, problem=problem, problem_since_ms=_problem_since(partition, problem, now_ms)
-    )
-
-
 def _problem_since(partition: Partition, problem: Problem | None, now_ms: int) -> int:
+    """A partition that cannot be used for one reason after another could not be used since the first."""
     if problem is None:
         return 0
-    if partition.problem is not None and (problem in UNUSABLE) == (partition.problem in UNUSABLE):
-        return partition.problem_since_ms
-    return now_ms
+    was = partition.problem
+    lasts = problem is was or (problem in UNUSABLE and was in UNUSABLE)
+    return partition.problem_since_ms if lasts else now_ms
 
 
 def _is_online(replica: int, partition: Partition, header: Header) -> bool:
@@ -84,6 +108,19 @@ def is_under_replicated(in_sync: int, replicas: int, adding: int) -> bool:
     return in_sync < replicas - adding
 
 
+def takes_acks_all(partition: Partition, topic: Topic) -> bool:
+    """Whether a write with acks=all is taken, by what ZooKeeper shows; a topic that is being deleted promises none."""
+    return not topic.queued and partition.problem in (None, _UNDER_REPLICATED)
+
+
+def back_in_sync_for_acks_all(partition: Partition) -> tuple[int, ...]:
+    """The replicas of which as many as it lacks would make the partition take writes with acks=all again."""
+    value = partition.confirmed
+    if value is None or not partition.in_sync_lacking:
+        return ()
+    return tuple(replica for replica in partition.replicas if replica not in value.isr)
+
+
 def reason_for(
     problem: Problem, partition: Partition, topic: Topic, header: Header, predicted: LeaderAndIsr | None
 ) -> str:
@@ -96,6 +133,8 @@ def reason_for(
     if problem is _UNDER_REPLICATED and value is not None:
         missing = [replica for replica in partition.replicas if replica not in value.isr]
         return f"in sync {_listed(value.isr)} of {_listed(partition.replicas)}: {where(missing)}"
+    if problem is _UNDER_MIN_ISR and value is not None:
+        return _refuses_acks_all(partition, value, where)
     elector = "the controller" if header.acting else "no controller is active; the next one"
     if problem is Problem.NOT_YET_CREATED:
         return f"{elector} must write its first state"
@@ -112,6 +151,14 @@ def reason_for(
         return f"{gone}; {elector} must elect broker {successor(partition, topic, header, predicted)}{since}"
     live = [member for member in value.isr if _is_online(member, partition, header)]
     return f"{gone}; in-sync replica {_either(live)} is live, but nothing makes the controller elect it"
+
+
+def _refuses_acks_all(partition: Partition, value: LeaderAndIsr, where: Callable[[Iterable[int]], str]) -> str:
+    lacking, missing = partition.in_sync_lacking, back_in_sync_for_acks_all(partition)
+    in_sync = f"in sync {_listed(value.isr)} of {_listed(partition.replicas)}, needed {len(value.isr) + lacking}"
+    if lacking > len(missing):
+        return f"writes with acks=all are refused: {in_sync}, more than it has replicas: no broker can help"
+    return f"writes with acks=all are refused: {in_sync}; {lacking} more of: {where(missing)}"
 
 
 def _whereabout(broker: int, partition: Partition, header: Header) -> str:

@@ -11,7 +11,8 @@ from typing import Final
 
 import msgspec
 
-from controller.context import NO_BROKER
+from controller.context import LEAST_IN_SYNC, NO_BROKER, CountingRules, Header
+from controller.health import needed_in_sync
 from controller.leadership import NO_LEADER
 from controller.states import PartitionState
 from controller.znodes import (
@@ -21,7 +22,9 @@ from controller.znodes import (
     StateZnode,
     TopicZnode,
     ZnodeError,
+    ZnodePath,
     decode,
+    decode_config,
     decode_epoch,
     locate,
 )
@@ -57,6 +60,9 @@ class PartitionMetadata(msgspec.Struct, frozen=True, tag_field="type", tag="part
     adding_replicas: tuple[int, ...]
     removing_replicas: tuple[int, ...]
     deleting: bool  # its topic's deletion was asked for
+    writable_acks_all: bool  # a write with acks=all is taken
+    in_sync_lacking: int  # of a led partition: so many more replicas must be in sync before it is taken again
+    in_sync_candidates: tuple[int, ...]  # the replicas of which so many would do
 
 
 class UnreadableZnode(msgspec.Struct, frozen=True, tag_field="type", tag="unreadable"):
@@ -101,8 +107,9 @@ def cluster_metadata(znodes: Iterable[Znode], forbidden: Collection[str] = ()) -
     absent = {broker: BrokerMetadata(broker, -1, registered=False) for broker in hosts - found.brokers.keys()}
     yield from (broker for _, broker in sorted({**found.brokers, **absent}.items()))
     yield ControllerMetadata(found.controller, found.controller_epoch)
+    rules = found.rules()
     for name in sorted(found.topics):
-        yield from found.partitions_of(name)
+        yield from found.partitions_of(name, rules)
 
 
 class _Found:
@@ -116,6 +123,8 @@ class _Found:
         self.controller_epoch = -1
         self._states: dict[str, dict[int, StateZnode]] = {}
         self._deletions: set[str] = set()
+        self._least_in_sync: dict[str, int | None] = {}  # by topic, where it says so itself
+        self._header = Header("", 1)  # what shows of the brokers' release, and their dynamic settings
 
     def take(self, znode: Znode) -> None:
         """Add what a znode says; raises ZnodeError."""
@@ -123,33 +132,57 @@ class _Found:
         if where.place is Place.PARTITION_STATE:
             self._states.setdefault(where.name, {})[where.number] = decode(znode.data, StateZnode)
         elif where.place is Place.TOPIC:
-            self.topics[where.name] = decode(znode.data, TopicZnode)
+            self.topics[where.name] = topic = decode(znode.data, TopicZnode)
+            self._header.witness(topic_version=topic.version)
         elif where.place is Place.BROKER:
             read = decode(znode.data, BrokerZnode)
             self.brokers[where.number] = BrokerMetadata(where.number, znode.czxid, read.addresses(), read.rack)
+            self._header.witness(broker_version=read.version)
         elif where.place is Place.CONTROLLER:
-            self.controller = decode(znode.data, ControllerZnode).brokerid
+            controller = decode(znode.data, ControllerZnode)
+            self.controller = controller.brokerid
+            self._header.witness(controller_version=controller.version)
         elif where.place is Place.CONTROLLER_EPOCH:
             self.controller_epoch = decode_epoch(znode.data)
         elif where.place is Place.DELETE_TOPIC:
             self._deletions.add(where.name)
+        else:
+            self._take_settings(where, znode.data)
 
-    def partitions_of(self, name: str) -> Iterator[PartitionMetadata]:
+    def _take_settings(self, where: ZnodePath, data: bytes | None) -> None:
+        if where.place is Place.TOPIC_CONFIG:
+            self._least_in_sync[where.name] = decode_config(data).integer(LEAST_IN_SYNC, at_least=1)
+        elif where.place is Place.BROKER_CONFIG:
+            self._header.dynamic_settings[where.name] = decode_config(data).config
+
+    def rules(self) -> CountingRules:
+        """What a partition's need of in-sync replicas depends on beside its topic."""
+        return self._header.counting_rules
+
+    def partitions_of(self, name: str, rules: CountingRules) -> Iterator[PartitionMetadata]:
         """A topic's partitions by number; a state whose partition is not assigned any more is not one."""
         topic, states = self.topics[name], self._states.get(name, {})
+        deleting = name in self._deletions
         for number in sorted(topic.partitions):
-            state = states.get(number, _NO_STATE)
+            state, replicas = states.get(number, _NO_STATE), topic.partitions[number]
+            as_of_now = self._state_at_start(name, number, state)
+            is_led = as_of_now == PartitionState.ONLINE.word and not deleting
+            needed = needed_in_sync(self._least_in_sync.get(name), state.leader, len(replicas), rules)
+            lacking = max(0, needed - len(state.isr)) if is_led else 0
             yield PartitionMetadata(
                 topic=name,
                 partition=number,
-                replicas=topic.partitions[number],
+                replicas=replicas,
                 leader=state.leader,
                 leader_epoch=state.leader_epoch,
                 isr=state.isr,
-                state=self._state_at_start(name, number, state),
+                state=as_of_now,
                 adding_replicas=topic.adding_replicas.get(number, ()),
                 removing_replicas=topic.removing_replicas.get(number, ()),
-                deleting=name in self._deletions,
+                deleting=deleting,
+                writable_acks_all=is_led and not lacking,
+                in_sync_lacking=lacking,
+                in_sync_candidates=tuple(at for at in replicas if at not in state.isr) if lacking else (),
             )
 
     def _state_at_start(self, name: str, number: int, state: StateZnode) -> str:

@@ -132,10 +132,13 @@ class PartitionRow(Row, frozen=True, gc=False, tag="partition"):
     predicted_leader: int | None = None  # set while a write of the controller is due
     predicted_leader_epoch: int | None = None
     predicted_isr: tuple[int, ...] | None = None
-    problem: str | None = None  # see `health.Problem`: why the partition cannot be used, or what it lacks
+    problem: str | None = None  # see `topics.Problem`: why the partition cannot be used, or what it lacks
     problem_since_ms: Moment | None = None
     reason: str | None = None  # the problem as a sentence that names brokers and zxids
     deleting: bool = False  # the deletion of its topic was asked for: nothing is wrong with it any more
+    writable_acks_all: bool | None = None  # a write with acks=all is taken, as far as ZooKeeper shows; null: not said
+    in_sync_lacking: int = 0  # of a led partition: so many more replicas must be in sync before it is taken again
+    in_sync_candidates: tuple[int, ...] = ()  # the replicas of which so many would do
 
     def subject_key(self) -> str:
         """One row a partition."""

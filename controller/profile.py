@@ -122,18 +122,22 @@ class Evidence(msgspec.Struct, frozen=True, array_like=True):
     topic_version: int = 0  # in /brokers/topics/T
     registers_in_two_steps: int = 0  # 1: a fresh registration already has data version 1
     notifies_isr_changes: int = 0  # 1: an isr_change_N was seen
+    feature_version: int = 0  # in /feature, which a controller makes from 2.7 on, and as version 2 from IBP 3.3-IV0 on
+    finalizes_features: int = 0  # 1: it is enabled there, which is from IBP 2.7-IV0 on
 
     def releases(self) -> tuple[Release, Release]:
         """The oldest and the newest release that leave such znodes; before there is any evidence, the newest.
 
-        A topic znode's version follows the writer's binary, a broker znode's its inter.broker.protocol.version.
+        The version of a topic's znode, and whether there is /feature, follow the writer's binary; the versions of a
+        broker's znode and of /feature its inter.broker.protocol.version.
         """
         if self == Evidence():
             return NEWEST, NEWEST
         spans = [
             (self.controller_version >= 2, ((3, 4), NEWEST)),
+            (self.feature_version >= 2, ((3, 3), (3, 3))),
             (self.topic_version >= 3, ((2, 8), (3, 3))),
-            (self.broker_version >= 5, ((2, 7), (2, 7))),
+            (self.broker_version >= 5 or self.feature_version >= 1, ((2, 7), (2, 7))),
             (self.topic_version >= 2, ((2, 4), (2, 6))),
             (self.registers_in_two_steps >= 1, ((2, 2), (2, 3))),
         ]
@@ -143,7 +147,7 @@ class Evidence(msgspec.Struct, frozen=True, array_like=True):
         """The profile of the oldest release that leaves such znodes, from 3.4 on of the newest."""
         oldest, newest = self.releases()
         profile = profile_of(newest if oldest == (3, 4) else oldest)
-        if self.notifies_isr_changes:
+        if self.notifies_isr_changes or (self.feature_version and not self.finalizes_features):
             return msgspec.structs.replace(profile, hears_isr_changes_at_once=False)
         return profile
 

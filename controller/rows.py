@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from controller.health import back_in_sync_for_acks_all, takes_acks_all
 from controller.leadership import NO_LEADER, LeaderAndIsr, Move, Tell
 from controller.outputs import EffectStamp, PartitionRow, Request, Stamp, Transition
 from controller.states import PARTITION_WORDS, REPLICA_WORDS
-from controller.topics import Partition, TopicPartition
+from controller.topics import Partition, Topic, TopicPartition
 
 # What a partition without a state shows.
 _NO_VALUE: Final = LeaderAndIsr(NO_LEADER, -1, (), -1)
@@ -51,16 +52,15 @@ def _told(value: LeaderAndIsr | None) -> tuple[int | None, int | None, tuple[int
     return (None, None, None) if value is None else (value.leader, value.leader_epoch, value.isr)
 
 
-def partition_row(
+def partition_row(  # noqa: PLR0913 (all that it shows)
     tp: TopicPartition,
     partition: Partition,
+    topic: Topic | None,
     due: LeaderAndIsr | None,
     reason: str | None,
     stamp: Stamp,
-    *,
-    deleting: bool = False,
 ) -> PartitionRow:
-    """The partition as it is now, with the value that the controller must still write."""
+    """The partition as it is now, with the value that the controller must still write; of no topic: it is gone."""
     value = partition.confirmed or _NO_VALUE
     leader, leader_epoch, isr = _told(due)
     return PartitionRow(
@@ -82,5 +82,8 @@ def partition_row(
         partition.problem.value if partition.problem else None,
         partition.problem_since_ms if partition.problem else None,
         reason,
-        deleting,
+        topic is not None and topic.queued,
+        topic is not None and takes_acks_all(partition, topic),
+        partition.in_sync_lacking,
+        back_in_sync_for_acks_all(partition),
     )

@@ -32,7 +32,7 @@ def end(turn: Turn) -> None:
     if header.phase is not LOADING:
         return
     header.phase, header.lacks_records, header.quarantined = FOLLOWING, False, ""
-    turn.shows_all = True
+    turn.shows_all, header.judged_by = True, turn.rules
     for name, topic in turn.topics:
         if topic.seen_generation != turn.record.generation and topic.exists:
             turn.put_topic(name, None)

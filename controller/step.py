@@ -39,6 +39,7 @@ from controller.znodes import (
     BrokerZnode,
     ConfigZnode,
     ControllerZnode,
+    FeatureZnode,
     ForwarderStatus,
     LogDirEventZnode,
     PartitionsZnode,
@@ -247,6 +248,7 @@ def _epoch_written(turn: Turn, _: ZnodePath, record: Record) -> None:
 def _broker_written(turn: Turn, where: ZnodePath, record: Record) -> None:
     broker_change.broker_written(turn, where.number, decode(record.content, BrokerZnode), record)
     if where.number == turn.header.controller:
+        controllership.controllers_broker_registered(turn)
         controllership.take_over_if_due(turn)  # read together, /controller came first and its session was not known
 
 
@@ -298,6 +300,11 @@ def _migration_written(turn: Turn, _: ZnodePath, __: Record) -> None:
     controllership.migration_began(turn)
 
 
+def _features_written(turn: Turn, _: ZnodePath, record: Record) -> None:
+    znode = decode(record.content, FeatureZnode)
+    turn.header.witness(feature_version=znode.version, finalizes_features=znode.status)
+
+
 def _broker_config_written(turn: Turn, where: ZnodePath, record: Record) -> None:
     broker_config.written(turn, where.name, decode_config(record.raw))
 
@@ -346,6 +353,7 @@ _WRITTEN: Final[Mapping[Place, Callable[[Turn, ZnodePath, Record], None]]] = {
     Place.ISR_CHANGE: _isr_changed,
     Place.MIGRATION: _migration_written,
     Place.BROKER_CONFIG: _broker_config_written,
+    Place.FEATURE: _features_written,
 }
 
 # What a znode's end means, by its place.

@@ -32,13 +32,14 @@ class TopicPartition(msgspec.Struct, frozen=True, order=True, array_like=True, g
 
 
 class Problem(Enum):
-    """What is wrong with a partition; `health` judges it."""
+    """What is wrong with a partition, the worst first: it has the first that applies. `health` judges it."""
 
     NO_LIVE_IN_SYNC_REPLICA = "no_live_in_sync_replica"  # offline until one of them returns
     ELECTION_DUE = "election_due"  # the leader is gone, the controller must elect another replica
     NOT_YET_CREATED = "not_yet_created"  # the controller must still write the first state
     NO_LIVE_REPLICA_AT_CREATION = "no_live_replica_at_creation"  # created while all its brokers were away
     LEADERLESS = "leaderless"  # an in-sync replica is live, yet the controller has no reason to elect it
+    UNDER_MIN_ISR = "under_min_isr"  # led, but fewer replicas are in sync than a write with acks=all needs
     UNDER_REPLICATED = "under_replicated"  # usable, but not every assigned replica is in sync
 
     __hash__ = object.__hash__  # there is one of each: what the enum's own takes time for is not needed
@@ -70,6 +71,7 @@ class Partition(msgspec.Struct, frozen=True, array_like=True, gc=False):
     announced: ReplicaAssignment | None = None  # what the topic's znode says, where that is not what memory says
     expected: tuple[ReplicaAssignment, ...] = ()  # what the controller is still to write there, in order
     passed_over: Owed | None = None
+    in_sync_lacking: int = 0  # of a led partition: so many more replicas must be in sync before it takes acks=all
 
     def value(self, controller_epoch: int) -> LeaderAndIsr | None:
         """The value that ZooKeeper will hold once the controller has done what it must."""

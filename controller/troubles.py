@@ -15,8 +15,8 @@ import msgspec
 
 from controller.assignment import ReplicaAssignment
 from controller.context import EXAMPLES_NAMED, CountingRules, Header, TroubleGroup
-from controller.gauges import REASSIGNING, InTopic, needed_in_sync
-from controller.health import is_under_replicated
+from controller.gauges import REASSIGNING, InTopic
+from controller.health import is_under_replicated, needed_in_sync
 from controller.states import ReplicaState
 from controller.topics import Partition, Problem, Topic, TopicPartition, Topics
 

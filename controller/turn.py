@@ -13,11 +13,11 @@ from collections.abc import Iterator
 import msgspec
 
 from controller import alerts, clock
-from controller.context import FOLLOWING, NO_BROKER, Context, Event
+from controller.context import FOLLOWING, NO_BROKER, Context, CountingRules, Event
 from controller.draft import ContextDraft
 from controller.events import EventDraft
 from controller.gauges import Census, InTopic, census_of, gauges_row
-from controller.health import problem_of, reason_for, with_problem
+from controller.health import judged, reason_for
 from controller.leadership import AnyStep, LeaderAndIsr, Move, Tell
 from controller.outputs import FINAL, PROVISIONAL
 from controller.records import Record
@@ -38,7 +38,7 @@ UNFINISHED_MS = 3_000
 class Turn(EventDraft):
     """A step's private copy of the context, the events in it, and what is to be published."""
 
-    __slots__ = ("_census", "_ledger", "_rules", "_ruled_by", "shows_gauges")
+    __slots__ = ("_census", "_counted_by", "_ledger", "_rules", "_ruled_by", "shows_gauges")
 
     def __init__(self, context: Context, record: Record) -> None:
         super().__init__(context, record)
@@ -47,7 +47,7 @@ class Turn(EventDraft):
 
     def _count_on(self) -> None:
         header = self.header
-        self._rules = rules = header.counting_rules
+        self._rules = self._counted_by = rules = header.counting_rules
         self._ruled_by = (header.settings, header.profile, header.dynamic_settings)
         self._census = Census(header.census, rules)
         self._ledger = TroubleLedger(header.troubles, header.offline_by_topic, rules)
@@ -121,20 +121,23 @@ class Turn(EventDraft):
 
     def _take_counts(self) -> None:
         header = self.header
-        if self.shows_all or self._is_ruled_otherwise():
-            header.census = census_of(self.topics, header.counting_rules)
+        if self.shows_all or self.rules != self._counted_by:
+            header.census = census_of(self.topics, self.rules)
             header.troubles, header.offline_by_topic = troubles_anew(self.topics, header)
             self._count_on()
         else:
             header.census, header.troubles = self._census.counts, self._ledger.groups
             header.offline_by_topic = self._ledger.offline_by_topic
 
-    def _is_ruled_otherwise(self) -> bool:
+    @property
+    def rules(self) -> CountingRules:
+        """What counts and partitions' health depend on beside the topics, as of now."""
         header, (settings, profile, dynamic) = self.header, self._ruled_by
         if header.settings is settings and header.profile is profile and header.dynamic_settings is dynamic:
-            return False
+            return self._rules
         self._ruled_by = (header.settings, header.profile, header.dynamic_settings)
-        return header.counting_rules != self._rules
+        self._rules = header.counting_rules
+        return self._rules
 
     def _next_roster(self, topics: Topics) -> Roster | None:
         if self.header.phase is not FOLLOWING:
@@ -286,20 +289,19 @@ class Turn(EventDraft):
 
     def _publish_gone(self, tp: TopicPartition, before: Partition) -> None:
         gone = Partition(before.replicas, confirmed=before.confirmed)
-        self.effects.append(partition_row(tp, gone, None, None, self.stamp()))
+        self.effects.append(partition_row(tp, gone, None, None, None, self.stamp()))
 
     def _publish_partition(self, tp: TopicPartition, was: InTopic, partition: Partition, topic: Topic) -> Partition:
         predicted = partition.value(self.header.controller_epoch)
-        problem = problem_of(partition, topic, self.header, predicted)
-        judged = with_problem(partition, problem, self.header.time_ms)
-        if judged is not partition:
-            self.topics.own(tp.topic).partitions[tp.partition] = judged
+        now = judged(partition, topic, self.header, self.rules, predicted, self.header.time_ms)
+        if now is not partition:
+            self.topics.own(tp.topic).partitions[tp.partition] = now
         in_topic, before = was
-        if self.shows_all or judged != before or (in_topic is not None and in_topic.queued) is not topic.queued:
-            reason = reason_for(problem, judged, topic, self.header, predicted) if problem else None
-            due = predicted if judged.write_due else None
-            self.effects.append(partition_row(tp, judged, due, reason, self.stamp(), deleting=topic.queued))
-        return judged
+        if self.shows_all or now != before or (in_topic is not None and in_topic.queued) is not topic.queued:
+            reason = reason_for(now.problem, now, topic, self.header, predicted) if now.problem else None
+            due = predicted if now.write_due else None
+            self.effects.append(partition_row(tp, now, topic, due, reason, self.stamp()))
+        return now
 
 
 def told_value(partition: Partition, step: AnyStep) -> LeaderAndIsr | None:

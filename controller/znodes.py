@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from enum import Enum
 from functools import lru_cache
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
 
@@ -168,6 +168,13 @@ class ConfigZnode(msgspec.Struct, frozen=True):
         return {"true": True, "false": False}.get(self.config.get(key, "").strip().lower())
 
 
+class FeatureZnode(msgspec.Struct, frozen=True):
+    """/feature, v1 and v2, from 2.7 on; Kafka refuses another status and a lower version (`FeatureZNode`, 3.9)."""
+
+    version: Annotated[int, msgspec.Meta(ge=1, lt=2**31)]
+    status: Literal[0, 1]  # disabled, enabled
+
+
 class LogDirEventZnode(msgspec.Struct, frozen=True):
     """/log_dir_event_notification/log_dir_event_N."""
 
@@ -212,6 +219,7 @@ _Content = TypeVar(
     TopicZnode,
     StateZnode,
     ConfigZnode,
+    FeatureZnode,
     LogDirEventZnode,
     PartitionsZnode,
     ForwarderStatus,

@@ -259,6 +259,25 @@ BROUGHT_BACK_BY = _of_cluster(
 DETAIL_DROPPED = _of_cluster(
     "partition_detail_dropped", "Partitions that cannot be used but are not named, for there are too many."
 )
+UNDER_MIN_ISR_SINCE = _of_cluster(
+    "partition_under_min_isr_since_timestamp_seconds",
+    "Since when a partition that is led has refused writes with acks=all, by name; only such partitions are named.",
+    "topic",
+    "partition",
+    unit="seconds",
+)
+IN_SYNC_LACKING = _of_cluster(
+    "partition_in_sync_lacking",
+    "How many more replicas must be in sync before a named partition takes acks=all again; the label `brokers` lists "
+    "those of which so many would do.",
+    "topic",
+    "partition",
+    "brokers",
+)
+UNDER_MIN_ISR_DROPPED = _of_cluster(
+    "partition_under_min_isr_detail_dropped",
+    "Partitions that are led and refuse acks=all but are not named, for there are too many.",
+)
 
 # What happened.
 RECORDS = _counter("records", "Records of ZooKeeper observations applied since the job's state began.", "kind")
@@ -432,6 +451,11 @@ PARTITION_REPLICAS = _of_partition("replicas", "Replicas that are assigned to th
 PARTITION_IN_SYNC = _of_partition("in_sync_replicas", "Replicas of the partition that are in the ISR.")
 PARTITION_STATE = _of_partition(
     "state", "The controller's state of the partition, by Kafka's numbers: 0 new, 1 online, 2 offline."
+)
+PARTITION_WRITABLE_ACKS_ALL = _of_partition(
+    "writable_acks_all",
+    "1 while a write with acks=all is taken, as far as ZooKeeper shows, else 0; NaN: the row is of an older Kontrast, "
+    "which did not say.",
 )
 
 # What `kontrast serve` does of its own accord, where that is switched on.

@@ -26,7 +26,7 @@ from dashboards.catalogue import CATALOGUE, METRICS_PAGE, Metric
 from dashboards.families import Sample, family, lag_family
 from dashboards.partitions_page import PageFigures
 from dashboards.reading import Reading, ReadingSnapshot
-from dashboards.view import ClusterSnapshot, View, unusable_since_ms
+from dashboards.view import ClusterSnapshot, View, problem_since_ms
 from transport.lag import Lag
 
 # Kafka's name of a state in the rows, and the label value that stands for it.
@@ -161,17 +161,35 @@ def _maintenance_until(_: _Ready, gauges: GaugesRow) -> Iterator[Sample]:
 
 def _offline_since(ready: _Ready, _: GaugesRow) -> Iterator[Sample]:
     for row in ready.snapshot.unusable[: ready.limits.partitions]:
-        yield (row.topic, str(row.partition), str(row.problem)), unusable_since_ms(row) / 1000
+        yield (row.topic, str(row.partition), str(row.problem)), problem_since_ms(row) / 1000
 
 
 def _brought_back_by(ready: _Ready, _: GaugesRow) -> Iterator[Sample]:
     for row in ready.snapshot.unusable[: ready.limits.partitions]:
         brokers = row.isr or row.replicas  # one that was never created needs any of its replicas
-        yield (row.topic, str(row.partition), ",".join(map(str, sorted(brokers)))), 1
+        yield (row.topic, str(row.partition), _listed(brokers)), 1
 
 
 def _partitions_dropped(ready: _Ready, _: GaugesRow) -> Iterator[Sample]:
     yield (), max(0, len(ready.snapshot.unusable) - ready.limits.partitions)
+
+
+def _under_min_isr_since(ready: _Ready, _: GaugesRow) -> Iterator[Sample]:
+    for row in ready.snapshot.under_min_isr[: ready.limits.partitions]:
+        yield (row.topic, str(row.partition)), problem_since_ms(row) / 1000
+
+
+def _in_sync_lacking(ready: _Ready, _: GaugesRow) -> Iterator[Sample]:
+    for row in ready.snapshot.under_min_isr[: ready.limits.partitions]:
+        yield (row.topic, str(row.partition), _listed(row.in_sync_candidates)), row.in_sync_lacking
+
+
+def _under_min_isr_dropped(ready: _Ready, _: GaugesRow) -> Iterator[Sample]:
+    yield (), max(0, len(ready.snapshot.under_min_isr) - ready.limits.partitions)
+
+
+def _listed(brokers: Iterable[int]) -> str:
+    return ",".join(map(str, sorted(brokers)))
 
 
 def _zxid_part(part: Callable[[int], int]) -> Callable[[_Ready, GaugesRow], Iterator[Sample]]:
@@ -225,6 +243,9 @@ _OF_READY_CLUSTER: Mapping[Metric, Callable[[_Ready, GaugesRow], Iterator[Sample
         catalogue.OFFLINE_SINCE: _offline_since,
         catalogue.BROUGHT_BACK_BY: _brought_back_by,
         catalogue.DETAIL_DROPPED: _partitions_dropped,
+        catalogue.UNDER_MIN_ISR_SINCE: _under_min_isr_since,
+        catalogue.IN_SYNC_LACKING: _in_sync_lacking,
+        catalogue.UNDER_MIN_ISR_DROPPED: _under_min_isr_dropped,
         catalogue.ZXID_EPOCH: _zxid_part(lambda zxid: zxid >> 32),
         catalogue.ZXID_SEQUENCE: _zxid_part(lambda zxid: zxid & 0xFFFFFFFF),
     }

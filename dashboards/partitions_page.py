@@ -42,14 +42,17 @@ _STATE_NUMBERS: Mapping[str, int] = MappingProxyType(
     }
 )
 
+_WRITABLE: Mapping[bool | None, str] = MappingProxyType({True: "1", False: "0", None: "NaN"})
+
 # Read as: KEY has this value for a partition.
-_VALUES: Mapping[Metric, Callable[[PartitionRow], int]] = MappingProxyType(
+_VALUES: Mapping[Metric, Callable[[PartitionRow], int | str]] = MappingProxyType(
     {
         catalogue.PARTITION_LEADER: lambda row: row.leader,
         catalogue.PARTITION_LEADER_EPOCH: lambda row: row.leader_epoch,
         catalogue.PARTITION_REPLICAS: lambda row: len(row.replicas),
         catalogue.PARTITION_IN_SYNC: lambda row: len(row.isr),
         catalogue.PARTITION_STATE: lambda row: _STATE_NUMBERS.get(row.state, -1),
+        catalogue.PARTITION_WRITABLE_ACKS_ALL: lambda row: _WRITABLE[row.writable_acks_all],
     }
 )
 
@@ -201,6 +204,6 @@ def _pieces_of(cluster: str, rows: Collection[PartitionRow]) -> _Pieces:
     return {metric: GzipPiece.of(_lines(metric.name, labels, map(read, rows))) for metric, read in _VALUES.items()}
 
 
-def _lines(name: str, labels: Iterable[str], values: Iterable[int]) -> bytes:
+def _lines(name: str, labels: Iterable[str], values: Iterable[int | str]) -> bytes:
     lines = [f"{name}{of_partition}{value}\n" for of_partition, value in zip(labels, values, strict=True)]
     return "".join(lines).encode()

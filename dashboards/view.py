@@ -16,6 +16,7 @@ import msgspec
 
 from controller.health import UNUSABLE_WORDS
 from controller.outputs import AlertRow, BrokerRow, ControllerRow, GaugesRow, JobRow, PartitionRow, Row
+from controller.topics import Problem
 
 _REMEMBERED_ENDINGS = 1_000  # of alerts of one cluster, for those who told of the alert and must tell of its end
 _REMEMBERED_REMOVALS = 100_000  # of one kind in one cluster; guards against rows that are delivered again
@@ -93,6 +94,7 @@ class ClusterSnapshot:
     controller: ControllerRow | None
     brokers: tuple[BrokerRow, ...]  # every known one, registered or not
     unusable: tuple[PartitionRow, ...]  # the longest unusable first
+    under_min_isr: tuple[PartitionRow, ...]  # led, but refusing acks=all: the longest refusing first
     open_alerts: tuple[AlertRow, ...]  # those that are not resolved, the oldest first
     alert_counts: Mapping[tuple[str, str, str], int]  # of the same, by alert, severity and state
     resolved_alerts: tuple[AlertRow, ...]  # the newest only
@@ -109,13 +111,13 @@ class ClusterSnapshot:
         return self.gauges is not None and self.gauges.ready
 
 
-def unusable_since_ms(row: PartitionRow) -> int:
+def problem_since_ms(row: PartitionRow) -> int:
     """Since when the partition has its problem, in milliseconds since 1970."""
     return row.time_ms if row.problem_since_ms is None else row.problem_since_ms
 
 
 def _by_age_of_problem(row: PartitionRow) -> tuple[object, ...]:
-    return (unusable_since_ms(row), row.topic, row.partition)
+    return (problem_since_ms(row), row.topic, row.partition)
 
 
 def _by_age_of_alert(row: AlertRow) -> tuple[object, ...]:
@@ -164,7 +166,7 @@ class _Alerts:
         return dict(self._counts)
 
 
-def _nothing_unusable() -> _OldestFirst[tuple[str, int], PartitionRow]:
+def _no_partitions() -> _OldestFirst[tuple[str, int], PartitionRow]:
     return _OldestFirst(_by_age_of_problem)
 
 
@@ -175,7 +177,8 @@ class _Cluster:
     controller: _Newest[str, ControllerRow] = field(default_factory=_Newest)
     alerts: _Alerts = field(default_factory=_Alerts)
     gauges: _Newest[str, GaugesRow] = field(default_factory=_Newest)
-    unusable: _OldestFirst[tuple[str, int], PartitionRow] = field(default_factory=_nothing_unusable)
+    unusable: _OldestFirst[tuple[str, int], PartitionRow] = field(default_factory=_no_partitions)
+    under_min_isr: _OldestFirst[tuple[str, int], PartitionRow] = field(default_factory=_no_partitions)
     changed_segments: set[int] = field(default_factory=set)
 
     def apply(self, row: Row) -> bool:
@@ -198,10 +201,15 @@ class _Cluster:
         if not self.partitions.apply(key, row, removes=removes):
             return False
         self.changed_segments.add(segment_of(row.topic))
-        if row.problem in UNUSABLE_WORDS and not removes:
-            self.unusable.put(key, row)
-        else:
-            self.unusable.drop(key)
+        problem = None if removes else row.problem
+        for named, has_it in (
+            (self.unusable, problem in UNUSABLE_WORDS),
+            (self.under_min_isr, problem == Problem.UNDER_MIN_ISR.value),
+        ):
+            if has_it:
+                named.put(key, row)
+            else:
+                named.drop(key)
         return True
 
     def forget(self, output: str) -> None:
@@ -211,7 +219,7 @@ class _Cluster:
             self.alerts = _Alerts()
         elif output == PartitionRow.output:
             self.partitions, self.brokers, self.controller = _Newest(), _Newest(), _Newest()
-            self.unusable = _nothing_unusable()
+            self.unusable, self.under_min_isr = _no_partitions(), _no_partitions()
             self.changed_segments = set(range(PARTITION_SEGMENTS))
 
     def snapshot(self, cluster: str, clock_behind_ms: int) -> ClusterSnapshot:
@@ -221,6 +229,7 @@ class _Cluster:
             controller=self.controller.rows.get(cluster),
             brokers=tuple(self.brokers.rows[broker] for broker in sorted(self.brokers.rows)),
             unusable=self.unusable.in_order(),
+            under_min_isr=self.under_min_isr.in_order(),
             open_alerts=self.alerts.oldest_first(),
             alert_counts=self.alerts.counts(),
             resolved_alerts=tuple(self.alerts.resolved.values()),

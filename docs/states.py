@@ -1,4 +1,4 @@
-"""Prints `states.md`: the state machines of partitions and replicas as diagrams and tables, from `controller.states`.
+"""Prints `states.md`: the state machines of partitions and replicas, and what can be wrong with a partition.
 
 Run it by `make docs`. Here belongs the page's form; what is legal is decided by the tables that it reads.
 """
@@ -18,6 +18,7 @@ from controller.states import (  # noqa: E402
     PartitionState,
     ReplicaState,
 )
+from controller.topics import Problem  # noqa: E402
 
 AnyState = PartitionState | ReplicaState
 
@@ -45,12 +46,22 @@ _REPLICA_MEANING: Mapping[ReplicaState, str] = {
     ReplicaState.DELETION_INELIGIBLE: "its deletion cannot go on until its broker is back",
 }
 
+_PROBLEM_MEANING: Mapping[Problem, str] = {
+    Problem.NO_LIVE_IN_SYNC_REPLICA: "offline until a broker of its ISR returns",
+    Problem.ELECTION_DUE: "its leader is gone, and the controller must elect another replica",
+    Problem.NOT_YET_CREATED: "the controller must still write its first state",
+    Problem.NO_LIVE_REPLICA_AT_CREATION: "created while none of its replicas was live",
+    Problem.LEADERLESS: "an in-sync replica is live, and nothing makes the controller elect it",
+    Problem.UNDER_MIN_ISR: "led, but fewer replicas are in sync than `min.insync.replicas`: `acks=all` is refused",
+    Problem.UNDER_REPLICATED: "led and taking `acks=all`, but not every assigned replica is in sync",
+}
+
 
 def states_page() -> str:
     """The whole page."""
     partition = _section("Partition", PARTITION_VALID_PREVIOUS, _PARTITION_MEANING, PartitionState.NON_EXISTENT)
     replica = _section("Replica", REPLICA_VALID_PREVIOUS, _REPLICA_MEANING, ReplicaState.NON_EXISTENT)
-    return "\n".join([_HEAD, partition, replica, _older()])
+    return "\n".join([_HEAD, partition, replica, _problems(), _older()])
 
 
 def _section(
@@ -67,6 +78,30 @@ def _section(
     ]
     table = ["| state | meaning | may become |", "| --- | --- | --- |", *rows]
     return "\n".join([f"## {title}", "", "```mermaid", "stateDiagram-v2", *diagram, "```", "", *table, ""])
+
+
+def _problems() -> str:
+    rows = [f"| `{problem.value}` | {_PROBLEM_MEANING[problem]} |" for problem in Problem]
+    return "\n".join(
+        [
+            "## What is wrong with a partition",
+            "",
+            "The `problem` of a partition's row, the worst first: a partition shows the first that applies, so one",
+            "that is under min ISR mostly is under-replicated too. With the first five nobody can use it.",
+            "`problem_since_ms` goes on from one of these to another, and begins again with each of the others.",
+            "`writable_acks_all` is whether a write with `acks=all` is taken; of a partition under min ISR",
+            "`in_sync_lacking` says how many of `in_sync_candidates` must get in sync before it is taken again.",
+            "What is needed is the topic's `min.insync.replicas`, else the leader's in `/config/brokers`, else that",
+            "of `/config/brokers/<default>`, else the static one (`broker_config`); from 3.7 on never more than",
+            "there are replicas. A topic that is being deleted has no problems, and takes no write that anybody",
+            "could rely on.",
+            "",
+            "| problem | meaning |",
+            "| --- | --- |",
+            *rows,
+            "",
+        ]
+    )
 
 
 def _older() -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection
+from collections.abc import Mapping
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.base import PySparkException
@@ -23,6 +23,15 @@ _LOG = logging.getLogger("kontrast.streaming")
 _ASK_AGAIN_SECONDS = 30.0
 _LONGEST_WAIT_MS = 5000
 
+# For a cluster that fails over every complete read it is asked less and less often: each read is one of all clusters of
+# the stream. What made it fail may be gone from ZooKeeper at any time, so it is never given up.
+_LONGEST_WAIT_SECONDS = 3_600.0
+
+
+def wait_seconds(failures: int) -> float:
+    """How long after it was asked for one the next complete read is, of a cluster that failed so often in a row."""
+    return min(_ASK_AGAIN_SECONDS * 2.0 ** min(max(0, failures - 1), 32), _LONGEST_WAIT_SECONDS)
+
 
 class Asking:
     """Asks the source's writers for a complete read, and again while none has come."""
@@ -30,17 +39,26 @@ class Asking:
     def __init__(self, session: SparkSession, source: Address) -> None:
         self._session = session
         self._source = source
-        self._asked_at = float("-inf")
+        self._asked_at: dict[str, float] = {}  # for each cluster
 
-    def look(self, lacking: Collection[str]) -> None:
-        """Ask if there are clusters of which records are missing, unless it was asked a short while ago."""
-        if not lacking or time.monotonic() - self._asked_at < _ASK_AGAIN_SECONDS:
+    def look(self, lacking: Mapping[str, int]) -> None:
+        """Ask if there are clusters of which records are missing, unless it was asked a short while ago.
+
+        Their failures in a row say how long that is.
+        """
+        now = time.monotonic()
+        due = [
+            cluster
+            for cluster, failures in lacking.items()
+            if now - self._asked_at.get(cluster, float("-inf")) >= wait_seconds(failures)
+        ]
+        if not due:
             return
-        self._asked_at = time.monotonic()
+        self._asked_at.update(dict.fromkeys(due, now))
         _LOG.warning(
             "%s lacks records of %s: a complete read is asked for, until then nothing is said of it",
             self._source,
-            ", ".join(sorted(lacking)),
+            ", ".join(sorted(due)),
         )
         try:
             self._ask()

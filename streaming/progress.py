@@ -10,6 +10,7 @@ import logging
 import threading
 import time
 from collections import Counter
+from collections.abc import Mapping
 from datetime import datetime
 from importlib import metadata
 from typing import Any
@@ -71,7 +72,7 @@ class JobProgress(StreamingQueryListener):
         self._total_phase_ms: Counter[str] = Counter()
         self._row: JobRow | None = None
         self._pictured: set[str] = set()
-        self.lacking: frozenset[str] = frozenset()  # clusters of which records are missing
+        self.lacking: Mapping[str, int] = {}  # clusters of which records are missing, and their failures in a row
 
     def written(self, batch: int) -> None:
         """The rows of a batch are out."""
@@ -112,8 +113,11 @@ class JobProgress(StreamingQueryListener):
         seen = progress.observedMetrics.get(_OBSERVED)
         applied = [_APPLIED.decode(line) for line in (seen["applied"] if seen else ())]
         told = [of_cluster for of_cluster in applied if of_cluster.records]
-        found_lacking = {of_cluster.cluster for of_cluster in told if of_cluster.lacks_records}
-        self.lacking = (self.lacking - {of_cluster.cluster for of_cluster in told}) | found_lacking
+        told_of = {of_cluster.cluster for of_cluster in told}
+        self.lacking = {
+            **{cluster: failures for cluster, failures in self.lacking.items() if cluster not in told_of},
+            **{of_cluster.cluster: of_cluster.failures for of_cluster in told if of_cluster.lacks_records},
+        }
         self._log_first_pictures(applied)
         written_ms = self._written_ms.get(progress.batchId, _now_ms())
         if _took_all(progress, sum(of_cluster.records + of_cluster.refused for of_cluster in applied), self._config):

@@ -7,9 +7,11 @@ State is a small header and chunks, of which only the touched ones are read and 
 from __future__ import annotations
 
 import logging
+import traceback
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -18,13 +20,13 @@ from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessor
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
 from controller.conditions import counted
-from controller.context import NO_BROKER, Context, Phase
+from controller.context import NO_BROKER, Context, Phase, Quarantines
 from controller.context import Header as ContextHeader
 from controller.gauges import gauges_row
 from controller.outputs import STANDING_OUTPUTS, BeginningRow, RefusedRow, encode_row
 from controller.outputs import Row as OutputRow
 from controller.profile import Profile
-from controller.quarantine import quarantine
+from controller.quarantine import quarantine, quarantines_with
 from controller.records import BadRecordError, Position, Record, data_fields, decode_record, encode_record
 from controller.settings import GivenSettings
 from controller.state import (
@@ -84,6 +86,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     newest_ms: int
     lacks_records: bool  # nothing is said of the cluster until a complete read has come
     picture: str = ""  # the cluster in a sentence, once a complete read stands behind it
+    failures: int = 0  # how often in a row its records could not be applied
 
 
 class Header(NamedTuple):
@@ -218,14 +221,23 @@ class Replica(StatefulProcessor):
         _LOG.error("%s is in quarantine until a complete read comes: %s", cluster, why, exc_info=error)
         stored = self._header_state.get()
         unknown = self._unknown(cluster)
-        outcome = quarantine(unknown, last, why)
+        before = self._quarantines(cluster, stored)
+        quarantines = quarantines_with(before, len(records), last, _place_of(error))
+        outcome = quarantine(unknown, quarantines, last, why)
         self._chunk_state.clear()
         applied = (stored[2] if stored else 0) + len(records)
         self._store(cluster, unknown, outcome.context, last.position, applied, Chunks(self._chunk_state))
         published.begin(cluster, last)
-        published.add(encoded(_refuse_record(record, why) for record in records))
+        if quarantines.unkept <= before.unkept:
+            published.add(encoded(_refuse_record(record, why) for record in records))
         published.add(encoded(outcome.effects))
         return outcome.context
+
+    def _quarantines(self, cluster: str, stored: tuple | None) -> Quarantines:
+        """How often the cluster failed before, as its last stored state has it."""
+        if stored is None:
+            return Quarantines()
+        return restore_context(cluster, bytes(stored[3]), lambda _: None).header.quarantines
 
     def _expected(self, cluster: str) -> tuple[GivenSettings, Profile | None, tuple[int, ...]]:
         """What the configuration says of the cluster's brokers."""
@@ -259,6 +271,13 @@ class Replica(StatefulProcessor):
         for other in [key for key in _remembered if key[0] != self._run]:
             del _remembered[other]
         _remembered[self._run, cluster] = _Remembered(header, after, chunks)
+
+
+def _place_of(error: BaseException) -> str:
+    """The kind of the failure, and the function in which it was raised: the same for the same defect."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" in {Path(frames[-1].filename).name}, {frames[-1].name}" if frames else ""
+    return f"{type(error).__name__}{where}"
 
 
 def _lines_of(rows: Iterable[Row]) -> Iterator[tuple[int, int, bytes]]:
@@ -339,6 +358,7 @@ class _Published:
             newest_ms=records[-1].observed_ms if records else 0,
             lacks_records=after is not None and after.header.phase is Phase.BOOTSTRAPPING,
             picture=_picture(after.header) if after is not None and after.header.phase is Phase.FOLLOWING else "",
+            failures=0 if after is None else after.header.quarantines.times,
         )
         self._applied = Row(output=APPLIED, keys=b"", values=msgspec.json.encode(did), count=0)
 

@@ -38,6 +38,11 @@ class Rows:
         trouble = {"state": "OfflinePartition", "leader": -1, "problem": "no_live_in_sync_replica"}
         return self.partition(topic, partition, **{**trouble, "problem_since_ms": TIME_MS, **fields})
 
+    def under_min_isr(self, topic: str, partition: int = 0, **fields) -> PartitionRow:
+        lacks = {"isr": (1,), "writable_acks_all": False, "in_sync_lacking": 1, "in_sync_candidates": (2,)}
+        trouble = {"problem": "under_min_isr", "problem_since_ms": TIME_MS}
+        return self.partition(topic, partition, **{**lacks, **trouble, **fields})
+
     def broker(self, broker: int, *, registered: bool = True, **fields) -> BrokerRow:
         return BrokerRow(
             **self._place({"epoch": 5, "since_ms": TIME_MS, **fields}), broker=broker, registered=registered
@@ -115,6 +120,7 @@ class Rows:
             self.job(),
             self.partition("orders", 0),
             self.offline("orders", 1),
+            self.under_min_isr("orders", 3),
             self.broker(1),
             self.broker(2, registered=False),
             self.controller(1),

@@ -33,8 +33,9 @@ def board() -> dashboard.Dashboard:
         shared.leaderless(),
         number(
             "Not named below",
-            "Partitions that cannot be used but are not in the table: the exporter names a bounded number.",
-            newest(catalogue.DETAIL_DROPPED),
+            "Partitions that cannot be used, or refuse acks=all, but are not in the tables: the exporter names a "
+            "bounded number of each.",
+            f"{newest(catalogue.DETAIL_DROPPED)} + {newest(catalogue.UNDER_MIN_ISR_DROPPED)}",
             limits=ANY_IS_DOUBTFUL,
         ),
         number(
@@ -47,6 +48,7 @@ def board() -> dashboard.Dashboard:
         shared.at_min_isr(),
     )
     section(partitions, "Partitions that cannot be used", shared.offline_partitions())
+    section(partitions, "Partitions that refuse acks=all", shared.partitions_under_min_isr())
     section(
         partitions,
         "State",

@@ -131,6 +131,22 @@ def offline_partitions() -> table.Panel:
     )
 
 
+def partitions_under_min_isr() -> table.Panel:
+    """The partitions that refuse acks=all though they are led, by name."""
+    lacking = newest(catalogue.IN_SYNC_LACKING, "topic", "partition", "brokers")
+    since = newest(catalogue.UNDER_MIN_ISR_SINCE, "topic", "partition")
+    named = f"on ({CLUSTER_LABEL}, topic, partition) group_left (brokers)"
+    return listing(
+        "Partitions under min ISR",
+        "Partitions that have a leader and refuse writes with acks=all, by name, since when, and how many of which "
+        "brokers must get in sync again.",
+        ("topic", "partition", "brokers"),
+        Column("since", f"{since} * {named} ({lacking} ^ 0) * 1000", "dateTimeAsIso"),
+        Column("must return", lacking),
+        sort_by="since",
+    )
+
+
 def troubles() -> timeseries.Panel:
     """What is wrong with partitions, over time."""
     return graph(

@@ -379,6 +379,51 @@ def test_trap_31_the_release_follows_from_the_topic_znode_rather_than_the_broker
     assert history.context.header.settings.zookeeper_session_timeout_ms == timeout_ms
 
 
+def with_features(topic: dict, broker: dict, *features: object) -> ZnodeHistory:
+    history = ZnodeHistory()
+    history.send(RecordKind.SNAPSHOT_BEGIN)
+    history.write("/controller", {"version": 1, "brokerid": 1, "timestamp": "1"}, owner=0x1001)
+    history.write("/controller_epoch", b"1")
+    history.write("/brokers/ids/1", broker, version=1)
+    history.write("/brokers/topics/t", topic)
+    for written in features:
+        history.write("/feature", written)
+    history.send(RecordKind.SNAPSHOT_END)
+    return history
+
+
+OFF, ON, ON_V2 = (
+    {"version": version, "status": status, "features": {}} for version, status in ((1, 0), (1, 1), (2, 1))
+)
+
+
+@pytest.mark.parametrize(
+    ("topic", "broker", "features", "release", "asks"),
+    [
+        (TOPIC_V2, BROKER_V4, [], (2, 4), False),
+        (TOPIC_V2, BROKER_V4, [OFF], (2, 7), False),  # the IBP is an older one
+        (TOPIC_V2, BROKER_V4, [OFF, ON], (2, 7), True),  # until the next controller has another
+        (TOPIC_V2, BROKER_V5, [ON], (2, 7), True),
+        (TOPIC_V3, BROKER_V4, [OFF], (2, 8), False),
+        (TOPIC_V3, BROKER_V5, [ON], (2, 8), True),
+        (TOPIC_V3, BROKER_V5, [ON_V2], (3, 3), True),
+        (TOPIC_V3, BROKER_V5, [ON_V2, ON], (3, 3), True),  # no controller takes the version back
+    ],
+)
+def test_trap_31_features_part_releases_that_leave_the_same_topics_and_brokers(topic, broker, features, release, asks):
+    history = with_features(topic, broker, *features)
+    profile = history.context.header.profile
+    assert (profile.release, profile.hears_isr_changes_at_once) == (release, asks)
+    assert history.refusals() == []
+
+
+@pytest.mark.parametrize("features", [b"", b"{}", OFF | {"version": 0}, OFF | {"status": 2}, OFF | {"status": None}])
+def test_trap_31_features_that_kafka_refuses_say_nothing_and_are_refused(features):
+    history = with_features(TOPIC_V2, BROKER_V4, features)
+    assert history.context.header.profile.release == (2, 4)
+    assert [refused.path for refused in history.refusals()] == ["/feature"]
+
+
 def test_trap_32_the_order_is_by_zxid_and_position_never_by_the_clock():
     history = ZnodeHistory().start(1, 2, 3, topics=TOPIC)
     history.broker_leaves(2)

@@ -222,6 +222,22 @@ def test_too_many_unusable_partitions_are_capped_and_the_rest_is_counted(rows):
     assert bench.value("kontrast_partition_detail_dropped") == 7
 
 
+def test_partitions_that_refuse_acks_all_are_named_with_what_they_need(rows):
+    bench = Bench(partitions=2)
+    many = (rows.under_min_isr("orders", number, problem_since_ms=number * 1000) for number in (7, 5, 9, 6))
+    bench.apply(rows.gauges(), rows.under_min_isr("audit", 0, in_sync_lacking=2, in_sync_candidates=(4, 3)), *many)
+    named = bench.samples("kontrast_partition_under_min_isr_since_timestamp_seconds")
+    assert {dict(labels)["partition"]: since for labels, since in named.items()} == {"5": 5, "6": 6}
+    assert bench.value("kontrast_partition_under_min_isr_detail_dropped") == 3
+    needs = {"topic": "orders", "partition": "5", "brokers": "2"}
+    assert bench.value("kontrast_partition_in_sync_lacking", **needs) == 1
+    assert bench.samples("kontrast_partition_offline_since_timestamp_seconds") == {}
+    bench.apply(*(rows.partition("orders", number) for number in (5, 6, 7)), rows.offline("orders", 9))
+    assert bench.value("kontrast_partition_in_sync_lacking", topic="audit", partition="0", brokers="3,4") == 2
+    assert bench.value("kontrast_partition_under_min_isr_detail_dropped") == 0
+    assert len(bench.samples("kontrast_partition_offline_since_timestamp_seconds")) == 1
+
+
 def test_hostile_names_survive_both_formats(bench, rows):
     bench.apply(rows.gauges(), *(rows.offline(name) for name in HOSTILE_NAMES))
     for text, parser in (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import math
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
@@ -57,6 +58,15 @@ def test_every_partition_is_there_with_its_values_and_changes_are(all_pages, row
     text = all_pages.page_with(PARTITIONS_PAGE, r'^kontrast_partition_leader\{.*topic="orders",partition="1"\} 9$')
     assert of("leader", "orders", 0) not in values(text)
     assert of("state", "payments", cluster="south") in values(text)
+
+
+def test_whether_acks_all_is_taken_is_said_of_each_or_that_nobody_said(all_pages, rows):
+    said = {"taken": True, "refused": False, "unsaid": None}
+    all_pages.write(*(rows.partition(topic, writable_acks_all=taken) for topic, taken in said.items()), rows.gauges())
+    told = values(all_pages.page_with(PARTITIONS_PAGE, ready("north", 1)))
+    assert told[of("writable_acks_all", "taken")] == 1
+    assert told[of("writable_acks_all", "refused")] == 0
+    assert math.isnan(told[of("writable_acks_all", "unsaid")])
 
 
 def test_what_is_exported_is_what_the_catalogue_says(all_pages, rows, promtool):

@@ -76,6 +76,7 @@ def test_a_batch_publishes_what_the_core_says_and_what_it_did(tester):
         "observed_ms": life.records[0].observed_ms,
         "newest_ms": life.records[-1].observed_ms,
         "lacks_records": False,
+        "failures": 0,
     }
 
 
@@ -171,6 +172,13 @@ def failing_at(seq: int, function):
     return fail
 
 
+def failing_with_another_error(seq: int, function):
+    def fail(context, records):
+        return {}[seq]
+
+    return fail
+
+
 def alerts_in(rows: dict[str, list[bytes]], state: str) -> list[AlertRow]:
     found = map(decode_row, rows["alerts"])
     return [row for row in found if isinstance(row, AlertRow) and row.state == state]
@@ -199,6 +207,39 @@ def test_a_cluster_whose_records_fail_is_in_quarantine_until_a_complete_read(tes
     assert [alert.alert for alert in alerts_in(rows, "resolved")][:1] == ["ClusterQuarantined"]
     expected = {line for line in again.rows()["metadata"] if b'"topic"' in line}
     assert expected <= set(rows["metadata"])
+
+
+def test_a_cluster_that_fails_over_each_complete_read_fills_no_output_with_its_records(tester, monkeypatch):
+    kept, causes = [], []
+    for generation in range(1, 6):
+        life = life_of("east", topics=TOPICS, losses=0).in_generation(generation)
+        failing = failing_with_another_error if generation == 4 else failing_at
+        with monkeypatch.context() as patched:
+            patched.setattr(replica_module, "steps", failing(3, replica_module.steps))
+            tester.forget()
+            rows = tester.apply(life.lines)
+        kept.append(len(rows["refused"]))
+        causes.append(alerts_in(rows, "open")[-1].cause)
+        assert tester.applied["failures"] == generation
+    size = len(life.lines)
+    assert kept == [size, 0, 0, size, 0]
+    assert causes[0].endswith("can't convert int")
+    assert causes[1].endswith(
+        f"it is the failure number 2 in a row, and {size} records are not in the output refused, "
+        "for the first such failure's are"
+    )
+    assert f"number 5 in a row, and {3 * size} records" in causes[4]
+
+
+def test_a_cluster_that_failed_and_has_recovered_is_asked_for_with_patience_when_it_fails_again(tester, monkeypatch):
+    for generation in (1, 3):
+        life = life_of("east", topics=2).in_generation(generation)
+        with monkeypatch.context() as patched:
+            patched.setattr(replica_module, "steps", failing_at(3, replica_module.steps))
+            tester.apply(life.lines)
+        tester.apply(life_of("east", topics=2).in_generation(generation + 1).lines)
+        assert not tester.applied["lacks_records"]
+    assert tester.applied["failures"] == 2
 
 
 def test_the_job_asks_for_a_complete_read_of_a_cluster_in_quarantine(tester, monkeypatch):

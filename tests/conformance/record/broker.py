@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from cli.embedded.java import java_command, write_configuration
 from cli.embedded.kafka import kafka_class_path
@@ -79,7 +80,15 @@ _WITH_OLD_ZOOKEEPER_CLIENT = frozenset(
 class RecordedBroker(OneProcess):
     """A broker with its data in `directory`, whose logs go to `logs`; start it again as often as you like."""
 
-    def __init__(self, broker_id: int, kafka: str, zookeeper: str, directory: Path, logs: Path) -> None:
+    def __init__(  # noqa: PLR0913 (one with a default)
+        self,
+        broker_id: int,
+        kafka: str,
+        zookeeper: str,
+        directory: Path,
+        logs: Path,
+        settings: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.broker_id = broker_id
         self.port = free_port()
         self.gauges_port = free_port()
@@ -92,6 +101,7 @@ class RecordedBroker(OneProcess):
             "listeners": f"PLAINTEXT://{self.address}",
             "log.dirs": str(directory / "data"),
             "zookeeper.connect": zookeeper,
+            **settings,
         }
         self._configuration = directory / "server.properties"
         command = java_command(

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kazoo.client import KazooClient
@@ -44,11 +44,11 @@ class Editor:
         """What an election wrote, with another broker's id and another time."""
         return json.dumps({**json.loads(self.elected), "brokerid": broker, "timestamp": "99"}).encode()
 
-    def replace_in_one_transaction(self) -> None:
-        """The same value again, owned by this session: the znode was never away."""
+    def replace_in_one_transaction(self, value: bytes, *, ephemeral: bool = True) -> None:
+        """Another znode in its place, owned by this session or nobody's: it was never away."""
         transaction = self._client.transaction()
         transaction.delete("/controller")
-        transaction.create("/controller", self.elected, ephemeral=True)
+        transaction.create("/controller", value, ephemeral=ephemeral)
         assert not any(isinstance(result, Exception) for result in transaction.commit())
 
     def elect_anew(self) -> None:
@@ -87,7 +87,7 @@ def _another_then_its_own(editor: Editor) -> None:
     editor.set(editor.with_id(1))
 
 
-EDITS: dict[str, Callable[[Editor], None]] = {
+EDITS: dict[str, Callable[[Editor], object]] = {
     "nothing": lambda _: None,
     "the same value": lambda editor: editor.set(editor.elected),
     "the same id": lambda editor: editor.set(editor.with_id(1)),
@@ -96,12 +96,18 @@ EDITS: dict[str, Callable[[Editor], None]] = {
     "no JSON": lambda editor: editor.set(b"garbage"),
     "JSON without an id": lambda editor: editor.set(b'{"version":1}'),
     "empty": lambda editor: editor.set(b""),
-    "deleted and created by another session in one transaction": Editor.replace_in_one_transaction,
+    "deleted and created by another session in one transaction": lambda editor: editor.replace_in_one_transaction(
+        editor.elected
+    ),
+    "the same, with another time in it": lambda editor: editor.replace_in_one_transaction(editor.with_id(1)),
+    "the same, with another id": lambda editor: editor.replace_in_one_transaction(editor.with_id(7)),
+    "the same, twice": lambda editor: [editor.replace_in_one_transaction(editor.elected) for _ in range(2)],
+    "the same, nobody's": lambda editor: editor.replace_in_one_transaction(editor.elected, ephemeral=False),
 }
 
 
-def record(release: str, directory: Path) -> None:
-    """Print what the broker does after each edit."""
+def record(release: str, edits: Sequence[str], directory: Path) -> None:
+    """Print what the broker does after each of these edits (none: all)."""
     with ZooKeeper(directory / "zookeeper") as zookeeper:
         broker = RecordedBroker(1, release, zookeeper.connect_string, directory / "broker", directory / "logs")
         broker.launch()
@@ -111,8 +117,8 @@ def record(release: str, directory: Path) -> None:
             eventually(lambda: client.exists("/controller") and client.exists("/brokers/ids/1"))
             time.sleep(2 * _QUIET_SECONDS)
             editor = Editor(client, broker)
-            for edit, make in EDITS.items():
-                make(editor)
+            for edit in edits or EDITS:
+                EDITS[edit](editor)
                 time.sleep(_QUIET_SECONDS)
                 seen = {"counts_itself": editor.counts_itself(), "acts": editor.acts()}
                 print(json.dumps({"kafka": release, "edit": edit, **seen}), flush=True)
@@ -127,8 +133,12 @@ def main() -> None:
     """Record one release."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("release", choices=RELEASES)
+    parser.add_argument("edits", nargs="*", metavar="edit", help=f"some of: {'; '.join(EDITS)} (none: all)")
+    arguments = parser.parse_args()
+    if unknown := [edit for edit in arguments.edits if edit not in EDITS]:
+        parser.error(f"no edit that is known: {'; '.join(unknown)}")
     with tempfile.TemporaryDirectory(prefix="kontrast-") as directory:
-        record(parser.parse_args().release, Path(directory))
+        record(arguments.release, arguments.edits, Path(directory))
 
 
 if __name__ == "__main__":

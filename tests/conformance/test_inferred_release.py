@@ -1,0 +1,98 @@
+"""Which release the core takes a cluster for, by the znodes that real releases leave: never one that it is not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from controller.context import Header
+from controller.profile import Release, profile_of, read_release
+from controller.records import RecordKind
+from controller.state import new_context
+from controller.step import step
+from tests.conformance.recording import ARCHIVES, unpack
+from tests.controller.znode_history import ZnodeHistory
+
+# One JSON object a line, as `tests.conformance.record.first_znodes` printed them.
+SEEN = [json.loads(line) for line in (Path(__file__).parent / "first-znodes.jsonl").read_text().splitlines()]
+
+# Read as: what RELEASE leaves at PROTOCOL (none: its own) can be of no older and of no newer release than these.
+TOLD_APART = {
+    ("2.2.2", ""): ((2, 2), (2, 3)),
+    ("2.4.1", ""): ((2, 4), (2, 6)),
+    ("2.6.3", ""): ((2, 4), (2, 6)),
+    ("2.7.2", "2.6"): ((2, 7), (2, 7)),
+    ("2.7.2", "2.7"): ((2, 7), (2, 7)),
+    ("2.8.2", "2.6"): ((2, 8), (3, 3)),
+    ("2.8.2", "2.8"): ((2, 8), (3, 3)),
+    ("3.2.3", ""): ((2, 8), (3, 3)),
+    **dict.fromkeys([("3.5.2", protocol) for protocol in ("3.2", "3.3", "3.5")], ((3, 4), (3, 9))),
+    **dict.fromkeys([("3.9.2", protocol) for protocol in ("2.6", "2.7", "3.3", "3.9")], ((3, 4), (3, 9))),
+}
+
+
+def header_of(znodes: dict) -> Header:
+    """What is known after a complete read that found these znodes."""
+    history = ZnodeHistory()
+    history.send(RecordKind.SNAPSHOT_BEGIN)
+    for path, found in znodes.items():
+        if found is not None:
+            content = found["content"]
+            written = str(content).encode() if isinstance(content, int) else content
+            history.write(path, written, version=found["version"])
+    history.send(RecordKind.SNAPSHOT_END)
+    assert history.refusals() == []
+    return history.context.header
+
+
+def test_every_release_and_protocol_was_recorded():
+    assert {(seen["kafka"], seen["protocol"]) for seen in SEEN} == TOLD_APART.keys()
+
+
+@pytest.mark.parametrize("seen", SEEN, ids=lambda seen: f"{seen['kafka']} {seen['protocol']}".strip())
+def test_a_release_is_told_from_others_by_what_it_leaves(seen):
+    header = header_of(seen["znodes"])
+    oldest, newest = TOLD_APART[seen["kafka"], seen["protocol"]]
+    assert header.evidence.releases() == (oldest, newest)
+    assert oldest <= read_release(seen["kafka"]) <= newest
+
+
+@pytest.mark.parametrize("seen", SEEN, ids=lambda seen: f"{seen['kafka']} {seen['protocol']}".strip())
+def test_who_tells_the_controller_of_isr_changes_follows_from_the_protocol_not_from_the_binary(seen):
+    """From IBP 2.7 on leaders ask the controller to write; before, they write and notify it."""
+    asks = read_release(seen["protocol"] or seen["kafka"]) >= (2, 7)
+    assert header_of(seen["znodes"]).profile.hears_isr_changes_at_once is asks
+
+
+def test_without_the_finalized_features_2_7_was_taken_for_an_older_release():
+    (seen,) = (seen for seen in SEEN if (seen["kafka"], seen["protocol"]) == ("2.7.2", "2.6"))
+    assert header_of(seen["znodes"] | {"/feature": None}).profile.release == (2, 4)
+    assert header_of(seen["znodes"]).profile.release == (2, 7)
+
+
+def named(name: str) -> Release | None:
+    """The release of a recording, as its name has it, but for those that have none."""
+    return {"dev11": (1, 1), "dev28": (2, 8), "dev39": (3, 9), "hard39": (3, 9), "race39": (3, 9)}.get(name)
+
+
+@pytest.mark.parametrize("name", sorted(path.name.removesuffix(".tar.xz") for path in ARCHIVES.glob("*.tar.xz")))
+def test_every_recording_is_taken_for_a_release_that_leaves_the_same(name, tmp_path):
+    recording = unpack(name, tmp_path)
+    told = recording.profile()
+    release = named(name) if told is None else told.release
+    context, seq = new_context("recorded", 1), 0
+    for record in recording.records():
+        if record.path.endswith("/state") or record.kind is RecordKind.HEARTBEAT:
+            continue  # which say nothing of a release
+        context = step(context, replace(record, seq=seq)).context
+        seq += 1
+    oldest, newest = context.header.evidence.releases()
+    assert release is not None
+    assert oldest <= release <= newest or release < (1, 1)
+    inferred = context.header.profile.hears_isr_changes_at_once
+    assert inferred is (
+        profile_of(release).hears_isr_changes_at_once and not context.header.evidence.notifies_isr_changes
+    )

@@ -1,0 +1,216 @@
+"""Somebody else writes /controller in the acting controller's name: it acts on, until its process or the znode goes.
+
+What real brokers do at each edit is in `tests/conformance/test_controller_edits.py`; here is what comes after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from controller.outputs import ControllerRow, Transition
+from controller.records import RecordKind
+from tests.controller.znode_history import ZnodeHistory, assert_all_as_foretold, controller_znode
+
+SOMEBODYS = 0xF00
+LED_BY_2 = {"t": {0: ([2, 3], 2, 0, [2, 3])}}
+
+
+def gone_and_there(history: ZnodeHistory) -> None:
+    history.delete("/controller")
+    history.write("/controller", controller_znode(1), same_zxid=True, owner=SOMEBODYS)
+
+
+def another_znode(history: ZnodeHistory) -> None:
+    del history.znodes["/controller"]
+    history.write("/controller", controller_znode(1), owner=SOMEBODYS)
+
+
+def edited(history: ZnodeHistory) -> None:
+    history.write("/controller", {**controller_znode(1), "timestamp": "99"})
+
+
+replaced = pytest.mark.parametrize("replace", [gone_and_there, another_znode])
+written = pytest.mark.parametrize("write", [gone_and_there, another_znode, edited])
+Edit = Callable[[ZnodeHistory], None]
+
+
+def started(**more) -> ZnodeHistory:
+    return ZnodeHistory(**more).start(1, 2, 3, topics=LED_BY_2)
+
+
+def acts(history: ZnodeHistory) -> bool:
+    """Whether somebody is expected to elect a leader for what a death leaves without one."""
+    row = history.row("t", 0)
+    return row.problem == "election_due" and history.predicted("t", 0) is not None
+
+
+def open_kinds(history: ZnodeHistory) -> set[str]:
+    history.heartbeat(60_000)
+    return {alert.alert for alert in history.open_alerts().values()} & {"GhostController", "NoController"}
+
+
+def moves(history: ZnodeHistory) -> list[tuple[str, str]]:
+    rows = [row for row in history.effects if isinstance(row, Transition) and row.subject == "controller"]
+    return [(row.from_state, row.to_state) for row in rows]
+
+
+@written
+def test_what_it_still_owes_is_expected_of_it_as_before(write: Edit):
+    history = started()
+    history.broker_leaves(2)
+    write(history)
+    assert acts(history)
+    history.the_controller_writes_its_due()
+    assert_all_as_foretold(history)
+    assert open_kinds(history) == set()
+    assert history.context.header.controller_changes == 0
+
+
+def test_a_znode_that_was_never_away_moves_nothing():
+    history = started()
+    another_znode(history)
+    assert moves(history) == []
+
+
+def test_one_that_seemed_to_be_away_is_told_to_have_resigned_and_to_act_again():
+    history = started()
+    gone_and_there(history)
+    assert moves(history) == [("Active", "Resigned"), ("Resigned", "Active")]
+    rows = [row.broker for row in history.effects if isinstance(row, ControllerRow)]
+    assert rows[-2:] == [-1, 1]
+
+
+@replaced
+def test_the_next_election_is_one_as_ever(replace: Edit):
+    """Whoever made it goes, and with that session the znode; the broker takes it itself, or another does."""
+    for broker in (1, 3):
+        history = started()
+        replace(history)
+        history.delete("/controller")
+        history.broker_leaves(2)
+        assert not acts(history)
+        history.controller(broker, 2)
+        assert acts(history)
+        assert open_kinds(history) == set()
+        assert (history.context.header.controller_changes, history.context.header.in_its_name) == (1, None)
+
+
+@replaced
+def test_its_session_ends_and_it_comes_back_as_a_ghost(replace: Edit):
+    history = started()
+    replace(history)
+    history.broker_leaves(1)
+    history.broker_leaves(2)
+    assert not acts(history)
+    assert open_kinds(history) == {"GhostController"}
+    history.broker(1)
+    assert not acts(history)
+    assert open_kinds(history) == {"GhostController"}
+    history.delete("/controller")
+    history.controller(1, 2)
+    assert acts(history)
+    assert open_kinds(history) == set()
+
+
+@replaced
+def test_it_is_restarted_before_anybody_saw_that_it_was_gone_and_is_a_ghost(replace: Edit):
+    history = started()
+    replace(history)
+    history.broker_bounces(1)
+    history.broker_leaves(2)
+    assert not acts(history)
+    assert open_kinds(history) == {"GhostController"}
+
+
+@written
+def test_a_complete_read_finds_it_acting(write: Edit):
+    history = started()
+    write(history)
+    content, owner = history.contents["/controller"], history.records[-1].ephemeral_owner
+    history.generation, history.seq = 2, -1
+    history.send(RecordKind.SNAPSHOT_BEGIN)
+    history.write("/controller", content, owner=owner)
+    for path in list(history.contents):
+        if path != "/controller":
+            history.write(path, history.contents[path])
+    history.send(RecordKind.SNAPSHOT_END)
+    history.broker_leaves(2)
+    assert acts(history)
+    assert open_kinds(history) == set()
+
+
+@pytest.mark.parametrize("found", ["another edit", "nobody", "another process"])
+def test_a_complete_read_finds_something_else(found):
+    history = started()
+    another_znode(history)
+    history.generation, history.seq = 2, -1
+    history.send(RecordKind.SNAPSHOT_BEGIN)
+    if found == "another edit":
+        history.zxid += 1
+        history.write("/controller", {**controller_znode(1), "timestamp": "99"}, owner=SOMEBODYS)
+    elif found == "another process":
+        history.write("/controller", controller_znode(1), owner=SOMEBODYS)
+        del history.znodes["/brokers/ids/1"]
+        history.broker(1)
+    for path in list(history.contents):
+        if path != "/controller" and not (found == "another process" and path == "/brokers/ids/1"):
+            history.write(path, history.contents[path])
+    history.send(RecordKind.SNAPSHOT_END)
+    history.broker_leaves(2)
+    assert not acts(history)
+    assert open_kinds(history) == ({"NoController"} if found == "nobody" else {"GhostController"})
+
+
+@pytest.mark.parametrize("epoch_first", [False, True])
+def test_an_election_that_only_looks_like_it_is_one(epoch_first):
+    """Of the broker's restart the new /controller is told first, by servers that do not say when what changed."""
+    history = started()
+    history.delete("/controller")
+    history.sessions[1] += 0x10000
+    history.write("/controller", controller_znode(1))
+    new_epoch = lambda: history.write("/controller_epoch", b"2", same_zxid=True)  # noqa: E731
+    if epoch_first:
+        new_epoch()
+    del history.znodes["/brokers/ids/1"]
+    history.registered.discard(1)
+    history.broker(1)
+    if not epoch_first:
+        new_epoch()
+    history.broker_leaves(2)
+    assert acts(history)
+    assert open_kinds(history) == set()
+    header = history.context.header
+    assert (header.controller_changes, header.term_epoch, header.in_its_name) == (1, 2, None)
+
+
+def test_what_a_gap_hid_may_have_been_an_election():
+    history = started()
+    del history.znodes["/controller"]
+    history.write("/controller", controller_znode(1), owner=SOMEBODYS, resync=True)
+    history.broker_leaves(2)
+    assert not acts(history)
+
+
+@pytest.mark.parametrize("change", ["another process", "another epoch", "kraft"])
+def test_it_does_not_act_on_where_more_than_the_znode_has_changed(change):
+    history = started()
+    history.delete("/controller")
+    if change == "another process":
+        history.broker_bounces(1)
+    elif change == "another epoch":
+        history.write("/controller_epoch", b"7")
+    kraft = {"kraftControllerEpoch": 3} if change == "kraft" else {}
+    history.write("/controller", controller_znode(1) | kraft, owner=SOMEBODYS)
+    history.broker_leaves(2)
+    assert not acts(history)
+    assert history.context.header.in_its_name is None
+
+
+def test_on_the_way_to_kraft_nothing_is_expected_of_it_any_more():
+    history = started()
+    history.write("/migration", b"{}")
+    gone_and_there(history)
+    history.broker_leaves(2)
+    assert not acts(history)
