@@ -7,11 +7,11 @@ newest may be missing, empty or full of zeros.
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
 from pathlib import Path
 
+from controller.decoding import JsonDecoder, UndecodableError
 from streaming.errors import StreamError
 
 logger = logging.getLogger("kontrast.streaming")
@@ -19,6 +19,7 @@ logger = logging.getLogger("kontrast.streaming")
 _VERSION = "v"  # how Spark begins a file of a log
 _LOGS = ("offsets", "commits")
 _NO_OFFSET = "-"
+_ANYTHING = JsonDecoder(object)
 
 
 class CheckpointFiles:
@@ -104,8 +105,8 @@ def _is_whole(path: Path) -> bool:
 
 def _is_json(line: bytes) -> bool:
     try:
-        json.loads(line)
-    except (ValueError, RecursionError):
+        _ANYTHING.decode(line)
+    except UndecodableError:
         return line == _NO_OFFSET.encode()
     return True
 
