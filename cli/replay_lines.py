@@ -79,8 +79,7 @@ class RowWriter:
         if isinstance(row, AlertRow):
             self._incidents.take(row)
         if row.output in self._outputs and (self._unchanged or not _changes_nothing(row)):
-            for fields in row_objects(row):
-                self._write(fields)
+            self._write(row_object(row))
 
     def _write_gauges(self, context: Context) -> None:
         record = self._newest
@@ -101,21 +100,15 @@ class RowWriter:
         sys.stdout.write(f"{line}\n")
 
 
-def row_objects(row: Row) -> Iterator[dict[str, Any]]:
-    """The row's JSON objects: one, or one a broker where a request says each broker something of its own."""
+def row_object(row: Row) -> dict[str, Any]:
+    """The row's JSON object, with the time and the zxid in front and the cause at the end."""
     fields = {key: value for key, value in msgspec.to_builtins(row).items() if key not in _OF_THE_STREAM}
     common = {"kind": fields.pop("kind"), "zxid": _hex(row.zxid), "time_ms": fields.pop("time_ms")}
     last = {"cause": fields.pop("cause")} if "cause" in fields else {}
     del fields["zxid"]
     if isinstance(row, Transition) and row.subject == "replica":
         fields["replica"] = fields.pop("broker")
-    if isinstance(row, Request) and row.api == "UpdateMetadata":
-        yield common | {"partitions": []} | fields | last
-    elif isinstance(row, Request):
-        for broker in fields.pop("brokers"):
-            yield common | {"broker": broker} | fields | last
-    else:
-        yield common | fields | last
+    return common | fields | last
 
 
 def _is_told(row: Row) -> bool:
@@ -218,16 +211,23 @@ def _transition(fields: Mapping[str, Any]) -> str:
 
 
 def _request(fields: Mapping[str, Any]) -> str:
-    to = fields["broker"] if "broker" in fields else _numbers(fields["brokers"])
-    said = f"{fields['api']} to {to}: "
-    if "partitions" in fields:
-        named = [f"{topic}-{partition}" for topic, partition in fields["partitions"]]
-        more = f" and {len(named) - _NAMED_PARTITIONS} more" if len(named) > _NAMED_PARTITIONS else ""
-        return said + (", ".join(named[:_NAMED_PARTITIONS]) or "brokers only") + more
-    details = [_written(fields)] if "leader" in fields else []
-    details += [f"replicas {_numbers(fields['replicas'])}"] if "replicas" in fields else []
-    details += [word for key, word in (("is_new", "new"), ("delete_partition", "delete")) if fields.get(key)]
-    return f"{said}{_topic_partition(fields)}  {', '.join(details)}".rstrip()
+    part = f" (part {fields.get('part', 1)} of {fields['parts']})" if "parts" in fields else ""
+    deletes = " delete" if fields.get("delete_partitions") else ""
+    said = f"{fields['api']}{deletes} to {_numbers(fields['brokers'])}{part}: "
+    states = fields.get("partition_states", ())
+    if not states:
+        return said + ("all partitions" if fields.get("all_partitions") else "brokers only")
+    named = "; ".join(map(_requested, states[:_NAMED_PARTITIONS]))
+    more = f"; {len(states) - _NAMED_PARTITIONS} more" if len(states) > _NAMED_PARTITIONS else ""
+    return said + named + more
+
+
+def _requested(state: Mapping[str, Any]) -> str:
+    flags = (("is_new", "new"), ("delete_partition", "delete"))
+    details = [_written(state)] if "leader" in state else []
+    details += [f"replicas {_numbers(state['replicas'])}"] if "replicas" in state else []
+    details += [word for key, word in flags if state.get(key)]
+    return f"{_topic_partition(state)} {', '.join(details)}".rstrip()
 
 
 def _partition(fields: Mapping[str, Any]) -> str:
@@ -251,7 +251,7 @@ def _pair(value: object) -> str:
 
 
 def _written(fields: Mapping[str, Any]) -> str:
-    leader = fields["leader"] if fields["leader"] >= 0 else "none"
+    leader = {-1: "none", -2: "none (being deleted)"}.get(fields["leader"], fields["leader"])
     return f"leader {leader} (epoch {fields['leader_epoch']}), isr {_numbers(fields['isr'])}"
 
 

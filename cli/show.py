@@ -17,7 +17,7 @@ from cli import output
 from cli.config import read_flags, read_settings
 from cli.following import Where, lines_until_now, outputs_options, where_outputs_are
 from cli.options import config_option
-from cli.replay_lines import row_objects, sentence
+from cli.replay_lines import row_object, sentence
 from cli.running import ExitCode, run_until_stopped
 from controller.conditions import counted
 from controller.outputs import (
@@ -28,6 +28,7 @@ from controller.outputs import (
     GaugesRow,
     JobRow,
     OutputRow,
+    Request,
     decode_row,
 )
 
@@ -166,25 +167,20 @@ def _cluster_of(row: OutputRow) -> str | None:
 
 
 def _tells_of(row: OutputRow, topic: str) -> bool:
-    if getattr(row, "topic", None) == topic:
-        return True
-    partitions = getattr(row, "partitions", None)  # a count, in a row that only counts
-    return isinstance(partitions, tuple) and any(_topic_of(partition) == topic for partition in partitions)
-
-
-def _topic_of(partition: object) -> object:
-    return partition[0] if isinstance(partition, tuple) else getattr(partition, "topic", None)
+    if isinstance(row, Request):
+        return any(state.topic == topic for state in row.partition_states)
+    return getattr(row, "topic", None) == topic
 
 
 def _sentences(row: OutputRow) -> Iterator[str]:
     if isinstance(row, JobRow):
         yield sentence({"kind": "job", "zxid": None, **_without_v(row)})
         return
-    for fields in row_objects(row):
-        if isinstance(row, GaugesRow):
-            yield from _counts(row.cluster, fields)
-        else:
-            yield f"{row.cluster}  {sentence(fields)}"
+    fields = row_object(row)
+    if isinstance(row, GaugesRow):
+        yield from _counts(row.cluster, fields)
+    else:
+        yield f"{row.cluster}  {sentence(fields)}"
 
 
 def _counts(cluster: str, fields: dict[str, Any]) -> Iterator[str]:

@@ -50,7 +50,7 @@ def broker_written(turn: Turn, broker: int, znode: BrokerZnode, record: Record) 
         header.brokers = {**header.brokers, broker: now}
         if known.endpoints != now.endpoints:
             turn.begin("BrokerModifications", f"broker {broker} changed its endpoints")
-            turn.broadcast(header.brokers, ())
+            turn.broadcast(turn.registered)
     elif known is not None and header.acting and header.profile.notices_bounces:
         _forget_offline_dirs(turn, broker, turn.hosted_by(broker))
         _bounced(turn, broker, now)
@@ -231,10 +231,11 @@ def _bounced(turn: Turn, broker: int, now: Broker) -> None:
 
 
 def _on_startup(turn: Turn, broker: int) -> None:
-    others = tuple(sorted(other for other in turn.header.brokers if other != broker))
-    if others:
-        turn.broadcast(others, ())
-    turn.broadcast((broker,), None)
+    if turn.header.profile.spares_known_metadata:
+        turn.broadcast([other for other in turn.registered if other != broker])
+        turn.broadcast((broker,), of_all=True)
+    else:
+        turn.broadcast(turn.registered)
     hosted = turn.hosted_by(broker)
     replica_machine.enter_state(turn, [Replica(tp, broker) for tp in hosted], ReplicaState.ONLINE)
     trigger_online(turn)
@@ -268,7 +269,7 @@ def replicas_went_offline(turn: Turn, replicas: list[Replica], *, alone: bool = 
     topic_deletion.replicas_failed(turn, queued)
     told = others or elected if turn.header.profile.tells_brokers_of_every_death else leaderless
     if not told and turn.header.brokers:
-        turn.broadcast(turn.header.brokers, ())
+        turn.broadcast(turn.registered)
 
 
 def _led_by(turn: Turn, tp: TopicPartition, brokers: set[int]) -> bool:

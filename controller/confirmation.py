@@ -22,7 +22,8 @@ from controller.leadership import (
     LeaderAndIsr,
     Move,
     Remove,
-    Tell,
+    StateEntry,
+    StopEntry,
     Write,
     fold,
 )
@@ -132,22 +133,27 @@ def _settle(
         queue = tuple(step for step in partition.queue if step not in done)
     if turn.header.profile.tells_only_live_brokers:
         return queue
-    return _last_to_leave_told(queue, done[-1], fold(done[:-1], partition.confirmed, written.controller_epoch))
+    return _last_to_leave_told(turn, queue, done[-1], fold(done[:-1], partition.confirmed, written.controller_epoch))
 
 
-def _last_to_leave_told(queue: tuple[AnyStep, ...], last: Write, before: LeaderAndIsr | None) -> tuple[AnyStep, ...]:
+def _last_to_leave_told(
+    turn: Turn, queue: tuple[AnyStep, ...], last: Write, before: LeaderAndIsr | None
+) -> tuple[AnyStep, ...]:
     """The queue after a removal: of brokers that died together the last is told what was written before its own.
 
     Each removal is told to all but the broker that leaves, and a later one replaces what an earlier one was to say.
     """
     if not isinstance(last, Remove) or any(isinstance(step, Remove) and step.event == last.event for step in queue):
         return queue
-    return tuple(
-        msgspec.structs.replace(step, value=before)
-        if isinstance(step, Tell) and (step.event, step.api, step.broker) == (last.event, "LeaderAndIsr", last.replica)
-        else step
-        for step in queue
-    )
+    parted: list[AnyStep] = []
+    for step in queue:
+        if isinstance(step, StateEntry) and step.event == last.event and last.replica in step.brokers:
+            others = tuple(broker for broker in step.brokers if broker != last.replica)
+            parted.append(replace(step, brokers=(last.replica,), in_metadata=False, value=before))
+            turn.open_event(last.event).queued += 1
+            step = replace(step, brokers=others)
+        parted.append(step)
+    return tuple(parted)
 
 
 def _frozen(turn: Turn, partition: Partition, done: tuple[Write, ...], written: LeaderAndIsr) -> tuple[AnyStep, ...]:
@@ -165,10 +171,10 @@ def _frozen(turn: Turn, partition: Partition, done: tuple[Write, ...], written: 
             last = not left
             value = written if last else step.apply(value, written.controller_epoch) or value
             known = _known_after(turn, partition, step) if last else None
-        elif waits:
+        elif waits or isinstance(step, StopEntry):
             kept.append(step)
         else:
-            lags = isinstance(step, Tell) and not step.read
+            lags = isinstance(step, StateEntry) and not step.read
             frozen = step.value if left else None
             kept.append(msgspec.structs.replace(step, value=frozen or (known if lags else None) or value))
     return tuple(kept)
@@ -295,7 +301,7 @@ def _comes_of(step: AnyStep, election: Elect) -> bool:
         return False
     if isinstance(step, Move):
         return step.replica is None and step.at_pass == election.at_pass
-    return isinstance(step, Tell) and step.at_pass > election.at_pass
+    return isinstance(step, (StateEntry, StopEntry)) and step.at_pass > election.at_pass
 
 
 def _owed(turn: Turn, partition: Partition, election: Elect) -> Owed | None:

@@ -67,13 +67,23 @@ class Departure(msgspec.Struct, frozen=True, array_like=True):
     shares_with: tuple[int, ...] = ()  # brokers that were away already and have replicas of the same partitions
 
 
-class Broadcast(msgspec.Struct, frozen=True, array_like=True):
-    """An UpdateMetadata request of an event: to brokers, about partitions (None: all that there are)."""
+class Sending(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A request to brokers; what it says of partitions stands in their queues, as entries with its ordinal."""
+
+    ordinal: int
+    api: str  # LeaderAndIsr | UpdateMetadata | StopReplica
+    brokers: tuple[int, ...]
+    partitions: int | None  # how many it was to speak of; None: of all that there are, without an entry in any queue
+    deletes: bool = False  # StopReplica up to 2.5
+
+
+class Batch(msgspec.Struct, frozen=True, array_like=True):
+    """The requests that one pass of a state machine sends, and the live brokers then, while that is not certain."""
 
     at_pass: int
-    ordinal: int
-    brokers: tuple[int, ...]
-    partitions: tuple[tuple[str, int], ...] | None
+    requests: tuple[Sending, ...]
+    live_brokers: tuple[int, ...]
+    broker_epochs: tuple[int, ...]  # of the live brokers
 
 
 class Event(msgspec.Struct, array_like=True):
@@ -91,9 +101,9 @@ class Event(msgspec.Struct, array_like=True):
     epoch: int  # the controller's
     due: list[int] = []  # writes by pass that ZooKeeper has not shown yet
     begun: bool = False  # a write of it was seen, or it has none
-    queued: int = 0  # steps that are not certain yet
+    queued: int = 0  # steps and batches that are not certain yet
     topics: dict[str, None] = {}  # that it concerns, in order
-    broadcasts: tuple[Broadcast, ...] = ()  # not certain yet
+    batches: tuple[Batch, ...] = ()  # of requests, by pass, not certain yet
     # The broker that may have asked to be shut down once more, as the end of its session tells; or that the controller
     # may not know of yet.
     doubtful: int = NO_BROKER
@@ -103,6 +113,8 @@ class Event(msgspec.Struct, array_like=True):
     born: int = NO_BROKER  # the broker whose registration it handles
     first_write_ms: int = 0  # when its first write was seen, 0 while none was
     last_write_ms: int = 0
+    controller: int = NO_BROKER  # the broker that handles it
+    held_by: int = -1  # the older event whose writes stand before its next batch, where those have not come
 
     @property
     def sentence(self) -> str:

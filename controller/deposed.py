@@ -14,7 +14,7 @@ from typing import Final
 from controller import partition_creation
 from controller.confirmation import goes_offline
 from controller.context import Asleep, Event
-from controller.leadership import AnyStep, LeaderAndIsr, Move, Tell, Write
+from controller.leadership import AnyStep, LeaderAndIsr, Move, StopEntry, Write
 from controller.topics import Partition, TopicPartition
 from controller.turn import Turn, replace
 
@@ -76,7 +76,11 @@ def go_on(turn: Turn) -> None:
             continue  # what it heard of is gone by the time at which it reads it
         resumed = turn.begin(event.kind, event.cause)
         resumed.epoch = asleep.epoch
+        resumed.controller = asleep.broker
         resumed.due = [0] * len(event.due)
+        if event.kind not in _CREATIONS:
+            resumed.batches = event.batches
+            resumed.queued += len(event.batches)
         for tp, partition, steps in _planned(turn, asleep, event):
             if event.kind in _CREATIONS:
                 _create(turn, tp, partition)
@@ -123,5 +127,5 @@ def _left_alone(steps: tuple[AnyStep, ...]) -> Iterator[AnyStep]:
     for step in steps:
         if isinstance(step, Move) and (step.written or step.replica in stuck or goes_offline(step)):
             stuck.add(step.replica)
-        elif isinstance(step, Move) or (isinstance(step, Tell) and step.api == "StopReplica" and not step.flag):
+        elif isinstance(step, Move) or (isinstance(step, StopEntry) and not step.delete):
             yield step

@@ -23,6 +23,7 @@ class ContextDraft:
     """A step's private copy of the context."""
 
     __slots__ = (
+        "_epochs",
         "_judged_brokers",
         "_live",
         "_registered",
@@ -44,6 +45,7 @@ class ContextDraft:
         self.shows_all = False  # give each partition's row, changed or not
         self._judged_brokers = context.header.brokers
         self._registered: tuple[dict[int, Broker], tuple[int, ...]] | None = None
+        self._epochs: tuple[dict[int, Broker], tuple[int, ...]] | None = None
         self._live: tuple[dict[int, Broker], tuple[int, ...], frozenset[int]] | None = None
         known = context.roster
         self._roster = known if known is not None and known.topics is context.topics else None
@@ -133,6 +135,12 @@ class ContextDraft:
         """Whether the replica's broker is live and its log directory works, as far as the controller knows."""
         return replica in self.live and replica not in partition.offline_dirs
 
+    def offline_replicas(self, partition: Partition) -> tuple[int, ...]:
+        """The replicas that are not online as far as the controller knows."""
+        if not partition.offline_dirs and self.live.issuperset(partition.replicas):
+            return ()
+        return tuple([replica for replica in partition.replicas if not self.is_online(replica, partition)])
+
     @property
     def registered(self) -> tuple[int, ...]:
         """The registered brokers, in order."""
@@ -140,6 +148,14 @@ class ContextDraft:
         if self._registered is None or self._registered[0] is not brokers:
             self._registered = (brokers, tuple(sorted(brokers)))
         return self._registered[1]
+
+    @property
+    def broker_epochs(self) -> tuple[int, ...]:
+        """The epochs of the registered brokers, in the brokers' order."""
+        brokers = self.header.brokers
+        if self._epochs is None or self._epochs[0] is not brokers:
+            self._epochs = (brokers, tuple([brokers[broker].epoch for broker in self.registered]))
+        return self._epochs[1]
 
     @property
     def live(self) -> frozenset[int]:

@@ -1,24 +1,24 @@
 """The events of a step in progress: how they begin, what waits for them, and how that is withdrawn.
 
 Here belong the few ways in which an event waits for steps, so that what is due is always counted. When a step of it is
-certain, and what then comes of it, is `turn`'s business.
+certain, and what then comes of it, is `turn`'s business; that of requests is in `sending`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import msgspec
 
 from controller import reaction
-from controller.context import Broadcast, Context, Event
+from controller.context import Context, Event
 from controller.draft import ContextDraft
-from controller.leadership import AnyStep, LeaderAndIsr, Move, Remove, Tell, Write
-from controller.outputs import FINAL, WITHDRAWN, EffectStamp, Request, Row, Stamp, Status, Transition
+from controller.leadership import AnyStep, LeaderAndIsr, Move, Remove, Write
+from controller.outputs import FINAL, WITHDRAWN, EffectStamp, Row, Stamp, Status, Transition
 from controller.records import Record
-from controller.rows import move_row, tell_row
+from controller.rows import move_row
 from controller.states import PartitionState, ReplicaState
 from controller.topics import Partition, TopicPartition
 
@@ -64,6 +64,8 @@ class EventDraft(ContextDraft):
     def _next_event(self, kind: str, cause: str) -> Event:
         header, record = self.header, self.record
         event = Event(header.next_event, kind, cause, record.zxid, header.time_ms, header.controller_epoch)
+        if header.controller_epoch == header.term_epoch:  # else it is one of a deposed controller
+            event.controller = header.term_broker
         header.next_event += 1
         return event
 
@@ -129,14 +131,6 @@ class EventDraft(ContextDraft):
             silent_ms = self.header.settings.zookeeper_session_timeout_ms + _ACTING_MS
             event.proven_ms = self.header.time_ms + silent_ms
 
-    def undo(self, event: Event) -> None:
-        """Take back an event that has not begun: its steps were only expected."""
-        for name in list(event.topics):
-            topic = self.topics.get(name)
-            for number in list(topic.partitions) if topic else ():
-                self.undo_in(TopicPartition(name, number), event.id)
-        self.withdraw_broadcasts(event)
-
     def undo_in(self, tp: TopicPartition, event_id: int) -> None:
         """Take back what an event that has not begun would have done to a partition."""
         self.take_back(tp, lambda step: step.event == event_id)
@@ -188,43 +182,12 @@ class EventDraft(ContextDraft):
         if isinstance(step, Write):
             event.due[step.at_pass] -= 1
             self._advanced.add(event.id)
-        elif step.event not in self._fresh:
-            self._publish_step(tp, step, WITHDRAWN, step.value)
+        elif isinstance(step, Move) and step.event not in self._fresh:
+            self._publish_move(tp, step, WITHDRAWN, step.value)
 
     def moved(self, subject: str, from_state: str, to_state: str, **details: Any) -> None:  # noqa: ANN401 (row fields)
         """Publish a transition that is certain at once."""
         self._publish(Transition, FINAL, subject=subject, from_state=from_state, to_state=to_state, **details)
-
-    def broadcast(self, brokers: Iterable[int], partitions: tuple[tuple[str, int], ...] | None) -> None:
-        """Tell brokers of partitions (None: of all) by UpdateMetadata, behind the writes so far."""
-        event, to = self.event, self.registered if brokers is self.header.brokers else tuple(sorted(brokers))
-        assert event is not None, "a request outside of an event"
-        if to:
-            self._ordinal += 1
-            event.broadcasts += (Broadcast(len(event.due) - 1, self._ordinal - 1, to, partitions),)
-            event.queued += 1
-
-    def announce(self, kind: str, cause: str, partitions: tuple[tuple[str, int], ...]) -> None:
-        """An event that only tells all brokers of partitions; where nothing is pending that is certain at once."""
-        if self.is_idle:
-            told = Broadcast(-1, 0, self.registered, partitions)
-            self._publish_broadcasts(self._next_event(kind, cause), FINAL, (told,))
-        else:
-            self.begin(kind, cause)
-            self.broadcast(self.header.brokers, partitions)
-
-    def _publish_broadcasts(self, event: Event, status: Status, broadcasts: Iterable[Broadcast]) -> None:
-        for broadcast in broadcasts:
-            stamp = self._effect(event, broadcast.ordinal, status)
-            to, about = broadcast.brokers, broadcast.partitions
-            self.effects.append(Request(*stamp, "UpdateMetadata", to, partitions=about))
-
-    def withdraw_broadcasts(self, event: Event) -> None:
-        """What the event would have told all brokers is not told."""
-        if event.id not in self._fresh:
-            self._publish_broadcasts(event, WITHDRAWN, event.broadcasts)
-        event.queued -= len(event.broadcasts)
-        event.broadcasts = ()
 
     def _publish(self, row: Any, status: Status, **fields: Any) -> None:  # noqa: ANN401
         assert self.event is not None, "an effect outside of an event"
@@ -235,12 +198,9 @@ class EventDraft(ContextDraft):
         effect = f"{event.epoch}-{event.id}-{ordinal}"
         return *self.stamp(), effect, status, event.sentence, event.epoch
 
-    def _publish_step(self, tp: TopicPartition, step: Move | Tell, status: Status, value: LeaderAndIsr | None) -> None:
-        effect = self._effect(self.open_event(step.event), step.ordinal, status)
-        if isinstance(step, Move):
-            self.effects.append(move_row(tp, step, value, effect))
-        else:
-            self.effects.append(tell_row(tp, step, value, effect))
+    def _publish_move(self, tp: TopicPartition, move: Move, status: Status, value: LeaderAndIsr | None) -> None:
+        effect = self._effect(self.open_event(move.event), move.ordinal, status)
+        self.effects.append(move_row(tp, move, value, effect))
 
     def open_events(self) -> list[Event]:
         """The events of which something is not certain yet, by age."""

@@ -38,7 +38,7 @@ def run(turn: Turn) -> None:
     turn.await_proof(event)
     turn.moved("controller", "Elected", "Active", broker=header.controller)
     if header.brokers:
-        turn.broadcast(header.brokers, ())
+        turn.broadcast(turn.registered)
     topic_deletion.forget_unasked(turn)
     _start_machines(turn, list(turn.topics))
     reassignment.take_up(turn)
@@ -115,7 +115,7 @@ def cut(turn: Turn, broker: int) -> None:
     for event in events:
         for tp in turn.waiting(event):
             _drop_queue(turn, tp)
-        turn.withdraw_broadcasts(turn.open_event(event.id))
+        turn.withdraw_requests(turn.open_event(event.id))
 
 
 def _is_among_removals(turn: Turn, event: Event) -> bool:

@@ -24,6 +24,9 @@ from controller.election import (
 )
 
 NO_LEADER = -1
+LEADER_DURING_DELETE = -2  # in UpdateMetadata: brokers drop the partition from their metadata
+EPOCH_DURING_DELETE = -2  # in StopReplica, in place of a leader epoch
+NO_EPOCH = -1
 _OFFLINE = Strategy.OFFLINE
 
 # After a death the same choice is asked for again and again: expected, judged, told, confirmed.
@@ -144,30 +147,43 @@ class Move(Step, frozen=True, array_like=True, tag=5, gc=False):
     value: LeaderAndIsr | None = None
 
 
-class Tell(Step, frozen=True, array_like=True, tag=6, gc=False):
-    """A broker must be told of the partition: LeaderAndIsr (`flag`: is new) or StopReplica (`flag`: delete).
+class StateEntry(Step, frozen=True, array_like=True, tag=6, gc=False):
+    """The partition's state in the requests of a pass: LeaderAndIsr to some brokers, and UpdateMetadata.
 
-    `value` is what it is told, once ZooKeeper has shown it. `read` says that the controller read the state just before,
-    so that its own copy is not older than ZooKeeper's.
+    `value` is that state, once ZooKeeper has shown it. `read` says that the controller read it just before, so that its
+    own copy is not older than ZooKeeper's.
     """
 
-    api: str
-    broker: int
     replicas: tuple[int, ...]
-    flag: bool
-    read: bool = False
+    read: bool
+    brokers: tuple[int, ...]  # that LeaderAndIsr goes to
+    new_on: tuple[int, ...] = ()  # those of them whose replica is new
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+    offline: tuple[int, ...] = ()
+    deleted: bool = False  # its topic is queued for deletion
+    in_metadata: bool = True
     value: LeaderAndIsr | None = None
 
 
-AnyStep = Union[Create, Elect, Remove, Bump, Move, Tell]  # noqa: UP007 (msgspec needs it at run time on 3.10)
+class StopEntry(Step, frozen=True, array_like=True, tag=7, gc=False):
+    """The partition in a StopReplica request, whose place it has; the leader epoch is what the controller knew."""
+
+    broker: int
+    delete: bool
+    leader_epoch: int
 
 
-def told_of_copy(steps: Iterable[AnyStep], copy: LeaderAndIsr | None) -> tuple[AnyStep, ...]:
-    """The steps, in which what is told without having been read speaks of the controller's own copy of the state."""
+AnyEntry = Union[StateEntry, StopEntry]  # noqa: UP007 (msgspec needs it at run time on 3.10)
+AnyStep = Union[Create, Elect, Remove, Bump, Move, StateEntry, StopEntry]  # noqa: UP007
+
+
+def speaking_of_copy(steps: Iterable[AnyStep], copy: LeaderAndIsr | None) -> tuple[AnyStep, ...]:
+    """The steps, in which entries that were not read speak of the controller's own copy of the state."""
     return tuple(
         [
             msgspec.structs.replace(step, value=copy)
-            if isinstance(step, Tell) and not step.read and step.value is None
+            if isinstance(step, StateEntry) and not step.read and step.value is None
             else step
             for step in steps
         ]

@@ -14,7 +14,7 @@ import msgspec
 from controller import alert_kinds, deposed, explanation, happenings, reassignment, suspicion, topic_deletion
 from controller.confirmation import confirm, count_isr_change, goes_offline, prune
 from controller.context import FOLLOWING, IsrNotification
-from controller.leadership import AnyStep, LeaderAndIsr, Move, Write, told_of_copy
+from controller.leadership import AnyStep, LeaderAndIsr, Move, Write, speaking_of_copy
 from controller.states import ReplicaState
 from controller.topics import Partition, TopicPartition
 from controller.turn import Turn, replace
@@ -153,9 +153,7 @@ def _change_isr(turn: Turn, tp: TopicPartition, partition: Partition, written: L
     if not header.acting:
         return
     if hears_at_once and header.brokers:
-        turn.announce(
-            "AlterPartitionReceived", f"the leader of partition {tp} changed its ISR", ((tp.topic, tp.partition),)
-        )
+        turn.announce("AlterPartitionReceived", f"the leader of partition {tp} changed its ISR", tp)
     if reassignment.isr_reaches_target(changed, written):
         kind = "AlterPartitionReceived" if hears_at_once else "PartitionReassignmentIsrChange"
         reassignment.take_back_waiting(turn, tp)
@@ -168,7 +166,7 @@ def _until_read(queue: tuple[AnyStep, ...], copy: LeaderAndIsr) -> tuple[tuple[A
     at = next((at for at, step in enumerate(queue) if isinstance(step, Move) and goes_offline(step)), None)
     if at is None:
         return queue, copy
-    return (*told_of_copy(queue[:at], copy), *queue[at:]), None
+    return (*speaking_of_copy(queue[:at], copy), *queue[at:]), None
 
 
 def isr_changes_notified(turn: Turn, name: str, tps: tuple[TopicPartition, ...]) -> None:

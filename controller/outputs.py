@@ -15,7 +15,7 @@ import msgspec
 
 from controller.decoding import JsonDecoder, UndecodableError
 
-OUTPUT_VERSION = 1
+OUTPUT_VERSION = 2
 
 # Marks a field as a moment of the cluster's time, which a row shows by the forwarder's wall clock: see `clock`.
 MOMENT: Final = {"moment": True}
@@ -91,26 +91,53 @@ class Transition(Row, frozen=True, gc=False, tag="transition", omit_defaults=Tru
     isr: tuple[int, ...] | None = None
 
 
+class RequestedState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """A partition's state in a request, as Kafka's `LeaderAndIsrPartitionState` and its like have it.
+
+    What a request does not say is left out: nothing but the names, leader epoch and delete flag is in a StopReplica.
+    """
+
+    topic: str
+    partition: int
+    leader: int | None = None  # -1 none; -2 in UpdateMetadata while the topic is being deleted
+    leader_epoch: int | None = None  # in StopReplica from 2.6: -2 while the topic is being deleted, -1 unknown
+    isr: tuple[int, ...] | None = None
+    replicas: tuple[int, ...] | None = None
+    controller_epoch: int | None = None  # of the controller whose write the state is
+    partition_epoch: int | None = None  # the state znode's data version, left out where nobody has read it
+    leader_recovery_state: int = 0  # LeaderAndIsr from 3.2; 1: recovering from an unclean election
+    is_new: bool = False  # LeaderAndIsr from 1.0
+    adding_replicas: tuple[int, ...] = ()  # LeaderAndIsr from 2.4
+    removing_replicas: tuple[int, ...] = ()  # the same
+    offline_replicas: tuple[int, ...] = ()  # UpdateMetadata from 1.0
+    delete_partition: bool = False  # StopReplica from 2.6
+
+
 class Request(Row, frozen=True, gc=False, tag="request", omit_defaults=True):
-    """A request that the controller must send to a broker."""
+    """A request that the controller must send, or a part of a large one.
+
+    LeaderAndIsr and StopReplica go to one broker each; UpdateMetadata says the same to all brokers that it goes to. One
+    that is withdrawn has no partition states.
+    """
 
     output: ClassVar[str] = "requests"
 
-    effect: str
+    effect: str  # the same for the provisional row and the final or withdrawn one, and for all parts
     status: Status
     cause: str
     controller_epoch: int
+    controller: int  # the broker that sends it
     api: str  # LeaderAndIsr | UpdateMetadata | StopReplica
-    brokers: tuple[int, ...]
-    topic: str | None = None
-    partition: int | None = None
-    leader: int | None = None
-    leader_epoch: int | None = None
-    isr: tuple[int, ...] | None = None
-    replicas: tuple[int, ...] | None = None
-    is_new: bool | None = None
-    delete_partition: bool | None = None
-    partitions: tuple[tuple[str, int], ...] | None = None
+    brokers: tuple[int, ...]  # that it goes to
+    broker_epochs: tuple[int, ...] = ()  # theirs, in the same order, from 2.2
+    part: int = 1  # of `parts`, which a row of less than a megabyte needs
+    parts: int = 1
+    live_leaders: tuple[int, ...] = ()  # LeaderAndIsr: the live brokers among the leaders
+    live_brokers: tuple[int, ...] = ()  # UpdateMetadata
+    all_partitions: bool = False  # UpdateMetadata of every partition, whose states are not given: see `metadata`
+    delete_partitions: bool = False  # StopReplica up to 2.5
+    topic_ids: dict[str, str] = {}  # by topic, LeaderAndIsr and UpdateMetadata from 2.8
+    partition_states: tuple[RequestedState, ...] = ()
 
 
 class PartitionRow(Row, frozen=True, gc=False, tag="partition"):

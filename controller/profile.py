@@ -23,14 +23,18 @@ SINCE: Final[Mapping[str, Release]] = MappingProxyType(
         "retires_partitions_at_deletion_start": (2, 1),
         "shutdown_tells_leaving_broker": (2, 1),  # KAFKA-7482
         "notices_bounces": (2, 2),  # KAFKA-7235
+        "sends_broker_epochs": (2, 2),  # KIP-380
+        "spares_known_metadata": (2, 2),  # KAFKA-7537
         "skips_preferred_that_lead": (2, 2),
         "tells_only_live_brokers": (2, 2),
         "removes_dead_replicas_at_failover": (2, 3),  # KAFKA-3143
+        "groups_stopped_replicas": (2, 3),  # KAFKA-8294
         "ineligible_from_offline": (2, 3),
         "reassigns_in_topic_znode": (2, 4),  # KIP-455
         "bump_refreshes_cache": (2, 4),  # KAFKA-9212
         "forgets_reassignments": (0, 11),  # KAFKA-5310
         "offlines_every_leaderless": (1, 0),
+        "sends_new_and_offline_replicas": (1, 0),  # KIP-112, KIP-113
         "keeps_last_isr_member": (1, 1),  # KAFKA-5642; before, only where unclean election is not allowed
         "rewrites_preferred_that_lead": (1, 1),  # KAFKA-5642
         "shutdown_elects_among_live": (1, 1),  # KAFKA-5642
@@ -42,7 +46,10 @@ SINCE: Final[Mapping[str, Release]] = MappingProxyType(
         "reverts_expansion_of_queued_topics": (2, 0),  # KAFKA-6612
         "replicates_without_adding": (2, 5),
         "tells_brokers_of_every_death": (3, 1),  # KAFKA-13225
+        "flags_each_stopped_replica": (2, 6),  # KIP-570
+        "sends_topic_ids": (2, 8),  # KIP-516
         "closes_at_once": (3, 2),
+        "sends_recovery_states": (3, 2),  # KIP-704
         "caps_min_isr": (3, 7),  # KAFKA-15583: min.insync.replicas counts up to the replication factor
         "adding_replicas_are_new": (2, 7),  # KAFKA-10314
         "hears_isr_changes_at_once": (2, 7),  # AlterIsr, from IBP 2.7-IV2 on
@@ -60,14 +67,18 @@ class Profile(msgspec.Struct, frozen=True, array_like=True):
     retires_partitions_at_deletion_start: bool  # before, at the end
     shutdown_tells_leaving_broker: bool
     notices_bounces: bool
+    sends_broker_epochs: bool
+    spares_known_metadata: bool  # what brokers know; before, all partitions where a request is about brokers alone
     skips_preferred_that_lead: bool
     tells_only_live_brokers: bool
     removes_dead_replicas_at_failover: bool
+    groups_stopped_replicas: bool  # in a StopReplica for each broker; before, one for each replica
     ineligible_from_offline: bool  # a replica whose deletion cannot start waits as ineligible
     reassigns_in_topic_znode: bool
     bump_refreshes_cache: bool
     forgets_reassignments: bool  # a controller that resigns; before, its process takes them up again with its next term
     offlines_every_leaderless: bool  # when a broker dies; before, only the partitions that it led
+    sends_new_and_offline_replicas: bool  # which of them are: in LeaderAndIsr and UpdateMetadata
     keeps_last_isr_member: bool
     rewrites_preferred_that_lead: bool  # a preferred election; before, nothing was written of them
     shutdown_elects_among_live: bool  # and tells those only, until `shutdown_tells_leaving_broker`
@@ -79,6 +90,9 @@ class Profile(msgspec.Struct, frozen=True, array_like=True):
     reverts_expansion_of_queued_topics: bool
     replicates_without_adding: bool  # a partition counts as replicated without those that are being added
     tells_brokers_of_every_death: bool  # before, only of one that left no partition without a leader
+    flags_each_stopped_replica: bool  # and gives its leader epoch; before, those to delete have a request of their own
+    sends_topic_ids: bool
+    sends_recovery_states: bool
     closes_at_once: bool  # a broker; before, its end waits for threads that look up once a second
     caps_min_isr: bool
     adding_replicas_are_new: bool

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from controller.leadership import AnyStep, Move, Remove, Write, told_of_copy
+from controller.leadership import AnyStep, Move, Remove, Write, speaking_of_copy
 from controller.requests import RequestBatch
 from controller.states import ReplicaState
 from controller.topics import Partition, TopicPartition
@@ -86,8 +86,8 @@ def _to_offline(turn: Turn, batch: RequestBatch, replica: Replica, partition: Pa
         remove = Remove(*turn.place(), replica.broker, _empties_isr(turn, tp))
         partition = turn.queue(tp, partition, remove)
     elif value is not None:
-        # Nothing to write, but the state was read: what brokers were told of before was the controller's own copy.
-        partition = replace(partition, known=None, queue=_told_before_a_write(partition))
+        # Nothing to write, but the state was read: what brokers were sent before was the controller's own copy.
+        partition = replace(partition, known=None, queue=_sent_before_a_write(partition))
     _move(turn, replica, partition, state, ReplicaState.OFFLINE, written=in_sync)
     topic = turn.topic(tp.topic)
     if value is None:
@@ -97,10 +97,10 @@ def _to_offline(turn: Turn, batch: RequestBatch, replica: Replica, partition: Pa
         batch.leader_and_isr(others, tp, is_new=False, read=True)
 
 
-def _told_before_a_write(partition: Partition) -> tuple[AnyStep, ...]:
+def _sent_before_a_write(partition: Partition) -> tuple[AnyStep, ...]:
     queue = partition.queue
     end = next((at for at, step in enumerate(queue) if isinstance(step, Write)), len(queue))
-    return (*told_of_copy(queue[:end], partition.known), *queue[end:])
+    return (*speaking_of_copy(queue[:end], partition.known), *queue[end:])
 
 
 def _empties_isr(turn: Turn, tp: TopicPartition) -> bool:

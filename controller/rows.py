@@ -8,8 +8,16 @@ from __future__ import annotations
 from typing import Final
 
 from controller.health import back_in_sync_for_acks_all, takes_acks_all
-from controller.leadership import NO_LEADER, LeaderAndIsr, Move, Tell
-from controller.outputs import EffectStamp, PartitionRow, Request, Stamp, Transition
+from controller.leadership import (
+    LEADER_DURING_DELETE,
+    NO_LEADER,
+    LeaderAndIsr,
+    Move,
+    StateEntry,
+    StopEntry,
+)
+from controller.outputs import EffectStamp, PartitionRow, RequestedState, Stamp, Transition
+from controller.profile import Profile
 from controller.states import PARTITION_WORDS, REPLICA_WORDS
 from controller.topics import Partition, Topic, TopicPartition
 
@@ -29,23 +37,61 @@ def move_row(tp: TopicPartition, move: Move, value: LeaderAndIsr | None, stamp: 
     )
 
 
-def tell_row(tp: TopicPartition, tell: Tell, value: LeaderAndIsr | None, stamp: EffectStamp) -> Request:
-    """A partition's entry in a request to one broker."""
-    if tell.api == "StopReplica":
-        return Request(*stamp, tell.api, (tell.broker,), tp.topic, tp.partition, delete_partition=tell.flag)
-    leader, leader_epoch, isr = _told(value)
-    return Request(
-        *stamp,
-        tell.api,
-        (tell.broker,),
+def led_state(tp: TopicPartition, entry: StateEntry, value: LeaderAndIsr | None, profile: Profile) -> RequestedState:
+    """What LeaderAndIsr of this release says of a partition to brokers whose replica is not new."""
+    if value is None:
+        return RequestedState(tp.topic, tp.partition, replicas=entry.replicas)
+    return RequestedState(
+        tp.topic,
+        tp.partition,
+        value.leader,
+        value.leader_epoch,
+        value.isr,
+        entry.replicas,
+        value.controller_epoch,
+        value.partition_epoch if value.partition_epoch >= 0 else None,
+        int(value.recovering and profile.sends_recovery_states),
+        False,
+        *((entry.adding, entry.removing) if profile.reassigns_in_topic_znode else ()),
+    )
+
+
+def metadata_state(
+    tp: TopicPartition,
+    replicas: tuple[int, ...],
+    offline: tuple[int, ...],
+    value: LeaderAndIsr | None,
+    *,
+    deleted: bool,
+) -> RequestedState:
+    """What UpdateMetadata says of a partition; of one that is being deleted as Kafka's `LeaderAndIsr.duringDelete`."""
+    if value is None:
+        return RequestedState(tp.topic, tp.partition, replicas=replicas)
+    leader, epoch, version = value.leader, value.leader_epoch, value.partition_epoch
+    if deleted:
+        leader, epoch, version = LEADER_DURING_DELETE, 0, 0
+    return RequestedState(
         tp.topic,
         tp.partition,
         leader,
-        leader_epoch,
-        isr,
-        tell.replicas,
-        tell.flag,
+        epoch,
+        value.isr,
+        replicas,
+        value.controller_epoch,
+        version if version >= 0 else None,
+        0,
+        False,
+        (),
+        (),
+        offline,
     )
+
+
+def stop_state(tp: TopicPartition, entry: StopEntry, profile: Profile) -> RequestedState:
+    """What StopReplica of this release says of a partition."""
+    if not profile.flags_each_stopped_replica:
+        return RequestedState(tp.topic, tp.partition)
+    return RequestedState(tp.topic, tp.partition, leader_epoch=entry.leader_epoch, delete_partition=entry.delete)
 
 
 def _told(value: LeaderAndIsr | None) -> tuple[int | None, int | None, tuple[int, ...] | None]:

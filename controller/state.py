@@ -19,7 +19,7 @@ from controller.settings import GivenSettings
 from controller.topics import Topic, Topics
 from controller.troubles import troubles_anew
 
-STATE_VERSION = 5
+STATE_VERSION = 6
 
 _VERSION = STATE_VERSION.to_bytes(2, "big")
 _ENCODER = msgspec.msgpack.Encoder()

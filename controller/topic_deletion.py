@@ -12,8 +12,9 @@ from functools import partial
 
 from controller import alert_kinds, controlled_shutdown, happenings, partition_machine, replica_machine
 from controller.context import FOLLOWING, Event
-from controller.leadership import AnyStep, Move, Remove, Tell
+from controller.leadership import AnyStep, Move, Remove, StopEntry
 from controller.replica_machine import Replica
+from controller.requests import RequestBatch
 from controller.states import PartitionState, ReplicaState
 from controller.topics import Topic, TopicPartition
 from controller.turn import Turn, replace
@@ -91,7 +92,7 @@ def _concerns(event: Event, broker: int, step: AnyStep) -> bool:
     """Whether a step is what the event was to do to this broker's replica."""
     if step.event != event.id:
         return False
-    if isinstance(step, Tell):
+    if isinstance(step, StopEntry):
         return step.broker == broker
     return isinstance(step, (Move, Remove)) and step.replica == broker
 
@@ -206,10 +207,11 @@ def _start(turn: Turn, name: str) -> None:
         return
     if not topic.deletion_started and turn.header.profile.retires_partitions_at_deletion_start:
         _retire_partitions(turn, name)
-    if not topic.deletion_started and turn.header.brokers:
-        # Sent with a leader that stands for a deletion, so that the brokers stop serving it.
-        partitions = tuple((name, number) for number in topic.partitions)
-        turn.broadcast(turn.header.brokers, partitions)
+    # With a leader that stands for a deletion, so that the brokers stop serving it.
+    batch = RequestBatch(turn)
+    for number in topic.partitions:
+        batch.update_metadata(TopicPartition(name, number))
+    batch.send()
     replicas = _replicas(turn.topic(name) or topic, name)
     dead = [replica for replica in replicas if not _is_online(turn, replica)]
     todo = [

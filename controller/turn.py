@@ -8,21 +8,23 @@ turn.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from controller import alerts, clock
-from controller.context import FOLLOWING, NO_BROKER, Context, CountingRules, Event
+from controller.context import FOLLOWING, NO_BROKER, Batch, Context, CountingRules, Event
 from controller.draft import ContextDraft
 from controller.events import EventDraft
 from controller.gauges import Census, InTopic, census_of, gauges_row
 from controller.health import judged, reason_for
-from controller.leadership import AnyStep, LeaderAndIsr, Move, Tell
+from controller.leadership import AnyEntry, AnyStep, LeaderAndIsr, Move, StateEntry, StopEntry, Write
 from controller.outputs import FINAL, PROVISIONAL
 from controller.records import Record
+from controller.requests import RequestBatch
 from controller.roster import Roster
 from controller.rows import partition_row
+from controller.sending import Said, SendingDraft
 from controller.topics import Partition, Topic, TopicPartition, Topics
 from controller.troubles import TroubleLedger, troubles_anew
 
@@ -35,7 +37,7 @@ _HEARING_MS = 20
 UNFINISHED_MS = 3_000
 
 
-class Turn(EventDraft):
+class Turn(SendingDraft):
     """A step's private copy of the context, the events in it, and what is to be published."""
 
     __slots__ = ("_census", "_counted_by", "_ledger", "_rules", "_ruled_by", "shows_gauges")
@@ -75,7 +77,7 @@ class Turn(EventDraft):
 
     def adopt(self, trial: Turn) -> None:
         """Go on from where the trial stands."""
-        for name in (*ContextDraft.__slots__, *EventDraft.__slots__, *Turn.__slots__):
+        for name in (*ContextDraft.__slots__, *EventDraft.__slots__, *SendingDraft.__slots__, *Turn.__slots__):
             setattr(self, name, getattr(trial, name))
 
     def finish(self) -> Context:
@@ -88,9 +90,9 @@ class Turn(EventDraft):
         """Publish what is certain and what is expected, and judge what was touched."""
         if not self.is_idle:
             self._publish_certain({**self.header.events, **self._open})
-            for event_id in sorted(self._fresh):
-                self._publish_broadcasts(self._open[event_id], PROVISIONAL, self._open[event_id].broadcasts)
         wants_judging = self._conclude_touched() or self.header.brokers is not self._judged_brokers
+        if self._fresh:
+            self.publish_expected_requests()
         if self._open:
             known = {**self.header.events, **self._open}
             self.header.events = {key: event for key, event in known.items() if event.queued > 0}
@@ -154,9 +156,8 @@ class Turn(EventDraft):
             event.begun = True
             # Only a pass that is done makes certain what stands in partitions that were not touched.
             same_pass = stored is not None and stored.begun and event.frontier == stored.frontier
-            for tp in list(self._touched) if same_pass else self.waiting(event):
-                self._flush(tp)
-            self._publish_certain_broadcasts(event)
+            batches = self._certain_batches(event, known)
+            self._send(event, batches, list(self._touched) if same_pass and not batches else self.waiting(event))
 
     def waiting(self, event: Event) -> list[TopicPartition]:
         """The partitions of an event's topics that wait for something."""
@@ -176,13 +177,35 @@ class Turn(EventDraft):
                 if step.event == event.id:
                     yield step
 
-    def _publish_certain_broadcasts(self, event: Event) -> None:
-        if not event.broadcasts:
-            return
-        certain = [told for told in event.broadcasts if told.at_pass < event.frontier or not event.writes_due]
-        self._publish_broadcasts(event, FINAL, certain)
-        event.broadcasts = event.broadcasts[len(certain) :]
-        event.queued -= len(certain)
+    def _certain_batches(self, event: Event, known: Mapping[int, Event]) -> Sequence[Batch]:
+        """The batches that are certain: nothing that was to be written before is due, by this event or an older one.
+
+        Where a write came before that of an older event, whether the older one was handled is not known yet.
+        """
+        held_by = known.get(event.held_by)
+        done = [batch for batch in event.batches if _is_done(event, batch.at_pass)]
+        if not done or (held_by is not None and held_by.writes_due):
+            return ()
+        event.held_by = -1
+        held_from = len(event.due)
+        for tp in self.waiting(event):
+            older = -1
+            for step in self.topics[tp.topic].partitions[tp.partition].queue:
+                if isinstance(step, Write):
+                    older = step.event
+                elif older >= 0 and step.event == event.id and step.at_pass < held_from and not isinstance(step, Move):
+                    event.held_by, held_from = older, step.at_pass
+        return [batch for batch in done if batch.at_pass < held_from]
+
+    def announce(self, kind: str, cause: str, tp: TopicPartition) -> None:
+        """An event that only tells all brokers of a partition; where nothing is pending that is certain at once."""
+        if self.is_idle:
+            self.announce_at_once(kind, cause, tp)
+        else:
+            self.begin(kind, cause)
+            batch = RequestBatch(self)
+            batch.update_metadata(tp)
+            batch.send()
 
     def _begun_now(self, known: dict[int, Event]) -> list[int]:
         """The events of which more is certain now.
@@ -221,10 +244,10 @@ class Turn(EventDraft):
             self._publish_certain(known)
 
     def frozen(self, partition: Partition) -> tuple[AnyStep, ...]:
-        """The partition's queue; what was told in events that write nothing keeps the value that it was told with."""
+        """The partition's queue; the entries of events that write nothing keep the value that they were sent with."""
         return tuple(
-            replace(step, value=told_value(partition, step))
-            if isinstance(step, Tell) and step.value is None and not self.open_event(step.event).writes_due
+            replace(step, value=sent_value(partition, step))
+            if isinstance(step, StateEntry) and step.value is None and not self.open_event(step.event).writes_due
             else step
             for step in partition.queue
         )
@@ -232,35 +255,59 @@ class Turn(EventDraft):
     def make_certain(self, name: str) -> None:
         """All that a topic's partitions wait for was done: what was seen of the topic comes only after it."""
         topic = self.topics.get(name)
+        sent: dict[int, dict[int, None]] = {}  # the passes whose requests speak of it, by event
         for number, partition in list(topic.partitions.items()) if topic else ():
             tp, value = TopicPartition(name, number), partition.confirmed
+            entries: list[AnyStep] = []
             for step in partition.queue:
-                if not isinstance(step, (Move, Tell)):
+                if isinstance(step, Write):
                     value = step.apply(value, self.open_event(step.event).epoch) or value
                     self.settle(step, seen=False)
-                else:
-                    self._publish_step(tp, step, FINAL, step.value or value)
+                elif isinstance(step, Move):
+                    self._publish_move(tp, step, FINAL, step.value or value)
                     self.open_event(step.event).queued -= 1
-            self.put_partition(tp, replace(partition, queue=()))
+                else:
+                    sent.setdefault(step.event, {})[step.at_pass] = None
+                    entries.append(replace(step, value=step.value or value) if isinstance(step, StateEntry) else step)
+            self.put_partition(tp, replace(partition, queue=tuple(entries)))
+        for event_id, passes in sorted(sent.items()):
+            event = self.open_event(event_id)
+            batches = [batch for batch in event.batches if batch.at_pass in passes]
+            self._send(event, batches, self.waiting(event))
 
-    def _flush(self, tp: TopicPartition) -> None:
-        """Publish what stands in front of the partition's queue and is certain."""
+    def _send(self, event: Event, batches: Sequence[Batch], tps: Iterable[TopicPartition]) -> None:
+        """Publish what is certain of partitions that wait for an event, and these requests of it."""
+        said = Said(batches, self.header.profile)
+        for tp in tps:
+            self._flush(tp, event, said)
+        if batches:
+            self.publish_sent(event, batches, said)
+            event.batches = tuple(batch for batch in event.batches if batch not in batches)
+            event.queued -= len(batches)
+
+    def _flush(self, tp: TopicPartition, event: Event, said: Said) -> None:
+        """Publish certain moves at the front of the partition's queue, and take out what requests say of it."""
         partition = self.partition(tp)
         if partition is None:
             return
-        queue = partition.queue
-        done = 0
-        for step in queue:
-            if not isinstance(step, (Move, Tell)):
-                break
-            event = self.open_event(step.event)
-            if not event.begun or step.at_pass >= event.frontier and event.writes_due:
-                break
-            self._publish_step(tp, step, FINAL, step.value or told_value(partition, step))
-            event.queued -= 1
-            done += 1
-        if done:
-            self.put_partition(tp, replace(partition, queue=queue[done:]))
+        kept: list[AnyStep] = []
+        is_front = True
+        for step in partition.queue:
+            is_front = is_front and self._is_certain(step)
+            if isinstance(step, (StateEntry, StopEntry)) and step.event == event.id and said.takes(step):
+                said.add(tp, step, sent_value(partition, step))
+                event.queued -= 1
+            elif is_front and isinstance(step, Move):
+                self._publish_move(tp, step, FINAL, step.value or partition.confirmed)
+                self.open_event(step.event).queued -= 1
+            else:
+                kept.append(step)
+        if len(kept) < len(partition.queue):
+            self.put_partition(tp, replace(partition, queue=tuple(kept)))
+
+    def _is_certain(self, step: AnyStep) -> bool:
+        event = self.open_event(step.event)
+        return event.begun and _is_done(event, step.at_pass) and not isinstance(step, Write)
 
     def _conclude(self, tp: TopicPartition, was: InTopic) -> None:
         """Publish and count what a touched partition has become."""
@@ -282,10 +329,14 @@ class Turn(EventDraft):
     def _publish_expected(self, tp: TopicPartition, partition: Partition) -> None:
         value = partition.confirmed
         for step in partition.queue:
-            if not isinstance(step, (Move, Tell)):
+            if isinstance(step, Write):
                 value = step.apply(value, self.open_event(step.event).epoch) or value
-            elif step.event in self._fresh:
-                self._publish_step(tp, step, PROVISIONAL, step.value or value)
+            elif step.event not in self._fresh:
+                continue
+            elif isinstance(step, Move):
+                self._publish_move(tp, step, PROVISIONAL, step.value or value)
+            else:
+                self.expect(tp, step, step.value or value if isinstance(step, StateEntry) else None)
 
     def _publish_gone(self, tp: TopicPartition, before: Partition) -> None:
         gone = Partition(before.replicas, confirmed=before.confirmed)
@@ -297,15 +348,33 @@ class Turn(EventDraft):
         if now is not partition:
             self.topics.own(tp.topic).partitions[tp.partition] = now
         in_topic, before = was
-        if self.shows_all or now != before or (in_topic is not None and in_topic.queued) is not topic.queued:
+        changed = now != before and (now.problem is not None or not _differ_by_entries(before, now))
+        if self.shows_all or changed or (in_topic is not None and in_topic.queued) is not topic.queued:
             reason = reason_for(now.problem, now, topic, self.header, predicted) if now.problem else None
             due = predicted if now.write_due else None
             self.effects.append(partition_row(tp, now, topic, due, reason, self.stamp()))
         return now
 
 
-def told_value(partition: Partition, step: AnyStep) -> LeaderAndIsr | None:
-    """What a step speaks of: ZooKeeper's value, or the controller's own copy where it has not read it again."""
-    if isinstance(step, Tell) and not step.read and partition.known is not None:
+def sent_value(partition: Partition, entry: AnyEntry) -> LeaderAndIsr | None:
+    """What an entry speaks of: ZooKeeper's value, or the controller's own copy where it has not read it again."""
+    if not isinstance(entry, StateEntry):
+        return None
+    if entry.value is None and not entry.read and partition.known is not None:
         return partition.known
-    return partition.confirmed
+    return entry.value or partition.confirmed
+
+
+def _differ_by_entries(before: Partition | None, now: Partition) -> bool:
+    """Whether a partition differs in nothing but what requests are to say of it, which its row does not show."""
+    if before is None or before.queue == now.queue or replace(now, queue=before.queue) != before:
+        return False
+    then, left = (
+        [step for step in queue if not isinstance(step, (StateEntry, StopEntry))] for queue in (before.queue, now.queue)
+    )
+    return then == left
+
+
+def _is_done(event: Event, at_pass: int) -> bool:
+    """Whether nothing that the event writes before the end of this pass is due any more."""
+    return at_pass < event.frontier or not event.writes_due

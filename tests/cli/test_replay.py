@@ -15,8 +15,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
-from cli.replay_lines import Incidents, row_objects, sentence
-from controller.outputs import AlertRow, Request, Severity, Status, Transition
+from cli.replay_lines import Incidents, row_object, sentence
+from controller.outputs import AlertRow, Request, RequestedState, Severity, Status, Transition
 from tests.rows import Rows
 
 RECORDINGS = Path(__file__).parents[1] / "conformance" / "recordings"
@@ -226,30 +226,66 @@ def test_a_mistake_is_one_sentence(arguments, code, named):
     assert named in result.stderr
 
 
-def test_a_request_to_several_brokers_is_one_object_each_but_for_update_metadata():
-    leader = Request(
-        **STAMP, **EFFECT, api="LeaderAndIsr", brokers=(1, 2), topic="a", partition=0, leader=1, leader_epoch=2,
-        isr=(1, 2), replicas=(3, 1, 2), is_new=False,
-    )  # fmt: skip
-    common = {"kind": "request", "zxid": "0x6d", "time_ms": STAMP["time_ms"], "controller_epoch": 1}
-    cause = {"cause": EFFECT["cause"]}
-    assert list(row_objects(leader)) == [
-        common | cause | {
-            "broker": broker, "api": "LeaderAndIsr", "topic": "a", "partition": 0, "leader": 1, "leader_epoch": 2,
-            "isr": (1, 2), "replicas": (3, 1, 2), "is_new": False,
-        }
-        for broker in (1, 2)
-    ]  # fmt: skip
-    update = Request(**STAMP, **EFFECT, api="UpdateMetadata", brokers=(1, 2), partitions=(("a", 0), ("a", 1)))
-    (fields,) = row_objects(update)
-    assert fields == common | cause | {
-        "api": "UpdateMetadata", "brokers": (1, 2), "partitions": (("a", 0), ("a", 1)),
+def test_a_request_is_one_object_and_one_line_that_names_some_of_its_partitions():
+    led = {"leader": 1, "leader_epoch": 2, "isr": (1, 2), "replicas": (3, 1, 2)}
+    states = (RequestedState("a", 0, **led, is_new=True), RequestedState("a", 1, **led))
+    common = {"kind": "request", "zxid": "0x6d", "time_ms": STAMP["time_ms"], "controller_epoch": 1, "controller": 1}
+    leader = Request(**STAMP, **EFFECT, controller=1, api="LeaderAndIsr", brokers=(2,), partition_states=states)
+    fields = row_object(leader)
+    assert fields == common | {
+        "api": "LeaderAndIsr", "brokers": (2,), "cause": EFFECT["cause"],
+        "partition_states": (
+            {"topic": "a", "partition": 0, **led, "is_new": True}, {"topic": "a", "partition": 1, **led},
+        ),
     }  # fmt: skip
-    assert sentence(fields).endswith("UpdateMetadata to 1,2: a-0, a-1")
+    said = "leader 1 (epoch 2), isr 1,2, replicas 3,1,2"
+    assert sentence(fields).endswith(f"LeaderAndIsr to 2: a-0 {said}, new; a-1 {said}")
+    assert list(fields)[-1] == "cause"
+
+
+@pytest.mark.parametrize(
+    ("request_fields", "line"),
+    [
+        ({"api": "UpdateMetadata", "brokers": (1, 2)}, "UpdateMetadata to 1,2: brokers only"),
+        ({"api": "UpdateMetadata", "brokers": (2,), "all_partitions": True}, "UpdateMetadata to 2: all partitions"),
+        (
+            {
+                "api": "UpdateMetadata",
+                "brokers": (2,),
+                "part": 2,
+                "parts": 3,
+                "partition_states": tuple(RequestedState("a", n, -2, 0, (1,), (1,)) for n in range(10)),
+            },
+            "UpdateMetadata to 2 (part 2 of 3): "
+            + "; ".join(f"a-{n} leader none (being deleted) (epoch 0), isr 1, replicas 1" for n in range(8))
+            + "; 2 more",
+        ),
+        (
+            {
+                "api": "StopReplica",
+                "brokers": (2,),
+                "partition_states": (RequestedState("a", 0, leader_epoch=-2, delete_partition=True),),
+            },
+            "StopReplica to 2: a-0 delete",
+        ),
+        (
+            {
+                "api": "StopReplica",
+                "brokers": (2,),
+                "delete_partitions": True,
+                "partition_states": (RequestedState("a", 0),),
+            },
+            "StopReplica delete to 2: a-0",
+        ),
+    ],
+)
+def test_what_a_request_is_about_is_said_in_its_line(request_fields, line):
+    fields = row_object(Request(**STAMP, **EFFECT, controller=1, **request_fields))
+    assert sentence(fields).endswith(line)
 
 
 def test_a_replicas_broker_is_called_replica():
-    (fields,) = row_objects(
+    fields = row_object(
         Transition(
             **STAMP, **EFFECT, subject="replica", from_state="OnlineReplica", to_state="OfflineReplica", topic="a",
             partition=0, broker=3,

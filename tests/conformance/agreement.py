@@ -6,6 +6,7 @@ Here belongs the counting: longest common subsequences of moves for each subject
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
@@ -46,15 +47,22 @@ def account_of(rows: list[Row]) -> Account:
             subject = tp if row.subject == "partition" else f"{tp}@{row.broker}"
             move = Move(row.controller_epoch, row.from_state, row.to_state, row.leader, row.leader_epoch, row.isr)
             account.moves.setdefault(subject, []).append(move)
-        elif isinstance(row, Request) and row.status is Status.FINAL and row.topic is not None:
-            flag = bool(row.delete_partition if row.api == "StopReplica" else row.is_new)
-            for broker in row.brokers:
-                told = Told(row.api, row.controller_epoch, broker, f"{row.topic}-{row.partition}", row.leader,
-                            row.leader_epoch, row.isr, flag)  # fmt: skip
-                account.requests[told] += 1
+        elif isinstance(row, Request) and row.status is Status.FINAL and row.api != "UpdateMetadata":
+            account.requests.update(partition_states(row))
     for moves in account.moves.values():
         moves.sort(key=lambda move: move.epoch)  # a deposed controller may go on while the next one acts
     return account
+
+
+def partition_states(row: Request) -> Iterator[Told]:
+    """What a request says of each partition, as far as a real controller's log says it."""
+    (broker,) = row.brokers
+    for state in row.partition_states:
+        who = (row.api, row.controller_epoch, broker, f"{state.topic}-{state.partition}")
+        if row.api == "StopReplica":
+            yield Told(*who, flag=row.delete_partitions or state.delete_partition)
+        else:
+            yield Told(*who, state.leader, state.leader_epoch, state.isr, state.is_new)
 
 
 def as_far_as_told(ours: Account, real: Account) -> Account:

@@ -71,7 +71,9 @@ class AnyHistory(RuleBasedStateMachine):
         self.history.snapshot(("/controller", controller_znode(1)), ("/controller_epoch", b"1"))
         self.epoch = 1
         self.seen = 0
-        self.provisional: set[tuple[object, ...]] = set()
+        self.provisional: set[str] = set()
+        self.ended: set[str] = set()
+        self.requests: dict[str, Request] = {}
 
     @rule(broker=brokers)
     def broker_registers(self, broker: int) -> None:
@@ -176,7 +178,7 @@ class AnyHistory(RuleBasedStateMachine):
                 queued.update(step.event for step in partition.queue)
                 due.update(step.event for step in partition.queue if isinstance(step, Write))
         events = self.history.context.header.events
-        queued.update({key: len(event.broadcasts) for key, event in events.items() if event.broadcasts})
+        queued.update({key: len(event.batches) for key, event in events.items() if event.batches})
         assert {key: event.queued for key, event in events.items()} == dict(queued)
         assert {key: event.writes_due for key, event in events.items() if event.writes_due} == dict(due)
 
@@ -194,8 +196,10 @@ class AnyHistory(RuleBasedStateMachine):
             if isinstance(row, Transition) and row.subject in LEGAL_WORDS:
                 assert (row.from_state, row.to_state) in LEGAL_WORDS[row.subject], row
                 self._is_led_if_it_is_finally_online(row)
-            if isinstance(row, (Transition, Request)):
-                self._was_provisional_if_it_is_withdrawn(row)
+            if isinstance(row, (Transition, Request)) and getattr(row, "part", 1) == 1:
+                self._is_expected_once_and_ends_once(row)
+            if isinstance(row, Request):
+                self._is_a_request_as_kafka_sends_it(row)
         self.seen = len(self.history.effects)
 
     def _is_led_if_it_is_finally_online(self, row: Transition) -> None:
@@ -209,11 +213,30 @@ class AnyHistory(RuleBasedStateMachine):
             )
             assert was_seen or row.leader in self.history.context.header.brokers, row
 
-    def _was_provisional_if_it_is_withdrawn(self, row: Transition | Request) -> None:
-        effect = (row.effect, getattr(row, "topic", None), getattr(row, "partition", None))
+    def _is_expected_once_and_ends_once(self, row: Transition | Request) -> None:
+        """Final or withdrawn, but never both, nor twice; and withdrawn only what was provisional."""
+        assert row.effect not in self.ended, row
         if row.status is Status.PROVISIONAL:
-            self.provisional.add(effect)
-        assert row.status is not Status.WITHDRAWN or effect in self.provisional, row
+            assert row.effect not in self.provisional, row
+            self.provisional.add(row.effect)
+        else:
+            self.ended.add(row.effect)
+            assert row.status is Status.FINAL or row.effect in self.provisional, row
+
+    def _is_a_request_as_kafka_sends_it(self, row: Request) -> None:
+        expected = self.requests.setdefault(row.effect, row)
+        of = ("api", "brokers", "broker_epochs", "live_brokers", "controller", "cause", "all_partitions")
+        assert [getattr(row, name) for name in of] == [getattr(expected, name) for name in of]
+        named = [(state.topic, state.partition) for state in row.partition_states]
+        assert len(set(named)) == len(named), row
+        assert set(named) <= {(state.topic, state.partition) for state in expected.partition_states}, row
+        assert set(row.topic_ids) <= {topic for topic, _ in named}
+        if row.api == "UpdateMetadata":
+            assert set(row.brokers) <= set(row.live_brokers), row
+        else:
+            (broker,) = row.brokers
+            assert row.partition_states or row.status is Status.WITHDRAWN, row
+            assert set(row.live_leaders) <= {state.leader for state in row.partition_states}, row
 
     def teardown(self) -> None:
         self._stored_state_continues_as_if_never_stored()

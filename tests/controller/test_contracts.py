@@ -48,7 +48,7 @@ def test_every_row_comes_back_as_it_went_out_and_says_its_version():
     for row in rows:
         assert decode_row(encode_row(row)) == row
         assert encode_row(row).startswith(b'{"kind":')
-        assert b'"v":1' in encode_row(row)
+        assert b'"v":%d' % OUTPUT_VERSION in encode_row(row)
 
 
 def test_the_newest_row_of_a_subject_replaces_the_older_ones():
@@ -86,7 +86,7 @@ def test_what_is_no_row_is_refused(line):
 
 
 def test_a_row_of_a_newer_version_is_refused():
-    line = encode_row(a_life().effects[0]).replace(b'"v":1', b'"v":99')
+    line = encode_row(a_life().effects[0]).replace(b'"v":%d' % OUTPUT_VERSION, b'"v":99')
     with pytest.raises(BadRowError, match=f"output version 99 is newer than this Kontrast's {OUTPUT_VERSION}"):
         decode_row(line)
 

@@ -42,9 +42,9 @@ def test_it_goes_on_with_a_death_but_leaves_alone_what_the_next_one_has_written(
         "t-2 OnlinePartition -> OfflinePartition",
         "t-1@2 OnlineReplica -> OfflineReplica",
         "t-2@2 OnlineReplica -> OfflineReplica",
-        "StopReplica to 2: t-0",
         "LeaderAndIsr to 1: t-1 leader=1 epoch=1 isr=[1, 3]",
         "LeaderAndIsr to 3: t-1 leader=1 epoch=1 isr=[1, 3]",
+        "StopReplica to 2: t-0",
         "StopReplica to 2: t-1",
         "StopReplica to 2: t-2",
     ]
@@ -124,8 +124,8 @@ def test_it_creates_partitions_as_their_topic_says_by_then():
         "n-0@1 NewReplica -> OnlineReplica",
         "n-0@2 NewReplica -> OnlineReplica",
         "n-0@3 NewReplica -> OnlineReplica",
-        "LeaderAndIsr to 3: n-0 leader=3 epoch=0 isr=[3, 1] new",
         "LeaderAndIsr to 1: n-0 leader=3 epoch=0 isr=[3, 1] new",
+        "LeaderAndIsr to 3: n-0 leader=3 epoch=0 isr=[3, 1] new",
     ]
 
 

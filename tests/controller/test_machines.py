@@ -8,7 +8,7 @@ import pytest
 
 from controller import partition_machine, replica_machine
 from controller.election import Strategy
-from controller.leadership import Bump, Create, Elect, LeaderAndIsr, Move, Remove, Tell
+from controller.leadership import Bump, Create, Elect, LeaderAndIsr, Move, Remove, StateEntry, StopEntry, Write
 from controller.outputs import Request
 from controller.records import Record, RecordKind
 from controller.replica_machine import Replica
@@ -56,11 +56,17 @@ def after(turn: Turn) -> Partition:
 
 
 def writes(turn: Turn) -> list[type]:
-    return [type(step) for step in after(turn).queue if not isinstance(step, (Move, Tell))]
+    return [type(step) for step in after(turn).queue if isinstance(step, Write)]
 
 
 def told(turn: Turn) -> list[tuple]:
-    return [(step.api, step.broker, step.flag) for step in after(turn).queue if isinstance(step, Tell)]
+    found: list[tuple] = []
+    for step in after(turn).queue:
+        if isinstance(step, StateEntry):
+            found += [("LeaderAndIsr", broker, broker in step.new_on) for broker in step.brokers]
+        elif isinstance(step, StopEntry):
+            found.append(("StopReplica", step.broker, step.delete))
+    return found
 
 
 def moves(turn: Turn) -> list[tuple[str, str]]:
@@ -268,7 +274,12 @@ def test_requests_go_to_brokers_that_are_live_or_shutting_down_only(history):
     batch.stop_replica(3, T0, delete=True)
     batch.send()
     assert told(turn) == [("LeaderAndIsr", 3, False), ("StopReplica", 3, True)]
-    assert [told.brokers for told in turn.event.broadcasts] == [(1, 2, 3)]
+    (batch,) = turn.event.batches
+    assert [(request.api, request.brokers) for request in batch.requests] == [
+        ("LeaderAndIsr", (3,)),
+        ("UpdateMetadata", (1, 2, 3)),
+        ("StopReplica", (3,)),
+    ]
 
 
 def test_up_to_2_1_requests_go_to_dead_brokers_too():

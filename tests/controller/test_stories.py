@@ -1,9 +1,10 @@
 """What the replica makes of a cluster's life: creation, deaths, returns, bounces, deletion, failover."""
 
 import pytest
+from msgspec.structs import replace
 
 from controller.context import Phase
-from controller.outputs import GaugesRow, RefusedRow, Request, Status, Transition
+from controller.outputs import GaugesRow, RefusedRow, Request, RequestedState, Status, Transition
 from controller.records import RecordKind
 from controller.state import changed_chunks, encode_header, new_context, restore_context
 from controller.step import step
@@ -72,10 +73,13 @@ def test_the_requests_of_a_creation_carry_what_was_written(history):
     history.topic("new", {0: [3, 1]})
     effects = history.state("new", 0, 3, 0, [3, 1])
     told = [row for row in effects if isinstance(row, Request)]
-    assert [(row.api, row.brokers, row.leader, row.leader_epoch, row.isr, row.is_new) for row in told] == [
-        ("LeaderAndIsr", (3,), 3, 0, (3, 1), True),
-        ("LeaderAndIsr", (1,), 3, 0, (3, 1), True),
-        ("UpdateMetadata", (1, 2, 3), None, None, None, None),
+    states = [(row.api, row.brokers, *row.partition_states) for row in told]
+    written = RequestedState("new", 0, 3, 0, (3, 1), (3, 1), controller_epoch=1, partition_epoch=0)
+    new = replace(written, is_new=True)
+    assert states == [
+        ("LeaderAndIsr", (1,), new),
+        ("LeaderAndIsr", (3,), new),
+        ("UpdateMetadata", (1, 2, 3), written),
     ]
 
 

@@ -296,7 +296,7 @@ def isr_told_to_a_newcomer(release: tuple[int, int], *, notified: str = "", dies
     if dies_first:
         history.broker_leaves(3)
     told = [row for row in history.broker(3) if isinstance(row, Request) and row.api == "LeaderAndIsr"]
-    return {row.isr for row in told if row.brokers == (3,)}
+    return {state.isr for row in told if row.brokers == (3,) for state in row.partition_states}
 
 
 @pytest.mark.parametrize(
@@ -325,7 +325,8 @@ def test_trap_29_a_notification_is_read_only_when_the_controller_removes_it(remo
         history.delete(NOTIFICATION)
     effects = history.broker(3) + history.the_controller_writes_its_due()
     told = [row for row in effects if isinstance(row, Request) and row.status is Status.FINAL and row.brokers == (3,)]
-    assert next(row.leader_epoch for row in told if row.api == "LeaderAndIsr") == leader_epoch
+    (state,) = next(row.partition_states for row in told if row.api == "LeaderAndIsr")
+    assert state.leader_epoch == leader_epoch
 
 
 def test_trap_29_a_death_that_costs_no_write_lets_the_controller_read_the_state_again():

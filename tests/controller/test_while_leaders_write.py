@@ -15,7 +15,8 @@ BACKOFF = {"controlled.shutdown.retry.backoff.ms": 1_000}
 def told_finally(rows: list[Row], broker: int) -> list[tuple[int | None, tuple[int, ...] | None]]:
     """Leader epoch and ISR of what a broker was told for certain, in order."""
     requests = [row for row in rows if isinstance(row, Request) and row.status is Status.FINAL]
-    return [(row.leader_epoch, row.isr) for row in requests if row.api == "LeaderAndIsr" and broker in row.brokers]
+    sent = [row for row in requests if row.api == "LeaderAndIsr" and broker in row.brokers]
+    return [(state.leader_epoch, state.isr) for row in sent for state in row.partition_states]
 
 
 def causes_of(rows: list[Row]) -> list[str]:
@@ -58,10 +59,8 @@ def test_a_replica_that_left_the_isr_by_a_shutdown_and_joins_again_leaves_it_wit
     history.state("u", 0, 1, 6, [1])
     history.broker_leaves(2)
     history.state("t", 0, 1, 7, [1])
-    assert told_finally([row for row in history.effects if getattr(row, "topic", None) == "t"], 1) == [
-        (6, (1,)),
-        (7, (1,)),
-    ]
+    final = [line for line in history.requests(history.effects) if line.startswith("final LeaderAndIsr to 1: t-0")]
+    assert final == [f"final LeaderAndIsr to 1: t-0 leader=1 epoch={epoch} isr=[1]" for epoch in (6, 7)]
 
 
 def test_a_replica_that_left_the_isr_by_itself_and_joins_again_is_removed_though_its_removal_was_not_needed_before():
@@ -168,8 +167,8 @@ def test_a_reassignment_that_ends_without_its_leader_shows_that_the_leader_shuts
     assert history.context.header.shutting_down == (1,)
     assert history.gauges().divergences == {}
     assert (1 in history.context.header.shutdown_attempts) == (retries > 1)
-    stopped = [row.topic for row in history.effects if isinstance(row, Request) and row.api == "StopReplica"]
-    assert "followed" in stopped
+    stops = [row for row in history.effects if isinstance(row, Request) and row.api == "StopReplica"]
+    assert "followed" in {state.topic for row in stops for state in row.partition_states}
 
 
 # When brokers are asked

@@ -79,7 +79,7 @@ def describe(rows: Iterable[Row]) -> list[str]:
             if row.cause != cause:
                 cause = row.cause
                 lines.append(cause)
-            lines.append("  " + (told(row) if isinstance(row, Transition) else asked(row)))
+            lines += [f"  {line}" for line in ([told(row)] if isinstance(row, Transition) else asked(row))]
         elif isinstance(row, AlertRow):
             lines.append(f"alert {row.state} {row.id} ({row.severity.value}): {row.cause}")
         elif isinstance(row, RefusedRow):

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import msgspec
 
 from controller.context import Context, Phase
-from controller.outputs import AlertRow, PartitionRow, RefusedRow, Request, Row, Status, Transition
+from controller.outputs import AlertRow, PartitionRow, RefusedRow, Request, RequestedState, Row, Status, Transition
 from controller.profile import profile_of
 from controller.records import Record, RecordKind, data_fields
 from controller.roster import Roster
@@ -297,7 +297,7 @@ class ZnodeHistory:
         return [told(row).partition(" ")[2] for row in rows]
 
     def requests(self, effects: tuple[Row, ...]) -> list[str]:
-        return [asked(row) for row in effects if isinstance(row, Request)]
+        return [line for row in effects if isinstance(row, Request) for line in asked(row)]
 
     def refusals(self) -> list[RefusedRow]:
         return [row for row in self.effects if isinstance(row, RefusedRow)]
@@ -363,16 +363,22 @@ def told(row: Transition) -> str:
     return f"{row.status.value} {what} {row.from_state} -> {row.to_state}{led}"
 
 
-def asked(row: Request) -> str:
-    to = ",".join(map(str, row.brokers))
-    if row.api == "UpdateMetadata":
-        named = "all partitions" if row.partitions is None else " ".join(f"{t}-{p}" for t, p in row.partitions)
-        return f"{row.status.value} UpdateMetadata to {to}: {named or 'no partitions'}"
-    if row.api == "StopReplica":
-        return f"{row.status.value} StopReplica to {to}: {row.topic}-{row.partition}{' delete' * row.delete_partition}"
-    led = "" if row.leader is None else f" leader={row.leader} epoch={row.leader_epoch} isr={list(row.isr)}"
-    new = " new" if row.is_new else ""
-    return f"{row.status.value} LeaderAndIsr to {to}: {row.topic}-{row.partition}{led}{new}"
+def asked(row: Request) -> list[str]:
+    """What a request says, a line for each partition."""
+    head = f"{row.status.value} {row.api} to {','.join(map(str, row.brokers))}"
+    if row.status is Status.WITHDRAWN:
+        return [head]
+    if row.all_partitions or not row.partition_states:
+        return [f"{head}: {'all' if row.all_partitions else 'no'} partitions"]
+    return [f"{head}: {_requested(row, state)}" for state in row.partition_states]
+
+
+def _requested(row: Request, state: RequestedState) -> str:
+    said = f"{state.topic}-{state.partition}"
+    if state.leader is not None:
+        said += f" leader={state.leader} epoch={state.leader_epoch} isr={list(state.isr)}"
+    said += f" offline={list(state.offline_replicas)}" * bool(state.offline_replicas)
+    return said + " new" * state.is_new + " delete" * (row.delete_partitions or state.delete_partition)
 
 
 def broker_znode(broker: int) -> dict:
