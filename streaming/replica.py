@@ -309,7 +309,8 @@ def _refuse_record(record: Record, reason: str) -> RefusedRow:
 
 def _picture(header: ContextHeader) -> str:
     """The cluster in a sentence."""
-    row = gauges_row(header, (header.cluster, *header.position, 0, header.zxid, header.time_ms))
+    position = header.position
+    row = gauges_row(header, (header.cluster, position.generation, position.seq, 0, header.zxid, header.time_ms))
     partitions, topics = counted(sum(row.partitions_by_state.values()), "partition"), counted(row.topics, "topic")
     who = f"broker {row.controller} is controller" if row.controller != NO_BROKER else "nobody is controller"
     offline = counted(row.leaderless_partitions, "partition") + " cannot be used"

@@ -165,11 +165,21 @@ def _last_batch(streams: Streams) -> int:
         return writer.last_batch_id
 
 
-def test_the_first_picture_of_a_cluster_is_logged_once(streams, work_off, caplog):
+def test_the_first_picture_of_a_cluster_is_logged_once(streams, spark, caplog):
     caplog.set_level("INFO")
     life = life_of("east", topics=5)
-    streams.append(life.lines[: len(life.lines) // 2])
-    work_off(streams.config())
-    (picture,) = [record.getMessage() for record in caplog.records if "is controller" in record.getMessage()]
-    assert picture.startswith("east: ")
-    assert re.search(r"of 5 topics on \d brokers, broker \d is controller, \d+ partitions? cannot be used$", picture)
+    half = len(life.lines) // 2
+    streams.append(life.lines[:half])
+
+    def pictures() -> list[str]:
+        return [record.getMessage() for record in caplog.records if "is controller" in record.getMessage()]
+
+    with running(spark, streams.config()):
+        (picture,) = eventually(pictures)
+        streams.append(life.lines[half:])
+        eventually(lambda: streams.read_all() == life.rows())
+    assert re.fullmatch(
+        r"east: \d+ partitions of 5 topics on \d brokers, broker \d is controller, \d+ partitions? cannot be used",
+        picture,
+    )
+    assert pictures() == [picture]
