@@ -22,7 +22,7 @@ from controller.conditions import counted
 from controller.outputs import AlertRow, Severity, encode_row
 from dashboards.view import ClusterSnapshot
 
-_OUTPUTS: Final = ("alerts", "gauges")
+_OUTPUTS: Final = ("job", "alerts", "gauges")
 _STALE_SECONDS: Final = 30.0  # of heartbeats that come each second, as in [serve.alertmanager]
 _LOOK_SECONDS: Final = 1.0
 _EXAMPLES: Final = 3
@@ -129,9 +129,10 @@ class _Shown:
 
 
 def _doubt(snapshot: ClusterSnapshot | None) -> str:
-    if snapshot is None or snapshot.gauges is None:
+    heard_ms = None if snapshot is None else snapshot.heartbeat_ms
+    if snapshot is None or heard_ms is None:
         return "nothing is known of it: check the name, and that `kontrast watch` forwards it"
-    age_seconds = time.time() - snapshot.gauges.time_ms / 1000
+    age_seconds = time.time() - heard_ms / 1000
     if age_seconds > _STALE_SECONDS:
         return (
             f"the newest heartbeat is {age_of(age_seconds)} old, what is said here may be over: see `kontrast status`"

@@ -116,7 +116,8 @@ def _watchers(settings: Settings) -> dict[str, Page]:
 
 def _watch(cluster: str, snapshot: ClusterSnapshot | None, job_age: float | None, page: str | OSError | None) -> Part:
     gauges = None if snapshot is None else snapshot.gauges
-    age = None if gauges is None else time.time() - gauges.time_ms / 1000
+    heard_ms = None if snapshot is None else snapshot.heartbeat_ms
+    age = None if heard_ms is None else time.time() - heard_ms / 1000
     wrong, lag = [], None
     if isinstance(page, OSError):
         wrong.append(f"its page does not answer: {page.strerror or page}")

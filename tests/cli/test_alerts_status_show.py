@@ -58,7 +58,8 @@ def alerts(derived: Path, *arguments: object) -> Result:
 def test_open_alerts_are_printed_worst_first_and_are_a_finding(derived, rows):
     write(derived, rows.gauges(time_ms=now_ms()))
     calm = alerts(derived)
-    assert (calm.exit_code, calm.stdout, calm.stderr) == (0, "", "kontrast: no alert is open in north\n")
+    assert (calm.exit_code, calm.stdout) == (0, "")
+    assert "kontrast: no alert is open in north\n" in calm.stderr
     write(derived, rows.alert("info", alert="ControllerMoved", severity=Severity.INFO, cause="it moved"))
     write(derived, rows.alert("warn", alert="BrokerAway", severity=Severity.WARN, cause="it left"))
     write(derived, rows.alert("page", cause="it crashed", examples=("a-0", "a-1"), action="start it"))
@@ -96,8 +97,8 @@ def test_silence_of_what_is_old_is_no_health(derived, rows, tmp_path):
 def test_where_there_is_nothing_it_says_so(command, tmp_path):
     done = kontrast(*command, "--from", f"journal:{tmp_path}")
     assert done.exit_code == 3
-    (line,) = done.stderr.splitlines()
-    assert f"kontrast: journal:{tmp_path} holds no " in line
+    (line,) = (line for line in done.stderr.splitlines() if "kontrast" in line)
+    assert line.startswith(f"kontrast: journal:{tmp_path} holds no ")
     none = kontrast(*command)
     assert (none.exit_code, "which outputs? Give --from ADDRESS" in none.stderr) == (2, True)
 
