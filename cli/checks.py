@@ -169,9 +169,10 @@ def _ask_port(listening: Listening) -> Callable[[threading.Event], str]:
     def ask(_: threading.Event) -> str:
         from starlette.applications import Starlette
 
+        from dashboards.connections import HttpFigures
         from dashboards.http import HttpServer
 
-        HttpServer(Starlette(), listening).close()
+        HttpServer(Starlette(), listening, HttpFigures()).close()
         return "the port is free"
 
     return ask

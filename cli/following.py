@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,17 +90,16 @@ class Followed:
 @contextmanager
 def followed(where: Where, wanted: Sequence[str]) -> Iterator[Followed]:
     """The wanted outputs while a thread reads them."""
-    _without_waiting_words()
     view, reading, source = View(), Reading(), open_outputs(where.address, wanted)
-    with Follower(source, view, reading, where.timeout_seconds) as follower:
+    with _without_waiting_words(), Follower(source, view, reading, where.timeout_seconds) as follower:
         yield Followed(view, where, source, wanted, reading, follower)
 
 
 def lines_until_now(where: Where, output: str, stop: threading.Event) -> Iterator[tuple[bytes | None, bool]]:
     """Each line of an output up to its present end; (None, True) where what came before is void; raises ServeError."""
-    _without_waiting_words()
-    source = open_outputs(where.address, (output,))
+    source, words = open_outputs(where.address, (output,)), ExitStack()
     try:
+        words.enter_context(_without_waiting_words())
         while not stop.is_set():
             for chunk in source.poll():
                 if chunk.begins_anew:
@@ -113,12 +112,20 @@ def lines_until_now(where: Where, output: str, stop: threading.Event) -> Iterato
     except SourceDownError as error:
         raise ServeError(str(error)) from error
     finally:
+        words.close()
         source.close()
 
 
-def _without_waiting_words() -> None:
+@contextmanager
+def _without_waiting_words() -> Iterator[None]:
     """Let the reader not say that it waits for what is missing: these commands do not."""
-    logging.getLogger("kontrast.outputs").setLevel(logging.ERROR)
+    logger = logging.getLogger("kontrast.outputs")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def nothing_there(address: Address, output: str = "outputs") -> ServeError:

@@ -16,7 +16,16 @@ from click.testing import CliRunner, Result
 
 from cli.embedded.process import free_port
 from cli.main import main
-from controller.outputs import BeginningRow, ClusterProgress, Request, Severity, Status, Transition, encode_row
+from controller.outputs import (
+    BeginningRow,
+    ClusterProgress,
+    Request,
+    RequestedState,
+    Severity,
+    Status,
+    Transition,
+    encode_row,
+)
 from tests.waiting import eventually
 from transport.journal import JournalWriter
 
@@ -220,7 +229,17 @@ def test_of_what_happened_the_newest_are_shown_and_what_is_no_row_is_a_finding(d
     assert len(show(derived, "transitions").stdout.splitlines()) == 50
     assert "t-59: A -> B" in show(derived, "transitions", "--tail", 1).stdout
     assert len(show(derived, "transitions", "--all").stdout.splitlines()) == 60
-    write(derived, Request(**place, **EFFECT, api="UpdateMetadata", brokers=(1, 2), partitions=(("t", 0),)))
+    write(
+        derived,
+        Request(
+            **place,
+            **EFFECT,
+            controller=1,
+            api="UpdateMetadata",
+            brokers=(1, 2),
+            partition_states=(RequestedState("t", 0),),
+        ),
+    )
     assert "UpdateMetadata to 1,2: t-0" in show(derived, "requests", "--topic", "t").stdout
     assert show(derived, "requests", "--topic", "u").stdout == ""
     write(derived, raw=b'{"kind":"transition","v":99,"cluster":"north"}', output="transitions")

@@ -121,7 +121,7 @@ def test_topics_that_may_not_be_made_are_named_all_at_once_with_the_command(
     # More replicas than there are brokers: the brokers refuse every topic.
     (server,) = start_kafka_cluster(properties={"default.replication.factor": "3"}).bootstrap_servers
     with pytest.raises(IngestError) as refused:
-        KafkaSink(KafkaAddress(server, "changes"), "blue", threading.Event())
+        KafkaSink(KafkaAddress(server, "changes"), "blue", threading.Event(), lambda _: None)
     said = str(refused.value)
     assert f"Kafka at {server} lacks the topics changes, changes.snapshot-wanted and refuses to create them" in said
     assert "InvalidReplicationFactorError" in said
