@@ -12,6 +12,7 @@ import pytest
 from dashboards import connections
 from dashboards.catalogue import CATALOGUE
 from dashboards.config import ServeConfig
+from dashboards.watching import open_page
 from dashboards.watching import run as run_watching
 from tests.waiting import eventually
 from transport.address import JournalAddress
@@ -58,7 +59,8 @@ def test_many_who_ask_nothing_keep_nobody_out(config, start_exporter, caplog, sa
 def test_a_watchers_page_has_the_same_bounds():
     stop, started = threading.Event(), []
     thread = threading.Thread(
-        target=run_watching, args=(Listening(listen="127.0.0.1:0"), [Forwarding("north")], stop, started.append)
+        target=run_watching,
+        args=(open_page(Listening(listen="127.0.0.1:0"), [Forwarding("north")]), stop, started.append),
     )
     thread.start()
     eventually(lambda: started)

@@ -13,6 +13,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from controller.context import Quarantines
 from controller.quarantine import quarantine
 from controller.state import new_context
 from controller.znodes import MaintenanceWindow
@@ -183,7 +184,7 @@ def an_unclean_election(cluster: LiveCluster) -> None:
 
 def a_quarantine(cluster: LiveCluster) -> None:
     def given_up(history: ZnodeHistory) -> None:
-        outcome = quarantine(new_context(cluster.name, 8), history.records[-1], "record 9 could not be applied")
+        outcome = quarantine(new_context(cluster.name, 8), Quarantines(1), history.records[-1], "record 9 failed")
         history.context = outcome.context
         history.effects += outcome.effects
 

@@ -32,7 +32,7 @@ def test_an_offline_partition_appears_by_name_and_goes_when_it_is_back(exporter,
     assert 'reason="no_live_in_sync_replica"' in text
     exporter.write(rows.partition("orders", 1), rows.gauges(topics=77))
     text = exporter.metrics_with(r"^kontrast_topics\{.*\} 77")
-    assert 'topic="orders"' not in text
+    assert 'partition="1",topic="orders"' not in text
 
 
 def test_bad_rows_are_counted_and_the_rest_is_read(exporter, rows, caplog):
