@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import shutil
 from pathlib import Path
 
 from controller.decoding import JsonDecoder, UndecodableError
@@ -68,9 +69,17 @@ def drop_torn(spark_directory: Path) -> None:
             if _is_whole(path):
                 break
             _drop(path)
+    if spark_directory.exists() and not _has_begun(spark_directory):
+        logger.info("%s has no batch that rows rest on: it is begun again", spark_directory)
+        shutil.rmtree(spark_directory)
+
+
+def _has_begun(spark_directory: Path) -> bool:
+    """Whether rows may rest on what is there: the first batch's offsets are forced to disk before its rows are."""
+    if any((spark_directory / "commits").glob("[0-9]*")):
+        return True
     metadata = spark_directory / "metadata"
-    if metadata.exists() and not _is_json(metadata.read_bytes()):
-        _drop(metadata)
+    return any((spark_directory / "offsets").glob("[0-9]*")) and metadata.exists() and _is_json(metadata.read_bytes())
 
 
 def source_of(spark_directory: Path, batch: int) -> bytes:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 
+from pyspark.sql import SparkSession
+
 from controller.outputs import BeginningRow, decode_row
 from tests.streaming.cluster_records import Streams
 
@@ -19,6 +21,11 @@ def newest_rows(lines: list[bytes]) -> dict[str, bytes]:
         if row.subject_key() not in kept or kept[row.subject_key()][0] < place:
             kept[row.subject_key()] = (place, line)
     return {key: line for key, (_, line) in kept.items()}
+
+
+def forget_state(spark: SparkSession) -> None:
+    """What a job's own Java process would take with it: else it writes what it remembers into another history."""
+    spark._jvm.org.apache.spark.sql.execution.streaming.state.StateStore.stop()
 
 
 def drop_newest(streams: Streams, entries: int | None) -> None:

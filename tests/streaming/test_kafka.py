@@ -11,7 +11,7 @@ from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, Ne
 
 from controller.outputs import OUTPUTS, STANDING_OUTPUTS, decode_row
 from streaming.errors import StreamError
-from tests.streaming.checkpoints import drop_newest, newest_rows
+from tests.streaming.checkpoints import drop_newest, forget_state, newest_rows
 from tests.streaming.cluster_records import life_of
 from transport.address import KafkaAddress
 
@@ -68,13 +68,14 @@ def test_records_from_kafka_become_rows_in_kafka_across_a_restart(shared_broker,
 
 @pytest.mark.parametrize("newest", [1, 2, None])
 def test_a_checkpoint_behind_the_topics_leaves_readers_with_the_newest_rows(
-    shared_broker, own_name, streams, work_off, newest
+    shared_broker, own_name, streams, spark, work_off, newest
 ):
     _create_topics(shared_broker, *[f"{own_name}.{output}" for output in (*OUTPUTS, "job")])
     life = life_of("east", topics=8)
     config = streams.config(sink=KafkaAddress(shared_broker, own_name), max_batch_bytes=5000)
     streams.append(life.lines[:-20])
     work_off(config)
+    forget_state(spark)
     drop_newest(streams, newest)
     streams.append(life.lines[-20:])
     work_off(config)

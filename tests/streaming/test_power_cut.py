@@ -8,10 +8,11 @@ import shutil
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from controller.outputs import OUTPUTS
 from streaming.errors import StreamError
-from tests.streaming.checkpoints import drop_newest, newest_rows
+from tests.streaming.checkpoints import drop_newest, forget_state, newest_rows
 from tests.streaming.cluster_records import ClusterLife, Streams, life_of
 from tests.streaming.power_cut import Disk, Image, recorded, restore
 
@@ -58,12 +59,13 @@ def apart(tmp_path: Path, life: ClusterLife) -> Streams:
     return streams
 
 
-def outlive(tmp_path: Path, work_off, points: int) -> None:
+def outlive(tmp_path: Path, spark: SparkSession, work_off, points: int) -> None:
     life = life_of("east", topics=10, losses=6)
     streams = apart(tmp_path, life)
     images = cut(streams, work_off, life, points)
     assert_readers_end_right(streams, life)
     for number, image in enumerate(images):
+        forget_state(spark)
         restore(streams.checkpoint.parent, image)
         try:
             work_off(streams.config())
@@ -73,14 +75,14 @@ def outlive(tmp_path: Path, work_off, points: int) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_a_power_cut_loses_nothing_and_nobody_has_to_do_anything(tmp_path, work_off):
-    outlive(tmp_path, work_off, points=5)
+def test_a_power_cut_loses_nothing_and_nobody_has_to_do_anything(tmp_path, spark, work_off):
+    outlive(tmp_path, spark, work_off, points=5)
 
 
 @pytest.mark.faults
 @pytest.mark.timeout(1800)
-def test_many_power_cuts_lose_nothing(tmp_path, work_off):
-    outlive(tmp_path, work_off, _POINTS)
+def test_many_power_cuts_lose_nothing(tmp_path, spark, work_off):
+    outlive(tmp_path, spark, work_off, _POINTS)
 
 
 def without_the_newest_entry(streams: Streams, _: Path) -> None:
@@ -104,7 +106,7 @@ BEHIND = [without_the_newest_entry, without_some_entries, an_older_copy, without
 
 
 @pytest.mark.parametrize("make_behind", BEHIND)
-def test_a_checkpoint_behind_the_outputs_drops_no_rows(streams, work_off, tmp_path, make_behind):
+def test_a_checkpoint_behind_the_outputs_drops_no_rows(streams, spark, work_off, tmp_path, make_behind):
     life = life_of("east", topics=10, losses=3)
     half = len(life.lines) // 2
     for number, lines in enumerate((life.lines[:half], life.lines[half:-20])):
@@ -112,11 +114,11 @@ def test_a_checkpoint_behind_the_outputs_drops_no_rows(streams, work_off, tmp_pa
         work_off(streams.config(max_batch_bytes=5000))
         if number == 0:
             shutil.copytree(streams.checkpoint, tmp_path / "older")
+    forget_state(spark)
     make_behind(streams, tmp_path / "older")
-    streams.append(life.lines[-20:])
-    work_off(streams.config())
-    assert_readers_end_right(streams, life)
-    work_off(streams.config())
+    for part in (life.lines[-20:-10], life.lines[-10:]):  # the second goes on from the state that the first left
+        streams.append(part)
+        work_off(streams.config())
     assert_readers_end_right(streams, life)
 
 
