@@ -33,7 +33,7 @@ from streaming.replica import APPLIED, Applied
 from transport.address import JournalAddress
 
 _APPLIED = JsonDecoder(Applied)
-_OFFSET = JsonDecoder(dict[str, int])
+_OFFSET = JsonDecoder(dict[str, int | str])
 _PROGRESS = JsonDecoder(dict[str, Any])
 _LOG = logging.getLogger("kontrast.streaming")
 
@@ -168,8 +168,8 @@ def _took_all(progress: Any, records: int, config: StreamConfig) -> bool:  # noq
     if not isinstance(config.source, JournalAddress):
         return 2 * records < config.max_batch_records
     (source,) = progress.sources
-    begin, end = (_OFFSET.decode(offset)["offset"] for offset in (source.startOffset, source.endOffset))
-    return 2 * int(end - begin) < config.max_batch_bytes
+    begin, end = (int(_OFFSET.decode(offset)["offset"]) for offset in (source.startOffset, source.endOffset))
+    return 2 * (end - begin) < config.max_batch_bytes
 
 
 class _InOneCall(JStreamingQueryListener):

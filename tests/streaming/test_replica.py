@@ -76,6 +76,7 @@ def test_a_batch_publishes_what_the_core_says_and_what_it_did(tester):
         "observed_ms": life.records[0].observed_ms,
         "newest_ms": life.records[-1].observed_ms,
         "lacks_records": False,
+        "picture": "60 partitions of 30 topics on 3 brokers, broker 1 is controller, 0 partitions cannot be used",
         "failures": 0,
     }
 
