@@ -35,7 +35,7 @@ class RecordKind(Enum):
 TimeMs = Annotated[int, msgspec.Meta(ge=0, lt=2**48)]
 _SteadyMs = Annotated[int, msgspec.Meta(ge=-1, lt=2**48)]
 _Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
-_Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 _Numbering = Annotated[int, msgspec.Meta(ge=-(2**62), lt=2**62)]
 
 
@@ -64,13 +64,13 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
     path: str = ""
     data: str | None = None
     data_base64: str | None = None
-    czxid: _Int64 = -1
-    mzxid: _Int64 = -1
+    czxid: Int64 = -1
+    mzxid: Int64 = -1
     version: _Int32 = -1
-    ephemeral_owner: _Int64 = 0
-    zxid: _Int64 = -1  # the change that this record tells of; for a heartbeat the newest zxid seen
+    ephemeral_owner: Int64 = 0
+    zxid: Int64 = -1  # the change that this record tells of; for a heartbeat the newest zxid seen
     resync: bool = False  # a difference found by reading again after a gap, not by a watch
-    author: _Int64 = 0  # the session that wrote the transaction; only ZooKeeper's log tells it
+    author: Int64 = 0  # the session that wrote the transaction; only ZooKeeper's log tells it
     cxid: _Int32 = -1  # the author's number of the request, from the log too; a session's end: 0 expired, else closed
     steady_ms: _SteadyMs = -1  # comparable within a generation only
 
