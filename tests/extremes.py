@@ -55,6 +55,8 @@ def extremes(kind: inspect.Type) -> list[Any]:  # noqa: C901 (a case for each ty
         case inspect.IntType():
             bounds = [bound for bound in (kind.ge, kind.gt, kind.le, kind.lt) if bound is not None]
             return [*NUMBERS, *(bound + by for bound in bounds for by in (-1, 0, 1)), 1.5, "1"]
+        case inspect.Metadata():
+            return extremes(kind.type)
         case inspect.StrType():
             return [*TEXTS, 1]
         case inspect.FloatType():

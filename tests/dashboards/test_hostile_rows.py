@@ -61,6 +61,16 @@ def shown(lines: Iterable[bytes]) -> int:
     return read
 
 
+@pytest.mark.parametrize("kind", OutputRow.__args__, ids=lambda kind: kind.__name__)
+def test_no_row_has_a_number_without_an_end(kind):
+    base = sample_of(kind) if kind in KINDS else {}
+    for name, changed in changes(kind, base):
+        if str(10**400) in str(changed):
+            with pytest.raises(BadRowError):
+                decode_row(as_json({**changed, "kind": kind.__struct_config__.tag}))
+            assert name
+
+
 def in_clusters_of_their_own(kind: type, changed: Iterable[tuple[str, dict[str, Any]]]) -> Iterator[tuple[str, bytes]]:
     for number, (name, fields) in enumerate(changed):
         own = {} if name == "cluster" or kind is JobRow else {"cluster": f"c-{number}"}
