@@ -2,7 +2,7 @@
 
 Here belong the shapes of the rows, their keys and their JSON form. How they come about is the machines' business.
 Each row names its cluster and the position of the record that caused it, so a repeated batch writes the same rows. Only
-the job's own row tells of no cluster.
+the job's own row tells of no cluster. No number is larger than 64 bits hold: whoever shows it can make a float of it.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from typing import Annotated, ClassVar, Final, Union
 import msgspec
 
 from controller.decoding import JsonDecoder, UndecodableError
+from controller.records import Int64
 
 OUTPUT_VERSION = 2
 
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]  # of what only ever grows
+
 # Marks a field as a moment of the cluster's time, which a row shows by the forwarder's wall clock: see `clock`.
 MOMENT: Final = {"moment": True}
-Moment = Annotated[int, msgspec.Meta(extra=MOMENT)]
+Moment = Annotated[Int64, msgspec.Meta(extra=MOMENT)]
 
 
 class Status(Enum):
@@ -43,7 +46,7 @@ class Severity(Enum):
 
 
 class _Versioned(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", gc=False):
-    v: int = msgspec.field(default_factory=partial(int, OUTPUT_VERSION))  # a factory: always written, never omitted
+    v: Int64 = msgspec.field(default_factory=partial(int, OUTPUT_VERSION))  # a factory: always written, never omitted
 
 
 class Row(_Versioned, frozen=True, omit_defaults=False, gc=False):
@@ -55,11 +58,11 @@ class Row(_Versioned, frozen=True, omit_defaults=False, gc=False):
     output: ClassVar[str]
 
     cluster: str
-    generation: int
-    seq: int
-    ordinal: int
-    zxid: int
-    time_ms: int  # the record's own wall time, never this machine's
+    generation: Int64
+    seq: Int64
+    ordinal: Int64
+    zxid: Int64
+    time_ms: Int64  # the record's own wall time, never this machine's
 
     def subject_key(self) -> str:
         """What the row is about, for compaction: the newest row with a key replaces the older ones."""
@@ -79,16 +82,16 @@ class Transition(Row, frozen=True, gc=False, tag="transition", omit_defaults=Tru
     effect: str  # <controller epoch>-<event>-<ordinal>: the same for the provisional, final and withdrawn rows
     status: Status
     cause: str
-    controller_epoch: int
+    controller_epoch: Int64
     subject: str  # partition | replica | topic | broker | controller
     from_state: str = msgspec.field(name="from")
     to_state: str = msgspec.field(name="to")
     topic: str | None = None
-    partition: int | None = None
-    broker: int | None = None  # the replica's broker, the broker, or the controller's broker
-    leader: int | None = None
-    leader_epoch: int | None = None
-    isr: tuple[int, ...] | None = None
+    partition: Int64 | None = None
+    broker: Int64 | None = None  # the replica's broker, the broker, or the controller's broker
+    leader: Int64 | None = None
+    leader_epoch: Int64 | None = None
+    isr: tuple[Int64, ...] | None = None
 
 
 class RequestedState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -98,18 +101,18 @@ class RequestedState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """
 
     topic: str
-    partition: int
-    leader: int | None = None  # -1 none; -2 in UpdateMetadata while the topic is being deleted
-    leader_epoch: int | None = None  # in StopReplica from 2.6: -2 while the topic is being deleted, -1 unknown
-    isr: tuple[int, ...] | None = None
-    replicas: tuple[int, ...] | None = None
-    controller_epoch: int | None = None  # of the controller whose write the state is
-    partition_epoch: int | None = None  # the state znode's data version, left out where nobody has read it
-    leader_recovery_state: int = 0  # LeaderAndIsr from 3.2; 1: recovering from an unclean election
+    partition: Int64
+    leader: Int64 | None = None  # -1 none; -2 in UpdateMetadata while the topic is being deleted
+    leader_epoch: Int64 | None = None  # in StopReplica from 2.6: -2 while the topic is being deleted, -1 unknown
+    isr: tuple[Int64, ...] | None = None
+    replicas: tuple[Int64, ...] | None = None
+    controller_epoch: Int64 | None = None  # of the controller whose write the state is
+    partition_epoch: Int64 | None = None  # the state znode's data version, left out where nobody has read it
+    leader_recovery_state: Int64 = 0  # LeaderAndIsr from 3.2; 1: recovering from an unclean election
     is_new: bool = False  # LeaderAndIsr from 1.0
-    adding_replicas: tuple[int, ...] = ()  # LeaderAndIsr from 2.4
-    removing_replicas: tuple[int, ...] = ()  # the same
-    offline_replicas: tuple[int, ...] = ()  # UpdateMetadata from 1.0
+    adding_replicas: tuple[Int64, ...] = ()  # LeaderAndIsr from 2.4
+    removing_replicas: tuple[Int64, ...] = ()  # the same
+    offline_replicas: tuple[Int64, ...] = ()  # UpdateMetadata from 1.0
     delete_partition: bool = False  # StopReplica from 2.6
 
 
@@ -125,15 +128,15 @@ class Request(Row, frozen=True, gc=False, tag="request", omit_defaults=True):
     effect: str  # the same for the provisional row and the final or withdrawn one, and for all parts
     status: Status
     cause: str
-    controller_epoch: int
-    controller: int  # the broker that sends it
+    controller_epoch: Int64
+    controller: Int64  # the broker that sends it
     api: str  # LeaderAndIsr | UpdateMetadata | StopReplica
-    brokers: tuple[int, ...]  # that it goes to
-    broker_epochs: tuple[int, ...] = ()  # theirs, in the same order, from 2.2
-    part: int = 1  # of `parts`, which a row of less than a megabyte needs
-    parts: int = 1
-    live_leaders: tuple[int, ...] = ()  # LeaderAndIsr: the live brokers among the leaders
-    live_brokers: tuple[int, ...] = ()  # UpdateMetadata
+    brokers: tuple[Int64, ...]  # that it goes to
+    broker_epochs: tuple[Int64, ...] = ()  # theirs, in the same order, from 2.2
+    part: Int64 = 1  # of `parts`, which a row of less than a megabyte needs
+    parts: Int64 = 1
+    live_leaders: tuple[Int64, ...] = ()  # LeaderAndIsr: the live brokers among the leaders
+    live_brokers: tuple[Int64, ...] = ()  # UpdateMetadata
     all_partitions: bool = False  # UpdateMetadata of every partition, whose states are not given: see `metadata`
     delete_partitions: bool = False  # StopReplica up to 2.5
     topic_ids: dict[str, str] = {}  # by topic, LeaderAndIsr and UpdateMetadata from 2.8
@@ -146,26 +149,26 @@ class PartitionRow(Row, frozen=True, gc=False, tag="partition"):
     output: ClassVar[str] = "metadata"
 
     topic: str
-    partition: int
+    partition: Int64
     state: str  # NewPartition | OnlinePartition | OfflinePartition | NonExistentPartition (the row's tombstone)
-    leader: int  # as ZooKeeper has it: -1 none
-    leader_epoch: int
-    isr: tuple[int, ...]
-    replicas: tuple[int, ...]
-    adding_replicas: tuple[int, ...] = ()
-    removing_replicas: tuple[int, ...] = ()
-    controller_epoch: int = -1
-    partition_epoch: int = -1  # the state znode's data version
-    predicted_leader: int | None = None  # set while a write of the controller is due
-    predicted_leader_epoch: int | None = None
-    predicted_isr: tuple[int, ...] | None = None
+    leader: Int64  # as ZooKeeper has it: -1 none
+    leader_epoch: Int64
+    isr: tuple[Int64, ...]
+    replicas: tuple[Int64, ...]
+    adding_replicas: tuple[Int64, ...] = ()
+    removing_replicas: tuple[Int64, ...] = ()
+    controller_epoch: Int64 = -1
+    partition_epoch: Int64 = -1  # the state znode's data version
+    predicted_leader: Int64 | None = None  # set while a write of the controller is due
+    predicted_leader_epoch: Int64 | None = None
+    predicted_isr: tuple[Int64, ...] | None = None
     problem: str | None = None  # see `topics.Problem`: why the partition cannot be used, or what it lacks
     problem_since_ms: Moment | None = None
     reason: str | None = None  # the problem as a sentence that names brokers and zxids
     deleting: bool = False  # the deletion of its topic was asked for: nothing is wrong with it any more
     writable_acks_all: bool | None = None  # a write with acks=all is taken, as far as ZooKeeper shows; null: not said
-    in_sync_lacking: int = 0  # of a led partition: so many more replicas must be in sync before it is taken again
-    in_sync_candidates: tuple[int, ...] = ()  # the replicas of which so many would do
+    in_sync_lacking: Int64 = 0  # of a led partition: so many more replicas must be in sync before it is taken again
+    in_sync_candidates: tuple[Int64, ...] = ()  # the replicas of which so many would do
 
     def subject_key(self) -> str:
         """One row a partition."""
@@ -177,9 +180,9 @@ class BrokerRow(Row, frozen=True, kw_only=True, gc=False, tag="broker"):
 
     output: ClassVar[str] = "metadata"
 
-    broker: int
+    broker: Int64
     registered: bool
-    epoch: int  # the czxid of its znode
+    epoch: Int64  # the czxid of its znode
     since_ms: Moment
     endpoints: tuple[str, ...] = ()
     rack: str | None = None
@@ -194,8 +197,8 @@ class ControllerRow(Row, frozen=True, kw_only=True, gc=False, tag="controller"):
 
     output: ClassVar[str] = "metadata"
 
-    broker: int
-    epoch: int
+    broker: Int64
+    epoch: Int64
     since_ms: Moment
 
     def subject_key(self) -> str:
@@ -217,14 +220,14 @@ class AlertRow(Row, frozen=True, kw_only=True, gc=False, tag="alert"):
     since_ms: Moment
     cause: str  # one sentence
     topic: str | None = None
-    partition: int | None = None
-    broker: int | None = None  # the one with which it began
+    partition: Int64 | None = None
+    broker: Int64 | None = None  # the one with which it began
     expected: str | None = None  # what the controller is expected to do, and when
     action: str = ""  # what a person can do
     evidence: tuple[str, ...] = ()  # sentences with zxids and positions
-    partitions: int = 0  # that it concerns
+    partitions: Int64 = 0  # that it concerns
     examples: tuple[str, ...] = ()  # some of them, e.g. orders-7
-    brokers: tuple[int, ...] = ()  # all that have been part of it since it opened; the cause names those of now
+    brokers: tuple[Int64, ...] = ()  # all that have been part of it since it opened; the cause names those of now
 
     def subject_key(self) -> str:
         """One row an alert."""
@@ -234,16 +237,21 @@ class AlertRow(Row, frozen=True, kw_only=True, gc=False, tag="alert"):
 REACTION_BUCKETS_MS = (10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000)
 
 
+_Buckets = Annotated[
+    tuple[Count, ...], msgspec.Meta(min_length=len(REACTION_BUCKETS_MS) + 1, max_length=len(REACTION_BUCKETS_MS) + 1)
+]
+
+
 class ReactionTimes(msgspec.Struct, frozen=True):
     """How long the controller took from an event's cause to its first and to its last write, as ZooKeeper shows it.
 
     Counts by `REACTION_BUCKETS_MS`, one more than there are bounds: the last is of what took longer.
     """
 
-    first: tuple[int, ...] = (0,) * (len(REACTION_BUCKETS_MS) + 1)
-    first_sum_ms: int = 0
-    last: tuple[int, ...] = (0,) * (len(REACTION_BUCKETS_MS) + 1)
-    last_sum_ms: int = 0
+    first: _Buckets = (0,) * (len(REACTION_BUCKETS_MS) + 1)
+    first_sum_ms: Count = 0
+    last: _Buckets = (0,) * (len(REACTION_BUCKETS_MS) + 1)
+    last_sum_ms: Count = 0
 
 
 class SlowReaction(msgspec.Struct, frozen=True):
@@ -251,18 +259,18 @@ class SlowReaction(msgspec.Struct, frozen=True):
 
     event: str
     cause: str
-    zxid: int
+    zxid: Int64
     began_ms: Moment
-    controller_epoch: int
-    first_ms: int
-    last_ms: int
+    controller_epoch: Int64
+    first_ms: Int64
+    last_ms: Int64
 
 
 class Maintenance(msgspec.Struct, frozen=True):
     """A maintenance window in force, of these brokers, or of the whole cluster where it names none."""
 
-    brokers: tuple[int, ...]
-    until_ms: int  # by the wall clock, as it was announced
+    brokers: tuple[Int64, ...]
+    until_ms: Int64  # by the wall clock, as it was announced
     reason: str = ""
 
 
@@ -274,37 +282,37 @@ class GaugesRow(Row, frozen=True, kw_only=True, gc=False, tag="gauges"):
     ready: bool  # a complete snapshot has been applied
     session: str  # the forwarder's ZooKeeper session: connected | suspended | lost | unknown
     watch_mode: str  # persistent | one-shot | unknown
-    controller: int  # broker id, -1 nobody
-    controller_epoch: int
-    controller_changes: int  # since this state began
-    active_brokers: int
-    topics: int
-    partitions: int  # with a leader and ISR, as GlobalPartitionCount
-    partitions_by_state: dict[str, int]
-    replicas_by_state: dict[str, int]
-    offline_partitions: int
-    leaderless_partitions: int  # no live leader right now, election due or not
-    under_replicated_partitions: int
-    under_min_isr_partitions: int
-    at_min_isr_partitions: int
-    preferred_replica_imbalance: int
-    topics_to_delete: int
-    replicas_to_delete: int
-    topics_ineligible_to_delete: int
-    replicas_ineligible_to_delete: int
-    leaders_by_broker: dict[int, int]
-    replicas_by_broker: dict[int, int]
-    under_replicated_by_broker: dict[int, int] = {}  # by the leader, as its ReplicaManager counts
-    under_min_isr_by_broker: dict[int, int] = {}
-    at_min_isr_by_broker: dict[int, int] = {}
-    sole_in_sync_by_broker: dict[int, int] = {}  # partitions that only this broker, live or not, has in sync
-    reassigning_partitions: int = 0
-    pending_writes: int  # writes that the controller must still do
-    records: dict[str, int]  # applied, by kind, since this state began
-    elections: dict[str, int]  # confirmed leader elections, by strategy
-    isr_changes: dict[str, int]  # shrink | expand
-    refused: int  # znodes that could not be read, since this state began
-    divergences: dict[str, int]  # by kind
+    controller: Int64  # broker id, -1 nobody
+    controller_epoch: Int64
+    controller_changes: Count  # since this state began
+    active_brokers: Int64
+    topics: Int64
+    partitions: Int64  # with a leader and ISR, as GlobalPartitionCount
+    partitions_by_state: dict[str, Int64]
+    replicas_by_state: dict[str, Int64]
+    offline_partitions: Int64
+    leaderless_partitions: Int64  # no live leader right now, election due or not
+    under_replicated_partitions: Int64
+    under_min_isr_partitions: Int64
+    at_min_isr_partitions: Int64
+    preferred_replica_imbalance: Int64
+    topics_to_delete: Int64
+    replicas_to_delete: Int64
+    topics_ineligible_to_delete: Int64
+    replicas_ineligible_to_delete: Int64
+    leaders_by_broker: dict[Int64, Int64]
+    replicas_by_broker: dict[Int64, Int64]
+    under_replicated_by_broker: dict[Int64, Int64] = {}  # by the leader, as its ReplicaManager counts
+    under_min_isr_by_broker: dict[Int64, Int64] = {}
+    at_min_isr_by_broker: dict[Int64, Int64] = {}
+    sole_in_sync_by_broker: dict[Int64, Int64] = {}  # partitions that only this broker, live or not, has in sync
+    reassigning_partitions: Int64 = 0
+    pending_writes: Int64  # writes that the controller must still do
+    records: dict[str, Count]  # applied, by kind, since this state began
+    elections: dict[str, Count]  # confirmed leader elections, by strategy
+    isr_changes: dict[str, Count]  # shrink | expand
+    refused: Count  # znodes that could not be read, since this state began
+    divergences: dict[str, Count]  # by kind
     reactions: dict[str, ReactionTimes] = {}  # the controller's, by kind of event
     slowest_reactions: tuple[SlowReaction, ...] = ()
     maintenance: tuple[Maintenance, ...] = ()  # the windows in force
@@ -349,10 +357,10 @@ class ClusterProgress(msgspec.Struct, frozen=True, kw_only=True):
     `clock_behind_ms` is how far the forwarder's wall clock is behind the job's (less than 0: ahead), 0 if they agree.
     """
 
-    records: int
-    observed_ms: int
-    lag_ms: int
-    clock_behind_ms: int = 0
+    records: Int64
+    observed_ms: Int64
+    lag_ms: Int64
+    clock_behind_ms: Int64 = 0
 
 
 class JobRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="job"):
@@ -363,19 +371,19 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="j
 
     output: ClassVar[str] = "job"
 
-    v: int = msgspec.field(default_factory=lambda: OUTPUT_VERSION)
-    time_ms: int  # when the batch was done, by the job's clock
-    began_ms: int
-    batch: int
-    batches: int  # in all
-    records: int  # in all
-    refused: int  # lines that were no record, in all
-    rows: int  # in all
-    phase_ms: dict[str, int]  # of the batch, by Spark's names
-    total_phase_ms: dict[str, int]  # in all
-    state_bytes: int  # in the memory of the state stores
-    state_values: int
-    state_commit_ms: int  # of the batch, all tasks together
+    v: Int64 = msgspec.field(default_factory=lambda: OUTPUT_VERSION)
+    time_ms: Int64  # when the batch was done, by the job's clock
+    began_ms: Int64
+    batch: Int64
+    batches: Count  # in all
+    records: Count  # in all
+    refused: Count  # lines that were no record, in all
+    rows: Count  # in all
+    phase_ms: dict[str, Int64]  # of the batch, by Spark's names
+    total_phase_ms: dict[str, Count]  # in all
+    state_bytes: Int64  # in the memory of the state stores
+    state_values: Int64
+    state_commit_ms: Int64  # of the batch, all tasks together
     clusters: dict[str, ClusterProgress] = {}  # those that the batch had records of
     version: str = ""  # the Kontrast that runs the job, empty in a source tree that is not installed
 
@@ -407,7 +415,7 @@ class NewerRowError(BadRowError):
 class _Envelope(msgspec.Struct):
     """What rows of every version have."""
 
-    v: int
+    v: Int64
     cluster: str | None = None
 
 

@@ -6,13 +6,12 @@ Here belong the record, its position and its JSON form. What a record means is d
 from __future__ import annotations
 
 import base64
-import binascii
 from enum import Enum
 from typing import Annotated
 
 import msgspec
 
-from controller.decoding import JsonDecoder, UndecodableError
+from controller.decoding import JsonDecoder
 
 RECORD_VERSION = 1
 
@@ -31,11 +30,12 @@ class RecordKind(Enum):
     __hash__ = object.__hash__  # there is one of each: what the enum's own takes time for is not needed
 
 
-# A time whose sums with other times stay far from 64 bits; it lasts until the year 10889.
-TimeMs = Annotated[int, msgspec.Meta(ge=0, lt=2**48)]
-_SteadyMs = Annotated[int, msgspec.Meta(ge=-1, lt=2**48)]
+# A time that calendars have, and whose sums with other times stay far from 64 bits: before the year 10000.
+LATEST_MS = 253_402_300_799_999
+TimeMs = Annotated[int, msgspec.Meta(ge=0, le=LATEST_MS)]
+_SteadyMs = Annotated[int, msgspec.Meta(ge=-1, le=LATEST_MS)]
 _Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
-_Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 _Numbering = Annotated[int, msgspec.Meta(ge=-(2**62), lt=2**62)]
 
 
@@ -64,13 +64,13 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
     path: str = ""
     data: str | None = None
     data_base64: str | None = None
-    czxid: _Int64 = -1
-    mzxid: _Int64 = -1
+    czxid: Int64 = -1
+    mzxid: Int64 = -1
     version: _Int32 = -1
-    ephemeral_owner: _Int64 = 0
-    zxid: _Int64 = -1  # the change that this record tells of; for a heartbeat the newest zxid seen
+    ephemeral_owner: Int64 = 0
+    zxid: Int64 = -1  # the change that this record tells of; for a heartbeat the newest zxid seen
     resync: bool = False  # a difference found by reading again after a gap, not by a watch
-    author: _Int64 = 0  # the session that wrote the transaction; only ZooKeeper's log tells it
+    author: Int64 = 0  # the session that wrote the transaction; only ZooKeeper's log tells it
     cxid: _Int32 = -1  # the author's number of the request, from the log too; a session's end: 0 expired, else closed
     steady_ms: _SteadyMs = -1  # comparable within a generation only
 
@@ -121,7 +121,7 @@ def decode_record(line: bytes | str) -> Record:
         record = _DECODER.decode(line)
         if record.data_base64 is not None:
             base64.b64decode(record.data_base64, validate=True)
-    except (UndecodableError, binascii.Error) as error:
+    except ValueError as error:  # UndecodableError, and base64 that is none, or no ASCII
         raise BadRecordError(f"not a record: {error}") from error
     if record.v > RECORD_VERSION:
         raise BadRecordError(f"record version {record.v} is newer than this Kontrast's {RECORD_VERSION}")

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from controller.clock import STEP_MS
-from controller.records import Record, RecordKind, data_fields
+from controller.records import LATEST_MS, Record, RecordKind, data_fields
 from ingest.observations import Value
 from ingest.paths import is_recorded, rank
 from ingest.snapshot_file import SnapshotNode
@@ -157,7 +157,7 @@ class History:
             generation=self._generation,
             seq=self._next_seq,
             kind=kind,
-            observed_ms=self._now_ms,
+            observed_ms=min(max(0, self._now_ms), LATEST_MS),  # a server's clock may have been set to anything
             zxid=zxid,
             **fields,
         )

@@ -14,6 +14,7 @@ from typing import Any
 
 from controller.alert_kinds import ALERT_KINDS
 from controller.outputs import AlertRow, Severity
+from controller.records import LATEST_MS
 from dashboards.alerting.config import AlertmanagerConfig
 
 Labels = tuple[tuple[str, str], ...]  # in the order of their names: Alertmanager tells alerts apart by them
@@ -107,8 +108,8 @@ def message_of(row: AlertRow, config: AlertmanagerConfig) -> Message:
 
 
 def time_text(time_ms: int) -> str:
-    """RFC 3339 in UTC, as Alertmanager reads and people do."""
-    moment = datetime.fromtimestamp(time_ms / 1000, timezone.utc)
+    """RFC 3339 in UTC, as Alertmanager reads and people do; what it has no year for is the first or the last moment."""
+    moment = datetime.fromtimestamp(min(max(time_ms, 0), LATEST_MS) / 1000, timezone.utc)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

@@ -529,6 +529,14 @@ def test_a_snapshot_between_two_epochs_matters_only_if_it_has_something_new(
     assert records[-1].zxid == epoch + 1
 
 
+@pytest.mark.parametrize("time_ms", [-(2**63), -1, 2**63 - 1])
+def test_a_clock_that_was_set_to_anything_gives_times_that_records_may_have(tmp_path: Path, time_ms: int) -> None:
+    write_log(tmp_path / "log.1", [(1, 1000), (2, time_ms)])
+    history = History([tmp_path], "orders", until=Until(zxid=2))
+    for record in history.records():
+        assert decode_record(encode_record(record)) == record
+
+
 def test_logs_that_do_not_begin_at_the_beginning_need_a_snapshot(tmp_path: Path) -> None:
     write_log(tmp_path / "log.9", [(9, 1000)])
     with pytest.raises(IngestError, match="no good snapshot"):

@@ -1,0 +1,108 @@
+"""Rows with any field at any extreme: refused as they are read, or shown on pages that can be read to their end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
+from prometheus_client.parser import text_string_to_metric_families as parse
+
+from controller.outputs import BadRowError, BeginningRow, GaugesRow, JobRow, OutputRow, Row, decode_row, encode_row
+from dashboards.jmx import JmxCollector
+from dashboards.partitions_page import PartitionsPage, plain
+from dashboards.reading import FOLLOWED_OUTPUTS
+from tests.dashboards.test_collector import Bench
+from tests.extremes import any_change, as_json, changes
+from tests.rows import Rows
+
+KINDS = tuple(kind for kind in OutputRow.__args__ if kind.output in FOLLOWED_OUTPUTS and kind is not BeginningRow)
+EVERYTHING = Rows().of_everything()
+
+
+def sample_of(kind: type) -> dict[str, Any]:
+    """A row of this kind as JSON has it."""
+    return json.loads(encode_row(next(row for row in reversed(EVERYTHING) if type(row) is kind)))
+
+
+def shown(lines: Iterable[bytes]) -> int:
+    """Read the lines as the exporter does, and parse every page to its end; how many of them were rows."""
+    bench = Bench(partitions=10_000, brokers=10_000, alerts=10_000)
+    read = 0
+    for line in lines:
+        with suppress(BadRowError):
+            row = decode_row(line)
+            read += 1
+            bench.apply(row)
+            if isinstance(row, Row) and not isinstance(row, GaugesRow):
+                bench.apply(Rows().gauges(cluster=row.cluster))  # else nothing is said of the cluster
+    jmx = CollectorRegistry()
+    jmx.register(JmxCollector(bench.view, bench.reading, 10_000, 7071))
+    page = PartitionsPage(bench.view, bench.reading)
+    page.render()
+    texts = [
+        (generate_latest(bench.registry), parse),
+        (generate_openmetrics(bench.registry), parse_openmetrics),
+        (generate_latest(jmx), parse),
+        (b"".join(plain(page.page.text)), parse),
+        (b"".join(plain(page.page.openmetrics)), parse_openmetrics),
+    ]
+    for text, parser in texts:
+        for family in parser(text.decode()):
+            series = [(sample.name, *sorted(sample.labels.items())) for sample in family.samples]
+            assert len(series) == len(set(series)), "Prometheus refuses a page that has a series twice"
+    return read
+
+
+@pytest.mark.parametrize("kind", OutputRow.__args__, ids=lambda kind: kind.__name__)
+def test_no_row_has_a_number_without_an_end(kind):
+    base = sample_of(kind) if kind in KINDS else {}
+    for name, changed in changes(kind, base):
+        if str(10**400) in str(changed):
+            with pytest.raises(BadRowError):
+                decode_row(as_json({**changed, "kind": kind.__struct_config__.tag}))
+            assert name
+
+
+def in_clusters_of_their_own(kind: type, changed: Iterable[tuple[str, dict[str, Any]]]) -> Iterator[tuple[str, bytes]]:
+    for number, (name, fields) in enumerate(changed):
+        own = {} if name == "cluster" or kind is JobRow else {"cluster": f"c-{number}"}
+        yield name, as_json({**fields, **own})
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_each_field_at_each_extreme(kind):
+    tried = list(in_clusters_of_their_own(kind, changes(kind, sample_of(kind))))
+    together = 1 if kind is JobRow else len(tried)  # of the job there is one row
+    read = 0
+    for first in range(0, len(tried), together):
+        some = tried[first : first + together]
+        try:
+            read += shown(line for _, line in some)
+        except Exception as error:
+            raise AssertionError(first_that_fails(some)) from error
+    assert read > len(tried) / 4, "nearly all were refused: what was tried?"
+
+
+def first_that_fails(tried: list[tuple[str, bytes]]) -> str:
+    for name, line in tried:
+        try:
+            shown([line])
+        except Exception as error:
+            return f"{name}: {error!r}: {line[:2000]!r}"
+    return "only all together"
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_any_fields_at_extremes(kind, data):
+    rows = data.draw(st.lists(any_change(kind, sample_of(kind)), max_size=6))
+    shown(map(as_json, rows))
