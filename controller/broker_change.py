@@ -6,9 +6,10 @@ Here belongs what the controller does about brokers (Kafka 3.9 `KafkaController.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import lru_cache
 from itertools import pairwise
+from typing import TypeVar
 
 from controller import (
     alert_kinds,
@@ -20,6 +21,7 @@ from controller import (
     topic_deletion,
 )
 from controller.context import FOLLOWING, LOADING, NO_BROKER, Broker, Departure, Event
+from controller.gauges import replicas_by_broker
 from controller.outputs import BrokerRow
 from controller.records import Record
 from controller.replica_machine import Replica
@@ -29,7 +31,11 @@ from controller.turn import Turn, replace
 from controller.znodes import BrokerZnode
 
 _DEPARTURES_KEPT = 10
+
+# One that was taken out at any hour is still shown when the same people are at work again.
+_FORGOTTEN_AFTER_MS = 24 * 3_600_000
 _ONLINE = PartitionState.ONLINE
+_Known = TypeVar("_Known")
 
 # The events after which every partition without a leader is tried again.
 _TRY_AGAIN = ("BrokerChange", "ControllerFailover")
@@ -183,7 +189,30 @@ def put_deaths_aside(turn: Turn, event: Event) -> Callable[[], None]:
     return again
 
 
-def publish_broker(turn: Turn, broker: int) -> None:
+def forget_departed(turn: Turn) -> None:
+    """Brokers that left more than a day ago, by the cluster's time, and host nothing are no longer known."""
+    header = turn.header
+    left_long_ago = [
+        broker
+        for broker, departure in header.departed.items()
+        if header.time_ms - departure.time_ms > _FORGOTTEN_AFTER_MS
+    ]
+    if not left_long_ago:
+        return
+    forgotten = set(left_long_ago) - replicas_by_broker(header).keys()
+    for broker in sorted(forgotten):
+        publish_broker(turn, broker, forgotten=True)
+    header.departed = _without(header.departed, forgotten)
+    header.unordered_departures = _without(header.unordered_departures, forgotten)
+    header.asked_to_shut_down = _without(header.asked_to_shut_down, forgotten)
+    header.last_asked_ms = _without(header.last_asked_ms, forgotten)
+
+
+def _without(by_broker: Mapping[int, _Known], brokers: Collection[int]) -> dict[int, _Known]:
+    return {broker: known for broker, known in by_broker.items() if broker not in brokers}
+
+
+def publish_broker(turn: Turn, broker: int, *, forgotten: bool = False) -> None:
     """The broker's row as it is now; during a complete read nothing is published."""
     if turn.header.phase is not FOLLOWING:
         return
@@ -198,6 +227,7 @@ def publish_broker(turn: Turn, broker: int) -> None:
             since_ms=since_ms,
             endpoints=now.endpoints if now else (),
             rack=now.rack if now else None,
+            forgotten=forgotten,
         )
     )
 

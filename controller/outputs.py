@@ -186,6 +186,7 @@ class BrokerRow(Row, frozen=True, kw_only=True, gc=False, tag="broker"):
     since_ms: Moment
     endpoints: tuple[str, ...] = ()
     rack: str | None = None
+    forgotten: bool = False  # it left a day ago and hosts nothing: this is its last row
 
     def subject_key(self) -> str:
         """One row a broker."""

@@ -206,6 +206,7 @@ def _heartbeat(turn: Turn, record: Record) -> None:
     deposed.forget_in_time(turn)
     if turn.header.phase is FOLLOWING:
         broker_config.judge_anew(turn)
+        broker_change.forget_departed(turn)
     turn.shows_gauges = True
 
 

@@ -220,7 +220,11 @@ PENDING_WRITES = _of_cluster("pending_writes", "Writes to ZooKeeper that the con
 
 # Brokers, topics, partitions, replicas.
 BROKERS = _of_cluster("brokers", "Brokers that are registered in ZooKeeper.")
-BROKER_REGISTERED = _of_cluster("broker_registered", "1 while a known broker is registered, else 0.", "broker")
+BROKER_REGISTERED = _of_cluster(
+    "broker_registered",
+    "1 while a known broker is registered, else 0; one that hosts nothing is known for a day after it left.",
+    "broker",
+)
 BROKER_LEADERS = _of_cluster("broker_leaders", "Partitions that the broker leads.", "broker")
 BROKER_REPLICAS = _of_cluster("broker_replicas", "Replicas that are assigned to the broker.", "broker")
 TOPICS = _of_cluster("topics", "Topics, as Kafka's GlobalTopicCount.")

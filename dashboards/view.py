@@ -186,7 +186,7 @@ class _Cluster:
             case PartitionRow():
                 return self._apply_partition(row)
             case BrokerRow():
-                return self.brokers.apply(row.broker, row)
+                return self.brokers.apply(row.broker, row, removes=row.forgotten)
             case ControllerRow():
                 return self.controller.apply(row.cluster, row)
             case AlertRow():

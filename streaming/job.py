@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +37,7 @@ from streaming.errors import StreamError
 from streaming.failure import is_full_disk, stream_error
 from streaming.progress import JobProgress, observed
 from streaming.replica import OUTPUT_SCHEMA, Replica
+from streaming.separation import StreamBroker
 from streaming.session import spark_session
 from streaming.sinks import Batch, Sink, open_sink
 from streaming.snapshots import as_text, from_text, newest_snapshots
@@ -129,13 +130,13 @@ class Job:
 
     def stream(self, session: SparkSession, stop: threading.Event, *, available_now: bool = False) -> None:
         """Run the query in this session until `stop` is set or it ends; raises StreamError."""
-        prepare_topics(session, self.config, stop)
+        brokers = prepare_topics(session, self.config, stop)
         if stop.is_set():
             return
         if self.rebuild:
             self._begin_anew(session)
         pause_seconds = _FIRST_PAUSE_SECONDS
-        while (failure := self._query(session, stop, available_now=available_now)) is not None:
+        while (failure := self._query(session, stop, brokers, available_now=available_now)) is not None:
             if not is_full_disk(failure) or stop.is_set():
                 logger.debug("the query failed", exc_info=failure)
                 raise stream_error(failure) from failure
@@ -151,13 +152,16 @@ class Job:
             return str(failure)
         return f"checkpoint {self.checkpoint.directory}: {no_room(self.checkpoint.directory)}"
 
-    def _query(self, session: SparkSession, stop: threading.Event, *, available_now: bool) -> Exception | None:
+    def _query(
+        self, session: SparkSession, stop: threading.Event, brokers: Sequence[StreamBroker], *, available_now: bool
+    ) -> Exception | None:
         """Run a query until `stop` is set or it ends; why it failed, None where it did not."""
         failures: list[Exception] = []  # raised while a batch was written; Spark would tell of it in Java's way
         progress = JobProgress(self._name, self.config)
         session.streams.addListener(progress)
         try:
-            query = self._start(session, stop, failures, progress, available_now=available_now)
+            replica = Replica(run=uuid.uuid4().hex, config=self.config, stream_brokers=brokers)
+            query = self._start(session, stop, replica, failures, progress, available_now=available_now)
             logger.info("reading %s, writing %s", self.config.source, self.config.sink)
             asking = Asking(session, self.config.source)
             _wait(query, stop, lambda: asking.look(progress.lacking))
@@ -186,6 +190,7 @@ class Job:
         self,
         session: SparkSession,
         stop: threading.Event,
+        replica: Replica,
         failures: list[Exception],
         progress: JobProgress,
         *,
@@ -210,7 +215,6 @@ class Job:
                 raise
             logger.debug("batch %d took %.3f seconds", batch, time.monotonic() - began)
 
-        replica = Replica(run=uuid.uuid4().hex, config=self.config)
         rows = (
             read_records(session, self.config, from_text(str(stored.get(_STARTS, "{}"))))
             .groupBy("cluster")

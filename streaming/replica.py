@@ -42,6 +42,7 @@ from streaming.checkpoint import REBUILD
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
 from streaming.packed import pack, unpack
+from streaming.separation import StreamBroker, refuse_watched_cluster
 from transport.address import JournalAddress
 
 _LOG = logging.getLogger("kontrast.streaming.replica")
@@ -136,11 +137,15 @@ _remembered: dict[tuple[str, str], _Remembered] = {}
 
 
 class Replica(StatefulProcessor):
-    """Applies the records of a cluster in the order of their positions; `run` names the run of the query."""
+    """Applies the records of a cluster in the order of their positions; `run` names the run of the query.
 
-    def __init__(self, *, run: str, config: StreamConfig) -> None:
+    `stream_brokers` are the brokers of the job's own Kafka, which may be none of a watched cluster's.
+    """
+
+    def __init__(self, *, run: str, config: StreamConfig, stream_brokers: Sequence[StreamBroker] = ()) -> None:
         self._run = run
         self._config = config
+        self._stream_brokers = tuple(stream_brokers)
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Declare the state."""
@@ -163,7 +168,7 @@ class Replica(StatefulProcessor):
                 context = self._apply(cluster, records, published)
             except StateVersionError as error:
                 raise StreamError(f"{error}: run the Kontrast that wrote it, or {REBUILD}") from error
-            except (MemoryError, _StateStoreError):
+            except (MemoryError, _StateStoreError, StreamError):
                 raise  # no fault of the records: they are applied again
             except Exception as error:
                 context = self._quarantine(cluster, records, error, published)
@@ -206,6 +211,7 @@ class Replica(StatefulProcessor):
     def _apply(self, cluster: str, records: list[Record], published: _Published) -> Context:
         before, applied, chunks = self._restore(cluster)
         outcome = steps(before, records)
+        refuse_watched_cluster(cluster, outcome.context.header.brokers, self._stream_brokers)
         lines = encoded(outcome.effects)
         self._store(cluster, before, outcome.context, records[-1].position, applied + len(records), chunks)
         if not applied:

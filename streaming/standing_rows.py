@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from controller.outputs import AlertRow, BadRowError, BeginningRow, JobRow, PartitionRow, Row, decode_row
+from controller.outputs import AlertRow, BadRowError, BeginningRow, BrokerRow, JobRow, PartitionRow, Row, decode_row
 
 _RESOLVED = "resolved"
 _NON_EXISTENT = "NonExistentPartition"
@@ -54,6 +54,8 @@ def _ends(row: Row) -> bool:
     match row:
         case PartitionRow():
             return row.state == _NON_EXISTENT
+        case BrokerRow():
+            return row.forgotten
         case AlertRow():
             return row.state == _RESOLVED
     return False

@@ -1,7 +1,8 @@
 """The Kafka topics that the job writes: made before the first batch, or refused with the command that makes them.
 
-Here belongs asking the brokers, by the client that Spark itself uses. Which topics there are is `sinks`' business,
-which of them a stream has `transport.topics`'.
+Here belongs asking the brokers, by the client that Spark itself uses: which topics they have, and who they are. Which
+topics there are is `sinks`' business, which of them a stream has `transport.topics`', whose brokers they may be
+`separation`'s.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
+from streaming.separation import StreamBroker
 from streaming.sinks import output_topics
 from transport.address import KafkaAddress
 from transport.topics import PARTITIONS, Topic, refusal, stream_topics
@@ -28,17 +30,24 @@ _ALREADY_THERE = "TopicExistsException"
 _Java = Any  # py4j's objects, without types
 
 
-def prepare_topics(session: SparkSession, config: StreamConfig, stop: threading.Event) -> None:
-    """Make the output topics that are missing, say which of the source's are; raises StreamError where it may not."""
+def prepare_topics(session: SparkSession, config: StreamConfig, stop: threading.Event) -> tuple[StreamBroker, ...]:
+    """Make the output topics that are missing, say which of the source's are; gives the brokers that were asked.
+
+    Raises StreamError where a topic may not be made.
+    """
+    asked: list[StreamBroker] = []
     if isinstance(config.source, KafkaAddress):
         with _Brokers(session, config.source, config.connect_timeout_seconds, stop) as brokers:
+            asked += brokers.themselves()
             missing = brokers.missing(stream_topics(config.source))
-        if missing:
-            names = " and ".join(topic.name for topic in missing)
-            logger.warning("%s: there is no topic %s yet: `kontrast watch` makes it", config.source, names)
+            if missing:
+                names = " and ".join(topic.name for topic in missing)
+                logger.warning("%s: there is no topic %s yet: `kontrast watch` makes it", config.source, names)
     if isinstance(config.sink, KafkaAddress):
         with _Brokers(session, config.sink, config.connect_timeout_seconds, stop) as brokers:
+            asked += brokers.themselves()
             brokers.create(brokers.missing(output_topics(config.sink)))
+    return tuple(asked)
 
 
 class _StoppedError(Exception):
@@ -71,6 +80,11 @@ class _Brokers:
                 f"Kafka at {self._address.bootstrap_servers} does not say which topics it has: {_reason(error)}"
             ) from error
         return isinstance(error, _StoppedError)
+
+    def themselves(self) -> list[StreamBroker]:
+        """The brokers that the cluster says it has."""
+        nodes = self._answer(self._admin.describeCluster().nodes()).toArray()
+        return [StreamBroker(node.id(), _address(node), str(self._address)) for node in nodes]
 
     def missing(self, topics: Sequence[Topic]) -> list[Topic]:
         """Those of the topics that are not there, or that this client may not see."""
@@ -108,6 +122,12 @@ class _Brokers:
             if self._stop.wait(_LOOK_SECONDS):
                 raise _StoppedError
         return future.get()
+
+
+def _address(node: _Java) -> str:
+    """HOST:PORT as a broker's znode has it: an IPv6 host is in brackets."""
+    host = node.host()
+    return f"[{host}]:{node.port()}" if ":" in host else f"{host}:{node.port()}"
 
 
 def _reason(error: Py4JJavaError) -> str:

@@ -119,6 +119,15 @@ def test_the_openmetrics_answer_parses_strictly_and_has_the_units(bench, rows):
         assert (family.type, family.unit) == (metric.type.value, metric.unit)
 
 
+def test_the_series_of_a_broker_that_is_forgotten_end(bench, rows):
+    bench.apply(*rows.of_everything())
+    bench.apply(
+        rows.broker(2, registered=False, forgotten=True), rows.gauges(replicas_by_broker={1: 1}, leaders_by_broker={})
+    )
+    for name in ("kontrast_broker_registered", "kontrast_broker_replicas", "kontrast_broker_leaders"):
+        assert {labels for labels in bench.samples(name) if "2" in str(labels)} == set(), name
+
+
 def test_values_are_those_of_the_rows(bench, rows):
     bench.apply(*rows.of_everything())
     assert bench.value("kontrast_controller_active") == 1

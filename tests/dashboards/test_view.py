@@ -54,6 +54,17 @@ def test_a_partition_that_no_longer_exists_is_removed_and_an_older_row_does_not_
     assert len(only_cluster(view).unusable) == 1
 
 
+def test_a_broker_that_is_forgotten_is_removed_until_it_registers_again(rows):
+    view = View()
+    left = rows.broker(3, registered=False)
+    view.apply(left)
+    assert view.apply(rows.broker(3, registered=False, forgotten=True))
+    assert only_cluster(view).brokers == ()
+    assert not view.apply(left)
+    view.apply(rows.broker(3))
+    assert [row.broker for row in only_cluster(view).brokers] == [3]
+
+
 def test_under_replication_alone_leaves_a_partition_usable(rows):
     view = View()
     view.apply(rows.partition("orders", problem="under_replicated"))

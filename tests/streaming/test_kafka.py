@@ -10,6 +10,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, NewTopic
 
 from controller.outputs import OUTPUTS, STANDING_OUTPUTS, decode_row
+from controller.records import RecordKind
 from streaming.errors import StreamError
 from tests.streaming.checkpoints import drop_newest, forget_state, newest_rows
 from tests.streaming.cluster_records import life_of
@@ -163,3 +164,40 @@ def test_topics_that_may_not_be_made_are_named_all_at_once_with_the_command(star
         "--topic $topic --partitions 1 --config cleanup.policy=compact; done"
     ) in said
     assert "out.gauges" not in said
+
+
+def _register(life, server):
+    """In the watched cluster too there is the broker that this server is."""
+    admin = KafkaAdminClient(bootstrap_servers=server)
+    (broker,) = admin.describe_cluster()["brokers"]
+    admin.close()
+    host, _, port = server.rpartition(":")
+    value = {"version": 4, "host": host, "port": int(port), "jmx_port": -1, "endpoints": [f"PLAINTEXT://{server}"]}
+    path = f"/brokers/ids/{broker['node_id' if 'node_id' in broker else 'broker_id']}"
+    life.send(RecordKind.NODE, path, {**value, "timestamp": "1700000000000"}, ephemeral_owner=99)
+
+
+def test_outputs_do_not_go_to_the_watched_cluster_nor_at_a_restart(shared_broker, own_name, streams, work_off):
+    life = life_of("east", topics=2)
+    _register(life, shared_broker)
+    config = streams.config(sink=KafkaAddress(shared_broker, own_name))
+    streams.append(life.lines)
+    for _ in range(2):
+        with pytest.raises(StreamError, match=f"{own_name} is in the watched cluster east itself .* {shared_broker}"):
+            work_off(config)
+    for output in OUTPUTS:
+        assert not _read(shared_broker, f"{own_name}.{output}")
+
+
+def test_records_in_the_watched_cluster_end_the_job_that_knows_it_already(shared_broker, own_name, streams, work_off):
+    _create_topics(shared_broker, own_name)
+    life = life_of("east", topics=2)
+    config = streams.config(source=KafkaAddress(shared_broker, own_name))
+    _send(shared_broker, own_name, life.lines)
+    work_off(config)
+    before, applied = streams.read_all(), len(life.lines)
+    _register(life, shared_broker)
+    _send(shared_broker, own_name, life.lines[applied:])
+    with pytest.raises(StreamError, match=f"{own_name} is in the watched cluster east itself"):
+        work_off(config)
+    assert streams.read_all() == before

@@ -6,7 +6,7 @@ import random
 
 import msgspec
 
-from controller.outputs import AlertRow, BeginningRow, PartitionRow, Row, Severity, encode_row
+from controller.outputs import AlertRow, BeginningRow, BrokerRow, PartitionRow, Row, Severity, encode_row
 from dashboards.view import View
 from streaming.standing_rows import StandingRows
 from tests.streaming.cluster_records import life_of
@@ -18,6 +18,13 @@ def partition(cluster: str, number: int, seq: int, state: str) -> PartitionRow:
     return PartitionRow(
         cluster=cluster, generation=1, seq=seq, topic="t", partition=number, state=state, leader=1, leader_epoch=seq,
         isr=(1,), replicas=(1,), **_STAMP,
+    )  # fmt: skip
+
+
+def broker(cluster: str, number: int, seq: int, *, registered: bool, forgotten: bool) -> BrokerRow:
+    return BrokerRow(
+        cluster=cluster, generation=1, seq=seq, broker=number, registered=registered, epoch=1, since_ms=1,
+        forgotten=forgotten, **_STAMP,
     )  # fmt: skip
 
 
@@ -35,6 +42,10 @@ def rows_of(chance: random.Random) -> list[Row]:
         kind = chance.random()
         if kind < 0.01:
             rows.append(BeginningRow(cluster=cluster, generation=1, seq=seq, **_STAMP))
+        elif kind < 0.15:
+            registered = chance.random() < 0.5
+            forgotten = not registered and chance.random() < 0.5
+            rows.append(broker(cluster, number, seq, registered=registered, forgotten=forgotten))
         elif kind < 0.5:
             state = chance.choice(["OnlinePartition", "OfflinePartition", "NonExistentPartition"])
             rows.append(partition(cluster, number, seq, state))
@@ -55,7 +66,7 @@ def seen(lines: list[bytes], rows: dict[bytes, Row]) -> tuple[object, ...]:
         else:
             view.apply(row)
     return tuple(
-        (known.cluster, view.partitions(known.cluster), known.open_alerts, known.alert_counts)
+        (known.cluster, view.partitions(known.cluster), known.brokers, known.open_alerts, known.alert_counts)
         for known in view.snapshot()
     )
 
@@ -91,3 +102,10 @@ def test_beginnings_lines_of_a_newer_kontrast_and_the_job_s_newest_row_are_kept(
     assert b'"beginning"' in lines[0]
     assert kept.lines().count(newer) == 1
     assert len(kept.lines()) < len(lines)
+
+
+def test_nothing_stays_of_a_broker_that_is_forgotten() -> None:
+    kept = StandingRows()
+    kept.add(encode_row(broker("east", 3, 1, registered=False, forgotten=False)))
+    kept.add(encode_row(broker("east", 3, 2, registered=False, forgotten=True)))
+    assert kept.lines() == []
