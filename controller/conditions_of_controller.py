@@ -129,11 +129,15 @@ def _flapping(header: Header) -> Condition | None:
 def _duplicate_topic_ids(header: Header) -> Condition | None:
     if not header.duplicate_topic_ids:
         return None
-    pairs = tuple(f"{first} and {second} have {topic_id}" for topic_id, first, second in header.duplicate_topic_ids)
+    pairs = tuple(
+        f"topics {first} and {second} have the same id ({topic_id})"
+        for topic_id, first, second in header.duplicate_topic_ids
+    )
+    more = f" and {counted(len(pairs) - 1, 'other pair')} too" if len(pairs) > 1 else ""
     return Condition(
         kind=kinds.DUPLICATE_TOPIC_ID,
         group="controller",
-        cause=f"no broker can become controller: topics have the same id ({'; '.join(pairs)})",
+        cause=f"no broker can become controller: {pairs[0]}{more}",
         ending="every topic has an id of its own",
         since_ms=header.controller_since_ms,
         evidence=pairs,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from controller.conditions import counted
 from controller.context import Context, Quarantines
 from controller.records import Record
 from controller.step import Outcome
@@ -39,7 +40,7 @@ def quarantine(unknown: Context, quarantines: Quarantines, last: Record, why: st
     if quarantines.times > 1:
         why += f"; failure {quarantines.times} in a row"
     if quarantines.unkept:
-        why += f", and {quarantines.unkept} records are not in the output `refused`: only those of the first are"
+        why += f" ({counted(quarantines.unkept, 'record')} not kept in `refused`)"
     header = replace(unknown.header, quarantined=why, quarantines=quarantines)
     turn = Turn(Context(header, unknown.topics), last)
     turn.shows_gauges = True
