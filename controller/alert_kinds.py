@@ -34,7 +34,7 @@ class AlertKind(msgspec.Struct, frozen=True, kw_only=True):
     patience_ms: int = 0
     patience_else: str | None = None  # where a condition has another: when, and which
     lasts_ms: int = 0
-    several: str = ""  # the sentence's beginning where it happened to more than one, with {} for how many
+    several: str = ""  # the sentence where it happened to more than one, with {count} and {names} of them
     divergence: str | None = None  # the count of divergences that each adds to
     of_replica: bool = False  # about Kontrast itself: it stays known when the cluster is not
 
@@ -107,7 +107,7 @@ UNCLEAN_ELECTION = _kind(
     "A replica that was not in sync was elected leader: records that it did not have are lost.",
     "Find out with the producers what was written since the replica fell out of sync. If this was not wanted, set "
     "unclean.leader.election.enable=false.",
-    several="{} partitions lost records in unclean elections",
+    several="records of {count} partitions{names} are lost: replicas that were not in sync were elected leader",
     lasts_ms=30 * _MINUTE_MS,
 )
 
@@ -220,7 +220,7 @@ STALE_CONTROLLER = _kind(
     Severity.WARN,
     "A controller of an older epoch went on writing: brokers may follow either of two.",
     "Look at that broker for long pauses; restart it if it goes on. Releases from 2.1 on fence these writes.",
-    several="a deposed controller wrote {} partitions",
+    several="a deposed controller wrote {count} partitions{names}: brokers may follow either controller",
     lasts_ms=10 * _MINUTE_MS,
     divergence="stale_controller_epoch",
 )
@@ -308,15 +308,16 @@ TOPIC_WITH_ONE_REPLICA = _kind(
     Severity.INFO,
     "A topic was created with partitions of one replica: each goes offline with its broker.",
     "Reassign it to more replicas, if its data matters.",
-    several="{} topics were created with partitions of one replica",
+    several="{count} topics were created with partitions of one replica{names}: each goes offline with its broker",
     lasts_ms=10 * _MINUTE_MS,
 )
 TOPIC_WITH_DEAD_REPLICA = _kind(
     "TopicWithDeadReplica",
     Severity.WARN,
-    "A topic was created with replicas on brokers that are not live: it begins with fewer.",
+    "A topic was created with replicas on brokers that are not live: it starts with fewer replicas.",
     "Bring back the brokers that are named, or reassign the topic.",
-    several="{} topics were created with replicas on brokers that are not live",
+    several="{count} topics were created with replicas on brokers that are not live{names}: they start with fewer "
+    "replicas",
     lasts_ms=10 * _MINUTE_MS,
 )
 TOPIC_REMOVED_BY_HAND = _kind(
@@ -324,7 +325,7 @@ TOPIC_REMOVED_BY_HAND = _kind(
     Severity.WARN,
     "A topic's znode was removed by hand: brokers keep its replicas and go on serving them.",
     "Create it again, then delete it in order: by /admin/delete_topics or a tool.",
-    several="{} topics' znodes were removed by hand",
+    several="the znodes of {count} topics were removed by hand{names}: brokers keep and serve their replicas",
     lasts_ms=10 * _MINUTE_MS,
     divergence="topic_removed_by_hand",
 )
@@ -333,7 +334,8 @@ ASSIGNMENT_EDITED = _kind(
     Severity.WARN,
     "A topic's assignment was edited by hand: controller and brokers go by the old one until the next failover.",
     "Set it back, and ask for a reassignment instead.",
-    several="the assignments of {} partitions were edited by hand",
+    several="the assignments of {count} partitions were edited by hand{names}: they are without effect until the next "
+    "failover",
     expected="to ignore it until the next failover",
     lasts_ms=10 * _MINUTE_MS,
     divergence="assignment_edited",
@@ -344,7 +346,8 @@ DELETION_GIVEN_UP = _kind(
     "A topic's deletion was taken back by hand while it was under way: part of its data may be gone.",
     "Ask for the deletion again. To keep what is left, delete /controller at once: until a failover the controller "
     "goes on with what it began.",
-    several="the deletions of {} topics were taken back by hand",
+    several="the deletions of {count} topics were taken back by hand while under way{names}: data may be gone, and the "
+    "controller goes on deleting until a failover",
     lasts_ms=10 * _MINUTE_MS,
     divergence="deletion_given_up",
 )
@@ -364,7 +367,7 @@ DIFFERENT_LEADER = _kind(
     Severity.WARN,
     "A partition got another leader than the controller's rules give it.",
     "Compare the two values in the evidence: the state may have been edited, or the controller knew more.",
-    several="{} partitions got another leader than the controller's rules give",
+    several="{count} partitions got another leader than the controller's rules give{names}",
     lasts_ms=10 * _MINUTE_MS,
     divergence="different_leader",
 )
@@ -373,7 +376,7 @@ UNEXPECTED_ISR = _kind(
     Severity.INFO,
     "A partition got the leader that was predicted, and another ISR than the controller's rules give it.",
     "Compare the two values in the evidence.",
-    several="{} partitions got another ISR than the controller's rules give",
+    several="{count} partitions got another ISR than the controller's rules give{names}",
     lasts_ms=10 * _MINUTE_MS,
     divergence="unexpected_isr",
 )
@@ -382,7 +385,7 @@ UNEXPLAINED_WRITE = _kind(
     Severity.INFO,
     "A partition's state was written, and nothing that the controller does explains it.",
     "Compare the two values in the evidence: the state may have been edited.",
-    several="{} partitions were written, and nothing that the controller does explains it",
+    several="{count} partitions were written{names}, and nothing that the controller does explains it",
     lasts_ms=10 * _MINUTE_MS,
     divergence="unexplained_write",
 )
@@ -391,7 +394,7 @@ ILLEGAL_STATE = _kind(
     Severity.WARN,
     "A partition's state in ZooKeeper is one that no controller writes.",
     "Find out who wrote it. A failover makes the controller load it as it is.",
-    several="{} partitions have a state that no controller writes",
+    several="{count} partitions have a state that no controller writes{names}; find out who wrote it",
     lasts_ms=10 * _MINUTE_MS,
     divergence="illegal_state",
 )
@@ -400,7 +403,8 @@ ORPHAN_STATE = _kind(
     Severity.INFO,
     "A partition has a state but is not in its topic's assignment.",
     "Look at the topic's znode: it may have been edited, or be half deleted.",
-    several="{} partitions have a state but are not in their topics' assignments",
+    several="{count} partitions have a state but are not in their topics' assignments{names}: the topics may be half "
+    "deleted, or were edited",
     lasts_ms=10 * _MINUTE_MS,
     divergence="orphan_state",
 )
@@ -409,7 +413,7 @@ WRITE_NEVER_CAME = _kind(
     Severity.INFO,
     "The controller never wrote what was predicted, and has done what came later.",
     "Compare with the controller's log: Kontrast may have predicted what the controller had no reason for.",
-    several="the controller never wrote {} partitions, and has done what came later",
+    several="the controller never wrote {count} partitions{names}, and has done what came later",
     lasts_ms=10 * _MINUTE_MS,
     divergence="write_never_came",
 )
@@ -453,7 +457,7 @@ ZNODE_REFUSED = _kind(
     Severity.WARN,
     "A znode could not be read; its last good value stays in force.",
     "Look at the row in the output `refused`, which has its path and its bytes.",
-    several="{} znodes cannot be read",
+    several="{count} znodes cannot be read{names}: Kontrast goes by their last good values",
     lasts_ms=10 * _MINUTE_MS,
     of_replica=True,
 )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from controller import alert_kinds as kinds
+from controller.affected import names
 from controller.alert_kinds import ALERT_KINDS, AlertKind
 from controller.conditions import Condition, maintained
 from controller.conditions_of_brokers import conditions_of_brokers
@@ -140,7 +141,7 @@ def _happenings(header: Header) -> Iterator[Condition]:
             cause=_happened(happening, kind),
             ending=f"it did not happen again for {kind.lasts_ms // MINUTE_MS} min",
             since_ms=happening.since_ms,
-            evidence=happening.evidence,
+            evidence=happening.evidence if happening.concerned <= 1 else (happening.cause, *happening.evidence),
             partitions=happening.concerned,
             examples=happening.about,
             broker=happening.broker,
@@ -148,11 +149,11 @@ def _happenings(header: Header) -> Iterator[Condition]:
 
 
 def _happened(happening: Happening, kind: AlertKind) -> str:
-    """How many it happened to, if to several, and what happened last."""
-    concerned = max(1, happening.concerned)
-    several = f"{kind.several.format(concerned)}; the latest: " if concerned > 1 else ""
-    times = f" ({happening.count} times)" if happening.count > concerned else ""
-    return several + happening.cause + times
+    """What happened, with how many it happened to where that is more than one."""
+    count = max(1, happening.concerned)
+    several = kind.several.format(count=count, names=names(happening.about, count))
+    times = f" ({happening.count} times)" if happening.count > count else ""
+    return (several if count > 1 else happening.cause) + times
 
 
 def _tell(turn: Turn, case: Condition) -> None:

@@ -75,7 +75,7 @@ def _overdue(header: Header) -> Condition | None:
         kind=kinds.CONTROLLER_OVERDUE,
         group="controller",
         cause=f"controller {header.controller} in epoch {header.controller_epoch} is late with "
-        f"{counted(overdue, 'write')}: partitions may lack a leader; the oldest follows from {due[0].sentence}",
+        f"{counted(overdue, 'write')}: partitions may lack a leader; the oldest since {due[0].sentence}",
         ending="none of its writes is overdue",
         since_ms=due[0].time_ms,
         evidence=tuple(
@@ -121,7 +121,7 @@ def _flapping(header: Header) -> Condition | None:
         kind=kinds.CONTROLLER_FLAPPING,
         group="controller",
         cause=cause,
-        ending="the controller has stayed for a minute",
+        ending="fewer controllers took over within the last minute",
         since_ms=recent[0],
     )
 
@@ -171,7 +171,7 @@ def _not_preferred(header: Header) -> Condition | None:
     return Condition(
         kind=kinds.CONTROLLER_NOT_PREFERRED,
         group="controller",
-        cause=f"broker {header.controller} is controller: broker {either(preferred)} was chosen for it",
+        cause=f"the controller is broker {header.controller}, but broker {either(preferred)} was chosen for it",
         ending="a broker that was chosen for it is controller",
         broker=header.controller,
     )
@@ -256,8 +256,8 @@ def _missing_ids(header: Header) -> Condition | None:
     return Condition(
         kind=kinds.MISSING_TOPIC_ID,
         group="controller",
-        cause=f"{counted(lacking, 'topic')} of {topics} {plural(lacking, 'has', 'have')} no id: the controller "
-        f"owes {plural(lacking, 'it', 'them')}",
+        cause=f"{lacking} of {topics} topics {plural(lacking, 'has', 'have')} no id: the controller has yet to write "
+        f"{plural(lacking, 'it', 'them')}",
         ending="all topics have an id",
     )
 

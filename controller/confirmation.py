@@ -233,7 +233,9 @@ def prune(turn: Turn, tp: TopicPartition, joined: Collection[int] = ()) -> None:
 
 
 def _note_missing(turn: Turn, tp: TopicPartition, event_id: int, writes: int) -> None:
-    cause = f"the controller never wrote {tp} for {turn.open_event(event_id).sentence}, and has done what came later"
+    cause = (
+        f"the controller never wrote {tp}, and has done what came later: due for {turn.open_event(event_id).sentence}"
+    )
     happenings.note(turn, alert_kinds.WRITE_NEVER_CAME, cause, about=str(tp), times=writes)
 
 

@@ -28,9 +28,9 @@ def note(turn: Turn, *, of_another_generation: bool) -> None:
     else:
         at_least = "at least " if of_another_generation else ""
         what = f"the clock of {_named(now)} was set {'ahead' if is_ahead else 'back'} by {at_least}{by}"
-    off = f"times shown before are {by} too {'early' if is_ahead else 'late'} by it"
+    off = f"times shown before are {by} too {'early' if is_ahead else 'late'}"
     happenings.note(turn, alert_kinds.CLOCK_STEPPED, f"{what}: {off}, deadlines are not affected")
 
 
 def _named(whose: str) -> str:
-    return whose or "the forwarder's host"
+    return whose or "the host of `kontrast watch`"

@@ -92,7 +92,9 @@ def _note_risks(turn: Turn, name: str, partitions: Mapping[int, Partition]) -> N
     dead = {broker for partition in partitions.values() for broker in partition.replicas} - set(turn.header.brokers)
     if dead:
         are = plural(len(dead), "is", "are")
-        cause = f"{name} was created with replicas on {listed(dead)}, which {are} not live: it begins with less"
+        cause = (
+            f"{name} was created with replicas on {listed(dead)}, which {are} not live: it starts with fewer replicas"
+        )
         happenings.note(turn, alert_kinds.TOPIC_WITH_DEAD_REPLICA, cause, about=name)
 
 
@@ -142,7 +144,7 @@ def settings_written(turn: Turn, name: str, znode: ConfigZnode) -> None:
 
 def _leak(turn: Turn, name: str, topic: Topic) -> None:
     """The controller forgets a topic that was removed by hand, but not the states of its partitions."""
-    cause = f"the znode of {name} was removed by hand: brokers keep its replicas and go on serving them"
+    cause = f"the znode of {name} was removed by hand: brokers keep and serve its replicas"
     happenings.note(turn, alert_kinds.TOPIC_REMOVED_BY_HAND, cause, about=name)
     offline = sum(partition.state is PartitionState.OFFLINE for partition in topic.partitions.values())
     turn.header.leaked_offline += offline if turn.header.acting else 0

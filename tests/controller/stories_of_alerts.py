@@ -483,6 +483,18 @@ def replicas_are_moved_to_a_broker_that_is_away(count: int) -> Telling:
     history.heartbeat()
 
 
+@of("ReassignmentStuck")
+def a_replica_is_moved_to_a_live_broker_and_one_that_is_away() -> Telling:
+    history = a_cluster([1, 2], [1, 2])
+    history.topic("t", {0: [1, 3, 9, 2]}, adding_replicas={"0": [3, 9]}, removing_replicas={"0": [2]})
+    history.the_controller_writes_its_due()
+    history.heartbeat(61_000)
+    yield history
+    history.topic("t", {0: [1, 2]})
+    history.the_controller_writes_its_due()
+    history.heartbeat()
+
+
 @of("InvalidReassignment", counts=True)
 def a_reassignment_names_partitions_that_do_not_exist(count: int) -> Telling:
     history = a_cluster([1, 2], [1, 2])

@@ -145,13 +145,14 @@ def test_what_happens_again_is_counted_in_the_alert_that_is_open():
     history.heartbeat()
     alert = history.open_alerts()["OrphanState"]
     assert alert.cause == (
-        "12 partitions have a state but are not in their topics' assignments; the latest: u11-0 has a state but is not "
-        "in its topic's assignment: the topic may be half deleted, or was edited"
+        "12 partitions have a state but are not in their topics' assignments (u2-0, u3-0, …): the topics may be half "
+        "deleted, or were edited"
     )
+    assert alert.evidence[0].startswith("u11-0 has a state but is not in its topic's assignment")
     assert (alert.partitions, len(alert.examples)) == (12, 10)
     history.state("u3", 0, 1, 1, [1])
     history.heartbeat(6_000)
-    assert history.open_alerts()["OrphanState"].cause.endswith("or was edited (13 times)")
+    assert history.open_alerts()["OrphanState"].cause.endswith("or were edited (13 times)")
 
 
 def test_every_kind_is_told_for_a_while_or_as_long_as_it_is_so():
@@ -180,7 +181,7 @@ def test_a_leader_that_dies_is_told_only_if_nobody_is_elected():
     history.broker_leaves(3)
     assert "ElectionDue/broker 3" not in history.open_alerts()
     assert "ElectionDue/broker 3" in opened(history.heartbeat(6_000))
-    assert "controller 1 in epoch 1 must elect" in history.open_alerts()["ElectionDue/broker 3"].cause
+    assert "until controller 1 in epoch 1 elects another" in history.open_alerts()["ElectionDue/broker 3"].cause
     history.the_controller_writes_its_due()
     assert "ElectionDue/broker 3" not in history.open_alerts()
 
@@ -190,7 +191,7 @@ def test_an_election_that_no_controller_can_hold_is_the_next_ones():
     history.controller_dies(1)
     history.broker_leaves(3)
     history.heartbeat(6_000)
-    assert "the next controller (none is active)" in history.open_alerts()["ElectionDue/broker 1"].cause
+    assert "until the next controller (none is active) elects" in history.open_alerts()["ElectionDue/broker 1"].cause
 
 
 def test_a_partition_that_is_not_created_is_told():
@@ -208,7 +209,7 @@ def test_a_live_in_sync_replica_that_nobody_elects_is_told():
     history.heartbeat(11_000)
     alerts = history.open_alerts()
     assert "PartitionsLeaderless/partitions" in alerts, alerts
-    assert alerts["PartitionsLeaderless/partitions"].cause.endswith("though in-sync replica 2 or 3 is live")
+    assert alerts["PartitionsLeaderless/partitions"].cause.endswith("replica 2 or 3 is live and could lead")
 
 
 def test_under_min_isr_pages_at_once_and_what_lags_warns_after_a_minute_with_who_must_stay_up():
@@ -255,7 +256,7 @@ def test_a_topic_that_asks_for_more_replicas_than_it_has_is_told_though_all_are_
     history = a_cluster(topics=on([1, 2], 1, 0, [1, 2]), release=(2, 8))
     history.write("/config/topics/t", {"version": 1, "config": {"min.insync.replicas": "3"}})
     assert history.open_alerts()["PartitionsUnderMinIsr/partitions"].cause.endswith(
-        "(t-0): all replicas are in sync, and it asks for more than there are"
+        "(t-0): all replicas are in sync, but min.insync.replicas asks for more; lower it"
     )
 
 
@@ -268,8 +269,11 @@ def test_every_partition_that_was_uncleanly_elected_counts_once_and_ten_are_name
     history.heartbeat(6_000)
     alert = history.open_alerts()["UncleanElection"]
     assert (alert.partitions, len(alert.examples)) == (528, 10)
-    assert alert.cause.startswith("528 partitions lost records in unclean elections; the latest: records of t-")
+    assert alert.cause.startswith(
+        "records of 528 partitions (t-518, t-519, …) are lost: replicas that were not in sync"
+    )
     assert not alert.cause.endswith("times)")
+    assert alert.evidence[0].startswith("records of t-527 that only broker 3 had are lost")
     history.broker(3)
     history.state("t", 7, 2, 5, [2])
     history.broker_leaves(2)
@@ -596,7 +600,9 @@ def test_a_reassignment_to_a_dead_broker_names_it():
     history.topic("t", {0: [1, 9, 2]}, adding_replicas={"0": [9]}, removing_replicas={"0": [2]})
     history.the_controller_writes_its_due()
     assert "ReassignmentStuck/broker 9" in opened(history.heartbeat(61_000))
-    assert history.open_alerts()["ReassignmentStuck/broker 9"].cause.endswith("of which broker 9 is away")
+    assert history.open_alerts()["ReassignmentStuck/broker 9"].cause.endswith(
+        "until broker 9 is in sync: broker 9 is away"
+    )
 
 
 def test_partitions_that_are_reassigned_and_those_that_only_one_broker_has_in_sync_are_counted():

@@ -23,7 +23,7 @@ PAGE = Path(__file__).parent / "sentences.txt"
 LONGEST = {Severity.PAGE: 230, Severity.WARN: 230, Severity.INFO: 230}
 _COUNTED = "(?:partition|replica|broker|write|topic|notification|time|znode|record|election)"
 ONE_IN_THE_PLURAL = re.compile(rf"\b1 {_COUNTED}s\b|\b1 {_COUNTED} (?:are|have)\b")
-SEVERAL_IN_THE_SINGULAR = re.compile(rf"\b[23] {_COUNTED}\b|\b[23] {_COUNTED}s (?:is|has)\b")
+SEVERAL_IN_THE_SINGULAR = re.compile(rf"\b[23] {_COUNTED}\b|(?<!of )\b[23] {_COUNTED}s (?:is|has)\b")
 
 
 def opened(history: ZnodeHistory, kind: str) -> AlertRow:
