@@ -192,7 +192,7 @@ def toll(affected: Affected, hosted: int | None = None) -> str:
     if fewer:
         one_each = all(len(group.brokers) == 1 for group in lacking.groups)
         how_many = str(fewer) if parts else counted(fewer, "partition")
-        parts.append(f"{how_many} with {'one replica' if one_each else 'replicas'} less{_of_which(affected)}")
+        parts.append(f"{how_many} with {'one replica less' if one_each else 'fewer replicas'}{_of_which(affected)}")
     return ", ".join(parts)
 
 

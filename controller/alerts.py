@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from controller import alert_kinds as kinds
-from controller.alert_kinds import ALERT_KINDS
+from controller.affected import names
+from controller.alert_kinds import ALERT_KINDS, AlertKind
 from controller.conditions import Condition, maintained
 from controller.conditions_of_brokers import conditions_of_brokers
 from controller.conditions_of_controller import MINUTE_MS, conditions_of_controller
 from controller.conditions_of_partitions import conditions_of_partitions
-from controller.context import BOOTSTRAPPING, FOLLOWING, ElectionPace, Header, OpenAlert
+from controller.context import BOOTSTRAPPING, FOLLOWING, ElectionPace, Happening, Header, OpenAlert
 from controller.happenings import THE_CLUSTER, forget_old, id_of
 from controller.incidents import incidents_of
 from controller.outputs import AlertRow, Severity
@@ -100,30 +101,32 @@ def _conditions_of_replica(header: Header) -> Iterator[Condition]:
         yield Condition(
             kind=kinds.REPLICA_DISCONNECTED,
             group="replica",
-            cause=f"the forwarder's ZooKeeper session is {header.session}: what is said of the cluster is old",
-            ending="the forwarder's ZooKeeper session is back",
+            cause=f"`kontrast watch` has lost ZooKeeper (session {header.session}): what Kontrast shows of this "
+            "cluster is old, its other alerts are unknown",
+            ending="`kontrast watch` has ZooKeeper again",
             since_ms=header.disconnected_ms,
         )
     if header.quarantined:
         yield Condition(
             kind=kinds.CLUSTER_QUARANTINED,
             group="replica",
-            cause=header.quarantined,
+            cause=f"Kontrast failed and knows nothing of this cluster until it is read again: {header.quarantined}",
             ending="a complete read has come in",
         )
     if header.refused is not None and header.refused.told:
         yield Condition(
             kind=kinds.OLDER_GENERATION,
             group="replica",
-            cause=f"a watcher of generation {header.refused.generation} goes on, and generation "
-            f"{header.position.generation} was followed before: what the older one sees is refused",
-            ending="the older one has ended, or a newer generation is followed",
+            cause=f"what a `kontrast watch` of generation {header.refused.generation} sees is refused, for generation "
+            f"{header.position.generation} was followed before: two run, or a clock was set back",
+            ending="the older `kontrast watch` has ended, or a newer one is followed",
         )
     if header.lacks_records:
         yield Condition(
             kind=kinds.REPLICA_LACKS_RECORDS,
             group="replica",
-            cause="records were lost on their way: nothing is concluded until a complete read has come in",
+            cause="records of `kontrast watch` were lost on their way: nothing more is known of this cluster until it "
+            "is read again",
             ending="a complete read has come in",
         )
 
@@ -131,19 +134,26 @@ def _conditions_of_replica(header: Header) -> Iterator[Condition]:
 def _happenings(header: Header) -> Iterator[Condition]:
     for happening in header.happenings.values():
         kind = ALERT_KINDS[happening.kind]
-        times = f" ({happening.count} times)" if happening.count > 1 else ""
         yield Condition(
             kind=kind,
             subject=happening.subject,
             group=kind.name if happening.broker is None else happening.subject,
-            cause=happening.cause + times,
+            cause=_happened(happening, kind),
             ending=f"it did not happen again for {kind.lasts_ms // MINUTE_MS} min",
             since_ms=happening.since_ms,
-            evidence=happening.evidence,
+            evidence=happening.evidence if happening.concerned <= 1 else (happening.cause, *happening.evidence),
             partitions=happening.concerned,
             examples=happening.about,
             broker=happening.broker,
         )
+
+
+def _happened(happening: Happening, kind: AlertKind) -> str:
+    """What happened, with how many it happened to where that is more than one."""
+    count = max(1, happening.concerned)
+    several = kind.several.format(count=count, names=names(happening.about, count))
+    times = f" ({happening.count} times)" if happening.count > count else ""
+    return (several if count > 1 else happening.cause) + times
 
 
 def _tell(turn: Turn, case: Condition) -> None:

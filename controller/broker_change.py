@@ -73,8 +73,11 @@ def broker_written(turn: Turn, broker: int, znode: BrokerZnode, record: Record) 
         _touch_hosted(turn, broker)
     header.departed = {key: value for key, value in header.departed.items() if key != broker}
     if known is not None and known.epoch != now.epoch:
-        told = f"broker {broker} registered again, with epoch {now.epoch:#x} after {known.epoch:#x}"
-        happenings.note(turn, alert_kinds.BROKER_BOUNCED, told, broker=broker)
+        cause = (
+            f"broker {broker} restarted, or lost its session and was back at once: clients may have met errors "
+            f"(epoch {now.epoch:#x} after {known.epoch:#x})"
+        )
+        happenings.note(turn, alert_kinds.BROKER_BOUNCED, cause, broker=broker)
     publish_broker(turn, broker)
 
 

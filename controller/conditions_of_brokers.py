@@ -144,8 +144,9 @@ def _flapping(header: Header, broker: int, recent: list[int]) -> Condition:
         kind=kinds.BROKER_FLAPPING,
         subject=named((broker,)),
         group=named((broker,)),
-        cause=f"broker {broker} left {len(recent)} times within ten minutes without shutting down",
-        ending="it stays",
+        cause=f"broker {broker} left {len(recent)} times within ten minutes without shutting down: each "
+        "time its partitions lose leaders and replicas",
+        ending=f"it left fewer than {_FLAPPING_DEPARTURES} times within the last ten minutes",
         since_ms=recent[0],
         evidence=whereabouts((broker,), header),
         broker=broker,

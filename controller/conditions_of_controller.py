@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller import alert_kinds as kinds
-from controller.conditions import Condition, counted, whereabouts
+from controller.conditions import Condition, counted, either, plural, whereabouts
 from controller.context import EXAMPLES_NAMED, NO_BROKER, Header, Standing
 from controller.troubles import Trouble
 
 _OVERDUE_NAMED: Final = 5
+_ENTRIES_IN_A_SENTENCE: Final = 2
 
 # So many controllers in such a time are not failovers any more.
 _FLAPPING_TERMS: Final = 5
@@ -54,8 +55,8 @@ def _absent(header: Header) -> Condition | None:
     return Condition(
         kind=kinds.NO_CONTROLLER,
         group="controller",
-        cause="no broker is controller: leaders that die are not replaced",
-        ending="a broker is controller",
+        cause="no broker is controller: dead leaders are not replaced, topics are neither created nor deleted",
+        ending="a broker is controller again",
         since_ms=header.controller_since_ms,
         evidence=(f"/controller_epoch is {header.controller_epoch}",),
     )
@@ -73,9 +74,9 @@ def _overdue(header: Header) -> Condition | None:
     return Condition(
         kind=kinds.CONTROLLER_OVERDUE,
         group="controller",
-        cause=f"{counted(overdue, 'write')} of controller {header.controller} in epoch {header.controller_epoch} "
-        f"{'is' if overdue == 1 else 'are'} overdue, the oldest since {due[0].sentence}",
-        ending="nothing is overdue",
+        cause=f"controller {header.controller} in epoch {header.controller_epoch} is late with "
+        f"{counted(overdue, 'write')}: partitions may lack a leader; the oldest since {due[0].sentence}",
+        ending="none of its writes is overdue",
         since_ms=due[0].time_ms,
         evidence=tuple(
             f"{event.sentence}, at zxid {event.zxid:#x}: {counted(event.writes_due, 'write')} due"
@@ -91,16 +92,16 @@ def _ghost(header: Header) -> Condition | None:
     if not header.is_ghost and not unregistered:
         return None
     if unregistered:
-        how, acts = "which is not registered", "brokers do not find it"
+        cause = f"controller {broker} is not registered: brokers do not find it; restart it if it lives"
     else:
         edited = header.standing is Standing.OVERWRITTEN
-        how = "but was edited" if edited else "but is not owned by that broker's session"
-        acts = "it never took over, and no broker acts as controller until /controller is deleted"
+        why = "was edited" if edited else "is not owned by that broker's session"
+        cause = f"no broker acts as controller: /controller names broker {broker} but {why}; delete /controller"
     return Condition(
         kind=kinds.GHOST_CONTROLLER,
         group="controller",
-        cause=f"/controller names broker {broker}, {how}: {acts}",
-        ending="/controller is as an election leaves it",
+        cause=cause,
+        ending="/controller names a registered broker that was elected, or nobody",
         since_ms=None if unregistered else header.controller_since_ms,
         patience_ms=_UNREGISTERED_MS if unregistered else None,
         evidence=(f"/controller is owned by session {header.controller_session:#x}", *whereabouts((broker,), header)),
@@ -112,14 +113,15 @@ def _flapping(header: Header) -> Condition | None:
     recent = [at_ms for at_ms in header.terms_since_ms if header.time_ms - at_ms <= _FLAPPING_WITHIN_MS]
     if len(recent) < _FLAPPING_TERMS:
         return None
-    cause = f"{len(recent)} controllers took over within a minute, now in epoch {header.controller_epoch}"
+    cause = f"controllers follow one another, {len(recent)} within a minute (epoch {header.controller_epoch}): "
+    cause += "none stays to replace dead leaders"
     if header.preferred_znode is not None:
-        cause += "; /admin/preferred_replica_election is there: if it names a partition without a state, delete it"
+        cause += "; if /admin/preferred_replica_election names a partition without a state, delete it"
     return Condition(
         kind=kinds.CONTROLLER_FLAPPING,
         group="controller",
         cause=cause,
-        ending="the controller stays",
+        ending="fewer controllers took over within the last minute",
         since_ms=recent[0],
     )
 
@@ -128,12 +130,14 @@ def _duplicate_topic_ids(header: Header) -> Condition | None:
     if not header.duplicate_topic_ids:
         return None
     pairs = tuple(
-        f"topic {first} and topic {second} have {topic_id}" for topic_id, first, second in header.duplicate_topic_ids
+        f"topics {first} and {second} have the same id ({topic_id})"
+        for topic_id, first, second in header.duplicate_topic_ids
     )
+    more = f" and {counted(len(pairs) - 1, 'other pair')} too" if len(pairs) > 1 else ""
     return Condition(
         kind=kinds.DUPLICATE_TOPIC_ID,
         group="controller",
-        cause=f"no broker can become controller, because two topics have the same id: {'; '.join(pairs)}",
+        cause=f"no broker can become controller: {pairs[0]}{more}",
         ending="every topic has an id of its own",
         since_ms=header.controller_since_ms,
         evidence=pairs,
@@ -148,11 +152,14 @@ def _poisoned(header: Header) -> Condition | None:
         kind=kinds.CONTROLLER_POISONED,
         subject=f"broker {broker}",
         group="controller",
-        cause=f"broker {broker}, controller in epoch {header.controller_epoch}, can move no replica any more "
-        "(KAFKA-12315): its last term ended among removals from an ISR; restart it",
-        ending="another process is controller, or it moves replicas after all",
+        cause=f"controller {broker} in epoch {header.controller_epoch} can move no replica (KAFKA-12315): dead ones "
+        f"stay in their ISRs, deletions do not end; restart broker {broker}",
+        ending="another process is controller, or this one moves replicas after all",
         since_ms=header.term_began_ms,
-        evidence=(f"the process that registered with epoch {header.poisoned[broker]:#x} was cut short",),
+        evidence=(
+            f"an earlier term of the process that registered with epoch {header.poisoned[broker]:#x} ended while it "
+            "removed replicas from ISRs",
+        ),
         broker=broker,
     )
 
@@ -164,8 +171,8 @@ def _not_preferred(header: Header) -> Condition | None:
     return Condition(
         kind=kinds.CONTROLLER_NOT_PREFERRED,
         group="controller",
-        cause=f"broker {header.controller} is controller, not one of {', '.join(map(str, preferred))}",
-        ending="the controller is on a broker that was chosen for it",
+        cause=f"the controller is broker {header.controller}, but broker {either(preferred)} was chosen for it",
+        ending="a broker that was chosen for it is controller",
         broker=header.controller,
     )
 
@@ -176,8 +183,8 @@ def _migrating(header: Header) -> Condition | None:
     return Condition(
         kind=kinds.MIGRATION_STARTED,
         group="controller",
-        cause="the cluster is on its way to KRaft: what its controller does is not foretold any more",
-        ending="the cluster is ZooKeeper's again",
+        cause="the cluster migrates to KRaft: Kontrast predicts nothing of its controller any more",
+        ending="a broker elected through ZooKeeper is controller again",
     )
 
 
@@ -188,9 +195,9 @@ def _backlog(header: Header) -> Condition | None:
     return Condition(
         kind=kinds.NOTIFICATION_BACKLOG,
         group="controller",
-        cause=f"{counted(len(waiting), 'notification')} of ISR changes wait{'s' if len(waiting) == 1 else ''} for "
-        f"controller {header.controller}",
-        ending="the controller has read them",
+        cause=f"controller {header.controller} has not read {counted(len(waiting), 'notification')} of ISR changes: "
+        "brokers and clients know old ISRs",
+        ending="no notification is left",
         since_ms=min(told.since_ms for told in waiting.values()),
     )
 
@@ -203,12 +210,14 @@ def _invalid_reassignment(header: Header) -> Condition | None:
     if any(key.startswith(Trouble.REASSIGNING.value) for key in header.troubles):
         return None
     named = ", ".join(
-        f"{entry.topic}-{entry.partition} to {list(entry.replicas)}" for entry in entries[:EXAMPLES_NAMED]
+        f"{entry.topic}-{entry.partition} to {list(entry.replicas)}" for entry in entries[:_ENTRIES_IN_A_SENTENCE]
     )
+    more = ", …" if len(entries) > _ENTRIES_IN_A_SENTENCE else ""
     return Condition(
         kind=kinds.INVALID_REASSIGNMENT,
         group="controller",
-        cause=f"/admin/reassign_partitions stays although nothing is being reassigned: {named or 'it names nothing'}",
+        cause="/admin/reassign_partitions stays although nothing is being reassigned, and blocks the next one there: "
+        f"it names {named or 'nothing'}{more}",
         ending="/admin/reassign_partitions is gone",
         partitions=len(entries),
         examples=tuple(f"{entry.topic}-{entry.partition}" for entry in entries[:EXAMPLES_NAMED]),
@@ -230,8 +239,8 @@ def _imbalance(header: Header) -> Condition | None:
     return Condition(
         kind=kinds.PREFERRED_IMBALANCE,
         group="controller",
-        cause=f"{counted(count, 'partition')} {'is' if count == 1 else 'are'} not led by the preferred replica, "
-        f"{worst} % of those of one live broker",
+        cause=f"{counted(count, 'partition')} {plural(count, 'is', 'are')} not led by the preferred replica: load is "
+        f"uneven, {worst} % of those that prefer one live broker are led elsewhere",
         ending="leaders are where they are preferred",
         patience_ms=2 * interval_ms + MINUTE_MS if automatic else _REBALANCE_AFTER_MS,
         expected="to bring them back at its next check" if automatic else "nothing: it does not rebalance by itself",
@@ -243,16 +252,19 @@ def _missing_ids(header: Header) -> Condition | None:
     topics, with_id = header.census.get("topics", 0), header.census.get("topics_with_id", 0)
     if not 0 < with_id < topics or header.profile.release < _IDS_SINCE or not header.acting:
         return None
+    lacking = topics - with_id
     return Condition(
         kind=kinds.MISSING_TOPIC_ID,
         group="controller",
-        cause=f"{counted(topics - with_id, 'topic')} of {topics} without an id",
+        cause=f"{lacking} of {topics} topics {plural(lacking, 'has', 'have')} no id: the controller has yet to write "
+        f"{plural(lacking, 'it', 'them')}",
         ending="all topics have an id",
     )
 
 
 def _storm(header: Header) -> Condition | None:
-    storm = max(_STORM_AT_LEAST, 2 * header.census.get("partitions", 0))
+    partitions = header.census.get("partitions", 0)
+    storm = max(_STORM_AT_LEAST, 2 * partitions)
     pace = header.recent_elections
     elections = max(pace.last_minute, header.elections - pace.total)
     if elections <= storm:
@@ -260,6 +272,7 @@ def _storm(header: Header) -> Condition | None:
     return Condition(
         kind=kinds.ELECTION_STORM,
         group="controller",
-        cause=f"{elections} leaders were elected within a minute, of {header.census.get('partitions', 0)} partitions",
-        ending="elections are few again",
+        cause=f"{elections} leaders were elected within a minute for {counted(partitions, 'partition')}: clients keep "
+        "looking for leaders",
+        ending="fewer leaders are elected",
     )

@@ -162,7 +162,7 @@ def _under_min_isr(scene: Scene, refusing: Affected) -> Condition:
     lacking = (
         where_they_are(refusing.brokers, scene.header)
         if refusing.brokers
-        else "all replicas are in sync, and it asks for more than there are"
+        else "all replicas are in sync, but min.insync.replicas asks for more; lower it"
     )
     verb = plural(refusing.count, "refuses", "refuse")
     cause = f"{refusing.partitions} {verb} acks=all{names(refusing.examples, refusing.count)}: {lacking}"
@@ -175,8 +175,8 @@ def _under_min_isr(scene: Scene, refusing: Affected) -> Condition:
 def _leaderless(scene: Scene, found: Affected) -> Condition:
     live = [broker for broker in found.brokers if broker in scene.header.brokers]
     cause = (
-        f"{found.partitions} {found.verb} no leader{names(found.examples, found.count)} though in-sync replica "
-        f"{either(live)} is live"
+        f"{found.partitions} {found.verb} no leader{names(found.examples, found.count)}: no client can use "
+        f"{plural(found.count, 'it', 'them')}, though in-sync replica {either(live)} is live and could lead"
     )
     return scene.condition(kinds.PARTITIONS_LEADERLESS, found, cause, _BACK, group=_CONTROLLER)
 
@@ -187,8 +187,9 @@ def _election_due(scene: Scene, found: Affected) -> Condition | None:
     if not due.groups:
         return None
     cause = (
-        f"{due.partitions} lost {plural(due.count, 'its', 'their')} leader{names(due.examples, due.count)}, "
-        f"{listed(due.brokers)}: {_elector(scene.header)} must elect another"
+        f"{due.partitions}{names(due.examples, due.count)} lost {plural(due.count, 'its', 'their')} leader, "
+        f"{listed(due.brokers)}: no client can use {plural(due.count, 'it', 'them')} until "
+        f"{_elector(scene.header)} elects another"
     )
     return scene.condition(kinds.ELECTION_DUE, due, cause, _BACK)
 
@@ -198,7 +199,7 @@ def _election_owed(scene: Scene, found: Affected) -> Condition | None:
     if not scene.header.acting:
         return None
     cause = (
-        f"{_elector(scene.header)} owes {plural(found.count, 'an election', 'elections')} and has written what came "
+        f"{_elector(scene.header)} passed over {plural(found.count, 'an election', 'elections')} and wrote what came "
         f"later: {found.partitions} {found.verb} no leader{names(found.examples, found.count)}"
     )
     condition = scene.condition(kinds.CONTROLLER_OVERDUE, found, cause, _BACK, subject="elections", group=_CONTROLLER)
@@ -215,8 +216,9 @@ def _election_owed(scene: Scene, found: Affected) -> Condition | None:
 
 def _creation_due(scene: Scene, found: Affected) -> Condition:
     cause = (
-        f"{found.partitions} {found.verb} no state yet{names(found.examples, found.count)}, and "
-        f"{_elector(scene.header)} must write it"
+        f"{found.partitions} {plural(found.count, 'is', 'are')} not created yet{names(found.examples, found.count)}: "
+        f"no client can use {plural(found.count, 'it', 'them')} until {_elector(scene.header)} creates "
+        f"{plural(found.count, 'it', 'them')}"
     )
     return scene.condition(kinds.CREATION_DUE, found, cause, _BACK)
 
@@ -274,10 +276,11 @@ def _reassigning(scene: Scene, found: Affected) -> Condition | None:
     if not ripe.groups:
         return None
     away = [broker for broker in ripe.brokers if broker not in header.brokers]
-    waits = f"for {listed(ripe.brokers)} to get in sync" if ripe.brokers else "though all replicas are in sync"
+    waits = f"until {listed(ripe.brokers)} {plural(len(ripe.brokers), 'is', 'are')} in sync"
     cause = f"{plural(ripe.count, 'reassignment', 'reassignments')} of {ripe.partitions}"
-    cause += f"{names(ripe.examples, ripe.count)} {plural(ripe.count, 'waits', 'wait')} {waits}"
-    cause += f", of which {listed(away)} {plural(len(away), 'is', 'are')} away" if away else ""
+    cause += f"{names(ripe.examples, ripe.count)} {plural(ripe.count, 'waits', 'wait')} "
+    cause += waits if ripe.brokers else "though all replicas are in sync"
+    cause += f": {listed(away)} {plural(len(away), 'is', 'are')} away" if away else ""
     return scene.condition(kinds.REASSIGNMENT_STUCK, ripe, cause, "they are complete, or were cancelled", patience_ms=0)
 
 

@@ -12,6 +12,7 @@ from itertools import permutations
 import msgspec
 
 from controller import alert_kinds, happenings
+from controller.affected import listed
 from controller.context import NO_BROKER
 from controller.events import before_move
 from controller.leadership import (
@@ -185,9 +186,11 @@ def _count_election(turn: Turn, tp: TopicPartition, step: Write, before: LeaderA
         elected = step.choose(before.isr)
         if elected is not None and elected.unclean:
             turn.count(f"elections/Unclean{step.strategy.value}")
-            told = f"partition {tp} is led by broker {elected.leader}, which was not in sync"
-            lost = f"what only {list(before.isr)} had is lost, up to leader epoch {before.leader_epoch}"
-            happenings.note(turn, alert_kinds.UNCLEAN_ELECTION, f"{told}: {lost}", about=str(tp))
+            cause = (
+                f"records of {tp} that only {listed(before.isr)} had are lost, up to leader epoch "
+                f"{before.leader_epoch}: broker {elected.leader} was elected though not in sync"
+            )
+            happenings.note(turn, alert_kinds.UNCLEAN_ELECTION, cause, about=str(tp))
         else:
             turn.count(f"elections/{step.strategy.value}")
 
@@ -230,8 +233,10 @@ def prune(turn: Turn, tp: TopicPartition, joined: Collection[int] = ()) -> None:
 
 
 def _note_missing(turn: Turn, tp: TopicPartition, event_id: int, writes: int) -> None:
-    told = f"partition {tp} was not written as foretold of {turn.open_event(event_id).sentence}"
-    happenings.note(turn, alert_kinds.WRITE_NEVER_CAME, told, about=str(tp), times=writes)
+    cause = (
+        f"the controller never wrote {tp}, and has done what came later: due for {turn.open_event(event_id).sentence}"
+    )
+    happenings.note(turn, alert_kinds.WRITE_NEVER_CAME, cause, about=str(tp), times=writes)
 
 
 def goes_offline(move: Move) -> bool:

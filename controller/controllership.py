@@ -120,8 +120,11 @@ def epoch_written(turn: Turn, epoch: int) -> None:
     """/controller_epoch has this value."""
     header = turn.header
     if epoch < header.controller_epoch:
-        told = f"/controller_epoch went back from {header.controller_epoch} to {epoch}"
-        happenings.note(turn, alert_kinds.CONTROLLER_EPOCH_WENT_BACK, told)
+        cause = (
+            f"/controller_epoch went back from {header.controller_epoch} to {epoch}: brokers refuse controllers of "
+            f"epochs below {header.controller_epoch}; set it to that or higher, then delete /controller"
+        )
+        happenings.note(turn, alert_kinds.CONTROLLER_EPOCH_WENT_BACK, cause)
     if epoch != header.controller_epoch:
         header.controller_epoch, header.epoch_zxid = epoch, turn.record.mzxid
         take_over_if_due(turn)

@@ -19,13 +19,14 @@ _CONSEQUENCE_MS = 5_000
 
 
 def reported(turn: Turn, broker: int) -> None:
-    """A broker told of a failed log directory: the controller probes all its replicas."""
+    """A broker reported a failed log directory: the controller probes all its replicas."""
     header = turn.header
     header.log_dir_failures = {**header.log_dir_failures, broker: LogDirFailure(header.time_ms)}
-    told = f"broker {broker} told of a failed log directory"
-    happenings.note(turn, alert_kinds.LOG_DIR_FAILED, told, broker=broker)
+    cause = f"broker {broker} reported a failed log directory"
+    consequence = "the replicas in it are offline until the disk is replaced and the broker restarted"
+    happenings.note(turn, alert_kinds.LOG_DIR_FAILED, f"{cause}: {consequence}", broker=broker)
     if header.acting and broker in header.brokers:
-        turn.begin("LogDirEventNotification", told)
+        turn.begin("LogDirEventNotification", cause)
         replicas = [Replica(tp, broker) for tp in turn.hosted_by(broker)]
         replica_machine.enter_state(turn, replicas, ReplicaState.ONLINE)
 

@@ -28,8 +28,8 @@ def state_written(turn: Turn, tp: TopicPartition, znode: StateZnode, version: in
     """A partition's state znode has this value."""
     partition = turn.partition(tp)
     if partition is None:
-        told = f"partition {tp} has a state, and its topic does not name it"
-        happenings.note(turn, alert_kinds.ORPHAN_STATE, told, about=str(tp))
+        cause = f"{tp} has a state but is not in its topic's assignment: the topic may be half deleted, or was edited"
+        happenings.note(turn, alert_kinds.ORPHAN_STATE, cause, about=str(tp))
         return
     written = LeaderAndIsr(
         znode.leader, znode.leader_epoch, znode.isr, znode.controller_epoch, version, znode.leader_recovery_state == 1
@@ -73,8 +73,8 @@ def _was_reassigned_unseen(partition: Partition, written: LeaderAndIsr) -> bool:
 def adopt_announced(turn: Turn, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
     """Take what the topic's znode says for the assignment: how the controller got there was not seen."""
     assert partition.announced is not None
-    told = f"partition {tp} was reassigned to {list(partition.announced.replicas)}, and the beginning was not seen"
-    happenings.note(turn, alert_kinds.UNEXPLAINED_WRITE, told, about=str(tp))
+    cause = f"{tp} was reassigned to {list(partition.announced.replicas)}: Kontrast did not see the beginning"
+    happenings.note(turn, alert_kinds.UNEXPLAINED_WRITE, cause, about=str(tp))
     for step in partition.queue:
         turn.withdraw(tp, step)
     moved = replace(partition, queue=(), announced=None, confirmed=written).with_assignment(partition.announced)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from controller.conditions import counted
 from controller.context import Context, Quarantines
 from controller.records import Record
 from controller.step import Outcome
@@ -37,9 +38,9 @@ def quarantines_with(before: Quarantines, records: int, last: Record, place: str
 def quarantine(unknown: Context, quarantines: Quarantines, last: Record, why: str) -> Outcome:
     """The context behind the last record that failed, and the alert that says so; `unknown` knows of no topic."""
     if quarantines.times > 1:
-        why += f"; it is the failure number {quarantines.times} in a row"
+        why += f"; failure {quarantines.times} in a row"
     if quarantines.unkept:
-        why += f", and {quarantines.unkept} records are not in the output refused, for the first such failure's are"
+        why += f" ({counted(quarantines.unkept, 'record')} not kept in `refused`)"
     header = replace(unknown.header, quarantined=why, quarantines=quarantines)
     turn = Turn(Context(header, unknown.topics), last)
     turn.shows_gauges = True

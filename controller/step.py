@@ -166,7 +166,8 @@ def _node(turn: Turn, record: Record) -> None:
         handler(turn, where, record)
     except ZnodeError as error:
         turn.count("refused")
-        happenings.note(turn, alert_kinds.ZNODE_REFUSED, f"{record.path}: {error}", about=record.path)
+        cause = f"{record.path} cannot be read ({error}): Kontrast goes by its last good value"
+        happenings.note(turn, alert_kinds.ZNODE_REFUSED, cause, about=record.path)
         turn.effects.append(
             RefusedRow(
                 *turn.stamp(),

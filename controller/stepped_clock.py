@@ -24,13 +24,13 @@ def note(turn: Turn, *, of_another_generation: bool) -> None:
     before = turn.header.clock_of
     now = clock_of(turn.record.content) if of_another_generation else before
     if now != before:
-        what = f"times go by the clock of {_named(now)} now, at least {by} behind that of {_named(before)}"
+        what = f"times now go by the clock of {_named(now)}, at least {by} behind that of {_named(before)}"
     else:
         at_least = "at least " if of_another_generation else ""
         what = f"the clock of {_named(now)} was set {'ahead' if is_ahead else 'back'} by {at_least}{by}"
-    off = f"by the clock as it is now, times that were shown before are {by} too {'early' if is_ahead else 'late'}"
-    happenings.note(turn, alert_kinds.CLOCK_STEPPED, f"{what}: {off}; deadlines are not affected")
+    off = f"times shown before are {by} too {'early' if is_ahead else 'late'}"
+    happenings.note(turn, alert_kinds.CLOCK_STEPPED, f"{what}: {off}, deadlines are not affected")
 
 
 def _named(whose: str) -> str:
-    return whose or "the forwarder's host"
+    return whose or "the host of `kontrast watch`"

@@ -13,37 +13,43 @@ from controller.turn import Turn
 
 
 def suspect(turn: Turn, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
-    """Tell of a written value that is illegal or a deposed controller's; count the changes that were missed."""
+    """Note a written value that is illegal or a deposed controller's; count the changes that were missed."""
     before = partition.confirmed
     flaw = _flaw(before, written)
     if flaw is not None:
-        told = f"the state of partition {tp} is one that no controller writes: {flaw}"
-        happenings.note(turn, alert_kinds.ILLEGAL_STATE, told, about=str(tp), evidence=_values(before, written))
+        cause = f"{tp} has a state that no controller writes: {flaw}; find out who wrote it"
+        happenings.note(turn, alert_kinds.ILLEGAL_STATE, cause, about=str(tp), evidence=_values(before, written))
     if before is None:
         return
     missed = written.partition_epoch - before.partition_epoch - 1
     if missed > 0:
         turn.count("divergences/missed_changes", missed)  # the newest value is known: nobody needs to hear of it
     if written.leader_epoch > before.leader_epoch and _is_of_deposed(turn, written):
-        told = (
-            f"controller epoch {written.controller_epoch} wrote partition {tp} after epoch "
-            f"{turn.header.controller_epoch} had begun"
+        cause = (
+            f"the controller of epoch {written.controller_epoch} wrote {tp} after epoch {turn.header.controller_epoch} "
+            "had begun: brokers may follow either"
         )
-        happenings.note(turn, alert_kinds.STALE_CONTROLLER, told, about=str(tp), evidence=_values(before, written))
+        happenings.note(turn, alert_kinds.STALE_CONTROLLER, cause, about=str(tp), evidence=_values(before, written))
 
 
 def unforeseen(turn: Turn, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
-    """Tell of a written value that nothing explains: of what was foretold instead, if anything was."""
-    foretold = partition.value(turn.header.controller_epoch) if partition.write_due else None
-    if foretold is None:
-        kind, instead = alert_kinds.UNEXPLAINED_WRITE, "as nothing foretold"
-    elif foretold.leader != written.leader:
-        kind, instead = alert_kinds.DIFFERENT_LEADER, f"with leader {written.leader} instead of {foretold.leader}"
+    """Note a written value that nothing explains, with what was predicted instead, if anything was."""
+    predicted = partition.value(turn.header.controller_epoch) if partition.write_due else None
+    if predicted is None:
+        kind = alert_kinds.UNEXPLAINED_WRITE
+        cause = f"{tp} was written, and nothing that the controller does explains it"
+    elif predicted.leader != written.leader:
+        kind = alert_kinds.DIFFERENT_LEADER
+        cause = f"{tp} got {_led_by(written.leader)} where the controller's rules give {_led_by(predicted.leader)}"
     else:
         kind = alert_kinds.UNEXPECTED_ISR
-        instead = f"with ISR {list(written.isr)} instead of {list(foretold.isr)}"
-    evidence = _values(foretold or partition.confirmed, written)
-    happenings.note(turn, kind, f"partition {tp} was written {instead}", about=str(tp), evidence=evidence)
+        cause = f"{tp} got ISR {list(written.isr)} where the controller's rules give {list(predicted.isr)}"
+    evidence = _values(predicted or partition.confirmed, written)
+    happenings.note(turn, kind, cause, about=str(tp), evidence=evidence)
+
+
+def _led_by(leader: int) -> str:
+    return "no leader" if leader < 0 else f"leader {leader}"
 
 
 def _flaw(before: LeaderAndIsr | None, written: LeaderAndIsr) -> str | None:
@@ -62,7 +68,7 @@ def _is_of_deposed(turn: Turn, written: LeaderAndIsr) -> bool:
 
 def _values(before: LeaderAndIsr | None, written: LeaderAndIsr) -> tuple[str, ...]:
     now = f"written: {_value(written)}"
-    return (now,) if before is None else (f"before or foretold: {_value(before)}", now)
+    return (now,) if before is None else (f"before or predicted: {_value(before)}", now)
 
 
 def _value(value: LeaderAndIsr) -> str:

@@ -20,8 +20,9 @@ from controller import (
     reordering,
     topic_deletion,
 )
+from controller.affected import listed
 from controller.assignment import ReplicaAssignment
-from controller.conditions import counted, named
+from controller.conditions import counted, plural
 from controller.context import FOLLOWING, NO_BROKER, Event
 from controller.states import PartitionState
 from controller.topics import Partition, Topic, TopicPartition
@@ -86,12 +87,15 @@ def _begun_to_create(turn: Turn, name: str) -> None:
 
 def _note_risks(turn: Turn, name: str, partitions: Mapping[int, Partition]) -> None:
     if any(len(partition.replicas) == 1 for partition in partitions.values()):
-        told = f"topic {name} was made with partitions of one replica"
-        happenings.note(turn, alert_kinds.TOPIC_WITH_ONE_REPLICA, told, about=name)
+        cause = f"{name} was created with partitions of one replica: each goes offline with its broker"
+        happenings.note(turn, alert_kinds.TOPIC_WITH_ONE_REPLICA, cause, about=name)
     dead = {broker for partition in partitions.values() for broker in partition.replicas} - set(turn.header.brokers)
     if dead:
-        told = f"topic {name} was made with replicas on {named(dead)}, which is not live"
-        happenings.note(turn, alert_kinds.TOPIC_WITH_DEAD_REPLICA, told, about=name)
+        are = plural(len(dead), "is", "are")
+        cause = (
+            f"{name} was created with replicas on {listed(dead)}, which {are} not live: it starts with fewer replicas"
+        )
+        happenings.note(turn, alert_kinds.TOPIC_WITH_DEAD_REPLICA, cause, about=name)
 
 
 def topic_removed(turn: Turn, name: str) -> None:
@@ -140,8 +144,8 @@ def settings_written(turn: Turn, name: str, znode: ConfigZnode) -> None:
 
 def _leak(turn: Turn, name: str, topic: Topic) -> None:
     """The controller forgets a topic that was removed by hand, but not the states of its partitions."""
-    told = f"topic {name} was removed though nobody had asked for its deletion"
-    happenings.note(turn, alert_kinds.TOPIC_REMOVED_BY_HAND, told, about=name)
+    cause = f"the znode of {name} was removed by hand: brokers keep and serve its replicas"
+    happenings.note(turn, alert_kinds.TOPIC_REMOVED_BY_HAND, cause, about=name)
     offline = sum(partition.state is PartitionState.OFFLINE for partition in topic.partitions.values())
     turn.header.leaked_offline += offline if turn.header.acting else 0
 
@@ -220,9 +224,9 @@ def _announced(turn: Turn, tp: TopicPartition, written: ReplicaAssignment) -> No
         observation.adopt_announced(turn, tp, replace(partition, announced=written), partition.confirmed)
     else:
         turn.put_partition(tp, replace(partition, announced=written))
-        edit = f"{list(written.replicas)} instead of {list(partition.replicas)}"
-        told = f"the assignment of partition {tp} was edited: {edit}"
-        happenings.note(turn, alert_kinds.ASSIGNMENT_EDITED, told, about=str(tp))
+        edit = f"from {list(partition.replicas)} to {list(written.replicas)}"
+        cause = f"the assignment of {tp} was edited by hand {edit}: it is without effect until the next failover"
+        happenings.note(turn, alert_kinds.ASSIGNMENT_EDITED, cause, about=str(tp))
 
 
 def _is_put_in_order(turn: Turn, partition: Partition, written: ReplicaAssignment) -> bool:

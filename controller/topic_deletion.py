@@ -105,8 +105,11 @@ def deletion_entry_removed(turn: Turn, name: str) -> None:
     topic = turn.topic(name)
     if topic is not None and topic.exists and topic.queued:
         turn.put_topic(name, replace(topic, unasked=True))
-        told = f"the entry that asks for the deletion of topic {name} was taken away while the topic still exists"
-        happenings.note(turn, alert_kinds.DELETION_GIVEN_UP, told, about=name)
+        cause = (
+            f"the deletion of {name} was taken back by hand while under way: data may be gone, and the controller goes "
+            "on deleting until a failover"
+        )
+        happenings.note(turn, alert_kinds.DELETION_GIVEN_UP, cause, about=name)
 
 
 def forget_unasked(turn: Turn) -> None:

@@ -58,8 +58,8 @@ def open_alert(findings: BrokerFindings, gauges: GaugesRow) -> AlertRow:
         broker,
         state="open",
         since_ms=findings.since_ms,
-        cause=f"broker {broker} tells clients old metadata of {counted(len(findings.found), 'partition')}: "
-        f"{'; '.join(parts)}",
+        cause=f"broker {broker} gives clients old metadata of {counted(len(findings.found), 'partition')}, "
+        f"they may miss leaders: {'; '.join(parts)}",
         expected="after every change the controller sends UpdateMetadata to every live broker, within a second or two",
         action=f"clients that ask broker {broker} may look for leaders in the wrong place: see in its log whether the "
         f"controller's requests reach it, and restart it if they do not; if none should differ, see that Kontrast's "

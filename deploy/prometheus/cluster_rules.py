@@ -28,7 +28,7 @@ _BOARDS = {
     "Brokers": "kontrast-brokers",
     "The controller": "kontrast-controller",
     "Topics": "kontrast-deletions",
-    "Writes that differ from what was foretold": "kontrast-controller",
+    "Writes that differ from what was predicted": "kontrast-controller",
     "Kontrast itself": "kontrast-pipeline",
 }
 
@@ -37,7 +37,7 @@ _BROKER_VIEW = AlertKind(
     section="Brokers",
     name=BROKER_VIEW,
     severity=Severity.WARN,
-    meaning="A live broker tells clients old metadata of partitions, for longer than news travels.",
+    meaning="A live broker gives clients old metadata of partitions, for longer than news travels.",
     action="See in the broker's log whether the controller's requests reach it, and restart it if they do not.",
     expected="to send UpdateMetadata to every live broker after every change",
 )

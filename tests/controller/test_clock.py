@@ -100,8 +100,7 @@ def test_a_step_is_an_alert_that_says_whose_clock_by_how_much_and_which_way(by_m
     history.wall_ahead_ms += by_ms
     (alert,) = heartbeats(history, 1)
     assert alert.cause == (
-        f"the clock of host one was set {said[0]}: by the clock as it is now, times that were shown before are "
-        f"{said[1]}; deadlines are not affected"
+        f"the clock of host one was set {said[0]}: times shown before are {said[1]}, deadlines are not affected"
     )
     assert (alert.severity.value, alert.group) == ("warn", "ClockStepped")
 
@@ -233,7 +232,7 @@ def test_a_forwarder_whose_clock_is_an_hour_behind_holds_no_deadline_up_and_says
     (stepped,) = (
         row for row in take_over(history, after_ms=3_000, wall_ahead_ms=-HOUR_MS) if isinstance(row, AlertRow)
     )
-    whose = "times go by the clock of host two now, at least 3,597.0 s behind that of the forwarder's host: "
+    whose = "times now go by the clock of host two, at least 3,597.0 s behind that of the host of `kontrast watch`: "
     assert stepped.cause.startswith(whose)
     (lacking,) = heartbeats(history, 35)
     assert lacking.id == "PartitionsUnderReplicated/broker 3"

@@ -11,6 +11,7 @@ from controller.state import encode_header, new_context
 from tests.controller.znode_history import ZnodeHistory
 
 WHY = "records up to number 9 of generation 1 could not be applied: OverflowError: too large"
+PAGE = f"Kontrast failed and knows nothing of this cluster until it is read again: {WHY}"
 
 
 PLACE = "OverflowError in turn.py, conclude"
@@ -32,7 +33,12 @@ def quarantined(before: Quarantines = NONE) -> ZnodeHistory:
 def test_it_is_not_ready_and_a_person_is_paged_with_the_error():
     history = quarantined()
     (alert,) = (row for row in history.effects if isinstance(row, AlertRow))
-    assert (alert.alert, alert.state, alert.severity, alert.cause) == ("ClusterQuarantined", "open", Severity.PAGE, WHY)
+    assert (alert.alert, alert.state, alert.severity, alert.cause) == (
+        "ClusterQuarantined",
+        "open",
+        Severity.PAGE,
+        PAGE,
+    )
     (gauges,) = (row for row in history.effects if isinstance(row, GaugesRow))
     assert not gauges.ready
     assert history.context.header.phase is Phase.BOOTSTRAPPING
@@ -85,10 +91,7 @@ def test_a_failure_long_after_the_last_is_a_first_one():
 def test_the_page_says_how_often_it_failed_and_what_is_not_kept():
     history = quarantined(Quarantines(3, 1_000_000, (PLACE,), 20))
     (alert,) = (row for row in history.effects if isinstance(row, AlertRow))
-    assert alert.cause == (
-        f"{WHY}; it is the failure number 4 in a row, and 27 records are not in the output refused, for the first such "
-        "failure's are"
-    )
+    assert alert.cause == (f"{PAGE}; failure 4 in a row (27 records not kept in `refused`)")
 
 
 def test_a_complete_read_does_not_make_it_forget_that_it_failed():

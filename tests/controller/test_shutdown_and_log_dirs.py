@@ -370,7 +370,7 @@ def test_a_report_that_nobody_could_read_is_of_the_broker_that_the_first_write_n
     effects = history.state("t", 0, 3, 1, [3])
     causes = list(dict.fromkeys(row.cause for row in effects if isinstance(row, Transition)))
     assert causes == [
-        "LogDirEventNotification: broker 2 told of a failed log directory",
+        "LogDirEventNotification: broker 2 reported a failed log directory",
         "LeaderAndIsrResponseReceived: a log directory of broker 2 failed",
     ]
     assert list(history.context.header.log_dir_failures) == [2]

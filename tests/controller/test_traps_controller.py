@@ -193,7 +193,7 @@ def test_trap_11_the_id_that_is_set_back_makes_nobody_act_again():
     history.write("/controller", controller_znode(1))
     assert_nobody_acts(history)
     history.heartbeat(60_000)
-    assert "/controller names broker 1, but was edited" in history.open_alerts()["GhostController"].cause
+    assert "/controller names broker 1 but was edited" in history.open_alerts()["GhostController"].cause
 
 
 @pytest.mark.parametrize("value", [b"garbage", b"\xff", b"{"])
@@ -279,7 +279,7 @@ def test_trap_12_controllers_that_flap_without_it_are_told_without_it():
         history.controller(1 + epoch % 2, epoch)
         history.heartbeat(80)
     (cause,) = (row.cause for row in open_alerts(history).values() if row.alert == "ControllerFlapping")
-    assert "controllers took over within a minute" in cause
+    assert "5 within a minute (epoch 6)" in cause
     assert "/admin/preferred_replica_election" not in cause
 
 
@@ -508,7 +508,7 @@ def test_trap_34_one_topic_id_twice_is_told_with_both_names():
     history.controller(2, 2)
     history.heartbeat(60_000)
     causes = [row.cause for row in open_alerts(history).values()]
-    assert any("topic t" in cause and "copy" in cause and "_EOu-aHUSKuKzvTtnqs9Zw" in cause for cause in causes)
+    assert any("topics copy and t" in cause and "_EOu-aHUSKuKzvTtnqs9Zw" in cause for cause in causes)
 
 
 def test_trap_34_a_topic_whose_id_the_snapshot_repeats_is_told_too():
@@ -516,5 +516,5 @@ def test_trap_34_a_topic_whose_id_the_snapshot_repeats_is_told_too():
     history.start(1, 2, topics={"a": {0: ([1], 1, 0, [1])}, "b": {0: ([2], 2, 0, [2])}}, topic_id="same")
     history.heartbeat(60_000)
     causes = [row.cause for row in open_alerts(history).values()]
-    assert any("topic a" in cause and "b" in cause and "same" in cause for cause in causes)
+    assert any("topics a and b have" in cause and "same" in cause for cause in causes)
     assert isinstance(history.gauges(), GaugesRow)

@@ -261,7 +261,7 @@ def test_a_cluster_without_a_heartbeat_is_unknown_and_pages_until_it_is_back(ale
         assert stale["ReplicaStale"]["labels"]["component"] == "replica"
         assert stale["ReplicaStale"]["labels"]["alertname"] == "KontrastReplicaStale"
         assert stale["ReplicaStale"]["labels"]["kafka_cluster"] == "north"
-        assert "nobody knows of its 1 open alert" in stale["ReplicaStale"]["annotations"]["description"]
+        assert "its 1 open alert may be over" in stale["ReplicaStale"]["annotations"]["description"]
         with Pulse(exporter, rows):
             eventually(server.alerts, lambda alerts: states(alerts) == {"a": "open"})
         eventually(server.alerts, lambda alerts: states(alerts) == {"a": "unknown", "ReplicaStale": "open"})

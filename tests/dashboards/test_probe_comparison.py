@@ -79,7 +79,7 @@ def test_the_alert_names_an_example_of_each_difference_with_both_sides(rows):
     findings = BrokerFindings(broker=3, found=found, since_ms=1000, answered_ms=2000)
     alert = open_alert(findings, rows.gauges(zxid=42))
     assert alert.cause == (
-        "broker 3 tells clients old metadata of 4 partitions: "
+        "broker 3 gives clients old metadata of 4 partitions, they may miss leaders: "
         "2 with an older leader (t-0: leader 2 in epoch 4, in ZooKeeper leader 1 in epoch 5); "
         "1 that it does not know (u-0: in ZooKeeper leader 1 in epoch 0); "
         "1 of topics that are gone or being deleted (v-0: leader 2 in epoch 7)"

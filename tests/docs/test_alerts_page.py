@@ -18,7 +18,7 @@ SECTIONS = [
     "Brokers",
     "The controller",
     "Topics",
-    "Writes that differ from what was foretold",
+    "Writes that differ from what was predicted",
     "Kontrast itself",
 ]
 

@@ -1,0 +1,81 @@
+"""The sentences of alerts, all in `sentences.txt`: what each kind says of one and of several, and how it ends.
+
+`REWRITE=1 pytest tests/controller/test_sentences.py` writes down what they are now. Read the page as who is woken by
+it: what happened, to what, what it means for clients, what to do.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from controller.alert_kinds import ALERT_KINDS
+from controller.outputs import AlertRow, Severity
+from tests.controller.stories_of_alerts import STORIES, Story
+from tests.controller.znode_history import ZnodeHistory
+
+PAGE = Path(__file__).parent / "sentences.txt"
+
+# With the two names and the counts of these stories; a name of a real topic is longer.
+LONGEST = {Severity.PAGE: 230, Severity.WARN: 230, Severity.INFO: 230}
+_COUNTED = "(?:partition|replica|broker|write|topic|notification|time|znode|record|election)"
+ONE_IN_THE_PLURAL = re.compile(rf"\b1 {_COUNTED}s\b|\b1 {_COUNTED} (?:are|have)\b")
+SEVERAL_IN_THE_SINGULAR = re.compile(rf"\b[23] {_COUNTED}\b|(?<!of )\b[23] {_COUNTED}s (?:is|has)\b")
+
+
+def opened(history: ZnodeHistory, kind: str) -> AlertRow:
+    """The alert of this kind that is open now, as it was shown last."""
+    return next(row for row in history.open_alerts().values() if row.alert == kind)
+
+
+def told(story: Story) -> tuple[list[tuple[Severity, str]], str]:
+    """What the story's alert says, of one and then of three where it counts, and the sentence that ends it."""
+    said = []
+    for count in (1, 3) if story.counts else (None,):
+        telling = story.tell() if count is None else story.tell(count)
+        history = next(telling)
+        alert = opened(history, story.kind)
+        said.append((alert.severity, alert.cause))
+        for _ in telling:
+            raise AssertionError("a story is told in two parts")
+        ends = [row for row in history.effects if isinstance(row, AlertRow) and row.id == alert.id]
+        assert ends[-1].state == "resolved", f"{story.title} does not end"
+    return said, ends[-1].cause
+
+
+def written(story: Story) -> str:
+    said, ending = told(story)
+    lines = [f"{story.kind}: {story.title}"]
+    lines += [f"  {severity.value:4}  {sentence}" for severity, sentence in said]
+    return "\n".join([*lines, f"  end   {ending}"]) + "\n"
+
+
+def page() -> str:
+    order = list(ALERT_KINDS)
+    return "\n".join(written(story) for story in sorted(STORIES, key=lambda story: order.index(story.kind)))
+
+
+def test_the_page_has_what_people_are_told_now():
+    if os.environ.get("REWRITE"):
+        PAGE.write_text(page(), encoding="utf-8")
+    assert page() == PAGE.read_text(encoding="utf-8")
+
+
+def test_every_kind_of_alert_is_on_the_page():
+    headings = re.findall(r"^(\w+):", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert list(dict.fromkeys(headings)) == list(ALERT_KINDS)
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: f"{story.kind}-{story.title}")
+def test_a_sentence_is_one_short_clause_with_the_numbers_that_go_with_it(story):
+    said, ending = told(story)
+    for severity, sentence in [*said, (Severity.INFO, ending)]:
+        assert len(sentence) <= LONGEST[severity], len(sentence)
+        assert not sentence.endswith(".")
+        assert not ONE_IN_THE_PLURAL.search(sentence), sentence
+        assert not SEVERAL_IN_THE_SINGULAR.search(sentence), sentence
+    if story.counts:
+        assert said[0] != said[1]
