@@ -7,6 +7,7 @@ import json
 import typing
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -29,7 +30,7 @@ NUMBERS = st.integers(-(2**63), 2**63 - 1)
 
 def any_row(kind):
     """Any row of this kind."""
-    hints = typing.get_type_hints(kind, include_extras=False)
+    hints = typing.get_type_hints(kind, include_extras=True)
     with_v = {"v": st.just(1)}
     fields = {name: _any(hints[name]) for name in kind.__struct_fields__}
     return st.builds(kind, **{**fields, **with_v})
@@ -37,6 +38,8 @@ def any_row(kind):
 
 def _any(hint):
     arguments = typing.get_args(hint)
+    if typing.get_origin(hint) is typing.Annotated:
+        return _within(hint.__origin__, [each for each in hint.__metadata__ if isinstance(each, msgspec.Meta)])
     if hint is int:
         return NUMBERS
     if typing.get_origin(hint) is dict:
@@ -52,9 +55,20 @@ def _any(hint):
     return st.from_type(hint)
 
 
+def _within(hint, bounds):
+    """Any value of the type that these bounds of numbers and lengths allow."""
+    least = max((each.ge for each in bounds if each.ge is not None), default=-(2**63))
+    lengths = [each for each in bounds if each.min_length is not None]
+    if lengths:
+        (item, _), (each,) = typing.get_args(hint), lengths
+        return st.lists(_any(item), min_size=each.min_length, max_size=each.max_length).map(tuple)
+    return st.integers(least, 2**63 - 1) if hint is int else _any(hint)
+
+
 def any_row_part(struct):
     """Any struct inside a row."""
-    return st.builds(struct, **{name: _any(hint) for name, hint in typing.get_type_hints(struct).items()})
+    hints = typing.get_type_hints(struct, include_extras=True)
+    return st.builds(struct, **{name: _any(hint) for name, hint in hints.items()})
 
 
 def outputs_of(kind):
