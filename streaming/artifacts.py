@@ -15,7 +15,6 @@ import importlib.util
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -25,6 +24,7 @@ from xml.sax.saxutils import quoteattr
 from streaming.errors import StreamError
 from streaming.java import find_java
 from transport.disk import make_private
+from transport.scratch import scratch_directory
 
 LOCK_FILE = Path(__file__).with_name("artifacts.lock")
 _FETCH_SECONDS = 600
@@ -235,10 +235,10 @@ def _only_one_at_a_time(directory: Path) -> Iterator[None]:
 def _fetched(parent: Path, artifact_set: ArtifactSet) -> Iterator[list[Path]]:
     """The set's jars in a directory of their own, on the cache's file system, that ends with the block."""
     make_private(parent)
-    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=parent) as directory:
+    with scratch_directory(parent) as scratch:
         fetched: list[Path] = []
         for number, request in enumerate(REQUESTS[artifact_set]):
-            fetched += _resolve(request, Path(directory, str(number)))
+            fetched += _resolve(request, scratch.directory / str(number))
         yield fetched
 
 

@@ -1,18 +1,18 @@
 """Java's classes as they are after their loading: an archive that halves what the start of a program costs.
 
-Here belongs where archives are, and how Spark's is made. Java checks that one fits (its own version, the jars, their
-times) and does without where it does not. `python -m streaming.class_archive` makes Spark's, where it is not there yet.
+Here belongs where archives are, when they go, and how Spark's is made. Java checks that one fits (its own version, the
+jars, their times) and does without where it does not; whether it is whole, its name says by its digest.
+`python -m streaming.class_archive` makes Spark's, where it is not there yet.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
+import logging
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pyspark
@@ -25,6 +25,13 @@ from streaming.java import find_java
 from transport.address import JournalAddress
 from transport.disk import make_private
 from transport.journal import JournalWriter
+from transport.scratch import scratch_directory
+
+_LOG = logging.getLogger("kontrast.streaming")
+
+_NEEDS = ".needs"  # beside an archive: the files without which nobody can use it, one a line
+_DIGEST_CHARACTERS = 64
+_PIECE_BYTES = 1024**2
 
 
 def spark_jars() -> list[Path]:
@@ -35,15 +42,21 @@ def spark_jars() -> list[Path]:
 
 def archive_options(class_path: Sequence[Path]) -> tuple[str, ...]:
     """What tells Java to use the archive of this class path; nothing where there is none."""
+    remove_unusable()
     archive = find_archive(class_path)
     return () if archive is None else (f"-XX:SharedArchiveFile={archive}", "-XX:+VerifySharedSpaces")
 
 
 def find_archive(class_path: Sequence[Path]) -> Path | None:
-    """The archive that was made for this Java and this class path, or the beginning of one."""
+    """The archive that was made for this Java and this class path, None where there is none that is whole."""
     for archive in _directory().glob(f"{_key(class_path)}-*.jsa"):
-        if archive.stem.endswith(f"-{archive.stat().st_size}"):  # of one that is cut off, Java would crash
-            return archive
+        stated = archive.stem.partition("-")[2]
+        if len(stated) != _DIGEST_CHARACTERS:
+            continue
+        with suppress(OSError):  # another start may remove it now
+            if _digest(archive) == stated:  # of one that is cut off or changed, Java might crash
+                return archive
+            _LOG.warning("%s is damaged and not used: starts take seconds longer until `make install`", archive)
     return None
 
 
@@ -53,6 +66,14 @@ def _key(class_path: Sequence[Path]) -> str:
     return hashlib.sha256("\n".join(fits).encode()).hexdigest()[:16]
 
 
+def _digest(archive: Path) -> str:
+    digest = hashlib.sha256()
+    with archive.open("rb") as file:
+        while piece := file.read(_PIECE_BYTES):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
 def _directory() -> Path:
     return cache_directory() / "class-archives"
 
@@ -60,15 +81,31 @@ def _directory() -> Path:
 @contextmanager
 def written(class_path: Sequence[Path]) -> Iterator[Path]:
     """Gives the file that a Java with this class path writes its classes into as it ends; raises StreamError."""
-    draft = _directory() / f".{_key(class_path)}.{os.getpid()}"
+    directory, key = _directory(), _key(class_path)
     try:
-        make_private(_directory())
-        yield draft
-        draft.replace(_directory() / f"{_key(class_path)}-{draft.stat().st_size}.jsa")
+        make_private(directory)
+        remove_unusable()
+        with scratch_directory(directory) as scratch:
+            draft, needs = scratch.directory / "archive", scratch.directory / "needs"
+            yield draft
+            digest = _digest(draft)
+            needs.write_text("".join(f"{path}\n" for path in (find_java().resolve(), *class_path)))
+            for old in directory.glob(f"{key}-*.jsa"):
+                old.unlink(missing_ok=True)
+            needs.replace(directory / f"{key}{_NEEDS}")
+            draft.replace(directory / f"{key}-{digest}.jsa")
     except OSError as error:
         raise StreamError(f"no class archive could be made, which costs some seconds at each start: {error}") from error
-    finally:
-        draft.unlink(missing_ok=True)
+
+
+def remove_unusable() -> None:
+    """Remove the archives of installations that are gone: whose Java, or a jar, is no longer where it was."""
+    for needs in _directory().glob(f"*{_NEEDS}"):
+        with suppress(OSError):
+            if not all(Path(path).exists() for path in needs.read_text().splitlines()):
+                for archive in needs.parent.glob(f"{needs.name.removesuffix(_NEEDS)}-*.jsa"):
+                    archive.unlink(missing_ok=True)
+                needs.unlink(missing_ok=True)
 
 
 def make() -> Path:
@@ -76,10 +113,11 @@ def make() -> Path:
     from streaming.job import fast_files, prepare
     from streaming.session import spark_session
 
-    with tempfile.TemporaryDirectory(prefix="kontrast-") as directory:
-        source, sink = Path(directory, "records"), Path(directory, "outputs")
+    with scratch_directory() as scratch:
+        directory = scratch.directory
+        source, sink = directory / "records", directory / "outputs"
         config = StreamConfig(
-            source=JournalAddress(source), sink=JournalAddress(sink), checkpoint=str(Path(directory, "checkpoint"))
+            source=JournalAddress(source), sink=JournalAddress(sink), checkpoint=str(directory / "checkpoint")
         )
         fast = fast_files(config)
         class_path = (*fast, *spark_jars())

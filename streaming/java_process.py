@@ -12,7 +12,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,6 +29,7 @@ from pyspark.sql import SparkSession
 from streaming.class_archive import archive_options, spark_jars
 from streaming.errors import StreamError
 from streaming.java import find_java
+from transport.scratch import scratch_directory
 
 logger = logging.getLogger("kontrast.streaming.spark")
 
@@ -92,8 +92,8 @@ class JavaProcess:
     def running(self) -> Iterator[ClientServer]:
         """Start it, and end it in order, so that none is left behind; raises StreamError."""
         words = _Words()
-        with tempfile.TemporaryDirectory(prefix="kontrast-") as directory:
-            told = Path(directory, "gateway")
+        with scratch_directory() as scratch:
+            told = scratch.directory / "gateway"
             process = self._start(told, words)
             try:
                 gateway = _connect(process, told, words)

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
-import shutil
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
@@ -22,11 +20,13 @@ from streaming.config import StreamConfig
 from streaming.failure import stream_error
 from streaming.java_process import JavaProcess, session_of
 from streaming.submitted import submitted, submitted_session
+from transport.scratch import scratch_directory
 
 _CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 _FAST_FILES = "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-_LONGEST_RUN_DIRECTORY = 50  # a Unix domain socket's whole path may have about 100 characters
+# With the run's directory 50 characters: a Unix domain socket's whole path may have about 100.
+_LONGEST_PARENT = 28
 
 
 def job_settings(config: StreamConfig) -> dict[str, str]:
@@ -88,29 +88,21 @@ def spark_session(
             if submitted():
                 yield stack.enter_context(submitted_session(job_settings(config), stop))
                 return
-            run_directory = stack.enter_context(_run_directory())
+            scratch = stack.enter_context(scratch_directory(_parent_of_run_directory()))
             process = JavaProcess(
                 memory=config.driver_memory,
                 jars_before=class_path,
                 jars_behind=jars,
-                inherited_files=inherited_files,
+                inherited_files=(*inherited_files, scratch.lock),
                 archive_to=archive_to,
             )
             gateway = stack.enter_context(process.running())
             yield stack.enter_context(
-                session_of(gateway, SparkConf(loadDefaults=False), own_settings(config, run_directory))
+                session_of(gateway, SparkConf(loadDefaults=False), own_settings(config, scratch.directory))
             )
         except Py4JJavaError as error:
             raise stream_error(error) from error
 
 
-@contextlib.contextmanager
-def _run_directory() -> Iterator[Path]:
-    directory = tempfile.mkdtemp(prefix="kontrast-")
-    if len(directory) > _LONGEST_RUN_DIRECTORY:
-        os.rmdir(directory)
-        directory = tempfile.mkdtemp(prefix="kontrast-", dir="/tmp")
-    try:
-        yield Path(directory)
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+def _parent_of_run_directory() -> Path | None:
+    return Path("/tmp") if len(tempfile.gettempdir()) > _LONGEST_PARENT else None

@@ -7,9 +7,7 @@ with its tests.
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,6 +22,7 @@ from streaming.java import find_java
 from tests.process_logs import LOGS, pytest_runtest_makereport, pytest_runtest_setup  # noqa: F401 (hooks of pytest)
 from tests.rows import Rows
 from tests.shared_servers import STARTS, OwnedServers, SharedServers
+from transport.scratch import scratch_directory
 
 # Programs that were put beside Python, like promtool, are found however the tests are started.
 os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
@@ -52,9 +51,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if handed_on is not None:
         config.stash[_SERVERS] = SharedServers(Path(handed_on))
         return
-    config.stash[_SERVERS] = servers = OwnedServers(Path(tempfile.mkdtemp(prefix="kontrast-servers-")))
+    running = ExitStack()
+    config.stash[_SERVERS] = servers = OwnedServers(running.enter_context(scratch_directory()).directory)
     servers.open()
-    config.add_cleanup(lambda: shutil.rmtree(servers.directory, ignore_errors=True))
+    config.add_cleanup(running.close)
     config.add_cleanup(servers.close)
 
 

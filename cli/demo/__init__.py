@@ -6,9 +6,7 @@ read of Kontrast's outputs in `published`, and how it is told in `narrator`.
 
 from __future__ import annotations
 
-import shutil
 import signal
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +15,7 @@ from types import FrameType
 import click
 
 from cli.running import ExitCode
+from transport.scratch import scratch_directory
 
 _INTERRUPTED = 130
 
@@ -61,11 +60,8 @@ def demo(*, once: bool, keep: Path | None, port: int) -> int:
 @contextmanager
 def _directory(keep: Path | None) -> Iterator[Path]:
     if keep is None:
-        directory = Path(tempfile.mkdtemp(prefix="kontrast-demo-"))
-        try:
-            yield directory
-        finally:
-            shutil.rmtree(directory, ignore_errors=True)
+        with scratch_directory() as scratch:
+            yield scratch.directory
         return
     try:
         keep.mkdir(parents=True, exist_ok=True)

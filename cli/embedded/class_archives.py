@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,14 +19,15 @@ from cli.embedded.zookeeper import ZooKeeper, zookeeper_class_path
 from streaming.artifacts import ArtifactSet
 from streaming.class_archive import find_archive, written
 from streaming.errors import StreamError
+from transport.scratch import scratch_directory
 
 _JAVA_OPTIONS = "JAVA_TOOL_OPTIONS"  # what each Java adds to its command line
 
 
 def make() -> None:
     """Make the archives that are missing; raises EmbeddedError and StreamError."""
-    with tempfile.TemporaryDirectory(prefix="kontrast-") as name:
-        directory = Path(name)
+    with scratch_directory() as scratch:
+        directory = scratch.directory
         _make(zookeeper_class_path(), lambda: ZooKeeper(directory / "archived"))
         broker_jars = kafka_class_path(ArtifactSet.KAFKA_BROKER)
         with ZooKeeper(directory / "zookeeper") as zookeeper:

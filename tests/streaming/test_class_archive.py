@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from streaming.config import StreamConfig
 from streaming.job import fast_files
 from streaming.session import spark_session
 from transport.address import JournalAddress
+
+GARBAGE = b"garbage\n"
 
 # In the process that has the shared session, and before it: a process has one session at a time.
 pytestmark = pytest.mark.xdist_group("spark")
@@ -43,17 +46,39 @@ def test_it_is_made_once_and_fits_the_job_that_is_started_after_it(archives):
     before = made.stat().st_mtime_ns
     assert make() == made
     assert made.stat().st_mtime_ns == before
-    assert list(archives.iterdir()) == [made]
+    assert {file.suffix for file in archives.iterdir()} == {".jsa", ".needs"}
     with spark_session(_config(), threading.Event(), class_path=fast_files(_config())) as session:
         assert session.range(3).count() == 3
     made.chmod(0o600)
     with made.open("r+b") as file:
-        file.truncate(5_000_000)
-    assert find_archive(_class_path()) is None
+        file.seek(5_000_000)
+        (byte,) = file.read(1)
+        file.seek(5_000_000)
+        file.write(bytes([byte ^ 1]))
+    assert find_archive(_class_path()) is None, "a byte is another"
 
 
 def test_an_archive_that_is_none_is_passed_over(archives):
-    (archives / f"{class_archive._key(_class_path())}-8.jsa").write_bytes(b"garbage\n")
+    name = f"{class_archive._key(_class_path())}-{hashlib.sha256(GARBAGE).hexdigest()}.jsa"
+    (archives / name).write_bytes(GARBAGE)
     assert find_archive(_class_path()) is not None
     with spark_session(_config(), threading.Event(), class_path=fast_files(_config())) as session:
         assert session.range(3).count() == 3
+
+
+def test_those_of_installations_that_are_gone_are_removed_by_the_next_start_of_any(archives, tmp_path):
+    jars = [tmp_path / "gone" / "one.jar", tmp_path / "there" / "one.jar"]
+    for jar in jars:
+        jar.parent.mkdir()
+        jar.write_bytes(b"jar")
+        with class_archive.written([jar]) as draft:
+            draft.write_bytes(b"classes")
+    gone, there = (find_archive([jar]) for jar in jars)
+    with class_archive.written(jars[1:]) as draft:
+        draft.write_bytes(b"other classes")
+    assert not there.exists(), "the one before of the same installation"
+    there = find_archive(jars[1:])
+    jars[0].unlink()
+    assert class_archive.archive_options(jars[1:])[0] == f"-XX:SharedArchiveFile={there}"
+    assert sorted(archives.iterdir()) == sorted([there, there.with_name(f"{there.name[:16]}.needs")])
+    assert not gone.exists()

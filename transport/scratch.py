@@ -1,0 +1,82 @@
+"""Directories for what need not outlive a process; those of processes that were killed go at the next start.
+
+Whose directory it still is, a lock on it says, which the kernel takes away with its last holder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+from typing import NamedTuple
+
+_PREFIX = "kontrast-run-"  # no other directory may be named like that: without a lock on it, it is removed
+
+
+_AS_IT_IS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+
+
+class _Lock(Enum):
+    OURS = "ours"
+    HELD = "held"
+    NONE_HERE = "the file system has none"
+
+
+class Scratch(NamedTuple):
+    """A directory, and the open file whose lock keeps it; a child process that inherits that file keeps it too."""
+
+    directory: Path
+    lock: int
+
+
+@contextlib.contextmanager
+def scratch_directory(parent: Path | None = None) -> Iterator[Scratch]:
+    """A new directory in `parent`, by default where temporary files are, that ends with the block; raises OSError.
+
+    Directories there that a process of the same user made so and can no longer remove are removed first.
+    """
+    parent = Path(tempfile.gettempdir()) if parent is None else parent
+    remove_abandoned(parent)
+    scratch = _made(parent)
+    try:
+        yield scratch
+    finally:
+        shutil.rmtree(scratch.directory, ignore_errors=True)
+        os.close(scratch.lock)
+
+
+def remove_abandoned(parent: Path) -> None:
+    """Remove the directories in `parent` whose process is gone; what cannot be removed stays."""
+    for directory in parent.glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError), contextlib.ExitStack() as stack:  # it may be another user's, or gone
+            opened = os.open(directory, _AS_IT_IS)
+            stack.callback(os.close, opened)
+            if os.fstat(opened).st_uid == os.geteuid() and _lock(opened) is _Lock.OURS:
+                shutil.rmtree(directory, ignore_errors=True)
+
+
+def _made(parent: Path) -> Scratch:
+    while True:
+        directory = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
+        with contextlib.suppress(FileNotFoundError), contextlib.ExitStack() as stack:
+            opened = os.open(directory, _AS_IT_IS)
+            stack.callback(os.close, opened)
+            # Another start that saw it before it was locked removes it. A file system without locks keeps it.
+            if _lock(opened) is not _Lock.HELD and directory.exists():
+                stack.pop_all()
+                return Scratch(directory, opened)
+
+
+def _lock(opened: int) -> _Lock:
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _Lock.HELD
+    except OSError:
+        return _Lock.NONE_HERE
+    return _Lock.OURS
