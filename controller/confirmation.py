@@ -186,8 +186,9 @@ def _count_election(turn: Turn, tp: TopicPartition, step: Write, before: LeaderA
         elected = step.choose(before.isr)
         if elected is not None and elected.unclean:
             turn.count(f"elections/Unclean{step.strategy.value}")
+            had = listed(before.isr) if before.isr else "its last in-sync replicas"  # up to 1.0 an ISR may be empty
             cause = (
-                f"records of {tp} that only {listed(before.isr)} had are lost, up to leader epoch "
+                f"records of {tp} that only {had} had are lost, up to leader epoch "
                 f"{before.leader_epoch}: broker {elected.leader} was elected though not in sync"
             )
             happenings.note(turn, alert_kinds.UNCLEAN_ELECTION, cause, about=str(tp))

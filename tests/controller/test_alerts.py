@@ -297,6 +297,16 @@ def test_an_unclean_election_says_what_may_be_lost():
     assert "UncleanElection" in resolved(history.heartbeat(31 * MINUTE_MS))
 
 
+def test_an_unclean_election_where_the_isr_is_empty_names_nobody():
+    """Up to 1.0 the controller writes an empty ISR."""
+    history = a_cluster(1, 3, topics=on([2], -1, 4, []), settings={"unclean.leader.election.enable": True})
+    history.broker(2)
+    history.the_controller_writes_its_due()
+    history.heartbeat()
+    cause = history.open_alerts()["UncleanElection"].cause
+    assert cause.startswith("records of t-0 that only its last in-sync replicas had are lost")
+
+
 def test_a_partition_that_comes_back_stays_offline_until_it_is_led():
     history = a_cluster(topics=on([3], 3, 4, [3]))
     history.broker_leaves(3)
