@@ -109,8 +109,10 @@ def names(examples: Collection[str], count: int) -> str:
 
 
 def listed(brokers: Collection[int]) -> str:
-    """Brokers in a sentence: broker 3, brokers 1 and 3, 12 brokers (1, 2, 3, …)."""
+    """Brokers in a sentence: broker 3, brokers 1 and 3, 12 brokers (1, 2, 3, …); no broker where there is none."""
     shown = [str(broker) for broker in sorted(brokers)]
+    if not shown:
+        return "no broker"
     if len(shown) == 1:
         return f"broker {shown[0]}"
     if len(shown) <= _BROKERS_IN_A_SENTENCE:

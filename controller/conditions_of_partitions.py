@@ -276,9 +276,9 @@ def _reassigning(scene: Scene, found: Affected) -> Condition | None:
     if not ripe.groups:
         return None
     away = [broker for broker in ripe.brokers if broker not in header.brokers]
-    waits = f"until {listed(ripe.brokers)} {plural(len(ripe.brokers), 'is', 'are')} in sync"
     cause = f"{plural(ripe.count, 'reassignment', 'reassignments')} of {ripe.partitions}"
     cause += f"{names(ripe.examples, ripe.count)} {plural(ripe.count, 'waits', 'wait')} "
+    waits = f"until {listed(ripe.brokers)} {plural(len(ripe.brokers), 'is', 'are')} in sync"
     cause += waits if ripe.brokers else "though all replicas are in sync"
     cause += f": {listed(away)} {plural(len(away), 'is', 'are')} away" if away else ""
     return scene.condition(kinds.REASSIGNMENT_STUCK, ripe, cause, "they are complete, or were cancelled", patience_ms=0)

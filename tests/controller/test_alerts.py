@@ -7,6 +7,7 @@ import json
 import pytest
 
 from controller import alert_kinds as kinds
+from controller.affected import listed
 from controller.alert_kinds import ALERT_KINDS
 from controller.outputs import AlertRow, GaugesRow, Maintenance, Row, Severity
 from controller.records import RecordKind
@@ -620,6 +621,10 @@ def test_partitions_that_are_reassigned_and_those_that_only_one_broker_has_in_sy
     assert history.gauges().sole_in_sync_by_broker == {1: 1, 3: 1}
     history.topic("t", {0: [1, 2], 1: [2, 1, 3], 2: [3]}, adding_replicas={"1": [3]})
     assert history.gauges().reassigning_partitions == 1
+
+
+def test_nobody_is_listed_as_no_broker():
+    assert listed(()) == "no broker"
 
 
 def test_a_reassignment_that_copies_may_take_its_time():
