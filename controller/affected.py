@@ -11,8 +11,9 @@ from typing import Final
 
 import msgspec
 
-from controller.conditions import counted, either, explanation, plural
-from controller.context import EXAMPLES_NAMED, Header, TroubleGroup
+from controller.conditions import counted, either, excuse_of, explanation, plural
+from controller.context import EXAMPLES_NAMED, Header, Incident, TroubleGroup
+from controller.incidents import causes, incident_by_broker
 from controller.troubles import OFFLINE_TROUBLES, Trouble, parse_group
 
 _NAMED_IN_A_SENTENCE: Final = 2
@@ -88,8 +89,7 @@ class Affected(msgspec.Struct, frozen=True):
     @property
     def excuse(self) -> str | None:
         """Why nobody is to be woken for any of them; None where one group has no excuse."""
-        excuses = [group.excuse for group in self.groups]
-        return None if None in excuses else "; ".join(dict.fromkeys(excuse for excuse in excuses if excuse))
+        return excuse_of(group.excuse for group in self.groups)
 
     def of(self, *troubles: Trouble) -> Affected:
         """Those with one of these troubles."""
@@ -99,6 +99,22 @@ class Affected(msgspec.Struct, frozen=True):
         """Those that nothing excuses; all of them where everything is excused."""
         left = tuple(group for group in self.groups if group.excuse is None)
         return Affected(left) if left else self
+
+
+def affected_by_incident(header: Header) -> Iterator[tuple[Incident | None, Affected]]:
+    """What each incident affects, and at last what no broker's absence explains."""
+    incidents = incident_by_broker(header.incidents)
+    groups: dict[str | None, list[Group]] = {}
+    for key, group in header.troubles.items():
+        read = read_group(key, group, header)
+        why = causes(read.trouble, read.brokers, header)
+        incident = incidents[why[0]] if why else None
+        groups.setdefault(incident.name if incident else None, []).append(read)
+    for incident in header.incidents:
+        if incident.name in groups:
+            yield incident, together(groups[incident.name])
+    if None in groups:
+        yield None, together(groups[None])
 
 
 def names(examples: Collection[str], count: int) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from controller import alert_kinds as kinds
-from controller.affected import names
+from controller.affected import affected_by_incident, names
 from controller.alert_kinds import ALERT_KINDS, AlertKind
 from controller.conditions import Condition, maintained
 from controller.conditions_of_brokers import conditions_of_brokers
@@ -66,9 +66,10 @@ def _follow_incidents(header: Header) -> None:
 
 def _cases(header: Header, *, sees_cluster: bool) -> Iterator[Condition]:
     if sees_cluster:
-        of_partitions = list(conditions_of_partitions(header))
+        by_incident = tuple(affected_by_incident(header))
+        of_partitions = list(conditions_of_partitions(header, by_incident))
         yield from of_partitions
-        yield from conditions_of_brokers(header, _paged(of_partitions))
+        yield from conditions_of_brokers(header, by_incident, _paged(of_partitions))
         yield from conditions_of_controller(header)
     for case in _happenings(header):
         if sees_cluster or case.kind.of_replica:

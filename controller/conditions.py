@@ -87,10 +87,13 @@ def _whereabout(broker: int, header: Header) -> str:
 
 def explanation(brokers: Collection[int], header: Header) -> str | None:
     """Why these brokers need not be missed, if each of them has a reason; None if one has none."""
-    reasons = [_reason(broker, header) for broker in sorted(brokers)]
-    if not reasons or None in reasons:
-        return None
-    return "; ".join(dict.fromkeys(reason for reason in reasons if reason))
+    return excuse_of(_reason(broker, header) for broker in sorted(brokers))
+
+
+def excuse_of(reasons: Iterable[str | None]) -> str | None:
+    """The reasons as one, each said once; None where one is missing or there is none at all."""
+    given = list(dict.fromkeys(reasons))
+    return "; ".join(reason for reason in given if reason) if given and None not in given else None
 
 
 def maintained(broker: int | None, header: Header) -> str | None:

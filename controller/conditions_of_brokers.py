@@ -6,16 +6,15 @@ suffer from it is in `conditions_of_partitions`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 import msgspec
 
 from controller import alert_kinds as kinds
-from controller.affected import Affected, listed, together, toll
+from controller.affected import Affected, listed, toll
 from controller.alert_kinds import AlertKind
-from controller.conditions import Condition, maintained, named, plural, whereabouts
-from controller.conditions_of_partitions import groups_by_incident
+from controller.conditions import Condition, excuse_of, maintained, named, plural, whereabouts
 from controller.context import EXAMPLES_NAMED, Header, Incident
 from controller.gauges import replicas_by_broker
 from controller.incidents import brokers_away
@@ -29,12 +28,14 @@ _IN_MINUTES_MS: Final = 2 * 60_000
 _NOTHING: Final = Affected(())
 
 
-def conditions_of_brokers(header: Header, paged: Collection[str] = ()) -> Iterator[Condition]:
+def conditions_of_brokers(
+    header: Header, by_incident: Iterable[tuple[Incident | None, Affected]], paged: Collection[str]
+) -> Iterator[Condition]:
     """The brokers that are away, by incident and by how they left, and those that keep leaving.
 
     `paged`: the incidents whose partitions page; their brokers need not page too.
     """
-    affected = {incident.name: together(groups) for incident, groups in groups_by_incident(header) if incident}
+    affected = {incident.name: found for incident, found in by_incident if incident}
     away = brokers_away(header)
     for incident in header.incidents:
         missing = [broker for broker in incident.brokers if broker in away]
@@ -117,8 +118,7 @@ def _missed(header: Header, kind: AlertKind, incident: Incident, brokers: list[i
     """Brokers that are away; those that host nothing are nobody's loss."""
     hosted = replicas_by_broker(header)
     replicas = sum(hosted.get(broker, 0) for broker in brokers)
-    excuses = [maintained(broker, header) for broker in brokers]
-    excuse = None if None in excuses else "; ".join(dict.fromkeys(excuse for excuse in excuses if excuse))
+    excuse = excuse_of(maintained(broker, header) for broker in brokers)
     if not replicas:
         how, _, _ = cause.rpartition(":")
         cause = f"{how}: {plural(len(brokers), 'it hosts', 'they host')} no replicas, and may have shut down in order"

@@ -18,7 +18,6 @@ from controller.affected import (
     in_sync_only_on,
     listed,
     names,
-    read_group,
     returns,
     together,
     toll,
@@ -27,7 +26,6 @@ from controller.affected import (
 )
 from controller.conditions import Condition, either, plural, whereabouts
 from controller.context import EXAMPLES_NAMED, Header, Incident
-from controller.incidents import causes, incident_by_broker
 from controller.outputs import Severity
 from controller.troubles import OFFLINE_TROUBLES, Trouble
 
@@ -71,32 +69,18 @@ class Scene(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(condition, **more)
 
 
-def conditions_of_partitions(header: Header) -> Iterator[Condition]:
+def conditions_of_partitions(
+    header: Header, by_incident: Iterable[tuple[Incident | None, Affected]]
+) -> Iterator[Condition]:
     """One for each kind and each incident."""
-    for incident, groups in groups_by_incident(header):
-        scene = Scene(header, incident, together(groups))
+    for incident, affected in by_incident:
+        scene = Scene(header, incident, affected)
         yield from _unusable(scene)
         for troubles, describe in _CONDITIONS.items():
             found = scene.affected.of(*troubles)
             condition = describe(scene, found) if found.groups else None
             if condition is not None:
                 yield condition
-
-
-def groups_by_incident(header: Header) -> Iterator[tuple[Incident | None, list[Group]]]:
-    """The groups of each incident, and at last those of none."""
-    incidents = incident_by_broker(header.incidents)
-    groups: dict[str | None, list[Group]] = {}
-    for key, group in header.troubles.items():
-        read = read_group(key, group, header)
-        why = causes(read.trouble, read.brokers, header)
-        incident = incidents[why[0]] if why else None
-        groups.setdefault(incident.name if incident else None, []).append(read)
-    for incident in header.incidents:
-        if incident.name in groups:
-            yield incident, groups[incident.name]
-    if None in groups:
-        yield None, groups[None]
 
 
 def _unusable(scene: Scene) -> Iterator[Condition]:
