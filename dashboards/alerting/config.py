@@ -11,24 +11,12 @@ import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from dashboards.catalogue import ALERT_SINCE
 from dashboards.errors import ServeError
 from transport.secret import read_secret
 
 # The labels that an alert's own row gives.
-OWN_LABELS = frozenset(
-    {
-        "alertname",
-        "kafka_cluster",
-        "severity",
-        "component",
-        "subject",
-        "group",
-        "topic",
-        "partition",
-        "broker",
-        "brokers",
-    }
-)
+OWN_LABELS = frozenset({"alertname", *ALERT_SINCE.labels}) - {"alert"}
 
 _LABEL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CREDENTIALS = ("password_file", "password_variable", "bearer_token_file", "bearer_token_variable")
