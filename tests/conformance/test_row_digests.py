@@ -1,0 +1,55 @@
+"""The rows of every recording, by digest: a change of the core's structure changes none of them.
+
+`REWRITE=1 pytest tests/conformance/test_row_digests.py` writes down what they are now; a change that means to change
+rows says in its message which recordings changed, and why. Sentences are left out: they have pages of their own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from controller.outputs import Row
+from tests.conformance.recording import ARCHIVES
+
+PAGE = Path(__file__).parent / "row-digests.json"
+REWRITES = os.environ.get("REWRITE") == "1"
+NAMES = sorted(archive.name.removesuffix(".tar.xz") for archive in ARCHIVES.glob("*.tar.xz"))
+
+# The fields in which a row speaks to people, by the row's kind.
+SENTENCES = {
+    "transition": ("cause",),
+    "request": ("cause",),
+    "partition": ("reason",),
+    "alert": ("alert", "id", "subject", "group", "cause", "expected", "action", "evidence"),
+    "refused": ("reason",),
+    "gauges": ("divergences", "slowest_reactions"),
+}
+
+
+def digest_of(rows: Iterable[Row]) -> str:
+    """The SHA-256 of rows without their sentences; of a cause, the controller's event stays."""
+    digest = hashlib.sha256()
+    for row in rows:
+        fields = msgspec.to_builtins(row)
+        event = str(fields.get("cause", "")).partition(":")[0] if fields["kind"] in ("transition", "request") else ""
+        for name in SENTENCES.get(fields["kind"], ()):
+            fields.pop(name, None)
+        digest.update(json.dumps([event, fields], sort_keys=True).encode())
+    return digest.hexdigest()[:16]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_rows_of_a_recording_are_what_they_were(name, recordings):
+    _, replay = recordings(name)
+    now = {"rows": len(replay.rows), "digest": digest_of([*replay.rows, *replay.gauges])}
+    if REWRITES:
+        known = json.loads(PAGE.read_text()) if PAGE.exists() else {}
+        PAGE.write_text(json.dumps({**known, name: now}, indent=1, sort_keys=True) + "\n")
+    assert json.loads(PAGE.read_text())[name] == now
