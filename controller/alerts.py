@@ -7,7 +7,7 @@ Here belongs the life of an alert. What is the case is said in `conditions` and 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
@@ -19,12 +19,10 @@ from controller.conditions_of_brokers import conditions_of_brokers
 from controller.conditions_of_controller import MINUTE_MS, conditions_of_controller
 from controller.conditions_of_partitions import conditions_of_partitions
 from controller.context import BOOTSTRAPPING, FOLLOWING, ElectionPace, Happening, Header, OpenAlert
+from controller.draft import ContextDraft
 from controller.happenings import THE_CLUSTER, forget_old, id_of
 from controller.incidents import incidents_of
 from controller.outputs import AlertRow, Severity
-
-if TYPE_CHECKING:
-    from controller.turn import Turn
 
 OPEN, UNKNOWN, RESOLVED = "open", "unknown", "resolved"
 
@@ -32,7 +30,7 @@ OPEN, UNKNOWN, RESOLVED = "open", "unknown", "resolved"
 _TOLD_AGAIN_MS: Final = 5_000
 
 
-def judge(turn: Turn) -> None:
+def judge(turn: ContextDraft) -> None:
     """Open, change and resolve alerts by what is the case now; what cannot be seen is unknown, and not resolved."""
     header = turn.header
     header.recent_elections = _pace(header)
@@ -157,7 +155,7 @@ def _happened(happening: Happening, kind: AlertKind) -> str:
     return (several if count > 1 else happening.cause) + times
 
 
-def _tell(turn: Turn, case: Condition) -> None:
+def _tell(turn: ContextDraft, case: Condition) -> None:
     header, kind = turn.header, case.kind
     before = header.open_alerts.get(case.id)
     since_ms = case.since_ms if case.since_ms is not None else header.suspected_ms[case.id]
@@ -211,19 +209,19 @@ def _has_another_time(before: OpenAlert, header: Header) -> bool:
     return stepped is not None and before.told_ms < stepped.last_ms
 
 
-def _resolve(turn: Turn, alert_id: str, alert: OpenAlert, ending: str) -> None:
+def _resolve(turn: ContextDraft, alert_id: str, alert: OpenAlert, ending: str) -> None:
     turn.effects.append(_row(turn, alert_id, alert, RESOLVED, ending))
     left = {key: other for key, other in turn.header.open_alerts.items() if key != alert_id}
     turn.header.open_alerts = left
 
 
-def _lose_sight(turn: Turn, alert_id: str, alert: OpenAlert) -> None:
+def _lose_sight(turn: ContextDraft, alert_id: str, alert: OpenAlert) -> None:
     turn.effects.append(_row(turn, alert_id, alert, UNKNOWN, f"cannot be seen now; before: {alert.cause}"))
     unknown = msgspec.structs.replace(alert, unknown=True)
     turn.header.open_alerts = {**turn.header.open_alerts, alert_id: unknown}
 
 
-def _row(turn: Turn, alert_id: str, alert: OpenAlert, state: str, cause: str) -> AlertRow:
+def _row(turn: ContextDraft, alert_id: str, alert: OpenAlert, state: str, cause: str) -> AlertRow:
     cluster = turn.header.cluster
     return AlertRow(
         *turn.stamp(),

@@ -1,24 +1,17 @@
-"""A cluster's time: it advances by the forwarder's steady clock, and is shown by the forwarder's wall clock.
+"""A cluster's time: it advances by the forwarder's steady clock.
 
-Here belongs the way from a record's two clocks to the one time by which every deadline is judged, and the way back, to
-what rows show. A wall clock may be set at any moment; the time here never goes back, and within a generation it never
-advances by more than the steady clock does.
+From a record's two clocks comes the one time by which every deadline is judged. A wall clock may be set at any moment;
+the time here never goes back, and within a generation it never advances by more than the steady clock does. How it is
+shown in rows is in `wall_clock`.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Final
 
-import msgspec
-
-from controller.outputs import MOMENT
-from controller.records import Position, Record
-
-if TYPE_CHECKING:
-    from controller.context import Header
-
-NOWHERE: Final = Position(-1, -1)
+from controller.context import Header
+from controller.records import NOWHERE, Record
+from controller.wall_clock import WallClock
 
 # A wall clock that differs by more than this from what it should show was set. It is what chrony (`makestep 1 3`) sets
 # at once instead of slewing; the forwarder reads its two clocks within 10 ms of one another.
@@ -33,18 +26,6 @@ WATCHED_AT_MOST_MS: Final = 1_000
 
 # Each gap between generations that was longer than a heartbeat takes one: a year of restarts once every three days.
 _WALL_CLOCKS_KEPT: Final = 128
-
-_Struct = TypeVar("_Struct", bound=msgspec.Struct)
-
-
-class WallClock(msgspec.Struct, frozen=True, array_like=True):
-    """How far the wall clock is ahead of the cluster's time, for moments from `from_ms` on."""
-
-    from_ms: int
-    ahead_ms: int
-
-
-WallClocks = tuple[WallClock, ...]
 
 
 def advance(header: Header, record: Record) -> int:
@@ -109,46 +90,3 @@ def _set(header: Header, by_ms: int) -> int:
 def wall_ms(header: Header) -> int:
     """The cluster's time as the forwarder's wall clock shows it."""
     return header.time_ms + (header.walls[-1].ahead_ms if header.walls else 0)
-
-
-def shown(row: _Struct, walls: WallClocks) -> _Struct:
-    """The row with its moments by the wall clock."""
-    changed: dict[str, Any] = {}
-    for name in _moments_of(type(row)):
-        value = getattr(row, name)
-        in_wall_time = _shown_value(value, walls)
-        if in_wall_time != value:
-            changed[name] = in_wall_time
-    return msgspec.structs.replace(row, **changed) if changed else row
-
-
-def _shown_value(value: Any, walls: WallClocks) -> Any:  # noqa: ANN401 (of any field that has a moment in it)
-    if isinstance(value, tuple):
-        return tuple(_shown_value(part, walls) for part in value)
-    if isinstance(value, msgspec.Struct):
-        return shown(value, walls)
-    if not value:  # a moment that is not known
-        return value
-    ahead_ms = walls[0].ahead_ms
-    for wall in walls:
-        if wall.from_ms <= value:
-            ahead_ms = wall.ahead_ms
-    return max(0, value + ahead_ms)
-
-
-@lru_cache(None)
-def _moments_of(row_type: type[msgspec.Struct]) -> tuple[str, ...]:
-    """The fields that are moments or have some in them, by their types."""
-    info = msgspec.inspect.type_info(row_type)
-    assert isinstance(info, msgspec.inspect.StructType)
-    return tuple(field.name for field in info.fields if _has_moment(field.type))
-
-
-def _has_moment(kind: msgspec.inspect.Type) -> bool:
-    if isinstance(kind, msgspec.inspect.Metadata):
-        return kind.extra == MOMENT
-    if isinstance(kind, msgspec.inspect.UnionType):
-        return any(map(_has_moment, kind.types))
-    if isinstance(kind, msgspec.inspect.VarTupleType):
-        return _has_moment(kind.item_type)
-    return isinstance(kind, msgspec.inspect.StructType) and any(_has_moment(field.type) for field in kind.fields)

@@ -28,7 +28,7 @@ from controller.leadership import (
     Write,
     fold,
 )
-from controller.states import PartitionState, ReplicaState
+from controller.states import PartitionState
 from controller.topics import Owed, Partition, TopicPartition
 from controller.turn import UNFINISHED_MS, Turn, replace
 
@@ -108,7 +108,7 @@ def _known_after(turn: Turn, partition: Partition, last: Write) -> LeaderAndIsr 
     if not isinstance(last, Bump) or turn.header.profile.bump_refreshes_cache:
         return None
     later = partition.queue[partition.queue.index(last) :]
-    read_again = any(isinstance(step, Move) and goes_offline(step) for step in later)
+    read_again = any(isinstance(step, Move) and step.takes_replica_offline for step in later)
     return None if read_again else partition.known or partition.confirmed
 
 
@@ -240,13 +240,8 @@ def _note_missing(turn: Turn, tp: TopicPartition, event_id: int, writes: int) ->
     happenings.note(turn, alert_kinds.WRITE_NEVER_CAME, cause, about=str(tp), times=writes)
 
 
-def goes_offline(move: Move) -> bool:
-    """Whether it is a replica's move to Offline."""
-    return move.replica is not None and move.to_state == ReplicaState.OFFLINE
-
-
 def _leaves_isr(move: Move, value: LeaderAndIsr) -> bool:
-    return goes_offline(move) and not move.written and move.replica in value.isr
+    return move.takes_replica_offline and not move.written and move.replica in value.isr
 
 
 def give_up_on_overtaken(turn: Turn) -> None:

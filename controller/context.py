@@ -11,14 +11,14 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from controller.clock import NOWHERE, WallClocks
 from controller.leadership import AnyStep
 from controller.outputs import ReactionTimes, Severity, SlowReaction
 from controller.profile import NEWEST, Evidence, Profile, profile_of
-from controller.records import Position
+from controller.records import NOWHERE, Position
 from controller.roster import Roster
 from controller.settings import BrokerSettings, settings_in_force
 from controller.topics import TopicPartition, Topics
+from controller.wall_clock import WallClocks
 from controller.znodes import ConfigZnode, MaintenanceWindow, ReassignmentEntry
 
 NO_BROKER = -1

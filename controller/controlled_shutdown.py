@@ -12,6 +12,7 @@ from controller.election import Strategy
 from controller.leadership import Elect
 from controller.replica_machine import Replica
 from controller.requests import RequestBatch
+from controller.shutdown_requests import closes, has_asked
 from controller.states import ReplicaState
 from controller.topics import TopicPartition
 from controller.turn import Turn
@@ -34,7 +35,7 @@ def ask(turn: Turn, broker: int) -> None:
     header = turn.header
     expected = header.shutdown_attempts.get(broker)
     if expected is None:
-        left = 0 if _has_asked(turn, broker) else header.settings.controlled_shutdown_max_retries - 1
+        left = 0 if has_asked(header, broker) else header.settings.controlled_shutdown_max_retries - 1
         expected = ShutdownAttempt(header.time_ms, header.time_ms, left, doubtful=_may_have_found_nobody(turn))
     _attempt(turn, broker, expected, header.time_ms)
 
@@ -74,11 +75,6 @@ def _is_in_sync(turn: Turn, broker: int, tp: TopicPartition) -> bool:
     return value is not None and broker in value.isr
 
 
-def _has_asked(turn: Turn, broker: int) -> bool:
-    registered = turn.header.brokers.get(broker)
-    return registered is not None and turn.header.asked_to_shut_down.get(broker) == registered.epoch
-
-
 def _may_have_found_nobody(turn: Turn) -> bool:
     """Whether the attempt before this one would have fallen into the time before this controller's term."""
     header = turn.header
@@ -101,17 +97,7 @@ def ask_again(turn: Turn) -> None:
 def _is_answered(turn: Turn) -> bool:
     """Whether a controller answers: it is registered, else its address is not known, and it does not close itself."""
     header = turn.header
-    return header.acting and header.controller in header.brokers and not _closes(turn, header.controller)
-
-
-def _closes(turn: Turn, broker: int) -> bool:
-    """Whether a broker has asked to be shut down for the last time: it then closes its sockets before all else."""
-    return _has_asked(turn, broker) and broker not in turn.header.shutdown_attempts
-
-
-def has_closed(turn: Turn, broker: int, by_ms: int) -> bool:
-    """Whether a broker that is still registered had asked to be shut down for the last time by then."""
-    return _closes(turn, broker) and turn.header.last_asked_ms.get(broker, 0) <= by_ms
+    return header.acting and header.controller in header.brokers and not closes(header, header.controller)
 
 
 def give_up_on_missing(turn: Turn) -> None:
@@ -131,7 +117,7 @@ def keep_attempts(turn: Turn) -> None:
     """A new controller will be asked by the brokers that the last one could not let go."""
     header = turn.header
     header.shutdown_attempts = {
-        broker: attempt for broker, attempt in header.shutdown_attempts.items() if _has_asked(turn, broker)
+        broker: attempt for broker, attempt in header.shutdown_attempts.items() if has_asked(header, broker)
     }
 
 
@@ -143,7 +129,7 @@ def session_ended(turn: Turn, broker: int) -> None:
     if registered is None or record.author not in (0, registered.session):
         return
     known = record.author == registered.session
-    if known and record.cxid > 0 and _is_answered(turn) and not _has_asked(turn, broker):
+    if known and record.cxid > 0 and _is_answered(turn) and not has_asked(header, broker):
         _ask_unseen(turn, broker)
     expired = known and record.cxid == 0
     _judge_doubtful(turn, broker)

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller import partition_creation
-from controller.confirmation import goes_offline
 from controller.context import Asleep, Event
 from controller.leadership import AnyStep, LeaderAndIsr, Move, StopEntry, Write
 from controller.topics import Partition, TopicPartition
@@ -125,7 +124,7 @@ def _left_alone(steps: tuple[AnyStep, ...]) -> Iterator[AnyStep]:
     """What comes of the steps for a partition that a newer controller wrote: nothing that its state is needed for."""
     stuck: set[int | None] = set()
     for step in steps:
-        if isinstance(step, Move) and (step.written or step.replica in stuck or goes_offline(step)):
+        if isinstance(step, Move) and (step.written or step.replica in stuck or step.takes_replica_offline):
             stuck.add(step.replica)
         elif isinstance(step, Move) or (isinstance(step, StopEntry) and not step.delete):
             yield step

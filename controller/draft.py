@@ -1,7 +1,7 @@
-"""A context being changed by one step: its topics, its partitions and what was touched of them.
+"""A context being changed by one step: its topics, its partitions, what was touched of them, and the rows so far.
 
-Here belong the few ways in which a step may change a context, so that nothing that is touched goes unjudged. Events,
-and what is published of all this, are in `turn`.
+Here belong the few ways in which a step may change a context, so that nothing that is touched goes unjudged. Events
+are in `events`; what is published of all this is decided in `turn`.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ import msgspec
 
 from controller import clock
 from controller.context import FOLLOWING, Broker, Context, Header
-from controller.gauges import InTopic
+from controller.outputs import Row, Stamp
 from controller.records import Record
 from controller.roster import Roster
-from controller.topics import Partition, Topic, TopicPartition
+from controller.topics import InTopic, Partition, Topic, TopicPartition
 
 
 class ContextDraft:
-    """A step's private copy of the context."""
+    """A step's private copy of the context, and the rows that it publishes."""
 
     __slots__ = (
         "_epochs",
+        "_first",
         "_judged_brokers",
         "_live",
         "_registered",
@@ -31,6 +32,7 @@ class ContextDraft:
         "_touched",
         "_touched_topics",
         "clock_set_by_ms",
+        "effects",
         "header",
         "record",
         "shows_all",
@@ -38,6 +40,8 @@ class ContextDraft:
     )
 
     def __init__(self, context: Context, record: Record) -> None:
+        self.effects: list[Row] = []
+        self._first = 0  # the first effect of the record that is taken up
         self.header: Header = msgspec.structs.replace(context.header)
         self.header.counts = context.header.counts.copy()
         self.topics = context.topics.draft()
@@ -60,6 +64,16 @@ class ContextDraft:
         if record.zxid > header.zxid:
             header.zxid = record.zxid
         self.record = record
+
+    def stamp(self) -> Stamp:
+        """The fields that every row of this step has, in their order."""
+        record = self.record
+        ordinal = len(self.effects) - self._first
+        return record.cluster, record.generation, record.seq, ordinal, record.zxid, record.observed_ms
+
+    def publish_behind(self, ordinal: int) -> None:
+        """Give the rows of this record ordinals from this one on."""
+        self._first = len(self.effects) - ordinal
 
     def count(self, key: str, by: int = 1) -> None:
         """Count something that happened."""

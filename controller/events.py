@@ -16,7 +16,7 @@ from controller import reaction
 from controller.context import Context, Event
 from controller.draft import ContextDraft
 from controller.leadership import AnyStep, LeaderAndIsr, Move, Remove, Write
-from controller.outputs import FINAL, WITHDRAWN, EffectStamp, Row, Stamp, Status, Transition
+from controller.outputs import FINAL, WITHDRAWN, EffectStamp, Status, Transition
 from controller.records import Record
 from controller.rows import move_row
 from controller.states import PartitionState, ReplicaState
@@ -29,29 +29,17 @@ _ACTING_MS = 1_000
 
 
 class EventDraft(ContextDraft):
-    """A step's private copy of the context with the events in it, and the effects so far."""
+    """A step's private copy of the context with the events in it."""
 
-    __slots__ = ("_advanced", "_first", "_fresh", "_open", "_ordinal", "effects", "event")
+    __slots__ = ("_advanced", "_fresh", "_open", "_ordinal", "event")
 
     def __init__(self, context: Context, record: Record) -> None:
-        self.effects: list[Row] = []
-        self._first = 0  # the first effect of the record that is taken up
         super().__init__(context, record)
         self.event: Event | None = None
         self._ordinal = 0
         self._open: dict[int, Event] = {}
         self._fresh: set[int] = set()
         self._advanced: set[int] = set()
-
-    def stamp(self) -> Stamp:
-        """The fields that every row of this step has, in their order."""
-        record = self.record
-        ordinal = len(self.effects) - self._first
-        return record.cluster, record.generation, record.seq, ordinal, record.zxid, record.observed_ms
-
-    def publish_behind(self, ordinal: int) -> None:
-        """Give the rows of this record ordinals from this one on."""
-        self._first = len(self.effects) - ordinal
 
     def begin(self, kind: str, cause: str) -> Event:
         """Start an event of the controller; the steps that follow belong to it."""

@@ -15,9 +15,9 @@ from controller import (
     confirmation,
     controlled_shutdown,
     failover,
+    isr_change,
     leader_election,
     log_dir_failure,
-    observation,
     reassignment,
     reordering,
     suspicion,
@@ -62,7 +62,7 @@ def _explains(turn: Turn, hypothesis: Hypothesis, tp: TopicPartition, written: L
         turn.header.controller_epoch = epoch
     if confirmation.confirm(turn, tp, written):
         return True
-    return before is not None and observation.confirm_across_lost(turn, tp, before, written)
+    return before is not None and isr_change.confirm_across_lost(turn, tp, before, written)
 
 
 def read_together(turn: Turn, tp: TopicPartition, written: LeaderAndIsr) -> bool:

@@ -16,7 +16,7 @@ from controller.context import FOLLOWING, CountingRules, Header
 from controller.health import UNUSABLE, is_under_replicated, needed_in_sync
 from controller.outputs import GaugesRow, Maintenance, Stamp
 from controller.states import PartitionState, ReplicaState
-from controller.topics import Partition, Topic, Topics
+from controller.topics import InTopic, Partition, Topic, Topics
 
 _PARTITION_STATE: Final = {state: f"partitions/{state.word}" for state in PartitionState}
 _REPLICA_STATE: Final = {state: f"replicas/{state.word}" for state in ReplicaState}
@@ -27,7 +27,6 @@ REASSIGNING: Final = "reassigning"  # the groups of `troubles` whose partitions 
 _DELETED_ON_DISK: Final = (ReplicaState.DELETION_STARTED, ReplicaState.DELETION_SUCCESSFUL)
 
 Keys = tuple[str, ...]
-InTopic = tuple["Topic | None", "Partition | None"]
 _LEADERLESS: Final[Mapping[bool, Keys]] = {False: (), True: ("leaderless",)}
 
 # Few facts decide what a partition adds, and most partitions share them.

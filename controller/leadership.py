@@ -22,6 +22,7 @@ from controller.election import (
     elect_offline,
     elect_preferred,
 )
+from controller.states import ReplicaState
 
 NO_LEADER = -1
 LEADER_DURING_DELETE = -2  # in UpdateMetadata: brokers drop the partition from their metadata
@@ -145,6 +146,11 @@ class Move(Step, frozen=True, array_like=True, tag=5, gc=False):
     to_state: int
     written: bool = False
     value: LeaderAndIsr | None = None
+
+    @property
+    def takes_replica_offline(self) -> bool:
+        """Whether it is a replica's move to OfflineReplica."""
+        return self.replica is not None and self.to_state == ReplicaState.OFFLINE
 
 
 class StateEntry(Step, frozen=True, array_like=True, tag=6, gc=False):

@@ -94,6 +94,12 @@ class Transition(Row, frozen=True, gc=False, tag="transition", omit_defaults=Tru
     isr: tuple[Int64, ...] | None = None
 
 
+# The requests of the controller, by Kafka's names.
+LEADER_AND_ISR: Final = "LeaderAndIsr"
+UPDATE_METADATA: Final = "UpdateMetadata"
+STOP_REPLICA: Final = "StopReplica"
+
+
 class RequestedState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A partition's state in a request, as Kafka's `LeaderAndIsrPartitionState` and its like have it.
 

@@ -12,8 +12,7 @@ from typing import Final
 from controller.conditions import counted
 from controller.context import Context, Quarantines
 from controller.records import Record
-from controller.step import Outcome
-from controller.turn import Turn, replace
+from controller.turn import Outcome, Turn, replace
 
 # Twice the longest time between two requests for a complete read (`streaming.asking`): what fails at each of them has
 # not stopped failing.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 from enum import Enum
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 
@@ -44,6 +44,9 @@ class Position(msgspec.Struct, frozen=True, order=True, array_like=True, gc=Fals
 
     generation: int
     seq: int
+
+
+NOWHERE: Final = Position(-1, -1)  # before any record
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

@@ -6,17 +6,13 @@ is one thread: what has begun no write when something else writes comes after th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from controller import broker_change, topic_change, topic_deletion
 from controller.context import NO_BROKER, Event
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from controller.turn import Turn
+from controller.turn import Turn
 
 _Again = Callable[[], None]
 

@@ -9,18 +9,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final
 
 from controller.context import Sending
 from controller.leadership import EPOCH_DURING_DELETE, NO_EPOCH, AnyEntry, StateEntry, StopEntry
+from controller.outputs import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA
+from controller.sending import SendingDraft
 from controller.topics import Partition, TopicPartition
-
-if TYPE_CHECKING:
-    from controller.turn import Turn
-
-LEADER_AND_ISR: Final = "LeaderAndIsr"
-UPDATE_METADATA: Final = "UpdateMetadata"
-STOP_REPLICA: Final = "StopReplica"
 
 
 class RequestBatch:
@@ -28,7 +22,7 @@ class RequestBatch:
 
     __slots__ = ("_entries", "_leader_and_isr", "_read", "_stop_replica", "_turn", "_update_metadata")
 
-    def __init__(self, turn: Turn) -> None:
+    def __init__(self, turn: SendingDraft) -> None:
         self._turn = turn
         self._leader_and_isr: defaultdict[TopicPartition, dict[int, bool]] = defaultdict(dict)
         self._read: set[TopicPartition] = set()

@@ -14,10 +14,19 @@ import msgspec
 from controller.context import Batch, Context, Event, Sending
 from controller.events import EventDraft
 from controller.leadership import AnyEntry, LeaderAndIsr, StopEntry
-from controller.outputs import FINAL, PROVISIONAL, WITHDRAWN, Request, RequestedState, Status
+from controller.outputs import (
+    FINAL,
+    LEADER_AND_ISR,
+    PROVISIONAL,
+    STOP_REPLICA,
+    UPDATE_METADATA,
+    WITHDRAWN,
+    Request,
+    RequestedState,
+    Status,
+)
 from controller.profile import Profile
 from controller.records import Record
-from controller.requests import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA
 from controller.rows import led_state, metadata_state, stop_state
 from controller.topics import TopicPartition
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-import msgspec
-
 from controller import (
     alert_kinds,
+    assignment_written,
     broker_change,
     broker_config,
     confirmation,
@@ -20,6 +19,7 @@ from controller import (
     controllership,
     deposed,
     happenings,
+    isr_change_notification,
     leader_election,
     log_dir_failure,
     observation,
@@ -34,7 +34,7 @@ from controller.context import BOOTSTRAPPING, FOLLOWING, LOADING, Context
 from controller.outputs import RefusedRow, Row
 from controller.records import Position, Record, RecordKind
 from controller.topics import TopicPartition
-from controller.turn import Turn
+from controller.turn import Outcome, Turn
 from controller.znodes import (
     BrokerZnode,
     ConfigZnode,
@@ -58,13 +58,6 @@ from controller.znodes import (
 _STATES_A_TURN: Final = 4_096
 _NODE: Final = RecordKind.NODE
 _DISCONNECTED: Final = ("suspended", "lost")  # the states of the forwarder's session in which it sees nothing
-
-
-class Outcome(msgspec.Struct, frozen=True):
-    """The context after a record, and what is to be published, in order."""
-
-    context: Context
-    effects: tuple[Row, ...]
 
 
 def step(context: Context, record: Record) -> Outcome:
@@ -188,7 +181,7 @@ def _created(turn: Turn, record: Record) -> None:
         log_dir_failure.reported_by_somebody(turn)
     elif where.place is Place.ISR_CHANGE and turn.header.phase is FOLLOWING:
         lagging = turn.unsettled(lambda partition: partition.known is not None)
-        observation.isr_changes_read(turn, lagging)
+        isr_change_notification.states_read(turn, lagging)
     elif where.place is Place.PREFERRED_ELECTION and turn.header.acting:
         turn.header.preferred_asked_ms = turn.header.time_ms
 
@@ -266,7 +259,10 @@ def _broker_removed(turn: Turn, where: ZnodePath) -> None:
 
 
 def _topic_written(turn: Turn, where: ZnodePath, record: Record) -> None:
-    topic_change.topic_written(turn, where.name, decode(record.content, TopicZnode))
+    znode, known = decode(record.content, TopicZnode), turn.topic(where.name)
+    topic_change.topic_written(turn, where.name, znode)
+    if known is not None and turn.header.phase is FOLLOWING:
+        assignment_written.topic_written(turn, where.name, known, znode)
 
 
 def _state_written(turn: Turn, where: ZnodePath, record: Record) -> None:
@@ -317,11 +313,11 @@ def _isr_changed(turn: Turn, where: ZnodePath, record: Record) -> None:
         entries = decode(record.content, PartitionsZnode).partitions
     finally:
         tps = tuple(TopicPartition(entry.topic, entry.partition) for entry in entries)
-        observation.isr_changes_notified(turn, where.name, tps)
+        isr_change_notification.notified(turn, where.name, tps)
 
 
 def _isr_notification_removed(turn: Turn, where: ZnodePath) -> None:
-    observation.isr_notification_removed(turn, where.name)
+    isr_change_notification.removed(turn, where.name)
 
 
 def _settings_written(turn: Turn, where: ZnodePath, record: Record) -> None:

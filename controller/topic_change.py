@@ -13,11 +13,8 @@ from controller import (
     controlled_shutdown,
     failover,
     happenings,
-    observation,
     partition_creation,
     partition_machine,
-    reassignment,
-    reordering,
     topic_deletion,
 )
 from controller.affected import listed
@@ -35,7 +32,6 @@ def topic_written(turn: Turn, name: str, znode: TopicZnode) -> None:
     turn.header.witness(topic_version=znode.version)
     known = turn.topic(name) or Topic(exists=False)
     topic = replace(known, exists=True, topic_id=znode.topic_id, seen_generation=turn.record.generation)
-    got_id = known.exists and known.topic_id is None and znode.topic_id is not None
     if turn.header.phase is not FOLLOWING:
         partitions = {number: _loaded(known, znode, number) for number in znode.partitions}
         turn.put_topic(name, replace(topic, partitions=partitions))
@@ -45,7 +41,7 @@ def topic_written(turn: Turn, name: str, znode: TopicZnode) -> None:
     hears_of_it = turn.header.acting and not is_loading
     if topic.queued and hears_of_it and turn.header.profile.reverts_expansion_of_queued_topics:
         added = []  # the controller writes the znode back as it was
-    created = {number: Partition(_assignment(znode, number).replicas) for number in added}
+    created = {number: Partition(assignment_in(znode, number).replicas) for number in added}
     turn.put_topic(name, replace(topic, partitions={**known.partitions, **created}))
     if added and is_loading:
         failover.load(turn, name, added)
@@ -61,10 +57,6 @@ def topic_written(turn: Turn, name: str, znode: TopicZnode) -> None:
             _note_risks(turn, name, created)
         leaked = known.leaked if known.leaked_epoch == turn.header.controller_epoch else ()
         partition_creation.create(turn, [TopicPartition(name, number) for number in added if number not in leaked])
-    for number in known.partitions:
-        _announced(turn, TopicPartition(name, number), _assignment(znode, number))
-    if got_id:
-        _begun_to_create(turn, name)
 
 
 def _may_be_unknown(turn: Turn, event: Event, partitions: Mapping[int, Partition]) -> int:
@@ -76,13 +68,6 @@ def _may_be_unknown(turn: Turn, event: Event, partitions: Mapping[int, Partition
     late = {broker for broker, known in turn.header.brokers.items() if known.since_ms >= since_ms}
     unknown = late.intersection(broker for partition in partitions.values() for broker in partition.replicas)
     return min(unknown) if unknown and failover.may_have_read(turn, event) else NO_BROKER
-
-
-def _begun_to_create(turn: Turn, name: str) -> None:
-    """A topic that a hand made without an id got one: before all else, the controller that creates it gives it one."""
-    for event in turn.open_events():
-        if event.kind == "TopicChange" and name in event.topics and not failover.may_have_read(turn, event):
-            turn.show_begun(turn.open_event(event.id))
 
 
 def _note_risks(turn: Turn, name: str, partitions: Mapping[int, Partition]) -> None:
@@ -182,79 +167,19 @@ def _is_created_by(turn: Turn, tp: TopicPartition, event: Event) -> bool:
     return partition is not None and any(step.event == event.id for step in partition.queue)
 
 
-def _assignment(znode: TopicZnode, number: int) -> ReplicaAssignment:
-    listed = znode.partitions.get(number, ())
+def assignment_in(znode: TopicZnode, number: int) -> ReplicaAssignment:
+    """The assignment that a topic's znode gives a partition; a broker that it lists twice counts once."""
+    replicas = znode.partitions.get(number, ())
     return ReplicaAssignment(
-        listed if len(set(listed)) == len(listed) else tuple(dict.fromkeys(listed)),
+        replicas if len(set(replicas)) == len(replicas) else tuple(dict.fromkeys(replicas)),
         znode.adding_replicas.get(number, ()),
         znode.removing_replicas.get(number, ()),
     )
 
 
 def _loaded(known: Topic, znode: TopicZnode, number: int) -> Partition:
-    assignment, before = _assignment(znode, number), known.partitions.get(number)
+    assignment, before = assignment_in(znode, number), known.partitions.get(number)
     if before is None:
         return Partition(assignment.replicas, adding=assignment.adding, removing=assignment.removing)
     # What was judged before the read stays, so that a problem that lasts keeps its beginning.
     return replace(before, queue=(), announced=None, expected=()).with_assignment(assignment)
-
-
-def _announced(turn: Turn, tp: TopicPartition, written: ReplicaAssignment) -> None:
-    """The topic's znode says this of a partition that was known: the controller's own write, or an edit by hand."""
-    partition = turn.partition(tp)
-    if partition is None or written == (partition.announced or partition.assignment):
-        return
-    if written == partition.assignment and not partition.expected:
-        turn.put_partition(tp, replace(partition, announced=None))  # memory wins: an edit was written over
-        return
-    at = next((at for at, due in enumerate(partition.expected) if _same(turn, due, written)), None)
-    if at is not None:
-        left = partition.expected[at + 1 :]
-        announced = None if written == partition.assignment else written
-        turn.put_partition(tp, replace(partition, announced=announced, expected=left))
-    elif partition.reassigning and written == ReplicaAssignment(partition.assignment.target):
-        # It is complete: nobody read the ISR that let the controller complete it.
-        turn.begin("AlterPartitionReceived", f"the new replicas of partition {tp} are in sync")
-        reassignment.complete(turn, tp)
-        _announced(turn, tp, written)
-    elif written.is_being_reassigned or partition.reassigning or _is_put_in_order(turn, partition, written):
-        _reassigned(turn, tp, partition, written)
-    elif partition.confirmed is not None and set(partition.confirmed.isr) - set(partition.replicas):
-        # A replica that was never assigned is in sync: a reassignment that was done before its beginning was read.
-        observation.adopt_announced(turn, tp, replace(partition, announced=written), partition.confirmed)
-    else:
-        turn.put_partition(tp, replace(partition, announced=written))
-        edit = f"from {list(partition.replicas)} to {list(written.replicas)}"
-        cause = f"the assignment of {tp} was edited by hand {edit}: it is without effect until the next failover"
-        happenings.note(turn, alert_kinds.ASSIGNMENT_EDITED, cause, about=str(tp))
-
-
-def _is_put_in_order(turn: Turn, partition: Partition, written: ReplicaAssignment) -> bool:
-    """Whether the controller reassigns the partition to the replicas that it has, in another order; else it was a hand.
-
-    A live watch does not tell whose write it is. The controller's is the likelier one: tools ask for that often.
-    """
-    header = turn.header
-    by_api = header.profile.reassigns_in_topic_znode and header.acting and partition.confirmed is not None
-    by_controller = turn.record.author in (0, header.controller_session)
-    return by_api and by_controller and sorted(partition.replicas) == sorted(written.replicas)
-
-
-def _same(turn: Turn, due: ReplicaAssignment, written: ReplicaAssignment) -> bool:
-    if turn.header.profile.reassigns_in_topic_znode:
-        return written == due
-    # Up to 2.3 the znode holds the inflated list alone, in an order that a hash set gave it.
-    return set(written.replicas) == set(due.replicas)
-
-
-def _reassigned(turn: Turn, tp: TopicPartition, partition: Partition, written: ReplicaAssignment) -> None:
-    if turn.header.acting:
-        with reordering.behind(turn, reordering.overtaken(turn)):
-            turn.begin("ApiPartitionReassignment", f"partition {tp} moves to {list(written.target)}")
-            reassignment.run(turn, tp, written)
-    else:
-        turn.put_partition(tp, partition.with_assignment(written))
-    moved = turn.partition(tp)
-    assert moved is not None, f"{tp} is moving, and is not known"
-    left = moved.expected[moved.expected.index(written) + 1 :] if written in moved.expected else ()
-    turn.put_partition(tp, replace(moved, announced=written if left else None, expected=left))

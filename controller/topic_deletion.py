@@ -10,11 +10,12 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
-from controller import alert_kinds, controlled_shutdown, happenings, partition_machine, replica_machine
+from controller import alert_kinds, happenings, partition_machine, replica_machine
 from controller.context import FOLLOWING, Event
 from controller.leadership import AnyStep, Move, Remove, StopEntry
 from controller.replica_machine import Replica
 from controller.requests import RequestBatch
+from controller.shutdown_requests import has_closed
 from controller.states import PartitionState, ReplicaState
 from controller.topics import Topic, TopicPartition
 from controller.turn import Turn, replace
@@ -293,7 +294,7 @@ def _have_answered(turn: Turn, topic: Topic, *, soon: bool) -> frozenset[int]:
         broker
         for broker, registered in header.brokers.items()
         if (topic.asked_ms - registered.since_ms > _STARTING_MS or header.time_ms - registered.since_ms > _STARTED_MS)
-        and not controlled_shutdown.has_closed(turn, broker, topic.asked_ms + _LET_GO_MS)
+        and not has_closed(header, broker, topic.asked_ms + _LET_GO_MS)
     )
 
 

@@ -145,6 +145,7 @@ class Topic(msgspec.Struct, frozen=True, array_like=True):
     seen_generation: int = 0  # of the forwarder that last spoke of it
 
 
+InTopic = tuple["Topic | None", "Partition | None"]  # a partition with the topic that it is in, where they are there
 Chunk = Mapping[str, Topic]
 ChunkLoader = Callable[[int], "dict[str, Topic]"]
 

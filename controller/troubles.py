@@ -15,10 +15,10 @@ import msgspec
 
 from controller.assignment import ReplicaAssignment
 from controller.context import EXAMPLES_NAMED, CountingRules, Header, TroubleGroup
-from controller.gauges import REASSIGNING, InTopic
+from controller.gauges import REASSIGNING
 from controller.health import is_under_replicated, needed_in_sync
 from controller.states import ReplicaState
-from controller.topics import Partition, Problem, Topic, TopicPartition, Topics
+from controller.topics import InTopic, Partition, Problem, Topic, TopicPartition, Topics
 
 
 class Trouble(Enum):

@@ -12,21 +12,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from controller import alerts, clock
+from controller import alerts
 from controller.context import FOLLOWING, NO_BROKER, Batch, Context, CountingRules, Event
 from controller.draft import ContextDraft
 from controller.events import EventDraft
-from controller.gauges import Census, InTopic, census_of, gauges_row
+from controller.gauges import Census, census_of, gauges_row
 from controller.health import judged, reason_for
 from controller.leadership import AnyEntry, AnyStep, LeaderAndIsr, Move, StateEntry, StopEntry, Write
-from controller.outputs import FINAL, PROVISIONAL
+from controller.outputs import FINAL, PROVISIONAL, Row
 from controller.records import Record
 from controller.requests import RequestBatch
 from controller.roster import Roster
 from controller.rows import partition_row
 from controller.sending import Said, SendingDraft
-from controller.topics import Partition, Topic, TopicPartition, Topics
+from controller.topics import InTopic, Partition, Topic, TopicPartition, Topics
 from controller.troubles import TroubleLedger, troubles_anew
+from controller.wall_clock import shown
 
 replace = msgspec.structs.replace
 
@@ -35,6 +36,13 @@ _HEARING_MS = 20
 
 # For how long an event whose writes are due holds up the certainty of what follows it.
 UNFINISHED_MS = 3_000
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """The context after a record, and what is to be published, in order."""
+
+    context: Context
+    effects: tuple[Row, ...]
 
 
 class Turn(SendingDraft):
@@ -102,7 +110,7 @@ class Turn(SendingDraft):
         if self.shows_gauges:
             self.effects.append(gauges_row(self.header, self.stamp()))
         if self.header.walls:
-            self.effects[self._first :] = [clock.shown(row, self.header.walls) for row in self.effects[self._first :]]
+            self.effects[self._first :] = [shown(row, self.header.walls) for row in self.effects[self._first :]]
 
     def _conclude_touched(self) -> bool:
         """Publish and count what was touched; whether a person may have to know of it at once."""
