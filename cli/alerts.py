@@ -18,8 +18,8 @@ from cli.following import Followed, followed, outputs_options, where_outputs_are
 from cli.options import config_option
 from cli.running import ExitCode, run_until_stopped
 from cli.tables import age_of, print_table, table_of
-from controller.conditions import counted
-from controller.outputs import AlertRow, Severity, encode_row
+from controller.alerts.conditions import counted
+from controller.contract.outputs import AlertRow, Severity, encode_row
 from dashboards.view import ClusterSnapshot
 
 _OUTPUTS: Final = ("job", "alerts", "gauges")

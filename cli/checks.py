@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import click
 
 from cli.running import ExitCode, run_until_stopped
-from controller.conditions import counted
+from controller.alerts.conditions import counted
 from dashboards.config import ServeConfig
 from dashboards.errors import ServeError
 from ingest.config import IngestConfig, ZooKeeperConfig

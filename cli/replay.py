@@ -20,12 +20,12 @@ from cli import output
 from cli.keys import read_pairs
 from cli.replay_lines import EMITTABLE, RowWriter
 from cli.running import ExitCode, run_until_stopped
-from controller.conditions import counted
-from controller.profile import Profile, profile_of, read_release
-from controller.settings import GivenSettings, read_settings
+from controller.alerts.conditions import counted
+from controller.rules.releases import Profile, profile_of, read_release
+from controller.rules.settings import GivenSettings, read_settings
 
 if TYPE_CHECKING:
-    from controller.context import Context
+    from controller.model.context import Context
     from ingest.history import History
     from ingest.zookeeper_files import Until
 
@@ -192,7 +192,7 @@ def replay(  # noqa: PLR0913 (one parameter an option)
     found: list[bool] = []
 
     def run(stop: threading.Event) -> None:
-        from controller.state import new_context  # not for --help
+        from controller.derived.stored_context import new_context  # not for --help
         from ingest.history import History
 
         context = new_context(cluster, _CHUNK_COUNT, settings, profile)

@@ -12,11 +12,21 @@ from typing import Any, Final
 
 import msgspec
 
-from controller.conditions import counted
-from controller.context import Context, Phase
-from controller.gauges import gauges_row
-from controller.outputs import OUTPUTS, AlertRow, GaugesRow, RefusedRow, Request, Row, Severity, Status, Transition
-from controller.records import Record, RecordKind
+from controller.alerts.conditions import counted
+from controller.contract.outputs import (
+    OUTPUTS,
+    AlertRow,
+    GaugesRow,
+    RefusedRow,
+    Request,
+    Row,
+    Severity,
+    Status,
+    Transition,
+)
+from controller.contract.records import Record, RecordKind
+from controller.derived.gauges import gauges_row
+from controller.model.context import Context, Phase
 
 EMITTABLE: Final = OUTPUTS
 

@@ -19,8 +19,8 @@ from cli.following import Where, lines_until_now, outputs_options, where_outputs
 from cli.options import config_option
 from cli.replay_lines import row_object, sentence
 from cli.running import ExitCode, run_until_stopped
-from controller.conditions import counted
-from controller.outputs import (
+from controller.alerts.conditions import counted
+from controller.contract.outputs import (
     OUTPUTS,
     STANDING_OUTPUTS,
     BadRowError,

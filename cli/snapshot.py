@@ -18,9 +18,9 @@ from cli.keys import keys_of
 from cli.options import config_option, settings_options
 from cli.running import ExitCode, run_until_stopped
 from cli.snapshot_lines import Concern, Picture, Selection, print_json, print_summary
-from controller.conditions import counted
-from controller.metadata import UnreadableZnode, Znode, cluster_metadata
-from controller.state import new_context
+from controller.alerts.conditions import counted
+from controller.derived.metadata import UnreadableZnode, Znode, cluster_metadata
+from controller.derived.stored_context import new_context
 from controller.step import steps
 from ingest.config import IngestConfig, ZooKeeperConfig
 from streaming.config import BrokersConfig, StreamConfig

@@ -16,10 +16,10 @@ from typing import Any, Final
 import click
 import msgspec
 
-from controller.conditions import counted
-from controller.context import Context
-from controller.gauges import counted as gauges_of
-from controller.metadata import (
+from controller.alerts.conditions import counted
+from controller.contract.outputs import PartitionRow, Row
+from controller.derived.gauges import counted as gauges_of
+from controller.derived.metadata import (
     UNREADABLE,
     BrokerMetadata,
     ControllerMetadata,
@@ -27,7 +27,7 @@ from controller.metadata import (
     PartitionMetadata,
     UnreadableZnode,
 )
-from controller.outputs import PartitionRow, Row
+from controller.model.context import Context
 
 _NAMED_PARTITIONS: Final = 20
 

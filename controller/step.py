@@ -9,33 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from controller import (
-    alert_kinds,
-    assignment_written,
-    broker_change,
-    broker_config,
-    confirmation,
-    controlled_shutdown,
-    controllership,
-    deposed,
-    happenings,
-    isr_change_notification,
-    leader_election,
-    log_dir_failure,
-    observation,
-    older_generation,
-    reassignment,
-    snapshot,
-    stepped_clock,
-    topic_change,
-    topic_deletion,
-)
-from controller.context import BOOTSTRAPPING, FOLLOWING, LOADING, Context
-from controller.outputs import RefusedRow, Row
-from controller.records import Position, Record, RecordKind
-from controller.topics import TopicPartition
-from controller.turn import Outcome, Turn
-from controller.znodes import (
+from controller.alerts import kinds, occurrences
+from controller.contract.outputs import RefusedRow, Row
+from controller.contract.records import Position, Record, RecordKind
+from controller.contract.znodes import (
     BrokerZnode,
     ConfigZnode,
     ControllerZnode,
@@ -54,6 +31,24 @@ from controller.znodes import (
     decode_epoch,
     locate,
 )
+from controller.events import (
+    broker_change,
+    broker_config,
+    controlled_shutdown,
+    controller_change,
+    isr_change_notification,
+    log_dir_event_notification,
+    partition_reassignment,
+    replica_leader_election,
+    topic_change,
+    topic_deletion,
+    unfenced_controller,
+)
+from controller.feed import clock_step, complete_read, older_generation
+from controller.inference import expected_writes, partition_state, topic_assignment
+from controller.model.context import BOOTSTRAPPING, FOLLOWING, LOADING, Context
+from controller.model.topics import TopicPartition
+from controller.transaction.transaction import Outcome, Turn
 
 _STATES_A_TURN: Final = 4_096
 _NODE: Final = RecordKind.NODE
@@ -121,7 +116,7 @@ def _apply(turn: Turn, record: Record, last: Position) -> None:
         header.phase, header.lacks_records = BOOTSTRAPPING, True
         turn.count("divergences/records_missing")
     if turn.clock_set_by_ms:
-        stepped_clock.note(turn, of_another_generation=record.generation != last.generation)
+        clock_step.note(turn, of_another_generation=record.generation != last.generation)
     older_generation.forget_in_time(header, last)
     if record.author and record.author == header.controller_session and record.cxid > 0:
         header.heard_ms = header.time_ms
@@ -141,7 +136,7 @@ def _what_time_brings(turn: Turn) -> None:
     if header.phase is not FOLLOWING:
         return
     if header.events:
-        confirmation.give_up_on_overtaken(turn)
+        expected_writes.give_up_on_overtaken(turn)
     if header.shutdown_attempts:
         controlled_shutdown.ask_again(turn)
     if header.halted_deletions and header.acting:
@@ -160,7 +155,7 @@ def _node(turn: Turn, record: Record) -> None:
     except ZnodeError as error:
         turn.count("refused")
         cause = f"{record.path} cannot be read ({error}): Kontrast goes by its last good value"
-        happenings.note(turn, alert_kinds.ZNODE_REFUSED, cause, about=record.path)
+        occurrences.note(turn, kinds.ZNODE_REFUSED, cause, about=record.path)
         turn.effects.append(
             RefusedRow(
                 *turn.stamp(),
@@ -178,7 +173,7 @@ def _created(turn: Turn, record: Record) -> None:
     if where.place is Place.DELETE_TOPIC and turn.header.phase is not BOOTSTRAPPING:
         topic_deletion.deletion_asked(turn, where.name)
     elif where.place is Place.LOG_DIR_EVENT and turn.header.phase is FOLLOWING:
-        log_dir_failure.reported_by_somebody(turn)
+        log_dir_event_notification.reported_by_somebody(turn)
     elif where.place is Place.ISR_CHANGE and turn.header.phase is FOLLOWING:
         lagging = turn.unsettled(lambda partition: partition.known is not None)
         isr_change_notification.states_read(turn, lagging)
@@ -197,7 +192,7 @@ def _deleted(turn: Turn, record: Record) -> None:
 
 def _heartbeat(turn: Turn, record: Record) -> None:
     _session(turn, record)
-    deposed.forget_in_time(turn)
+    unfenced_controller.forget_in_time(turn)
     if turn.header.phase is FOLLOWING:
         broker_config.judge_anew(turn)
         broker_change.forget_departed(turn)
@@ -218,12 +213,12 @@ def _session(turn: Turn, record: Record) -> None:
 
 
 def _snapshot_begin(turn: Turn, record: Record) -> None:
-    turn.header.clock_of = stepped_clock.clock_of(record.content)
-    snapshot.begin(turn)
+    turn.header.clock_of = clock_step.clock_of(record.content)
+    complete_read.begin(turn)
 
 
 def _snapshot_end(turn: Turn, _: Record) -> None:
-    snapshot.end(turn)
+    complete_read.end(turn)
     turn.shows_gauges = True
 
 
@@ -231,30 +226,30 @@ def _controller_written(turn: Turn, _: ZnodePath, record: Record) -> None:
     try:
         znode = decode(record.content, ControllerZnode)
     except ZnodeError:
-        controllership.controller_unreadable(turn, record.raw)
+        controller_change.controller_unreadable(turn, record.raw)
         raise
-    controllership.controller_written(turn, znode, record)
+    controller_change.controller_written(turn, znode, record)
 
 
 def _epoch_written(turn: Turn, _: ZnodePath, record: Record) -> None:
-    controllership.epoch_written(turn, decode_epoch(record.raw))
+    controller_change.epoch_written(turn, decode_epoch(record.raw))
 
 
 def _broker_written(turn: Turn, where: ZnodePath, record: Record) -> None:
     broker_change.broker_written(turn, where.number, decode(record.content, BrokerZnode), record)
     if where.number == turn.header.controller:
-        controllership.controllers_broker_registered(turn)
-        controllership.take_over_if_due(turn)  # read together, /controller came first and its session was not known
+        controller_change.controllers_broker_registered(turn)
+        controller_change.take_over_if_due(turn)  # read together, /controller came first and its session was not known
 
 
 def _controller_removed(turn: Turn, _: ZnodePath) -> None:
     controlled_shutdown.session_ended(turn, turn.header.controller)  # its broker's znode goes with it
-    controllership.controller_removed(turn)
+    controller_change.controller_removed(turn)
 
 
 def _broker_removed(turn: Turn, where: ZnodePath) -> None:
     controlled_shutdown.session_ended(turn, where.number)
-    controllership.broker_ended(turn, where.number)
+    controller_change.broker_ended(turn, where.number)
     broker_change.broker_removed(turn, where.number)
 
 
@@ -262,24 +257,24 @@ def _topic_written(turn: Turn, where: ZnodePath, record: Record) -> None:
     znode, known = decode(record.content, TopicZnode), turn.topic(where.name)
     topic_change.topic_written(turn, where.name, znode)
     if known is not None and turn.header.phase is FOLLOWING:
-        assignment_written.topic_written(turn, where.name, known, znode)
+        topic_assignment.topic_written(turn, where.name, known, znode)
 
 
 def _state_written(turn: Turn, where: ZnodePath, record: Record) -> None:
     tp = TopicPartition(where.name, where.number)
-    observation.state_written(turn, tp, decode(record.content, StateZnode), record.version)
+    partition_state.state_written(turn, tp, decode(record.content, StateZnode), record.version)
 
 
 def _deletion_written(turn: Turn, where: ZnodePath, _: Record) -> None:
     if turn.header.phase is LOADING:
-        snapshot.deletion_listed(turn, where.name)
+        complete_read.deletion_listed(turn, where.name)
     else:
         topic_deletion.deletion_asked(turn, where.name)
 
 
 def _log_dir_event(turn: Turn, _: ZnodePath, record: Record) -> None:
     if turn.header.phase is FOLLOWING:
-        log_dir_failure.reported(turn, decode(record.content, LogDirEventZnode).broker)
+        log_dir_event_notification.reported(turn, decode(record.content, LogDirEventZnode).broker)
 
 
 def _reassignment_asked(turn: Turn, _: ZnodePath, record: Record) -> None:
@@ -287,15 +282,17 @@ def _reassignment_asked(turn: Turn, _: ZnodePath, record: Record) -> None:
     try:
         asked = decode(record.content, PartitionsZnode).partitions
     finally:
-        reassignment.znode_written(turn, asked, is_new=record.version == 0)
+        partition_reassignment.znode_written(turn, asked, is_new=record.version == 0)
 
 
 def _preferred_asked(turn: Turn, _: ZnodePath, record: Record) -> None:
-    leader_election.znode_written(turn, decode(record.content, PartitionsZnode).partitions, is_new=record.version == 0)
+    replica_leader_election.znode_written(
+        turn, decode(record.content, PartitionsZnode).partitions, is_new=record.version == 0
+    )
 
 
 def _migration_written(turn: Turn, _: ZnodePath, __: Record) -> None:
-    controllership.migration_began(turn)
+    controller_change.migration_began(turn)
 
 
 def _features_written(turn: Turn, _: ZnodePath, record: Record) -> None:
@@ -359,13 +356,13 @@ _REMOVED: Final[Mapping[Place, Callable[[Turn, ZnodePath], None]]] = {
     Place.CONTROLLER: _controller_removed,
     Place.BROKER: _broker_removed,
     Place.TOPIC: lambda turn, where: topic_change.topic_removed(turn, where.name),
-    Place.PARTITION_STATE: lambda turn, where: observation.state_removed(
+    Place.PARTITION_STATE: lambda turn, where: partition_state.state_removed(
         turn, TopicPartition(where.name, where.number)
     ),
     Place.DELETE_TOPIC: lambda turn, where: topic_deletion.deletion_entry_removed(turn, where.name),
     Place.ISR_CHANGE: _isr_notification_removed,
-    Place.REASSIGN_PARTITIONS: lambda turn, _: reassignment.znode_removed(turn),
-    Place.PREFERRED_ELECTION: lambda turn, _: leader_election.znode_removed(turn),
+    Place.REASSIGN_PARTITIONS: lambda turn, _: partition_reassignment.znode_removed(turn),
+    Place.PREFERRED_ELECTION: lambda turn, _: replica_leader_election.znode_removed(turn),
     Place.BROKER_CONFIG: lambda turn, where: broker_config.written(turn, where.name, ConfigZnode()),
     Place.TOPIC_CONFIG: lambda turn, where: topic_change.settings_written(turn, where.name, ConfigZnode()),
 }

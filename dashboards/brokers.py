@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from controller.outputs import BrokerRow, GaugesRow
+from controller.contract.outputs import BrokerRow, GaugesRow
 from dashboards.catalogue import CLUSTER_LABEL
 from dashboards.view import ClusterSnapshot
 

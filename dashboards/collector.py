@@ -15,10 +15,10 @@ from types import MappingProxyType
 from prometheus_client.core import Metric as Family
 from prometheus_client.registry import Collector
 
-from controller.election import Strategy
-from controller.outputs import REACTION_BUCKETS_MS, GaugesRow, JobRow, Severity
-from controller.records import RecordKind
-from controller.states import PartitionState, ReplicaState
+from controller.contract.outputs import REACTION_BUCKETS_MS, GaugesRow, JobRow, Severity
+from controller.contract.records import RecordKind
+from controller.rules.election import Strategy
+from controller.rules.states import PartitionState, ReplicaState
 from dashboards import catalogue
 from dashboards.alerting.message import NAME_PREFIX, Message
 from dashboards.brokers import brokers_in_order

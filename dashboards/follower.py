@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from types import TracebackType
 
-from controller.outputs import BadRowError, BeginningRow, GaugesRow, JobRow, NewerRowError, decode_row
+from controller.contract.outputs import BadRowError, BeginningRow, GaugesRow, JobRow, NewerRowError, decode_row
 from dashboards.errors import ServeError
 from dashboards.reading import Reading
 from dashboards.view import View

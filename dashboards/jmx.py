@@ -12,8 +12,8 @@ from types import MappingProxyType
 from prometheus_client.core import Metric as Family
 from prometheus_client.registry import Collector
 
-from controller.election import Strategy
-from controller.outputs import GaugesRow
+from controller.contract.outputs import GaugesRow
+from controller.rules.election import Strategy
 from dashboards import catalogue, jmx_names
 from dashboards.brokers import brokers_in_order, scrape_address
 from dashboards.catalogue import CLUSTER_LABEL, JMX_PAGE, Metric

@@ -15,8 +15,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from controller.outputs import PartitionRow
-from controller.states import PartitionState
+from controller.contract.outputs import PartitionRow
+from controller.rules.states import PartitionState
 from dashboards import catalogue
 from dashboards.catalogue import PARTITIONS_PAGE, Metric
 from dashboards.errors import ServeError

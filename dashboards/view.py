@@ -14,9 +14,9 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from controller.health import UNUSABLE_WORDS
-from controller.outputs import AlertRow, BrokerRow, ControllerRow, GaugesRow, JobRow, PartitionRow, Row
-from controller.topics import Problem
+from controller.contract.outputs import AlertRow, BrokerRow, ControllerRow, GaugesRow, JobRow, PartitionRow, Row
+from controller.derived.health import UNUSABLE_WORDS
+from controller.model.topics import Problem
 
 _REMEMBERED_ENDINGS = 1_000  # of alerts of one cluster, for those who told of the alert and must tell of its end
 _REMEMBERED_REMOVALS = 100_000  # of one kind in one cluster; guards against rows that are delivered again

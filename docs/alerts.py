@@ -14,14 +14,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from controller.alert_kinds import ALERT_KINDS, AlertKind  # noqa: E402 (needs the path above)
+from controller.alerts.kinds import ALERT_KINDS, AlertKind  # noqa: E402 (needs the path above)
 
 _WIDTH = 120
 
 _HEAD = """# Alerts
 
 What Kontrast tells a person, as rows of the output `alerts` ([outputs.md](outputs.md)). This page is made from
-`controller/alert_kinds.py` by `make docs`; a test holds it current. They reach a person directly by `kontrast serve`,
+`controller/alerts/kinds.py` by `make docs`; a test holds it current. They reach a person directly by `kontrast serve`,
 or by rules of Prometheus: [one way or the other](deployment.md#how-alerts-reach-a-person).
 
 ## How an alert lives

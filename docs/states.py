@@ -11,22 +11,22 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from controller.profile import profile_of  # noqa: E402 (needs the path above)
-from controller.states import (  # noqa: E402
+from controller.model.topics import Problem  # noqa: E402
+from controller.rules.releases import profile_of  # noqa: E402 (needs the path above)
+from controller.rules.states import (  # noqa: E402
     PARTITION_VALID_PREVIOUS,
     REPLICA_VALID_PREVIOUS,
     PartitionState,
     ReplicaState,
 )
-from controller.topics import Problem  # noqa: E402
 
 AnyState = PartitionState | ReplicaState
 
 _HEAD = """# The state machines
 
-The controller's own, with Kafka's names (`PartitionState`, `ReplicaState`). This page is made from
-`controller/states.py` by `make docs`; a test holds it current. An arrow is a move that the controller may make. One
-that is not drawn is illegal: the controller refuses it with an error, and the replica does not make it either.
+The controller's own, with Kafka's names (`PartitionState`, `ReplicaState`). This page is made by `make docs` from
+`controller/rules/states.py`; a test holds it current. An arrow is a move that the controller may make. One that is not
+drawn is illegal: the controller refuses it with an error, and the replica does not make it either.
 """
 
 _PARTITION_MEANING: Mapping[PartitionState, str] = {

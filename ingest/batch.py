@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from controller.records import RecordKind
+from controller.contract.records import RecordKind
 from ingest.observations import UNKNOWN_ZXID, EventKind, Known, Observation, Value, Values, ZnodeEvent
 from ingest.paths import Rank, is_partition_state, rank
 

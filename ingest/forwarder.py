@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
 
-from controller.conditions import counted
-from controller.records import RecordKind
+from controller.alerts.conditions import counted
+from controller.contract.records import RecordKind
 from ingest.batch import observe_window
 from ingest.clocks import Clocks
 from ingest.config import IngestConfig

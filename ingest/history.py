@@ -23,8 +23,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from controller.clock import STEP_MS
-from controller.records import LATEST_MS, Record, RecordKind, data_fields
+from controller.contract.records import LATEST_MS, Record, RecordKind, data_fields
+from controller.model.clock import STEP_MS
 from ingest.observations import Value
 from ingest.paths import is_recorded, rank
 from ingest.snapshot_file import SnapshotNode

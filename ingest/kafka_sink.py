@@ -25,7 +25,7 @@ from kafka.errors import (
 )
 from kafka.producer.future import FutureRecordMetadata
 
-from controller.records import BadRecordError, Record, decode_record, encode_record
+from controller.contract.records import BadRecordError, Record, decode_record, encode_record
 from ingest.errors import IngestError
 from ingest.separation import KafkaIdentity
 from ingest.sinks import SinkUnavailableError

@@ -22,8 +22,8 @@ from typing import Any, Final
 
 import msgspec
 
-from controller.conditions import counted
-from controller.znodes import Int32, MaintenanceWindow
+from controller.alerts.conditions import counted
+from controller.contract.znodes import Int32, MaintenanceWindow
 from ingest.errors import IngestError
 from transport.forwarding import Forwarding
 

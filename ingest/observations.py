@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from controller.records import RecordKind
+from controller.contract.records import RecordKind
 
 UNKNOWN_ZXID = -1
 

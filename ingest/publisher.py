@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from controller.records import Record, RecordKind, data_fields
-from controller.znodes import ForwarderStatus
+from controller.contract.records import Record, RecordKind, data_fields
+from controller.contract.znodes import ForwarderStatus
 from ingest.clocks import Clocks
 from ingest.election import Term
 from ingest.inbox import SessionState

@@ -17,8 +17,8 @@ from kazoo.exceptions import NoAuthError, NoNodeError
 from kazoo.protocol.serialization import Exists, GetData
 from kazoo.protocol.states import ZnodeStat
 
-from controller.decoding import JsonDecoder, UndecodableError
-from controller.znodes import BrokerZnode, ZnodeError, decode
+from controller.contract.decoding import JsonDecoder, UndecodableError
+from controller.contract.znodes import BrokerZnode, ZnodeError, decode
 from ingest.config import IngestConfig
 from ingest.errors import IngestError
 from ingest.inbox import Inbox

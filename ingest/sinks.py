@@ -16,7 +16,7 @@ from typing import Protocol
 
 import msgspec
 
-from controller.records import BadRecordError, Record, RecordKind, decode_record, encode_record
+from controller.contract.records import BadRecordError, Record, RecordKind, decode_record, encode_record
 from ingest.config import IngestConfig
 from ingest.errors import IngestError
 from transport.address import JournalAddress, KafkaAddress

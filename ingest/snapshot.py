@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from controller.records import Record, RecordKind, data_fields
+from controller.contract.records import Record, RecordKind, data_fields
 from ingest.config import ZooKeeperConfig
 from ingest.errors import IngestError
 from ingest.inbox import Inbox

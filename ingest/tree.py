@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from controller.records import RecordKind
+from controller.contract.records import RecordKind
 from ingest.observations import Known, Observation, Value
 from ingest.paths import rank
 

@@ -12,7 +12,7 @@ import os
 import shutil
 from pathlib import Path
 
-from controller.decoding import JsonDecoder, UndecodableError
+from controller.contract.decoding import JsonDecoder, UndecodableError
 from streaming.errors import StreamError
 
 logger = logging.getLogger("kontrast.streaming")

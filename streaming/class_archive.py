@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pyspark
 
-from controller.records import Record, RecordKind, encode_record
+from controller.contract.records import Record, RecordKind, encode_record
 from streaming.artifacts import cache_directory
 from streaming.config import StreamConfig
 from streaming.errors import StreamError

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from controller.outputs import OUTPUTS, JobRow
-from controller.profile import Profile, profile_of, read_release
-from controller.settings import GivenSettings, read_settings
+from controller.contract.outputs import OUTPUTS, JobRow
+from controller.rules.releases import Profile, profile_of, read_release
+from controller.rules.settings import GivenSettings, read_settings
 from streaming.errors import StreamError
 from transport.address import Address, KafkaAddress
 from transport.journal import RETAIN_BYTES

@@ -19,7 +19,7 @@ from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from controller.state import STATE_VERSION
+from controller.derived.stored_context import STATE_VERSION
 from streaming.artifacts import ArtifactSet, jars
 from streaming.asking import Asking
 from streaming.checkpoint import (

@@ -18,7 +18,7 @@ from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
-from controller.decoding import JsonDecoder, UndecodableError
+from controller.contract.decoding import JsonDecoder, UndecodableError
 from streaming.packed import pack
 from transport.journal import (
     ForeignOffsetError,

@@ -25,8 +25,8 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
-from controller.decoding import JsonDecoder
-from controller.outputs import ClusterProgress, JobRow
+from controller.contract.decoding import JsonDecoder
+from controller.contract.outputs import ClusterProgress, JobRow
 from streaming.config import StreamConfig
 from streaming.forwarder_clocks import ForwarderClocks
 from streaming.replica import APPLIED, Applied

@@ -19,17 +19,12 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessor, StatefulProcessorHandle, TimerValues
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
-from controller.conditions import counted
-from controller.context import NO_BROKER, Context, Phase, Quarantines
-from controller.context import Header as ContextHeader
-from controller.gauges import gauges_row
-from controller.outputs import STANDING_OUTPUTS, BeginningRow, RefusedRow, encode_row
-from controller.outputs import Row as OutputRow
-from controller.profile import Profile
-from controller.quarantine import quarantine, quarantines_with
-from controller.records import BadRecordError, Position, Record, data_fields, decode_record, encode_record
-from controller.settings import GivenSettings
-from controller.state import (
+from controller.alerts.conditions import counted
+from controller.contract.outputs import STANDING_OUTPUTS, BeginningRow, RefusedRow, encode_row
+from controller.contract.outputs import Row as OutputRow
+from controller.contract.records import BadRecordError, Position, Record, data_fields, decode_record, encode_record
+from controller.derived.gauges import gauges_row
+from controller.derived.stored_context import (
     StateVersionError,
     changed_chunks,
     encode_header,
@@ -37,6 +32,11 @@ from controller.state import (
     reconfigured,
     restore_context,
 )
+from controller.feed.quarantine import quarantine, quarantines_with
+from controller.model.context import NO_BROKER, Context, Phase, Quarantines
+from controller.model.context import Header as ContextHeader
+from controller.rules.releases import Profile
+from controller.rules.settings import GivenSettings
 from controller.step import steps
 from streaming.checkpoint import REBUILD
 from streaming.config import StreamConfig

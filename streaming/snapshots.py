@@ -14,8 +14,8 @@ import msgspec
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from controller.decoding import JsonDecoder
-from controller.records import BadRecordError, RecordKind, decode_record
+from controller.contract.decoding import JsonDecoder
+from controller.contract.records import BadRecordError, RecordKind, decode_record
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
 from streaming.journal_source import cluster_of

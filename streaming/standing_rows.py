@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from controller.outputs import AlertRow, BadRowError, BeginningRow, BrokerRow, JobRow, PartitionRow, Row, decode_row
+from controller.contract.outputs import (
+    AlertRow,
+    BadRowError,
+    BeginningRow,
+    BrokerRow,
+    JobRow,
+    PartitionRow,
+    Row,
+    decode_row,
+)
 
 _RESOLVED = "resolved"
 _NON_EXISTENT = "NonExistentPartition"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controller.outputs import (
+from controller.contract.outputs import (
     AlertRow,
     BrokerRow,
     ClusterProgress,

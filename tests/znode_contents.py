@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from controller import znodes
+from controller.contract import znodes
 from tests.extremes import any_change, as_json, changes
 
 _NESTED = {"ReassignmentEntry", "MaintenanceWindow", "ZnodePath"}

@@ -16,7 +16,7 @@ from cli.demo.narrator import Narrator
 from cli.demo.published import Published
 from cli.embedded.cluster import KafkaCluster
 from cli.embedded.process import ChildProcess, accepts_connections, free_port
-from controller.settings import SETTING_NAMES
+from controller.rules.settings import SETTING_NAMES
 from streaming.artifacts import ArtifactSet, jars
 
 CLUSTER = "demo"

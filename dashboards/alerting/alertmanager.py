@@ -17,7 +17,7 @@ import anyio
 import httpx
 import msgspec
 
-from controller.decoding import JsonDecoder, UndecodableError
+from controller.contract.decoding import JsonDecoder, UndecodableError
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import NAME_PREFIX, Message
 from dashboards.errors import ServeError

@@ -12,9 +12,9 @@ from datetime import datetime, timezone
 from types import MappingProxyType
 from typing import Any
 
-from controller.alert_kinds import ALERT_KINDS
-from controller.outputs import AlertRow, Severity
-from controller.records import LATEST_MS
+from controller.alerts.kinds import ALERT_KINDS
+from controller.contract.outputs import AlertRow, Severity
+from controller.contract.records import LATEST_MS
 from dashboards.alerting.config import AlertmanagerConfig
 
 Labels = tuple[tuple[str, str], ...]  # in the order of their names: Alertmanager tells alerts apart by them

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from controller.conditions import counted
-from controller.outputs import AlertRow, Severity
+from controller.alerts.conditions import counted
+from controller.contract.outputs import AlertRow, Severity
 from dashboards.alerting.message import NAME_PREFIX, STALE, time_text
 from dashboards.view import ClusterSnapshot
 

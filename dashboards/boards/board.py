@@ -13,7 +13,7 @@ from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import dashboard as models
 
-from controller.election import Strategy
+from controller.rules.election import Strategy
 from dashboards import catalogue
 from dashboards.boards.panels import DATASOURCE, KONTRAST_URL
 from dashboards.boards.queries import increase, of_clusters

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard
 
-from controller.election import Strategy
+from controller.rules.election import Strategy
 from dashboards import catalogue
 from dashboards.boards import shared
 from dashboards.boards.board import new_board, section

@@ -9,8 +9,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from controller.outputs import PartitionRow
-from controller.states import PartitionState
+from controller.contract.outputs import PartitionRow
+from controller.rules.states import PartitionState
 from dashboards.probe.broker import BrokerView, Leader
 
 _NOBODY = -1

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from controller.conditions import counted
-from controller.outputs import AlertRow, GaugesRow, Severity
+from controller.alerts.conditions import counted
+from controller.contract.outputs import AlertRow, GaugesRow, Severity
 from dashboards.alerting.message import time_text
 from dashboards.alerting.standing import BROKER_VIEW
 from dashboards.probe.broker import Leader

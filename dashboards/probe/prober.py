@@ -15,7 +15,7 @@ from types import TracebackType
 
 import msgspec
 
-from controller.outputs import CLOCKS_AGREE_WITHIN_MS, AlertRow, BrokerRow, GaugesRow
+from controller.contract.outputs import CLOCKS_AGREE_WITHIN_MS, AlertRow, BrokerRow, GaugesRow
 from dashboards.alerting.standing import Source, Standing
 from dashboards.errors import ServeError
 from dashboards.probe.broker import BrokerConnection, BrokerView, Endpoint, ProbeError, choose_endpoint, expected_bytes

@@ -15,8 +15,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from controller.alert_kinds import ALERT_KINDS, AlertKind  # noqa: E402 (needs the path above)
-from controller.outputs import Severity  # noqa: E402
+from controller.alerts.kinds import ALERT_KINDS, AlertKind  # noqa: E402 (needs the path above)
+from controller.contract.outputs import Severity  # noqa: E402
 from dashboards.alerting.message import NAME_PREFIX  # noqa: E402
 from dashboards.alerting.standing import BROKER_VIEW  # noqa: E402
 
@@ -42,7 +42,7 @@ _BROKER_VIEW = AlertKind(
     expected="to send UpdateMetadata to every live broker after every change",
 )
 
-_HEAD = """# Made from controller/alert_kinds.py by deploy/prometheus/cluster_rules.py (`make boards`): change it there.
+_HEAD = """# Made from controller/alerts/kinds.py by deploy/prometheus/cluster_rules.py (`make boards`).
 # The alerts on watched clusters by way of Prometheus, for those who do not let `kontrast serve` tell Alertmanager
 # directly. Load kontrast-self.yml too. Written for Prometheus 2.42 and newer.
 # Kontrast judges what is an alert and how urgent it is: these rules only pass it on, with the names, labels and

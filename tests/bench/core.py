@@ -22,10 +22,10 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from controller.context import Context
-from controller.outputs import GaugesRow, PartitionRow, Row
-from controller.records import Record, RecordKind, decode_record, encode_record
-from controller.state import changed_chunks, encode_header, new_context, restore_context
+from controller.contract.outputs import GaugesRow, PartitionRow, Row
+from controller.contract.records import Record, RecordKind, decode_record, encode_record
+from controller.derived.stored_context import changed_chunks, encode_header, new_context, restore_context
+from controller.model.context import Context
 from controller.step import steps
 
 CHUNKS = 64

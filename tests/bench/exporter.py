@@ -29,7 +29,7 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from rich.console import Console
 from rich.table import Table
 
-from controller.outputs import AlertRow, BrokerRow, GaugesRow, PartitionRow, Row, Severity, encode_row
+from controller.contract.outputs import AlertRow, BrokerRow, GaugesRow, PartitionRow, Row, Severity, encode_row
 from tests.waiting import eventually
 from transport.journal import JournalWriter
 

@@ -29,7 +29,7 @@ from rich.table import Table
 
 from cli.embedded.process import ChildProcess
 from cli.embedded.zookeeper import ZooKeeper
-from controller.records import Record, RecordKind, decode_record
+from controller.contract.records import Record, RecordKind, decode_record
 from ingest.config import ZooKeeperConfig
 from ingest.snapshot import read_once
 from tests.ingest.relay import Relay

@@ -27,9 +27,9 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from controller.outputs import OUTPUTS, Row
-from controller.records import RecordKind, decode_record
-from controller.state import new_context
+from controller.contract.outputs import OUTPUTS, Row
+from controller.contract.records import RecordKind, decode_record
+from controller.derived.stored_context import new_context
 from controller.step import step, steps
 from tests.bench.core import CHUNKS, Lines
 from tests.processes import descendants

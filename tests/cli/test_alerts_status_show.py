@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 
 from cli.embedded.process import free_port
 from cli.main import main
-from controller.outputs import (
+from controller.contract.outputs import (
     BeginningRow,
     ClusterProgress,
     Request,

@@ -16,7 +16,7 @@ from cli.config import (
     watch_configs,
 )
 from cli.keys import keys_of
-from controller.profile import profile_of
+from controller.rules.releases import profile_of
 from streaming.config import StreamConfig
 from transport.address import JournalAddress, KafkaAddress
 

@@ -15,7 +15,7 @@ from cli.config import SECTIONS, build, read_settings, serve_config, stream_conf
 from cli.keys import NONE, Key, keys_of
 from cli.options import HELP
 from cli.running import ExitCode
-from controller.settings import DEFAULT_BEFORE, BrokerSettings
+from controller.rules.settings import DEFAULT_BEFORE, BrokerSettings
 
 DOCUMENTATION = Path(__file__).parents[2] / "docs" / "cli.md"
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference-config.toml"

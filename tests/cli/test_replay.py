@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 
 from cli.main import main
 from cli.replay_lines import Incidents, row_object, sentence
-from controller.outputs import AlertRow, Request, RequestedState, Severity, Status, Transition
+from controller.contract.outputs import AlertRow, Request, RequestedState, Severity, Status, Transition
 from tests.rows import Rows
 
 RECORDINGS = Path(__file__).parents[1] / "conformance" / "recordings"

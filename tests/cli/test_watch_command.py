@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.records import Record, RecordKind, decode_record
+from controller.contract.records import Record, RecordKind, decode_record
 from tests.certificates import make_self_signed
 from tests.waiting import eventually
 from transport.journal import read_journal

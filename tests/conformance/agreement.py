@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from controller.outputs import Request, Row, Status, Transition
+from controller.contract.outputs import Request, Row, Status, Transition
 from tests.conformance.controller_log import Account, Move, Told
 
 

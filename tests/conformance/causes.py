@@ -14,7 +14,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from controller.outputs import Row, Status, Transition
+from controller.contract.outputs import Row, Status, Transition
 from tests.conformance.controller_log import LINE, Move, read_move
 
 NOTHING = "nothing"

@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from controller.outputs import BrokerRow, GaugesRow
+from controller.contract.outputs import BrokerRow, GaugesRow
 from tests.conformance.recording import Recording, Replay
 
 QUIET_MS = 1_000

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from controller.records import Record, RecordKind
+from controller.contract.records import Record, RecordKind
 from ingest.batch import observe_window
 from ingest.clocks import Clocks
 from ingest.election import Term

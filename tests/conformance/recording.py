@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from controller.context import Context
-from controller.gauges import gauges_row
-from controller.outputs import GaugesRow, Row
-from controller.profile import Profile, profile_of, read_release
-from controller.records import Record
-from controller.state import new_context
+from controller.contract.outputs import GaugesRow, Row
+from controller.contract.records import Record
+from controller.derived.gauges import gauges_row
+from controller.derived.stored_context import new_context
+from controller.model.context import Context
+from controller.rules.releases import Profile, profile_of, read_release
 from controller.step import step
 from ingest.history import History
 from ingest.zookeeper_files import Until

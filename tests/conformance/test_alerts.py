@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.outputs import AlertRow, BrokerRow, Severity
+from controller.contract.outputs import AlertRow, BrokerRow, Severity
 from tests.conformance.exceptions import PARTED
 from tests.conformance.recording import Recording, Replay
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.profile import read_release
+from controller.rules.releases import read_release
 from tests.conformance.record.controller_edits import EDITS
 from tests.controller.znode_history import ZnodeHistory, controller_znode
 

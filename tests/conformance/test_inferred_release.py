@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from controller.context import Header
-from controller.profile import Release, profile_of, read_release
-from controller.records import RecordKind
-from controller.state import new_context
+from controller.contract.records import RecordKind
+from controller.derived.stored_context import new_context
+from controller.model.context import Header
+from controller.rules.releases import Release, profile_of, read_release
 from controller.step import step
 from tests.conformance.recording import ARCHIVES, unpack
 from tests.controller.znode_history import ZnodeHistory

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, example, given, seed, settings
 from hypothesis import strategies as st
 
-from controller.alert_kinds import ALERT_KINDS
-from controller.records import Record
+from controller.alerts.kinds import ALERT_KINDS
+from controller.contract.records import Record
 from tests.conformance.agreement import Agreement, account_of, differences, moves_agreement, requests_agreement
 from tests.conformance.gauge_samples import OF_BROKER, OF_CONTROLLER
 from tests.conformance.live_watch import watched_live

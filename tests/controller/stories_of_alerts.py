@@ -9,10 +9,10 @@ import json
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from controller.context import Quarantines
-from controller.quarantine import quarantine, quarantines_with
-from controller.records import Record, RecordKind
-from controller.state import new_context
+from controller.contract.records import Record, RecordKind
+from controller.derived.stored_context import new_context
+from controller.feed.quarantine import quarantine, quarantines_with
+from controller.model.context import Quarantines
 from controller.step import steps
 from tests.controller.znode_history import LOG_DIR_EVENT, ZnodeHistory, controller_znode
 

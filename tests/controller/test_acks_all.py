@@ -8,12 +8,12 @@ from itertools import pairwise
 import pytest
 from msgspec.structs import replace
 
-from controller.context import Context
-from controller.metadata import PartitionMetadata, Znode, cluster_metadata
-from controller.outputs import PartitionRow
-from controller.profile import profile_of
-from controller.state import changed_chunks, encode_header, new_context, reconfigured, restore_context
-from controller.topics import Problem, TopicPartition
+from controller.contract.outputs import PartitionRow
+from controller.derived.metadata import PartitionMetadata, Znode, cluster_metadata
+from controller.derived.stored_context import changed_chunks, encode_header, new_context, reconfigured, restore_context
+from controller.model.context import Context
+from controller.model.topics import Problem, TopicPartition
+from controller.rules.releases import profile_of
 from tests.controller.znode_history import ZnodeHistory, broker_znode, controller_znode, state_znode, topic_znode
 
 LED_BY_EACH = {"t": {0: ([1, 2, 3], 1, 0, [1]), 1: ([2, 1, 3], 2, 0, [2]), 2: ([3, 1, 2], 3, 0, [3, 1])}}

@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from controller import alert_kinds as kinds
-from controller.affected import listed
-from controller.alert_kinds import ALERT_KINDS
-from controller.outputs import AlertRow, GaugesRow, Maintenance, Row, Severity
-from controller.records import RecordKind
-from controller.znodes import MaintenanceWindow
+from controller.alerts import kinds as kinds
+from controller.alerts.affected import listed
+from controller.alerts.kinds import ALERT_KINDS
+from controller.contract.outputs import AlertRow, GaugesRow, Maintenance, Row, Severity
+from controller.contract.records import RecordKind
+from controller.contract.znodes import MaintenanceWindow
 from tests.controller.znode_history import ZnodeHistory, controller_znode, on
 
 MINUTE_MS = 60_000

@@ -9,15 +9,15 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from controller.gauges import counted, counted_for_topic
-from controller.leadership import Write
-from controller.outputs import PartitionRow, Request, Status, Transition, decode_row, encode_row
-from controller.profile import Release, profile_of
-from controller.records import RecordKind
-from controller.state import changed_chunks, encode_header, new_context, restore_context
-from controller.states import PARTITION_VALID_PREVIOUS, REPLICA_VALID_PREVIOUS, PartitionState
+from controller.contract.outputs import PartitionRow, Request, Status, Transition, decode_row, encode_row
+from controller.contract.records import RecordKind
+from controller.derived.gauges import counted, counted_for_topic
+from controller.derived.stored_context import changed_chunks, encode_header, new_context, restore_context
+from controller.model.leadership import Write
+from controller.model.topics import TopicPartition
+from controller.rules.releases import Release, profile_of
+from controller.rules.states import PARTITION_VALID_PREVIOUS, REPLICA_VALID_PREVIOUS, PartitionState
 from controller.step import step
-from controller.topics import TopicPartition
 from tests.controller.znode_history import (
     ZnodeHistory,
     assert_the_roster_is_as_if_made_anew,

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller import clock
-from controller.context import Header
-from controller.outputs import MOMENT, AlertRow, BrokerRow, GaugesRow, OutputRow, PartitionRow, Row
-from controller.records import Position, Record, RecordKind
-from controller.state import encode_header, restore_context
+from controller.contract.outputs import MOMENT, AlertRow, BrokerRow, GaugesRow, OutputRow, PartitionRow, Row
+from controller.contract.records import Position, Record, RecordKind
+from controller.contract.znodes import ForwarderStatus, MaintenanceWindow
+from controller.derived.stored_context import encode_header, restore_context
+from controller.model import clock
+from controller.model.context import Header
 from controller.step import steps
-from controller.znodes import ForwarderStatus, MaintenanceWindow
 from tests.controller.znode_history import ZnodeHistory, on
 
 HOUR_MS = 3_600_000

@@ -6,11 +6,17 @@ import gc
 
 import pytest
 
-from controller.outputs import OUTPUT_VERSION, BadRowError, BeginningRow, JobRow, NewerRowError, decode_row, encode_row
-from controller.profile import read_release
-from controller.records import RECORD_VERSION, BadRecordError, Record, RecordKind, decode_record, encode_record
-from controller.settings import BrokerSettings, SettingError, read_settings, settings_in_force
-from controller.state import (
+from controller.contract.outputs import (
+    OUTPUT_VERSION,
+    BadRowError,
+    BeginningRow,
+    JobRow,
+    NewerRowError,
+    decode_row,
+    encode_row,
+)
+from controller.contract.records import RECORD_VERSION, BadRecordError, Record, RecordKind, decode_record, encode_record
+from controller.derived.stored_context import (
     STATE_VERSION,
     StateVersionError,
     changed_chunks,
@@ -18,6 +24,8 @@ from controller.state import (
     new_context,
     restore_context,
 )
+from controller.rules.releases import read_release
+from controller.rules.settings import BrokerSettings, SettingError, read_settings, settings_in_force
 from tests.controller.znode_history import ZnodeHistory
 
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
-from controller.outputs import ControllerRow, Transition
-from controller.records import RecordKind
+from controller.contract.outputs import ControllerRow, Transition
+from controller.contract.records import RecordKind
 from tests.controller.znode_history import ZnodeHistory, assert_all_as_foretold, controller_znode
 
 SOMEBODYS = 0xF00

@@ -5,9 +5,9 @@ Here belong its cases that are not a trap of their own; deletion is in `test_top
 
 import pytest
 
-from controller.outputs import GaugesRow, Request, Status, Transition
-from controller.records import RecordKind
-from controller.state import reconfigured
+from controller.contract.outputs import GaugesRow, Request, Status, Transition
+from controller.contract.records import RecordKind
+from controller.derived.stored_context import reconfigured
 from tests.controller.znode_history import LOG_DIR_EVENT, ZnodeHistory, assert_all_as_foretold, controller_znode, on, t0
 
 ALL = (1, 2, 3)

@@ -1,6 +1,6 @@
 """The elections, in the cases that a naive replica gets wrong."""
 
-from controller.election import (
+from controller.rules.election import (
     Elected,
     elect_for_controlled_shutdown,
     elect_for_reassignment,

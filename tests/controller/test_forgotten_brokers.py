@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from controller.outputs import BrokerRow
-from controller.state import encode_header, restore_context
+from controller.contract.outputs import BrokerRow
+from controller.derived.stored_context import encode_header, restore_context
 from tests.controller.znode_history import ZnodeHistory
 
 DAY_MS = 24 * 3_600_000

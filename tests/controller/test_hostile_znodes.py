@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from controller.outputs import RefusedRow, decode_row, encode_row
-from controller.records import BadRecordError, Record, RecordKind, decode_record, encode_record
-from controller.state import changed_chunks, encode_header, new_context, restore_context
+from controller.contract.outputs import RefusedRow, decode_row, encode_row
+from controller.contract.records import BadRecordError, Record, RecordKind, decode_record, encode_record
+from controller.derived.stored_context import changed_chunks, encode_header, new_context, restore_context
 from controller.step import step
 from tests.controller.znode_history import (
     ZnodeHistory,

@@ -8,8 +8,8 @@ from functools import lru_cache
 
 import pytest
 
-from controller.context import Context
-from controller.outputs import AlertRow, Severity
+from controller.contract.outputs import AlertRow, Severity
+from controller.model.context import Context
 from tests.controller.znode_history import ZnodeHistory, broker_znode, controller_znode, state_znode, topic_znode
 
 BROKERS = 30

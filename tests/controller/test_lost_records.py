@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from controller.context import Phase
-from controller.outputs import GaugesRow
-from controller.records import RecordKind
+from controller.contract.outputs import GaugesRow
+from controller.contract.records import RecordKind
+from controller.model.context import Phase
 from tests.controller.znode_history import ZnodeHistory, on
 
 

@@ -6,16 +6,16 @@ After Kafka's own PartitionStateMachineTest, ReplicaStateMachineTest and Control
 import msgspec
 import pytest
 
-from controller import partition_machine, replica_machine
-from controller.election import Strategy
-from controller.leadership import Bump, Create, Elect, LeaderAndIsr, Move, Remove, StateEntry, StopEntry, Write
-from controller.outputs import Request
-from controller.records import Record, RecordKind
-from controller.replica_machine import Replica
-from controller.requests import RequestBatch
-from controller.states import PartitionState, ReplicaState
-from controller.topics import Partition, TopicPartition
-from controller.turn import Turn
+from controller.contract.outputs import Request
+from controller.contract.records import Record, RecordKind
+from controller.machines import partition_machine, replica_machine
+from controller.machines.replica_machine import Replica
+from controller.model.leadership import Bump, Create, Elect, LeaderAndIsr, Move, Remove, StateEntry, StopEntry, Write
+from controller.model.topics import Partition, TopicPartition
+from controller.rules.election import Strategy
+from controller.rules.states import PartitionState, ReplicaState
+from controller.transaction.request_batch import RequestBatch
+from controller.transaction.transaction import Turn
 from tests.controller.test_states import PARTITION_MOVES, REPLICA_MOVES
 from tests.controller.znode_history import ZnodeHistory
 

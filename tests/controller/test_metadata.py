@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.metadata import (
+from controller.derived.metadata import (
     BrokerMetadata,
     ControllerMetadata,
     PartitionMetadata,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from controller.outputs import AlertRow, Row, Severity
-from controller.records import Record, RecordKind
-from controller.state import encode_header, restore_context
+from controller.contract.outputs import AlertRow, Row, Severity
+from controller.contract.records import Record, RecordKind
+from controller.derived.stored_context import encode_header, restore_context
 from controller.step import step, steps
 from tests.controller.znode_history import ZnodeHistory
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from controller.outputs import GaugesRow, PartitionRow, Request, Severity, Status, Transition
-from controller.topics import TopicPartition
+from controller.contract.outputs import GaugesRow, PartitionRow, Request, Severity, Status, Transition
+from controller.model.topics import TopicPartition
 from tests.controller.znode_history import ZnodeHistory
 
 TOPICS = {"t": {0: ([2, 3], 2, 0, [2, 3])}, "u": {0: ([3, 4], 3, 0, [3, 4])}}

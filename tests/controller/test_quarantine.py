@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from controller.context import Phase, Quarantines
-from controller.outputs import AlertRow, GaugesRow, Severity
-from controller.quarantine import quarantine, quarantines_with
-from controller.state import encode_header, new_context
+from controller.contract.outputs import AlertRow, GaugesRow, Severity
+from controller.derived.stored_context import encode_header, new_context
+from controller.feed.quarantine import quarantine, quarantines_with
+from controller.model.context import Phase, Quarantines
 from tests.controller.znode_history import ZnodeHistory
 
 WHY = "records up to number 9 of generation 1 could not be applied: OverflowError: too large"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from controller.context import Context, Header, Phase
-from controller.gauges import census_of
-from controller.profile import NEWEST, profile_of
-from controller.records import RecordKind
-from controller.state import changed_chunks, encode_header, new_context, reconfigured, restore_context
+from controller.contract.records import RecordKind
+from controller.derived.gauges import census_of
+from controller.derived.stored_context import changed_chunks, encode_header, new_context, reconfigured, restore_context
+from controller.model.context import Context, Header, Phase
+from controller.model.topics import Partition
+from controller.rules.releases import NEWEST, profile_of
 from controller.step import step
-from controller.topics import Partition
 from tests.controller.znode_history import ZnodeHistory
 
 TOPICS = {"t": {0: ([1, 2], 1, 0, [1]), 1: ([1, 2], 1, 0, [1, 2]), 2: ([1], 1, 0, [1])}}

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from controller.outputs import Request, Status, Transition
-from controller.records import RecordKind
+from controller.contract.outputs import Request, Status, Transition
+from controller.contract.records import RecordKind
 from tests.controller.znode_history import ZnodeHistory, assert_all_as_foretold, on
 
 ALL = (1, 2, 3)

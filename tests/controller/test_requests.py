@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from controller.context import Broker, Context
-from controller.leadership import LeaderAndIsr
-from controller.outputs import Request, RequestedState, Row, Status, encode_row
-from controller.records import Record, RecordKind
-from controller.requests import RequestBatch
-from controller.state import encode_header, new_context
-from controller.states import PartitionState
-from controller.topics import Partition, Topic, TopicPartition
-from controller.turn import Turn
+from controller.contract.outputs import Request, RequestedState, Row, Status, encode_row
+from controller.contract.records import Record, RecordKind
+from controller.derived.stored_context import encode_header, new_context
+from controller.model.context import Broker, Context
+from controller.model.leadership import LeaderAndIsr
+from controller.model.topics import Partition, Topic, TopicPartition
+from controller.rules.states import PartitionState
+from controller.transaction.request_batch import RequestBatch
+from controller.transaction.transaction import Turn
 from tests.controller.znode_history import LOG_DIR_EVENT, ZnodeHistory
 
 # What Kafka takes for a message unless it is told otherwise (message.max.bytes).

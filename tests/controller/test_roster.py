@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from controller.roster import Roster
+from controller.model.broker_replica_index import Roster
 from controller.step import step
 from tests.controller.znode_history import (
     ZnodeHistory,

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.alert_kinds import ALERT_KINDS
-from controller.outputs import AlertRow, Severity
+from controller.alerts.kinds import ALERT_KINDS
+from controller.contract.outputs import AlertRow, Severity
 from tests.controller.stories_of_alerts import STORIES, Story
 from tests.controller.znode_history import ZnodeHistory
 

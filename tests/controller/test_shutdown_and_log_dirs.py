@@ -5,8 +5,8 @@ After Kafka's own ControllerIntegrationTest and LogDirFailureTest, by meaning.
 
 import pytest
 
-from controller.outputs import Request, Status, Transition
-from controller.records import RecordKind
+from controller.contract.outputs import Request, Status, Transition
+from controller.contract.records import RecordKind
 from tests.controller.znode_history import LOG_DIR_EVENT, ZnodeHistory, assert_all_as_foretold, on, t0, told
 
 ALL = (1, 2, 3)

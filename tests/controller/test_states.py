@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller.states import PARTITION_VALID_PREVIOUS, REPLICA_VALID_PREVIOUS, PartitionState, ReplicaState
+from controller.rules.states import PARTITION_VALID_PREVIOUS, REPLICA_VALID_PREVIOUS, PartitionState, ReplicaState
 
 PARTITION_MOVES = {
     ("NonExistentPartition", "NewPartition"),

@@ -6,10 +6,10 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.context import Context
-from controller.outputs import Row
-from controller.records import Record, RecordKind
-from controller.state import changed_chunks, encode_header, new_context
+from controller.contract.outputs import Row
+from controller.contract.records import Record, RecordKind
+from controller.derived.stored_context import changed_chunks, encode_header, new_context
+from controller.model.context import Context
 from controller.step import step, steps
 from tests.controller.znode_history import ZnodeHistory
 

@@ -3,10 +3,10 @@
 import pytest
 from msgspec.structs import replace
 
-from controller.context import Phase
-from controller.outputs import GaugesRow, RefusedRow, Request, RequestedState, Status, Transition
-from controller.records import RecordKind
-from controller.state import changed_chunks, encode_header, new_context, restore_context
+from controller.contract.outputs import GaugesRow, RefusedRow, Request, RequestedState, Status, Transition
+from controller.contract.records import RecordKind
+from controller.derived.stored_context import changed_chunks, encode_header, new_context, restore_context
+from controller.model.context import Phase
 from controller.step import step
 from tests.controller.znode_history import ZnodeHistory, broker_znode, controller_znode, state_znode, topic_znode
 

@@ -5,8 +5,8 @@ After Kafka's own TopicDeletionManagerTest and DeleteTopicTest, by meaning.
 
 import pytest
 
-from controller.outputs import PartitionRow, Status
-from controller.records import RecordKind
+from controller.contract.outputs import PartitionRow, Status
+from controller.contract.records import RecordKind
 from tests.controller.znode_history import ZnodeHistory
 
 TOPIC = {"t": {0: ([1, 2], 1, 0, [1, 2])}}

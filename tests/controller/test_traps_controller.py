@@ -2,9 +2,9 @@
 
 import pytest
 
-from controller.outputs import AlertRow, ControllerRow, GaugesRow, Request, Transition
-from controller.records import RecordKind
-from controller.states import ReplicaState
+from controller.contract.outputs import AlertRow, ControllerRow, GaugesRow, Request, Transition
+from controller.contract.records import RecordKind
+from controller.rules.states import ReplicaState
 from tests.controller.znode_history import (
     ZnodeHistory,
     assert_all_as_foretold,

@@ -2,15 +2,15 @@
 
 import pytest
 
-from controller.election import (
+from controller.contract.outputs import Request, Status, Transition
+from controller.rules.election import (
     Elected,
     elect_for_controlled_shutdown,
     elect_for_reassignment,
     elect_offline,
     elect_preferred,
 )
-from controller.outputs import Request, Status, Transition
-from controller.settings import GivenSettings
+from controller.rules.settings import GivenSettings
 from tests.controller.znode_history import ZnodeHistory, t0
 
 # 1: who leads, and what it costs the ISR

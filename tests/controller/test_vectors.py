@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from controller.assignment import ReplicaAssignment
-from controller.election import Strategy, recipients
-from controller.leadership import Elect, LeaderAndIsr
-from controller.partitioner import murmur2, partition_for_key
-from controller.placement import PlacementError, Refusal, place_replicas
+from controller.model.leadership import Elect, LeaderAndIsr
+from controller.rules.assignment import ReplicaAssignment
+from controller.rules.election import Strategy, recipients
+from controller.rules.partitioner import murmur2, partition_for_key
+from controller.rules.placement import PlacementError, Refusal, place_replicas
 
 VECTORS = Path(__file__).parent / "vectors"
 

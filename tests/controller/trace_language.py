@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from controller.outputs import AlertRow, GaugesRow, PartitionRow, RefusedRow, Request, Row, Transition
-from controller.profile import read_release
-from controller.records import RecordKind
-from controller.settings import read_settings
+from controller.contract.outputs import AlertRow, GaugesRow, PartitionRow, RefusedRow, Request, Row, Transition
+from controller.contract.records import RecordKind
+from controller.rules.releases import read_release
+from controller.rules.settings import read_settings
 from tests.controller.znode_history import ZnodeHistory, asked, told
 
 GAUGES = (

@@ -10,16 +10,25 @@ from collections.abc import Iterator
 
 import msgspec
 
-from controller.context import Context, Phase
-from controller.outputs import AlertRow, PartitionRow, RefusedRow, Request, RequestedState, Row, Status, Transition
-from controller.profile import profile_of
-from controller.records import Record, RecordKind, data_fields
-from controller.roster import Roster
-from controller.settings import GivenSettings
-from controller.state import new_context
+from controller.contract.outputs import (
+    AlertRow,
+    PartitionRow,
+    RefusedRow,
+    Request,
+    RequestedState,
+    Row,
+    Status,
+    Transition,
+)
+from controller.contract.records import Record, RecordKind, data_fields
+from controller.contract.znodes import ForwarderStatus, MaintenanceWindow
+from controller.derived.partition_issues import troubles_anew, troubles_of
+from controller.derived.stored_context import new_context
+from controller.model.broker_replica_index import Roster
+from controller.model.context import Context, Phase
+from controller.rules.releases import profile_of
+from controller.rules.settings import GivenSettings
 from controller.step import step, steps
-from controller.troubles import troubles_anew, troubles_of
-from controller.znodes import ForwarderStatus, MaintenanceWindow
 
 # Sessions are numbered by whose they are: the broker's id in the last digits, its life in front.
 _FIRST_SESSION, _NEXT_LIFE = 0x1000, 0x10000

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.outputs import (
+from controller.contract.outputs import (
     Row,
     encode_row,
 )

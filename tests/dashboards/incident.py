@@ -15,8 +15,8 @@ import msgspec
 from prometheus_client.core import Metric as Family
 from prometheus_client.registry import Collector
 
-from controller.outputs import ClusterProgress, GaugesRow, JobRow, Row
-from controller.records import Record, RecordKind
+from controller.contract.outputs import ClusterProgress, GaugesRow, JobRow, Row
+from controller.contract.records import Record, RecordKind
 from dashboards.alerting.book import Book
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.standing import of_outputs

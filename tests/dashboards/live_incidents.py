@@ -21,7 +21,7 @@ from pathlib import Path
 
 import msgspec
 
-from controller.outputs import STANDING_OUTPUTS, Row, encode_row
+from controller.contract.outputs import STANDING_OUTPUTS, Row, encode_row
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.config import ServeConfig
 from tests.controller.znode_history import ZnodeHistory

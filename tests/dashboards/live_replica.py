@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from controller.outputs import OUTPUTS, encode_row
-from controller.records import decode_record
-from controller.state import new_context
+from controller.contract.outputs import OUTPUTS, encode_row
+from controller.contract.records import decode_record
+from controller.derived.stored_context import new_context
 from controller.step import steps
 from ingest.config import IngestConfig
 from ingest.forwarder import Forwarder

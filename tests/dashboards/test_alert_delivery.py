@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from controller.outputs import BeginningRow, ClusterProgress, JobRow, Severity, encode_row
+from controller.contract.outputs import BeginningRow, ClusterProgress, JobRow, Severity, encode_row
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.config import ServeConfig
 from dashboards.errors import ServeError

@@ -16,9 +16,9 @@ from pathlib import Path
 import promql_parser
 import pytest
 
-from controller.alert_kinds import ALERT_KINDS
-from controller.health import UNUSABLE_WORDS
-from controller.outputs import AlertRow, Severity
+from controller.alerts.kinds import ALERT_KINDS
+from controller.contract.outputs import AlertRow, Severity
+from controller.derived.health import UNUSABLE_WORDS
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import NAME_PREFIX, SEVERITY_LABELS, message_of
 from dashboards.alerting.standing import BROKER_VIEW

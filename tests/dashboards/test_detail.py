@@ -7,7 +7,7 @@ from prometheus_client import generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 
-from controller.outputs import Maintenance, Severity
+from controller.contract.outputs import Maintenance, Severity
 from tests.dashboards.test_collector import HOSTILE_NAMES, Bench
 
 SINCE = "kontrast_alert_since_timestamp_seconds"

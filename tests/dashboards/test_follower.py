@@ -9,7 +9,7 @@ import time
 import pytest
 from kafka import KafkaConsumer, TopicPartition
 
-from controller.outputs import OUTPUTS, BeginningRow, JobRow, encode_row
+from controller.contract.outputs import OUTPUTS, BeginningRow, JobRow, encode_row
 from dashboards.config import ServeConfig
 from dashboards.follower import Follower
 from dashboards.reading import FOLLOWED_OUTPUTS, Reading

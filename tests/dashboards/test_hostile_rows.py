@@ -15,7 +15,16 @@ from prometheus_client.openmetrics.exposition import generate_latest as generate
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse
 
-from controller.outputs import BadRowError, BeginningRow, GaugesRow, JobRow, OutputRow, Row, decode_row, encode_row
+from controller.contract.outputs import (
+    BadRowError,
+    BeginningRow,
+    GaugesRow,
+    JobRow,
+    OutputRow,
+    Row,
+    decode_row,
+    encode_row,
+)
 from dashboards.jmx import JmxCollector
 from dashboards.partitions_page import PartitionsPage, plain
 from dashboards.reading import FOLLOWED_OUTPUTS

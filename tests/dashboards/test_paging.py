@@ -13,10 +13,10 @@ from contextlib import ExitStack
 
 import pytest
 
-from controller.context import Quarantines
-from controller.quarantine import quarantine
-from controller.state import new_context
-from controller.znodes import MaintenanceWindow
+from controller.contract.znodes import MaintenanceWindow
+from controller.derived.stored_context import new_context
+from controller.feed.quarantine import quarantine
+from controller.model.context import Quarantines
 from tests.controller.znode_history import ZnodeHistory
 from tests.dashboards.live_incidents import WAYS, LiveCluster, Way, beating
 

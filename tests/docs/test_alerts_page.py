@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from controller import alert_kinds, conditions_of_controller, conditions_of_partitions
-from controller.alert_kinds import ALERT_KINDS
+from controller.alerts import controller_conditions, kinds, partition_conditions
+from controller.alerts.kinds import ALERT_KINDS
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "alerts.md").read_text(encoding="utf-8")
@@ -56,9 +56,9 @@ def test_a_kind_is_told_with_all_that_the_catalogue_says(kind):
 @pytest.mark.parametrize(
     ("kind", "opens"),
     [
-        (alert_kinds.UNDER_MIN_ISR, "at once."),
-        (alert_kinds.UNDER_REPLICATED, "when it has been so for 1 min."),
-        (alert_kinds.UNCLEAN_ELECTION, "at once when it happens. - **Told for**: 30 min after it happened last."),
+        (kinds.UNDER_MIN_ISR, "at once."),
+        (kinds.UNDER_REPLICATED, "when it has been so for 1 min."),
+        (kinds.UNCLEAN_ELECTION, "at once when it happens. - **Told for**: 30 min after it happened last."),
     ],
 )
 def test_it_says_when_a_kind_opens(kind, opens):
@@ -68,11 +68,11 @@ def test_it_says_when_a_kind_opens(kind, opens):
 @pytest.mark.parametrize(
     ("kind", "duration"),
     [
-        (alert_kinds.PARTITIONS_OFFLINE, f"{alert_kinds.ELECTION_DUE.patience_ms // 1_000} s"),
-        (alert_kinds.GHOST_CONTROLLER, f"{conditions_of_controller._UNREGISTERED_MS // 1_000} s"),
-        (alert_kinds.PREFERRED_IMBALANCE, f"{conditions_of_controller._REBALANCE_AFTER_MS // 60_000} min"),
-        (alert_kinds.DELETION_STUCK, f"{conditions_of_partitions._DELETING_MS // 60_000} min"),
-        (alert_kinds.REASSIGNMENT_STUCK, f"{conditions_of_partitions._COPYING_MS // 60_000} min"),
+        (kinds.PARTITIONS_OFFLINE, f"{kinds.ELECTION_DUE.patience_ms // 1_000} s"),
+        (kinds.GHOST_CONTROLLER, f"{controller_conditions._UNREGISTERED_MS // 1_000} s"),
+        (kinds.PREFERRED_IMBALANCE, f"{controller_conditions._REBALANCE_AFTER_MS // 60_000} min"),
+        (kinds.DELETION_STUCK, f"{partition_conditions._DELETING_MS // 60_000} min"),
+        (kinds.REASSIGNMENT_STUCK, f"{partition_conditions._COPYING_MS // 60_000} min"),
     ],
 )
 def test_another_patience_is_the_one_that_is_judged_by(kind, duration):

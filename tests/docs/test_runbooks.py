@@ -10,7 +10,7 @@ import click
 import pytest
 
 from cli.main import main
-from controller.alert_kinds import ALERT_KINDS
+from controller.alerts.kinds import ALERT_KINDS
 from dashboards.alerting.message import NAME_PREFIX, STALE
 from dashboards.alerting.standing import BROKER_VIEW
 

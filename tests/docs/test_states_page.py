@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.states import PARTITION_VALID_PREVIOUS, REPLICA_VALID_PREVIOUS
+from controller.rules.states import PARTITION_VALID_PREVIOUS, REPLICA_VALID_PREVIOUS
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -11,7 +11,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from cli.embedded.zookeeper import ZooKeeper
-from controller.records import Record, RecordKind, decode_record
+from controller.contract.records import Record, RecordKind, decode_record
 from ingest.clocks import Clocks
 from ingest.config import IngestConfig
 from ingest.forwarder import Forwarder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.records import RecordKind
+from controller.contract.records import RecordKind
 from ingest.batch import observe_window
 from ingest.observations import UNKNOWN_ZXID, EventKind, Known, Observation, Value, ZnodeEvent
 

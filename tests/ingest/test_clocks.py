@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 import pytest
 from kazoo.client import KazooClient
 
-from controller.outputs import AlertRow
-from controller.records import Record, RecordKind
-from controller.state import new_context
+from controller.contract.outputs import AlertRow
+from controller.contract.records import Record, RecordKind
+from controller.derived.stored_context import new_context
 from controller.step import steps
 from ingest.clocks import Clocks, boot_time_ns
 from tests.ingest.conftest import Watching

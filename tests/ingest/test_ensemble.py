@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
-from controller.records import RecordKind
+from controller.contract.records import RecordKind
 from tests.ingest.conftest import TREE, Watching, changes, make_cluster
 from tests.ingest.ensemble import Ensemble
 

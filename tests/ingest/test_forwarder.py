@@ -16,7 +16,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from cli.embedded.zookeeper import ZooKeeper
-from controller.records import RecordKind, decode_record
+from controller.contract.records import RecordKind, decode_record
 from ingest.config import IngestConfig
 from ingest.errors import IngestError
 from ingest.forwarder import Forwarder

@@ -11,7 +11,7 @@ from kazoo.client import KazooClient
 
 from cli.embedded.process import ChildProcess
 from cli.embedded.zookeeper import ZooKeeper
-from controller.records import Record, RecordKind, decode_record
+from controller.contract.records import Record, RecordKind, decode_record
 from tests.ingest.conftest import make_cluster, replayed_tree, server_tree
 from tests.programs import program
 from tests.waiting import eventually

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from kazoo.client import KazooClient
 
-from controller.records import decode_record, encode_record
+from controller.contract.records import decode_record, encode_record
 from ingest.errors import IngestError
 from tests.extremes import TEXTS
 from tests.ingest.conftest import Watching, make_cluster, replayed_tree, server_tree

@@ -13,7 +13,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 
 from cli.embedded.cluster import KafkaCluster
-from controller.records import Record, RecordKind, decode_record
+from controller.contract.records import Record, RecordKind, decode_record
 from ingest.config import IngestConfig
 from ingest.errors import IngestError
 from ingest.forwarder import Forwarder

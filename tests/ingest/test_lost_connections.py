@@ -11,7 +11,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from cli.embedded.zookeeper import ZooKeeper
-from controller.records import RecordKind
+from controller.contract.records import RecordKind
 from tests.ingest.conftest import (
     Watching,
     changes,

@@ -9,8 +9,8 @@ from datetime import datetime, timezone
 
 import pytest
 
-from controller.records import RecordKind
-from controller.znodes import ForwarderStatus, MaintenanceWindow, decode
+from controller.contract.records import RecordKind
+from controller.contract.znodes import ForwarderStatus, MaintenanceWindow, decode
 from ingest.config import IngestConfig
 from ingest.errors import IngestError
 from ingest.maintenance import MaintenanceFile, Window, changing_windows, read_windows

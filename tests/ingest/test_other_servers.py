@@ -14,7 +14,7 @@ from kazoo.exceptions import NoNodeError
 from kazoo.security import ACL, ANYONE_ID_UNSAFE, OPEN_ACL_UNSAFE, Permissions
 
 from cli.embedded.zookeeper import ZooKeeper
-from controller.records import RecordKind
+from controller.contract.records import RecordKind
 from ingest.config import ZooKeeperConfig
 from ingest.snapshot import read_once
 from streaming.artifacts import ArtifactSet, jars

@@ -11,7 +11,7 @@ import pytest
 
 from cli.embedded.process import free_port
 from cli.embedded.zookeeper import ZooKeeper
-from controller.records import RecordKind
+from controller.contract.records import RecordKind
 from ingest.config import IngestConfig, ZooKeeperConfig
 from ingest.errors import IngestError
 from ingest.snapshot import read_once

@@ -1,6 +1,6 @@
 """Only what differs from what readers know is published again."""
 
-from controller.records import RecordKind
+from controller.contract.records import RecordKind
 from ingest.observations import Observation, Value
 from ingest.tree import Tree, complete
 

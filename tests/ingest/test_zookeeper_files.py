@@ -20,9 +20,9 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import BadVersionError, NoNodeError
 
 from cli.embedded.zookeeper import ZooKeeper
-from controller.outputs import AlertRow
-from controller.records import Record, RecordKind, decode_record, encode_record
-from controller.state import new_context
+from controller.contract.outputs import AlertRow
+from controller.contract.records import Record, RecordKind, decode_record, encode_record
+from controller.derived.stored_context import new_context
 from controller.step import step
 from ingest.errors import IngestError
 from ingest.history import TRAILING_MS, History

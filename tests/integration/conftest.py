@@ -15,7 +15,7 @@ from kafka.admin import KafkaAdminClient, NewTopic
 from prometheus_client.parser import text_string_to_metric_families
 
 from cli.embedded.process import ChildProcess, free_port
-from controller.outputs import OutputRow, decode_row
+from controller.contract.outputs import OutputRow, decode_row
 from transport.journal import read_journal
 
 DEADLINE_SECONDS = 120

@@ -8,8 +8,8 @@ import pytest
 from kazoo.client import KazooClient
 
 from cli.embedded.cluster import KafkaCluster
-from controller.alert_kinds import ALERT_KINDS
-from controller.outputs import AlertRow, ControllerRow
+from controller.alerts.kinds import ALERT_KINDS
+from controller.contract.outputs import AlertRow, ControllerRow
 from tests.integration.conftest import Pipeline, create
 
 BROKERS = (1, 2, 3)

@@ -7,9 +7,9 @@ from collections import Counter
 
 import pytest
 
-from controller.outputs import OUTPUTS, STANDING_OUTPUTS, BeginningRow, OutputRow, PartitionRow
-from controller.records import decode_record
-from controller.state import new_context
+from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, BeginningRow, OutputRow, PartitionRow
+from controller.contract.records import decode_record
+from controller.derived.stored_context import new_context
 from controller.step import step
 from tests.integration.conftest import DEADLINE_SECONDS, Pipeline, create, lines_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 
-from controller.outputs import encode_row
+from controller.contract.outputs import encode_row
 from outputs import open_outputs
 from transport.address import JournalAddress
 from transport.journal import JournalWriter

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from cli.embedded.process import free_port
-from controller.outputs import encode_row
+from controller.contract.outputs import encode_row
 from outputs import Chunk, OutputsSource, SourceDownError, open_outputs
 from tests.outputs.topics import Topics
 from tests.waiting import eventually

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from kafka import KafkaProducer
 from kafka.admin import KafkaAdminClient, NewTopic
 
-from controller.outputs import OutputRow, encode_row
+from controller.contract.outputs import OutputRow, encode_row
 from transport.address import KafkaAddress
 
 

@@ -6,7 +6,7 @@ import shutil
 
 from pyspark.sql import SparkSession
 
-from controller.outputs import BeginningRow, decode_row
+from controller.contract.outputs import BeginningRow, decode_row
 from tests.streaming.cluster_records import Streams
 
 

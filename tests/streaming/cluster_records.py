@@ -7,9 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-from controller.outputs import OUTPUTS, STANDING_OUTPUTS, BeginningRow, encode_row
-from controller.records import Record, RecordKind, encode_record
-from controller.state import new_context
+from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, BeginningRow, encode_row
+from controller.contract.records import Record, RecordKind, encode_record
+from controller.derived.stored_context import new_context
 from controller.step import step
 from streaming.config import StreamConfig
 from transport.address import JournalAddress

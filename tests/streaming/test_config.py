@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.profile import profile_of
+from controller.rules.releases import profile_of
 from streaming.config import BrokersConfig, StreamConfig
 from streaming.errors import StreamError
 from transport.address import JournalAddress

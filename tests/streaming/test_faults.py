@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.outputs import OUTPUTS, decode_row
+from controller.contract.outputs import OUTPUTS, decode_row
 from tests.processes import descendants
 from tests.streaming.cluster_records import Streams, life_of
 from tests.waiting import eventually

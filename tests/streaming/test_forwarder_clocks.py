@@ -8,8 +8,8 @@ import time
 import msgspec
 import pytest
 
-from controller.outputs import CLOCKS_AGREE_WITHIN_MS, JobRow, decode_row
-from controller.records import RecordKind, encode_record
+from controller.contract.outputs import CLOCKS_AGREE_WITHIN_MS, JobRow, decode_row
+from controller.contract.records import RecordKind, encode_record
 from streaming.forwarder_clocks import ForwarderClocks
 from tests.streaming.cluster_records import life_of
 from tests.streaming.job_in_a_thread import running

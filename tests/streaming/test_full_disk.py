@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli.embedded.process import ChildProcess
-from controller.outputs import OUTPUTS
+from controller.contract.outputs import OUTPUTS
 from tests.programs import program
 from tests.streaming.cluster_records import Streams, life_of
 from tests.waiting import eventually

@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 
-from controller.outputs import OUTPUTS, decode_row
+from controller.contract.outputs import OUTPUTS, decode_row
 from tests.streaming.cluster_records import Streams, life_of
 from tests.streaming.job_in_a_thread import running
 from tests.waiting import eventually

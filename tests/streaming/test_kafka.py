@@ -9,8 +9,8 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, NewTopic
 
-from controller.outputs import OUTPUTS, STANDING_OUTPUTS, decode_row
-from controller.records import RecordKind
+from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, decode_row
+from controller.contract.records import RecordKind
 from streaming.errors import StreamError
 from tests.streaming.checkpoints import drop_newest, forget_state, newest_rows
 from tests.streaming.cluster_records import life_of

@@ -11,8 +11,8 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 from pyspark.sql import SparkSession
 
-from controller.outputs import GaugesRow, RefusedRow, decode_row
-from controller.records import RecordKind
+from controller.contract.outputs import GaugesRow, RefusedRow, decode_row
+from controller.contract.records import RecordKind
 from streaming.errors import StreamError
 from tests.streaming.cluster_records import ClusterLife, Streams, life_of
 from tests.streaming.job_in_a_thread import running

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.outputs import OUTPUTS, AlertRow, GaugesRow, Row, decode_row
-from controller.records import RecordKind
+from controller.contract.outputs import OUTPUTS, AlertRow, GaugesRow, Row, decode_row
+from controller.contract.records import RecordKind
 from tests.streaming.cluster_records import ClusterLife, Streams, life_of
 from tests.waiting import eventually
 from transport.wanted import snapshot_wanted_ns

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from controller.outputs import OUTPUTS
+from controller.contract.outputs import OUTPUTS
 from streaming.errors import StreamError
 from tests.streaming.checkpoints import drop_newest, forget_state, newest_rows
 from tests.streaming.cluster_records import ClusterLife, Streams, life_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from controller.outputs import STANDING_OUTPUTS, decode_row
+from controller.contract.outputs import STANDING_OUTPUTS, decode_row
 from streaming.checkpoint import Checkpoint
 from tests.streaming.cluster_records import Streams, life_of
 

@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import Row
 from pyspark.sql.streaming.tws_tester import TwsTester
 
-from controller.outputs import OUTPUTS, STANDING_OUTPUTS, AlertRow, BeginningRow, decode_row
-from controller.records import RecordKind
+from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, AlertRow, BeginningRow, decode_row
+from controller.contract.records import RecordKind
 from streaming import replica as replica_module
 from streaming.journal_source import cluster_of
 from streaming.packed import pack, unpack

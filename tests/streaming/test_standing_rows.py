@@ -6,7 +6,7 @@ import random
 
 import msgspec
 
-from controller.outputs import AlertRow, BeginningRow, BrokerRow, PartitionRow, Row, Severity, encode_row
+from controller.contract.outputs import AlertRow, BeginningRow, BrokerRow, PartitionRow, Row, Severity, encode_row
 from dashboards.view import View
 from streaming.standing_rows import StandingRows
 from tests.streaming.cluster_records import life_of

@@ -1,0 +1,153 @@
+"""What is the case with brokers: those that are away, how they left, and those that come and go.
+
+The brokers of one incident that left in the same way are one condition, with what their absence costs. What partitions
+suffer from it is in `conditions_of_partitions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import Final
+
+import msgspec
+
+from controller.alerts import kinds as kinds
+from controller.alerts.affected import Affected, listed, toll
+from controller.alerts.conditions import Condition, excuse_of, maintained, named, plural, whereabouts
+from controller.alerts.incidents import brokers_away
+from controller.alerts.kinds import AlertKind
+from controller.contract.outputs import Severity
+from controller.derived.gauges import replicas_by_broker
+from controller.derived.partition_issues import OFFLINE_TROUBLES, Trouble
+from controller.model.context import EXAMPLES_NAMED, Header, Incident
+
+_FLAPPING_DEPARTURES: Final = 3
+_FLAPPING_WITHIN_MS: Final = 10 * 60_000
+
+_IN_MINUTES_MS: Final = 2 * 60_000
+_NOTHING: Final = Affected(())
+
+
+def conditions_of_brokers(
+    header: Header, by_incident: Iterable[tuple[Incident | None, Affected]], paged: Collection[str]
+) -> Iterator[Condition]:
+    """The brokers that are away, by incident and by how they left, and those that keep leaving.
+
+    `paged`: the incidents whose partitions page; their brokers need not page too.
+    """
+    affected = {incident.name: found for incident, found in by_incident if incident}
+    away = brokers_away(header)
+    for incident in header.incidents:
+        missing = [broker for broker in incident.brokers if broker in away]
+        if missing:
+            cost = affected.get(incident.name, _NOTHING)
+            yield from _away(header, incident, missing, cost, pages=incident.name not in paged)
+    for broker, departures_ms in header.unordered_departures.items():
+        recent = [at_ms for at_ms in departures_ms if header.time_ms - at_ms <= _FLAPPING_WITHIN_MS]
+        if len(recent) >= _FLAPPING_DEPARTURES:
+            yield _flapping(header, broker, recent)
+
+
+def _away(
+    header: Header, incident: Incident, missing: list[int], affected: Affected, *, pages: bool
+) -> Iterator[Condition]:
+    # Only of one broker it is known how many partitions lack it before the controller has written so.
+    cost = toll(affected, replicas_by_broker(header).get(missing[0], 0) if len(missing) == 1 else None)
+    offline_first = (*affected.of(*OFFLINE_TROUBLES).examples, *affected.examples)
+    examples = tuple(dict.fromkeys(offline_first))[:EXAMPLES_NAMED]
+
+    def missed(kind: AlertKind, brokers: list[int], how: str) -> Condition:
+        return msgspec.structs.replace(_missed(header, kind, incident, brokers, f"{how}: {cost}"), examples=examples)
+
+    crashed = [broker for broker in missing if broker in header.departed and not header.departed[broker].in_order]
+    crashed = [broker for broker in crashed if maintained(broker, header) is None] or crashed
+    if crashed:
+        condition = missed(kinds.BROKER_CRASHED, crashed, _how(header, crashed, "crashed"))
+        yield condition if pages and not _warned_before(condition, header) else _at_most_a_warning(condition)
+    shut_down = [broker for broker in missing if broker in header.departed and header.departed[broker].in_order]
+    if shut_down:
+        condition = missed(kinds.BROKER_SHUT_DOWN, shut_down, _how(header, shut_down, "shut down in order"))
+        yield condition if crashed or not _nothing_to_spare(affected, header) else _at_most_a_warning(condition)
+    absent = [broker for broker in missing if broker not in header.departed]
+    if absent:
+        yield missed(
+            kinds.BROKER_ABSENT,
+            absent,
+            f"{listed(absent)} {_host(absent)} replicas and {plural(len(absent), 'was', 'were')} never seen",
+        )
+
+
+def _nothing_to_spare(affected: Affected, header: Header) -> bool:
+    """Whether, for longer than a restart explains, one more loss takes partitions offline or stops acks=all."""
+    patience_ms = kinds.UNDER_REPLICATED.patience_ms
+    little_left = affected.of(Trouble.AT_MIN_ISR, Trouble.ONE_LEFT).groups
+    return any(group.excuse is None and header.time_ms - group.since_ms >= patience_ms for group in little_left)
+
+
+def _host(brokers: list[int]) -> str:
+    return plural(len(brokers), "hosts", "host")
+
+
+def _warned_before(condition: Condition, header: Header) -> bool:
+    """Whether the partitions of this incident have paged for its brokers: that they are led again is no new page."""
+    before = header.open_alerts.get(condition.id)
+    return before is not None and before.severity is Severity.WARN
+
+
+def _at_most_a_warning(condition: Condition) -> Condition:
+    return msgspec.structs.replace(condition, severity=condition.severity or Severity.WARN)
+
+
+def _how(header: Header, brokers: list[int], left: str) -> str:
+    """How these brokers left, and when: by zxid for one, within which time and of which rack for more."""
+    departures = [header.departed[broker] for broker in brokers]
+    if len(brokers) == 1:
+        (departure,) = departures
+        return f"{listed(brokers)} {left}" + (f" at zxid {departure.zxid:#x}" if departure.zxid >= 0 else ", unseen")
+    times_ms = [departure.time_ms for departure in departures]
+    racks = {departure.rack for departure in departures}
+    rack = f", rack {racks.pop()}" if len(racks) == 1 and None not in racks else ""
+    return f"{listed(brokers)} {left} within {_lasting(max(times_ms) - min(times_ms))}{rack}"
+
+
+def _lasting(ms: int) -> str:
+    return f"{max(1, -(-ms // 1_000))} s" if ms < _IN_MINUTES_MS else f"{-(-ms // 60_000)} min"
+
+
+def _missed(header: Header, kind: AlertKind, incident: Incident, brokers: list[int], cause: str) -> Condition:
+    """Brokers that are away; those that host nothing are nobody's loss."""
+    hosted = replicas_by_broker(header)
+    replicas = sum(hosted.get(broker, 0) for broker in brokers)
+    excuse = excuse_of(maintained(broker, header) for broker in brokers)
+    if not replicas:
+        how, _, _ = cause.rpartition(":")
+        cause = f"{how}: {plural(len(brokers), 'it hosts', 'they host')} no replicas, and may have shut down in order"
+    return Condition(
+        kind=kind,
+        subject=incident.name,
+        group=incident.name,
+        cause=cause + (f" ({excuse})" if excuse else ""),
+        ending=f"{plural(len(brokers), 'it is', 'they are')} registered again, or {_host(brokers)} nothing any more",
+        since_ms=min(
+            (header.departed[broker].time_ms for broker in brokers if broker in header.departed), default=None
+        ),
+        severity=Severity.INFO if excuse or not replicas else None,
+        evidence=whereabouts(brokers[:EXAMPLES_NAMED], header),
+        partitions=replicas,
+        broker=incident.broker,
+        brokers=tuple(brokers),
+    )
+
+
+def _flapping(header: Header, broker: int, recent: list[int]) -> Condition:
+    return Condition(
+        kind=kinds.BROKER_FLAPPING,
+        subject=named((broker,)),
+        group=named((broker,)),
+        cause=f"broker {broker} left {len(recent)} times within ten minutes without shutting down: each "
+        "time its partitions lose leaders and replicas",
+        ending=f"it left fewer than {_FLAPPING_DEPARTURES} times within the last ten minutes",
+        since_ms=recent[0],
+        evidence=whereabouts((broker,), header),
+        broker=broker,
+    )

@@ -1,0 +1,123 @@
+"""What is the case with a cluster now that a person may have to know of, made from the header alone.
+
+Here belong the condition, and the question what explains it: a broker that shut down in order, or a maintenance that
+somebody announced. Which conditions there are is said in `conditions_of_partitions`, `conditions_of_brokers` and
+`conditions_of_controller`; when one becomes an alert in `alerts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Final
+
+import msgspec
+
+from controller.alerts.kinds import AlertKind
+from controller.alerts.occurrences import THE_CLUSTER, id_of
+from controller.contract.outputs import Severity
+from controller.model import clock
+from controller.model.context import Header
+
+# For so long after a broker left in order, and after it came back, what it lacks is explained by that.
+_AWAY_IN_ORDER_MS: Final = 10 * 60_000
+_CATCHING_UP_MS: Final = 5 * 60_000
+
+
+class Condition(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that is the case; `since_ms` None: since it was first seen to be so."""
+
+    kind: AlertKind
+    subject: str = THE_CLUSTER
+    group: str = ""
+    cause: str
+    ending: str  # the sentence for when it is no longer so
+    since_ms: int | None = None
+    patience_ms: int | None = None  # else the kind's
+    severity: Severity | None = None  # else the kind's
+    expected: str | None = None  # else the kind's
+    evidence: tuple[str, ...] = ()
+    partitions: int = 0
+    examples: tuple[str, ...] = ()
+    broker: int | None = None
+    brokers: tuple[int, ...] = ()  # that it is about, where it may be about more than one
+    replaces: tuple[AlertKind, ...] = ()  # kinds whose alert of the same subject ends because this one says more
+
+    @property
+    def id(self) -> str:
+        """What stays the same while it is so."""
+        return id_of(self.kind, self.subject)
+
+
+def named(brokers: Collection[int]) -> str:
+    """Brokers as a subject: broker 3, brokers 2,3."""
+    listed = ",".join(map(str, sorted(brokers)))
+    return f"broker {listed}" if len(brokers) == 1 else f"brokers {listed}"
+
+
+def either(brokers: Iterable[int]) -> str:
+    """Brokers as a choice: 2 or 3."""
+    return " or ".join(map(str, sorted(brokers)))
+
+
+def counted(count: int, noun: str) -> str:
+    """A count with its noun: 1 partition, 2 partitions."""
+    return f"{count} {plural(count, noun, noun + 's')}"
+
+
+def plural(count: int, one: str, many: str) -> str:
+    """The word that goes with a count."""
+    return one if count == 1 else many
+
+
+def whereabouts(brokers: Iterable[int], header: Header) -> tuple[str, ...]:
+    """Where each broker is, a sentence each."""
+    return tuple(_whereabout(broker, header) for broker in sorted(brokers))
+
+
+def _whereabout(broker: int, header: Header) -> str:
+    if broker in header.brokers:
+        leaving = ", and shutting down" if broker in header.shutting_down else ""
+        return f"broker {broker} is live{leaving}"
+    departure = header.departed.get(broker)
+    if departure is None:
+        return f"broker {broker} was never seen"
+    how = "shut down in order" if departure.in_order else "left without shutting down"
+    return f"broker {broker} {how}" + (f" at zxid {departure.zxid:#x}" if departure.zxid >= 0 else ", unseen")
+
+
+def explanation(brokers: Collection[int], header: Header) -> str | None:
+    """Why these brokers need not be missed, if each of them has a reason; None if one has none."""
+    return excuse_of(_reason(broker, header) for broker in sorted(brokers))
+
+
+def excuse_of(reasons: Iterable[str | None]) -> str | None:
+    """The reasons as one, each said once; None where one is missing or there is none at all."""
+    given = list(dict.fromkeys(reasons))
+    return "; ".join(reason for reason in given if reason) if given and None not in given else None
+
+
+def maintained(broker: int | None, header: Header) -> str | None:
+    """The maintenance that covers the broker, None for one of the whole cluster; None if there is none."""
+    now_ms = clock.wall_ms(header)  # people announce windows by the wall clock
+    for window in header.maintenance:
+        if window.until_ms > now_ms and (not window.brokers or broker in window.brokers):
+            return "maintenance" + (f": {window.reason}" if window.reason else "")
+    return None
+
+
+def _reason(broker: int, header: Header) -> str | None:
+    window = maintained(broker, header)
+    if window is not None:
+        return window
+    if broker in header.shutting_down:
+        return f"broker {broker} is shutting down in order"
+    departure = header.departed.get(broker)
+    if departure is not None and departure.in_order and header.time_ms - departure.time_ms <= _AWAY_IN_ORDER_MS:
+        return f"broker {broker} shut down in order"
+    registered = header.brokers.get(broker)
+    if registered is None:
+        return None
+    had_asked = header.asked_to_shut_down.get(broker, registered.epoch) != registered.epoch
+    if had_asked and header.time_ms - registered.since_ms <= _CATCHING_UP_MS:
+        return f"broker {broker} is back from a shutdown in order"
+    return None

@@ -1,0 +1,278 @@
+"""What is the case with the controller, and with what only it can do.
+
+Here belongs what is said of the cluster as a whole. Brokers and partitions have files of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from controller.alerts import kinds as kinds
+from controller.alerts.conditions import Condition, counted, either, plural, whereabouts
+from controller.derived.partition_issues import Trouble
+from controller.model.context import EXAMPLES_NAMED, NO_BROKER, Header, Standing
+
+_OVERDUE_NAMED: Final = 5
+_ENTRIES_IN_A_SENTENCE: Final = 2
+
+# So many controllers in such a time are not failovers any more.
+_FLAPPING_TERMS: Final = 5
+_FLAPPING_WITHIN_MS: Final = 60_000
+
+_UNREGISTERED_MS: Final = 10_000
+_STORM_AT_LEAST: Final = 100
+MINUTE_MS: Final = 60_000
+_REBALANCE_AFTER_MS: Final = 10 * MINUTE_MS
+_IDS_SINCE: Final = (2, 8)
+
+
+def conditions_of_controller(header: Header) -> Iterator[Condition]:
+    """All that is wrong with the controller and its duties."""
+    for look in (
+        _absent,
+        _overdue,
+        _ghost,
+        _flapping,
+        _duplicate_topic_ids,
+        _poisoned,
+        _not_preferred,
+        _migrating,
+        _backlog,
+        _invalid_reassignment,
+        _imbalance,
+        _missing_ids,
+        _storm,
+    ):
+        condition = look(header)
+        if condition is not None:
+            yield condition
+
+
+def _absent(header: Header) -> Condition | None:
+    if header.controller != NO_BROKER:
+        return None
+    return Condition(
+        kind=kinds.NO_CONTROLLER,
+        group="controller",
+        cause="no broker is controller: dead leaders are not replaced, topics are neither created nor deleted",
+        ending="a broker is controller again",
+        since_ms=header.controller_since_ms,
+        evidence=(f"/controller_epoch is {header.controller_epoch}",),
+    )
+
+
+def _overdue(header: Header) -> Condition | None:
+    patience_ms = kinds.CONTROLLER_OVERDUE.patience_ms
+    due = [
+        event for event in header.events.values() if event.writes_due and header.time_ms - event.time_ms >= patience_ms
+    ]
+    if not due:
+        return None
+    due.sort(key=lambda event: event.id)
+    overdue = sum(event.writes_due for event in due)
+    return Condition(
+        kind=kinds.CONTROLLER_OVERDUE,
+        group="controller",
+        cause=f"controller {header.controller} in epoch {header.controller_epoch} is late with "
+        f"{counted(overdue, 'write')}: partitions may lack a leader; the oldest since {due[0].sentence}",
+        ending="none of its writes is overdue",
+        since_ms=due[0].time_ms,
+        evidence=tuple(
+            f"{event.sentence}, at zxid {event.zxid:#x}: {counted(event.writes_due, 'write')} due"
+            for event in due[:_OVERDUE_NAMED]
+        ),
+        broker=header.controller,
+    )
+
+
+def _ghost(header: Header) -> Condition | None:
+    broker = header.controller
+    unregistered = broker != NO_BROKER and header.standing is Standing.ELECTED and broker not in header.brokers
+    if not header.is_ghost and not unregistered:
+        return None
+    if unregistered:
+        cause = f"controller {broker} is not registered: brokers do not find it; restart it if it lives"
+    else:
+        edited = header.standing is Standing.OVERWRITTEN
+        why = "was edited" if edited else "is not owned by that broker's session"
+        cause = f"no broker acts as controller: /controller names broker {broker} but {why}; delete /controller"
+    return Condition(
+        kind=kinds.GHOST_CONTROLLER,
+        group="controller",
+        cause=cause,
+        ending="/controller names a registered broker that was elected, or nobody",
+        since_ms=None if unregistered else header.controller_since_ms,
+        patience_ms=_UNREGISTERED_MS if unregistered else None,
+        evidence=(f"/controller is owned by session {header.controller_session:#x}", *whereabouts((broker,), header)),
+        broker=broker,
+    )
+
+
+def _flapping(header: Header) -> Condition | None:
+    recent = [at_ms for at_ms in header.terms_since_ms if header.time_ms - at_ms <= _FLAPPING_WITHIN_MS]
+    if len(recent) < _FLAPPING_TERMS:
+        return None
+    cause = f"controllers follow one another, {len(recent)} within a minute (epoch {header.controller_epoch}): "
+    cause += "none stays to replace dead leaders"
+    if header.preferred_znode is not None:
+        cause += "; if /admin/preferred_replica_election names a partition without a state, delete it"
+    return Condition(
+        kind=kinds.CONTROLLER_FLAPPING,
+        group="controller",
+        cause=cause,
+        ending="fewer controllers took over within the last minute",
+        since_ms=recent[0],
+    )
+
+
+def _duplicate_topic_ids(header: Header) -> Condition | None:
+    if not header.duplicate_topic_ids:
+        return None
+    pairs = tuple(
+        f"topics {first} and {second} have the same id ({topic_id})"
+        for topic_id, first, second in header.duplicate_topic_ids
+    )
+    more = f" and {counted(len(pairs) - 1, 'other pair')} too" if len(pairs) > 1 else ""
+    return Condition(
+        kind=kinds.DUPLICATE_TOPIC_ID,
+        group="controller",
+        cause=f"no broker can become controller: {pairs[0]}{more}",
+        ending="every topic has an id of its own",
+        since_ms=header.controller_since_ms,
+        evidence=pairs,
+    )
+
+
+def _poisoned(header: Header) -> Condition | None:
+    if not (header.is_poisoned and header.acting):
+        return None
+    broker = header.controller
+    return Condition(
+        kind=kinds.CONTROLLER_POISONED,
+        subject=f"broker {broker}",
+        group="controller",
+        cause=f"controller {broker} in epoch {header.controller_epoch} can move no replica (KAFKA-12315): dead ones "
+        f"stay in their ISRs, deletions do not end; restart broker {broker}",
+        ending="another process is controller, or this one moves replicas after all",
+        since_ms=header.term_began_ms,
+        evidence=(
+            f"an earlier term of the process that registered with epoch {header.poisoned[broker]:#x} ended while it "
+            "removed replicas from ISRs",
+        ),
+        broker=broker,
+    )
+
+
+def _not_preferred(header: Header) -> Condition | None:
+    preferred = header.preferred_controllers
+    if not preferred or not header.acting or header.controller in preferred:
+        return None
+    return Condition(
+        kind=kinds.CONTROLLER_NOT_PREFERRED,
+        group="controller",
+        cause=f"the controller is broker {header.controller}, but broker {either(preferred)} was chosen for it",
+        ending="a broker that was chosen for it is controller",
+        broker=header.controller,
+    )
+
+
+def _migrating(header: Header) -> Condition | None:
+    if not header.migrating and header.standing is not Standing.KRAFT:
+        return None
+    return Condition(
+        kind=kinds.MIGRATION_STARTED,
+        group="controller",
+        cause="the cluster migrates to KRaft: Kontrast predicts nothing of its controller any more",
+        ending="a broker elected through ZooKeeper is controller again",
+    )
+
+
+def _backlog(header: Header) -> Condition | None:
+    waiting = header.isr_notifications
+    if not waiting or not header.acting:
+        return None
+    return Condition(
+        kind=kinds.NOTIFICATION_BACKLOG,
+        group="controller",
+        cause=f"controller {header.controller} has not read {counted(len(waiting), 'notification')} of ISR changes: "
+        "brokers and clients know old ISRs",
+        ending="no notification is left",
+        since_ms=min(told.since_ms for told in waiting.values()),
+    )
+
+
+def _invalid_reassignment(header: Header) -> Condition | None:
+    entries = header.reassign_znode
+    busy = any(event.writes_due for event in header.events.values())
+    if entries is None or not header.acting or busy:
+        return None
+    if any(key.startswith(Trouble.REASSIGNING.value) for key in header.troubles):
+        return None
+    named = ", ".join(
+        f"{entry.topic}-{entry.partition} to {list(entry.replicas)}" for entry in entries[:_ENTRIES_IN_A_SENTENCE]
+    )
+    more = ", …" if len(entries) > _ENTRIES_IN_A_SENTENCE else ""
+    return Condition(
+        kind=kinds.INVALID_REASSIGNMENT,
+        group="controller",
+        cause="/admin/reassign_partitions stays although nothing is being reassigned, and blocks the next one there: "
+        f"it names {named or 'nothing'}{more}",
+        ending="/admin/reassign_partitions is gone",
+        partitions=len(entries),
+        examples=tuple(f"{entry.topic}-{entry.partition}" for entry in entries[:EXAMPLES_NAMED]),
+    )
+
+
+def _imbalance(header: Header) -> Condition | None:
+    census, settings = header.census, header.settings
+    worst = 0
+    for broker in header.brokers if "imbalanced" in census else ():
+        preferred = census.get(f"preferred_by_broker/{broker}", 0)
+        if preferred:
+            worst = max(worst, census.get(f"imbalanced_by_broker/{broker}", 0) * 100 // preferred)
+    if worst <= settings.leader_imbalance_per_broker_percentage:
+        return None
+    interval_ms = settings.leader_imbalance_check_interval_seconds * 1_000
+    automatic = settings.auto_leader_rebalance_enable
+    count = census.get("imbalanced", 0)
+    return Condition(
+        kind=kinds.PREFERRED_IMBALANCE,
+        group="controller",
+        cause=f"{counted(count, 'partition')} {plural(count, 'is', 'are')} not led by the preferred replica: load is "
+        f"uneven, {worst} % of those that prefer one live broker are led elsewhere",
+        ending="leaders are where they are preferred",
+        patience_ms=2 * interval_ms + MINUTE_MS if automatic else _REBALANCE_AFTER_MS,
+        expected="to bring them back at its next check" if automatic else "nothing: it does not rebalance by itself",
+        partitions=count,
+    )
+
+
+def _missing_ids(header: Header) -> Condition | None:
+    topics, with_id = header.census.get("topics", 0), header.census.get("topics_with_id", 0)
+    if not 0 < with_id < topics or header.profile.release < _IDS_SINCE or not header.acting:
+        return None
+    lacking = topics - with_id
+    return Condition(
+        kind=kinds.MISSING_TOPIC_ID,
+        group="controller",
+        cause=f"{lacking} of {topics} topics {plural(lacking, 'has', 'have')} no id: the controller has yet to write "
+        f"{plural(lacking, 'it', 'them')}",
+        ending="all topics have an id",
+    )
+
+
+def _storm(header: Header) -> Condition | None:
+    partitions = header.census.get("partitions", 0)
+    storm = max(_STORM_AT_LEAST, 2 * partitions)
+    pace = header.recent_elections
+    elections = max(pace.last_minute, header.elections - pace.total)
+    if elections <= storm:
+        return None
+    return Condition(
+        kind=kinds.ELECTION_STORM,
+        group="controller",
+        cause=f"{elections} leaders were elected within a minute for {counted(partitions, 'partition')}: clients keep "
+        "looking for leaders",
+        ending="fewer leaders are elected",
+    )

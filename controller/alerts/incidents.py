@@ -1,0 +1,143 @@
+"""Incidents: brokers that are away or lag together are one cause, which keeps its name while brokers join and leave it.
+
+Brokers belong together where a partition lacks more than one of them, where those of one rack left within the time in
+which the sessions of one failure expire, and where they belonged together before and none has recovered since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import count, pairwise
+from typing import Final
+
+from controller.alerts.conditions import maintained
+from controller.derived.gauges import replicas_by_broker
+from controller.derived.partition_issues import Trouble, parse_group
+from controller.model.context import Header, Incident
+
+# These groups name replicas that are not in sync: each is one that the partitions lack, live or not.
+_NAMES_WHAT_IS_MISSING: Final = frozenset(
+    {Trouble.UNDER_MIN_ISR, Trouble.AT_MIN_ISR, Trouble.ONE_LEFT, Trouble.UNDER_REPLICATED}
+)
+# These name replicas that may be live and at work: only one that is away is a cause.
+_NAMES_WHO_IS_AT_WORK: Final = frozenset({Trouble.UNDELETED, Trouble.REASSIGNING})
+# A live replica could lead these: the controller is the cause, whichever broker was lost before.
+_FOR_THE_CONTROLLER: Final = frozenset({Trouble.LEADERLESS, Trouble.ELECTION_OWED})
+
+# A broker that hosts nothing is missed for so long only.
+_MISSED_MS: Final = 10 * 60_000
+
+# A client asks for its session each third of the timeout, so brokers that fail at once expire up to a third apart, and
+# ZooKeeper looks for expired sessions once a tick, 2 s by default.
+_TICK_MS: Final = 2_000
+
+
+def incidents_of(header: Header) -> tuple[Incident, ...]:
+    """The incidents of now; one that goes on keeps its name, and the oldest's where incidents have become one."""
+    together = _Together()
+    away = brokers_away(header)
+    for broker in away:
+        together.add((broker,))
+    for key in header.troubles:
+        trouble, brokers, _ = parse_group(key)
+        together.add(causes(trouble, brokers, header))
+    for brokers in (*_sharing(header, away), *_left_together(header, away)):
+        together.add(brokers)
+    for incident in header.incidents:
+        together.add(broker for broker in incident.brokers if broker in together)
+    return _with_names(together.sets(), header.incidents)
+
+
+def causes(trouble: Trouble, brokers: tuple[int, ...], header: Header) -> tuple[int, ...]:
+    """The brokers of a group that are why its partitions are in trouble: those that are away, or else the first."""
+    if trouble in _NAMES_WHAT_IS_MISSING:
+        return brokers
+    if trouble in _FOR_THE_CONTROLLER and header.acting:
+        return ()
+    away = tuple(broker for broker in brokers if broker not in header.brokers)
+    return away or (() if trouble in _NAMES_WHO_IS_AT_WORK else brokers[:1])
+
+
+def brokers_away(header: Header) -> tuple[int, ...]:
+    """Brokers that are not registered and are missed: they host replicas, or left a while ago."""
+    hosted = replicas_by_broker(header)
+    recent = [
+        broker for broker, departure in header.departed.items() if header.time_ms - departure.time_ms <= _MISSED_MS
+    ]
+    return tuple(sorted({*hosted, *recent} - header.brokers.keys()))
+
+
+def incident_by_broker(incidents: Iterable[Incident]) -> Mapping[int, Incident]:
+    """The incident of each broker that is in one."""
+    return {broker: incident for incident in incidents for broker in incident.brokers}
+
+
+def _sharing(header: Header, away: Collection[int]) -> Iterator[tuple[int, ...]]:
+    """Brokers that have replicas of the same partitions, before the controller has written what these lack."""
+    for broker in away:
+        departure = header.departed.get(broker)
+        if departure is not None:
+            yield broker, *(other for other in departure.shares_with if other in away)
+
+
+def _left_together(header: Header, away: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Pairs of brokers of one rack, or of none, that left so close after one another that one failure explains both."""
+    within_ms = header.settings.zookeeper_session_timeout_ms // 3 + _TICK_MS
+    racks: dict[str | None, list[tuple[int, int]]] = {}
+    for broker in away:
+        departure = header.departed.get(broker)
+        if departure is not None and not departure.in_order and maintained(broker, header) is None:
+            racks.setdefault(departure.rack, []).append((departure.time_ms, broker))
+    for left in racks.values():
+        for (earlier_ms, one), (later_ms, other) in pairwise(sorted(left)):
+            if later_ms - earlier_ms <= within_ms:
+                yield one, other
+
+
+class _Together:
+    """Disjoint sets of brokers (union-find, the lowest broker stands for its set)."""
+
+    def __init__(self) -> None:
+        self._lower: dict[int, int] = {}
+
+    def __contains__(self, broker: int) -> bool:
+        return broker in self._lower
+
+    def add(self, brokers: Iterable[int]) -> None:
+        roots = sorted({self._root(broker) for broker in brokers})
+        for root in roots:
+            self._lower[root] = roots[0]
+
+    def sets(self) -> list[tuple[int, ...]]:
+        """The sets, each in order, by their lowest broker."""
+        found: dict[int, list[int]] = {}
+        for broker in sorted(self._lower):
+            found.setdefault(self._root(broker), []).append(broker)
+        return [tuple(brokers) for brokers in found.values()]
+
+    def _root(self, broker: int) -> int:
+        while (lower := self._lower.setdefault(broker, broker)) != broker:
+            broker = lower
+        return broker
+
+
+def _with_names(sets: list[tuple[int, ...]], before: tuple[Incident, ...]) -> tuple[Incident, ...]:
+    named: dict[tuple[int, ...], Incident] = {}
+    for incident in before:  # the oldest first
+        for brokers in sets:
+            if brokers not in named and not set(brokers).isdisjoint(incident.brokers):
+                named[brokers] = Incident(incident.name, incident.broker, brokers)
+                break
+    for brokers in sets:
+        if brokers not in named:
+            named[brokers] = _begun(brokers, {incident.name for incident in named.values()})
+    return tuple(named.values())
+
+
+def _begun(brokers: tuple[int, ...], taken: set[str]) -> Incident:
+    """A new incident, by the name of its first broker of which no other one has the name."""
+    for broker in brokers:
+        if f"broker {broker}" not in taken:
+            return Incident(f"broker {broker}", broker, brokers)
+    first = brokers[0]
+    return next(Incident(name, first, brokers) for n in count(2) if (name := f"broker {first} ({n})") not in taken)

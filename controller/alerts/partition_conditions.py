@@ -1,0 +1,288 @@
+"""What is the case with partitions: one condition a kind for each incident, with the sentence a person reads first.
+
+Which partitions are in trouble is counted by `troubles`, which brokers are one incident by `incidents`, and what an
+incident affects is put into words by `affected`. Partitions that no broker's absence explains are one condition a kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from controller.alerts import kinds as kinds
+from controller.alerts.affected import (
+    Affected,
+    Group,
+    in_sync_only_on,
+    listed,
+    names,
+    returns,
+    together,
+    toll,
+    where_they_are,
+    worst_topics,
+)
+from controller.alerts.conditions import Condition, either, plural, whereabouts
+from controller.contract.outputs import Severity
+from controller.derived.partition_issues import OFFLINE_TROUBLES, Trouble
+from controller.model.context import EXAMPLES_NAMED, Header, Incident
+
+# A live broker may take its time to delete, or to copy a replica.
+_DELETING_MS: Final = 5 * 60_000
+_COPYING_MS: Final = 30 * 60_000
+
+# A controller that has written what came later is not paused.
+_PASSED_OVER_MS: Final = 10_000
+
+_BACK: Final = "they are led again, are gone, or wait for other brokers"
+_NO_INCIDENT: Final = "partitions"
+_CONTROLLER: Final = "controller"
+
+
+class Scene(msgspec.Struct, frozen=True):
+    """What an incident affects; `incident` None: what no broker's absence explains."""
+
+    header: Header
+    incident: Incident | None
+    affected: Affected
+
+    def condition(self, kind: kinds.AlertKind, found: Affected, cause: str, ending: str, **more: object) -> Condition:
+        """A condition of this kind, held back to info where everything that it counts has an excuse."""
+        excuse = found.excuse
+        subject = _NO_INCIDENT if self.incident is None else self.incident.name
+        condition = Condition(
+            kind=kind,
+            subject=subject,
+            group=subject,
+            cause=cause if not excuse else f"{cause} ({excuse})",
+            ending=ending,
+            since_ms=found.since_ms,
+            evidence=whereabouts(found.brokers[:EXAMPLES_NAMED], self.header),
+            partitions=found.count,
+            examples=found.examples,
+            broker=None if self.incident is None else self.incident.broker,
+            brokers=found.brokers,
+            severity=Severity.INFO if excuse else None,
+        )
+        return msgspec.structs.replace(condition, **more)
+
+
+def conditions_of_partitions(
+    header: Header, by_incident: Iterable[tuple[Incident | None, Affected]]
+) -> Iterator[Condition]:
+    """One for each kind and each incident."""
+    for incident, affected in by_incident:
+        scene = Scene(header, incident, affected)
+        yield from _unusable(scene)
+        for troubles, describe in _CONDITIONS.items():
+            found = scene.affected.of(*troubles)
+            condition = describe(scene, found) if found.groups else None
+            if condition is not None:
+                yield condition
+
+
+def _unusable(scene: Scene) -> Iterator[Condition]:
+    """The worst that clients meet: partitions that are offline, which names those that refuse acks=all, or these."""
+    refusing = scene.affected.of(Trouble.UNDER_MIN_ISR).unexcused()
+    offline = _offline(scene)
+    if offline is not None:
+        yield offline
+    if refusing.groups and (offline is None or offline.severity is Severity.INFO and refusing.excuse is None):
+        yield _under_min_isr(scene, refusing)
+
+
+def _offline(scene: Scene) -> Condition | None:
+    """Partitions that no client can use, with the brokers whose return ends it; the rest of the incident in a line."""
+    header, kind = scene.header, kinds.PARTITIONS_OFFLINE
+    offline = scene.affected.of(*OFFLINE_TROUBLES).unexcused()
+    lost = offline.of(Trouble.OFFLINE, Trouble.NEVER_CREATED)
+    if not lost.groups:
+        return _coming_back(scene, offline) if offline.groups else None
+    cause = f"{_offline_partitions(offline)}{returns(lost, header)}{worst_topics(offline, header)}"
+    waiting, never = offline.of(Trouble.COMING_BACK), offline.of(Trouble.NEVER_CREATED)
+    if waiting.count:
+        cause += f"; {waiting.count} only {plural(waiting.count, 'waits', 'wait')} to be elected by {_elector(header)}"
+    if never.count:
+        cause += f"; {never.count} {plural(never.count, 'was', 'were')} made while no replica was live"
+    cause += _unclean(offline.of(Trouble.OFFLINE), header)
+    rest = toll(
+        scene.affected.of(Trouble.UNDER_REPLICATED, Trouble.UNDER_MIN_ISR, Trouble.AT_MIN_ISR, Trouble.ONE_LEFT)
+    )
+    condition = scene.condition(kind, offline, cause + (f"; {rest}" if rest else ""), _BACK)
+    return msgspec.structs.replace(condition, since_ms=lost.since_ms, replaces=(kinds.UNDER_MIN_ISR,))
+
+
+def _coming_back(scene: Scene, waiting: Affected) -> Condition | None:
+    """Those that only have to be elected, unless the controller may still be about it."""
+    kind, header = kinds.PARTITIONS_OFFLINE, scene.header
+    cause = f"{_offline_partitions(waiting)} until {_elector(header)} elects a leader"
+    condition = scene.condition(kind, waiting, cause, _BACK, patience_ms=0, replaces=(kinds.UNDER_MIN_ISR,))
+    patience_ms = kinds.ELECTION_DUE.patience_ms
+    is_due = header.time_ms - waiting.since_ms >= patience_ms or condition.id in header.open_alerts
+    return condition if is_due else None
+
+
+def _offline_partitions(offline: Affected) -> str:
+    them = plural(offline.count, "it", "them")
+    return f"{offline.partitions} offline{names(offline.examples, offline.count)}: no client can use {them}"
+
+
+def _unclean(offline: Affected, header: Header) -> str:
+    """What an unclean election would cost, where a live replica could win it."""
+    winners = [broker for broker in offline.others if broker in header.brokers]
+    if not winners or not offline.brokers:
+        return ""
+    if len(winners) <= 2 and len(offline.groups) == 1:
+        return (
+            f"; an unclean election would make broker {either(winners)} leader and lose what only "
+            f"{listed(offline.brokers)} had"
+        )
+    return "; an unclean election would lose what only their in-sync replicas had"
+
+
+def _under_min_isr(scene: Scene, refusing: Affected) -> Condition:
+    lacking = (
+        where_they_are(refusing.brokers, scene.header)
+        if refusing.brokers
+        else "all replicas are in sync, but min.insync.replicas asks for more; lower it"
+    )
+    verb = plural(refusing.count, "refuses", "refuse")
+    cause = f"{refusing.partitions} {verb} acks=all{names(refusing.examples, refusing.count)}: {lacking}"
+    alone = scene.affected.of(Trouble.ONE_LEFT)
+    if alone.count:
+        cause += f"; {in_sync_only_on(alone.partitions, alone)}"
+    return scene.condition(kinds.UNDER_MIN_ISR, refusing, cause, "enough replicas are in sync again")
+
+
+def _leaderless(scene: Scene, found: Affected) -> Condition:
+    live = [broker for broker in found.brokers if broker in scene.header.brokers]
+    cause = (
+        f"{found.partitions} {found.verb} no leader{names(found.examples, found.count)}: no client can use "
+        f"{plural(found.count, 'it', 'them')}, though in-sync replica {either(live)} is live and could lead"
+    )
+    return scene.condition(kinds.PARTITIONS_LEADERLESS, found, cause, _BACK, group=_CONTROLLER)
+
+
+def _election_due(scene: Scene, found: Affected) -> Condition | None:
+    """Elections that the controller has yet to hold; without one, also those that the last one passed over."""
+    due = found.of(Trouble.ELECTION_DUE) if scene.header.acting else found
+    if not due.groups:
+        return None
+    cause = (
+        f"{due.partitions}{names(due.examples, due.count)} lost {plural(due.count, 'its', 'their')} leader, "
+        f"{listed(due.brokers)}: no client can use {plural(due.count, 'it', 'them')} until "
+        f"{_elector(scene.header)} elects another"
+    )
+    return scene.condition(kinds.ELECTION_DUE, due, cause, _BACK)
+
+
+def _election_owed(scene: Scene, found: Affected) -> Condition | None:
+    """Only the controller can be the cause, whatever excuses the brokers: it lives, for it has written since."""
+    if not scene.header.acting:
+        return None
+    cause = (
+        f"{_elector(scene.header)} passed over {plural(found.count, 'an election', 'elections')} and wrote what came "
+        f"later: {found.partitions} {found.verb} no leader{names(found.examples, found.count)}"
+    )
+    condition = scene.condition(kinds.CONTROLLER_OVERDUE, found, cause, _BACK, subject="elections", group=_CONTROLLER)
+    controller = scene.header.controller
+    return msgspec.structs.replace(
+        condition,
+        cause=cause,
+        severity=None,
+        broker=controller,
+        brokers=(controller,),
+        patience_ms=_PASSED_OVER_MS,
+    )
+
+
+def _creation_due(scene: Scene, found: Affected) -> Condition:
+    cause = (
+        f"{found.partitions} {plural(found.count, 'is', 'are')} not created yet{names(found.examples, found.count)}: "
+        f"no client can use {plural(found.count, 'it', 'them')} until {_elector(scene.header)} creates "
+        f"{plural(found.count, 'it', 'them')}"
+    )
+    return scene.condition(kinds.CREATION_DUE, found, cause, _BACK)
+
+
+def _elector(header: Header) -> str:
+    if header.acting:
+        return f"controller {header.controller} in epoch {header.controller_epoch}"
+    return "the next controller (none is active)"
+
+
+def _under_replicated(scene: Scene, found: Affected) -> Condition | None:
+    """Only of replicas that are there and have nothing to excuse them: other brokers have an alert of their own."""
+    header, patience_ms = scene.header, kinds.UNDER_REPLICATED.patience_ms
+    lagging = {}
+    for group in found.groups:
+        there = tuple(broker for broker in group.brokers if broker in header.brokers)
+        if there and group.excuse is None:
+            since_ms = max(group.since_ms, *(header.brokers[broker].since_ms for broker in there))
+            if header.time_ms - since_ms >= patience_ms:
+                lagging[group.brokers] = msgspec.structs.replace(group, brokers=there, since_ms=since_ms)
+    if not lagging:
+        return None
+    ripe = together(lagging.values())
+    lacking = together(group for group in scene.affected.groups if group.brokers in lagging)
+    cause = f"{listed(ripe.brokers)} {plural(len(ripe.brokers), 'lags', 'lag')} behind: {toll(lacking)}"
+    return scene.condition(kinds.UNDER_REPLICATED, ripe, cause, "the replicas are in sync again")
+
+
+def _undeleted(scene: Scene, found: Affected) -> Condition | None:
+    header = scene.header
+
+    def patience_ms(group: Group) -> int:
+        return _patience_ms(group, header, kinds.DELETION_STUCK.patience_ms, _DELETING_MS)
+
+    ripe = _ripe(found.groups, header, patience_ms)
+    if not ripe.groups:
+        return None
+    topics = sorted({name.rpartition("-")[0] for name in ripe.examples})
+    away = [broker for broker in ripe.brokers if broker not in header.brokers]
+    waits = f"waits for {listed(away)}" if away else f"waits for {listed(ripe.brokers)}, live"
+    which = ", ".join(topics[:2]) + (", …" if len(topics) > 2 else "")
+    cause = f"deletion of {which} {waits}, to delete {ripe.partitions}"
+    ending = "they are deleted, or no longer to be"
+    return scene.condition(kinds.DELETION_STUCK, ripe, cause, ending, patience_ms=0)
+
+
+def _reassigning(scene: Scene, found: Affected) -> Condition | None:
+    header = scene.header
+
+    def patience_ms(group: Group) -> int:
+        at_once_ms = kinds.REASSIGNMENT_STUCK.patience_ms
+        return _patience_ms(group, header, at_once_ms, _COPYING_MS) if group.brokers else at_once_ms
+
+    ripe = _ripe(found.groups, header, patience_ms)
+    if not ripe.groups:
+        return None
+    away = [broker for broker in ripe.brokers if broker not in header.brokers]
+    cause = f"{plural(ripe.count, 'reassignment', 'reassignments')} of {ripe.partitions}"
+    cause += f"{names(ripe.examples, ripe.count)} {plural(ripe.count, 'waits', 'wait')} "
+    waits = f"until {listed(ripe.brokers)} {plural(len(ripe.brokers), 'is', 'are')} in sync"
+    cause += waits if ripe.brokers else "though all replicas are in sync"
+    cause += f": {listed(away)} {plural(len(away), 'is', 'are')} away" if away else ""
+    return scene.condition(kinds.REASSIGNMENT_STUCK, ripe, cause, "they are complete, or were cancelled", patience_ms=0)
+
+
+def _patience_ms(group: Group, header: Header, where_away_ms: int, where_live_ms: int) -> int:
+    return where_away_ms if any(broker not in header.brokers for broker in group.brokers) else where_live_ms
+
+
+def _ripe(groups: Iterable[Group], header: Header, patience_ms: Callable[[Group], int]) -> Affected:
+    """The groups that have been so for as long as theirs may."""
+    return together(group for group in groups if header.time_ms - group.since_ms >= patience_ms(group))
+
+
+_CONDITIONS: Final[Mapping[tuple[Trouble, ...], Callable[[Scene, Affected], Condition | None]]] = {
+    (Trouble.ELECTION_DUE, Trouble.ELECTION_OWED): _election_due,
+    (Trouble.ELECTION_OWED,): _election_owed,
+    (Trouble.CREATION_DUE,): _creation_due,
+    (Trouble.LEADERLESS,): _leaderless,
+    (Trouble.UNDER_REPLICATED,): _under_replicated,
+    (Trouble.UNDELETED,): _undeleted,
+    (Trouble.REASSIGNING,): _reassigning,
+}

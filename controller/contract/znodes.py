@@ -1,0 +1,254 @@
+"""ZooKeeper's side of the contract: which path means what, and what a znode's bytes say.
+
+Here belong paths and JSON forms (Kafka `ZkData`, 0.8 to 3.9). Unknown keys are ignored, as Kafka ignores them; what
+cannot be read becomes a `ZnodeError` whose text says why. What follows from a value is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from functools import lru_cache
+from typing import Annotated, Literal, TypeVar
+
+import msgspec
+
+from controller.contract.decoding import JsonDecoder, UndecodableError
+from controller.contract.records import TimeMs
+
+Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
+PartitionId = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+Brokers = tuple[Int32, ...]
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
+
+
+class ZnodeError(ValueError):
+    """A znode's content that cannot be read; the text says why."""
+
+
+class Place(Enum):
+    """What a path means to the controller."""
+
+    CONTROLLER = "/controller"
+    CONTROLLER_EPOCH = "/controller_epoch"
+    BROKER = "/brokers/ids/N"
+    TOPIC = "/brokers/topics/T"
+    PARTITION_STATE = "/brokers/topics/T/partitions/P/state"
+    DELETE_TOPIC = "/admin/delete_topics/T"
+    REASSIGN_PARTITIONS = "/admin/reassign_partitions"
+    PREFERRED_ELECTION = "/admin/preferred_replica_election"
+    ISR_CHANGE = "/isr_change_notification/isr_change_N"
+    LOG_DIR_EVENT = "/log_dir_event_notification/log_dir_event_N"
+    TOPIC_CONFIG = "/config/topics/T"
+    BROKER_CONFIG = "/config/brokers/N"
+    FEATURE = "/feature"
+    MIGRATION = "/migration"
+    OTHER = "anything else"
+
+    __hash__ = object.__hash__  # there is one of each: what the enum's own takes time for is not needed
+
+
+class ZnodePath(msgspec.Struct, frozen=True, gc=False):
+    """A path's meaning, with the name and number in it."""
+
+    place: Place
+    name: str = ""
+    number: int = -1
+
+
+_FIXED = {
+    place.value: ZnodePath(place)
+    for place in (
+        Place.CONTROLLER,
+        Place.CONTROLLER_EPOCH,
+        Place.REASSIGN_PARTITIONS,
+        Place.PREFERRED_ELECTION,
+        Place.FEATURE,
+        Place.MIGRATION,
+    )
+}
+_NAMED = {
+    ("admin", "delete_topics"): Place.DELETE_TOPIC,
+    ("config", "topics"): Place.TOPIC_CONFIG,
+    ("config", "brokers"): Place.BROKER_CONFIG,
+    ("brokers", "topics"): Place.TOPIC,
+}
+_OTHER = ZnodePath(Place.OTHER)
+_PARTITION_STATE = Place.PARTITION_STATE
+
+
+def locate(path: str) -> ZnodePath:
+    """What the path means; anything unexpected is `Place.OTHER`."""
+    if path.startswith("/brokers/topics/") and path.endswith("/state"):  # nearly all that there are
+        name, _, digits = path[16:-6].partition("/partitions/")
+        number = _number(digits)
+        if number >= 0 and "/" not in name:
+            return ZnodePath(_PARTITION_STATE, name, number)
+    fixed = _FIXED.get(path)
+    if fixed is not None:
+        return fixed
+    parts = path.split("/")
+    if len(parts) == 4:
+        if parts[1:3] == ["brokers", "ids"]:
+            number = _number(parts[3])
+            return _OTHER if number < 0 else ZnodePath(Place.BROKER, number=number)
+        place = _NAMED.get((parts[1], parts[2]))
+        return ZnodePath(place, parts[3]) if place and parts[3] else _OTHER
+    if len(parts) == 3 and parts[1] == "isr_change_notification":
+        return ZnodePath(Place.ISR_CHANGE, parts[2])
+    if len(parts) == 3 and parts[1] == "log_dir_event_notification":
+        return ZnodePath(Place.LOG_DIR_EVENT, parts[2])
+    return _OTHER
+
+
+@lru_cache(1 << 10)
+def _number(text: str) -> int:
+    # int() would also take "+1", "1_0" and other scripts' digits; ids beyond int32 are nobody's.
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
+
+
+class ControllerZnode(msgspec.Struct, frozen=True):
+    """/controller, v1 and v2."""
+
+    brokerid: Int32
+    version: Int32 = 1
+    kraftControllerEpoch: Int32 = -1  # noqa: N815 (Kafka's key)
+
+
+class BrokerZnode(msgspec.Struct, frozen=True):
+    """/brokers/ids/N, v1 to v5 and later."""
+
+    host: str | None = None
+    port: Int32 = -1
+    endpoints: tuple[str, ...] = ()
+    rack: str | None = None
+    version: Int32 = 1
+
+    def addresses(self) -> tuple[str, ...]:
+        """The listeners; before v2 host and port are all there is."""
+        if self.endpoints or self.host is None:
+            return self.endpoints
+        return (f"PLAINTEXT://{self.host}:{self.port}",)
+
+
+class TopicZnode(msgspec.Struct, frozen=True):
+    """/brokers/topics/T, v1 to v3."""
+
+    partitions: dict[PartitionId, Brokers]
+    adding_replicas: dict[PartitionId, Brokers] = {}
+    removing_replicas: dict[PartitionId, Brokers] = {}
+    topic_id: str | None = None
+    version: Int32 = 1
+
+
+class StateZnode(msgspec.Struct, frozen=True):
+    """/brokers/topics/T/partitions/P/state."""
+
+    leader: Int32
+    leader_epoch: Int32
+    controller_epoch: Int32
+    isr: Brokers
+    leader_recovery_state: Int32 = 0
+
+
+class ConfigZnode(msgspec.Struct, frozen=True):
+    """/config/topics/T and /config/brokers/N."""
+
+    config: dict[str, str] = {}
+
+    def integer(self, key: str, *, at_least: int) -> int | None:
+        """A setting of Kafka's type INT, None if absent, no such number, or below what Kafka takes."""
+        text = self.config.get(key, "").strip()
+        number = int(text) if _INTEGER.fullmatch(text) else None
+        return number if number is not None and at_least <= number < 2**31 else None
+
+    def boolean(self, key: str) -> bool | None:
+        """A setting as Kafka would read it, None if absent or neither true nor false."""
+        return {"true": True, "false": False}.get(self.config.get(key, "").strip().lower())
+
+
+class FeatureZnode(msgspec.Struct, frozen=True):
+    """/feature, v1 and v2, from 2.7 on; Kafka refuses another status and a lower version (`FeatureZNode`, 3.9)."""
+
+    version: Annotated[int, msgspec.Meta(ge=1, lt=2**31)]
+    status: Literal[0, 1]  # disabled, enabled
+
+
+class LogDirEventZnode(msgspec.Struct, frozen=True):
+    """/log_dir_event_notification/log_dir_event_N."""
+
+    broker: Int32
+
+
+class ReassignmentEntry(msgspec.Struct, frozen=True):
+    """One partition's target in /admin/reassign_partitions."""
+
+    topic: str
+    partition: Int32
+    replicas: Brokers = ()
+
+
+class PartitionsZnode(msgspec.Struct, frozen=True):
+    """/admin/reassign_partitions, /admin/preferred_replica_election and isr_change_N."""
+
+    partitions: tuple[ReassignmentEntry, ...] = ()
+
+
+class MaintenanceWindow(msgspec.Struct, frozen=True):
+    """A time in which people work on brokers: what follows from it needs nobody's attention."""
+
+    brokers: Brokers  # none: the whole cluster
+    until_ms: TimeMs
+    reason: str = ""
+
+
+class ForwarderStatus(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The `data` of a forwarder's own records: its clock, how it stands with ZooKeeper, the maintenance it knows of."""
+
+    session: str = "unknown"
+    watch_mode: str = "unknown"
+    maintenance: tuple[MaintenanceWindow, ...] = ()  # the windows in force
+    clock_of: str = ""  # whose clock the records' times are by, where a generation begins
+
+
+_Content = TypeVar(
+    "_Content",
+    ControllerZnode,
+    BrokerZnode,
+    TopicZnode,
+    StateZnode,
+    ConfigZnode,
+    FeatureZnode,
+    LogDirEventZnode,
+    PartitionsZnode,
+    ForwarderStatus,
+)
+
+
+# One decoder a form: making one costs more than decoding.
+_decoder_of = lru_cache(None)(JsonDecoder)
+
+
+def decode(data: bytes | str | None, content: type[_Content]) -> _Content:
+    """The znode's content; raises ZnodeError."""
+    if not data:
+        raise ZnodeError("no data")
+    try:
+        decoded: _Content = _decoder_of(content).decode(data)
+        return decoded
+    except UndecodableError as error:
+        raise ZnodeError(str(error)) from error
+
+
+def decode_config(data: bytes | None) -> ConfigZnode:
+    """The settings; like Kafka, none where the znode has no data; raises ZnodeError."""
+    return decode(data, ConfigZnode) if data else ConfigZnode()
+
+
+def decode_epoch(data: bytes | None) -> int:
+    """/controller_epoch's decimal text; raises ZnodeError."""
+    text = (data or b"").decode("ascii", "replace").strip()
+    if not text.isdigit() or len(text) > 10 or int(text) >= 2**31:
+        raise ZnodeError(f"no epoch: {text[:40]!r}")
+    return int(text)

@@ -1,0 +1,1 @@
+"""What follows from the model: health, gauges, issues of partitions, rows, stored bytes."""

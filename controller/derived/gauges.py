@@ -1,0 +1,259 @@
+"""A cluster's counts: what each partition adds to them, and the row that shows them.
+
+Here belong Kafka's definitions of its gauges (`KafkaController.updateMetrics`, `ReplicaManager`, 3.9). Counts are kept
+as partitions change, so that a total never needs a walk over all of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final
+
+from controller.contract.outputs import GaugesRow, Maintenance, Stamp
+from controller.derived.health import UNUSABLE, is_under_replicated, needed_in_sync
+from controller.model import clock
+from controller.model.context import FOLLOWING, CountingRules, Header
+from controller.model.topics import InTopic, Partition, Topic, Topics
+from controller.rules.states import PartitionState, ReplicaState
+
+_PARTITION_STATE: Final = {state: f"partitions/{state.word}" for state in PartitionState}
+_REPLICA_STATE: Final = {state: f"replicas/{state.word}" for state in ReplicaState}
+
+REASSIGNING: Final = "reassigning"  # the groups of `troubles` whose partitions are being reassigned
+
+# A broker that was told to delete its replica does not count it any more.
+_DELETED_ON_DISK: Final = (ReplicaState.DELETION_STARTED, ReplicaState.DELETION_SUCCESSFUL)
+
+Keys = tuple[str, ...]
+_LEADERLESS: Final[Mapping[bool, Keys]] = {False: (), True: ("leaderless",)}
+
+# Few facts decide what a partition adds, and most partitions share them.
+_REMEMBERED: Final = 1 << 15
+
+
+def counted(topic: Topic, partition: Partition, rules: CountingRules) -> Keys:
+    """The counts to which the partition adds one, some of them more than once."""
+    return _hosting(topic, partition) + _leading(topic, partition, rules)
+
+
+def _hosting(topic: Topic, partition: Partition) -> Keys:
+    states = tuple(partition.replica_states.items())
+    return _by_replicas(partition.state, partition.replicas, states, topic.queued)
+
+
+def _leading(topic: Topic, partition: Partition, rules: CountingRules) -> Keys:
+    value, leaderless = partition.confirmed, partition.problem in UNUSABLE
+    if value is None:
+        return _LEADERLESS[leaderless]
+    needed = topic.min_insync_replicas
+    keys = _by_leadership(value.leader, value.isr, partition.replicas, partition.adding, needed, topic.queued, rules)
+    return keys + _LEADERLESS[True] if leaderless else keys
+
+
+def _hosted_alike(before: Partition, after: Partition) -> bool:
+    same_replicas = before.replicas is after.replicas and before.replica_states is after.replica_states
+    return same_replicas and before.state is after.state
+
+
+@lru_cache(_REMEMBERED)
+def _by_replicas(
+    state: PartitionState, replicas: tuple[int, ...], states: tuple[tuple[int, ReplicaState], ...], queued: bool
+) -> Keys:
+    deleted = {replica for replica, replica_state in states if replica_state in _DELETED_ON_DISK}
+    keys = [_PARTITION_STATE[state]]
+    keys += [f"replicas_by_broker/{replica}" for replica in replicas if replica not in deleted]
+    for _, replica_state in states:
+        keys.append(_REPLICA_STATE[replica_state])
+        if queued and replica_state is not ReplicaState.DELETION_SUCCESSFUL:
+            keys.append("replicas_to_delete")
+        if queued and replica_state is ReplicaState.DELETION_INELIGIBLE:
+            keys.append("replicas_ineligible_to_delete")
+    return tuple(keys)
+
+
+@lru_cache(_REMEMBERED)
+def _by_leadership(  # noqa: PLR0913 (all that decides it)
+    leader: int,
+    isr: tuple[int, ...],
+    replicas: tuple[int, ...],
+    adding: tuple[int, ...],
+    needed: int | None,
+    queued: bool,
+    rules: CountingRules,
+) -> Keys:
+    keys = ["partitions"]
+    if not queued:  # of a topic that is being deleted, nobody asks who should lead it or who is left
+        keys += [f"by_leader/{leader}", *_preferred(leader, isr, replicas, adding, rules)]
+        keys += [f"sole_in_sync_by_broker/{isr[0]}"] if len(isr) == 1 else []
+    if leader < 0:
+        return tuple(keys)  # nobody leads it, so it is in no broker's count
+    keys.append(f"leaders_by_broker/{leader}")
+    excused = len(adding) if rules.adding_need_not_follow else 0
+    lacking = ["under_replicated"] if is_under_replicated(len(isr), len(replicas), excused) else []
+    margin = len(isr) - needed_in_sync(needed, leader, len(replicas), rules)
+    if margin <= 0:
+        lacking.append("at_min_isr" if margin == 0 else "under_min_isr")
+    for key in lacking:
+        keys += [key, f"{key}_by_broker/{leader}"]
+    return tuple(keys)
+
+
+def _preferred(
+    leader: int, isr: tuple[int, ...], replicas: tuple[int, ...], adding: tuple[int, ...], rules: CountingRules
+) -> Keys:
+    if not replicas:
+        return ()
+    preferred = replicas[0]
+    # One that is being added counts only once it is in sync, whoever leads.
+    may_lag = rules.adding_need_not_lead and preferred in adding
+    imbalanced = preferred in isr if may_lag else leader != preferred
+    keys = (f"preferred_by_broker/{preferred}",)
+    return (*keys, "imbalanced", f"imbalanced_by_broker/{preferred}") if imbalanced else keys
+
+
+def counted_for_topic(topic: Topic) -> Keys:
+    """The counts to which the topic itself adds one."""
+    if not topic.exists:
+        return ()
+    more = {
+        "topics_to_delete": topic.queued,
+        "topics_ineligible_to_delete": topic.ineligible,
+        "topics_with_id": topic.topic_id is not None,
+    }
+    return ("topics", *(key for key, adds in more.items() if adds))
+
+
+@lru_cache(_REMEMBERED)
+def _changes(gone: Keys, come: Keys) -> tuple[tuple[str, int], ...]:
+    """By how much counts change."""
+    changes = Counter(come)
+    changes.subtract(gone)
+    return tuple((key, by) for key, by in changes.items() if by)
+
+
+class Census:
+    """A cluster's counts while a step changes them; they are copied at the first change."""
+
+    __slots__ = ("_rules", "_owned", "counts")
+
+    def __init__(self, counts: dict[str, int], rules: CountingRules) -> None:
+        self.counts = counts
+        self._rules = rules
+        self._owned = False
+
+    def recount_topic(self, before: Topic | None, after: Topic | None) -> None:
+        """Count a topic as it is after the step, no more as it was before it."""
+        self._replace(counted_for_topic(before) if before else (), counted_for_topic(after) if after else ())
+
+    def recount(self, before: InTopic, after: InTopic) -> None:
+        """Count a partition as it is after the step, no more as it was before it; its topic's settings count too."""
+        (then, was), (now, is_) = before, after
+        if then and was and now and is_ and then.queued is now.queued and _hosted_alike(was, is_):
+            self._replace(_leading(then, was, self._rules), _leading(now, is_, self._rules))
+        else:
+            gone = counted(then, was, self._rules) if then and was else ()
+            self._replace(gone, counted(now, is_, self._rules) if now and is_ else ())
+
+    def _replace(self, gone: Keys, come: Keys) -> None:
+        if gone is come:
+            return
+        changes = _changes(gone, come)
+        if changes and not self._owned:
+            self.counts, self._owned = self.counts.copy(), True
+        counts = self.counts
+        for key, by in changes:
+            counts[key] = count = counts.get(key, 0) + by
+            if not count:
+                del counts[key]
+
+
+def census_of(topics: Topics, rules: CountingRules) -> dict[str, int]:
+    """All counts, counted anew."""
+    alike: Counter[Keys] = Counter()
+    for _, topic in topics:
+        alike[counted_for_topic(topic)] += 1
+        for partition in topic.partitions.values():
+            alike[_hosting(topic, partition)] += 1
+            alike[_leading(topic, partition, rules)] += 1
+    census: Counter[str] = Counter()
+    for keys, times in alike.items():
+        for key in keys:
+            census[key] += times
+    return dict(census)
+
+
+def _part(counts: Mapping[str, int], prefix: str) -> dict[str, int]:
+    return {key[len(prefix) :]: count for key, count in counts.items() if key.startswith(prefix) and count}
+
+
+def _by_broker(counts: Mapping[str, int], prefix: str) -> dict[int, int]:
+    at = len(prefix)
+    return {int(key[at:]): count for key, count in counts.items() if key.startswith(prefix) and count}
+
+
+def replicas_by_broker(header: Header) -> dict[int, int]:
+    """How many replicas each broker hosts, whether it is there or not."""
+    return _by_broker(header.census, "replicas_by_broker/")
+
+
+def _offline_partitions(header: Header) -> int:
+    """OfflinePartitionsCount as the cluster's release defines it."""
+    counts, release = header.census, header.profile.release
+    if release >= (2, 1):  # those in state Offline, with what a topic removed by hand leaves behind
+        return counts.get(_PARTITION_STATE[PartitionState.OFFLINE], 0) + header.leaked_offline
+    led = _by_broker(counts, "by_leader/")
+    return sum(count for leader, count in led.items() if leader not in header.brokers)
+
+
+def gauges_row(header: Header, stamp: Stamp) -> GaugesRow:
+    """The cluster's counts as they are now."""
+    counts, wall_ms = header.census, clock.wall_ms(header)
+    states = {state.word: counts.get(key, 0) for state, key in _PARTITION_STATE.items()}
+    return GaugesRow(
+        *stamp,
+        ready=header.phase is FOLLOWING,
+        session=header.session,
+        watch_mode=header.watch_mode,
+        controller=header.controller,
+        controller_epoch=header.controller_epoch,
+        controller_changes=header.controller_changes,
+        active_brokers=len(header.brokers),
+        topics=counts.get("topics", 0),
+        partitions=counts.get("partitions", 0),
+        partitions_by_state=states,
+        replicas_by_state={state.word: counts.get(key, 0) for state, key in _REPLICA_STATE.items()},
+        offline_partitions=_offline_partitions(header),
+        leaderless_partitions=counts.get("leaderless", 0),
+        under_replicated_partitions=counts.get("under_replicated", 0),
+        under_min_isr_partitions=counts.get("under_min_isr", 0),
+        at_min_isr_partitions=counts.get("at_min_isr", 0),
+        preferred_replica_imbalance=counts.get("imbalanced", 0),
+        topics_to_delete=counts.get("topics_to_delete", 0),
+        replicas_to_delete=counts.get("replicas_to_delete", 0),
+        topics_ineligible_to_delete=counts.get("topics_ineligible_to_delete", 0) + len(header.ineligible_leftovers),
+        replicas_ineligible_to_delete=counts.get("replicas_ineligible_to_delete", 0),
+        leaders_by_broker=_by_broker(counts, "leaders_by_broker/"),
+        replicas_by_broker=replicas_by_broker(header),
+        under_replicated_by_broker=_by_broker(counts, "under_replicated_by_broker/"),
+        under_min_isr_by_broker=_by_broker(counts, "under_min_isr_by_broker/"),
+        at_min_isr_by_broker=_by_broker(counts, "at_min_isr_by_broker/"),
+        sole_in_sync_by_broker=_by_broker(counts, "sole_in_sync_by_broker/"),
+        reassigning_partitions=sum(
+            group.count for key, group in header.troubles.items() if key.startswith(REASSIGNING)
+        ),
+        pending_writes=sum(event.writes_due for event in header.events.values()),
+        records=_part(header.counts, "records/"),
+        elections=_part(header.counts, "elections/"),
+        isr_changes=_part(header.counts, "isr_changes/"),
+        refused=header.counts.get("refused", 0),
+        divergences=_part(header.counts, "divergences/"),
+        reactions=header.reactions,
+        slowest_reactions=header.slowest_reactions,
+        maintenance=tuple(
+            Maintenance(window.brokers, window.until_ms, window.reason)
+            for window in header.maintenance
+            if window.until_ms > wall_ms
+        ),
+    )

@@ -1,0 +1,227 @@
+"""What partitions suffer from, grouped by the brokers that are the cause.
+
+Here belongs which troubles a partition has and how their groups are kept as partitions change, so that one broker's
+death is one group with all its partitions in it. Which groups make an alert is said in `conditions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+from controller.derived.gauges import REASSIGNING
+from controller.derived.health import is_under_replicated, needed_in_sync
+from controller.model.context import EXAMPLES_NAMED, CountingRules, Header, TroubleGroup
+from controller.model.topics import InTopic, Partition, Problem, Topic, TopicPartition, Topics
+from controller.rules.assignment import ReplicaAssignment
+from controller.rules.states import ReplicaState
+
+
+class Trouble(Enum):
+    """What a partition suffers from; behind it the brokers that it is grouped by."""
+
+    OFFLINE = "offline"  # the in-sync replicas: any of them would bring it back
+    NEVER_CREATED = "never_created"  # all its replicas: the same
+    COMING_BACK = "coming_back"  # the in-sync replicas, of which one is back, and not elected yet
+    ELECTION_DUE = "election_due"  # the leader that is gone
+    ELECTION_OWED = "election_owed"  # the same, or who is in sync: the controller has passed it over
+    CREATION_DUE = "creation_due"  # nobody
+    LEADERLESS = "leaderless"  # the in-sync replicas
+    UNDER_MIN_ISR = "under_min_isr"  # the replicas that are not in sync
+    AT_MIN_ISR = "at_min_isr"  # the same
+    UNDER_REPLICATED = "under_replicated"  # the same
+    ONE_LEFT = "one_left"  # the same; the other is the only replica in sync
+    UNDELETED = "undeleted"  # the replicas that were not deleted yet
+    REASSIGNING = REASSIGNING  # the replicas that must get in sync
+
+    def of(self, brokers: Iterable[int], others: Iterable[int] = ()) -> str:
+        """The group of partitions that suffer from it because of these brokers; others would replace them at a loss."""
+        key = f"{self.value}/{','.join(map(str, sorted(brokers)))}"
+        return f"{key}/{','.join(map(str, sorted(others)))}" if others else key
+
+
+# What nobody is told of at once: it comes and goes with every change of an ISR.
+_PATIENT: Final = frozenset(
+    trouble.value
+    for trouble in (
+        Trouble.AT_MIN_ISR,
+        Trouble.UNDER_REPLICATED,
+        Trouble.ONE_LEFT,
+        Trouble.UNDELETED,
+        Trouble.REASSIGNING,
+    )
+)
+
+OFFLINE_TROUBLES: Final = frozenset({Trouble.OFFLINE, Trouble.NEVER_CREATED, Trouble.COMING_BACK})
+
+_BY_PROBLEM: Final[Mapping[Problem | None, Trouble]] = {
+    Problem.NO_LIVE_IN_SYNC_REPLICA: Trouble.OFFLINE,
+    Problem.NO_LIVE_REPLICA_AT_CREATION: Trouble.NEVER_CREATED,
+    Problem.ELECTION_DUE: Trouble.ELECTION_DUE,
+    Problem.NOT_YET_CREATED: Trouble.CREATION_DUE,
+    Problem.LEADERLESS: Trouble.LEADERLESS,
+}
+
+_USED_AGAIN_SOON: Final = (None, Trouble.ELECTION_DUE, Trouble.ELECTION_OWED)
+
+
+# The same keys are read at each heartbeat.
+@lru_cache(1 << 14)
+def parse_group(key: str) -> tuple[Trouble, tuple[int, ...], tuple[int, ...]]:
+    """What a group's key says: the trouble, the brokers that are its cause, and the others."""
+    word, brokers, *others = key.split("/")
+    return Trouble(word), _brokers(brokers), _brokers(others[0]) if others else ()
+
+
+def _is_offline(key: str) -> bool:
+    return parse_group(key)[0] in OFFLINE_TROUBLES
+
+
+def _brokers(listed: str) -> tuple[int, ...]:
+    return tuple(int(broker) for broker in listed.split(",") if broker)
+
+
+def troubles_of(topic: Topic, partition: Partition, rules: CountingRules) -> tuple[str, ...]:
+    """The groups to which the partition belongs; most partitions belong to none."""
+    if topic.queued:
+        left = [at for at, state in partition.replica_states.items() if state is not ReplicaState.DELETION_SUCCESSFUL]
+        return (Trouble.UNDELETED.of(left),) if left else ()
+    value = partition.confirmed
+    if value is None:
+        return _without_state(partition)
+    shape = (partition.replicas, partition.adding, partition.removing)
+    unusable = _BY_PROBLEM.get(partition.problem)
+    if unusable is Trouble.ELECTION_DUE and _is_passed_over(partition, value.leader_epoch):
+        unusable = Trouble.ELECTION_OWED
+    return _with_state(unusable, value.leader, value.isr, shape, topic.min_insync_replicas, rules)
+
+
+def _is_passed_over(partition: Partition, leader_epoch: int) -> bool:
+    owed = partition.passed_over
+    return owed is not None and owed.leader_epoch == leader_epoch and not partition.write_due
+
+
+def _without_state(partition: Partition) -> tuple[str, ...]:
+    trouble = _BY_PROBLEM.get(partition.problem)
+    return () if trouble is None else (trouble.of(partition.replicas if trouble is Trouble.NEVER_CREATED else ()),)
+
+
+# Few facts decide what a partition suffers from, and most partitions share them.
+@lru_cache(1 << 15)
+def _with_state(  # noqa: PLR0913 (all that decides it)
+    unusable: Trouble | None,
+    leader: int,
+    isr: tuple[int, ...],
+    shape: tuple[tuple[int, ...], ...],
+    needed: int | None,
+    rules: CountingRules,
+) -> tuple[str, ...]:
+    assigned = ReplicaAssignment(*shape)
+    groups = [] if unusable is None else [_unusable_for(unusable, leader, isr, assigned.replicas)]
+    if assigned.is_being_reassigned:
+        groups.append(Trouble.REASSIGNING.of(set(assigned.target) - set(isr)))
+    if unusable in _USED_AGAIN_SOON:  # else nothing else matters to who cannot use it
+        groups += _lacking(isr, assigned, len(isr) - needed_in_sync(needed, leader, len(assigned.replicas), rules))
+    return tuple(groups)
+
+
+def _unusable_for(trouble: Trouble, leader: int, isr: tuple[int, ...], replicas: tuple[int, ...]) -> str:
+    if trouble is Trouble.ELECTION_OWED:
+        return trouble.of((leader,) if leader >= 0 else isr)
+    if trouble is Trouble.ELECTION_DUE:
+        return trouble.of((leader,)) if leader >= 0 else Trouble.COMING_BACK.of(isr)
+    return trouble.of(isr, set(replicas) - set(isr) if trouble is Trouble.OFFLINE else ())
+
+
+def _lacking(isr: tuple[int, ...], assigned: ReplicaAssignment, margin: int) -> Iterable[str]:
+    missing = [at for at in assigned.replicas if at not in isr and at not in assigned.adding]
+    fewer = bool(missing) and is_under_replicated(len(isr), len(assigned.replicas), len(assigned.adding))
+    if fewer:
+        yield Trouble.UNDER_REPLICATED.of(missing)
+    if margin < 0:
+        yield Trouble.UNDER_MIN_ISR.of(missing)
+    if fewer and len(isr) == 1:
+        yield Trouble.ONE_LEFT.of(missing, isr)
+    elif margin == 0 and missing:
+        yield Trouble.AT_MIN_ISR.of(missing)
+
+
+class TroubleLedger:
+    """The groups of a cluster while a turn changes them; they are copied at the first change."""
+
+    __slots__ = ("_owned", "_rules", "groups", "offline_by_topic", "wants_judging")
+
+    def __init__(self, groups: dict[str, TroubleGroup], offline_by_topic: dict[str, int], rules: CountingRules) -> None:
+        self.groups = groups
+        self.offline_by_topic = offline_by_topic
+        self.wants_judging = False  # now, and not only at the next heartbeat
+        self._rules = rules
+        self._owned = False
+
+    def recount(self, tp: TopicPartition, before: InTopic, after: InTopic, now_ms: int) -> None:
+        """Take the partition out of the groups in which it was, and into those in which it is."""
+        (then, was), (now, is_) = before, after
+        gone = troubles_of(then, was, self._rules) if then and was else ()
+        come = troubles_of(now, is_, self._rules) if now and is_ else ()
+        if gone == come:
+            return
+        if not self._owned:
+            self.groups, self.offline_by_topic, self._owned = self.groups.copy(), self.offline_by_topic.copy(), True
+        for key in come:
+            if key not in gone:
+                # What is owed has been due since what asked for it came, not since it was passed over.
+                owed = is_.passed_over if is_ and key.startswith(Trouble.ELECTION_OWED.value) else None
+                self._join(key, str(tp), now_ms if owed is None else owed.since_ms)
+        for key in gone:
+            if key not in come:
+                self._leave(key, str(tp))
+        self._count_offline(tp.topic, any(map(_is_offline, come)) - any(map(_is_offline, gone)))
+
+    def _count_offline(self, topic: str, more: int) -> None:
+        count = self.offline_by_topic.get(topic, 0) + more
+        if count:
+            self.offline_by_topic[topic] = count
+        else:
+            self.offline_by_topic.pop(topic, None)
+
+    def _join(self, key: str, name: str, now_ms: int) -> None:
+        group = self.groups.get(key)
+        if group is None:
+            self._came_or_went(key)
+            self.groups[key] = TroubleGroup(1, now_ms, (name,))
+            return
+        examples = (*group.examples, name) if len(group.examples) < EXAMPLES_NAMED else group.examples
+        self.groups[key] = TroubleGroup(group.count + 1, group.since_ms, examples)
+
+    def _came_or_went(self, key: str) -> None:
+        trouble, _, _ = key.partition("/")
+        self.wants_judging = self.wants_judging or trouble not in _PATIENT
+
+    def _leave(self, key: str, name: str) -> None:
+        group = self.groups[key]
+        if group.count == 1:
+            self._came_or_went(key)
+            del self.groups[key]
+            return
+        examples = tuple(other for other in group.examples if other != name)
+        self.groups[key] = TroubleGroup(group.count - 1, group.since_ms, examples)
+
+
+def troubles_anew(topics: Topics, header: Header) -> tuple[dict[str, TroubleGroup], dict[str, int]]:
+    """All groups and the offline partitions by topic, counted again; a group that was there keeps its beginning."""
+    rules = header.counting_rules
+    ledger = TroubleLedger({}, {}, rules)
+    for name, topic in topics:
+        for number, partition in topic.partitions.items():
+            if troubles_of(topic, partition, rules):
+                ledger.recount(TopicPartition(name, number), (None, None), (topic, partition), header.time_ms)
+    before = header.troubles
+    groups = {
+        key: msgspec.structs.replace(group, since_ms=before[key].since_ms) if key in before else group
+        for key, group in ledger.groups.items()
+    }
+    return groups, ledger.offline_by_topic

@@ -1,0 +1,57 @@
+"""How long the controller takes: from an event's cause to its first and its last write, as ZooKeeper shows both.
+
+Here belongs the measuring. Only events whose cause was seen before their writes count: what was inferred from a write
+has no beginning.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import Final
+
+import msgspec
+
+from controller.contract.outputs import REACTION_BUCKETS_MS, ReactionTimes, SlowReaction
+from controller.model.context import Event, Header
+
+_SLOWEST: Final = 5
+
+
+def wrote(header: Header, event: Event, now_ms: int) -> None:
+    """A write of the event was seen; the event is as it is after it."""
+    event.last_write_ms = now_ms
+    if event.first_write_ms:
+        return
+    event.first_write_ms = now_ms
+    taken_ms = max(0, now_ms - event.time_ms)
+    times = header.reactions.get(event.kind, ReactionTimes())
+    first = _counted(times.first, taken_ms)
+    _keep(header, event, msgspec.structs.replace(times, first=first, first_sum_ms=times.first_sum_ms + taken_ms))
+
+
+def done(header: Header, event: Event) -> None:
+    """No write of the event is due any more, and at least one was seen."""
+    taken_ms = max(0, event.last_write_ms - event.time_ms)
+    times = header.reactions[event.kind]
+    last = _counted(times.last, taken_ms)
+    _keep(header, event, msgspec.structs.replace(times, last=last, last_sum_ms=times.last_sum_ms + taken_ms))
+    slow = SlowReaction(
+        event.kind,
+        event.cause,
+        event.zxid,
+        event.time_ms,
+        event.epoch,
+        max(0, event.first_write_ms - event.time_ms),
+        taken_ms,
+    )
+    by_duration = sorted((*header.slowest_reactions, slow), key=lambda reaction: -reaction.last_ms)
+    header.slowest_reactions = tuple(by_duration[:_SLOWEST])
+
+
+def _keep(header: Header, event: Event, times: ReactionTimes) -> None:
+    header.reactions = {**header.reactions, event.kind: times}
+
+
+def _counted(counts: tuple[int, ...], taken_ms: int) -> tuple[int, ...]:
+    at = bisect_left(REACTION_BUCKETS_MS, taken_ms)
+    return (*counts[:at], counts[at] + 1, *counts[at + 1 :])

@@ -1,0 +1,135 @@
+"""The rows of partitions and of the controller's steps, made from what the replica holds.
+
+Here belongs how a partition, a move and a request look to the outside; the shapes are `outputs`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from controller.contract.outputs import EffectStamp, PartitionRow, RequestedState, Stamp, Transition
+from controller.derived.health import back_in_sync_for_acks_all, takes_acks_all
+from controller.model.leadership import (
+    LEADER_DURING_DELETE,
+    NO_LEADER,
+    LeaderAndIsr,
+    Move,
+    StateEntry,
+    StopEntry,
+)
+from controller.model.topics import Partition, Topic, TopicPartition
+from controller.rules.releases import Profile
+from controller.rules.states import PARTITION_WORDS, REPLICA_WORDS
+
+# What a partition without a state shows.
+_NO_VALUE: Final = LeaderAndIsr(NO_LEADER, -1, (), -1)
+
+
+def move_row(tp: TopicPartition, move: Move, value: LeaderAndIsr | None, stamp: EffectStamp) -> Transition:
+    """A partition's or a replica's transition; a partition's election with what was written."""
+    if move.replica is not None:
+        from_state, to_state = REPLICA_WORDS[move.from_state], REPLICA_WORDS[move.to_state]
+        return Transition(*stamp, "replica", from_state, to_state, tp.topic, tp.partition, move.replica)
+    from_state, to_state = PARTITION_WORDS[move.from_state], PARTITION_WORDS[move.to_state]
+    leader, leader_epoch, isr = _told(value if move.written else None)
+    return Transition(
+        *stamp, "partition", from_state, to_state, tp.topic, tp.partition, None, leader, leader_epoch, isr
+    )
+
+
+def led_state(tp: TopicPartition, entry: StateEntry, value: LeaderAndIsr | None, profile: Profile) -> RequestedState:
+    """What LeaderAndIsr of this release says of a partition to brokers whose replica is not new."""
+    if value is None:
+        return RequestedState(tp.topic, tp.partition, replicas=entry.replicas)
+    return RequestedState(
+        tp.topic,
+        tp.partition,
+        value.leader,
+        value.leader_epoch,
+        value.isr,
+        entry.replicas,
+        value.controller_epoch,
+        value.partition_epoch if value.partition_epoch >= 0 else None,
+        int(value.recovering and profile.sends_recovery_states),
+        False,
+        *((entry.adding, entry.removing) if profile.reassigns_in_topic_znode else ()),
+    )
+
+
+def metadata_state(
+    tp: TopicPartition,
+    replicas: tuple[int, ...],
+    offline: tuple[int, ...],
+    value: LeaderAndIsr | None,
+    *,
+    deleted: bool,
+) -> RequestedState:
+    """What UpdateMetadata says of a partition; of one that is being deleted as Kafka's `LeaderAndIsr.duringDelete`."""
+    if value is None:
+        return RequestedState(tp.topic, tp.partition, replicas=replicas)
+    leader, epoch, version = value.leader, value.leader_epoch, value.partition_epoch
+    if deleted:
+        leader, epoch, version = LEADER_DURING_DELETE, 0, 0
+    return RequestedState(
+        tp.topic,
+        tp.partition,
+        leader,
+        epoch,
+        value.isr,
+        replicas,
+        value.controller_epoch,
+        version if version >= 0 else None,
+        0,
+        False,
+        (),
+        (),
+        offline,
+    )
+
+
+def stop_state(tp: TopicPartition, entry: StopEntry, profile: Profile) -> RequestedState:
+    """What StopReplica of this release says of a partition."""
+    if not profile.flags_each_stopped_replica:
+        return RequestedState(tp.topic, tp.partition)
+    return RequestedState(tp.topic, tp.partition, leader_epoch=entry.leader_epoch, delete_partition=entry.delete)
+
+
+def _told(value: LeaderAndIsr | None) -> tuple[int | None, int | None, tuple[int, ...] | None]:
+    return (None, None, None) if value is None else (value.leader, value.leader_epoch, value.isr)
+
+
+def partition_row(  # noqa: PLR0913 (all that it shows)
+    tp: TopicPartition,
+    partition: Partition,
+    topic: Topic | None,
+    due: LeaderAndIsr | None,
+    reason: str | None,
+    stamp: Stamp,
+) -> PartitionRow:
+    """The partition as it is now, with the value that the controller must still write; of no topic: it is gone."""
+    value = partition.confirmed or _NO_VALUE
+    leader, leader_epoch, isr = _told(due)
+    return PartitionRow(
+        *stamp,
+        tp.topic,
+        tp.partition,
+        PARTITION_WORDS[partition.state],
+        value.leader,
+        value.leader_epoch,
+        value.isr,
+        partition.replicas,
+        partition.adding,
+        partition.removing,
+        value.controller_epoch,
+        value.partition_epoch,
+        leader,
+        leader_epoch,
+        isr,
+        partition.problem.value if partition.problem else None,
+        partition.problem_since_ms if partition.problem else None,
+        reason,
+        topic is not None and topic.queued,
+        topic is not None and takes_acks_all(partition, topic),
+        partition.in_sync_lacking,
+        back_in_sync_for_acks_all(partition),
+    )

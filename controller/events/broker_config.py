@@ -1,0 +1,50 @@
+"""The brokers' dynamic configuration: what /config/brokers changes of the static settings.
+
+Here belongs which setting is in force, and what Kafka 3.9's `UncleanLeaderElectionEnable` does. With ZooKeeper ACLs
+these znodes may be unreadable; then the static settings are all there is.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from controller.contract.znodes import ConfigZnode
+from controller.derived.health import UNUSABLE, in_sync_lacking
+from controller.events import broker_change
+from controller.model.context import LEAST_IN_SYNC, UNCLEAN_ELECTION
+from controller.model.topics import TopicPartition
+from controller.transaction.transaction import Turn
+
+_USED: Final = (UNCLEAN_ELECTION, LEAST_IN_SYNC)
+
+
+def written(turn: Turn, name: str, znode: ConfigZnode) -> None:
+    """A broker's dynamic configuration, or the default of all, has this value."""
+    header = turn.header
+    was_allowed = header.allows_unclean_election
+    used = {key: value for key, value in znode.config.items() if key in _USED}
+    others = {key: value for key, value in header.dynamic_settings.items() if key != name}
+    header.dynamic_settings = {**others, name: used} if used else others
+    if header.acting and header.allows_unclean_election and not was_allowed:
+        turn.begin("UncleanLeaderElectionEnable", "unclean leader election was allowed for all topics")
+        broker_change.trigger_online(turn)
+
+
+def judge_anew(turn: Turn) -> None:
+    """What is wrong with a partition can follow from a default that has changed."""
+    header = turn.header
+    if header.judged_by != turn.rules:
+        header.judged_by = turn.rules
+        _judge_acks_all(turn)
+    if header.unclean_as_judged != header.allows_unclean_election:
+        header.unclean_as_judged = header.allows_unclean_election
+        for tp in turn.unled(lambda partition: partition.problem in UNUSABLE):
+            turn.touch(tp)
+
+
+def _judge_acks_all(turn: Turn) -> None:
+    header, rules = turn.header, turn.rules
+    for name, topic in turn.topics:
+        for number, partition in topic.partitions.items():
+            if in_sync_lacking(partition, topic, header, rules) != partition.in_sync_lacking:
+                turn.touch(TopicPartition(name, number))

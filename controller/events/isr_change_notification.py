@@ -1,0 +1,41 @@
+"""IsrChangeNotification: leaders name partitions whose ISR they changed, and the controller reads their states again.
+
+Up to 2.6 leaders write /isr_change_notification; the controller removes what it has read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from controller.model.context import IsrNotification
+from controller.model.topics import TopicPartition
+from controller.transaction.transaction import Turn, replace
+
+# So many are remembered: more wait only for a controller that reads none.
+_NOTIFICATIONS_KEPT: Final = 1_000
+
+
+def notified(turn: Turn, name: str, tps: tuple[TopicPartition, ...]) -> None:
+    """Leaders tell the controller of ISR changes that they wrote, by a znode of this name: it will read the states."""
+    header = turn.header
+    header.witness(notifies_isr_changes=1)
+    if len(header.isr_notifications) < _NOTIFICATIONS_KEPT:
+        header.isr_notifications = {**header.isr_notifications, name: IsrNotification(header.time_ms, tps)}
+
+
+def removed(turn: Turn, name: str) -> None:
+    """The controller removed a notification: it has just read the states that it names, behind all it wrote before."""
+    waiting = turn.header.isr_notifications
+    if name in waiting:
+        states_read(turn, waiting[name].partitions)
+        turn.header.isr_notifications = {key: named for key, named in waiting.items() if key != name}
+
+
+def states_read(turn: Turn, tps: Iterable[TopicPartition]) -> None:
+    """The controller read these states again, of which leaders had told it."""
+    turn.header.witness(notifies_isr_changes=1)
+    for tp in tps:
+        partition = turn.partition(tp)
+        if partition is not None and partition.known is not None:
+            turn.put_partition(tp, replace(partition, known=None))

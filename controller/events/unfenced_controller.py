@@ -1,0 +1,130 @@
+"""Deposed controllers that do not know it yet: what one that slept through the end of its term does when it goes on.
+
+Here belongs what Kafka up to 2.0 does: nothing fences a controller's writes (KAFKA-6082), and one that waits for a dead
+broker's connection to close hears of nothing meanwhile. It then goes on with what it had taken up or heard of, by what
+it knew then. Only states and triggers are read anew, and states that a newer controller has written are left alone.
+From 2.1 on its first write ends its term.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from controller.machines import partition_creation
+from controller.model.context import Asleep, Event
+from controller.model.leadership import AnyStep, LeaderAndIsr, Move, StopEntry, Write
+from controller.model.topics import Partition, TopicPartition
+from controller.transaction.transaction import Turn, replace
+
+# Within this a new controller has read the cluster and done what it found to do. What the old one writes while that
+# goes on may be read by the new one or not: it is taken for what either was expected to write.
+_TAKING_OVER_MS: Final = 1_000
+
+# A controller waits no longer for a connection (controller.socket.timeout.ms).
+_LONGEST_SLEEP_MS: Final = 30_000
+
+_CREATIONS: Final = ("PartitionModifications", "TopicChange")
+_REASSIGNMENT: Final = "ZkPartitionReassignment"
+
+
+def fall_asleep(turn: Turn, broker: int) -> None:
+    """Keep what the deposed controller on this broker was still to do, for when it goes on as if nothing had been."""
+    header = turn.header
+    events = {event.id: event for event in turn.open_events() if event.epoch == header.term_epoch}
+    if header.profile.fences_writes or broker not in header.brokers or not events:
+        return
+    waiting = dict.fromkeys(tp for event in events.values() for tp in turn.waiting(event))
+    queues = tuple((tp.topic, tp.partition, turn.topics[tp.topic].partitions[tp.partition].queue) for tp in waiting)
+    header.asleep = Asleep(broker, header.term_epoch, header.time_ms, events, queues)
+
+
+def forget(turn: Turn, broker: int) -> None:
+    """The broker goes, or becomes controller again: it does not go on as the controller that it was."""
+    asleep = turn.header.asleep
+    if asleep is not None and asleep.broker == broker:
+        turn.header.asleep = None
+
+
+def forget_in_time(turn: Turn) -> None:
+    """A controller that should have woken up by now has heard that it is none any more."""
+    asleep = turn.header.asleep
+    if asleep is not None and turn.header.time_ms - asleep.since_ms > _LONGEST_SLEEP_MS:
+        turn.header.asleep = None
+
+
+def goes_on(turn: Turn, before: LeaderAndIsr | None, written: LeaderAndIsr) -> bool:
+    """Whether a write is a controller's, not a leader's, of the term that one slept through the end of."""
+    header = turn.header
+    if header.asleep is None or header.asleep.epoch != written.controller_epoch:
+        return False
+    slept = header.time_ms - header.term_began_ms > _TAKING_OVER_MS
+    return slept and (before is None or written.leader_epoch > before.leader_epoch)
+
+
+def go_on(turn: Turn) -> None:
+    """The deposed controller goes on: its writes are due, and its moves and requests are certain behind them.
+
+    The states of partitions and replicas are the acting controller's, and stay.
+    """
+    asleep = turn.header.asleep
+    assert asleep is not None, "nobody slept"
+    turn.header.asleep = None
+    for event in asleep.events.values():
+        if event.kind == _REASSIGNMENT and not turn.header.reassign_znode:
+            continue  # what it heard of is gone by the time at which it reads it
+        resumed = turn.begin(event.kind, event.cause)
+        resumed.epoch = asleep.epoch
+        resumed.controller = asleep.broker
+        resumed.due = [0] * len(event.due)
+        if event.kind not in _CREATIONS:
+            resumed.batches = event.batches
+            resumed.queued += len(event.batches)
+        for tp, partition, steps in _planned(turn, asleep, event):
+            if event.kind in _CREATIONS:
+                _create(turn, tp, partition)
+            else:
+                going_on = _as_read_now(partition, steps, asleep.epoch)
+                turn.queue(tp, partition, *(replace(step, event=resumed.id) for step in going_on))
+        resumed.begun = resumed.writes_due > 0
+
+
+def _planned(
+    turn: Turn, asleep: Asleep, event: Event
+) -> Iterator[tuple[TopicPartition, Partition, tuple[AnyStep, ...]]]:
+    for topic, number, queue in asleep.queues:
+        steps = tuple(step for step in queue if step.event == event.id)
+        partition = turn.partition(TopicPartition(topic, number))
+        if steps and partition is not None:
+            yield TopicPartition(topic, number), partition, steps
+
+
+def _create(turn: Turn, tp: TopicPartition, partition: Partition) -> None:
+    """The partition is created as its topic's znode says now, by a controller that knows nothing of it yet."""
+    turn.put_partition(tp, Partition(partition.replicas, confirmed=partition.confirmed))
+    partition_creation.create(turn, [tp])
+    created = turn.topics[tp.topic].partitions[tp.partition]
+    turn.put_partition(tp, replace(partition, queue=(*partition.queue, *created.queue)))
+
+
+def _as_read_now(partition: Partition, steps: tuple[AnyStep, ...], epoch: int) -> Iterator[AnyStep]:
+    """What comes of the steps that the controller of this epoch had planned, with the state as it is now."""
+    value = partition.confirmed
+    if value is None or value.controller_epoch > epoch:
+        yield from _left_alone(steps)
+        return
+    for step in steps:
+        after = step.apply(value, epoch) if isinstance(step, Write) else value
+        if after is not None:  # else a leader has written it already
+            value = after
+            yield step
+
+
+def _left_alone(steps: tuple[AnyStep, ...]) -> Iterator[AnyStep]:
+    """What comes of the steps for a partition that a newer controller wrote: nothing that its state is needed for."""
+    stuck: set[int | None] = set()
+    for step in steps:
+        if isinstance(step, Move) and (step.written or step.replica in stuck or step.takes_replica_offline):
+            stuck.add(step.replica)
+        elif isinstance(step, Move) or (isinstance(step, StopEntry) and not step.delete):
+            yield step

@@ -1,0 +1,36 @@
+"""The alert that the forwarder's wall clock was set: which one, by how much, and what that means for times.
+
+Here belong its words. How a step is recognised, and why deadlines do not follow it, is `clock`'s business.
+"""
+
+from __future__ import annotations
+
+from controller.alerts import kinds, occurrences
+from controller.contract.znodes import ForwarderStatus, ZnodeError, decode
+from controller.transaction.transaction import Turn
+
+
+def clock_of(content: str | bytes | None) -> str:
+    """Whose clock a generation goes by that begins with this content, empty where it does not say."""
+    try:
+        return decode(content, ForwarderStatus).clock_of
+    except ZnodeError:
+        return ""
+
+
+def note(turn: Turn, *, of_another_generation: bool) -> None:
+    """Remember that the wall clock was set before this record, or is another one since."""
+    by, is_ahead = f"{abs(turn.clock_set_by_ms) / 1000:,.1f} s", turn.clock_set_by_ms > 0
+    before = turn.header.clock_of
+    now = clock_of(turn.record.content) if of_another_generation else before
+    if now != before:
+        what = f"times now go by the clock of {_named(now)}, at least {by} behind that of {_named(before)}"
+    else:
+        at_least = "at least " if of_another_generation else ""
+        what = f"the clock of {_named(now)} was set {'ahead' if is_ahead else 'back'} by {at_least}{by}"
+    off = f"times shown before are {by} too {'early' if is_ahead else 'late'}"
+    occurrences.note(turn, kinds.CLOCK_STEPPED, f"{what}: {off}, deadlines are not affected")
+
+
+def _named(whose: str) -> str:
+    return whose or "the host of `kontrast watch`"

@@ -1,0 +1,78 @@
+"""Written states that no controller writes, or not this one: what divergences say of them.
+
+Here belong the judgements over a written value and the sentences with both values. What the value then does to the
+state is in `observation` and `explanation`.
+"""
+
+from __future__ import annotations
+
+from controller.alerts import kinds, occurrences
+from controller.model.leadership import LeaderAndIsr
+from controller.model.topics import Partition, TopicPartition
+from controller.transaction.transaction import Turn
+
+
+def suspect(turn: Turn, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
+    """Note a written value that is illegal or a deposed controller's; count the changes that were missed."""
+    before = partition.confirmed
+    flaw = _flaw(before, written)
+    if flaw is not None:
+        cause = f"{tp} has a state that no controller writes: {flaw}; find out who wrote it"
+        occurrences.note(turn, kinds.ILLEGAL_STATE, cause, about=str(tp), evidence=_values(before, written))
+    if before is None:
+        return
+    missed = written.partition_epoch - before.partition_epoch - 1
+    if missed > 0:
+        turn.count("divergences/missed_changes", missed)  # the newest value is known: nobody needs to hear of it
+    if written.leader_epoch > before.leader_epoch and _is_of_deposed(turn, written):
+        cause = (
+            f"the controller of epoch {written.controller_epoch} wrote {tp} after epoch {turn.header.controller_epoch} "
+            "had begun: brokers may follow either"
+        )
+        occurrences.note(turn, kinds.STALE_CONTROLLER, cause, about=str(tp), evidence=_values(before, written))
+
+
+def unforeseen(turn: Turn, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
+    """Note a written value that nothing explains, with what was predicted instead, if anything was."""
+    predicted = partition.value(turn.header.controller_epoch) if partition.write_due else None
+    if predicted is None:
+        kind = kinds.UNEXPLAINED_WRITE
+        cause = f"{tp} was written, and nothing that the controller does explains it"
+    elif predicted.leader != written.leader:
+        kind = kinds.DIFFERENT_LEADER
+        cause = f"{tp} got {_led_by(written.leader)} where the controller's rules give {_led_by(predicted.leader)}"
+    else:
+        kind = kinds.UNEXPECTED_ISR
+        cause = f"{tp} got ISR {list(written.isr)} where the controller's rules give {list(predicted.isr)}"
+    evidence = _values(predicted or partition.confirmed, written)
+    occurrences.note(turn, kind, cause, about=str(tp), evidence=evidence)
+
+
+def _led_by(leader: int) -> str:
+    return "no leader" if leader < 0 else f"leader {leader}"
+
+
+def _flaw(before: LeaderAndIsr | None, written: LeaderAndIsr) -> str | None:
+    if before is not None and written.leader_epoch < before.leader_epoch:
+        return f"its leader epoch went back from {before.leader_epoch} to {written.leader_epoch}"
+    if written.leader >= 0 and written.leader not in written.isr:
+        return f"its leader {written.leader} is not in its ISR {list(written.isr)}"
+    return None
+
+
+def _is_of_deposed(turn: Turn, written: LeaderAndIsr) -> bool:
+    """Whether the write came after a newer controller's epoch; several read at once may come in another order."""
+    header, record = turn.header, turn.record
+    return written.controller_epoch < header.controller_epoch and record.mzxid > header.epoch_zxid >= 0
+
+
+def _values(before: LeaderAndIsr | None, written: LeaderAndIsr) -> tuple[str, ...]:
+    now = f"written: {_value(written)}"
+    return (now,) if before is None else (f"before or predicted: {_value(before)}", now)
+
+
+def _value(value: LeaderAndIsr) -> str:
+    return (
+        f"leader {value.leader}, leader epoch {value.leader_epoch}, ISR {list(value.isr)}, controller epoch "
+        f"{value.controller_epoch}, version {value.partition_epoch}"
+    )

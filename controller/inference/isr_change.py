@@ -1,0 +1,85 @@
+"""A leader's change of its partition's ISR, and what it lets the controller do.
+
+Up to 2.6 the leader writes it itself, from 2.7 on it asks the controller to (AlterPartition). One that was overwritten
+before it was read shows in the znode's version: each write makes that grow, but only the controller's make the leader
+epoch grow.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from controller.events import partition_reassignment
+from controller.inference.expected_writes import confirm, count_isr_change, prune
+from controller.model.leadership import AnyStep, LeaderAndIsr, Move, speaking_of_copy
+from controller.model.topics import Partition, TopicPartition
+from controller.transaction.transaction import Turn, replace
+
+
+def change_isr(turn: Turn, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
+    """The leader changed the ISR; what the controller is still to write is folded over the new one."""
+    before = partition.confirmed
+    assert before is not None, "an ISR change of a partition without a state"
+    count_isr_change(turn, before.isr, written.isr)
+    header = turn.header
+    hears_at_once = header.profile.hears_isr_changes_at_once
+    known = partition.known if hears_at_once else partition.known or before
+    changed = replace(partition, confirmed=written, known=known)
+    if partition.queue:
+        queue = turn.frozen(partition)
+        if known is not None:
+            queue, known = _until_read(queue, known)
+        turn.put_partition(tp, replace(changed, known=known, queue=queue))
+        # A leader that writes itself may do so between what the controller hears of and what it then reads.
+        prune(turn, tp, joined=() if hears_at_once else set(written.isr) - set(before.isr))
+        changed = turn.partition(tp) or changed
+    else:
+        turn.put_partition(tp, changed)
+    if not header.acting:
+        return
+    if hears_at_once and header.brokers:
+        turn.announce("AlterPartitionReceived", f"the leader of partition {tp} changed its ISR", tp)
+    if partition_reassignment.isr_reaches_target(changed, written):
+        kind = "AlterPartitionReceived" if hears_at_once else "PartitionReassignmentIsrChange"
+        partition_reassignment.take_back_waiting(turn, tp)
+        turn.begin(kind, f"the new replicas of partition {tp} are in sync")
+        partition_reassignment.complete(turn, tp)
+
+
+def _until_read(queue: tuple[AnyStep, ...], copy: LeaderAndIsr) -> tuple[tuple[AnyStep, ...], LeaderAndIsr | None]:
+    """A replica is still to go offline, for which the controller reads the state: only until then it tells its copy."""
+    at = next((at for at, step in enumerate(queue) if isinstance(step, Move) and step.takes_replica_offline), None)
+    if at is None:
+        return queue, copy
+    return (*speaking_of_copy(queue[:at], copy), *queue[at:]), None
+
+
+def confirm_across_lost(turn: Turn, tp: TopicPartition, before: LeaderAndIsr, written: LeaderAndIsr) -> bool:
+    """Follow an ISR change that nobody read, with all that it lets the controller do, if that leads to the value."""
+    if lost_isr_changes(before, written) <= 0:
+        return False
+    for isr in _lost_in_front(before, written):
+        trial = turn.fork()
+        partition = trial.partition(tp)
+        assert partition is not None
+        between = msgspec.structs.replace(before, isr=isr, partition_epoch=before.partition_epoch + 1)
+        change_isr(trial, tp, partition, between)
+        if confirm(trial, tp, written):
+            turn.adopt(trial)
+            return True
+    return False
+
+
+def lost_isr_changes(before: LeaderAndIsr, written: LeaderAndIsr) -> int:
+    """How many ISR changes of the leader were overwritten before they were read.
+
+    Each write makes the znode's version grow, but only the controller's make the leader epoch grow.
+    """
+    versions = written.partition_epoch - before.partition_epoch
+    return versions - (written.leader_epoch - before.leader_epoch)
+
+
+def _lost_in_front(before: LeaderAndIsr, written: LeaderAndIsr) -> list[tuple[int, ...]]:
+    """The ISRs that may have been there before the controller's writes."""
+    joined = tuple(member for member in written.isr if member not in before.isr)
+    return list(dict.fromkeys([written.isr, (*before.isr, *joined)]))

@@ -1,0 +1,1 @@
+"""The partition and replica state machines."""

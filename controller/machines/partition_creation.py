@@ -1,0 +1,22 @@
+"""New partitions: what a controller does about those that it did not know.
+
+Here belongs what Kafka 3.9's `onNewPartitionCreation` does. Which partitions are new is with `topic_change`.
+"""
+
+from __future__ import annotations
+
+from controller.machines import partition_machine, replica_machine
+from controller.machines.replica_machine import Replica
+from controller.model.topics import TopicPartition
+from controller.rules.states import PartitionState, ReplicaState
+from controller.transaction.transaction import Turn
+
+
+def create(turn: Turn, tps: list[TopicPartition]) -> None:
+    """The controller takes up partitions that it did not know."""
+    partitions = {tp: turn.partition(tp) for tp in tps}
+    replicas = [Replica(tp, broker) for tp, found in partitions.items() if found for broker in found.replicas]
+    partition_machine.enter_state(turn, tps, PartitionState.NEW)
+    replica_machine.enter_state(turn, replicas, ReplicaState.NEW)
+    partition_machine.bring_online(turn, tps)
+    replica_machine.enter_state(turn, replicas, ReplicaState.ONLINE)

@@ -1,0 +1,141 @@
+"""The replica state machine: what a replica does when it enters a state.
+
+Here belong the actions (Kafka 3.9 `ZkReplicaStateMachine`); which state may follow which is a table in `states`. A
+replica that may not enter a state keeps the one it has, and the others go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import groupby
+from typing import Final
+
+import msgspec
+
+from controller.model.leadership import AnyStep, Move, Remove, Write, speaking_of_copy
+from controller.model.topics import Partition, TopicPartition
+from controller.rules.states import ReplicaState
+from controller.transaction.request_batch import RequestBatch
+from controller.transaction.transaction import Turn, replace
+
+
+class Replica(msgspec.Struct, frozen=True, order=True, gc=False):
+    """A replica's name: a partition on a broker."""
+
+    tp: TopicPartition
+    broker: int
+
+
+def enter_state(turn: Turn, replicas: Iterable[Replica], target: ReplicaState) -> None:
+    """Move replicas to a state, write what it costs the ISR, and send what brokers must be told."""
+    if turn.header.is_poisoned:
+        return  # KAFKA-12315: every transition of this controller's replica machine ends in an exception
+    batch = RequestBatch(turn)
+    by_broker = sorted(replicas, key=lambda replica: replica.broker)
+    # The controller handles them broker by broker: one round of reads and writes each.
+    for _, group in groupby(by_broker, key=lambda replica: replica.broker):
+        turn.next_pass()
+        for replica in group:
+            _enter(turn, batch, replica, target)
+    batch.send()
+
+
+def _enter(turn: Turn, batch: RequestBatch, replica: Replica, target: ReplicaState) -> None:
+    partition = turn.partition(replica.tp)
+    state = partition.replica_state(replica.broker) if partition else ReplicaState.NON_EXISTENT
+    valid = turn.header.profile.replica_valid_previous(target)
+    if partition is None or state not in valid:
+        return
+    _ACTIONS[target](turn, batch, replica, partition, state)
+
+
+_Action = Callable[[Turn, RequestBatch, Replica, Partition, ReplicaState], None]
+
+
+def _only_state(target: ReplicaState) -> _Action:
+    def action(turn: Turn, _: RequestBatch, replica: Replica, partition: Partition, state: ReplicaState) -> None:
+        _move(turn, replica, partition, state, target)
+
+    return action
+
+
+def _to_new(turn: Turn, batch: RequestBatch, replica: Replica, partition: Partition, state: ReplicaState) -> None:
+    value = partition.value(turn.header.controller_epoch)
+    if value is not None and value.leader == replica.broker:
+        return
+    _move(turn, replica, partition, state, ReplicaState.NEW)
+    if value is not None:
+        read = not turn.header.profile.tells_new_replicas_its_copy
+        batch.leader_and_isr((replica.broker,), replica.tp, is_new=True, read=read)
+
+
+def _to_online(turn: Turn, batch: RequestBatch, replica: Replica, partition: Partition, state: ReplicaState) -> None:
+    _move(turn, replica, partition, state, ReplicaState.ONLINE)
+    if state is not ReplicaState.NEW and partition.value(turn.header.controller_epoch) is not None:
+        batch.leader_and_isr((replica.broker,), replica.tp, is_new=False)
+
+
+def _to_offline(turn: Turn, batch: RequestBatch, replica: Replica, partition: Partition, state: ReplicaState) -> None:
+    tp = replica.tp
+    batch.stop_replica(replica.broker, tp, delete=False)
+    value = partition.value(turn.header.controller_epoch)
+    if value is None and not turn.header.profile.offlines_stateless_replicas:
+        return
+    in_sync = value is not None and replica.broker in value.isr
+    if in_sync:
+        remove = Remove(*turn.place(), replica.broker, _empties_isr(turn, tp))
+        partition = turn.queue(tp, partition, remove)
+    elif value is not None:
+        # Nothing to write, but the state was read: what brokers were sent before was the controller's own copy.
+        partition = replace(partition, known=None, queue=_sent_before_a_write(partition))
+    _move(turn, replica, partition, state, ReplicaState.OFFLINE, written=in_sync)
+    topic = turn.topic(tp.topic)
+    if value is None:
+        batch.update_metadata(tp)
+    elif topic is not None and not topic.queued:
+        others = [other for other in partition.replicas if other != replica.broker]
+        batch.leader_and_isr(others, tp, is_new=False, read=True)
+
+
+def _sent_before_a_write(partition: Partition) -> tuple[AnyStep, ...]:
+    queue = partition.queue
+    end = next((at for at, step in enumerate(queue) if isinstance(step, Write)), len(queue))
+    return (*speaking_of_copy(queue[:end], partition.known), *queue[end:])
+
+
+def _empties_isr(turn: Turn, tp: TopicPartition) -> bool:
+    topic = turn.topic(tp.topic)
+    by_topic = topic.unclean_election if topic is not None else None
+    allowed = turn.header.allows_unclean_election if by_topic is None else by_topic
+    return allowed and not turn.header.profile.keeps_last_isr_member
+
+
+def _to_deletion_started(
+    turn: Turn, batch: RequestBatch, replica: Replica, partition: Partition, state: ReplicaState
+) -> None:
+    batch.stop_replica(replica.broker, replica.tp, delete=True)
+    _move(turn, replica, partition, state, ReplicaState.DELETION_STARTED)
+
+
+def _move(
+    turn: Turn,
+    replica: Replica,
+    partition: Partition,
+    state: ReplicaState,
+    target: ReplicaState,
+    *,
+    written: bool = False,
+) -> None:
+    move = Move(*turn.place(), replica.broker, state, target, written)
+    turn.queue(replica.tp, partition.with_replica_state(replica.broker, target), move)
+
+
+_ACTIONS: Final[Mapping[ReplicaState, _Action]] = {
+    ReplicaState.NEW: _to_new,
+    ReplicaState.ONLINE: _to_online,
+    ReplicaState.OFFLINE: _to_offline,
+    ReplicaState.DELETION_STARTED: _to_deletion_started,
+    ReplicaState.DELETION_SUCCESSFUL: _only_state(ReplicaState.DELETION_SUCCESSFUL),
+    ReplicaState.DELETION_INELIGIBLE: _only_state(ReplicaState.DELETION_INELIGIBLE),
+    ReplicaState.NON_EXISTENT: _only_state(ReplicaState.NON_EXISTENT),
+}

@@ -1,0 +1,1 @@
+"""What is known of one cluster, and how a step may change it."""

@@ -1,0 +1,204 @@
+"""What a partition's state znode says, and how a write of the controller changes it.
+
+Here belong the value (`LeaderAndIsr`) and the steps of the controller. A write is an intent: it holds what the
+controller knew when it decided, never the value that results. A partition's predicted value is its pending writes
+folded over the value that ZooKeeper confirmed, so an ISR change that lands in between needs no repair. Moves and
+requests that belong between two writes stand between them, and take the value that is there once ZooKeeper shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Union
+
+import msgspec
+
+from controller.rules.election import (
+    Elected,
+    Strategy,
+    elect_for_controlled_shutdown,
+    elect_for_reassignment,
+    elect_offline,
+    elect_preferred,
+)
+from controller.rules.states import ReplicaState
+
+NO_LEADER = -1
+LEADER_DURING_DELETE = -2  # in UpdateMetadata: brokers drop the partition from their metadata
+EPOCH_DURING_DELETE = -2  # in StopReplica, in place of a leader epoch
+NO_EPOCH = -1
+_OFFLINE = Strategy.OFFLINE
+
+# After a death the same choice is asked for again and again: expected, judged, told, confirmed.
+_elect_offline = lru_cache(1 << 15)(elect_offline)
+
+
+class LeaderAndIsr(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The content of a partition's state znode; `partition_epoch` is its data version, -1 while only predicted."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    controller_epoch: int
+    partition_epoch: int = -1
+    recovering: bool = False
+
+    def same_write(self, other: LeaderAndIsr) -> bool:
+        """Whether both say the same about leader, leader epoch and ISR: the identity of a controller's write."""
+        return self.leader_epoch == other.leader_epoch and self.leader == other.leader and self.isr == other.isr
+
+
+class Step(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What every step of the controller has: its event, the pass of a state machine in it, and its place."""
+
+    event: int
+    at_pass: int
+    ordinal: int
+
+    def apply(self, value: LeaderAndIsr | None, controller_epoch: int) -> LeaderAndIsr | None:  # noqa: ARG002
+        """The value after the step; None where it writes nothing."""
+        return None
+
+
+class Write(Step, frozen=True, array_like=True, gc=False):
+    """A step that ZooKeeper shows, unless it turns out that there is nothing to write."""
+
+
+class Create(Write, frozen=True, array_like=True, tag=1, gc=False):
+    """The first state of a new partition: the first live replica leads, all live replicas are in sync."""
+
+    isr: tuple[int, ...]
+
+    def apply(self, value: LeaderAndIsr | None, controller_epoch: int) -> LeaderAndIsr | None:
+        """The first state; nothing is written over one that is there."""
+        return None if value else LeaderAndIsr(self.isr[0], 0, self.isr, controller_epoch)
+
+
+class Elect(Write, frozen=True, array_like=True, tag=2, gc=False):
+    """A leader election, with what the controller knew when it began.
+
+    `online` are the candidates that count as alive for the strategy (registered ones for a controlled shutdown).
+    """
+
+    strategy: Strategy
+    candidates: tuple[int, ...]
+    online: tuple[int, ...]
+    shutting_down: tuple[int, ...] = ()
+    allow_unclean: bool = False
+
+    def choose(self, isr: tuple[int, ...]) -> Elected | None:
+        """The election's result for this ISR."""
+        if self.strategy is _OFFLINE:
+            return _elect_offline(self.candidates, isr, self.online, allow_unclean=self.allow_unclean)
+        if self.strategy is Strategy.REASSIGN:
+            return elect_for_reassignment(self.candidates, isr, self.online)
+        if self.strategy is Strategy.PREFERRED:
+            return elect_preferred(self.candidates, isr, self.online)
+        return elect_for_controlled_shutdown(self.candidates, isr, self.online, self.shutting_down)
+
+    def apply(self, value: LeaderAndIsr | None, controller_epoch: int) -> LeaderAndIsr | None:
+        """The elected leader with its ISR; None where nobody can be elected."""
+        elected = self.choose(value.isr) if value is not None else None
+        if value is None or elected is None:
+            return None
+        recovering = elected.unclean or value.recovering
+        return LeaderAndIsr(
+            elected.leader, value.leader_epoch + 1, elected.isr, controller_epoch, recovering=recovering
+        )
+
+
+class Remove(Write, frozen=True, array_like=True, tag=3, gc=False):
+    """A replica that goes offline leaves the ISR; the last member stays, but no longer leads."""
+
+    replica: int
+    empties: bool = False  # up to 1.0: the last member leaves too where unclean elections are allowed
+
+    def apply(self, value: LeaderAndIsr | None, controller_epoch: int) -> LeaderAndIsr | None:
+        """The value without the replica; None where it is not in the ISR."""
+        if value is None or self.replica not in value.isr:
+            return None
+        leader = NO_LEADER if value.leader == self.replica else value.leader
+        last_stays = len(value.isr) == 1 and not self.empties
+        isr = value.isr if last_stays else tuple([member for member in value.isr if member != self.replica])
+        return LeaderAndIsr(leader, value.leader_epoch + 1, isr, controller_epoch, recovering=value.recovering)
+
+
+class Bump(Write, frozen=True, array_like=True, tag=4, gc=False):
+    """The leader epoch alone grows, so that the brokers accept a changed replica list."""
+
+    def apply(self, value: LeaderAndIsr | None, controller_epoch: int) -> LeaderAndIsr | None:
+        """The same value under the next leader epoch."""
+        if value is None:
+            return None
+        epoch = value.leader_epoch + 1
+        return LeaderAndIsr(value.leader, epoch, value.isr, controller_epoch, recovering=value.recovering)
+
+
+class Move(Step, frozen=True, array_like=True, tag=5, gc=False):
+    """A partition (`replica` None) or one of its replicas moved from one state to another.
+
+    `written` moves were part of a write; `value` is what that write left, once ZooKeeper has shown it.
+    """
+
+    replica: int | None
+    from_state: int
+    to_state: int
+    written: bool = False
+    value: LeaderAndIsr | None = None
+
+    @property
+    def takes_replica_offline(self) -> bool:
+        """Whether it is a replica's move to OfflineReplica."""
+        return self.replica is not None and self.to_state == ReplicaState.OFFLINE
+
+
+class StateEntry(Step, frozen=True, array_like=True, tag=6, gc=False):
+    """The partition's state in the requests of a pass: LeaderAndIsr to some brokers, and UpdateMetadata.
+
+    `value` is that state, once ZooKeeper has shown it. `read` says that the controller read it just before, so that its
+    own copy is not older than ZooKeeper's.
+    """
+
+    replicas: tuple[int, ...]
+    read: bool
+    brokers: tuple[int, ...]  # that LeaderAndIsr goes to
+    new_on: tuple[int, ...] = ()  # those of them whose replica is new
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+    offline: tuple[int, ...] = ()
+    deleted: bool = False  # its topic is queued for deletion
+    in_metadata: bool = True
+    value: LeaderAndIsr | None = None
+
+
+class StopEntry(Step, frozen=True, array_like=True, tag=7, gc=False):
+    """The partition in a StopReplica request, whose place it has; the leader epoch is what the controller knew."""
+
+    broker: int
+    delete: bool
+    leader_epoch: int
+
+
+AnyEntry = Union[StateEntry, StopEntry]  # noqa: UP007 (msgspec needs it at run time on 3.10)
+AnyStep = Union[Create, Elect, Remove, Bump, Move, StateEntry, StopEntry]  # noqa: UP007
+
+
+def speaking_of_copy(steps: Iterable[AnyStep], copy: LeaderAndIsr | None) -> tuple[AnyStep, ...]:
+    """The steps, in which entries that were not read speak of the controller's own copy of the state."""
+    return tuple(
+        [
+            msgspec.structs.replace(step, value=copy)
+            if isinstance(step, StateEntry) and not step.read and step.value is None
+            else step
+            for step in steps
+        ]
+    )
+
+
+def fold(steps: Iterable[Step], confirmed: LeaderAndIsr | None, controller_epoch: int) -> LeaderAndIsr | None:
+    """The value that ZooKeeper will hold once all writes among the steps are done."""
+    value = confirmed
+    for step in steps:
+        value = step.apply(value, controller_epoch) or value
+    return value

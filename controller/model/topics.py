@@ -1,0 +1,276 @@
+"""A cluster's topics and partitions as the replica holds them, in chunks that can be stored and loaded one by one.
+
+Here belong the immutable `Topic` and `Partition`, and the persistent map of topics. What their states mean is in the
+machines; how chunks become bytes is in `state`.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+from controller.model.leadership import AnyStep, Create, LeaderAndIsr, Write, fold
+from controller.rules.assignment import ReplicaAssignment
+from controller.rules.states import PartitionState, ReplicaState
+
+_NON_EXISTENT: Final = ReplicaState.NON_EXISTENT
+
+
+class TopicPartition(msgspec.Struct, frozen=True, order=True, array_like=True, gc=False):
+    """A partition's name."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class Problem(Enum):
+    """What is wrong with a partition, the worst first: it has the first that applies. `health` judges it."""
+
+    NO_LIVE_IN_SYNC_REPLICA = "no_live_in_sync_replica"  # offline until one of them returns
+    ELECTION_DUE = "election_due"  # the leader is gone, the controller must elect another replica
+    NOT_YET_CREATED = "not_yet_created"  # the controller must still write the first state
+    NO_LIVE_REPLICA_AT_CREATION = "no_live_replica_at_creation"  # created while all its brokers were away
+    LEADERLESS = "leaderless"  # an in-sync replica is live, yet the controller has no reason to elect it
+    UNDER_MIN_ISR = "under_min_isr"  # led, but fewer replicas are in sync than a write with acks=all needs
+    UNDER_REPLICATED = "under_replicated"  # usable, but not every assigned replica is in sync
+
+    __hash__ = object.__hash__  # there is one of each: what the enum's own takes time for is not needed
+
+
+class Owed(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """An election that the controller passed over: it wrote what came later, and not this."""
+
+    leader: int  # whom it was to elect
+    leader_epoch: int  # of the value that it was to replace
+    controller_epoch: int
+    since_ms: int  # when the event came of which it was to be written
+
+
+class Partition(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A partition: what ZooKeeper confirmed, what the controller is still to write, and the states of the machines."""
+
+    replicas: tuple[int, ...]  # as the controller has them in memory
+    replica_states: dict[int, ReplicaState] = {}  # by broker, of replicas that are on their way out too
+    state: PartitionState = PartitionState.NON_EXISTENT
+    confirmed: LeaderAndIsr | None = None
+    queue: tuple[AnyStep, ...] = ()  # what the controller does with it, from the oldest write that is still due on
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+    problem: Problem | None = None
+    problem_since_ms: int = 0
+    known: LeaderAndIsr | None = None  # the controller's own copy of the state, where it lags behind ZooKeeper
+    offline_dirs: tuple[int, ...] = ()  # replicas whose log directory failed
+    announced: ReplicaAssignment | None = None  # what the topic's znode says, where that is not what memory says
+    expected: tuple[ReplicaAssignment, ...] = ()  # what the controller is still to write there, in order
+    passed_over: Owed | None = None
+    in_sync_lacking: int = 0  # of a led partition: so many more replicas must be in sync before it takes acks=all
+
+    def value(self, controller_epoch: int) -> LeaderAndIsr | None:
+        """The value that ZooKeeper will hold once the controller has done what it must."""
+        return fold(self.queue, self.confirmed, controller_epoch) if self.queue else self.confirmed
+
+    @property
+    def write_due(self) -> bool:
+        """Whether the controller must still write its state."""
+        for step in self.queue:  # noqa: SIM110 (asked of every change: a generator takes twice as long)
+            if isinstance(step, Write):
+                return True
+        return False
+
+    def owed(self, controller_epoch: int) -> Owed | None:
+        """The election that this controller still owes: nothing was written since that would be in its place."""
+        owed, value = self.passed_over, self.confirmed
+        if owed is None or value is None:
+            return None
+        waits = (owed.leader_epoch, owed.controller_epoch) == (value.leader_epoch, controller_epoch)
+        return owed if waits else None
+
+    @property
+    def has_value(self) -> bool:
+        """Whether ZooKeeper holds a value, or will once the controller has done what it must."""
+        return self.confirmed is not None or any(isinstance(step, Create) for step in self.queue)
+
+    @property
+    def reassigning(self) -> bool:
+        """Whether replicas are being added or removed."""
+        return bool(self.adding or self.removing)
+
+    def replica_state(self, broker: int) -> ReplicaState:
+        """The state of the replica on this broker."""
+        return self.replica_states.get(broker, _NON_EXISTENT)
+
+    def with_replica_state(self, broker: int, state: ReplicaState) -> Partition:
+        """The partition with one replica in another state; one that no longer exists is forgotten."""
+        states = {**self.replica_states, broker: state}
+        if state is _NON_EXISTENT:
+            del states[broker]
+        return msgspec.structs.replace(self, replica_states=states)
+
+    @property
+    def assignment(self) -> ReplicaAssignment:
+        """The replicas, with those that are being added and removed."""
+        return ReplicaAssignment(self.replicas, self.adding, self.removing)
+
+    def with_assignment(self, assignment: ReplicaAssignment) -> Partition:
+        """The partition with other replicas in the controller's memory."""
+        return msgspec.structs.replace(
+            self, replicas=assignment.replicas, adding=assignment.adding, removing=assignment.removing
+        )
+
+
+class Topic(msgspec.Struct, frozen=True, array_like=True):
+    """A topic's partitions, the settings that the controller reads, and where its deletion stands."""
+
+    partitions: dict[int, Partition] = {}
+    exists: bool = True  # False: only its configuration is known so far
+    topic_id: str | None = None
+    min_insync_replicas: int | None = None
+    unclean_election: bool | None = None
+    queued: bool = False  # its deletion was asked for
+    deletion_started: bool = False
+    ineligible: bool = False  # its deletion waits for a broker
+    unasked: bool = False  # its entry was taken away since: the next controller does not know that it is to be deleted
+    asked_ms: int = 0  # when its replicas were last told to delete
+    doubtful_ms: int = 0  # so long after that a silent broker lost its session: others may be silent too
+    leaked: tuple[int, ...] = ()  # partitions whose states a controller kept when the topic was removed by hand
+    leaked_epoch: int = -1  # that controller's
+    seen_generation: int = 0  # of the forwarder that last spoke of it
+
+
+InTopic = tuple["Topic | None", "Partition | None"]  # a partition with the topic that it is in, where they are there
+Chunk = Mapping[str, Topic]
+ChunkLoader = Callable[[int], "dict[str, Topic]"]
+
+
+@lru_cache(1 << 15)
+def chunk_of(topic: str, chunk_count: int) -> int:
+    """The chunk that holds a topic: the same on every machine and in every version."""
+    return zlib.crc32(topic.encode()) % chunk_count
+
+
+class StoredChunks:
+    """The chunks as they are stored, each loaded once at its first touch."""
+
+    __slots__ = ("_load", "_loaded")
+
+    def __init__(self, load: ChunkLoader) -> None:
+        self._load = load
+        self._loaded: dict[int, dict[str, Topic]] = {}
+
+    def __getitem__(self, index: int) -> dict[str, Topic]:
+        if index not in self._loaded:
+            self._loaded[index] = self._load(index)
+        return self._loaded[index]
+
+
+class Topics:
+    """A persistent map from topic name to `Topic`; changing it gives another map that shares all untouched chunks.
+
+    A chunk that no step has changed is None here and read from the stored ones.
+    """
+
+    __slots__ = ("_chunks", "_stored")
+
+    def __init__(self, chunks: list[dict[str, Topic] | None], stored: StoredChunks) -> None:
+        self._chunks = chunks
+        self._stored = stored
+
+    @classmethod
+    def load(cls, chunk_count: int, load: ChunkLoader) -> Topics:
+        """The stored topics; `load` gives a chunk when it is first touched."""
+        return cls([None] * chunk_count, StoredChunks(load))
+
+    @classmethod
+    def empty(cls, chunk_count: int) -> Topics:
+        """No topics, in this many chunks."""
+        return cls.load(chunk_count, lambda _: {})
+
+    def chunk(self, index: int) -> dict[str, Topic]:
+        """One chunk; treat it as read-only."""
+        chunk = self._chunks[index]
+        return self._stored[index] if chunk is None else chunk
+
+    def get(self, topic: str) -> Topic | None:
+        """The topic, None if unknown."""
+        index = chunk_of(topic, len(self._chunks))
+        chunk = self._chunks[index]
+        return (self._stored[index] if chunk is None else chunk).get(topic)
+
+    def partition(self, tp: TopicPartition) -> Partition | None:
+        """The partition, None if unknown."""
+        topic = self.get(tp.topic)
+        return None if topic is None else topic.partitions.get(tp.partition)
+
+    def __getitem__(self, topic: str) -> Topic:
+        """A topic that is known."""
+        found = self.get(topic)
+        assert found is not None, f"{topic} is no known topic"
+        return found
+
+    def __iter__(self) -> Iterator[tuple[str, Topic]]:
+        for index in range(len(self._chunks)):
+            yield from list(self.chunk(index).items())
+
+    def draft(self) -> TopicsDraft:
+        """A private copy to change."""
+        return TopicsDraft(list(self._chunks), self._stored)
+
+    def changed_since(self, before: Topics) -> list[int]:
+        """The chunks that are not the very same as before."""
+        pairs = enumerate(zip(self._chunks, before._chunks, strict=True))
+        return [index for index, (now, then) in pairs if now is not then]
+
+
+class TopicsDraft(Topics):
+    """Topics that one step changes in place: each touched chunk is copied once, the rest stays shared."""
+
+    __slots__ = ("_owned", "_owned_topics")
+
+    def __init__(self, chunks: list[dict[str, Topic] | None], stored: StoredChunks) -> None:
+        self._chunks = chunks
+        self._stored = stored
+        self._owned: set[int] = set()
+        self._owned_topics: dict[str, Topic] = {}
+
+    def get(self, topic: str) -> Topic | None:
+        """The topic as it is now, None if unknown."""
+        owned = self._owned_topics.get(topic)
+        return Topics.get(self, topic) if owned is None else owned
+
+    def put(self, name: str, topic: Topic | None) -> None:
+        """Replace a topic; None removes it."""
+        chunk = self._own_chunk(name)
+        self._owned_topics.pop(name, None)
+        if topic is None:
+            chunk.pop(name, None)
+        else:
+            chunk[name] = topic
+
+    def own(self, name: str) -> Topic:
+        """A known topic whose partitions may be changed in place: they are copied at the step's first change."""
+        owned = self._owned_topics.get(name)
+        if owned is None:
+            chunk = self._own_chunk(name)
+            topic = chunk[name]
+            owned = msgspec.structs.replace(topic, partitions=topic.partitions.copy())
+            chunk[name] = self._owned_topics[name] = owned
+        return owned
+
+    def _own_chunk(self, name: str) -> dict[str, Topic]:
+        index = chunk_of(name, len(self._chunks))
+        if index not in self._owned:
+            self._chunks[index] = self.chunk(index).copy()
+            self._owned.add(index)
+        return self.chunk(index)
+
+    def freeze(self) -> Topics:
+        """The result; the draft must not be changed any more."""
+        return Topics(self._chunks, self._stored)

@@ -1,0 +1,177 @@
+"""What differs between Kafka's versions, as switches; the code never asks for a version.
+
+Here belong the table of switches, with the release that each came with, and what a cluster's znodes tell of its
+release. What a switch does is with the machines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+from controller.rules.states import REPLICA_VALID_PREVIOUS, ReplicaState
+
+Release = tuple[int, int]
+
+# Read as: the controller does KEY from release VALUE on.
+SINCE: Final[Mapping[str, Release]] = MappingProxyType(
+    {
+        "fences_writes": (2, 1),  # KAFKA-6082
+        "retires_partitions_at_deletion_start": (2, 1),
+        "shutdown_tells_leaving_broker": (2, 1),  # KAFKA-7482
+        "notices_bounces": (2, 2),  # KAFKA-7235
+        "sends_broker_epochs": (2, 2),  # KIP-380
+        "spares_known_metadata": (2, 2),  # KAFKA-7537
+        "skips_preferred_that_lead": (2, 2),
+        "tells_only_live_brokers": (2, 2),
+        "removes_dead_replicas_at_failover": (2, 3),  # KAFKA-3143
+        "groups_stopped_replicas": (2, 3),  # KAFKA-8294
+        "ineligible_from_offline": (2, 3),
+        "reassigns_in_topic_znode": (2, 4),  # KIP-455
+        "bump_refreshes_cache": (2, 4),  # KAFKA-9212
+        "forgets_reassignments": (0, 11),  # KAFKA-5310
+        "offlines_every_leaderless": (1, 0),
+        "sends_new_and_offline_replicas": (1, 0),  # KIP-112, KIP-113
+        "keeps_last_isr_member": (1, 1),  # KAFKA-5642; before, only where unclean election is not allowed
+        "rewrites_preferred_that_lead": (1, 1),  # KAFKA-5642
+        "shutdown_elects_among_live": (1, 1),  # KAFKA-5642
+        "failover_drops_reassignments_of_queued_topics": (1, 1),
+        "tells_new_replicas_its_copy": (1, 1),  # KAFKA-5642
+        "offlines_stateless_replicas": (2, 0),  # KAFKA-6650
+        "retries_topics_made_unclean": (2, 1),
+        "shutdown_spares_queued_topics": (2, 2),
+        "reverts_expansion_of_queued_topics": (2, 0),  # KAFKA-6612
+        "replicates_without_adding": (2, 5),
+        "tells_brokers_of_every_death": (3, 1),  # KAFKA-13225
+        "flags_each_stopped_replica": (2, 6),  # KIP-570
+        "sends_topic_ids": (2, 8),  # KIP-516
+        "closes_at_once": (3, 2),
+        "sends_recovery_states": (3, 2),  # KIP-704
+        "caps_min_isr": (3, 7),  # KAFKA-15583: min.insync.replicas counts up to the replication factor
+        "adding_replicas_are_new": (2, 7),  # KAFKA-10314
+        "hears_isr_changes_at_once": (2, 7),  # AlterIsr, from IBP 2.7-IV2 on
+    }
+)
+OLDEST: Final[Release] = (0, 10)
+NEWEST: Final[Release] = (3, 9)
+
+
+class Profile(msgspec.Struct, frozen=True, array_like=True):
+    """How a controller behaves: what it does, and what it does not do yet."""
+
+    release: Release
+    fences_writes: bool  # what a lost controller was doing ends in an exception
+    retires_partitions_at_deletion_start: bool  # before, at the end
+    shutdown_tells_leaving_broker: bool
+    notices_bounces: bool
+    sends_broker_epochs: bool
+    spares_known_metadata: bool  # what brokers know; before, all partitions where a request is about brokers alone
+    skips_preferred_that_lead: bool
+    tells_only_live_brokers: bool
+    removes_dead_replicas_at_failover: bool
+    groups_stopped_replicas: bool  # in a StopReplica for each broker; before, one for each replica
+    ineligible_from_offline: bool  # a replica whose deletion cannot start waits as ineligible
+    reassigns_in_topic_znode: bool
+    bump_refreshes_cache: bool
+    forgets_reassignments: bool  # a controller that resigns; before, its process takes them up again with its next term
+    offlines_every_leaderless: bool  # when a broker dies; before, only the partitions that it led
+    sends_new_and_offline_replicas: bool  # which of them are: in LeaderAndIsr and UpdateMetadata
+    keeps_last_isr_member: bool
+    rewrites_preferred_that_lead: bool  # a preferred election; before, nothing was written of them
+    shutdown_elects_among_live: bool  # and tells those only, until `shutdown_tells_leaving_broker`
+    failover_drops_reassignments_of_queued_topics: bool  # as they are dropped when they are asked for
+    tells_new_replicas_its_copy: bool  # of the state; before, it read it for them
+    offlines_stateless_replicas: bool  # replicas of partitions without a state; before, that was refused
+    retries_topics_made_unclean: bool  # at once; before, with the next broker or controller
+    shutdown_spares_queued_topics: bool
+    reverts_expansion_of_queued_topics: bool
+    replicates_without_adding: bool  # a partition counts as replicated without those that are being added
+    tells_brokers_of_every_death: bool  # before, only of one that left no partition without a leader
+    flags_each_stopped_replica: bool  # and gives its leader epoch; before, those to delete have a request of their own
+    sends_topic_ids: bool
+    sends_recovery_states: bool
+    closes_at_once: bool  # a broker; before, its end waits for threads that look up once a second
+    caps_min_isr: bool
+    adding_replicas_are_new: bool
+    hears_isr_changes_at_once: bool  # before, its copy of a state lags until leaders notify it
+
+    @property
+    def hears_edits_of_triggers(self) -> bool:
+        """Whether a changed reassignment or preferred election znode counts like a new one: up to 1.0."""
+        return self.release < (1, 1)
+
+    @property
+    def rebalances_while_reassigning(self) -> bool:
+        """Whether the automatic rebalance runs though partitions are being reassigned (from 3.4, KAFKA-10149)."""
+        return self.release >= (3, 4)
+
+    @property
+    def fails_on_an_empty_controller(self) -> bool:
+        """Whether an empty /controller is an exception to the controller, which goes on; up to 2.0 it names nobody.
+
+        Seen of 1.1, 2.0, 2.2, 2.3, 2.4, 2.8 and 3.9.
+        """
+        return self.release >= (2, 2)
+
+    def replica_valid_previous(self, target: ReplicaState) -> frozenset[ReplicaState]:
+        """Which states a replica may leave for the target."""
+        if target is ReplicaState.DELETION_INELIGIBLE and not self.ineligible_from_offline:
+            return frozenset({ReplicaState.DELETION_STARTED})
+        return REPLICA_VALID_PREVIOUS[target]
+
+
+def profile_of(release: Release) -> Profile:
+    """The profile of a release."""
+    return Profile(release, **{switch: release >= since for switch, since in SINCE.items()})
+
+
+class Evidence(msgspec.Struct, frozen=True, array_like=True):
+    """What a cluster's znodes show of the software that wrote them; each only ever grows."""
+
+    controller_version: int = 0  # the highest "version" in /controller
+    broker_version: int = 0  # in /brokers/ids/N
+    topic_version: int = 0  # in /brokers/topics/T
+    registers_in_two_steps: int = 0  # 1: a fresh registration already has data version 1
+    notifies_isr_changes: int = 0  # 1: an isr_change_N was seen
+    feature_version: int = 0  # in /feature, which a controller makes from 2.7 on, and as version 2 from IBP 3.3-IV0 on
+    finalizes_features: int = 0  # 1: it is enabled there, which is from IBP 2.7-IV0 on
+
+    def releases(self) -> tuple[Release, Release]:
+        """The oldest and the newest release that leave such znodes; before there is any evidence, the newest.
+
+        The version of a topic's znode, and whether there is /feature, follow the writer's binary; the versions of a
+        broker's znode and of /feature its inter.broker.protocol.version.
+        """
+        if self == Evidence():
+            return NEWEST, NEWEST
+        spans = [
+            (self.controller_version >= 2, ((3, 4), NEWEST)),
+            (self.feature_version >= 2, ((3, 3), (3, 3))),
+            (self.topic_version >= 3, ((2, 8), (3, 3))),
+            (self.broker_version >= 5 or self.feature_version >= 1, ((2, 7), (2, 7))),
+            (self.topic_version >= 2, ((2, 4), (2, 6))),
+            (self.registers_in_two_steps >= 1, ((2, 2), (2, 3))),
+        ]
+        return next((span for seen, span in spans if seen), ((1, 1), (2, 1)))
+
+    def profile(self) -> Profile:
+        """The profile of the oldest release that leaves such znodes, from 3.4 on of the newest."""
+        oldest, newest = self.releases()
+        profile = profile_of(newest if oldest == (3, 4) else oldest)
+        if self.notifies_isr_changes or (self.feature_version and not self.finalizes_features):
+            return msgspec.structs.replace(profile, hears_isr_changes_at_once=False)
+        return profile
+
+
+def read_release(text: str) -> Release:
+    """The release that the text names, like 2.8 or 3.9.2; raises ValueError."""
+    parts = text.strip().split(".")
+    if len(parts) < 2 or not all(part.isascii() and part.isdigit() for part in parts):
+        raise ValueError(f"{text!r} is no Kafka release: expected one like 2.8 or 3.9.2")
+    release = (int(parts[0]), int(parts[1]))
+    if not OLDEST <= release <= NEWEST:
+        raise ValueError(f"Kafka {text} is none that ran a ZooKeeper controller as known here: 0.10 to 3.9")
+    return release

@@ -1,0 +1,225 @@
+"""The requests of events: how they wait for what makes them certain, and how they look to the outside.
+
+Here belongs that a request is one row, or some parts of one. Which requests a pass sends is decided in `requests`, when
+they are certain in `turn`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from controller.contract.outputs import (
+    FINAL,
+    LEADER_AND_ISR,
+    PROVISIONAL,
+    STOP_REPLICA,
+    UPDATE_METADATA,
+    WITHDRAWN,
+    Request,
+    RequestedState,
+    Status,
+)
+from controller.contract.records import Record
+from controller.derived.rows import led_state, metadata_state, stop_state
+from controller.model.context import Batch, Context, Event, Sending
+from controller.model.leadership import AnyEntry, LeaderAndIsr, StopEntry
+from controller.model.topics import TopicPartition
+from controller.rules.releases import Profile
+from controller.transaction.pending_events import EventDraft
+
+replace = msgspec.structs.replace
+
+# A message of Kafka's default size (1 MB) holds a row with so much of partition states, by an upper bound.
+_PART_BYTES: Final = 700_000
+_STATE_BYTES: Final = 350  # the names of a state's fields and its numbers
+_ID_BYTES: Final = 11  # a broker's id and a comma
+_SURELY_ONE_PART: Final = 100
+
+
+class Said:
+    """What requests say of partitions, gathered from the partitions' queues."""
+
+    __slots__ = ("_by_broker", "_profile", "_states")
+
+    def __init__(self, batches: Iterable[Batch], profile: Profile) -> None:
+        self._profile = profile
+        self._states: dict[int, list[RequestedState]] = {}  # by the request's ordinal
+        self._by_broker: dict[int, dict[int, list[RequestedState]]] = {}  # of LeaderAndIsr, by pass
+        for batch in batches:
+            of_pass = self._by_broker[batch.at_pass] = {}
+            for request in batch.requests:
+                states = self._states[request.ordinal] = []
+                if request.api == LEADER_AND_ISR:
+                    of_pass[request.brokers[0]] = states
+
+    def __getitem__(self, ordinal: int) -> list[RequestedState]:
+        return self._states[ordinal]
+
+    def takes(self, entry: AnyEntry) -> bool:
+        """Whether the entry, of the same event, is one of these requests'."""
+        return entry.at_pass in self._by_broker
+
+    def add(self, tp: TopicPartition, entry: AnyEntry, value: LeaderAndIsr | None) -> None:
+        """Let the requests that have this entry say it."""
+        profile = self._profile
+        if isinstance(entry, StopEntry):
+            self._states[entry.ordinal].append(stop_state(tp, entry, profile))
+            return
+        if entry.brokers:
+            led, of_pass = led_state(tp, entry, value, profile), self._by_broker[entry.at_pass]
+            new = profile.sends_new_and_offline_replicas and entry.new_on
+            for broker in entry.brokers:
+                said = replace(led, is_new=True) if new and broker in new else led
+                of_pass[broker].append(said)
+        if entry.in_metadata and entry.ordinal in self._states:
+            offline = entry.offline if profile.sends_new_and_offline_replicas else ()
+            said = metadata_state(tp, entry.replicas, offline, value, deleted=entry.deleted)
+            self._states[entry.ordinal].append(said)
+
+
+class SendingDraft(EventDraft):
+    """A step's private copy of the context with events and the requests that they wait to send."""
+
+    __slots__ = ("_expected",)
+
+    def __init__(self, context: Context, record: Record) -> None:
+        super().__init__(context, record)
+        # What requests of events that began in this step are expected to say.
+        self._expected: dict[int, Said] = {}
+
+    def broadcast(self, brokers: Sequence[int], *, of_all: bool = False) -> None:
+        """Tell brokers who is live by UpdateMetadata, and of all partitions or of none, behind the writes so far."""
+        if brokers:
+            self.next_pass()
+            _, _, ordinal = self.place()
+            of_all = of_all or not self.header.profile.spares_known_metadata
+            self.await_sending([Sending(ordinal, UPDATE_METADATA, tuple(brokers), None if of_all else 0)])
+
+    def await_sending(self, requests: Sequence[Sending]) -> None:
+        """Let the current event wait for the requests of its newest pass; their entries are in queues already."""
+        assert self.event is not None, "a request outside of an event"
+        if requests:
+            epochs = self.broker_epochs if self.header.profile.sends_broker_epochs else ()
+            self.event.batches += (Batch(len(self.event.due) - 1, tuple(requests), self.registered, epochs),)
+            self.event.queued += 1
+
+    def announce_at_once(self, kind: str, cause: str, tp: TopicPartition) -> None:
+        """An event that only tells all brokers of a partition, and is certain, for nothing is pending.
+
+        Each ISR change comes by here: the row is made without what a request that waits needs.
+        """
+        topic, profile = self.topics[tp.topic], self.header.profile
+        partition = topic.partitions[tp.partition]
+        state = metadata_state(
+            tp, partition.replicas, self.offline_replicas(partition), partition.confirmed, deleted=topic.queued
+        )
+        event = self._next_event(kind, cause)
+        self.effects.append(
+            Request(
+                *self._effect(event, 0, FINAL),
+                event.controller,
+                UPDATE_METADATA,
+                self.registered,
+                self.broker_epochs if profile.sends_broker_epochs else (),
+                live_brokers=self.registered,
+                topic_ids={tp.topic: topic.topic_id} if profile.sends_topic_ids and topic.topic_id else {},
+                partition_states=(state,),
+            )
+        )
+
+    def undo(self, event: Event) -> None:
+        """Take back an event that has not begun: its steps were only expected."""
+        for name in list(event.topics):
+            topic = self.topics.get(name)
+            for number in list(topic.partitions) if topic else ():
+                self.undo_in(TopicPartition(name, number), event.id)
+        self.withdraw_requests(event)
+
+    def withdraw_requests(self, event: Event) -> None:
+        """What the event was still to send is not sent."""
+        for batch in event.batches if event.id not in self._fresh else ():
+            for request in batch.requests:
+                self._publish_request(event, batch, request, WITHDRAWN, ())
+        event.queued -= len(event.batches)
+        event.batches = ()
+
+    def expect(self, tp: TopicPartition, entry: AnyEntry, value: LeaderAndIsr | None) -> None:
+        """A request of an event that began in this step is expected to say this of a partition."""
+        said = self._expected.get(entry.event)
+        if said is None:
+            said = self._expected[entry.event] = Said(self._open[entry.event].batches, self.header.profile)
+        said.add(tp, entry, value)
+
+    def publish_expected_requests(self) -> None:
+        """Publish the requests of events that began in this step; those of which nothing came to be are forgotten."""
+        for event_id in sorted(self._fresh):
+            event = self._open[event_id]
+            said = self._expected.get(event_id) or Said(event.batches, self.header.profile)
+            batches = []
+            for batch in event.batches:
+                left = tuple([each for each in batch.requests if said[each.ordinal] or not each.partitions])
+                for request in left:
+                    self._publish_request(event, batch, request, PROVISIONAL, said[request.ordinal])
+                batches.append(replace(batch, requests=left))
+            event.batches = tuple(batches)
+        self._expected.clear()
+
+    def publish_sent(self, event: Event, batches: Iterable[Batch], said: Said) -> None:
+        """Publish requests that are certain, with what they say; one of whose partitions none is left was not sent."""
+        for batch in batches:
+            for request in batch.requests:
+                states = said[request.ordinal]
+                if states or not request.partitions:
+                    self._publish_request(event, batch, request, FINAL, states)
+                elif event.id not in self._fresh:
+                    self._publish_request(event, batch, request, WITHDRAWN, ())
+
+    def _publish_request(
+        self, event: Event, batch: Batch, request: Sending, status: Status, states: Sequence[RequestedState]
+    ) -> None:
+        parts = _parts(states)
+        by_leader = request.api == LEADER_AND_ISR
+        leaders = {state.leader for state in states} if by_leader else ()
+        for number, part in enumerate(parts, start=1):
+            self.effects.append(
+                Request(
+                    *self._effect(event, request.ordinal, status),
+                    event.controller,
+                    request.api,
+                    request.brokers,
+                    _epochs(request.brokers, batch),
+                    number,
+                    len(parts),
+                    tuple([broker for broker in batch.live_brokers if broker in leaders]) if by_leader else (),
+                    batch.live_brokers if request.api == UPDATE_METADATA else (),
+                    request.partitions is None,
+                    request.deletes,
+                    {} if request.api == STOP_REPLICA else self._topic_ids(part),
+                    part,
+                )
+            )
+
+    def _topic_ids(self, states: Sequence[RequestedState]) -> dict[str, str]:
+        if not self.header.profile.sends_topic_ids:
+            return {}
+        topics = ((name, self.topics.get(name)) for name in dict.fromkeys([state.topic for state in states]))
+        return {name: topic.topic_id for name, topic in topics if topic is not None and topic.topic_id}
+
+
+def _epochs(brokers: tuple[int, ...], batch: Batch) -> tuple[int, ...]:
+    if brokers == batch.live_brokers or not batch.broker_epochs:
+        return batch.broker_epochs
+    return tuple([batch.broker_epochs[batch.live_brokers.index(broker)] for broker in brokers])
+
+
+def _parts(states: Sequence[RequestedState]) -> list[tuple[RequestedState, ...]]:
+    """The states as rows can hold them: all together unless there are very many."""
+    if len(states) <= _SURELY_ONE_PART:
+        return [tuple(states)]
+    longest_name = max(map(len, {state.topic for state in states}))
+    most_ids = max([len(state.replicas or ()) + len(state.isr or ()) for state in states])
+    size = max(1, _PART_BYTES // (_STATE_BYTES + 2 * longest_name + 2 * _ID_BYTES * most_ids))
+    return [tuple(states[begin : begin + size]) for begin in range(0, len(states), size)]
