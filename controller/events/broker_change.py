@@ -6,9 +6,8 @@ Here belongs what the controller does about brokers (Kafka 3.9 `KafkaController.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
-from itertools import pairwise
 from typing import TypeVar
 
 from controller.alerts import kinds, occurrences
@@ -19,7 +18,7 @@ from controller.derived.gauges import replicas_by_broker
 from controller.events import controlled_shutdown, partition_reassignment, topic_deletion
 from controller.machines import partition_machine, replica_machine
 from controller.machines.replica_machine import Replica
-from controller.model.context import FOLLOWING, LOADING, NO_BROKER, Broker, Departure, Event
+from controller.model.context import FOLLOWING, LOADING, Broker, Departure
 from controller.model.topics import Partition, TopicPartition
 from controller.rules.states import PartitionState, ReplicaState
 from controller.transaction.transaction import Turn, replace
@@ -30,9 +29,6 @@ _DEPARTURES_KEPT = 10
 _FORGOTTEN_AFTER_MS = 24 * 3_600_000
 _ONLINE = PartitionState.ONLINE
 _Known = TypeVar("_Known")
-
-# The events after which every partition without a leader is tried again.
-_TRY_AGAIN = ("BrokerChange", "ControllerFailover")
 
 
 def broker_written(turn: Turn, broker: int, znode: BrokerZnode, record: Record) -> None:
@@ -61,7 +57,7 @@ def broker_written(turn: Turn, broker: int, znode: BrokerZnode, record: Record) 
         event.born = broker
         turn.await_proof(event)
         turn.moved("broker", "dead", "live", broker=broker)
-        _on_startup(turn, broker)
+        on_broker_startup(turn, broker)
     else:
         header.brokers = {**header.brokers, broker: now}
         _touch_hosted(turn, broker)
@@ -135,55 +131,16 @@ def _died(turn: Turn, broker: int, gone: Broker) -> None:
     if last is not None and together:
         turn.undo(last)
     died = {**together, broker: gone}
-    event = turn.begin("BrokerChange", f"broker {_named(died)} left")
+    event = turn.begin("BrokerChange", f"broker {names_of(died)} left")
     event.died = died
     turn.await_proof(event)
     turn.moved("broker", "live", "dead", broker=broker)
-    _on_failure(turn, tuple(died))
+    on_broker_failure(turn, tuple(died))
 
 
-def _named(brokers: Iterable[int]) -> str:
+def names_of(brokers: Iterable[int]) -> str:
+    """Brokers as an event's cause names them."""
     return " and ".join(map(str, brokers))
-
-
-def may_be_read_together(turn: Turn) -> tuple[Event, Event] | None:
-    """A death and a registration after it that the controller has not begun to handle: it may read both at once."""
-    events = turn.header.events.items()
-    waiting = sorted(key for key, event in events if event.queued and not (event.begun or event.taken_up))
-    for earlier, later in pairwise(waiting):
-        death, birth = turn.header.events[earlier], turn.header.events[later]
-        if death.died and birth.born != NO_BROKER:
-            return turn.open_event(earlier), turn.open_event(later)
-    return None
-
-
-def read_together(turn: Turn, death: Event, birth: Event) -> None:
-    """The controller reads a death and a registration at once: it handles the new broker while the dead still live."""
-    header = turn.header
-    turn.undo(birth)
-    turn.undo(death)
-    alive = header.brokers
-    header.brokers = {**alive, **death.died}
-    event = turn.begin("BrokerChange", f"broker {birth.born} registered, broker {_named(death.died)} left")
-    event.born = birth.born
-    _on_startup(turn, birth.born)
-    header.brokers = alive
-    _on_failure(turn, tuple(death.died))
-
-
-def put_deaths_aside(turn: Turn, event: Event) -> Callable[[], None]:
-    """Take back deaths that the controller has not begun to handle; gives how they are handled later."""
-    died, cause = dict(event.died), event.cause
-    turn.undo(event)
-    turn.header.brokers = {**turn.header.brokers, **died}
-
-    def again() -> None:
-        brokers = turn.header.brokers
-        turn.header.brokers = {key: value for key, value in brokers.items() if key not in died}
-        turn.begin("BrokerChange", cause).died = died
-        _on_failure(turn, tuple(died))
-
-    return again
 
 
 def forget_departed(turn: Turn) -> None:
@@ -235,29 +192,20 @@ def trigger_online(turn: Turn) -> int:
     return partition_machine.bring_online(turn, [tp for tp in waiting if not turn.topics[tp.topic].queued])
 
 
-def elect_after_all(turn: Turn, tp: TopicPartition) -> None:
-    """A partition that nobody could lead is elected with the others after a change of brokers.
-
-    It was not foretold: who stays in the ISR when all its members die at once shows only as it is written.
-    """
-    tried = [(event.kind, event.cause) for event in turn.open_events() if event.kind in _TRY_AGAIN]
-    turn.begin(*(tried[-1] if tried else ("BrokerChange", f"partition {tp} can be led again")))
-    partition_machine.bring_online(turn, [tp])
-
-
 def _bounced(turn: Turn, broker: int, now: Broker) -> None:
     # One event: failure of the old registration, then start of the new one.
     header = turn.header
     turn.begin("BrokerChange", f"broker {broker} bounced: it registered again with epoch {now.epoch}")
     header.brokers = {key: value for key, value in header.brokers.items() if key != broker}
     turn.moved("broker", "live", "dead", broker=broker)
-    _on_failure(turn, (broker,))
+    on_broker_failure(turn, (broker,))
     header.brokers = {**header.brokers, broker: now}
     turn.moved("broker", "dead", "live", broker=broker)
-    _on_startup(turn, broker)
+    on_broker_startup(turn, broker)
 
 
-def _on_startup(turn: Turn, broker: int) -> None:
+def on_broker_startup(turn: Turn, broker: int) -> None:
+    """Take up a broker that registered (Kafka 3.9 `onBrokerStartup`)."""
     if turn.header.profile.spares_known_metadata:
         turn.broadcast([other for other in turn.registered if other != broker])
         turn.broadcast((broker,), of_all=True)
@@ -271,7 +219,8 @@ def _on_startup(turn: Turn, broker: int) -> None:
     _touch_hosted(turn, broker)
 
 
-def _on_failure(turn: Turn, brokers: tuple[int, ...]) -> None:
+def on_broker_failure(turn: Turn, brokers: tuple[int, ...]) -> None:
+    """Take replicas offline and elect leaders elsewhere after brokers left (Kafka 3.9 `onBrokerFailure`)."""
     header = turn.header
     header.shutting_down = tuple(broker for broker in header.shutting_down if broker not in brokers)
     header.shutdown_attempts = {key: value for key, value in header.shutdown_attempts.items() if key not in brokers}

@@ -11,7 +11,6 @@ from typing import Final
 
 from controller.events import controlled_shutdown, partition_reassignment, replica_leader_election, topic_deletion
 from controller.events.broker_change import initial_partition_state, trigger_online, with_initial_states
-from controller.inference import expected_writes
 from controller.machines import replica_machine
 from controller.machines.replica_machine import Replica
 from controller.model.context import NO_BROKER, Event
@@ -42,19 +41,10 @@ def run(turn: Turn) -> None:
     if header.brokers:
         turn.broadcast(turn.registered)
     topic_deletion.forget_unasked(turn)
-    _start_machines(turn, list(turn.topics))
+    start_machines(turn, list(turn.topics))
     partition_reassignment.take_up(turn)
     topic_deletion.resume_all(turn)
     replica_leader_election.take_up(turn, at_failover=True)
-
-
-def run_unpoisoned(turn: Turn) -> None:
-    """A controller that was believed to be poisoned moves replicas: it is not, and took over as any other does."""
-    header = turn.header
-    header.poisoned = {broker: epoch for broker, epoch in header.poisoned.items() if broker != header.controller}
-    turn.begin("ControllerFailover", f"broker {header.controller} is not the process that was poisoned")
-    _start_machines(turn, list(turn.topics))
-    topic_deletion.resume_all(turn)
 
 
 def is_loading(turn: Turn) -> bool:
@@ -72,30 +62,7 @@ def load(turn: Turn, name: str, numbers: Iterable[int]) -> None:
     topic = turn.topics[name]
     turn.begin("ControllerFailover", f"topic {name} was there when the cluster was read")
     found = {number: topic.partitions[number] for number in numbers}
-    _start_machines(turn, [(name, replace(topic, partitions=found))])
-
-
-def load_before(turn: Turn, event: Event, registered: set[int]) -> None:
-    """The topic that this event creates turns out to be read by the takeover, before these brokers had registered."""
-    (name,) = event.topics
-    turn.undo(event)
-    created = {}
-    for number, partition in list(turn.topics[name].partitions.items()):
-        tp = TopicPartition(name, number)
-        if partition.confirmed is not None:
-            created[tp] = partition.confirmed
-            turn.put_partition(tp, replace(partition, confirmed=None))
-    now = turn.header.brokers
-    turn.header.brokers = {broker: known for broker, known in now.items() if broker not in registered}
-    load(turn, name, turn.topics[name].partitions)
-    turn.header.brokers = now
-    for broker in sorted(registered):
-        turn.begin("BrokerChange", f"broker {broker} had registered while the cluster was read")
-        hosted = [tp for tp in turn.hosted_by(broker) if tp.topic == name]
-        replica_machine.enter_state(turn, [Replica(tp, broker) for tp in hosted], ReplicaState.ONLINE)
-        trigger_online(turn)
-    for tp, written in created.items():
-        expected_writes.confirm(turn, tp, written)
+    start_machines(turn, [(name, replace(topic, partitions=found))])
 
 
 def cut(turn: Turn, broker: int) -> None:
@@ -132,7 +99,8 @@ def _drop_queue(turn: Turn, tp: TopicPartition) -> None:
     turn.put_partition(tp, replace(partition, queue=()))
 
 
-def _start_machines(turn: Turn, topics: list[tuple[str, Topic]]) -> None:
+def start_machines(turn: Turn, topics: list[tuple[str, Topic]]) -> None:
+    """Set the states of topics' replicas and partitions as found, and move them on from there."""
     online: list[Replica] = []
     offline: list[Replica] = []
     for name, topic in topics:

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from controller.contract.znodes import ReassignmentEntry
-from controller.events import controlled_shutdown
 from controller.machines import partition_machine, replica_machine
 from controller.machines.replica_machine import Replica
-from controller.model.context import Event, Unfinished
+from controller.model.context import Unfinished
 from controller.model.leadership import Bump, LeaderAndIsr, Write
 from controller.model.topics import Partition, TopicPartition
 from controller.rules.assignment import ReplicaAssignment
@@ -169,29 +168,6 @@ def complete(turn: Turn, tp: TopicPartition) -> None:
     told = assignment.target if by_topic_znode else assignment.replicas
     _move_leader(turn, tp, assignment.target, told)
     _stop(turn, tp, assignment.removing)
-
-
-def completes(turn: Turn, tp: TopicPartition) -> Event | None:
-    """The event in which the partition's reassignment is expected to complete with the leader that it has."""
-    partition = turn.partition(tp)
-    bumps = [step for step in partition.queue if isinstance(step, Bump)] if partition else []
-    if partition is None or partition.announced is None or partition.reassigning or len(bumps) != 1:
-        return None
-    event = turn.open_event(bumps[0].event)
-    return None if event.begun else event
-
-
-def complete_without(turn: Turn, event: Event, tp: TopicPartition, leaving: int) -> None:
-    """The reassignment that this event completes finds a leader that had asked to be shut down before it."""
-    turn.undo(event)
-    partition = turn.partition(tp)
-    assert partition is not None, f"{tp} has moved, and is not known"
-    assert partition.announced is not None, f"{tp} has moved, and was announced"
-    before = partition.with_assignment(partition.announced)
-    turn.put_partition(tp, replace(before, announced=None, expected=partition.expected[:-1]))
-    controlled_shutdown.ask_in_vain(turn, leaving)
-    turn.begin(event.kind, event.cause)
-    complete(turn, tp)
 
 
 def _move_leader(turn: Turn, tp: TopicPartition, target: tuple[int, ...], told: tuple[int, ...]) -> None:

@@ -6,13 +6,13 @@ Here belongs what the controller does about topic znodes (Kafka 3.9 `processTopi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from controller.alerts import kinds, occurrences
 from controller.alerts.affected import listed
 from controller.alerts.conditions import counted, plural
 from controller.contract.znodes import ConfigZnode, TopicZnode
-from controller.events import controlled_shutdown, controller_failover, topic_deletion
+from controller.events import controller_failover, topic_deletion
 from controller.machines import partition_creation, partition_machine
 from controller.model.context import FOLLOWING, NO_BROKER, Event
 from controller.model.topics import Partition, Topic, TopicPartition
@@ -131,34 +131,6 @@ def _leak(turn: Turn, name: str, topic: Topic) -> None:
 
 def _has_settings(topic: Topic) -> bool:
     return topic.min_insync_replicas is not None or topic.unclean_election is not None or bool(topic.leaked)
-
-
-def create_without(turn: Turn, event: Event, leaving: set[int]) -> None:
-    """The partitions that this event creates are created without brokers that had asked to be shut down before it."""
-    tps = [tp for tp in turn.waiting(event) if _is_created_by(turn, tp, event)]
-    turn.undo(event)
-    for broker in sorted(leaving):
-        controlled_shutdown.ask(turn, broker)
-    turn.begin(event.kind, event.cause)
-    partition_creation.create(turn, tps)
-
-
-def put_creation_aside(turn: Turn, event: Event) -> Callable[[], None]:
-    """Take back partitions that the controller has not begun to create; gives how they are created later."""
-    tps = [tp for tp in turn.waiting(event) if _is_created_by(turn, tp, event)]
-    kind, cause = event.kind, event.cause
-    turn.undo(event)
-
-    def again() -> None:
-        turn.begin(kind, cause)
-        partition_creation.create(turn, tps)
-
-    return again
-
-
-def _is_created_by(turn: Turn, tp: TopicPartition, event: Event) -> bool:
-    partition = turn.partition(tp)
-    return partition is not None and any(step.event == event.id for step in partition.queue)
 
 
 def assignment_in(znode: TopicZnode, number: int) -> ReplicaAssignment:

@@ -6,7 +6,7 @@ answered a StopReplica is never seen; it shows in what the controller does next.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -49,16 +49,6 @@ def deletion_asked(turn: Turn, name: str) -> None:
     if turn.header.phase is FOLLOWING and turn.header.acting:
         turn.begin("TopicDeletion", f"the deletion of topic {name} was asked for")
         _start(turn, name)
-
-
-def put_aside(turn: Turn, event: Event) -> Callable[[], None]:
-    """Take back a deletion that the controller has not begun; gives how it is begun later."""
-    (name,) = event.topics
-    turn.undo(event)
-    turn.header.halted_deletions = {key: ms for key, ms in turn.header.halted_deletions.items() if key != name}
-    held = name in turn.header.ineligible_leftovers
-    turn.put_topic(name, replace(turn.topics[name], queued=False, deletion_started=False, ineligible=held))
-    return lambda: deletion_asked(turn, name)
 
 
 @contextmanager

@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
-from controller.events import broker_change, topic_change, topic_deletion
+from controller.events import broker_change, topic_deletion
+from controller.machines import partition_creation
 from controller.model.context import NO_BROKER, Event
-from controller.transaction.transaction import Turn
+from controller.model.topics import TopicPartition
+from controller.transaction.transaction import Turn, replace
 
 _Again = Callable[[], None]
 
@@ -45,9 +47,53 @@ def _putting_aside(event: Event) -> Callable[[Turn, Event], _Again] | None:
     return _PUTTING_ASIDE.get(event.kind)
 
 
+def _defer_deaths(turn: Turn, event: Event) -> Callable[[], None]:
+    """Take back deaths that the controller has not begun to handle; gives how they are handled later."""
+    died, cause = dict(event.died), event.cause
+    turn.undo(event)
+    turn.header.brokers = {**turn.header.brokers, **died}
+
+    def again() -> None:
+        brokers = turn.header.brokers
+        turn.header.brokers = {key: value for key, value in brokers.items() if key not in died}
+        turn.begin("BrokerChange", cause).died = died
+        broker_change.on_broker_failure(turn, tuple(died))
+
+    return again
+
+
+def _defer_creation(turn: Turn, event: Event) -> Callable[[], None]:
+    """Take back partitions that the controller has not begun to create; gives how they are created later."""
+    tps = [tp for tp in turn.waiting(event) if is_created_by(turn, tp, event)]
+    kind, cause = event.kind, event.cause
+    turn.undo(event)
+
+    def again() -> None:
+        turn.begin(kind, cause)
+        partition_creation.create(turn, tps)
+
+    return again
+
+
+def is_created_by(turn: Turn, tp: TopicPartition, event: Event) -> bool:
+    """Whether the partition waits for steps of the event that creates it."""
+    partition = turn.partition(tp)
+    return partition is not None and any(step.event == event.id for step in partition.queue)
+
+
+def _defer_deletion(turn: Turn, event: Event) -> Callable[[], None]:
+    """Take back a deletion that the controller has not begun; gives how it is begun later."""
+    (name,) = event.topics
+    turn.undo(event)
+    turn.header.halted_deletions = {key: ms for key, ms in turn.header.halted_deletions.items() if key != name}
+    held = name in turn.header.ineligible_leftovers
+    turn.put_topic(name, replace(turn.topics[name], queued=False, deletion_started=False, ineligible=held))
+    return lambda: topic_deletion.deletion_asked(turn, name)
+
+
 _PUTTING_ASIDE: Final[Mapping[str, Callable[[Turn, Event], _Again]]] = {
-    "BrokerChange": broker_change.put_deaths_aside,
-    "PartitionModifications": topic_change.put_creation_aside,
-    "TopicChange": topic_change.put_creation_aside,
-    "TopicDeletion": topic_deletion.put_aside,
+    "BrokerChange": _defer_deaths,
+    "PartitionModifications": _defer_creation,
+    "TopicChange": _defer_creation,
+    "TopicDeletion": _defer_deletion,
 }

@@ -12,6 +12,7 @@ from controller.events import topic_deletion, unfenced_controller
 from controller.inference import divergences, explanation, topic_assignment
 from controller.inference.expected_writes import confirm
 from controller.inference.isr_change import change_isr, confirm_across_lost
+from controller.inference.read_together import shows_both_read
 from controller.model.context import FOLLOWING
 from controller.model.leadership import LeaderAndIsr, Write
 from controller.model.topics import Partition, TopicPartition
@@ -44,7 +45,7 @@ def state_written(turn: Turn, tp: TopicPartition, znode: StateZnode, version: in
         partition = turn.partition(tp) or partition
     if _was_reassigned_unseen(partition, written):
         topic_assignment.adopt_announced(turn, tp, partition, written)
-    elif not turn.is_idle and (explanation.read_together(turn, tp, written) or confirm(turn, tp, written)):
+    elif not turn.is_idle and (shows_both_read(turn, tp, written) or confirm(turn, tp, written)):
         topic_deletion.written_before_asking(turn, tp.topic)
     elif before is not None and before.leader_epoch == written.leader_epoch and before.leader == written.leader:
         change_isr(turn, tp, partition, written)

@@ -1,0 +1,18 @@
+"""A topic's deletion that a dead replica holds up goes on: the live brokers have answered their StopReplica.
+
+An answer is never seen; it shows in what the controller does next (Kafka 3.9 `TopicDeletionManager`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from controller.events.topic_deletion import halted_answered
+from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
+from controller.transaction.transaction import Turn
+
+
+def propose(turn: Turn, write: ObservedWrite) -> Iterator[Hypothesis]:
+    """The live brokers deleted their replicas of the partition's topic."""
+    if write.is_next and write.tp.topic in turn.header.halted_deletions:
+        yield lambda trial: halted_answered(trial, write.tp.topic)

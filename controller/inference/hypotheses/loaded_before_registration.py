@@ -1,0 +1,51 @@
+"""A topic is created without a live broker: the takeover had read the topic before that broker registered.
+
+A takeover reads the brokers before the topics (Kafka 3.9 `initializeControllerContext`), so a broker that registers in
+between is taken up only after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from controller.events.broker_change import trigger_online
+from controller.events.controller_failover import load
+from controller.inference.expected_writes import confirm
+from controller.inference.hypotheses.created_without_broker import missing_brokers
+from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
+from controller.machines import replica_machine
+from controller.machines.replica_machine import Replica
+from controller.model.context import Event
+from controller.model.topics import TopicPartition
+from controller.rules.states import ReplicaState
+from controller.transaction.transaction import Turn, replace
+
+
+def propose(turn: Turn, write: ObservedWrite) -> Iterator[Hypothesis]:
+    """The takeover created the topic, without a broker that it may not have known."""
+    event, missing = missing_brokers(turn, write)
+    if event is not None and event.doubtful in missing:
+        yield lambda trial: _load_before(trial, trial.open_event(event.id), missing)
+
+
+def _load_before(turn: Turn, event: Event, registered: set[int]) -> None:
+    """The topic that this event creates turns out to be read by the takeover, before these brokers had registered."""
+    (name,) = event.topics
+    turn.undo(event)
+    created = {}
+    for number, partition in list(turn.topics[name].partitions.items()):
+        tp = TopicPartition(name, number)
+        if partition.confirmed is not None:
+            created[tp] = partition.confirmed
+            turn.put_partition(tp, replace(partition, confirmed=None))
+    now = turn.header.brokers
+    turn.header.brokers = {broker: known for broker, known in now.items() if broker not in registered}
+    load(turn, name, turn.topics[name].partitions)
+    turn.header.brokers = now
+    for broker in sorted(registered):
+        turn.begin("BrokerChange", f"broker {broker} had registered while the cluster was read")
+        hosted = [tp for tp in turn.hosted_by(broker) if tp.topic == name]
+        replica_machine.enter_state(turn, [Replica(tp, broker) for tp in hosted], ReplicaState.ONLINE)
+        trigger_online(turn)
+    for tp, written in created.items():
+        confirm(turn, tp, written)

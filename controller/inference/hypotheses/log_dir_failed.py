@@ -1,0 +1,32 @@
+"""A live broker loses a replica: a log directory of it failed, as it or an unnamed broker reported lately.
+
+The report names no replicas; the broker's answer to the controller's probe does, and is never seen (KIP-112).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from controller.events.log_dir_event_notification import failed, named, reported_lately
+from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
+from controller.model.context import NO_BROKER
+from controller.model.topics import TopicPartition
+from controller.transaction.transaction import Turn
+
+
+def propose(turn: Turn, write: ObservedWrite) -> Iterator[Hypothesis]:
+    """The partition's replica on a broker that was lost is in the failed directory."""
+    if not write.is_next:
+        return
+    for broker in write.departed(turn.header.brokers):
+        if reported_lately(turn, broker):
+            yield partial(failed, broker=broker, tp=write.tp)
+        elif reported_lately(turn, NO_BROKER):
+            yield partial(_failed_unnamed, broker=broker, tp=write.tp)
+
+
+def _failed_unnamed(turn: Turn, broker: int, tp: TopicPartition) -> None:
+    """The report was gone before it could be read: this write names the broker."""
+    named(turn, broker)
+    failed(turn, broker, tp)

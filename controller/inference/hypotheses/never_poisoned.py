@@ -1,0 +1,28 @@
+"""A controller that was believed to be poisoned (KAFKA-12315) moves replicas: it is not.
+
+Poisoned processes are told by where a term was cut; a process that restarted without its broker's znode going, or a cut
+that fell between two removals by chance, looks the same. No recording has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from controller.events import topic_deletion
+from controller.events.controller_failover import start_machines
+from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
+from controller.transaction.transaction import Turn
+
+
+def propose(turn: Turn, _: ObservedWrite) -> Iterator[Hypothesis]:
+    """It took over as any other controller does."""
+    if turn.header.is_poisoned:
+        yield _run_unpoisoned
+
+
+def _run_unpoisoned(turn: Turn) -> None:
+    header = turn.header
+    header.poisoned = {broker: epoch for broker, epoch in header.poisoned.items() if broker != header.controller}
+    turn.begin("ControllerFailover", f"broker {header.controller} is not the process that was poisoned")
+    start_machines(turn, list(turn.topics))
+    topic_deletion.resume_all(turn)

@@ -1,0 +1,20 @@
+"""A live broker leaves an ISR: its controlled shutdown, which is under way, comes to the partition only now.
+
+It had passed the partition over while nobody else was in sync.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from controller.events.controlled_shutdown import is_under_way, reach_late
+from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
+from controller.transaction.transaction import Turn
+
+
+def propose(turn: Turn, write: ObservedWrite) -> Iterator[Hypothesis]:
+    """The attempt of a broker that left the ISR reaches the partition."""
+    for broker in sorted(write.left_isr.intersection(turn.header.brokers)) if write.is_next else ():
+        if is_under_way(turn, broker):
+            yield partial(reach_late, broker=broker, tp=write.tp)

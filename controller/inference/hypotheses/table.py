@@ -1,0 +1,53 @@
+"""The rules of inference, in the order in which they are tried.
+
+A rule stands before another where both would give the same written state and the first is the likelier cause: what a
+takeover explains before what a broker asked, what a broker asked before what a person asked. Where no recording shows a
+rule's writes, its file says what it rests on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from controller.inference.hypotheses import (
+    completed_without_leader,
+    created_without_broker,
+    deletion_answered,
+    elected_after_all,
+    loaded_before_registration,
+    log_dir_failed,
+    never_poisoned,
+    preferred_election,
+    reassigned_again,
+    shutdown_asked,
+    shutdown_reached_late,
+    unclean_election,
+)
+from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
+from controller.transaction.transaction import Turn
+
+
+class Rule(NamedTuple):
+    """A rule of inference, and the recordings of real clusters that it explains writes of."""
+
+    name: str  # as it is counted
+    propose: Callable[[Turn, ObservedWrite], Iterator[Hypothesis]]
+    seen_in: tuple[str, ...]
+
+
+RULES: Final = (
+    Rule("loaded-before-registration", loaded_before_registration.propose, ("fuzz39e",)),
+    Rule("created-without-broker", created_without_broker.propose, ("fuzz28f", "unseen11")),
+    Rule("never-poisoned", never_poisoned.propose, ()),
+    Rule("deletion-answered", deletion_answered.propose, ("fuzz39c", "fuzz28h", "unseen39")),
+    Rule("completed-without-leader", completed_without_leader.propose, ("fuzz24b",)),
+    Rule("elected-after-all", elected_after_all.propose, ("fuzz20b",)),
+    Rule("preferred-election", preferred_election.propose, ("unseen39b", "fuzz22a", "fuzz27a")),
+    Rule("log-dir-failed", log_dir_failed.propose, ("hard39",)),
+    Rule("shutdown-reached-late", shutdown_reached_late.propose, ("fuzz0102a", "fuzz011a")),
+    Rule("shutdown-asked", shutdown_asked.propose, ("fuzz011a", "fuzz32a", "fuzz28d")),
+    Rule("preferred-election-in-vain", preferred_election.propose_in_vain, ()),
+    Rule("reassigned-again", reassigned_again.propose, ("unseen11", "unseen39b")),
+    Rule("unclean-election", unclean_election.propose, ("fuzz39a", "fuzz28g", "fuzz32a")),
+)

@@ -1,0 +1,15 @@
+"""Another broker leads than any election by the settings gives: an unclean election was asked for by the API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from controller.events.replica_leader_election import unclean
+from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
+from controller.transaction.transaction import Turn
+
+
+def propose(_: Turn, write: ObservedWrite) -> Iterator[Hypothesis]:
+    """The partition was elected whatever its settings say (Kafka 2.4, ElectLeaders)."""
+    if write.is_next and write.moves_leader:
+        yield lambda trial: unclean(trial, write.tp)
