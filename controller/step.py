@@ -48,9 +48,9 @@ from controller.feed import clock_step, complete_read, older_generation
 from controller.inference import expected_writes, partition_state, topic_assignment
 from controller.model.context import BOOTSTRAPPING, FOLLOWING, LOADING, Context
 from controller.model.topics import TopicPartition
-from controller.transaction.transaction import Outcome, Turn
+from controller.transaction.transaction import Outcome, Transaction
 
-_STATES_A_TURN: Final = 4_096
+_STATES_A_TRANSACTION: Final = 4_096
 _NODE: Final = RecordKind.NODE
 _DISCONNECTED: Final = ("suspended", "lost")  # the states of the forwarder's session in which it sees nothing
 
@@ -61,7 +61,7 @@ def step(context: Context, record: Record) -> Outcome:
     Never raises on what ZooKeeper may hold: a znode that cannot be read becomes a `RefusedRow`, and its last good
     value stays in force.
     """
-    return _in_one_turn(context, (record,))
+    return _in_one_transaction(context, (record,))
 
 
 def steps(context: Context, records: Sequence[Record]) -> Outcome:
@@ -69,59 +69,59 @@ def steps(context: Context, records: Sequence[Record]) -> Outcome:
     effects: list[Row] = []
     begin = 0
     while begin < len(records):
-        end = _end_of_turn(records, begin)
-        outcome = _in_one_turn(context, records[begin:end])
+        end = _end_of_transaction(records, begin)
+        outcome = _in_one_transaction(context, records[begin:end])
         context = outcome.context
         effects += outcome.effects
         begin = end
     return Outcome(context, tuple(effects))
 
 
-def _end_of_turn(records: Sequence[Record], begin: int) -> int:
+def _end_of_transaction(records: Sequence[Record], begin: int) -> int:
     """The end of the states that are told from here on, so many as one turn takes; any other record has its own."""
-    end, most = begin, min(len(records), begin + _STATES_A_TURN)
+    end, most = begin, min(len(records), begin + _STATES_A_TRANSACTION)
     while end < most and records[end].kind is _NODE and records[end].path.endswith("/state"):
         end += 1
     return max(end, begin + 1)
 
 
-def _in_one_turn(context: Context, records: Sequence[Record]) -> Outcome:
+def _in_one_transaction(context: Context, records: Sequence[Record]) -> Outcome:
     """Apply the records as if each had a turn of its own: what a turn costs by itself is paid once."""
-    turn: Turn | None = None
+    tx: Transaction | None = None
     effects: list[Row] = []
     position = context.header.position
     for record in records:
         at = record.position
         if at <= position:
-            if turn is None and (refused := older_generation.refuse(context, record)) is not None:
-                context = Context(refused.finish().header, context.topics, context.roster)
+            if tx is None and (refused := older_generation.refuse(context, record)) is not None:
+                context = Context(refused.finish().header, context.topics, context.replica_index)
                 effects += refused.effects
             continue
-        if turn is None:
-            turn = Turn(context, record)
+        if tx is None:
+            tx = Transaction(context, record)
         else:
-            turn.go_on(record)
-        _apply(turn, record, position)
+            tx.go_on(record)
+        _apply(tx, record, position)
         position = at
-    if turn is None:
+    if tx is None:
         return Outcome(context, tuple(effects))
-    return Outcome(turn.finish(), (*effects, *turn.effects))
+    return Outcome(tx.finish(), (*effects, *tx.effects))
 
 
-def _apply(turn: Turn, record: Record, last: Position) -> None:
-    turn.count(_COUNTED[record.kind])
-    header = turn.header
+def _apply(tx: Transaction, record: Record, last: Position) -> None:
+    tx.count(_COUNTED[record.kind])
+    header = tx.header
     if _lacks_records_before(record, last):
         # What they told is not known, and so nothing can be concluded until everything has been read anew.
         header.phase, header.lacks_records = BOOTSTRAPPING, True
-        turn.count("divergences/records_missing")
-    if turn.clock_set_by_ms:
-        clock_step.note(turn, of_another_generation=record.generation != last.generation)
+        tx.count("divergences/records_missing")
+    if tx.clock_set_by_ms:
+        clock_step.note(tx, of_another_generation=record.generation != last.generation)
     older_generation.forget_in_time(header, last)
     if record.author and record.author == header.controller_session and record.cxid > 0:
         header.heard_ms = header.time_ms
-    _what_time_brings(turn)
-    _HANDLERS[record.kind](turn, record)
+    _run_timers(tx)
+    _HANDLERS[record.kind](tx, record)
 
 
 def _lacks_records_before(record: Record, position: Position) -> bool:
@@ -131,34 +131,34 @@ def _lacks_records_before(record: Record, position: Position) -> bool:
     return record.kind is not RecordKind.SNAPSHOT_BEGIN
 
 
-def _what_time_brings(turn: Turn) -> None:
-    header = turn.header
+def _run_timers(tx: Transaction) -> None:
+    header = tx.header
     if header.phase is not FOLLOWING:
         return
     if header.events:
-        expected_writes.give_up_on_overtaken(turn)
+        expected_writes.give_up_on_overtaken(tx)
     if header.shutdown_attempts:
-        controlled_shutdown.ask_again(turn)
+        controlled_shutdown.ask_again(tx)
     if header.halted_deletions and header.acting:
-        topic_deletion.judge_halted(turn)
+        topic_deletion.judge_halted(tx)
 
 
-def _node(turn: Turn, record: Record) -> None:
-    if turn.header.phase is BOOTSTRAPPING:
+def _node(tx: Transaction, record: Record) -> None:
+    if tx.header.phase is BOOTSTRAPPING:
         return
     where = locate(record.path)
     handler = _WRITTEN.get(where.place)
     if handler is None:
         return
     try:
-        handler(turn, where, record)
+        handler(tx, where, record)
     except ZnodeError as error:
-        turn.count("refused")
+        tx.count("refused")
         cause = f"{record.path} cannot be read ({error}): Kontrast goes by its last good value"
-        occurrences.note(turn, kinds.ZNODE_REFUSED, cause, about=record.path)
-        turn.effects.append(
+        occurrences.note(tx, kinds.ZNODE_REFUSED, cause, about=record.path)
+        tx.effects.append(
             RefusedRow(
-                *turn.stamp(),
+                *tx.stamp(),
                 path=record.path,
                 reason=str(error),
                 data=record.data,
@@ -167,44 +167,44 @@ def _node(turn: Turn, record: Record) -> None:
         )
 
 
-def _created(turn: Turn, record: Record) -> None:
+def _created(tx: Transaction, record: Record) -> None:
     # The value was gone before it could be read; for a deletion request the name says it all.
     where = locate(record.path)
-    if where.place is Place.DELETE_TOPIC and turn.header.phase is not BOOTSTRAPPING:
-        topic_deletion.deletion_asked(turn, where.name)
-    elif where.place is Place.LOG_DIR_EVENT and turn.header.phase is FOLLOWING:
-        log_dir_event_notification.reported_by_somebody(turn)
-    elif where.place is Place.ISR_CHANGE and turn.header.phase is FOLLOWING:
-        lagging = turn.unsettled(lambda partition: partition.known is not None)
-        isr_change_notification.states_read(turn, lagging)
-    elif where.place is Place.PREFERRED_ELECTION and turn.header.acting:
-        turn.header.preferred_asked_ms = turn.header.time_ms
+    if where.place is Place.DELETE_TOPIC and tx.header.phase is not BOOTSTRAPPING:
+        topic_deletion.deletion_asked(tx, where.name)
+    elif where.place is Place.LOG_DIR_EVENT and tx.header.phase is FOLLOWING:
+        log_dir_event_notification.reported_by_somebody(tx)
+    elif where.place is Place.ISR_CHANGE and tx.header.phase is FOLLOWING:
+        lagging = tx.unsettled(lambda partition: partition.cached is not None)
+        isr_change_notification.states_read(tx, lagging)
+    elif where.place is Place.PREFERRED_ELECTION and tx.header.acting:
+        tx.header.preferred_asked_ms = tx.header.time_ms
 
 
-def _deleted(turn: Turn, record: Record) -> None:
-    if turn.header.phase is BOOTSTRAPPING:
+def _deleted(tx: Transaction, record: Record) -> None:
+    if tx.header.phase is BOOTSTRAPPING:
         return
     where = locate(record.path)
     handler = _REMOVED.get(where.place)
     if handler is not None:
-        handler(turn, where)
+        handler(tx, where)
 
 
-def _heartbeat(turn: Turn, record: Record) -> None:
-    _session(turn, record)
-    unfenced_controller.forget_in_time(turn)
-    if turn.header.phase is FOLLOWING:
-        broker_config.judge_anew(turn)
-        broker_change.forget_departed(turn)
-    turn.shows_gauges = True
+def _heartbeat(tx: Transaction, record: Record) -> None:
+    _session(tx, record)
+    unfenced_controller.forget_in_time(tx)
+    if tx.header.phase is FOLLOWING:
+        broker_config.judge_anew(tx)
+        broker_change.forget_departed(tx)
+    tx.shows_gauges = True
 
 
-def _session(turn: Turn, record: Record) -> None:
+def _session(tx: Transaction, record: Record) -> None:
     try:
         status = decode(record.content, ForwarderStatus)
     except ZnodeError:
         status = ForwarderStatus()
-    header = turn.header
+    header = tx.header
     header.session, header.watch_mode = status.session, status.watch_mode
     lost = status.session in _DISCONNECTED
     header.disconnected_ms = (header.disconnected_ms or header.time_ms) if lost else 0
@@ -212,116 +212,116 @@ def _session(turn: Turn, record: Record) -> None:
         header.maintenance = status.maintenance
 
 
-def _snapshot_begin(turn: Turn, record: Record) -> None:
-    turn.header.clock_of = clock_step.clock_of(record.content)
-    complete_read.begin(turn)
+def _snapshot_begin(tx: Transaction, record: Record) -> None:
+    tx.header.clock_of = clock_step.clock_of(record.content)
+    complete_read.begin(tx)
 
 
-def _snapshot_end(turn: Turn, _: Record) -> None:
-    complete_read.end(turn)
-    turn.shows_gauges = True
+def _snapshot_end(tx: Transaction, _: Record) -> None:
+    complete_read.end(tx)
+    tx.shows_gauges = True
 
 
-def _controller_written(turn: Turn, _: ZnodePath, record: Record) -> None:
+def _controller_written(tx: Transaction, _: ZnodePath, record: Record) -> None:
     try:
         znode = decode(record.content, ControllerZnode)
     except ZnodeError:
-        controller_change.controller_unreadable(turn, record.raw)
+        controller_change.controller_unreadable(tx, record.raw)
         raise
-    controller_change.controller_written(turn, znode, record)
+    controller_change.controller_written(tx, znode, record)
 
 
-def _epoch_written(turn: Turn, _: ZnodePath, record: Record) -> None:
-    controller_change.epoch_written(turn, decode_epoch(record.raw))
+def _epoch_written(tx: Transaction, _: ZnodePath, record: Record) -> None:
+    controller_change.epoch_written(tx, decode_epoch(record.raw))
 
 
-def _broker_written(turn: Turn, where: ZnodePath, record: Record) -> None:
-    broker_change.broker_written(turn, where.number, decode(record.content, BrokerZnode), record)
-    if where.number == turn.header.controller:
-        controller_change.controllers_broker_registered(turn)
-        controller_change.take_over_if_due(turn)  # read together, /controller came first and its session was not known
+def _broker_written(tx: Transaction, where: ZnodePath, record: Record) -> None:
+    broker_change.broker_written(tx, where.number, decode(record.content, BrokerZnode), record)
+    if where.number == tx.header.controller:
+        controller_change.controllers_broker_registered(tx)
+        controller_change.take_over_if_due(tx)  # read together, /controller came first and its session was not known
 
 
-def _controller_removed(turn: Turn, _: ZnodePath) -> None:
-    controlled_shutdown.session_ended(turn, turn.header.controller)  # its broker's znode goes with it
-    controller_change.controller_removed(turn)
+def _controller_removed(tx: Transaction, _: ZnodePath) -> None:
+    controlled_shutdown.session_ended(tx, tx.header.controller)  # its broker's znode goes with it
+    controller_change.controller_removed(tx)
 
 
-def _broker_removed(turn: Turn, where: ZnodePath) -> None:
-    controlled_shutdown.session_ended(turn, where.number)
-    controller_change.broker_ended(turn, where.number)
-    broker_change.broker_removed(turn, where.number)
+def _broker_removed(tx: Transaction, where: ZnodePath) -> None:
+    controlled_shutdown.session_ended(tx, where.number)
+    controller_change.broker_ended(tx, where.number)
+    broker_change.broker_removed(tx, where.number)
 
 
-def _topic_written(turn: Turn, where: ZnodePath, record: Record) -> None:
-    znode, known = decode(record.content, TopicZnode), turn.topic(where.name)
-    topic_change.topic_written(turn, where.name, znode)
-    if known is not None and turn.header.phase is FOLLOWING:
-        topic_assignment.topic_written(turn, where.name, known, znode)
+def _topic_written(tx: Transaction, where: ZnodePath, record: Record) -> None:
+    znode, known = decode(record.content, TopicZnode), tx.topic(where.name)
+    topic_change.topic_written(tx, where.name, znode)
+    if known is not None and tx.header.phase is FOLLOWING:
+        topic_assignment.topic_written(tx, where.name, known, znode)
 
 
-def _state_written(turn: Turn, where: ZnodePath, record: Record) -> None:
+def _state_written(tx: Transaction, where: ZnodePath, record: Record) -> None:
     tp = TopicPartition(where.name, where.number)
-    partition_state.state_written(turn, tp, decode(record.content, StateZnode), record.version)
+    partition_state.state_written(tx, tp, decode(record.content, StateZnode), record.version)
 
 
-def _deletion_written(turn: Turn, where: ZnodePath, _: Record) -> None:
-    if turn.header.phase is LOADING:
-        complete_read.deletion_listed(turn, where.name)
+def _deletion_written(tx: Transaction, where: ZnodePath, _: Record) -> None:
+    if tx.header.phase is LOADING:
+        complete_read.deletion_listed(tx, where.name)
     else:
-        topic_deletion.deletion_asked(turn, where.name)
+        topic_deletion.deletion_asked(tx, where.name)
 
 
-def _log_dir_event(turn: Turn, _: ZnodePath, record: Record) -> None:
-    if turn.header.phase is FOLLOWING:
-        log_dir_event_notification.reported(turn, decode(record.content, LogDirEventZnode).broker)
+def _log_dir_event(tx: Transaction, _: ZnodePath, record: Record) -> None:
+    if tx.header.phase is FOLLOWING:
+        log_dir_event_notification.reported(tx, decode(record.content, LogDirEventZnode).broker)
 
 
-def _reassignment_asked(turn: Turn, _: ZnodePath, record: Record) -> None:
-    asked = () if turn.header.reassign_znode is None else turn.header.reassign_znode
+def _reassignment_asked(tx: Transaction, _: ZnodePath, record: Record) -> None:
+    asked = () if tx.header.reassign_znode is None else tx.header.reassign_znode
     try:
         asked = decode(record.content, PartitionsZnode).partitions
     finally:
-        partition_reassignment.znode_written(turn, asked, is_new=record.version == 0)
+        partition_reassignment.znode_written(tx, asked, is_new=record.version == 0)
 
 
-def _preferred_asked(turn: Turn, _: ZnodePath, record: Record) -> None:
+def _preferred_asked(tx: Transaction, _: ZnodePath, record: Record) -> None:
     replica_leader_election.znode_written(
-        turn, decode(record.content, PartitionsZnode).partitions, is_new=record.version == 0
+        tx, decode(record.content, PartitionsZnode).partitions, is_new=record.version == 0
     )
 
 
-def _migration_written(turn: Turn, _: ZnodePath, __: Record) -> None:
-    controller_change.migration_began(turn)
+def _migration_written(tx: Transaction, _: ZnodePath, __: Record) -> None:
+    controller_change.migration_began(tx)
 
 
-def _features_written(turn: Turn, _: ZnodePath, record: Record) -> None:
+def _features_written(tx: Transaction, _: ZnodePath, record: Record) -> None:
     znode = decode(record.content, FeatureZnode)
-    turn.header.witness(feature_version=znode.version, finalizes_features=znode.status)
+    tx.header.witness(feature_version=znode.version, finalizes_features=znode.status)
 
 
-def _broker_config_written(turn: Turn, where: ZnodePath, record: Record) -> None:
-    broker_config.written(turn, where.name, decode_config(record.raw))
+def _broker_config_written(tx: Transaction, where: ZnodePath, record: Record) -> None:
+    broker_config.written(tx, where.name, decode_config(record.raw))
 
 
-def _isr_changed(turn: Turn, where: ZnodePath, record: Record) -> None:
+def _isr_changed(tx: Transaction, where: ZnodePath, record: Record) -> None:
     entries: tuple[ReassignmentEntry, ...] = ()
     try:
         entries = decode(record.content, PartitionsZnode).partitions
     finally:
         tps = tuple(TopicPartition(entry.topic, entry.partition) for entry in entries)
-        isr_change_notification.notified(turn, where.name, tps)
+        isr_change_notification.notified(tx, where.name, tps)
 
 
-def _isr_notification_removed(turn: Turn, where: ZnodePath) -> None:
-    isr_change_notification.removed(turn, where.name)
+def _isr_notification_removed(tx: Transaction, where: ZnodePath) -> None:
+    isr_change_notification.removed(tx, where.name)
 
 
-def _settings_written(turn: Turn, where: ZnodePath, record: Record) -> None:
-    topic_change.settings_written(turn, where.name, decode_config(record.raw))
+def _settings_written(tx: Transaction, where: ZnodePath, record: Record) -> None:
+    topic_change.settings_written(tx, where.name, decode_config(record.raw))
 
 
-_HANDLERS: Final[Mapping[RecordKind, Callable[[Turn, Record], None]]] = {
+_HANDLERS: Final[Mapping[RecordKind, Callable[[Transaction, Record], None]]] = {
     RecordKind.SNAPSHOT_BEGIN: _snapshot_begin,
     RecordKind.NODE: _node,
     RecordKind.SNAPSHOT_END: _snapshot_end,
@@ -334,7 +334,7 @@ _HANDLERS: Final[Mapping[RecordKind, Callable[[Turn, Record], None]]] = {
 _COUNTED: Final[Mapping[RecordKind, str]] = {kind: f"records/{kind.value}" for kind in RecordKind}
 
 # What a znode's new value means, by its place; other places are followed but say nothing to the replica yet.
-_WRITTEN: Final[Mapping[Place, Callable[[Turn, ZnodePath, Record], None]]] = {
+_WRITTEN: Final[Mapping[Place, Callable[[Transaction, ZnodePath, Record], None]]] = {
     Place.CONTROLLER: _controller_written,
     Place.CONTROLLER_EPOCH: _epoch_written,
     Place.BROKER: _broker_written,
@@ -352,17 +352,17 @@ _WRITTEN: Final[Mapping[Place, Callable[[Turn, ZnodePath, Record], None]]] = {
 }
 
 # What a znode's end means, by its place.
-_REMOVED: Final[Mapping[Place, Callable[[Turn, ZnodePath], None]]] = {
+_REMOVED: Final[Mapping[Place, Callable[[Transaction, ZnodePath], None]]] = {
     Place.CONTROLLER: _controller_removed,
     Place.BROKER: _broker_removed,
-    Place.TOPIC: lambda turn, where: topic_change.topic_removed(turn, where.name),
-    Place.PARTITION_STATE: lambda turn, where: partition_state.state_removed(
-        turn, TopicPartition(where.name, where.number)
+    Place.TOPIC: lambda tx, where: topic_change.topic_removed(tx, where.name),
+    Place.PARTITION_STATE: lambda tx, where: partition_state.state_removed(
+        tx, TopicPartition(where.name, where.number)
     ),
-    Place.DELETE_TOPIC: lambda turn, where: topic_deletion.deletion_entry_removed(turn, where.name),
+    Place.DELETE_TOPIC: lambda tx, where: topic_deletion.deletion_entry_removed(tx, where.name),
     Place.ISR_CHANGE: _isr_notification_removed,
-    Place.REASSIGN_PARTITIONS: lambda turn, _: partition_reassignment.znode_removed(turn),
-    Place.PREFERRED_ELECTION: lambda turn, _: replica_leader_election.znode_removed(turn),
-    Place.BROKER_CONFIG: lambda turn, where: broker_config.written(turn, where.name, ConfigZnode()),
-    Place.TOPIC_CONFIG: lambda turn, where: topic_change.settings_written(turn, where.name, ConfigZnode()),
+    Place.REASSIGN_PARTITIONS: lambda tx, _: partition_reassignment.znode_removed(tx),
+    Place.PREFERRED_ELECTION: lambda tx, _: replica_leader_election.znode_removed(tx),
+    Place.BROKER_CONFIG: lambda tx, where: broker_config.written(tx, where.name, ConfigZnode()),
+    Place.TOPIC_CONFIG: lambda tx, where: topic_change.settings_written(tx, where.name, ConfigZnode()),
 }

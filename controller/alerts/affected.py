@@ -13,21 +13,21 @@ import msgspec
 
 from controller.alerts.conditions import counted, either, excuse_of, explanation, plural
 from controller.alerts.incidents import causes, incident_by_broker
-from controller.derived.partition_issues import OFFLINE_TROUBLES, Trouble, parse_group
-from controller.model.context import EXAMPLES_NAMED, Header, Incident, TroubleGroup
+from controller.derived.partition_issues import OFFLINE_ISSUES, PartitionIssue, parse_group
+from controller.model.context import EXAMPLES_NAMED, Header, Incident, IssueGroup
 
 _NAMED_IN_A_SENTENCE: Final = 2
 _TOPICS_IN_A_SENTENCE: Final = 3
 _BROKERS_IN_A_SENTENCE: Final = 10
 _RETURNS_IN_A_SENTENCE: Final = 3
 
-_WAITING: Final = (Trouble.ELECTION_OWED, Trouble.ELECTION_DUE)
+_WAITING: Final = (PartitionIssue.ELECTION_OWED, PartitionIssue.ELECTION_DUE)
 
 
 class Group(msgspec.Struct, frozen=True):
     """Partitions with one trouble and one set of brokers that is its cause; `excuse`: why nobody is to be woken."""
 
-    trouble: Trouble
+    trouble: PartitionIssue
     brokers: tuple[int, ...]
     others: tuple[int, ...]
     count: int
@@ -36,10 +36,10 @@ class Group(msgspec.Struct, frozen=True):
     excuse: str | None
 
 
-def read_group(key: str, group: TroubleGroup, header: Header) -> Group:
+def read_group(key: str, group: IssueGroup, header: Header) -> Group:
     """A group of the header with what its key says."""
     trouble, brokers, others = parse_group(key)
-    in_failed_dirs = trouble is Trouble.OFFLINE and header.brokers.keys() >= set(brokers)
+    in_failed_dirs = trouble is PartitionIssue.OFFLINE and header.brokers.keys() >= set(brokers)
     excuse = None if in_failed_dirs else explanation(brokers, header)
     return Group(trouble, brokers, others, group.count, group.since_ms, group.examples, excuse)
 
@@ -83,7 +83,7 @@ class Affected(msgspec.Struct, frozen=True):
     def examples(self) -> tuple[str, ...]:
         """Some of them by name, one of each group before the second of any."""
         turns = range(max((len(group.examples) for group in self.groups), default=0))
-        named = [group.examples[turn] for turn in turns for group in self.groups if turn < len(group.examples)]
+        named = [group.examples[tx] for tx in turns for group in self.groups if tx < len(group.examples)]
         return tuple(dict.fromkeys(named))[:EXAMPLES_NAMED]
 
     @property
@@ -91,9 +91,9 @@ class Affected(msgspec.Struct, frozen=True):
         """Why nobody is to be woken for any of them; None where one group has no excuse."""
         return excuse_of(group.excuse for group in self.groups)
 
-    def of(self, *troubles: Trouble) -> Affected:
+    def of(self, *issues: PartitionIssue) -> Affected:
         """Those with one of these troubles."""
-        return Affected(tuple(group for group in self.groups if group.trouble in troubles))
+        return Affected(tuple(group for group in self.groups if group.trouble in issues))
 
     def unexcused(self) -> Affected:
         """Those that nothing excuses; all of them where everything is excused."""
@@ -105,7 +105,7 @@ def affected_by_incident(header: Header) -> Iterator[tuple[Incident | None, Affe
     """What each incident affects, and at last what no broker's absence explains."""
     incidents = incident_by_broker(header.incidents)
     groups: dict[str | None, list[Group]] = {}
-    for key, group in header.troubles.items():
+    for key, group in header.issues.items():
         read = read_group(key, group, header)
         why = causes(read.trouble, read.brokers, header)
         incident = incidents[why[0]] if why else None
@@ -199,8 +199,8 @@ def _best_returns(groups: list[tuple[frozenset[int], int]]) -> Iterator[tuple[in
 
 def toll(affected: Affected, hosted: int | None = None) -> str:
     """What partitions suffer, the worst first; `hosted`: the replicas of the one broker that is away."""
-    offline, waiting = affected.of(*OFFLINE_TROUBLES), affected.of(*_WAITING)
-    lacking = affected.of(Trouble.UNDER_REPLICATED)
+    offline, waiting = affected.of(*OFFLINE_ISSUES), affected.of(*_WAITING)
+    lacking = affected.of(PartitionIssue.UNDER_REPLICATED)
     fewer = lacking.count
     if hosted is not None:  # the controller may not have written yet what they lack
         fewer = max(fewer, hosted - offline.count - waiting.count)
@@ -220,8 +220,8 @@ def in_sync_only_on(count: object, alone: Affected) -> str:
 
 
 def _of_which(affected: Affected) -> str:
-    under, at = affected.of(Trouble.UNDER_MIN_ISR).count, affected.of(Trouble.AT_MIN_ISR).count
-    alone = affected.of(Trouble.ONE_LEFT)
+    under, at = affected.of(PartitionIssue.UNDER_MIN_ISR).count, affected.of(PartitionIssue.AT_MIN_ISR).count
+    alone = affected.of(PartitionIssue.ONE_LEFT)
     said = [f"{under} {plural(under, 'refuses', 'refuse')} acks=all"] if under else []
     said += [f"{at} will refuse acks=all with one less"] if at else []
     said += [in_sync_only_on(alone.count, alone)] if alone.count else []

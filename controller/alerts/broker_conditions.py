@@ -18,7 +18,7 @@ from controller.alerts.incidents import brokers_away
 from controller.alerts.kinds import AlertKind
 from controller.contract.outputs import Severity
 from controller.derived.gauges import replicas_by_broker
-from controller.derived.partition_issues import OFFLINE_TROUBLES, Trouble
+from controller.derived.partition_issues import OFFLINE_ISSUES, PartitionIssue
 from controller.model.context import EXAMPLES_NAMED, Header, Incident
 
 _FLAPPING_DEPARTURES: Final = 3
@@ -53,7 +53,7 @@ def _away(
 ) -> Iterator[Condition]:
     # Only of one broker it is known how many partitions lack it before the controller has written so.
     cost = toll(affected, replicas_by_broker(header).get(missing[0], 0) if len(missing) == 1 else None)
-    offline_first = (*affected.of(*OFFLINE_TROUBLES).examples, *affected.examples)
+    offline_first = (*affected.of(*OFFLINE_ISSUES).examples, *affected.examples)
     examples = tuple(dict.fromkeys(offline_first))[:EXAMPLES_NAMED]
 
     def missed(kind: AlertKind, brokers: list[int], how: str) -> Condition:
@@ -80,7 +80,7 @@ def _away(
 def _nothing_to_spare(affected: Affected, header: Header) -> bool:
     """Whether, for longer than a restart explains, one more loss takes partitions offline or stops acks=all."""
     patience_ms = kinds.UNDER_REPLICATED.patience_ms
-    little_left = affected.of(Trouble.AT_MIN_ISR, Trouble.ONE_LEFT).groups
+    little_left = affected.of(PartitionIssue.AT_MIN_ISR, PartitionIssue.ONE_LEFT).groups
     return any(group.excuse is None and header.time_ms - group.since_ms >= patience_ms for group in little_left)
 
 

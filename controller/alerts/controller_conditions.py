@@ -10,7 +10,7 @@ from typing import Final
 
 from controller.alerts import kinds as kinds
 from controller.alerts.conditions import Condition, counted, either, plural, whereabouts
-from controller.derived.partition_issues import Trouble
+from controller.derived.partition_issues import PartitionIssue
 from controller.model.context import EXAMPLES_NAMED, NO_BROKER, Header, Standing
 
 _OVERDUE_NAMED: Final = 5
@@ -207,7 +207,7 @@ def _invalid_reassignment(header: Header) -> Condition | None:
     busy = any(event.writes_due for event in header.events.values())
     if entries is None or not header.acting or busy:
         return None
-    if any(key.startswith(Trouble.REASSIGNING.value) for key in header.troubles):
+    if any(key.startswith(PartitionIssue.REASSIGNING.value) for key in header.issues):
         return None
     named = ", ".join(
         f"{entry.topic}-{entry.partition} to {list(entry.replicas)}" for entry in entries[:_ENTRIES_IN_A_SENTENCE]
@@ -225,17 +225,17 @@ def _invalid_reassignment(header: Header) -> Condition | None:
 
 
 def _imbalance(header: Header) -> Condition | None:
-    census, settings = header.census, header.settings
+    gauge_counts, settings = header.gauge_counts, header.settings
     worst = 0
-    for broker in header.brokers if "imbalanced" in census else ():
-        preferred = census.get(f"preferred_by_broker/{broker}", 0)
+    for broker in header.brokers if "imbalanced" in gauge_counts else ():
+        preferred = gauge_counts.get(f"preferred_by_broker/{broker}", 0)
         if preferred:
-            worst = max(worst, census.get(f"imbalanced_by_broker/{broker}", 0) * 100 // preferred)
+            worst = max(worst, gauge_counts.get(f"imbalanced_by_broker/{broker}", 0) * 100 // preferred)
     if worst <= settings.leader_imbalance_per_broker_percentage:
         return None
     interval_ms = settings.leader_imbalance_check_interval_seconds * 1_000
     automatic = settings.auto_leader_rebalance_enable
-    count = census.get("imbalanced", 0)
+    count = gauge_counts.get("imbalanced", 0)
     return Condition(
         kind=kinds.PREFERRED_IMBALANCE,
         group="controller",
@@ -249,7 +249,7 @@ def _imbalance(header: Header) -> Condition | None:
 
 
 def _missing_ids(header: Header) -> Condition | None:
-    topics, with_id = header.census.get("topics", 0), header.census.get("topics_with_id", 0)
+    topics, with_id = header.gauge_counts.get("topics", 0), header.gauge_counts.get("topics_with_id", 0)
     if not 0 < with_id < topics or header.profile.release < _IDS_SINCE or not header.acting:
         return None
     lacking = topics - with_id
@@ -263,7 +263,7 @@ def _missing_ids(header: Header) -> Condition | None:
 
 
 def _storm(header: Header) -> Condition | None:
-    partitions = header.census.get("partitions", 0)
+    partitions = header.gauge_counts.get("partitions", 0)
     storm = max(_STORM_AT_LEAST, 2 * partitions)
     pace = header.recent_elections
     elections = max(pace.last_minute, header.elections - pace.total)

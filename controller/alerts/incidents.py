@@ -12,17 +12,17 @@ from typing import Final
 
 from controller.alerts.conditions import maintained
 from controller.derived.gauges import replicas_by_broker
-from controller.derived.partition_issues import Trouble, parse_group
+from controller.derived.partition_issues import PartitionIssue, parse_group
 from controller.model.context import Header, Incident
 
 # These groups name replicas that are not in sync: each is one that the partitions lack, live or not.
 _NAMES_WHAT_IS_MISSING: Final = frozenset(
-    {Trouble.UNDER_MIN_ISR, Trouble.AT_MIN_ISR, Trouble.ONE_LEFT, Trouble.UNDER_REPLICATED}
+    {PartitionIssue.UNDER_MIN_ISR, PartitionIssue.AT_MIN_ISR, PartitionIssue.ONE_LEFT, PartitionIssue.UNDER_REPLICATED}
 )
 # These name replicas that may be live and at work: only one that is away is a cause.
-_NAMES_WHO_IS_AT_WORK: Final = frozenset({Trouble.UNDELETED, Trouble.REASSIGNING})
+_NAMES_WHO_IS_AT_WORK: Final = frozenset({PartitionIssue.UNDELETED, PartitionIssue.REASSIGNING})
 # A live replica could lead these: the controller is the cause, whichever broker was lost before.
-_FOR_THE_CONTROLLER: Final = frozenset({Trouble.LEADERLESS, Trouble.ELECTION_OWED})
+_FOR_THE_CONTROLLER: Final = frozenset({PartitionIssue.LEADERLESS, PartitionIssue.ELECTION_OWED})
 
 # A broker that hosts nothing is missed for so long only.
 _MISSED_MS: Final = 10 * 60_000
@@ -38,7 +38,7 @@ def incidents_of(header: Header) -> tuple[Incident, ...]:
     away = brokers_away(header)
     for broker in away:
         together.add((broker,))
-    for key in header.troubles:
+    for key in header.issues:
         trouble, brokers, _ = parse_group(key)
         together.add(causes(trouble, brokers, header))
     for brokers in (*_sharing(header, away), *_left_together(header, away)):
@@ -48,7 +48,7 @@ def incidents_of(header: Header) -> tuple[Incident, ...]:
     return _with_names(together.sets(), header.incidents)
 
 
-def causes(trouble: Trouble, brokers: tuple[int, ...], header: Header) -> tuple[int, ...]:
+def causes(trouble: PartitionIssue, brokers: tuple[int, ...], header: Header) -> tuple[int, ...]:
     """The brokers of a group that are why its partitions are in trouble: those that are away, or else the first."""
     if trouble in _NAMES_WHAT_IS_MISSING:
         return brokers

@@ -21,8 +21,8 @@ from controller.alerts.kinds import ALERT_KINDS, AlertKind
 from controller.alerts.occurrences import THE_CLUSTER, forget_old, id_of
 from controller.alerts.partition_conditions import conditions_of_partitions
 from controller.contract.outputs import AlertRow, Severity
-from controller.model.context import BOOTSTRAPPING, FOLLOWING, ElectionPace, Happening, Header, OpenAlert
-from controller.model.draft import ContextDraft
+from controller.model.context import BOOTSTRAPPING, FOLLOWING, ElectionPace, Header, Occurrence, OpenAlert
+from controller.model.mutable_state import MutableState
 
 OPEN, UNKNOWN, RESOLVED = "open", "unknown", "resolved"
 
@@ -30,9 +30,9 @@ OPEN, UNKNOWN, RESOLVED = "open", "unknown", "resolved"
 _TOLD_AGAIN_MS: Final = 5_000
 
 
-def judge(turn: ContextDraft) -> None:
+def judge(tx: MutableState) -> None:
     """Open, change and resolve alerts by what is the case now; what cannot be seen is unknown, and not resolved."""
-    header = turn.header
+    header = tx.header
     header.recent_elections = _pace(header)
     forget_old(header)
     blind = _is_blind(header)
@@ -45,15 +45,15 @@ def judge(turn: ContextDraft) -> None:
     if suspected_ms != header.suspected_ms:
         header.suspected_ms = suspected_ms
     for case in cases.values():
-        _tell(turn, case)
+        _tell(tx, case)
     for alert_id, alert in list(header.open_alerts.items()):
         if alert_id in cases:
             continue
         if sees_cluster or ALERT_KINDS[alert.kind].of_replica:
             ending = f"it is part of {replaced[alert_id]} now" if alert_id in replaced else alert.ending
-            _resolve(turn, alert_id, alert, ending)
+            _resolve(tx, alert_id, alert, ending)
         elif blind and not alert.unknown:
-            _lose_sight(turn, alert_id, alert)
+            _lose_sight(tx, alert_id, alert)
 
 
 def _follow_incidents(header: Header) -> None:
@@ -131,7 +131,7 @@ def _conditions_of_replica(header: Header) -> Iterator[Condition]:
 
 
 def _happenings(header: Header) -> Iterator[Condition]:
-    for happening in header.happenings.values():
+    for happening in header.occurrences.values():
         kind = ALERT_KINDS[happening.kind]
         yield Condition(
             kind=kind,
@@ -147,7 +147,7 @@ def _happenings(header: Header) -> Iterator[Condition]:
         )
 
 
-def _happened(happening: Happening, kind: AlertKind) -> str:
+def _happened(happening: Occurrence, kind: AlertKind) -> str:
     """What happened, with how many it happened to where that is more than one."""
     count = max(1, happening.concerned)
     several = kind.several.format(count=count, names=names(happening.about, count))
@@ -155,8 +155,8 @@ def _happened(happening: Happening, kind: AlertKind) -> str:
     return (several if count > 1 else happening.cause) + times
 
 
-def _tell(turn: ContextDraft, case: Condition) -> None:
-    header, kind = turn.header, case.kind
+def _tell(tx: MutableState, case: Condition) -> None:
+    header, kind = tx.header, case.kind
     before = header.open_alerts.get(case.id)
     since_ms = case.since_ms if case.since_ms is not None else header.suspected_ms[case.id]
     patience_ms = kind.patience_ms if case.patience_ms is None else case.patience_ms
@@ -171,8 +171,8 @@ def _tell(turn: ContextDraft, case: Condition) -> None:
     if before is not None and not (_is_news(before, now) or _has_another_time(before, header)):
         return
     header.open_alerts = {**header.open_alerts, case.id: now}
-    row = _row(turn, case.id, now, OPEN, case.cause)
-    turn.effects.append(
+    row = _row(tx, case.id, now, OPEN, case.cause)
+    tx.effects.append(
         msgspec.structs.replace(
             row,
             expected=case.expected or kind.expected,
@@ -205,26 +205,26 @@ def _is_news(before: OpenAlert, now: OpenAlert) -> bool:
 
 def _has_another_time(before: OpenAlert, header: Header) -> bool:
     """Whether the wall clock was set since the alert was told: since when it is so is to be shown otherwise."""
-    stepped = header.happenings.get(kinds.CLOCK_STEPPED.name)
+    stepped = header.occurrences.get(kinds.CLOCK_STEPPED.name)
     return stepped is not None and before.told_ms < stepped.last_ms
 
 
-def _resolve(turn: ContextDraft, alert_id: str, alert: OpenAlert, ending: str) -> None:
-    turn.effects.append(_row(turn, alert_id, alert, RESOLVED, ending))
-    left = {key: other for key, other in turn.header.open_alerts.items() if key != alert_id}
-    turn.header.open_alerts = left
+def _resolve(tx: MutableState, alert_id: str, alert: OpenAlert, ending: str) -> None:
+    tx.effects.append(_row(tx, alert_id, alert, RESOLVED, ending))
+    left = {key: other for key, other in tx.header.open_alerts.items() if key != alert_id}
+    tx.header.open_alerts = left
 
 
-def _lose_sight(turn: ContextDraft, alert_id: str, alert: OpenAlert) -> None:
-    turn.effects.append(_row(turn, alert_id, alert, UNKNOWN, f"cannot be seen now; before: {alert.cause}"))
+def _lose_sight(tx: MutableState, alert_id: str, alert: OpenAlert) -> None:
+    tx.effects.append(_row(tx, alert_id, alert, UNKNOWN, f"cannot be seen now; before: {alert.cause}"))
     unknown = msgspec.structs.replace(alert, unknown=True)
-    turn.header.open_alerts = {**turn.header.open_alerts, alert_id: unknown}
+    tx.header.open_alerts = {**tx.header.open_alerts, alert_id: unknown}
 
 
-def _row(turn: ContextDraft, alert_id: str, alert: OpenAlert, state: str, cause: str) -> AlertRow:
-    cluster = turn.header.cluster
+def _row(tx: MutableState, alert_id: str, alert: OpenAlert, state: str, cause: str) -> AlertRow:
+    cluster = tx.header.cluster
     return AlertRow(
-        *turn.stamp(),
+        *tx.stamp(),
         id=alert_id,
         alert=alert.kind,
         state=state,

@@ -10,8 +10,8 @@ from typing import Final
 from zlib import crc32
 
 from controller.alerts.kinds import ALERT_KINDS, AlertKind
-from controller.model.context import EXAMPLES_NAMED, FOLLOWING, Happening, Header
-from controller.model.draft import ContextDraft
+from controller.model.context import EXAMPLES_NAMED, FOLLOWING, Header, Occurrence
+from controller.model.mutable_state import MutableState
 
 THE_CLUSTER: Final = "the cluster"
 
@@ -20,7 +20,7 @@ _BUCKETS: Final = 256
 
 
 def note(  # noqa: PLR0913 (what an alert tells)
-    draft: ContextDraft,
+    draft: MutableState,
     kind: AlertKind,
     cause: str,
     *,
@@ -40,7 +40,7 @@ def note(  # noqa: PLR0913 (what an alert tells)
         return
     subject = THE_CLUSTER if broker is None else f"broker {broker}"
     alert_id = id_of(kind, subject)
-    before = header.happenings.get(alert_id)
+    before = header.occurrences.get(alert_id)
     named, concerned, names = (before.about, before.concerned, before.names) if before else ((), 0, {})
     bucket = crc32(about.encode("utf-8", "surrogatepass")) % _BUCKETS
     if about and about not in names.get(bucket, ()):
@@ -48,7 +48,7 @@ def note(  # noqa: PLR0913 (what an alert tells)
         names = {**names, bucket: (*names.get(bucket, ()), about)}
     seen = f"zxid {draft.record.zxid:#x}" if draft.record.zxid >= 0 else "a later read"
     at = f"{seen}, record {draft.record.generation}-{draft.record.seq}"
-    now = Happening(
+    now = Occurrence(
         kind.name,
         subject,
         broker,
@@ -61,19 +61,19 @@ def note(  # noqa: PLR0913 (what an alert tells)
         concerned,
         names,
     )
-    header.happenings = {**header.happenings, alert_id: now}
+    header.occurrences = {**header.occurrences, alert_id: now}
 
 
 def forget_old(header: Header) -> None:
     """Let go of what happened too long ago to be told of."""
-    happenings = header.happenings
+    occurrences = header.occurrences
     over = [
         alert_id
-        for alert_id, happening in happenings.items()
+        for alert_id, happening in occurrences.items()
         if header.time_ms - happening.last_ms > ALERT_KINDS[happening.kind].lasts_ms
     ]
     if over:
-        header.happenings = {key: value for key, value in happenings.items() if key not in over}
+        header.occurrences = {key: value for key, value in occurrences.items() if key not in over}
 
 
 def id_of(kind: AlertKind, subject: str) -> str:

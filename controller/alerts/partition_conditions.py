@@ -26,7 +26,7 @@ from controller.alerts.affected import (
 )
 from controller.alerts.conditions import Condition, either, plural, whereabouts
 from controller.contract.outputs import Severity
-from controller.derived.partition_issues import OFFLINE_TROUBLES, Trouble
+from controller.derived.partition_issues import OFFLINE_ISSUES, PartitionIssue
 from controller.model.context import EXAMPLES_NAMED, Header, Incident
 
 # A live broker may take its time to delete, or to copy a replica.
@@ -76,8 +76,8 @@ def conditions_of_partitions(
     for incident, affected in by_incident:
         scene = Scene(header, incident, affected)
         yield from _unusable(scene)
-        for troubles, describe in _CONDITIONS.items():
-            found = scene.affected.of(*troubles)
+        for issues, describe in _CONDITIONS.items():
+            found = scene.affected.of(*issues)
             condition = describe(scene, found) if found.groups else None
             if condition is not None:
                 yield condition
@@ -85,7 +85,7 @@ def conditions_of_partitions(
 
 def _unusable(scene: Scene) -> Iterator[Condition]:
     """The worst that clients meet: partitions that are offline, which names those that refuse acks=all, or these."""
-    refusing = scene.affected.of(Trouble.UNDER_MIN_ISR).unexcused()
+    refusing = scene.affected.of(PartitionIssue.UNDER_MIN_ISR).unexcused()
     offline = _offline(scene)
     if offline is not None:
         yield offline
@@ -96,19 +96,24 @@ def _unusable(scene: Scene) -> Iterator[Condition]:
 def _offline(scene: Scene) -> Condition | None:
     """Partitions that no client can use, with the brokers whose return ends it; the rest of the incident in a line."""
     header, kind = scene.header, kinds.PARTITIONS_OFFLINE
-    offline = scene.affected.of(*OFFLINE_TROUBLES).unexcused()
-    lost = offline.of(Trouble.OFFLINE, Trouble.NEVER_CREATED)
+    offline = scene.affected.of(*OFFLINE_ISSUES).unexcused()
+    lost = offline.of(PartitionIssue.OFFLINE, PartitionIssue.NEVER_CREATED)
     if not lost.groups:
         return _coming_back(scene, offline) if offline.groups else None
     cause = f"{_offline_partitions(offline)}{returns(lost, header)}{worst_topics(offline, header)}"
-    waiting, never = offline.of(Trouble.COMING_BACK), offline.of(Trouble.NEVER_CREATED)
+    waiting, never = offline.of(PartitionIssue.COMING_BACK), offline.of(PartitionIssue.NEVER_CREATED)
     if waiting.count:
         cause += f"; {waiting.count} only {plural(waiting.count, 'waits', 'wait')} to be elected by {_elector(header)}"
     if never.count:
         cause += f"; {never.count} {plural(never.count, 'was', 'were')} made while no replica was live"
-    cause += _unclean(offline.of(Trouble.OFFLINE), header)
+    cause += _unclean(offline.of(PartitionIssue.OFFLINE), header)
     rest = toll(
-        scene.affected.of(Trouble.UNDER_REPLICATED, Trouble.UNDER_MIN_ISR, Trouble.AT_MIN_ISR, Trouble.ONE_LEFT)
+        scene.affected.of(
+            PartitionIssue.UNDER_REPLICATED,
+            PartitionIssue.UNDER_MIN_ISR,
+            PartitionIssue.AT_MIN_ISR,
+            PartitionIssue.ONE_LEFT,
+        )
     )
     condition = scene.condition(kind, offline, cause + (f"; {rest}" if rest else ""), _BACK)
     return msgspec.structs.replace(condition, since_ms=lost.since_ms, replaces=(kinds.UNDER_MIN_ISR,))
@@ -150,7 +155,7 @@ def _under_min_isr(scene: Scene, refusing: Affected) -> Condition:
     )
     verb = plural(refusing.count, "refuses", "refuse")
     cause = f"{refusing.partitions} {verb} acks=all{names(refusing.examples, refusing.count)}: {lacking}"
-    alone = scene.affected.of(Trouble.ONE_LEFT)
+    alone = scene.affected.of(PartitionIssue.ONE_LEFT)
     if alone.count:
         cause += f"; {in_sync_only_on(alone.partitions, alone)}"
     return scene.condition(kinds.UNDER_MIN_ISR, refusing, cause, "enough replicas are in sync again")
@@ -167,7 +172,7 @@ def _leaderless(scene: Scene, found: Affected) -> Condition:
 
 def _election_due(scene: Scene, found: Affected) -> Condition | None:
     """Elections that the controller has yet to hold; without one, also those that the last one passed over."""
-    due = found.of(Trouble.ELECTION_DUE) if scene.header.acting else found
+    due = found.of(PartitionIssue.ELECTION_DUE) if scene.header.acting else found
     if not due.groups:
         return None
     cause = (
@@ -277,12 +282,12 @@ def _ripe(groups: Iterable[Group], header: Header, patience_ms: Callable[[Group]
     return together(group for group in groups if header.time_ms - group.since_ms >= patience_ms(group))
 
 
-_CONDITIONS: Final[Mapping[tuple[Trouble, ...], Callable[[Scene, Affected], Condition | None]]] = {
-    (Trouble.ELECTION_DUE, Trouble.ELECTION_OWED): _election_due,
-    (Trouble.ELECTION_OWED,): _election_owed,
-    (Trouble.CREATION_DUE,): _creation_due,
-    (Trouble.LEADERLESS,): _leaderless,
-    (Trouble.UNDER_REPLICATED,): _under_replicated,
-    (Trouble.UNDELETED,): _undeleted,
-    (Trouble.REASSIGNING,): _reassigning,
+_CONDITIONS: Final[Mapping[tuple[PartitionIssue, ...], Callable[[Scene, Affected], Condition | None]]] = {
+    (PartitionIssue.ELECTION_DUE, PartitionIssue.ELECTION_OWED): _election_due,
+    (PartitionIssue.ELECTION_OWED,): _election_owed,
+    (PartitionIssue.CREATION_DUE,): _creation_due,
+    (PartitionIssue.LEADERLESS,): _leaderless,
+    (PartitionIssue.UNDER_REPLICATED,): _under_replicated,
+    (PartitionIssue.UNDELETED,): _undeleted,
+    (PartitionIssue.REASSIGNING,): _reassigning,
 }

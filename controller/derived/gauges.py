@@ -40,15 +40,17 @@ def counted(topic: Topic, partition: Partition, rules: CountingRules) -> Keys:
 
 def _hosting(topic: Topic, partition: Partition) -> Keys:
     states = tuple(partition.replica_states.items())
-    return _by_replicas(partition.state, partition.replicas, states, topic.queued)
+    return _by_replicas(partition.state, partition.replicas, states, topic.queued_for_deletion)
 
 
 def _leading(topic: Topic, partition: Partition, rules: CountingRules) -> Keys:
-    value, leaderless = partition.confirmed, partition.problem in UNUSABLE
+    value, leaderless = partition.zk_state, partition.problem in UNUSABLE
     if value is None:
         return _LEADERLESS[leaderless]
     needed = topic.min_insync_replicas
-    keys = _by_leadership(value.leader, value.isr, partition.replicas, partition.adding, needed, topic.queued, rules)
+    keys = _by_leadership(
+        value.leader, value.isr, partition.replicas, partition.adding, needed, topic.queued_for_deletion, rules
+    )
     return keys + _LEADERLESS[True] if leaderless else keys
 
 
@@ -118,7 +120,7 @@ def counted_for_topic(topic: Topic) -> Keys:
     if not topic.exists:
         return ()
     more = {
-        "topics_to_delete": topic.queued,
+        "topics_to_delete": topic.queued_for_deletion,
         "topics_ineligible_to_delete": topic.ineligible,
         "topics_with_id": topic.topic_id is not None,
     }
@@ -133,7 +135,7 @@ def _changes(gone: Keys, come: Keys) -> tuple[tuple[str, int], ...]:
     return tuple((key, by) for key, by in changes.items() if by)
 
 
-class Census:
+class GaugeCounts:
     """A cluster's counts while a step changes them; they are copied at the first change."""
 
     __slots__ = ("_rules", "_owned", "counts")
@@ -150,7 +152,14 @@ class Census:
     def recount(self, before: InTopic, after: InTopic) -> None:
         """Count a partition as it is after the step, no more as it was before it; its topic's settings count too."""
         (then, was), (now, is_) = before, after
-        if then and was and now and is_ and then.queued is now.queued and _hosted_alike(was, is_):
+        if (
+            then
+            and was
+            and now
+            and is_
+            and then.queued_for_deletion is now.queued_for_deletion
+            and _hosted_alike(was, is_)
+        ):
             self._replace(_leading(then, was, self._rules), _leading(now, is_, self._rules))
         else:
             gone = counted(then, was, self._rules) if then and was else ()
@@ -169,7 +178,7 @@ class Census:
                 del counts[key]
 
 
-def census_of(topics: Topics, rules: CountingRules) -> dict[str, int]:
+def count_gauges(topics: Topics, rules: CountingRules) -> dict[str, int]:
     """All counts, counted anew."""
     alike: Counter[Keys] = Counter()
     for _, topic in topics:
@@ -177,11 +186,11 @@ def census_of(topics: Topics, rules: CountingRules) -> dict[str, int]:
         for partition in topic.partitions.values():
             alike[_hosting(topic, partition)] += 1
             alike[_leading(topic, partition, rules)] += 1
-    census: Counter[str] = Counter()
+    gauge_counts: Counter[str] = Counter()
     for keys, times in alike.items():
         for key in keys:
-            census[key] += times
-    return dict(census)
+            gauge_counts[key] += times
+    return dict(gauge_counts)
 
 
 def _part(counts: Mapping[str, int], prefix: str) -> dict[str, int]:
@@ -195,12 +204,12 @@ def _by_broker(counts: Mapping[str, int], prefix: str) -> dict[int, int]:
 
 def replicas_by_broker(header: Header) -> dict[int, int]:
     """How many replicas each broker hosts, whether it is there or not."""
-    return _by_broker(header.census, "replicas_by_broker/")
+    return _by_broker(header.gauge_counts, "replicas_by_broker/")
 
 
 def _offline_partitions(header: Header) -> int:
     """OfflinePartitionsCount as the cluster's release defines it."""
-    counts, release = header.census, header.profile.release
+    counts, release = header.gauge_counts, header.profile.release
     if release >= (2, 1):  # those in state Offline, with what a topic removed by hand leaves behind
         return counts.get(_PARTITION_STATE[PartitionState.OFFLINE], 0) + header.leaked_offline
     led = _by_broker(counts, "by_leader/")
@@ -209,7 +218,7 @@ def _offline_partitions(header: Header) -> int:
 
 def gauges_row(header: Header, stamp: Stamp) -> GaugesRow:
     """The cluster's counts as they are now."""
-    counts, wall_ms = header.census, clock.wall_ms(header)
+    counts, wall_ms = header.gauge_counts, clock.wall_ms(header)
     states = {state.word: counts.get(key, 0) for state, key in _PARTITION_STATE.items()}
     return GaugesRow(
         *stamp,
@@ -240,9 +249,7 @@ def gauges_row(header: Header, stamp: Stamp) -> GaugesRow:
         under_min_isr_by_broker=_by_broker(counts, "under_min_isr_by_broker/"),
         at_min_isr_by_broker=_by_broker(counts, "at_min_isr_by_broker/"),
         sole_in_sync_by_broker=_by_broker(counts, "sole_in_sync_by_broker/"),
-        reassigning_partitions=sum(
-            group.count for key, group in header.troubles.items() if key.startswith(REASSIGNING)
-        ),
+        reassigning_partitions=sum(group.count for key, group in header.issues.items() if key.startswith(REASSIGNING)),
         pending_writes=sum(event.writes_due for event in header.events.values()),
         records=_part(header.counts, "records/"),
         elections=_part(header.counts, "elections/"),

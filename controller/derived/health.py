@@ -45,8 +45,8 @@ def judged(  # noqa: PLR0913 (all that decides it)
 
 def in_sync_lacking(partition: Partition, topic: Topic, header: Header, rules: CountingRules) -> int:
     """How many more replicas must be in sync before the partition, if it is led, takes writes with acks=all again."""
-    value = partition.confirmed
-    if value is None or topic.queued or not _is_online(value.leader, partition, header):
+    value = partition.zk_state
+    if value is None or topic.queued_for_deletion or not _is_online(value.leader, partition, header):
         return 0
     needed = needed_in_sync(topic.min_insync_replicas, value.leader, len(partition.replicas), rules)
     return max(0, needed - len(value.isr))
@@ -59,9 +59,9 @@ def needed_in_sync(by_topic: int | None, leader: int, replicas: int, rules: Coun
 
 
 def _problem_of(partition: Partition, topic: Topic, header: Header, predicted: LeaderAndIsr | None) -> Problem | None:
-    if topic.queued:
+    if topic.queued_for_deletion:
         return None
-    value = partition.confirmed
+    value = partition.zk_state
     if value is None:
         created = partition.write_due or any(replica in header.brokers for replica in partition.replicas)
         return Problem.NOT_YET_CREATED if created else Problem.NO_LIVE_REPLICA_AT_CREATION
@@ -95,7 +95,7 @@ def successor(partition: Partition, topic: Topic, header: Header, predicted: Lea
             return predicted.leader
         owed = partition.owed(header.controller_epoch)
         return owed.leader if owed is not None and _is_online(owed.leader, partition, header) else None
-    value = partition.confirmed
+    value = partition.zk_state
     assert value is not None, "a successor in a partition that has no state"
     by_topic = topic.unclean_election
     unclean = header.allows_unclean_election if by_topic is None else by_topic
@@ -110,12 +110,12 @@ def is_under_replicated(in_sync: int, replicas: int, adding: int) -> bool:
 
 def takes_acks_all(partition: Partition, topic: Topic) -> bool:
     """Whether a write with acks=all is taken, by what ZooKeeper shows; a topic that is being deleted promises none."""
-    return not topic.queued and partition.problem in (None, _UNDER_REPLICATED)
+    return not topic.queued_for_deletion and partition.problem in (None, _UNDER_REPLICATED)
 
 
 def back_in_sync_for_acks_all(partition: Partition) -> tuple[int, ...]:
     """The replicas of which as many as it lacks would make the partition take writes with acks=all again."""
-    value = partition.confirmed
+    value = partition.zk_state
     if value is None or not partition.in_sync_lacking:
         return ()
     return tuple(replica for replica in partition.replicas if replica not in value.isr)
@@ -129,7 +129,7 @@ def reason_for(
     def where(brokers: Iterable[int]) -> str:
         return ", ".join([_whereabout(broker, partition, header) for broker in brokers])
 
-    value = partition.confirmed
+    value = partition.zk_state
     if problem is _UNDER_REPLICATED and value is not None:
         missing = [replica for replica in partition.replicas if replica not in value.isr]
         return f"in sync {_listed(value.isr)} of {_listed(partition.replicas)}: {where(missing)}"

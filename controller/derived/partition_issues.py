@@ -15,13 +15,13 @@ import msgspec
 
 from controller.derived.gauges import REASSIGNING
 from controller.derived.health import is_under_replicated, needed_in_sync
-from controller.model.context import EXAMPLES_NAMED, CountingRules, Header, TroubleGroup
+from controller.model.context import EXAMPLES_NAMED, CountingRules, Header, IssueGroup
 from controller.model.topics import InTopic, Partition, Problem, Topic, TopicPartition, Topics
 from controller.rules.assignment import ReplicaAssignment
 from controller.rules.states import ReplicaState
 
 
-class Trouble(Enum):
+class PartitionIssue(Enum):
     """What a partition suffers from; behind it the brokers that it is grouped by."""
 
     OFFLINE = "offline"  # the in-sync replicas: any of them would bring it back
@@ -48,37 +48,37 @@ class Trouble(Enum):
 _PATIENT: Final = frozenset(
     trouble.value
     for trouble in (
-        Trouble.AT_MIN_ISR,
-        Trouble.UNDER_REPLICATED,
-        Trouble.ONE_LEFT,
-        Trouble.UNDELETED,
-        Trouble.REASSIGNING,
+        PartitionIssue.AT_MIN_ISR,
+        PartitionIssue.UNDER_REPLICATED,
+        PartitionIssue.ONE_LEFT,
+        PartitionIssue.UNDELETED,
+        PartitionIssue.REASSIGNING,
     )
 )
 
-OFFLINE_TROUBLES: Final = frozenset({Trouble.OFFLINE, Trouble.NEVER_CREATED, Trouble.COMING_BACK})
+OFFLINE_ISSUES: Final = frozenset({PartitionIssue.OFFLINE, PartitionIssue.NEVER_CREATED, PartitionIssue.COMING_BACK})
 
-_BY_PROBLEM: Final[Mapping[Problem | None, Trouble]] = {
-    Problem.NO_LIVE_IN_SYNC_REPLICA: Trouble.OFFLINE,
-    Problem.NO_LIVE_REPLICA_AT_CREATION: Trouble.NEVER_CREATED,
-    Problem.ELECTION_DUE: Trouble.ELECTION_DUE,
-    Problem.NOT_YET_CREATED: Trouble.CREATION_DUE,
-    Problem.LEADERLESS: Trouble.LEADERLESS,
+_BY_PROBLEM: Final[Mapping[Problem | None, PartitionIssue]] = {
+    Problem.NO_LIVE_IN_SYNC_REPLICA: PartitionIssue.OFFLINE,
+    Problem.NO_LIVE_REPLICA_AT_CREATION: PartitionIssue.NEVER_CREATED,
+    Problem.ELECTION_DUE: PartitionIssue.ELECTION_DUE,
+    Problem.NOT_YET_CREATED: PartitionIssue.CREATION_DUE,
+    Problem.LEADERLESS: PartitionIssue.LEADERLESS,
 }
 
-_USED_AGAIN_SOON: Final = (None, Trouble.ELECTION_DUE, Trouble.ELECTION_OWED)
+_USED_AGAIN_SOON: Final = (None, PartitionIssue.ELECTION_DUE, PartitionIssue.ELECTION_OWED)
 
 
 # The same keys are read at each heartbeat.
 @lru_cache(1 << 14)
-def parse_group(key: str) -> tuple[Trouble, tuple[int, ...], tuple[int, ...]]:
+def parse_group(key: str) -> tuple[PartitionIssue, tuple[int, ...], tuple[int, ...]]:
     """What a group's key says: the trouble, the brokers that are its cause, and the others."""
     word, brokers, *others = key.split("/")
-    return Trouble(word), _brokers(brokers), _brokers(others[0]) if others else ()
+    return PartitionIssue(word), _brokers(brokers), _brokers(others[0]) if others else ()
 
 
 def _is_offline(key: str) -> bool:
-    return parse_group(key)[0] in OFFLINE_TROUBLES
+    return parse_group(key)[0] in OFFLINE_ISSUES
 
 
 def _brokers(listed: str) -> tuple[int, ...]:
@@ -87,16 +87,16 @@ def _brokers(listed: str) -> tuple[int, ...]:
 
 def troubles_of(topic: Topic, partition: Partition, rules: CountingRules) -> tuple[str, ...]:
     """The groups to which the partition belongs; most partitions belong to none."""
-    if topic.queued:
+    if topic.queued_for_deletion:
         left = [at for at, state in partition.replica_states.items() if state is not ReplicaState.DELETION_SUCCESSFUL]
-        return (Trouble.UNDELETED.of(left),) if left else ()
-    value = partition.confirmed
+        return (PartitionIssue.UNDELETED.of(left),) if left else ()
+    value = partition.zk_state
     if value is None:
         return _without_state(partition)
     shape = (partition.replicas, partition.adding, partition.removing)
     unusable = _BY_PROBLEM.get(partition.problem)
-    if unusable is Trouble.ELECTION_DUE and _is_passed_over(partition, value.leader_epoch):
-        unusable = Trouble.ELECTION_OWED
+    if unusable is PartitionIssue.ELECTION_DUE and _is_passed_over(partition, value.leader_epoch):
+        unusable = PartitionIssue.ELECTION_OWED
     return _with_state(unusable, value.leader, value.isr, shape, topic.min_insync_replicas, rules)
 
 
@@ -107,13 +107,15 @@ def _is_passed_over(partition: Partition, leader_epoch: int) -> bool:
 
 def _without_state(partition: Partition) -> tuple[str, ...]:
     trouble = _BY_PROBLEM.get(partition.problem)
-    return () if trouble is None else (trouble.of(partition.replicas if trouble is Trouble.NEVER_CREATED else ()),)
+    return (
+        () if trouble is None else (trouble.of(partition.replicas if trouble is PartitionIssue.NEVER_CREATED else ()),)
+    )
 
 
 # Few facts decide what a partition suffers from, and most partitions share them.
 @lru_cache(1 << 15)
 def _with_state(  # noqa: PLR0913 (all that decides it)
-    unusable: Trouble | None,
+    unusable: PartitionIssue | None,
     leader: int,
     isr: tuple[int, ...],
     shape: tuple[tuple[int, ...], ...],
@@ -123,39 +125,39 @@ def _with_state(  # noqa: PLR0913 (all that decides it)
     assigned = ReplicaAssignment(*shape)
     groups = [] if unusable is None else [_unusable_for(unusable, leader, isr, assigned.replicas)]
     if assigned.is_being_reassigned:
-        groups.append(Trouble.REASSIGNING.of(set(assigned.target) - set(isr)))
+        groups.append(PartitionIssue.REASSIGNING.of(set(assigned.target) - set(isr)))
     if unusable in _USED_AGAIN_SOON:  # else nothing else matters to who cannot use it
         groups += _lacking(isr, assigned, len(isr) - needed_in_sync(needed, leader, len(assigned.replicas), rules))
     return tuple(groups)
 
 
-def _unusable_for(trouble: Trouble, leader: int, isr: tuple[int, ...], replicas: tuple[int, ...]) -> str:
-    if trouble is Trouble.ELECTION_OWED:
+def _unusable_for(trouble: PartitionIssue, leader: int, isr: tuple[int, ...], replicas: tuple[int, ...]) -> str:
+    if trouble is PartitionIssue.ELECTION_OWED:
         return trouble.of((leader,) if leader >= 0 else isr)
-    if trouble is Trouble.ELECTION_DUE:
-        return trouble.of((leader,)) if leader >= 0 else Trouble.COMING_BACK.of(isr)
-    return trouble.of(isr, set(replicas) - set(isr) if trouble is Trouble.OFFLINE else ())
+    if trouble is PartitionIssue.ELECTION_DUE:
+        return trouble.of((leader,)) if leader >= 0 else PartitionIssue.COMING_BACK.of(isr)
+    return trouble.of(isr, set(replicas) - set(isr) if trouble is PartitionIssue.OFFLINE else ())
 
 
 def _lacking(isr: tuple[int, ...], assigned: ReplicaAssignment, margin: int) -> Iterable[str]:
     missing = [at for at in assigned.replicas if at not in isr and at not in assigned.adding]
     fewer = bool(missing) and is_under_replicated(len(isr), len(assigned.replicas), len(assigned.adding))
     if fewer:
-        yield Trouble.UNDER_REPLICATED.of(missing)
+        yield PartitionIssue.UNDER_REPLICATED.of(missing)
     if margin < 0:
-        yield Trouble.UNDER_MIN_ISR.of(missing)
+        yield PartitionIssue.UNDER_MIN_ISR.of(missing)
     if fewer and len(isr) == 1:
-        yield Trouble.ONE_LEFT.of(missing, isr)
+        yield PartitionIssue.ONE_LEFT.of(missing, isr)
     elif margin == 0 and missing:
-        yield Trouble.AT_MIN_ISR.of(missing)
+        yield PartitionIssue.AT_MIN_ISR.of(missing)
 
 
-class TroubleLedger:
+class PartitionIssueIndex:
     """The groups of a cluster while a turn changes them; they are copied at the first change."""
 
     __slots__ = ("_owned", "_rules", "groups", "offline_by_topic", "wants_judging")
 
-    def __init__(self, groups: dict[str, TroubleGroup], offline_by_topic: dict[str, int], rules: CountingRules) -> None:
+    def __init__(self, groups: dict[str, IssueGroup], offline_by_topic: dict[str, int], rules: CountingRules) -> None:
         self.groups = groups
         self.offline_by_topic = offline_by_topic
         self.wants_judging = False  # now, and not only at the next heartbeat
@@ -174,7 +176,7 @@ class TroubleLedger:
         for key in come:
             if key not in gone:
                 # What is owed has been due since what asked for it came, not since it was passed over.
-                owed = is_.passed_over if is_ and key.startswith(Trouble.ELECTION_OWED.value) else None
+                owed = is_.passed_over if is_ and key.startswith(PartitionIssue.ELECTION_OWED.value) else None
                 self._join(key, str(tp), now_ms if owed is None else owed.since_ms)
         for key in gone:
             if key not in come:
@@ -192,10 +194,10 @@ class TroubleLedger:
         group = self.groups.get(key)
         if group is None:
             self._came_or_went(key)
-            self.groups[key] = TroubleGroup(1, now_ms, (name,))
+            self.groups[key] = IssueGroup(1, now_ms, (name,))
             return
         examples = (*group.examples, name) if len(group.examples) < EXAMPLES_NAMED else group.examples
-        self.groups[key] = TroubleGroup(group.count + 1, group.since_ms, examples)
+        self.groups[key] = IssueGroup(group.count + 1, group.since_ms, examples)
 
     def _came_or_went(self, key: str) -> None:
         trouble, _, _ = key.partition("/")
@@ -208,20 +210,20 @@ class TroubleLedger:
             del self.groups[key]
             return
         examples = tuple(other for other in group.examples if other != name)
-        self.groups[key] = TroubleGroup(group.count - 1, group.since_ms, examples)
+        self.groups[key] = IssueGroup(group.count - 1, group.since_ms, examples)
 
 
-def troubles_anew(topics: Topics, header: Header) -> tuple[dict[str, TroubleGroup], dict[str, int]]:
+def index_issues(topics: Topics, header: Header) -> tuple[dict[str, IssueGroup], dict[str, int]]:
     """All groups and the offline partitions by topic, counted again; a group that was there keeps its beginning."""
     rules = header.counting_rules
-    ledger = TroubleLedger({}, {}, rules)
+    issue_index = PartitionIssueIndex({}, {}, rules)
     for name, topic in topics:
         for number, partition in topic.partitions.items():
             if troubles_of(topic, partition, rules):
-                ledger.recount(TopicPartition(name, number), (None, None), (topic, partition), header.time_ms)
-    before = header.troubles
+                issue_index.recount(TopicPartition(name, number), (None, None), (topic, partition), header.time_ms)
+    before = header.issues
     groups = {
         key: msgspec.structs.replace(group, since_ms=before[key].since_ms) if key in before else group
-        for key, group in ledger.groups.items()
+        for key, group in issue_index.groups.items()
     }
-    return groups, ledger.offline_by_topic
+    return groups, issue_index.offline_by_topic

@@ -13,7 +13,7 @@ from controller.model.leadership import (
     LEADER_DURING_DELETE,
     NO_LEADER,
     LeaderAndIsr,
-    Move,
+    StateChange,
     StateEntry,
     StopEntry,
 )
@@ -25,7 +25,7 @@ from controller.rules.states import PARTITION_WORDS, REPLICA_WORDS
 _NO_VALUE: Final = LeaderAndIsr(NO_LEADER, -1, (), -1)
 
 
-def move_row(tp: TopicPartition, move: Move, value: LeaderAndIsr | None, stamp: EffectStamp) -> Transition:
+def move_row(tp: TopicPartition, move: StateChange, value: LeaderAndIsr | None, stamp: EffectStamp) -> Transition:
     """A partition's or a replica's transition; a partition's election with what was written."""
     if move.replica is not None:
         from_state, to_state = REPLICA_WORDS[move.from_state], REPLICA_WORDS[move.to_state]
@@ -107,7 +107,7 @@ def partition_row(  # noqa: PLR0913 (all that it shows)
     stamp: Stamp,
 ) -> PartitionRow:
     """The partition as it is now, with the value that the controller must still write; of no topic: it is gone."""
-    value = partition.confirmed or _NO_VALUE
+    value = partition.zk_state or _NO_VALUE
     leader, leader_epoch, isr = _told(due)
     return PartitionRow(
         *stamp,
@@ -128,7 +128,7 @@ def partition_row(  # noqa: PLR0913 (all that it shows)
         partition.problem.value if partition.problem else None,
         partition.problem_since_ms if partition.problem else None,
         reason,
-        topic is not None and topic.queued,
+        topic is not None and topic.queued_for_deletion,
         topic is not None and takes_acks_all(partition, topic),
         partition.in_sync_lacking,
         back_in_sync_for_acks_all(partition),

@@ -12,8 +12,8 @@ from typing import TypeVar
 import msgspec
 
 from controller.contract.decoding import MsgpackDecoder, UndecodableError
-from controller.derived.gauges import census_of
-from controller.derived.partition_issues import troubles_anew
+from controller.derived.gauges import count_gauges
+from controller.derived.partition_issues import index_issues
 from controller.model.context import FOLLOWING, Context, Header
 from controller.model.topics import Topic, Topics
 from controller.rules.releases import Profile
@@ -60,8 +60,8 @@ def reconfigured(
         return context
     # Before a complete read has come in, what there is so far is not to be counted; its end counts everything.
     if changed.phase is FOLLOWING and changed.counting_rules != header.counting_rules:
-        changed.census = census_of(context.topics, changed.counting_rules)
-        changed.troubles, changed.offline_by_topic = troubles_anew(context.topics, changed)
+        changed.gauge_counts = count_gauges(context.topics, changed.counting_rules)
+        changed.issues, changed.offline_by_topic = index_issues(context.topics, changed)
     return Context(changed, context.topics)
 
 

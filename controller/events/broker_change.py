@@ -21,7 +21,7 @@ from controller.machines.replica_machine import Replica
 from controller.model.context import FOLLOWING, LOADING, Broker, Departure
 from controller.model.topics import Partition, TopicPartition
 from controller.rules.states import PartitionState, ReplicaState
-from controller.transaction.transaction import Turn, replace
+from controller.transaction.transaction import Transaction, replace
 
 _DEPARTURES_KEPT = 10
 
@@ -31,9 +31,9 @@ _ONLINE = PartitionState.ONLINE
 _Known = TypeVar("_Known")
 
 
-def broker_written(turn: Turn, broker: int, znode: BrokerZnode, record: Record) -> None:
+def broker_written(tx: Transaction, broker: int, znode: BrokerZnode, record: Record) -> None:
     """A broker's znode has this value: it registered, bounced, or changed its endpoints."""
-    header = turn.header
+    header = tx.header
     in_two_steps = record.version >= 1 and record.mzxid == record.czxid
     header.witness(broker_version=znode.version, registers_in_two_steps=int(in_two_steps))
     known = header.brokers.get(broker)
@@ -45,58 +45,58 @@ def broker_written(turn: Turn, broker: int, znode: BrokerZnode, record: Record) 
     if known is not None and header.acting and known.epoch == now.epoch:
         header.brokers = {**header.brokers, broker: now}
         if known.endpoints != now.endpoints:
-            turn.begin("BrokerModifications", f"broker {broker} changed its endpoints")
-            turn.broadcast(turn.registered)
+            tx.begin("BrokerModifications", f"broker {broker} changed its endpoints")
+            tx.broadcast(tx.registered)
     elif known is not None and header.acting and header.profile.notices_bounces:
-        _forget_offline_dirs(turn, broker, turn.hosted_by(broker))
-        _bounced(turn, broker, now)
+        _forget_offline_dirs(tx, broker, tx.hosted_by(broker))
+        _bounced(tx, broker, now)
     elif known is None and header.acting:
-        topic_deletion.judge_halted(turn, soon=True)
+        topic_deletion.judge_halted(tx, soon=True)
         header.brokers = {**header.brokers, broker: now}
-        event = turn.begin("BrokerChange", f"broker {broker} registered with epoch {now.epoch}")
-        event.born = broker
-        turn.await_proof(event)
-        turn.moved("broker", "dead", "live", broker=broker)
-        on_broker_startup(turn, broker)
+        event = tx.begin("BrokerChange", f"broker {broker} registered with epoch {now.epoch}")
+        event.started_broker = broker
+        tx.await_proof(event)
+        tx.moved("broker", "dead", "live", broker=broker)
+        on_broker_startup(tx, broker)
     else:
         header.brokers = {**header.brokers, broker: now}
-        _touch_hosted(turn, broker)
+        _touch_hosted(tx, broker)
     header.departed = {key: value for key, value in header.departed.items() if key != broker}
     if known is not None and known.epoch != now.epoch:
         cause = (
             f"broker {broker} restarted, or lost its session and was back at once: clients may have met errors "
             f"(epoch {now.epoch:#x} after {known.epoch:#x})"
         )
-        occurrences.note(turn, kinds.BROKER_BOUNCED, cause, broker=broker)
-    publish_broker(turn, broker)
+        occurrences.note(tx, kinds.BROKER_BOUNCED, cause, broker=broker)
+    publish_broker(tx, broker)
 
 
-def broker_removed(turn: Turn, broker: int) -> None:
+def broker_removed(tx: Transaction, broker: int) -> None:
     """A broker's znode vanished: it crashed, was shut down, or lost its session."""
-    header = turn.header
+    header = tx.header
     if broker not in header.brokers:
         return
     gone = header.brokers[broker]
     if header.acting:
-        controlled_shutdown.give_up_on_missing(turn)
-    if header.acting and not _was_silent(turn, broker, gone):
-        topic_deletion.judge_halted(turn, soon=True)
+        controlled_shutdown.give_up_on_missing(tx)
+    if header.acting and not _was_silent(tx, broker, gone):
+        topic_deletion.judge_halted(tx, soon=True)
     header.brokers = {key: value for key, value in header.brokers.items() if key != broker}
-    hosted = turn.hosted_by(broker)
-    _note_departure(turn, broker, gone, hosted)
-    _forget_offline_dirs(turn, broker, hosted)
+    hosted = tx.hosted_by(broker)
+    _note_departure(tx, broker, gone, hosted)
+    _forget_offline_dirs(tx, broker, hosted)
     if header.acting:
-        _died(turn, broker, gone)
+        _died(tx, broker, gone)
     for tp in hosted:
-        turn.touch(tp)
-    publish_broker(turn, broker)
+        tx.touch(tp)
+    publish_broker(tx, broker)
 
 
-def _note_departure(turn: Turn, broker: int, gone: Broker, hosted: Iterable[TopicPartition]) -> None:
-    header, record = turn.header, turn.record
+def _note_departure(tx: Transaction, broker: int, gone: Broker, hosted: Iterable[TopicPartition]) -> None:
+    header, record = tx.header, tx.record
     closed_itself = record.author == gone.session and record.cxid > 0  # only ZooKeeper's log tells
     in_order = closed_itself or header.asked_to_shut_down.get(broker) == gone.epoch
-    shares_with = _away_too(turn, broker, hosted)
+    shares_with = _away_too(tx, broker, hosted)
     departure = Departure(record.zxid, header.time_ms, in_order, gone.rack, shares_with)
     header.departed = {**header.departed, broker: departure}
     if in_order or header.phase is not FOLLOWING:
@@ -106,36 +106,36 @@ def _note_departure(turn: Turn, broker: int, gone: Broker, hosted: Iterable[Topi
     header.unordered_departures = {**header.unordered_departures, broker: (*before, header.time_ms)[-_DEPARTURES_KEPT:]}
 
 
-def _away_too(turn: Turn, broker: int, hosted: Iterable[TopicPartition]) -> tuple[int, ...]:
+def _away_too(tx: Transaction, broker: int, hosted: Iterable[TopicPartition]) -> tuple[int, ...]:
     """The brokers that are away and have replicas of these partitions of the broker."""
-    assignments = {partition.replicas for tp in hosted if (partition := turn.partition(tp)) is not None}
+    assignments = {partition.replicas for tp in hosted if (partition := tx.partition(tp)) is not None}
     replicas = {replica for assigned in assignments for replica in assigned}
-    return tuple(sorted(replicas - turn.header.brokers.keys() - {broker}))
+    return tuple(sorted(replicas - tx.header.brokers.keys() - {broker}))
 
 
-def _was_silent(turn: Turn, broker: int, gone: Broker) -> bool:
+def _was_silent(tx: Transaction, broker: int, gone: Broker) -> bool:
     """Whether the broker may have answered nobody for as long as its session lasted: then it was not heard to the end.
 
     One that closes its session, or whose znode somebody else deletes, was there until then.
     """
-    record = turn.record
+    record = tx.record
     if not record.author:
-        return broker not in turn.header.shutting_down
+        return broker not in tx.header.shutting_down
     return record.author == gone.session and record.cxid == 0
 
 
-def _died(turn: Turn, broker: int, gone: Broker) -> None:
+def _died(tx: Transaction, broker: int, gone: Broker) -> None:
     # Deaths that the controller has not begun to handle are handled together: one event for all.
-    last = turn.last_event()
-    together = last.died if last is not None and not (last.begun or last.taken_up) else {}
+    last = tx.last_event()
+    together = last.failed_brokers if last is not None and not (last.begun or last.taken_up) else {}
     if last is not None and together:
-        turn.undo(last)
-    died = {**together, broker: gone}
-    event = turn.begin("BrokerChange", f"broker {names_of(died)} left")
-    event.died = died
-    turn.await_proof(event)
-    turn.moved("broker", "live", "dead", broker=broker)
-    on_broker_failure(turn, tuple(died))
+        tx.undo(last)
+    failed_brokers = {**together, broker: gone}
+    event = tx.begin("BrokerChange", f"broker {names_of(failed_brokers)} left")
+    event.failed_brokers = failed_brokers
+    tx.await_proof(event)
+    tx.moved("broker", "live", "dead", broker=broker)
+    on_broker_failure(tx, tuple(failed_brokers))
 
 
 def names_of(brokers: Iterable[int]) -> str:
@@ -143,9 +143,9 @@ def names_of(brokers: Iterable[int]) -> str:
     return " and ".join(map(str, brokers))
 
 
-def forget_departed(turn: Turn) -> None:
+def forget_departed(tx: Transaction) -> None:
     """Brokers that left more than a day ago, by the cluster's time, and host nothing are no longer known."""
-    header = turn.header
+    header = tx.header
     left_long_ago = [
         broker
         for broker, departure in header.departed.items()
@@ -155,7 +155,7 @@ def forget_departed(turn: Turn) -> None:
         return
     forgotten = set(left_long_ago) - replicas_by_broker(header).keys()
     for broker in sorted(forgotten):
-        publish_broker(turn, broker, forgotten=True)
+        publish_broker(tx, broker, forgotten=True)
     header.departed = _without(header.departed, forgotten)
     header.unordered_departures = _without(header.unordered_departures, forgotten)
     header.asked_to_shut_down = _without(header.asked_to_shut_down, forgotten)
@@ -166,15 +166,15 @@ def _without(by_broker: Mapping[int, _Known], brokers: Collection[int]) -> dict[
     return {broker: known for broker, known in by_broker.items() if broker not in brokers}
 
 
-def publish_broker(turn: Turn, broker: int, *, forgotten: bool = False) -> None:
+def publish_broker(tx: Transaction, broker: int, *, forgotten: bool = False) -> None:
     """The broker's row as it is now; during a complete read nothing is published."""
-    if turn.header.phase is not FOLLOWING:
+    if tx.header.phase is not FOLLOWING:
         return
-    now, departure = turn.header.brokers.get(broker), turn.header.departed.get(broker)
-    since_ms = now.since_ms if now else departure.time_ms if departure else turn.header.time_ms
-    turn.effects.append(
+    now, departure = tx.header.brokers.get(broker), tx.header.departed.get(broker)
+    since_ms = now.since_ms if now else departure.time_ms if departure else tx.header.time_ms
+    tx.effects.append(
         BrokerRow(
-            *turn.stamp(),
+            *tx.stamp(),
             broker=broker,
             registered=now is not None,
             epoch=now.epoch if now else -1,
@@ -186,102 +186,102 @@ def publish_broker(turn: Turn, broker: int, *, forgotten: bool = False) -> None:
     )
 
 
-def trigger_online(turn: Turn) -> int:
+def trigger_online(tx: Transaction) -> int:
     """Try to bring every New and Offline partition online, queued topics left out; how many will be elected."""
-    waiting = turn.unsettled(lambda partition: partition.state in (PartitionState.NEW, PartitionState.OFFLINE))
-    return partition_machine.bring_online(turn, [tp for tp in waiting if not turn.topics[tp.topic].queued])
+    waiting = tx.unsettled(lambda partition: partition.state in (PartitionState.NEW, PartitionState.OFFLINE))
+    return partition_machine.bring_online(tx, [tp for tp in waiting if not tx.topics[tp.topic].queued_for_deletion])
 
 
-def _bounced(turn: Turn, broker: int, now: Broker) -> None:
+def _bounced(tx: Transaction, broker: int, now: Broker) -> None:
     # One event: failure of the old registration, then start of the new one.
-    header = turn.header
-    turn.begin("BrokerChange", f"broker {broker} bounced: it registered again with epoch {now.epoch}")
+    header = tx.header
+    tx.begin("BrokerChange", f"broker {broker} bounced: it registered again with epoch {now.epoch}")
     header.brokers = {key: value for key, value in header.brokers.items() if key != broker}
-    turn.moved("broker", "live", "dead", broker=broker)
-    on_broker_failure(turn, (broker,))
+    tx.moved("broker", "live", "dead", broker=broker)
+    on_broker_failure(tx, (broker,))
     header.brokers = {**header.brokers, broker: now}
-    turn.moved("broker", "dead", "live", broker=broker)
-    on_broker_startup(turn, broker)
+    tx.moved("broker", "dead", "live", broker=broker)
+    on_broker_startup(tx, broker)
 
 
-def on_broker_startup(turn: Turn, broker: int) -> None:
+def on_broker_startup(tx: Transaction, broker: int) -> None:
     """Take up a broker that registered (Kafka 3.9 `onBrokerStartup`)."""
-    if turn.header.profile.spares_known_metadata:
-        turn.broadcast([other for other in turn.registered if other != broker])
-        turn.broadcast((broker,), of_all=True)
+    if tx.header.profile.spares_known_metadata:
+        tx.broadcast([other for other in tx.registered if other != broker])
+        tx.broadcast((broker,), of_all=True)
     else:
-        turn.broadcast(turn.registered)
-    hosted = turn.hosted_by(broker)
-    replica_machine.enter_state(turn, [Replica(tp, broker) for tp in hosted], ReplicaState.ONLINE)
-    trigger_online(turn)
-    partition_reassignment.resume_on(turn, broker)
-    topic_deletion.resume(turn, broker)
-    _touch_hosted(turn, broker)
+        tx.broadcast(tx.registered)
+    hosted = tx.hosted_by(broker)
+    replica_machine.enter_state(tx, [Replica(tp, broker) for tp in hosted], ReplicaState.ONLINE)
+    trigger_online(tx)
+    partition_reassignment.resume_on(tx, broker)
+    topic_deletion.resume(tx, broker)
+    _touch_hosted(tx, broker)
 
 
-def on_broker_failure(turn: Turn, brokers: tuple[int, ...]) -> None:
+def on_broker_failure(tx: Transaction, brokers: tuple[int, ...]) -> None:
     """Take replicas offline and elect leaders elsewhere after brokers left (Kafka 3.9 `onBrokerFailure`)."""
-    header = turn.header
+    header = tx.header
     header.shutting_down = tuple(broker for broker in header.shutting_down if broker not in brokers)
     header.shutdown_attempts = {key: value for key, value in header.shutdown_attempts.items() if key not in brokers}
-    replicas = [Replica(tp, broker) for broker in brokers for tp in turn.hosted_by(broker)]
-    replicas_went_offline(turn, replicas)
+    replicas = [Replica(tp, broker) for broker in brokers for tp in tx.hosted_by(broker)]
+    replicas_went_offline(tx, replicas)
 
 
-def replicas_went_offline(turn: Turn, replicas: list[Replica], *, alone: bool = False) -> None:
+def replicas_went_offline(tx: Transaction, replicas: list[Replica], *, alone: bool = False) -> None:
     """Everything that lost its leader goes offline and is elected again; then the replicas leave their ISR.
 
     `alone` looks after no other partitions than theirs.
     """
     theirs = {replica.tp for replica in replicas}
-    leaderless = [tp for tp in without_online_leader(turn) if not alone or tp in theirs]
-    if not turn.header.profile.offlines_every_leaderless:
-        leaderless = [tp for tp in leaderless if _led_by(turn, tp, {replica.broker for replica in replicas})]
-    partition_machine.enter_state(turn, leaderless, PartitionState.OFFLINE)
-    elected = partition_machine.bring_online(turn, leaderless) if alone else trigger_online(turn)
-    queued = [replica for replica in replicas if turn.topics[replica.tp.topic].queued]
-    others = [replica for replica in replicas if not turn.topics[replica.tp.topic].queued]
-    replica_machine.enter_state(turn, others, ReplicaState.OFFLINE)
-    topic_deletion.replicas_failed(turn, queued)
-    told = others or elected if turn.header.profile.tells_brokers_of_every_death else leaderless
-    if not told and turn.header.brokers:
-        turn.broadcast(turn.registered)
+    leaderless = [tp for tp in without_online_leader(tx) if not alone or tp in theirs]
+    if not tx.header.profile.offlines_every_leaderless:
+        leaderless = [tp for tp in leaderless if _led_by(tx, tp, {replica.broker for replica in replicas})]
+    partition_machine.enter_state(tx, leaderless, PartitionState.OFFLINE)
+    elected = partition_machine.bring_online(tx, leaderless) if alone else trigger_online(tx)
+    queued = [replica for replica in replicas if tx.topics[replica.tp.topic].queued_for_deletion]
+    others = [replica for replica in replicas if not tx.topics[replica.tp.topic].queued_for_deletion]
+    replica_machine.enter_state(tx, others, ReplicaState.OFFLINE)
+    topic_deletion.replicas_failed(tx, queued)
+    told = others or elected if tx.header.profile.updates_metadata_on_every_failure else leaderless
+    if not told and tx.header.brokers:
+        tx.broadcast(tx.registered)
 
 
-def _led_by(turn: Turn, tp: TopicPartition, brokers: set[int]) -> bool:
-    partition = turn.partition(tp)
-    value = partition.value(turn.header.controller_epoch) if partition else None
+def _led_by(tx: Transaction, tp: TopicPartition, brokers: set[int]) -> bool:
+    partition = tx.partition(tp)
+    value = partition.value(tx.header.controller_epoch) if partition else None
     return value is not None and value.leader in brokers
 
 
-def without_online_leader(turn: Turn) -> list[TopicPartition]:
+def without_online_leader(tx: Transaction) -> list[TopicPartition]:
     """The partitions that have a state and whose leader is not online, those of queued topics left out."""
-    epoch, live = turn.header.controller_epoch, turn.live
+    epoch, live = tx.header.controller_epoch, tx.live
 
     def leaderless(partition: Partition) -> bool:
         value = partition.value(epoch)
         return value is not None and (value.leader not in live or value.leader in partition.offline_dirs)
 
-    return [tp for tp in turn.unled(leaderless) if not turn.topics[tp.topic].queued]
+    return [tp for tp in tx.unled(leaderless) if not tx.topics[tp.topic].queued_for_deletion]
 
 
-def _touch_hosted(turn: Turn, broker: int) -> None:
-    if turn.header.phase is FOLLOWING:
-        for tp in turn.hosted_by(broker):
-            turn.touch(tp)
+def _touch_hosted(tx: Transaction, broker: int) -> None:
+    if tx.header.phase is FOLLOWING:
+        for tp in tx.hosted_by(broker):
+            tx.touch(tp)
 
 
-def _forget_offline_dirs(turn: Turn, broker: int, hosted: list[TopicPartition]) -> None:
+def _forget_offline_dirs(tx: Transaction, broker: int, hosted: list[TopicPartition]) -> None:
     for tp in hosted:
-        partition = turn.partition(tp)
+        partition = tx.partition(tp)
         if partition is not None and broker in partition.offline_dirs:
             left = tuple(other for other in partition.offline_dirs if other != broker)
-            turn.put_partition(tp, replace(partition, offline_dirs=left))
+            tx.put_partition(tp, replace(partition, offline_dirs=left))
 
 
-def forget_unseen_brokers(turn: Turn) -> None:
+def forget_unseen_brokers(tx: Transaction) -> None:
     """At the end of a complete read: brokers that it did not name are gone."""
-    header = turn.header
+    header = tx.header
     for broker in set(header.brokers) - set(header.seen_brokers):
         gone = Departure(-1, header.time_ms, rack=header.brokers[broker].rack)
         header.departed = {**header.departed, broker: gone}
@@ -289,19 +289,19 @@ def forget_unseen_brokers(turn: Turn) -> None:
     header.seen_brokers = ()
 
 
-def initial_partition_state(turn: Turn, partition: Partition) -> PartitionState:
+def initial_partition_state(tx: Transaction, partition: Partition) -> PartitionState:
     """A partition's state after a start: New without a state znode, else online or offline with its leader."""
-    value = partition.value(turn.header.controller_epoch)
+    value = partition.value(tx.header.controller_epoch)
     if value is None:
         return PartitionState.NEW
-    return _ONLINE if turn.is_online(value.leader, partition) else PartitionState.OFFLINE
+    return _ONLINE if tx.is_online(value.leader, partition) else PartitionState.OFFLINE
 
 
-def with_initial_states(turn: Turn, partition: Partition, dead: ReplicaState) -> Partition:
+def with_initial_states(tx: Transaction, partition: Partition, dead: ReplicaState) -> Partition:
     """The partition as a start finds it; replicas on brokers that are not there are in the state `dead`."""
-    live = turn.live.difference(partition.offline_dirs) if partition.offline_dirs else turn.live
+    live = tx.live.difference(partition.offline_dirs) if partition.offline_dirs else tx.live
     states = _initial_replica_states(partition.replicas, live, dead)
-    return replace(partition, state=initial_partition_state(turn, partition), replica_states=states)
+    return replace(partition, state=initial_partition_state(tx, partition), replica_states=states)
 
 
 @lru_cache(1 << 15)

@@ -13,38 +13,38 @@ from controller.derived.health import UNUSABLE, in_sync_lacking
 from controller.events import broker_change
 from controller.model.context import LEAST_IN_SYNC, UNCLEAN_ELECTION
 from controller.model.topics import TopicPartition
-from controller.transaction.transaction import Turn
+from controller.transaction.transaction import Transaction
 
 _USED: Final = (UNCLEAN_ELECTION, LEAST_IN_SYNC)
 
 
-def written(turn: Turn, name: str, znode: ConfigZnode) -> None:
+def written(tx: Transaction, name: str, znode: ConfigZnode) -> None:
     """A broker's dynamic configuration, or the default of all, has this value."""
-    header = turn.header
+    header = tx.header
     was_allowed = header.allows_unclean_election
     used = {key: value for key, value in znode.config.items() if key in _USED}
     others = {key: value for key, value in header.dynamic_settings.items() if key != name}
     header.dynamic_settings = {**others, name: used} if used else others
     if header.acting and header.allows_unclean_election and not was_allowed:
-        turn.begin("UncleanLeaderElectionEnable", "unclean leader election was allowed for all topics")
-        broker_change.trigger_online(turn)
+        tx.begin("UncleanLeaderElectionEnable", "unclean leader election was allowed for all topics")
+        broker_change.trigger_online(tx)
 
 
-def judge_anew(turn: Turn) -> None:
+def judge_anew(tx: Transaction) -> None:
     """What is wrong with a partition can follow from a default that has changed."""
-    header = turn.header
-    if header.judged_by != turn.rules:
-        header.judged_by = turn.rules
-        _judge_acks_all(turn)
+    header = tx.header
+    if header.judged_by != tx.rules:
+        header.judged_by = tx.rules
+        _judge_acks_all(tx)
     if header.unclean_as_judged != header.allows_unclean_election:
         header.unclean_as_judged = header.allows_unclean_election
-        for tp in turn.unled(lambda partition: partition.problem in UNUSABLE):
-            turn.touch(tp)
+        for tp in tx.unled(lambda partition: partition.problem in UNUSABLE):
+            tx.touch(tp)
 
 
-def _judge_acks_all(turn: Turn) -> None:
-    header, rules = turn.header, turn.rules
-    for name, topic in turn.topics:
+def _judge_acks_all(tx: Transaction) -> None:
+    header, rules = tx.header, tx.rules
+    for name, topic in tx.topics:
         for number, partition in topic.partitions.items():
             if in_sync_lacking(partition, topic, header, rules) != partition.in_sync_lacking:
-                turn.touch(TopicPartition(name, number))
+                tx.touch(TopicPartition(name, number))

@@ -10,32 +10,32 @@ from typing import Final
 
 from controller.model.context import IsrNotification
 from controller.model.topics import TopicPartition
-from controller.transaction.transaction import Turn, replace
+from controller.transaction.transaction import Transaction, replace
 
 # So many are remembered: more wait only for a controller that reads none.
 _NOTIFICATIONS_KEPT: Final = 1_000
 
 
-def notified(turn: Turn, name: str, tps: tuple[TopicPartition, ...]) -> None:
+def notified(tx: Transaction, name: str, tps: tuple[TopicPartition, ...]) -> None:
     """Leaders tell the controller of ISR changes that they wrote, by a znode of this name: it will read the states."""
-    header = turn.header
+    header = tx.header
     header.witness(notifies_isr_changes=1)
     if len(header.isr_notifications) < _NOTIFICATIONS_KEPT:
         header.isr_notifications = {**header.isr_notifications, name: IsrNotification(header.time_ms, tps)}
 
 
-def removed(turn: Turn, name: str) -> None:
+def removed(tx: Transaction, name: str) -> None:
     """The controller removed a notification: it has just read the states that it names, behind all it wrote before."""
-    waiting = turn.header.isr_notifications
+    waiting = tx.header.isr_notifications
     if name in waiting:
-        states_read(turn, waiting[name].partitions)
-        turn.header.isr_notifications = {key: named for key, named in waiting.items() if key != name}
+        states_read(tx, waiting[name].partitions)
+        tx.header.isr_notifications = {key: named for key, named in waiting.items() if key != name}
 
 
-def states_read(turn: Turn, tps: Iterable[TopicPartition]) -> None:
+def states_read(tx: Transaction, tps: Iterable[TopicPartition]) -> None:
     """The controller read these states again, of which leaders had told it."""
-    turn.header.witness(notifies_isr_changes=1)
+    tx.header.witness(notifies_isr_changes=1)
     for tp in tps:
-        partition = turn.partition(tp)
-        if partition is not None and partition.known is not None:
-            turn.put_partition(tp, replace(partition, known=None))
+        partition = tx.partition(tp)
+        if partition is not None and partition.cached is not None:
+            tx.put_partition(tp, replace(partition, cached=None))

@@ -13,53 +13,53 @@ from controller.machines.replica_machine import Replica
 from controller.model.context import NO_BROKER, LogDirFailure
 from controller.model.topics import TopicPartition
 from controller.rules.states import ReplicaState
-from controller.transaction.transaction import Turn, replace
+from controller.transaction.transaction import Transaction, replace
 
 # How long after a broker's report a write may be a consequence of it.
 _CONSEQUENCE_MS = 5_000
 
 
-def reported(turn: Turn, broker: int) -> None:
+def reported(tx: Transaction, broker: int) -> None:
     """A broker reported a failed log directory: the controller probes all its replicas."""
-    header = turn.header
+    header = tx.header
     header.log_dir_failures = {**header.log_dir_failures, broker: LogDirFailure(header.time_ms)}
     cause = f"broker {broker} reported a failed log directory"
     consequence = "the replicas in it are offline until the disk is replaced and the broker restarted"
-    occurrences.note(turn, kinds.LOG_DIR_FAILED, f"{cause}: {consequence}", broker=broker)
+    occurrences.note(tx, kinds.LOG_DIR_FAILED, f"{cause}: {consequence}", broker=broker)
     if header.acting and broker in header.brokers:
-        turn.begin("LogDirEventNotification", cause)
-        replicas = [Replica(tp, broker) for tp in turn.hosted_by(broker)]
-        replica_machine.enter_state(turn, replicas, ReplicaState.ONLINE)
+        tx.begin("LogDirEventNotification", cause)
+        replicas = [Replica(tp, broker) for tp in tx.hosted_by(broker)]
+        replica_machine.enter_state(tx, replicas, ReplicaState.ONLINE)
 
 
-def reported_by_somebody(turn: Turn) -> None:
+def reported_by_somebody(tx: Transaction) -> None:
     """A report was gone before it could be read: the first write that only it explains names the broker."""
-    header = turn.header
+    header = tx.header
     header.log_dir_failures = {**header.log_dir_failures, NO_BROKER: LogDirFailure(header.time_ms)}
 
 
-def named(turn: Turn, broker: int) -> None:
+def named(tx: Transaction, broker: int) -> None:
     """The report that nobody could read was this broker's."""
-    header = turn.header
+    header = tx.header
     header.log_dir_failures = {key: value for key, value in header.log_dir_failures.items() if key != NO_BROKER}
-    reported(turn, broker)
+    reported(tx, broker)
 
 
-def reported_lately(turn: Turn, broker: int) -> bool:
+def reported_lately(tx: Transaction, broker: int) -> bool:
     """Whether a write may be a consequence of the broker's report."""
-    failure = turn.header.log_dir_failures.get(broker)
-    return failure is not None and turn.header.time_ms - failure.reported_ms <= _CONSEQUENCE_MS
+    failure = tx.header.log_dir_failures.get(broker)
+    return failure is not None and tx.header.time_ms - failure.reported_ms <= _CONSEQUENCE_MS
 
 
-def failed(turn: Turn, broker: int, tp: TopicPartition) -> None:
+def failed(tx: Transaction, broker: int, tp: TopicPartition) -> None:
     """The broker answered that this replica is on the failed directory, alone or with others in one answer."""
-    header = turn.header
-    turn.begin("LeaderAndIsrResponseReceived", f"a log directory of broker {broker} failed")
-    partition = turn.partition(tp)
+    header = tx.header
+    tx.begin("LeaderAndIsrResponseReceived", f"a log directory of broker {broker} failed")
+    partition = tx.partition(tp)
     if partition is not None and broker not in partition.offline_dirs:
-        turn.put_partition(tp, replace(partition, offline_dirs=(*partition.offline_dirs, broker)))
+        tx.put_partition(tp, replace(partition, offline_dirs=(*partition.offline_dirs, broker)))
     failure = header.log_dir_failures[broker]
     # One answer names many replicas, each of which shows by a write of its own: what else is without a leader is
     # looked after once.
-    replicas_went_offline(turn, [Replica(tp, broker)], alone=failure.handled)
+    replicas_went_offline(tx, [Replica(tp, broker)], alone=failure.handled)
     header.log_dir_failures = {**header.log_dir_failures, broker: replace(failure, handled=True)}

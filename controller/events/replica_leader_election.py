@@ -15,7 +15,7 @@ from controller.events import partition_reassignment
 from controller.machines import partition_machine
 from controller.model.topics import TopicPartition
 from controller.rules.election import Strategy
-from controller.transaction.transaction import Turn
+from controller.transaction.transaction import Transaction
 
 # A rebalance writes all leaders of a broker in one batch: what follows so soon belongs to it.
 # The first run is so long after the failover, the next ones an interval after the end of the last.
@@ -25,92 +25,97 @@ _REBALANCE_SLACK_MS: Final = 2_000
 _ONE_REBALANCE_MS: Final = 2_000
 
 
-def znode_written(turn: Turn, entries: Sequence[ReassignmentEntry], *, is_new: bool) -> None:
+def znode_written(tx: Transaction, entries: Sequence[ReassignmentEntry], *, is_new: bool) -> None:
     """/admin/preferred_replica_election has this content; from 1.1 on only its creation counts."""
-    header = turn.header
+    header = tx.header
     header.preferred_znode = tuple(entries)
     if header.acting and (is_new or header.profile.hears_edits_of_triggers):
-        take_up(turn)
+        take_up(tx)
 
 
-def znode_removed(turn: Turn) -> None:
+def znode_removed(tx: Transaction) -> None:
     """/admin/preferred_replica_election vanished: the controller is done with it."""
-    turn.header.preferred_znode = None
+    tx.header.preferred_znode = None
 
 
-def take_up(turn: Turn, *, at_failover: bool = False) -> None:
+def take_up(tx: Transaction, *, at_failover: bool = False) -> None:
     """Elect what /admin/preferred_replica_election asks for; a new controller leaves out what is as it should be."""
-    if turn.header.preferred_znode is None:
+    if tx.header.preferred_znode is None:
         return
-    tps = list(dict.fromkeys(TopicPartition(entry.topic, entry.partition) for entry in turn.header.preferred_znode))
-    if any(_ends_in_an_exception(turn, tp) for tp in tps):
+    tps = list(dict.fromkeys(TopicPartition(entry.topic, entry.partition) for entry in tx.header.preferred_znode))
+    if any(_ends_in_an_exception(tx, tp) for tp in tps):
         return
-    turn.begin(
+    tx.begin(
         "ReplicaLeaderElection", f"a preferred election of {counted(len(tps), 'partition')} was asked for by znode"
     )
-    tps = [tp for tp in tps if _may_be_elected(turn, tp) and not (at_failover and _leads_already(turn, tp))]
-    if not turn.header.profile.rewrites_preferred_that_lead:
-        partition_machine.stay_online(turn, [tp for tp in tps if _leads_already(turn, tp)])
-        tps = [tp for tp in tps if not _leads_already(turn, tp)]
-    partition_machine.elect(turn, tps, Strategy.PREFERRED)
+    tps = [tp for tp in tps if _may_be_elected(tx, tp) and not (at_failover and _leads_already(tx, tp))]
+    if not tx.header.profile.rewrites_preferred_that_lead:
+        partition_machine.stay_online(tx, [tp for tp in tps if _leads_already(tx, tp)])
+        tps = [tp for tp in tps if not _leads_already(tx, tp)]
+    partition_machine.elect(tx, tps, Strategy.PREFERRED)
 
 
-def _ends_in_an_exception(turn: Turn, tp: TopicPartition) -> bool:
+def _ends_in_an_exception(tx: Transaction, tp: TopicPartition) -> bool:
     # The filter asks the state of each partition: one that has none ends the whole election, and the znode stays.
-    topic, partition = turn.topic(tp.topic), turn.partition(tp)
-    if topic is None or topic.queued or partition is None or not turn.header.profile.skips_preferred_that_lead:
+    topic, partition = tx.topic(tp.topic), tx.partition(tp)
+    if (
+        topic is None
+        or topic.queued_for_deletion
+        or partition is None
+        or not tx.header.profile.skips_preferred_that_lead
+    ):
         return False
-    return partition.value(turn.header.controller_epoch) is None
+    return partition.value(tx.header.controller_epoch) is None
 
 
-def preferred(turn: Turn, tp: TopicPartition) -> None:
+def preferred(tx: Transaction, tp: TopicPartition) -> None:
     """The preferred replica of a partition is made leader, by the automatic rebalance or by the API."""
-    automatic = _is_rebalancing(turn, tp)
+    automatic = _is_rebalancing(tx, tp)
     kind = "AutoPreferredReplicaLeaderElection" if automatic else "ReplicaLeaderElection"
-    turn.begin(kind, f"the preferred replica of partition {tp} leads again")
-    partition_machine.elect(turn, [tp], Strategy.PREFERRED)
+    tx.begin(kind, f"the preferred replica of partition {tp} leads again")
+    partition_machine.elect(tx, [tp], Strategy.PREFERRED)
 
 
-def unclean(turn: Turn, tp: TopicPartition) -> None:
+def unclean(tx: Transaction, tp: TopicPartition) -> None:
     """An unclean election of a partition was asked for by the API, whatever its settings say."""
-    turn.begin("ReplicaLeaderElection", f"an unclean election of partition {tp} was asked for")
-    partition_machine.bring_online(turn, [tp], allow_unclean=True)
+    tx.begin("ReplicaLeaderElection", f"an unclean election of partition {tp} was asked for")
+    partition_machine.bring_online(tx, [tp], allow_unclean=True)
 
 
-def _may_be_elected(turn: Turn, tp: TopicPartition) -> bool:
-    topic, partition = turn.topic(tp.topic), turn.partition(tp)
-    value = partition.value(turn.header.controller_epoch) if partition else None
-    if topic is None or topic.queued or partition is None or value is None or not partition.replicas:
+def _may_be_elected(tx: Transaction, tp: TopicPartition) -> bool:
+    topic, partition = tx.topic(tp.topic), tx.partition(tp)
+    value = partition.value(tx.header.controller_epoch) if partition else None
+    if topic is None or topic.queued_for_deletion or partition is None or value is None or not partition.replicas:
         return False
-    return value.leader != partition.replicas[0] or not turn.header.profile.skips_preferred_that_lead
+    return value.leader != partition.replicas[0] or not tx.header.profile.skips_preferred_that_lead
 
 
-def _leads_already(turn: Turn, tp: TopicPartition) -> bool:
-    partition = turn.partition(tp)
-    value = partition.value(turn.header.controller_epoch) if partition else None
+def _leads_already(tx: Transaction, tp: TopicPartition) -> bool:
+    partition = tx.partition(tp)
+    value = partition.value(tx.header.controller_epoch) if partition else None
     return value is not None and partition is not None and value.leader == partition.replicas[0]
 
 
-def _is_rebalancing(turn: Turn, tp: TopicPartition) -> bool:
+def _is_rebalancing(tx: Transaction, tp: TopicPartition) -> bool:
     """Whether the automatic rebalance brings leaders back to the partition's preferred broker just now.
 
     It begins where more than the configured share of the broker's partitions is led elsewhere, and then takes them all.
     """
-    header, partition = turn.header, turn.partition(tp)
+    header, partition = tx.header, tx.partition(tp)
     if partition is None or not partition.replicas or not header.settings.auto_leader_rebalance_enable:
         return False
     broker = partition.replicas[0]
     since_ms = header.rebalancing.get(broker)
     if since_ms is not None and header.time_ms - since_ms <= _ONE_REBALANCE_MS:
         return True
-    if not header.profile.rebalances_while_reassigning and partition_reassignment.reassigning(turn):
+    if not header.profile.rebalances_while_reassigning and partition_reassignment.reassigning(tx):
         return False
     interval_ms = header.settings.leader_imbalance_check_interval_seconds * 1_000
     since_first_ms = header.time_ms - header.term_began_ms - _FIRST_REBALANCE_MS
     if header.term_began_ms and since_first_ms % interval_ms > _REBALANCE_SLACK_MS:
         return False
-    imbalanced = header.census.get(f"imbalanced_by_broker/{broker}", 0)
-    preferred = header.census.get(f"preferred_by_broker/{broker}", 0)
+    imbalanced = header.gauge_counts.get(f"imbalanced_by_broker/{broker}", 0)
+    preferred = header.gauge_counts.get(f"preferred_by_broker/{broker}", 0)
     if imbalanced * 100 <= preferred * header.settings.leader_imbalance_per_broker_percentage:
         return False
     header.rebalancing = {**header.rebalancing, broker: header.time_ms}

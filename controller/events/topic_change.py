@@ -18,115 +18,117 @@ from controller.model.context import FOLLOWING, NO_BROKER, Event
 from controller.model.topics import Partition, Topic, TopicPartition
 from controller.rules.assignment import ReplicaAssignment
 from controller.rules.states import PartitionState
-from controller.transaction.transaction import Turn, replace
+from controller.transaction.transaction import Transaction, replace
 
 
-def topic_written(turn: Turn, name: str, znode: TopicZnode) -> None:
+def topic_written(tx: Transaction, name: str, znode: TopicZnode) -> None:
     """A topic's znode has this value: it was created, expanded, or its replicas change."""
-    turn.header.witness(topic_version=znode.version)
-    known = turn.topic(name) or Topic(exists=False)
-    topic = replace(known, exists=True, topic_id=znode.topic_id, seen_generation=turn.record.generation)
-    if turn.header.phase is not FOLLOWING:
+    tx.header.witness(topic_version=znode.version)
+    known = tx.topic(name) or Topic(exists=False)
+    topic = replace(known, exists=True, topic_id=znode.topic_id, seen_generation=tx.record.generation)
+    if tx.header.phase is not FOLLOWING:
         partitions = {number: _loaded(known, znode, number) for number in znode.partitions}
-        turn.put_topic(name, replace(topic, partitions=partitions))
+        tx.put_topic(name, replace(topic, partitions=partitions))
         return
     added = [number for number in znode.partitions if number not in known.partitions]
-    is_loading = turn.header.acting and controller_failover.is_loading(turn)
-    hears_of_it = turn.header.acting and not is_loading
-    if topic.queued and hears_of_it and turn.header.profile.reverts_expansion_of_queued_topics:
+    is_loading = tx.header.acting and controller_failover.is_loading(tx)
+    hears_of_it = tx.header.acting and not is_loading
+    if topic.queued_for_deletion and hears_of_it and tx.header.profile.reverts_expansion_of_queued_topics:
         added = []  # the controller writes the znode back as it was
     created = {number: Partition(assignment_in(znode, number).replicas) for number in added}
-    turn.put_topic(name, replace(topic, partitions={**known.partitions, **created}))
+    tx.put_topic(name, replace(topic, partitions={**known.partitions, **created}))
     if added and is_loading:
-        controller_failover.load(turn, name, added)
-    elif added and hears_of_it and not topic.queued:
+        controller_failover.load(tx, name, added)
+    elif added and hears_of_it and not topic.queued_for_deletion:
         kind = "PartitionModifications" if known.exists else "TopicChange"
         what = (
             f"{counted(len(added), 'partition')} added to topic {name}" if known.exists else f"topic {name} was created"
         )
-        event = turn.begin(kind, what)
+        event = tx.begin(kind, what)
         if not known.exists:
-            event.doubtful = _may_be_unknown(turn, event, created)
-            turn.moved("topic", "NonExistent", "Existing", topic=name)
-            _note_risks(turn, name, created)
-        leaked = known.leaked if known.leaked_epoch == turn.header.controller_epoch else ()
-        partition_creation.create(turn, [TopicPartition(name, number) for number in added if number not in leaked])
+            event.doubtful = _may_be_unknown(tx, event, created)
+            tx.moved("topic", "NonExistent", "Existing", topic=name)
+            _note_risks(tx, name, created)
+        leaked = known.leaked if known.leaked_epoch == tx.header.controller_epoch else ()
+        partition_creation.create(tx, [TopicPartition(name, number) for number in added if number not in leaked])
 
 
-def _may_be_unknown(turn: Turn, event: Event, partitions: Mapping[int, Partition]) -> int:
+def _may_be_unknown(tx: Transaction, event: Event, partitions: Mapping[int, Partition]) -> int:
     """A broker with replicas of a new topic that the controller may not know of yet, though it knows the topic.
 
     A takeover reads the brokers before the topics: who registers between that is taken up only after it.
     """
-    since_ms = turn.header.term_began_ms
-    late = {broker for broker, known in turn.header.brokers.items() if known.since_ms >= since_ms}
+    since_ms = tx.header.term_began_ms
+    late = {broker for broker, known in tx.header.brokers.items() if known.since_ms >= since_ms}
     unknown = late.intersection(broker for partition in partitions.values() for broker in partition.replicas)
-    return min(unknown) if unknown and controller_failover.may_have_read(turn, event) else NO_BROKER
+    return min(unknown) if unknown and controller_failover.may_have_read(tx, event) else NO_BROKER
 
 
-def _note_risks(turn: Turn, name: str, partitions: Mapping[int, Partition]) -> None:
+def _note_risks(tx: Transaction, name: str, partitions: Mapping[int, Partition]) -> None:
     if any(len(partition.replicas) == 1 for partition in partitions.values()):
         cause = f"{name} was created with partitions of one replica: each goes offline with its broker"
-        occurrences.note(turn, kinds.TOPIC_WITH_ONE_REPLICA, cause, about=name)
-    dead = {broker for partition in partitions.values() for broker in partition.replicas} - set(turn.header.brokers)
+        occurrences.note(tx, kinds.TOPIC_WITH_ONE_REPLICA, cause, about=name)
+    dead = {broker for partition in partitions.values() for broker in partition.replicas} - set(tx.header.brokers)
     if dead:
         are = plural(len(dead), "is", "are")
         cause = (
             f"{name} was created with replicas on {listed(dead)}, which {are} not live: it starts with fewer replicas"
         )
-        occurrences.note(turn, kinds.TOPIC_WITH_DEAD_REPLICA, cause, about=name)
+        occurrences.note(tx, kinds.TOPIC_WITH_DEAD_REPLICA, cause, about=name)
 
 
-def topic_removed(turn: Turn, name: str) -> None:
+def topic_removed(tx: Transaction, name: str) -> None:
     """A topic's znode vanished: its deletion is complete, or somebody removed it by hand."""
-    topic = turn.topic(name)
+    topic = tx.topic(name)
     if topic is None or not topic.exists:
         return
-    if turn.header.phase is FOLLOWING:
-        if topic.queued:
-            topic_deletion.completed(turn, name)
+    if tx.header.phase is FOLLOWING:
+        if topic.queued_for_deletion:
+            topic_deletion.completed(tx, name)
         else:
-            _leak(turn, name, topic)
-        turn.begin("TopicDeletion", f"topic {name} was {'deleted' if topic.queued else 'removed by hand'}")
-        turn.moved("topic", "Existing", "NonExistent", topic=name)
-    topic = turn.topic(name) or topic
+            _leak(tx, name, topic)
+        tx.begin("TopicDeletion", f"topic {name} was {'deleted' if topic.queued_for_deletion else 'removed by hand'}")
+        tx.moved("topic", "Existing", "NonExistent", topic=name)
+    topic = tx.topic(name) or topic
     for number, partition in topic.partitions.items():
         for step in partition.queue:
-            turn.withdraw(TopicPartition(name, number), step)
+            tx.withdraw(TopicPartition(name, number), step)
     settings = Topic(
         exists=False,
         min_insync_replicas=topic.min_insync_replicas,
         unclean_election=topic.unclean_election,
-        leaked=() if topic.queued or not turn.header.acting else tuple(sorted({*topic.leaked, *topic.partitions})),
-        leaked_epoch=turn.header.controller_epoch,
+        leaked=()
+        if topic.queued_for_deletion or not tx.header.acting
+        else tuple(sorted({*topic.leaked, *topic.partitions})),
+        leaked_epoch=tx.header.controller_epoch,
     )
-    turn.put_topic(name, settings if _has_settings(settings) else None)
+    tx.put_topic(name, settings if _has_settings(settings) else None)
 
 
-def settings_written(turn: Turn, name: str, znode: ConfigZnode) -> None:
+def settings_written(tx: Transaction, name: str, znode: ConfigZnode) -> None:
     """A topic's settings, known before the topic itself where a tool creates it."""
-    topic = turn.topic(name) or Topic(exists=False)
+    topic = tx.topic(name) or Topic(exists=False)
     settings = replace(
         topic,
         min_insync_replicas=znode.integer("min.insync.replicas", at_least=1),
         unclean_election=znode.boolean("unclean.leader.election.enable"),
     )
     if settings != topic:
-        turn.put_topic(name, settings if settings.exists or _has_settings(settings) else None)
-    heard = turn.header.acting and turn.header.profile.retries_topics_made_unclean
-    if settings.exists and settings.unclean_election and not settings.queued and heard:
-        turn.begin("TopicUncleanLeaderElectionEnable", f"unclean leader election is allowed for topic {name}")
+        tx.put_topic(name, settings if settings.exists or _has_settings(settings) else None)
+    heard = tx.header.acting and tx.header.profile.retries_topics_made_unclean
+    if settings.exists and settings.unclean_election and not settings.queued_for_deletion and heard:
+        tx.begin("TopicUncleanLeaderElectionEnable", f"unclean leader election is allowed for topic {name}")
         waiting = (PartitionState.NEW, PartitionState.OFFLINE)
         tps = [TopicPartition(name, number) for number, part in settings.partitions.items() if part.state in waiting]
-        partition_machine.bring_online(turn, tps)
+        partition_machine.bring_online(tx, tps)
 
 
-def _leak(turn: Turn, name: str, topic: Topic) -> None:
+def _leak(tx: Transaction, name: str, topic: Topic) -> None:
     """The controller forgets a topic that was removed by hand, but not the states of its partitions."""
     cause = f"the znode of {name} was removed by hand: brokers keep and serve its replicas"
-    occurrences.note(turn, kinds.TOPIC_REMOVED_BY_HAND, cause, about=name)
+    occurrences.note(tx, kinds.TOPIC_REMOVED_BY_HAND, cause, about=name)
     offline = sum(partition.state is PartitionState.OFFLINE for partition in topic.partitions.values())
-    turn.header.leaked_offline += offline if turn.header.acting else 0
+    tx.header.leaked_offline += offline if tx.header.acting else 0
 
 
 def _has_settings(topic: Topic) -> bool:
@@ -148,4 +150,4 @@ def _loaded(known: Topic, znode: TopicZnode, number: int) -> Partition:
     if before is None:
         return Partition(assignment.replicas, adding=assignment.adding, removing=assignment.removing)
     # What was judged before the read stays, so that a problem that lasts keeps its beginning.
-    return replace(before, queue=(), announced=None, expected=()).with_assignment(assignment)
+    return replace(before, queue=(), zk_assignment=None, pending_assignments=()).with_assignment(assignment)

@@ -14,12 +14,12 @@ from controller.alerts import kinds, occurrences
 from controller.machines import partition_machine, replica_machine
 from controller.machines.replica_machine import Replica
 from controller.model.context import FOLLOWING, Event
-from controller.model.leadership import AnyStep, Move, Remove, StopEntry
+from controller.model.leadership import AnyAction, RemoveFromIsr, StateChange, StopEntry
 from controller.model.shutdown_requests import has_closed
 from controller.model.topics import Topic, TopicPartition
 from controller.rules.states import PartitionState, ReplicaState
 from controller.transaction.request_batch import RequestBatch
-from controller.transaction.transaction import Turn, replace
+from controller.transaction.transaction import Transaction, replace
 
 # What a live broker takes to answer a StopReplica, from the last write before it on (the median of 2,422 was 53 ms).
 ANSWER_MS = 50
@@ -37,241 +37,241 @@ _INELIGIBLE = ReplicaState.DELETION_INELIGIBLE
 _ANSWER = "TopicDeletionStopReplicaResponseReceived"
 
 
-def deletion_asked(turn: Turn, name: str) -> None:
+def deletion_asked(tx: Transaction, name: str) -> None:
     """An entry appeared in /admin/delete_topics."""
-    topic = turn.topic(name)
-    if topic is not None and topic.unasked:
-        turn.put_topic(name, replace(topic, unasked=False))
-    if topic is None or not topic.exists or topic.queued or not turn.header.settings.delete_topic_enable:
+    topic = tx.topic(name)
+    if topic is not None and topic.request_removed:
+        tx.put_topic(name, replace(topic, request_removed=False))
+    if topic is None or not topic.exists or topic.queued_for_deletion or not tx.header.settings.delete_topic_enable:
         return  # an entry that cannot be served is removed, the topic stays
-    held = name in turn.header.ineligible_leftovers
-    turn.put_topic(name, replace(topic, queued=True, ineligible=held))
-    if turn.header.phase is FOLLOWING and turn.header.acting:
-        turn.begin("TopicDeletion", f"the deletion of topic {name} was asked for")
-        _start(turn, name)
+    held = name in tx.header.ineligible_leftovers
+    tx.put_topic(name, replace(topic, queued_for_deletion=True, ineligible=held))
+    if tx.header.phase is FOLLOWING and tx.header.acting:
+        tx.begin("TopicDeletion", f"the deletion of topic {name} was asked for")
+        _start(tx, name)
 
 
 @contextmanager
-def begun_behind(turn: Turn, broker: int) -> Iterator[None]:
+def begun_behind(tx: Transaction, broker: int) -> Iterator[None]:
     """Run what a broker's shutdown does before deletions that write of all others but not of it.
 
     The controller is one thread: it has left the broker out, which had asked before the deletion began.
     """
-    deletions = [event for event in turn.open_events() if _waits_only_for(turn, event, broker)]
+    deletions = [event for event in tx.open_events() if _waits_only_for(tx, event, broker)]
     for event in deletions:
-        for tp in turn.waiting(event):
-            turn.take_back(tp, partial(_concerns, event, broker))
+        for tp in tx.waiting(event):
+            tx.take_back(tp, partial(_concerns, event, broker))
         for name in event.topics:
-            turn.put_topic(name, replace(turn.topics[name], queued=False))
+            tx.put_topic(name, replace(tx.topics[name], queued_for_deletion=False))
     yield
     for event in deletions:
-        turn.begin(event.kind, event.cause)
+        tx.begin(event.kind, event.cause)
         for name in event.topics:
-            topic = turn.topics[name]
-            turn.put_topic(name, replace(topic, queued=True, ineligible=True))
-            turn.header.halted_deletions = {**turn.header.halted_deletions, name: topic.asked_ms}
+            topic = tx.topics[name]
+            tx.put_topic(name, replace(topic, queued_for_deletion=True, ineligible=True))
+            tx.header.halted_deletions = {**tx.header.halted_deletions, name: topic.asked_ms}
             dead = [replica for replica in _replicas(topic, name) if replica.broker == broker]
-            replica_machine.enter_state(turn, dead, _INELIGIBLE)
+            replica_machine.enter_state(tx, dead, _INELIGIBLE)
 
 
-def _waits_only_for(turn: Turn, event: Event, broker: int) -> bool:
+def _waits_only_for(tx: Transaction, event: Event, broker: int) -> bool:
     if event.kind != "TopicDeletion" or not (event.begun and event.writes_due):
         return False
-    return all(step.replica == broker for step in turn.steps_of(event) if isinstance(step, Remove))
+    return all(step.replica == broker for step in tx.steps_of(event) if isinstance(step, RemoveFromIsr))
 
 
-def _concerns(event: Event, broker: int, step: AnyStep) -> bool:
+def _concerns(event: Event, broker: int, step: AnyAction) -> bool:
     """Whether a step is what the event was to do to this broker's replica."""
     if step.event != event.id:
         return False
     if isinstance(step, StopEntry):
         return step.broker == broker
-    return isinstance(step, (Move, Remove)) and step.replica == broker
+    return isinstance(step, (StateChange, RemoveFromIsr)) and step.replica == broker
 
 
-def deletion_entry_removed(turn: Turn, name: str) -> None:
+def deletion_entry_removed(tx: Transaction, name: str) -> None:
     """An entry of /admin/delete_topics vanished; if the topic still exists, somebody took it away.
 
     The controller goes on deleting the topic (seen on 3.9): only the next one does not know of it.
     """
-    topic = turn.topic(name)
-    if topic is not None and topic.exists and topic.queued:
-        turn.put_topic(name, replace(topic, unasked=True))
+    topic = tx.topic(name)
+    if topic is not None and topic.exists and topic.queued_for_deletion:
+        tx.put_topic(name, replace(topic, request_removed=True))
         cause = (
             f"the deletion of {name} was taken back by hand while under way: data may be gone, and the controller goes "
             "on deleting until a failover"
         )
-        occurrences.note(turn, kinds.DELETION_GIVEN_UP, cause, about=name)
+        occurrences.note(tx, kinds.DELETION_GIVEN_UP, cause, about=name)
 
 
-def forget_unasked(turn: Turn) -> None:
+def forget_removed_requests(tx: Transaction) -> None:
     """A new controller reads the entries: topics whose entry was taken away are not to be deleted any more."""
-    for name, topic in list(turn.topics):
-        if topic.unasked:
-            kept = replace(topic, queued=False, deletion_started=False, ineligible=False, unasked=False)
-            turn.put_topic(name, kept)
+    for name, topic in list(tx.topics):
+        if topic.request_removed:
+            kept = replace(
+                topic, queued_for_deletion=False, deletion_started=False, ineligible=False, request_removed=False
+            )
+            tx.put_topic(name, kept)
 
 
-def resume(turn: Turn, broker: int) -> None:
+def resume(tx: Transaction, broker: int) -> None:
     """A broker is back: topics whose deletion waited for it go on."""
-    for name, topic in list(turn.topics):
-        if topic.queued and any(broker in partition.replicas for partition in topic.partitions.values()):
-            turn.put_topic(name, replace(topic, ineligible=False))
-            _retry(turn, name, judged=name in turn.header.halted_deletions)
+    for name, topic in list(tx.topics):
+        if topic.queued_for_deletion and any(broker in partition.replicas for partition in topic.partitions.values()):
+            tx.put_topic(name, replace(topic, ineligible=False))
+            _retry(tx, name, judged=name in tx.header.halted_deletions)
 
 
-def resume_all(turn: Turn) -> None:
+def resume_all(tx: Transaction) -> None:
     """A new controller takes up every deletion that was asked for, unless a broker or a reassignment holds it."""
-    for name, topic in list(turn.topics):
-        if topic.queued:
+    for name, topic in list(tx.topics):
+        if topic.queued_for_deletion:
             held = any(
-                partition.reassigning or not turn.is_online(broker, partition)
+                partition.reassigning or not tx.is_online(broker, partition)
                 for partition in topic.partitions.values()
                 for broker in partition.replicas
             )
-            turn.put_topic(name, replace(topic, deletion_started=False, ineligible=held))
-            _retry(turn, name)
+            tx.put_topic(name, replace(topic, deletion_started=False, ineligible=held))
+            _retry(tx, name)
 
 
-def replicas_failed(turn: Turn, replicas: Sequence[Replica]) -> None:
+def replicas_failed(tx: Transaction, replicas: Sequence[Replica]) -> None:
     """Replicas whose deletion cannot be done now, because their broker left.
 
     A broker that loses its session so soon after it was told was silent already, and did not answer.
     """
     for name in dict.fromkeys(replica.tp.topic for replica in replicas):
         failed = [replica for replica in replicas if replica.tp.topic == name]
-        unanswered = any(_state(turn, replica) is ReplicaState.DELETION_STARTED for replica in failed)
-        replica_machine.enter_state(turn, failed, _INELIGIBLE)
-        topic = turn.topics[name]
-        silent_ms = turn.header.time_ms - topic.asked_ms if unanswered else 0
-        turn.put_topic(name, replace(topic, ineligible=True, doubtful_ms=topic.doubtful_ms or silent_ms))
-        turn.header.halted_deletions = {**turn.header.halted_deletions, name: topic.asked_ms}
-        _retry(turn, name)
+        unanswered = any(_state(tx, replica) is ReplicaState.DELETION_STARTED for replica in failed)
+        replica_machine.enter_state(tx, failed, _INELIGIBLE)
+        topic = tx.topics[name]
+        silent_ms = tx.header.time_ms - topic.asked_ms if unanswered else 0
+        tx.put_topic(name, replace(topic, ineligible=True, doubtful_ms=topic.doubtful_ms or silent_ms))
+        tx.header.halted_deletions = {**tx.header.halted_deletions, name: topic.asked_ms}
+        _retry(tx, name)
 
 
-def answered(turn: Turn, name: str, brokers: Collection[int]) -> None:
+def answered(tx: Transaction, name: str, brokers: Collection[int]) -> None:
     """These brokers deleted their replicas of the topic, if they were told to."""
-    started = _in_state(turn, name, ReplicaState.DELETION_STARTED)
+    started = _in_state(tx, name, ReplicaState.DELETION_STARTED)
     theirs = [replica for replica in started if replica.broker in brokers]
     if theirs:
         named = sorted({replica.broker for replica in theirs})
-        with turn.another_event(_ANSWER, f"brokers {named} deleted their replicas of topic {name}"):
-            replica_machine.enter_state(turn, theirs, ReplicaState.DELETION_SUCCESSFUL)
+        with tx.another_event(_ANSWER, f"brokers {named} deleted their replicas of topic {name}"):
+            replica_machine.enter_state(tx, theirs, ReplicaState.DELETION_SUCCESSFUL)
 
 
-def completed(turn: Turn, name: str) -> None:
+def completed(tx: Transaction, name: str) -> None:
     """All replicas are deleted: the controller forgets them and removes the topic's znodes."""
-    topic = turn.topic(name)
+    topic = tx.topic(name)
     if topic is None or not any(partition.replica_states for partition in topic.partitions.values()):
         return
     # A topic that goes is not struck off the list of the ineligible ones, in any release.
-    if topic.ineligible and name not in turn.header.ineligible_leftovers:
-        turn.header.ineligible_leftovers = (*turn.header.ineligible_leftovers, name)
-    turn.make_certain(name)
-    event = turn.begin(_ANSWER, f"all brokers deleted their replicas of topic {name}")
+    if topic.ineligible and name not in tx.header.ineligible_leftovers:
+        tx.header.ineligible_leftovers = (*tx.header.ineligible_leftovers, name)
+    tx.make_certain(name)
+    event = tx.begin(_ANSWER, f"all brokers deleted their replicas of topic {name}")
     event.begun = True  # the topic's znodes go only after it
-    answered(turn, name, turn.header.brokers)
-    _delete_the_rest(turn, name)
-    if not turn.header.profile.retires_partitions_at_deletion_start:
-        _retire_partitions(turn, name)
-    done = _in_state(turn, name, ReplicaState.DELETION_SUCCESSFUL)
+    answered(tx, name, tx.header.brokers)
+    _delete_the_rest(tx, name)
+    if not tx.header.profile.retires_partitions_at_deletion_start:
+        _retire_partitions(tx, name)
+    done = _in_state(tx, name, ReplicaState.DELETION_SUCCESSFUL)
     if done:
-        replica_machine.enter_state(turn, done, ReplicaState.NON_EXISTENT)
+        replica_machine.enter_state(tx, done, ReplicaState.NON_EXISTENT)
 
 
-def _delete_the_rest(turn: Turn, name: str) -> None:
+def _delete_the_rest(tx: Transaction, name: str) -> None:
     """Replicas that had come back while others were still being deleted have been deleted after those."""
-    rest = [*_in_state(turn, name, ReplicaState.ONLINE), *_in_state(turn, name, ReplicaState.OFFLINE)]
+    rest = [*_in_state(tx, name, ReplicaState.ONLINE), *_in_state(tx, name, ReplicaState.OFFLINE)]
     if rest:
-        with turn.another_event(_ANSWER, f"the deletion of topic {name} went on with replicas that had come back"):
-            replica_machine.enter_state(turn, rest, ReplicaState.OFFLINE)
-            replica_machine.enter_state(turn, rest, ReplicaState.DELETION_STARTED)
-        answered(turn, name, turn.header.brokers)
+        with tx.another_event(_ANSWER, f"the deletion of topic {name} went on with replicas that had come back"):
+            replica_machine.enter_state(tx, rest, ReplicaState.OFFLINE)
+            replica_machine.enter_state(tx, rest, ReplicaState.DELETION_STARTED)
+        answered(tx, name, tx.header.brokers)
 
 
-def _retire_partitions(turn: Turn, name: str) -> None:
-    topic = turn.topic(name)
+def _retire_partitions(tx: Transaction, name: str) -> None:
+    topic = tx.topic(name)
     tps = [TopicPartition(name, number) for number in topic.partitions] if topic else []
-    partition_machine.enter_state(turn, tps, PartitionState.OFFLINE)
-    partition_machine.enter_state(turn, tps, PartitionState.NON_EXISTENT)
+    partition_machine.enter_state(tx, tps, PartitionState.OFFLINE)
+    partition_machine.enter_state(tx, tps, PartitionState.NON_EXISTENT)
 
 
-def _start(turn: Turn, name: str) -> None:
-    topic = turn.topic(name)
+def _start(tx: Transaction, name: str) -> None:
+    topic = tx.topic(name)
     if topic is None or topic.ineligible:
         return
-    if not topic.deletion_started and turn.header.profile.retires_partitions_at_deletion_start:
-        _retire_partitions(turn, name)
+    if not topic.deletion_started and tx.header.profile.retires_partitions_at_deletion_start:
+        _retire_partitions(tx, name)
     # With a leader that stands for a deletion, so that the brokers stop serving it.
-    batch = RequestBatch(turn)
+    batch = RequestBatch(tx)
     for number in topic.partitions:
         batch.update_metadata(TopicPartition(name, number))
     batch.send()
-    replicas = _replicas(turn.topic(name) or topic, name)
-    dead = [replica for replica in replicas if not _is_online(turn, replica)]
+    replicas = _replicas(tx.topic(name) or topic, name)
+    dead = [replica for replica in replicas if not _is_online(tx, replica)]
     todo = [
         replica
         for replica in replicas
-        if _is_online(turn, replica) and _state(turn, replica) is not ReplicaState.DELETION_SUCCESSFUL
+        if _is_online(tx, replica) and _state(tx, replica) is not ReplicaState.DELETION_SUCCESSFUL
     ]
     if dead:
-        replica_machine.enter_state(turn, dead, _INELIGIBLE)
-    replica_machine.enter_state(turn, todo, ReplicaState.OFFLINE)
-    replica_machine.enter_state(turn, todo, ReplicaState.DELETION_STARTED)
-    started = turn.topic(name) or topic
-    asked_ms = turn.header.time_ms
-    turn.put_topic(
-        name, replace(started, deletion_started=True, ineligible=bool(dead), asked_ms=asked_ms, doubtful_ms=0)
-    )
+        replica_machine.enter_state(tx, dead, _INELIGIBLE)
+    replica_machine.enter_state(tx, todo, ReplicaState.OFFLINE)
+    replica_machine.enter_state(tx, todo, ReplicaState.DELETION_STARTED)
+    started = tx.topic(name) or topic
+    asked_ms = tx.header.time_ms
+    tx.put_topic(name, replace(started, deletion_started=True, ineligible=bool(dead), asked_ms=asked_ms, doubtful_ms=0))
     if dead:
-        turn.header.halted_deletions = {**turn.header.halted_deletions, name: asked_ms}
+        tx.header.halted_deletions = {**tx.header.halted_deletions, name: asked_ms}
 
 
-def written_before_asking(turn: Turn, name: str) -> None:
+def written_before_asking(tx: Transaction, name: str) -> None:
     """The controller wrote a state of the topic: if it is deleting it, brokers are asked only after that."""
-    topic = turn.topic(name)
+    topic = tx.topic(name)
     if topic is not None and topic.deletion_started:
         # Not `put_topic`: when they were asked changes nothing that a partition is judged by.
-        turn.topics.put(name, replace(topic, asked_ms=turn.header.time_ms))
+        tx.topics.put(name, replace(topic, asked_ms=tx.header.time_ms))
 
 
-def judge_halted(turn: Turn, *, soon: bool = False) -> None:
+def judge_halted(tx: Transaction, *, soon: bool = False) -> None:
     """Where a dead replica holds a deletion, the live brokers have answered: their replicas are gone.
 
     That is certain once those that still live would have lost their sessions if they had been silent. Where something
     else begins before that (`soon`), it is judged by how quickly brokers answer.
     """
-    for name in list(turn.header.halted_deletions):
-        topic = turn.topic(name)
-        brokers = frozenset(turn.header.brokers) if topic is None else _have_answered(turn, topic, soon=soon)
-        if not brokers or _would_show(turn, name):
+    for name in list(tx.header.halted_deletions):
+        topic = tx.topic(name)
+        brokers = frozenset(tx.header.brokers) if topic is None else _have_answered(tx, topic, soon=soon)
+        if not brokers or _would_show(tx, name):
             continue
-        if brokers.issuperset(_asked(turn, name)):
-            halted_answered(turn, name)
+        if brokers.issuperset(_asked(tx, name)):
+            halted_answered(tx, name)
         else:
-            answered(turn, name, brokers)
+            answered(tx, name, brokers)
 
 
-def _would_show(turn: Turn, name: str) -> bool:
+def _would_show(tx: Transaction, name: str) -> bool:
     """Whether the controller writes once the live brokers have answered; what does not show then has not been.
 
     It does where a dead replica that holds the deletion is still in an ISR: that one has to leave it.
     """
-    epoch = turn.header.controller_epoch
-    halted = ((replica, turn.partition(replica.tp)) for replica in _in_state(turn, name, _INELIGIBLE))
+    epoch = tx.header.controller_epoch
+    halted = ((replica, tx.partition(replica.tp)) for replica in _in_state(tx, name, _INELIGIBLE))
     values = ((replica, partition.value(epoch)) for replica, partition in halted if partition)
     return any(value is not None and replica.broker in value.isr for replica, value in values)
 
 
-def _asked(turn: Turn, name: str) -> set[int]:
+def _asked(tx: Transaction, name: str) -> set[int]:
     """The live brokers that were told to delete their replicas of the topic."""
-    started = {replica.broker for replica in _in_state(turn, name, ReplicaState.DELETION_STARTED)}
-    return started.intersection(turn.header.brokers)
+    started = {replica.broker for replica in _in_state(tx, name, ReplicaState.DELETION_STARTED)}
+    return started.intersection(tx.header.brokers)
 
 
-def _have_answered(turn: Turn, topic: Topic, *, soon: bool) -> frozenset[int]:
+def _have_answered(tx: Transaction, topic: Topic, *, soon: bool) -> frozenset[int]:
     """The live brokers that must have answered by now, or (`soon`) most likely have."""
-    header = turn.header
+    header = tx.header
     waited_ms = header.time_ms - topic.asked_ms
     if not topic.asked_ms:
         return frozenset()
@@ -289,33 +289,33 @@ def _have_answered(turn: Turn, topic: Topic, *, soon: bool) -> frozenset[int]:
     )
 
 
-def halted_answered(turn: Turn, name: str) -> None:
+def halted_answered(tx: Transaction, name: str) -> None:
     """The live brokers deleted their replicas of a topic that others hold: what is held waits as offline again."""
-    header = turn.header
+    header = tx.header
     header.halted_deletions = {key: ms for key, ms in header.halted_deletions.items() if key != name}
-    topic = turn.topic(name)
-    if topic is None or not topic.queued or not header.acting:
+    topic = tx.topic(name)
+    if topic is None or not topic.queued_for_deletion or not header.acting:
         return
-    turn.begin(_ANSWER, f"the live brokers deleted their replicas of topic {name}")
-    answered(turn, name, header.brokers)
+    tx.begin(_ANSWER, f"the live brokers deleted their replicas of topic {name}")
+    answered(tx, name, header.brokers)
     if topic.doubtful_ms > ANSWER_MS:  # they had answered before the death that halted it: it was tried again then
-        turn.begin("BrokerChange", f"the deletion of topic {name} waits for a broker that left")
-    _go_on(turn, name)
+        tx.begin("BrokerChange", f"the deletion of topic {name} waits for a broker that left")
+    _go_on(tx, name)
 
 
-def _retry(turn: Turn, name: str, *, judged: bool = False) -> None:
+def _retry(tx: Transaction, name: str, *, judged: bool = False) -> None:
     if not judged:
-        answered(turn, name, _have_answered(turn, turn.topics[name], soon=True))
-    if not _in_state(turn, name, ReplicaState.DELETION_STARTED):
-        _go_on(turn, name)
+        answered(tx, name, _have_answered(tx, tx.topics[name], soon=True))
+    if not _in_state(tx, name, ReplicaState.DELETION_STARTED):
+        _go_on(tx, name)
 
 
-def _go_on(turn: Turn, name: str) -> None:
+def _go_on(tx: Transaction, name: str) -> None:
     """Nobody is asked any more: what was held waits as offline again, and what nothing holds is asked anew."""
-    halted = _in_state(turn, name, _INELIGIBLE)
+    halted = _in_state(tx, name, _INELIGIBLE)
     if halted:
-        replica_machine.enter_state(turn, halted, ReplicaState.OFFLINE)
-    _start(turn, name)
+        replica_machine.enter_state(tx, halted, ReplicaState.OFFLINE)
+    _start(tx, name)
 
 
 def _replicas(topic: Topic, name: str) -> list[Replica]:
@@ -326,16 +326,16 @@ def _replicas(topic: Topic, name: str) -> list[Replica]:
     ]
 
 
-def _in_state(turn: Turn, name: str, state: ReplicaState) -> list[Replica]:
-    topic = turn.topic(name)
-    return [replica for replica in (_replicas(topic, name) if topic else ()) if _state(turn, replica) is state]
+def _in_state(tx: Transaction, name: str, state: ReplicaState) -> list[Replica]:
+    topic = tx.topic(name)
+    return [replica for replica in (_replicas(topic, name) if topic else ()) if _state(tx, replica) is state]
 
 
-def _state(turn: Turn, replica: Replica) -> ReplicaState:
-    partition = turn.partition(replica.tp)
+def _state(tx: Transaction, replica: Replica) -> ReplicaState:
+    partition = tx.partition(replica.tp)
     return partition.replica_state(replica.broker) if partition else ReplicaState.NON_EXISTENT
 
 
-def _is_online(turn: Turn, replica: Replica) -> bool:
-    partition = turn.partition(replica.tp)
-    return partition is not None and turn.is_online(replica.broker, partition)
+def _is_online(tx: Transaction, replica: Replica) -> bool:
+    partition = tx.partition(replica.tp)
+    return partition is not None and tx.is_online(replica.broker, partition)

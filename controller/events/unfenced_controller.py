@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller.machines import partition_creation
-from controller.model.context import Asleep, Event
-from controller.model.leadership import AnyStep, LeaderAndIsr, Move, StopEntry, Write
+from controller.model.context import Event, UnfencedController
+from controller.model.leadership import AnyAction, LeaderAndIsr, StateChange, StopEntry, Write
 from controller.model.topics import Partition, TopicPartition
-from controller.transaction.transaction import Turn, replace
+from controller.transaction.transaction import Transaction, replace
 
 # Within this a new controller has read the cluster and done what it found to do. What the old one writes while that
 # goes on may be read by the new one or not: it is taken for what either was expected to write.
@@ -28,88 +28,88 @@ _CREATIONS: Final = ("PartitionModifications", "TopicChange")
 _REASSIGNMENT: Final = "ZkPartitionReassignment"
 
 
-def fall_asleep(turn: Turn, broker: int) -> None:
+def fall_asleep(tx: Transaction, broker: int) -> None:
     """Keep what the deposed controller on this broker was still to do, for when it goes on as if nothing had been."""
-    header = turn.header
-    events = {event.id: event for event in turn.open_events() if event.epoch == header.term_epoch}
+    header = tx.header
+    events = {event.id: event for event in tx.open_events() if event.epoch == header.term_epoch}
     if header.profile.fences_writes or broker not in header.brokers or not events:
         return
-    waiting = dict.fromkeys(tp for event in events.values() for tp in turn.waiting(event))
-    queues = tuple((tp.topic, tp.partition, turn.topics[tp.topic].partitions[tp.partition].queue) for tp in waiting)
-    header.asleep = Asleep(broker, header.term_epoch, header.time_ms, events, queues)
+    waiting = dict.fromkeys(tp for event in events.values() for tp in tx.waiting(event))
+    queues = tuple((tp.topic, tp.partition, tx.topics[tp.topic].partitions[tp.partition].queue) for tp in waiting)
+    header.unfenced = UnfencedController(broker, header.term_epoch, header.time_ms, events, queues)
 
 
-def forget(turn: Turn, broker: int) -> None:
+def forget(tx: Transaction, broker: int) -> None:
     """The broker goes, or becomes controller again: it does not go on as the controller that it was."""
-    asleep = turn.header.asleep
-    if asleep is not None and asleep.broker == broker:
-        turn.header.asleep = None
+    unfenced = tx.header.unfenced
+    if unfenced is not None and unfenced.broker == broker:
+        tx.header.unfenced = None
 
 
-def forget_in_time(turn: Turn) -> None:
+def forget_in_time(tx: Transaction) -> None:
     """A controller that should have woken up by now has heard that it is none any more."""
-    asleep = turn.header.asleep
-    if asleep is not None and turn.header.time_ms - asleep.since_ms > _LONGEST_SLEEP_MS:
-        turn.header.asleep = None
+    unfenced = tx.header.unfenced
+    if unfenced is not None and tx.header.time_ms - unfenced.since_ms > _LONGEST_SLEEP_MS:
+        tx.header.unfenced = None
 
 
-def goes_on(turn: Turn, before: LeaderAndIsr | None, written: LeaderAndIsr) -> bool:
+def goes_on(tx: Transaction, before: LeaderAndIsr | None, written: LeaderAndIsr) -> bool:
     """Whether a write is a controller's, not a leader's, of the term that one slept through the end of."""
-    header = turn.header
-    if header.asleep is None or header.asleep.epoch != written.controller_epoch:
+    header = tx.header
+    if header.unfenced is None or header.unfenced.epoch != written.controller_epoch:
         return False
     slept = header.time_ms - header.term_began_ms > _TAKING_OVER_MS
     return slept and (before is None or written.leader_epoch > before.leader_epoch)
 
 
-def go_on(turn: Turn) -> None:
+def go_on(tx: Transaction) -> None:
     """The deposed controller goes on: its writes are due, and its moves and requests are certain behind them.
 
     The states of partitions and replicas are the acting controller's, and stay.
     """
-    asleep = turn.header.asleep
-    assert asleep is not None, "nobody slept"
-    turn.header.asleep = None
-    for event in asleep.events.values():
-        if event.kind == _REASSIGNMENT and not turn.header.reassign_znode:
+    unfenced = tx.header.unfenced
+    assert unfenced is not None, "nobody slept"
+    tx.header.unfenced = None
+    for event in unfenced.events.values():
+        if event.kind == _REASSIGNMENT and not tx.header.reassign_znode:
             continue  # what it heard of is gone by the time at which it reads it
-        resumed = turn.begin(event.kind, event.cause)
-        resumed.epoch = asleep.epoch
-        resumed.controller = asleep.broker
+        resumed = tx.begin(event.kind, event.cause)
+        resumed.epoch = unfenced.epoch
+        resumed.controller = unfenced.broker
         resumed.due = [0] * len(event.due)
         if event.kind not in _CREATIONS:
             resumed.batches = event.batches
-            resumed.queued += len(event.batches)
-        for tp, partition, steps in _planned(turn, asleep, event):
+            resumed.pending += len(event.batches)
+        for tp, partition, steps in _planned(tx, unfenced, event):
             if event.kind in _CREATIONS:
-                _create(turn, tp, partition)
+                _create(tx, tp, partition)
             else:
-                going_on = _as_read_now(partition, steps, asleep.epoch)
-                turn.queue(tp, partition, *(replace(step, event=resumed.id) for step in going_on))
+                going_on = _as_read_now(partition, steps, unfenced.epoch)
+                tx.queue(tp, partition, *(replace(step, event=resumed.id) for step in going_on))
         resumed.begun = resumed.writes_due > 0
 
 
 def _planned(
-    turn: Turn, asleep: Asleep, event: Event
-) -> Iterator[tuple[TopicPartition, Partition, tuple[AnyStep, ...]]]:
-    for topic, number, queue in asleep.queues:
+    tx: Transaction, unfenced: UnfencedController, event: Event
+) -> Iterator[tuple[TopicPartition, Partition, tuple[AnyAction, ...]]]:
+    for topic, number, queue in unfenced.queues:
         steps = tuple(step for step in queue if step.event == event.id)
-        partition = turn.partition(TopicPartition(topic, number))
+        partition = tx.partition(TopicPartition(topic, number))
         if steps and partition is not None:
             yield TopicPartition(topic, number), partition, steps
 
 
-def _create(turn: Turn, tp: TopicPartition, partition: Partition) -> None:
+def _create(tx: Transaction, tp: TopicPartition, partition: Partition) -> None:
     """The partition is created as its topic's znode says now, by a controller that knows nothing of it yet."""
-    turn.put_partition(tp, Partition(partition.replicas, confirmed=partition.confirmed))
-    partition_creation.create(turn, [tp])
-    created = turn.topics[tp.topic].partitions[tp.partition]
-    turn.put_partition(tp, replace(partition, queue=(*partition.queue, *created.queue)))
+    tx.put_partition(tp, Partition(partition.replicas, zk_state=partition.zk_state))
+    partition_creation.create(tx, [tp])
+    created = tx.topics[tp.topic].partitions[tp.partition]
+    tx.put_partition(tp, replace(partition, queue=(*partition.queue, *created.queue)))
 
 
-def _as_read_now(partition: Partition, steps: tuple[AnyStep, ...], epoch: int) -> Iterator[AnyStep]:
+def _as_read_now(partition: Partition, steps: tuple[AnyAction, ...], epoch: int) -> Iterator[AnyAction]:
     """What comes of the steps that the controller of this epoch had planned, with the state as it is now."""
-    value = partition.confirmed
+    value = partition.zk_state
     if value is None or value.controller_epoch > epoch:
         yield from _left_alone(steps)
         return
@@ -120,11 +120,11 @@ def _as_read_now(partition: Partition, steps: tuple[AnyStep, ...], epoch: int) -
             yield step
 
 
-def _left_alone(steps: tuple[AnyStep, ...]) -> Iterator[AnyStep]:
+def _left_alone(steps: tuple[AnyAction, ...]) -> Iterator[AnyAction]:
     """What comes of the steps for a partition that a newer controller wrote: nothing that its state is needed for."""
     stuck: set[int | None] = set()
     for step in steps:
-        if isinstance(step, Move) and (step.written or step.replica in stuck or step.takes_replica_offline):
+        if isinstance(step, StateChange) and (step.written or step.replica in stuck or step.takes_replica_offline):
             stuck.add(step.replica)
-        elif isinstance(step, Move) or (isinstance(step, StopEntry) and not step.delete):
+        elif isinstance(step, StateChange) or (isinstance(step, StopEntry) and not step.delete):
             yield step

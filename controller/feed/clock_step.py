@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from controller.alerts import kinds, occurrences
 from controller.contract.znodes import ForwarderStatus, ZnodeError, decode
-from controller.transaction.transaction import Turn
+from controller.transaction.transaction import Transaction
 
 
 def clock_of(content: str | bytes | None) -> str:
@@ -18,18 +18,18 @@ def clock_of(content: str | bytes | None) -> str:
         return ""
 
 
-def note(turn: Turn, *, of_another_generation: bool) -> None:
+def note(tx: Transaction, *, of_another_generation: bool) -> None:
     """Remember that the wall clock was set before this record, or is another one since."""
-    by, is_ahead = f"{abs(turn.clock_set_by_ms) / 1000:,.1f} s", turn.clock_set_by_ms > 0
-    before = turn.header.clock_of
-    now = clock_of(turn.record.content) if of_another_generation else before
+    by, is_ahead = f"{abs(tx.clock_set_by_ms) / 1000:,.1f} s", tx.clock_set_by_ms > 0
+    before = tx.header.clock_of
+    now = clock_of(tx.record.content) if of_another_generation else before
     if now != before:
         what = f"times now go by the clock of {_named(now)}, at least {by} behind that of {_named(before)}"
     else:
         at_least = "at least " if of_another_generation else ""
         what = f"the clock of {_named(now)} was set {'ahead' if is_ahead else 'back'} by {at_least}{by}"
     off = f"times shown before are {by} too {'early' if is_ahead else 'late'}"
-    occurrences.note(turn, kinds.CLOCK_STEPPED, f"{what}: {off}, deadlines are not affected")
+    occurrences.note(tx, kinds.CLOCK_STEPPED, f"{what}: {off}, deadlines are not affected")
 
 
 def _named(whose: str) -> str:

@@ -12,13 +12,13 @@ from controller.events.controller_change import adopt, publish_controller
 from controller.model.context import FOLLOWING, LOADING
 from controller.model.topics import Topic
 from controller.rules.states import PartitionState, ReplicaState
-from controller.transaction.transaction import Turn, replace
+from controller.transaction.transaction import Transaction, replace
 
 
-def begin(turn: Turn) -> None:
+def begin(tx: Transaction) -> None:
     """A complete read starts: what is known stays until the read says otherwise."""
-    header = turn.header
-    controller_failover.cut(turn, turn.header.controller)
+    header = tx.header
+    controller_failover.abort_in_flight_events(tx, tx.header.controller)
     header.phase = LOADING
     header.term_active = False
     header.seen_controller, header.seen_brokers, header.seen_deletions = False, (), ()
@@ -26,39 +26,44 @@ def begin(turn: Turn) -> None:
     header.migrating, header.reassign_znode, header.preferred_znode = False, None, None
 
 
-def end(turn: Turn) -> None:
+def end(tx: Transaction) -> None:
     """The read is complete: forget what it did not name, set the machines up, publish everything."""
-    header = turn.header
+    header = tx.header
     if header.phase is not LOADING:
         return
     header.phase, header.lacks_records, header.quarantined = FOLLOWING, False, ""
-    turn.shows_all, header.judged_by = True, turn.rules
-    for name, topic in turn.topics:
-        if topic.seen_generation != turn.record.generation and topic.exists:
-            turn.put_topic(name, None)
-    forget_unseen_brokers(turn)
-    adopt(turn)
-    for name, topic in turn.topics:
+    tx.shows_all, header.judged_by = True, tx.rules
+    for name, topic in tx.topics:
+        if topic.seen_generation != tx.record.generation and topic.exists:
+            tx.put_topic(name, None)
+    forget_unseen_brokers(tx)
+    adopt(tx)
+    for name, topic in tx.topics:
         if topic.exists:
-            turn.put_topic(name, _set_up(turn, topic, queued=name in header.seen_deletions))
+            tx.put_topic(name, _set_up(tx, topic, queued=name in header.seen_deletions))
     header.seen_deletions = ()
-    publish_controller(turn)
+    publish_controller(tx)
     for broker in sorted({*header.brokers, *header.departed}):
-        publish_broker(turn, broker)
+        publish_broker(tx, broker)
 
 
-def deletion_listed(turn: Turn, name: str) -> None:
+def deletion_listed(tx: Transaction, name: str) -> None:
     """The read found an entry in /admin/delete_topics."""
-    turn.header.seen_deletions = (*turn.header.seen_deletions, name)
-    topic_deletion.deletion_asked(turn, name)
+    tx.header.seen_deletions = (*tx.header.seen_deletions, name)
+    topic_deletion.deletion_asked(tx, name)
 
 
-def _set_up(turn: Turn, topic: Topic, *, queued: bool) -> Topic:
+def _set_up(tx: Transaction, topic: Topic, *, queued: bool) -> Topic:
     dead = ReplicaState.OFFLINE
-    partitions = {number: with_initial_states(turn, partition, dead) for number, partition in topic.partitions.items()}
+    partitions = {number: with_initial_states(tx, partition, dead) for number, partition in topic.partitions.items()}
     if not queued:
         return replace(
-            topic, partitions=partitions, queued=False, deletion_started=False, ineligible=False, unasked=False
+            topic,
+            partitions=partitions,
+            queued_for_deletion=False,
+            deletion_started=False,
+            ineligible=False,
+            request_removed=False,
         )
     deleting = {
         number: replace(
@@ -69,7 +74,7 @@ def _set_up(turn: Turn, topic: Topic, *, queued: bool) -> Topic:
         for number, partition in partitions.items()
     }
     waits = any(state is ReplicaState.OFFLINE for part in partitions.values() for state in part.replica_states.values())
-    return replace(topic, partitions=deleting, queued=True, deletion_started=True, ineligible=waits)
+    return replace(topic, partitions=deleting, queued_for_deletion=True, deletion_started=True, ineligible=waits)
 
 
 def _deletion_state(state: ReplicaState) -> ReplicaState:

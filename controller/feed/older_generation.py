@@ -12,14 +12,14 @@ from controller.alerts import lifecycle
 from controller.contract.records import Position, Record, RecordKind
 from controller.model import clock
 from controller.model.context import Context, Header, RefusedGeneration
-from controller.transaction.transaction import Turn, replace
+from controller.transaction.transaction import Transaction, replace
 
 _PATIENCE_MS: Final = 60_000
 # Rows of the newest record that was followed come before these: a reader keeps the newest place of each subject.
 _ORDINAL: Final = 1_000_000
 
 
-def refuse(context: Context, record: Record) -> Turn | None:
+def refuse(context: Context, record: Record) -> Transaction | None:
     """Count a record as refused; a turn that publishes the alert when this has gone on for a minute.
 
     Heartbeats are what is measured: they come at a steady pace, with nothing in Kafka changing.
@@ -38,12 +38,12 @@ def refuse(context: Context, record: Record) -> Turn | None:
         steady_ms=header.steady_ms,
         zxid=header.zxid,
     )
-    turn = Turn(context, stand_in)
-    turn.header.refused = refused
+    tx = Transaction(context, stand_in)
+    tx.header.refused = refused
     if refused.told and not (known and known.told):
-        turn.publish_behind(_ORDINAL)
-        lifecycle.judge(turn)  # and no gauges, which would pass for a heartbeat
-    return turn
+        tx.publish_behind(_ORDINAL)
+        lifecycle.judge(tx)  # and no gauges, which would pass for a heartbeat
+    return tx
 
 
 def _counted(known: RefusedGeneration | None, record: Record, followed_ms: int) -> RefusedGeneration:

@@ -12,7 +12,7 @@ from typing import Final
 from controller.alerts.conditions import counted
 from controller.contract.records import Record
 from controller.model.context import Context, Quarantines
-from controller.transaction.transaction import Outcome, Turn, replace
+from controller.transaction.transaction import Outcome, Transaction, replace
 
 # Twice the longest time between two requests for a complete read (`streaming.asking`): what fails at each of them has
 # not stopped failing.
@@ -41,6 +41,6 @@ def quarantine(unknown: Context, quarantines: Quarantines, last: Record, why: st
     if quarantines.unkept:
         why += f" ({counted(quarantines.unkept, 'record')} not kept in `refused`)"
     header = replace(unknown.header, quarantined=why, quarantines=quarantines)
-    turn = Turn(Context(header, unknown.topics), last)
-    turn.shows_gauges = True
-    return Outcome(turn.finish(), tuple(turn.effects))
+    tx = Transaction(Context(header, unknown.topics), last)
+    tx.shows_gauges = True
+    return Outcome(tx.finish(), tuple(tx.effects))

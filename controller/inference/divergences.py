@@ -9,32 +9,32 @@ from __future__ import annotations
 from controller.alerts import kinds, occurrences
 from controller.model.leadership import LeaderAndIsr
 from controller.model.topics import Partition, TopicPartition
-from controller.transaction.transaction import Turn
+from controller.transaction.transaction import Transaction
 
 
-def suspect(turn: Turn, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
+def suspect(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
     """Note a written value that is illegal or a deposed controller's; count the changes that were missed."""
-    before = partition.confirmed
+    before = partition.zk_state
     flaw = _flaw(before, written)
     if flaw is not None:
         cause = f"{tp} has a state that no controller writes: {flaw}; find out who wrote it"
-        occurrences.note(turn, kinds.ILLEGAL_STATE, cause, about=str(tp), evidence=_values(before, written))
+        occurrences.note(tx, kinds.ILLEGAL_STATE, cause, about=str(tp), evidence=_values(before, written))
     if before is None:
         return
     missed = written.partition_epoch - before.partition_epoch - 1
     if missed > 0:
-        turn.count("divergences/missed_changes", missed)  # the newest value is known: nobody needs to hear of it
-    if written.leader_epoch > before.leader_epoch and _is_of_deposed(turn, written):
+        tx.count("divergences/missed_changes", missed)  # the newest value is known: nobody needs to hear of it
+    if written.leader_epoch > before.leader_epoch and _is_of_deposed(tx, written):
         cause = (
-            f"the controller of epoch {written.controller_epoch} wrote {tp} after epoch {turn.header.controller_epoch} "
+            f"the controller of epoch {written.controller_epoch} wrote {tp} after epoch {tx.header.controller_epoch} "
             "had begun: brokers may follow either"
         )
-        occurrences.note(turn, kinds.STALE_CONTROLLER, cause, about=str(tp), evidence=_values(before, written))
+        occurrences.note(tx, kinds.STALE_CONTROLLER, cause, about=str(tp), evidence=_values(before, written))
 
 
-def unforeseen(turn: Turn, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
+def unforeseen(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
     """Note a written value that nothing explains, with what was predicted instead, if anything was."""
-    predicted = partition.value(turn.header.controller_epoch) if partition.write_due else None
+    predicted = partition.value(tx.header.controller_epoch) if partition.write_due else None
     if predicted is None:
         kind = kinds.UNEXPLAINED_WRITE
         cause = f"{tp} was written, and nothing that the controller does explains it"
@@ -44,8 +44,8 @@ def unforeseen(turn: Turn, tp: TopicPartition, partition: Partition, written: Le
     else:
         kind = kinds.UNEXPECTED_ISR
         cause = f"{tp} got ISR {list(written.isr)} where the controller's rules give {list(predicted.isr)}"
-    evidence = _values(predicted or partition.confirmed, written)
-    occurrences.note(turn, kind, cause, about=str(tp), evidence=evidence)
+    evidence = _values(predicted or partition.zk_state, written)
+    occurrences.note(tx, kind, cause, about=str(tp), evidence=evidence)
 
 
 def _led_by(leader: int) -> str:
@@ -60,9 +60,9 @@ def _flaw(before: LeaderAndIsr | None, written: LeaderAndIsr) -> str | None:
     return None
 
 
-def _is_of_deposed(turn: Turn, written: LeaderAndIsr) -> bool:
+def _is_of_deposed(tx: Transaction, written: LeaderAndIsr) -> bool:
     """Whether the write came after a newer controller's epoch; several read at once may come in another order."""
-    header, record = turn.header, turn.record
+    header, record = tx.header, tx.record
     return written.controller_epoch < header.controller_epoch and record.mzxid > header.epoch_zxid >= 0
 
 

@@ -10,62 +10,66 @@ from __future__ import annotations
 import msgspec
 
 from controller.events import partition_reassignment
-from controller.inference.expected_writes import confirm, count_isr_change, prune
-from controller.model.leadership import AnyStep, LeaderAndIsr, Move, speaking_of_copy
+from controller.inference.expected_writes import count_isr_change, match_expected_write, prune
+from controller.model.leadership import AnyAction, LeaderAndIsr, StateChange, speaking_of_copy
 from controller.model.topics import Partition, TopicPartition
-from controller.transaction.transaction import Turn, replace
+from controller.transaction.transaction import Transaction, replace
 
 
-def change_isr(turn: Turn, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
+def change_isr(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
     """The leader changed the ISR; what the controller is still to write is folded over the new one."""
-    before = partition.confirmed
+    before = partition.zk_state
     assert before is not None, "an ISR change of a partition without a state"
-    count_isr_change(turn, before.isr, written.isr)
-    header = turn.header
+    count_isr_change(tx, before.isr, written.isr)
+    header = tx.header
     hears_at_once = header.profile.hears_isr_changes_at_once
-    known = partition.known if hears_at_once else partition.known or before
-    changed = replace(partition, confirmed=written, known=known)
+    known = partition.cached if hears_at_once else partition.cached or before
+    changed = replace(partition, zk_state=written, cached=known)
     if partition.queue:
-        queue = turn.frozen(partition)
+        queue = tx.frozen(partition)
         if known is not None:
             queue, known = _until_read(queue, known)
-        turn.put_partition(tp, replace(changed, known=known, queue=queue))
+        tx.put_partition(tp, replace(changed, cached=known, queue=queue))
         # A leader that writes itself may do so between what the controller hears of and what it then reads.
-        prune(turn, tp, joined=() if hears_at_once else set(written.isr) - set(before.isr))
-        changed = turn.partition(tp) or changed
+        prune(tx, tp, joined=() if hears_at_once else set(written.isr) - set(before.isr))
+        changed = tx.partition(tp) or changed
     else:
-        turn.put_partition(tp, changed)
+        tx.put_partition(tp, changed)
     if not header.acting:
         return
     if hears_at_once and header.brokers:
-        turn.announce("AlterPartitionReceived", f"the leader of partition {tp} changed its ISR", tp)
+        tx.announce("AlterPartitionReceived", f"the leader of partition {tp} changed its ISR", tp)
     if partition_reassignment.isr_reaches_target(changed, written):
         kind = "AlterPartitionReceived" if hears_at_once else "PartitionReassignmentIsrChange"
-        partition_reassignment.take_back_waiting(turn, tp)
-        turn.begin(kind, f"the new replicas of partition {tp} are in sync")
-        partition_reassignment.complete(turn, tp)
+        partition_reassignment.take_back_waiting(tx, tp)
+        tx.begin(kind, f"the new replicas of partition {tp} are in sync")
+        partition_reassignment.complete(tx, tp)
 
 
-def _until_read(queue: tuple[AnyStep, ...], copy: LeaderAndIsr) -> tuple[tuple[AnyStep, ...], LeaderAndIsr | None]:
+def _until_read(queue: tuple[AnyAction, ...], copy: LeaderAndIsr) -> tuple[tuple[AnyAction, ...], LeaderAndIsr | None]:
     """A replica is still to go offline, for which the controller reads the state: only until then it tells its copy."""
-    at = next((at for at, step in enumerate(queue) if isinstance(step, Move) and step.takes_replica_offline), None)
+    at = next(
+        (at for at, step in enumerate(queue) if isinstance(step, StateChange) and step.takes_replica_offline), None
+    )
     if at is None:
         return queue, copy
     return (*speaking_of_copy(queue[:at], copy), *queue[at:]), None
 
 
-def confirm_across_lost(turn: Turn, tp: TopicPartition, before: LeaderAndIsr, written: LeaderAndIsr) -> bool:
+def match_across_unread_isr_change(
+    tx: Transaction, tp: TopicPartition, before: LeaderAndIsr, written: LeaderAndIsr
+) -> bool:
     """Follow an ISR change that nobody read, with all that it lets the controller do, if that leads to the value."""
     if lost_isr_changes(before, written) <= 0:
         return False
     for isr in _lost_in_front(before, written):
-        trial = turn.fork()
+        trial = tx.fork()
         partition = trial.partition(tp)
         assert partition is not None
         between = msgspec.structs.replace(before, isr=isr, partition_epoch=before.partition_epoch + 1)
         change_isr(trial, tp, partition, between)
-        if confirm(trial, tp, written):
-            turn.adopt(trial)
+        if match_expected_write(trial, tp, written):
+            tx.adopt(trial)
             return True
     return False
 

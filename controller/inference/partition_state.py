@@ -10,47 +10,47 @@ from controller.alerts import kinds, occurrences
 from controller.contract.znodes import StateZnode
 from controller.events import topic_deletion, unfenced_controller
 from controller.inference import divergences, explanation, topic_assignment
-from controller.inference.expected_writes import confirm
-from controller.inference.isr_change import change_isr, confirm_across_lost
+from controller.inference.expected_writes import match_expected_write
+from controller.inference.isr_change import change_isr, match_across_unread_isr_change
 from controller.inference.read_together import shows_both_read
 from controller.model.context import FOLLOWING
 from controller.model.leadership import LeaderAndIsr, Write
 from controller.model.topics import Partition, TopicPartition
-from controller.transaction.transaction import Turn, replace
+from controller.transaction.transaction import Transaction, replace
 
 
-def state_written(turn: Turn, tp: TopicPartition, znode: StateZnode, version: int) -> None:
+def state_written(tx: Transaction, tp: TopicPartition, znode: StateZnode, version: int) -> None:
     """A partition's state znode has this value."""
-    partition = turn.partition(tp)
+    partition = tx.partition(tp)
     if partition is None:
         cause = f"{tp} has a state but is not in its topic's assignment: the topic may be half deleted, or was edited"
-        occurrences.note(turn, kinds.ORPHAN_STATE, cause, about=str(tp))
+        occurrences.note(tx, kinds.ORPHAN_STATE, cause, about=str(tp))
         return
     written = LeaderAndIsr(
         znode.leader, znode.leader_epoch, znode.isr, znode.controller_epoch, version, znode.leader_recovery_state == 1
     )
-    before = partition.confirmed
+    before = partition.zk_state
     if before == written:
         return
-    if written.leader in turn.header.shutting_down and (before is None or before.leader != written.leader):
+    if written.leader in tx.header.shutting_down and (before is None or before.leader != written.leader):
         # The controller never makes a broker leader that is shutting down: this one no longer is.
-        staying = (broker for broker in turn.header.shutting_down if broker != written.leader)
-        turn.header.shutting_down = tuple(staying)
-    if turn.header.phase is not FOLLOWING:
-        turn.put_partition(tp, replace(partition, confirmed=written))
+        staying = (broker for broker in tx.header.shutting_down if broker != written.leader)
+        tx.header.shutting_down = tuple(staying)
+    if tx.header.phase is not FOLLOWING:
+        tx.put_partition(tp, replace(partition, zk_state=written))
         return
-    divergences.suspect(turn, tp, partition, written)
-    if unfenced_controller.goes_on(turn, before, written):
-        unfenced_controller.go_on(turn)
-        partition = turn.partition(tp) or partition
+    divergences.suspect(tx, tp, partition, written)
+    if unfenced_controller.goes_on(tx, before, written):
+        unfenced_controller.go_on(tx)
+        partition = tx.partition(tp) or partition
     if _was_reassigned_unseen(partition, written):
-        topic_assignment.adopt_announced(turn, tp, partition, written)
-    elif not turn.is_idle and (shows_both_read(turn, tp, written) or confirm(turn, tp, written)):
-        topic_deletion.written_before_asking(turn, tp.topic)
+        topic_assignment.adopt_announced(tx, tp, partition, written)
+    elif not tx.is_idle and (shows_both_read(tx, tp, written) or match_expected_write(tx, tp, written)):
+        topic_deletion.written_before_asking(tx, tp.topic)
     elif before is not None and before.leader_epoch == written.leader_epoch and before.leader == written.leader:
-        change_isr(turn, tp, partition, written)
-    elif before is None or not confirm_across_lost(turn, tp, before, written):
-        explanation.explain(turn, tp, written)
+        change_isr(tx, tp, partition, written)
+    elif before is None or not match_across_unread_isr_change(tx, tp, before, written):
+        explanation.explain(tx, tp, written)
 
 
 def _was_reassigned_unseen(partition: Partition, written: LeaderAndIsr) -> bool:
@@ -58,23 +58,29 @@ def _was_reassigned_unseen(partition: Partition, written: LeaderAndIsr) -> bool:
 
     Only then the ISR has come to be what the znode says.
     """
-    before, told = partition.confirmed, partition.announced
-    if before is None or told is None or partition.reassigning or partition.expected or told.is_being_reassigned:
+    before, told = partition.zk_state, partition.zk_assignment
+    if (
+        before is None
+        or told is None
+        or partition.reassigning
+        or partition.pending_assignments
+        or told.is_being_reassigned
+    ):
         return False
     changed = set(told.replicas) != set(partition.replicas)
     return changed and written.leader_epoch > before.leader_epoch and set(written.isr) == set(told.replicas)
 
 
-def state_removed(turn: Turn, tp: TopicPartition) -> None:
+def state_removed(tx: Transaction, tp: TopicPartition) -> None:
     """A partition's state znode vanished; a topic's deletion removes its states first."""
-    topic, partition = turn.topic(tp.topic), turn.partition(tp)
-    if topic is None or partition is None or partition.confirmed is None:
+    topic, partition = tx.topic(tp.topic), tx.partition(tp)
+    if topic is None or partition is None or partition.zk_state is None:
         return
-    if topic.queued and turn.header.phase is FOLLOWING and turn.header.acting:
-        topic_deletion.completed(turn, tp.topic)
-        partition = turn.partition(tp) or partition
+    if topic.queued_for_deletion and tx.header.phase is FOLLOWING and tx.header.acting:
+        topic_deletion.completed(tx, tp.topic)
+        partition = tx.partition(tp) or partition
     for step in partition.queue:
         if isinstance(step, Write):
-            turn.settle(step, seen=False)
+            tx.settle(step, seen=False)
     kept = tuple(step for step in partition.queue if not isinstance(step, Write))
-    turn.put_partition(tp, replace(partition, confirmed=None, queue=kept))
+    tx.put_partition(tp, replace(partition, zk_state=None, queue=kept))

@@ -9,14 +9,14 @@ from controller.machines import partition_machine, replica_machine
 from controller.machines.replica_machine import Replica
 from controller.model.topics import TopicPartition
 from controller.rules.states import PartitionState, ReplicaState
-from controller.transaction.transaction import Turn
+from controller.transaction.transaction import Transaction
 
 
-def create(turn: Turn, tps: list[TopicPartition]) -> None:
+def create(tx: Transaction, tps: list[TopicPartition]) -> None:
     """The controller takes up partitions that it did not know."""
-    partitions = {tp: turn.partition(tp) for tp in tps}
+    partitions = {tp: tx.partition(tp) for tp in tps}
     replicas = [Replica(tp, broker) for tp, found in partitions.items() if found for broker in found.replicas]
-    partition_machine.enter_state(turn, tps, PartitionState.NEW)
-    replica_machine.enter_state(turn, replicas, ReplicaState.NEW)
-    partition_machine.bring_online(turn, tps)
-    replica_machine.enter_state(turn, replicas, ReplicaState.ONLINE)
+    partition_machine.enter_state(tx, tps, PartitionState.NEW)
+    replica_machine.enter_state(tx, replicas, ReplicaState.NEW)
+    partition_machine.bring_online(tx, tps)
+    replica_machine.enter_state(tx, replicas, ReplicaState.ONLINE)

@@ -12,11 +12,11 @@ from typing import Final
 
 import msgspec
 
-from controller.model.leadership import AnyStep, Move, Remove, Write, speaking_of_copy
+from controller.model.leadership import AnyAction, RemoveFromIsr, StateChange, Write, speaking_of_copy
 from controller.model.topics import Partition, TopicPartition
 from controller.rules.states import ReplicaState
 from controller.transaction.request_batch import RequestBatch
-from controller.transaction.transaction import Turn, replace
+from controller.transaction.transaction import Transaction, replace
 
 
 class Replica(msgspec.Struct, frozen=True, order=True, gc=False):
@@ -26,99 +26,103 @@ class Replica(msgspec.Struct, frozen=True, order=True, gc=False):
     broker: int
 
 
-def enter_state(turn: Turn, replicas: Iterable[Replica], target: ReplicaState) -> None:
+def enter_state(tx: Transaction, replicas: Iterable[Replica], target: ReplicaState) -> None:
     """Move replicas to a state, write what it costs the ISR, and send what brokers must be told."""
-    if turn.header.is_poisoned:
+    if tx.header.is_poisoned:
         return  # KAFKA-12315: every transition of this controller's replica machine ends in an exception
-    batch = RequestBatch(turn)
+    batch = RequestBatch(tx)
     by_broker = sorted(replicas, key=lambda replica: replica.broker)
     # The controller handles them broker by broker: one round of reads and writes each.
     for _, group in groupby(by_broker, key=lambda replica: replica.broker):
-        turn.next_pass()
+        tx.begin_batch()
         for replica in group:
-            _enter(turn, batch, replica, target)
+            _enter(tx, batch, replica, target)
     batch.send()
 
 
-def _enter(turn: Turn, batch: RequestBatch, replica: Replica, target: ReplicaState) -> None:
-    partition = turn.partition(replica.tp)
+def _enter(tx: Transaction, batch: RequestBatch, replica: Replica, target: ReplicaState) -> None:
+    partition = tx.partition(replica.tp)
     state = partition.replica_state(replica.broker) if partition else ReplicaState.NON_EXISTENT
-    valid = turn.header.profile.replica_valid_previous(target)
+    valid = tx.header.profile.replica_valid_previous(target)
     if partition is None or state not in valid:
         return
-    _ACTIONS[target](turn, batch, replica, partition, state)
+    _ACTIONS[target](tx, batch, replica, partition, state)
 
 
-_Action = Callable[[Turn, RequestBatch, Replica, Partition, ReplicaState], None]
+_Action = Callable[[Transaction, RequestBatch, Replica, Partition, ReplicaState], None]
 
 
 def _only_state(target: ReplicaState) -> _Action:
-    def action(turn: Turn, _: RequestBatch, replica: Replica, partition: Partition, state: ReplicaState) -> None:
-        _move(turn, replica, partition, state, target)
+    def action(tx: Transaction, _: RequestBatch, replica: Replica, partition: Partition, state: ReplicaState) -> None:
+        _move(tx, replica, partition, state, target)
 
     return action
 
 
-def _to_new(turn: Turn, batch: RequestBatch, replica: Replica, partition: Partition, state: ReplicaState) -> None:
-    value = partition.value(turn.header.controller_epoch)
+def _to_new(tx: Transaction, batch: RequestBatch, replica: Replica, partition: Partition, state: ReplicaState) -> None:
+    value = partition.value(tx.header.controller_epoch)
     if value is not None and value.leader == replica.broker:
         return
-    _move(turn, replica, partition, state, ReplicaState.NEW)
+    _move(tx, replica, partition, state, ReplicaState.NEW)
     if value is not None:
-        read = not turn.header.profile.tells_new_replicas_its_copy
+        read = not tx.header.profile.tells_new_replicas_its_copy
         batch.leader_and_isr((replica.broker,), replica.tp, is_new=True, read=read)
 
 
-def _to_online(turn: Turn, batch: RequestBatch, replica: Replica, partition: Partition, state: ReplicaState) -> None:
-    _move(turn, replica, partition, state, ReplicaState.ONLINE)
-    if state is not ReplicaState.NEW and partition.value(turn.header.controller_epoch) is not None:
+def _to_online(
+    tx: Transaction, batch: RequestBatch, replica: Replica, partition: Partition, state: ReplicaState
+) -> None:
+    _move(tx, replica, partition, state, ReplicaState.ONLINE)
+    if state is not ReplicaState.NEW and partition.value(tx.header.controller_epoch) is not None:
         batch.leader_and_isr((replica.broker,), replica.tp, is_new=False)
 
 
-def _to_offline(turn: Turn, batch: RequestBatch, replica: Replica, partition: Partition, state: ReplicaState) -> None:
+def _to_offline(
+    tx: Transaction, batch: RequestBatch, replica: Replica, partition: Partition, state: ReplicaState
+) -> None:
     tp = replica.tp
     batch.stop_replica(replica.broker, tp, delete=False)
-    value = partition.value(turn.header.controller_epoch)
-    if value is None and not turn.header.profile.offlines_stateless_replicas:
+    value = partition.value(tx.header.controller_epoch)
+    if value is None and not tx.header.profile.offlines_stateless_replicas:
         return
     in_sync = value is not None and replica.broker in value.isr
     if in_sync:
-        remove = Remove(*turn.place(), replica.broker, _empties_isr(turn, tp))
-        partition = turn.queue(tp, partition, remove)
+        remove = RemoveFromIsr(*tx.place(), replica.broker, _empties_isr(tx, tp))
+        partition = tx.queue(tp, partition, remove)
     elif value is not None:
         # Nothing to write, but the state was read: what brokers were sent before was the controller's own copy.
-        partition = replace(partition, known=None, queue=_sent_before_a_write(partition))
-    _move(turn, replica, partition, state, ReplicaState.OFFLINE, written=in_sync)
-    topic = turn.topic(tp.topic)
+        partition = replace(partition, cached=None, queue=_sent_before_a_write(partition))
+    _move(tx, replica, partition, state, ReplicaState.OFFLINE, written=in_sync)
+    topic = tx.topic(tp.topic)
     if value is None:
         batch.update_metadata(tp)
-    elif topic is not None and not topic.queued:
+    elif topic is not None and not topic.queued_for_deletion:
         others = [other for other in partition.replicas if other != replica.broker]
         batch.leader_and_isr(others, tp, is_new=False, read=True)
 
 
-def _sent_before_a_write(partition: Partition) -> tuple[AnyStep, ...]:
+def _sent_before_a_write(partition: Partition) -> tuple[AnyAction, ...]:
     queue = partition.queue
     end = next((at for at, step in enumerate(queue) if isinstance(step, Write)), len(queue))
-    return (*speaking_of_copy(queue[:end], partition.known), *queue[end:])
+    return (*speaking_of_copy(queue[:end], partition.cached), *queue[end:])
 
 
-def _empties_isr(turn: Turn, tp: TopicPartition) -> bool:
-    topic = turn.topic(tp.topic)
+def _empties_isr(tx: Transaction, tp: TopicPartition) -> bool:
+    topic = tx.topic(tp.topic)
     by_topic = topic.unclean_election if topic is not None else None
-    allowed = turn.header.allows_unclean_election if by_topic is None else by_topic
-    return allowed and not turn.header.profile.keeps_last_isr_member
+    allowed = tx.header.allows_unclean_election if by_topic is None else by_topic
+    return allowed and not tx.header.profile.keeps_last_isr_member
 
 
 def _to_deletion_started(
-    turn: Turn, batch: RequestBatch, replica: Replica, partition: Partition, state: ReplicaState
+    tx: Transaction, batch: RequestBatch, replica: Replica, partition: Partition, state: ReplicaState
 ) -> None:
     batch.stop_replica(replica.broker, replica.tp, delete=True)
-    _move(turn, replica, partition, state, ReplicaState.DELETION_STARTED)
+    _move(tx, replica, partition, state, ReplicaState.DELETION_STARTED)
 
 
 def _move(
-    turn: Turn,
+    tx: Transaction,
     replica: Replica,
     partition: Partition,
     state: ReplicaState,
@@ -126,8 +130,8 @@ def _move(
     *,
     written: bool = False,
 ) -> None:
-    move = Move(*turn.place(), replica.broker, state, target, written)
-    turn.queue(replica.tp, partition.with_replica_state(replica.broker, target), move)
+    move = StateChange(*tx.place(), replica.broker, state, target, written)
+    tx.queue(replica.tp, partition.with_replica_state(replica.broker, target), move)
 
 
 _ACTIONS: Final[Mapping[ReplicaState, _Action]] = {

@@ -18,13 +18,13 @@ _ONLINE: Final = PartitionState.ONLINE
 
 def is_settled(partition: Partition) -> bool:
     """Whether only a broker's coming or going can ask anything of the controller here."""
-    value = partition.confirmed
+    value = partition.zk_state
     led_by_a_replica = value is not None and value.leader in partition.replicas
-    well = partition.state is _ONLINE and partition.known is None
+    well = partition.state is _ONLINE and partition.cached is None
     return led_by_a_replica and well and not (partition.offline_dirs or partition.adding or partition.removing)
 
 
-class Roster:
+class BrokerReplicaIndex:
     """Partitions by the brokers that host them, and those that are not settled."""
 
     __slots__ = ("_hosted", "_moved", "topics", "unsettled")

@@ -14,8 +14,8 @@ import msgspec
 from controller.contract.outputs import ReactionTimes, Severity, SlowReaction
 from controller.contract.records import NOWHERE, Position
 from controller.contract.znodes import ConfigZnode, MaintenanceWindow, ReassignmentEntry
-from controller.model.broker_replica_index import Roster
-from controller.model.leadership import AnyStep
+from controller.model.broker_replica_index import BrokerReplicaIndex
+from controller.model.leadership import AnyAction
 from controller.model.topics import TopicPartition, Topics
 from controller.model.wall_clock import WallClocks
 from controller.rules.releases import NEWEST, Evidence, Profile, profile_of
@@ -80,7 +80,7 @@ class Sending(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class Batch(msgspec.Struct, frozen=True, array_like=True):
     """The requests that one pass of a state machine sends, and the live brokers then, while that is not certain."""
 
-    at_pass: int
+    at_batch: int
     requests: tuple[Sending, ...]
     live_brokers: tuple[int, ...]
     broker_epochs: tuple[int, ...]  # of the live brokers
@@ -101,7 +101,7 @@ class Event(msgspec.Struct, array_like=True):
     epoch: int  # the controller's
     due: list[int] = []  # writes by pass that ZooKeeper has not shown yet
     begun: bool = False  # a write of it was seen, or it has none
-    queued: int = 0  # steps and batches that are not certain yet
+    pending: int = 0  # steps and batches that are not certain yet
     topics: dict[str, None] = {}  # that it concerns, in order
     batches: tuple[Batch, ...] = ()  # of requests, by pass, not certain yet
     # The broker that may have asked to be shut down once more, as the end of its session tells; or that the controller
@@ -109,8 +109,8 @@ class Event(msgspec.Struct, array_like=True):
     doubtful: int = NO_BROKER
     taken_up: bool = False  # nothing kept the controller from it, if it was still there
     proven_ms: int = 0  # from when on it is certain though nothing shows it; a controller may die before it acts
-    died: dict[int, Broker] = {}  # the brokers whose death it handles, as they were
-    born: int = NO_BROKER  # the broker whose registration it handles
+    failed_brokers: dict[int, Broker] = {}  # the brokers whose death it handles, as they were
+    started_broker: int = NO_BROKER  # the broker whose registration it handles
     first_write_ms: int = 0  # when its first write was seen, 0 while none was
     last_write_ms: int = 0
     controller: int = NO_BROKER  # the broker that handles it
@@ -127,7 +127,7 @@ class Event(msgspec.Struct, array_like=True):
         return self.kind == "TopicChange" and self.doubtful != NO_BROKER and self.writes_due > 0
 
     @property
-    def frontier(self) -> int:
+    def next_batch(self) -> int:
         """The first pass that still has a write due: what is before it is done."""
         for at, count in enumerate(self.due):
             if count:
@@ -156,14 +156,14 @@ class Unfinished(msgspec.Struct, frozen=True, array_like=True):
     entries: tuple[ReassignmentEntry, ...]
 
 
-class Asleep(msgspec.Struct, frozen=True, array_like=True):
+class UnfencedController(msgspec.Struct, frozen=True, array_like=True):
     """A deposed controller that may go on as if it still were one, and what it was still to do; see `deposed`."""
 
     broker: int
     epoch: int
     since_ms: int
     events: dict[int, Event]
-    queues: tuple[tuple[str, int, tuple[AnyStep, ...]], ...]  # by topic and partition
+    queues: tuple[tuple[str, int, tuple[AnyAction, ...]], ...]  # by topic and partition
 
 
 class InItsName(msgspec.Struct, frozen=True, array_like=True):
@@ -200,7 +200,7 @@ class IsrNotification(msgspec.Struct, frozen=True, array_like=True):
 EXAMPLES_NAMED: Final = 10
 
 
-class TroubleGroup(msgspec.Struct, frozen=True, array_like=True):
+class IssueGroup(msgspec.Struct, frozen=True, array_like=True):
     """Partitions that suffer from the same because of the same brokers; see `troubles`."""
 
     count: int
@@ -216,7 +216,7 @@ class Incident(msgspec.Struct, frozen=True, array_like=True):
     brokers: tuple[int, ...]  # of now, in order
 
 
-class Happening(msgspec.Struct, frozen=True, array_like=True):
+class Occurrence(msgspec.Struct, frozen=True, array_like=True):
     """Something that happened, and may have happened again, while it is told of; see `happenings`."""
 
     kind: str  # of alert
@@ -338,9 +338,9 @@ class Header(msgspec.Struct, array_like=True):
     last_written_event: int = -1  # the newest event of which a write was seen
     events: dict[int, Event] = {}
     counts: dict[str, int] = {}  # of what happened since this state began
-    census: dict[str, int] = {}  # of what there is, as of the last step that was followed: see `gauges`
-    troubles: dict[str, TroubleGroup] = {}  # of partitions, by group, as of the last step that was followed
-    happenings: dict[str, Happening] = {}  # what happened lately, by the id of its alert
+    gauge_counts: dict[str, int] = {}  # of what there is, as of the last step that was followed: see `gauges`
+    issues: dict[str, IssueGroup] = {}  # of partitions, by group, as of the last step that was followed
+    occurrences: dict[str, Occurrence] = {}  # what happened lately, by the id of its alert
     suspected_ms: dict[str, int] = {}  # since when what may become an alert is so, by its id
     open_alerts: dict[str, OpenAlert] = {}  # by id
     reactions: dict[str, ReactionTimes] = {}  # the controller's, by kind of event
@@ -359,7 +359,7 @@ class Header(msgspec.Struct, array_like=True):
     deposed: int = NO_BROKER  # the last controller, while it may not know yet that it is none any more
     last_asked_ms: dict[int, int] = {}  # when brokers last asked to be shut down
     unfinished: dict[int, Unfinished] = {}  # by the broker that was controller: see `profile.forgets_reassignments`
-    asleep: Asleep | None = None  # only of releases that do not fence a controller's writes
+    unfenced: UnfencedController | None = None  # only of releases that do not fence a controller's writes
     quarantined: str = ""  # why all that was known was given up; until a complete read has come in
     steady_ms: int = -1  # the steady clock of the newest record's forwarder, -1 where it has none
     walls: WallClocks = ()  # how `time_ms` and all moments are shown; none: as they are
@@ -451,4 +451,4 @@ class Context(msgspec.Struct, frozen=True):
 
     header: Header
     topics: Topics
-    roster: Roster | None = None
+    replica_index: BrokerReplicaIndex | None = None

@@ -49,11 +49,11 @@ class LeaderAndIsr(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return self.leader_epoch == other.leader_epoch and self.leader == other.leader and self.isr == other.isr
 
 
-class Step(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class PlannedAction(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What every step of the controller has: its event, the pass of a state machine in it, and its place."""
 
     event: int
-    at_pass: int
+    at_batch: int
     ordinal: int
 
     def apply(self, value: LeaderAndIsr | None, controller_epoch: int) -> LeaderAndIsr | None:  # noqa: ARG002
@@ -61,7 +61,7 @@ class Step(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return None
 
 
-class Write(Step, frozen=True, array_like=True, gc=False):
+class Write(PlannedAction, frozen=True, array_like=True, gc=False):
     """A step that ZooKeeper shows, unless it turns out that there is nothing to write."""
 
 
@@ -108,7 +108,7 @@ class Elect(Write, frozen=True, array_like=True, tag=2, gc=False):
         )
 
 
-class Remove(Write, frozen=True, array_like=True, tag=3, gc=False):
+class RemoveFromIsr(Write, frozen=True, array_like=True, tag=3, gc=False):
     """A replica that goes offline leaves the ISR; the last member stays, but no longer leads."""
 
     replica: int
@@ -124,7 +124,7 @@ class Remove(Write, frozen=True, array_like=True, tag=3, gc=False):
         return LeaderAndIsr(leader, value.leader_epoch + 1, isr, controller_epoch, recovering=value.recovering)
 
 
-class Bump(Write, frozen=True, array_like=True, tag=4, gc=False):
+class BumpLeaderEpoch(Write, frozen=True, array_like=True, tag=4, gc=False):
     """The leader epoch alone grows, so that the brokers accept a changed replica list."""
 
     def apply(self, value: LeaderAndIsr | None, controller_epoch: int) -> LeaderAndIsr | None:
@@ -135,7 +135,7 @@ class Bump(Write, frozen=True, array_like=True, tag=4, gc=False):
         return LeaderAndIsr(value.leader, epoch, value.isr, controller_epoch, recovering=value.recovering)
 
 
-class Move(Step, frozen=True, array_like=True, tag=5, gc=False):
+class StateChange(PlannedAction, frozen=True, array_like=True, tag=5, gc=False):
     """A partition (`replica` None) or one of its replicas moved from one state to another.
 
     `written` moves were part of a write; `value` is what that write left, once ZooKeeper has shown it.
@@ -153,7 +153,7 @@ class Move(Step, frozen=True, array_like=True, tag=5, gc=False):
         return self.replica is not None and self.to_state == ReplicaState.OFFLINE
 
 
-class StateEntry(Step, frozen=True, array_like=True, tag=6, gc=False):
+class StateEntry(PlannedAction, frozen=True, array_like=True, tag=6, gc=False):
     """The partition's state in the requests of a pass: LeaderAndIsr to some brokers, and UpdateMetadata.
 
     `value` is that state, once ZooKeeper has shown it. `read` says that the controller read it just before, so that its
@@ -172,7 +172,7 @@ class StateEntry(Step, frozen=True, array_like=True, tag=6, gc=False):
     value: LeaderAndIsr | None = None
 
 
-class StopEntry(Step, frozen=True, array_like=True, tag=7, gc=False):
+class StopEntry(PlannedAction, frozen=True, array_like=True, tag=7, gc=False):
     """The partition in a StopReplica request, whose place it has; the leader epoch is what the controller knew."""
 
     broker: int
@@ -181,10 +181,10 @@ class StopEntry(Step, frozen=True, array_like=True, tag=7, gc=False):
 
 
 AnyEntry = Union[StateEntry, StopEntry]  # noqa: UP007 (msgspec needs it at run time on 3.10)
-AnyStep = Union[Create, Elect, Remove, Bump, Move, StateEntry, StopEntry]  # noqa: UP007
+AnyAction = Union[Create, Elect, RemoveFromIsr, BumpLeaderEpoch, StateChange, StateEntry, StopEntry]  # noqa: UP007
 
 
-def speaking_of_copy(steps: Iterable[AnyStep], copy: LeaderAndIsr | None) -> tuple[AnyStep, ...]:
+def speaking_of_copy(steps: Iterable[AnyAction], copy: LeaderAndIsr | None) -> tuple[AnyAction, ...]:
     """The steps, in which entries that were not read speak of the controller's own copy of the state."""
     return tuple(
         [
@@ -196,9 +196,9 @@ def speaking_of_copy(steps: Iterable[AnyStep], copy: LeaderAndIsr | None) -> tup
     )
 
 
-def fold(steps: Iterable[Step], confirmed: LeaderAndIsr | None, controller_epoch: int) -> LeaderAndIsr | None:
+def fold(steps: Iterable[PlannedAction], zk_state: LeaderAndIsr | None, controller_epoch: int) -> LeaderAndIsr | None:
     """The value that ZooKeeper will hold once all writes among the steps are done."""
-    value = confirmed
+    value = zk_state
     for step in steps:
         value = step.apply(value, controller_epoch) or value
     return value

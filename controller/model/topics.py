@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from controller.model.leadership import AnyStep, Create, LeaderAndIsr, Write, fold
+from controller.model.leadership import AnyAction, Create, LeaderAndIsr, Write, fold
 from controller.rules.assignment import ReplicaAssignment
 from controller.rules.states import PartitionState, ReplicaState
 
@@ -45,7 +45,7 @@ class Problem(Enum):
     __hash__ = object.__hash__  # there is one of each: what the enum's own takes time for is not needed
 
 
-class Owed(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class OverdueElection(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """An election that the controller passed over: it wrote what came later, and not this."""
 
     leader: int  # whom it was to elect
@@ -60,22 +60,22 @@ class Partition(msgspec.Struct, frozen=True, array_like=True, gc=False):
     replicas: tuple[int, ...]  # as the controller has them in memory
     replica_states: dict[int, ReplicaState] = {}  # by broker, of replicas that are on their way out too
     state: PartitionState = PartitionState.NON_EXISTENT
-    confirmed: LeaderAndIsr | None = None
-    queue: tuple[AnyStep, ...] = ()  # what the controller does with it, from the oldest write that is still due on
+    zk_state: LeaderAndIsr | None = None
+    queue: tuple[AnyAction, ...] = ()  # what the controller does with it, from the oldest write that is still due on
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
     problem: Problem | None = None
     problem_since_ms: int = 0
-    known: LeaderAndIsr | None = None  # the controller's own copy of the state, where it lags behind ZooKeeper
+    cached: LeaderAndIsr | None = None  # the controller's own copy of the state, where it lags behind ZooKeeper
     offline_dirs: tuple[int, ...] = ()  # replicas whose log directory failed
-    announced: ReplicaAssignment | None = None  # what the topic's znode says, where that is not what memory says
-    expected: tuple[ReplicaAssignment, ...] = ()  # what the controller is still to write there, in order
-    passed_over: Owed | None = None
+    zk_assignment: ReplicaAssignment | None = None  # what the topic's znode says, where that is not what memory says
+    pending_assignments: tuple[ReplicaAssignment, ...] = ()  # what the controller is still to write there, in order
+    passed_over: OverdueElection | None = None
     in_sync_lacking: int = 0  # of a led partition: so many more replicas must be in sync before it takes acks=all
 
     def value(self, controller_epoch: int) -> LeaderAndIsr | None:
         """The value that ZooKeeper will hold once the controller has done what it must."""
-        return fold(self.queue, self.confirmed, controller_epoch) if self.queue else self.confirmed
+        return fold(self.queue, self.zk_state, controller_epoch) if self.queue else self.zk_state
 
     @property
     def write_due(self) -> bool:
@@ -85,9 +85,9 @@ class Partition(msgspec.Struct, frozen=True, array_like=True, gc=False):
                 return True
         return False
 
-    def owed(self, controller_epoch: int) -> Owed | None:
+    def owed(self, controller_epoch: int) -> OverdueElection | None:
         """The election that this controller still owes: nothing was written since that would be in its place."""
-        owed, value = self.passed_over, self.confirmed
+        owed, value = self.passed_over, self.zk_state
         if owed is None or value is None:
             return None
         waits = (owed.leader_epoch, owed.controller_epoch) == (value.leader_epoch, controller_epoch)
@@ -96,7 +96,7 @@ class Partition(msgspec.Struct, frozen=True, array_like=True, gc=False):
     @property
     def has_value(self) -> bool:
         """Whether ZooKeeper holds a value, or will once the controller has done what it must."""
-        return self.confirmed is not None or any(isinstance(step, Create) for step in self.queue)
+        return self.zk_state is not None or any(isinstance(step, Create) for step in self.queue)
 
     @property
     def reassigning(self) -> bool:
@@ -134,10 +134,12 @@ class Topic(msgspec.Struct, frozen=True, array_like=True):
     topic_id: str | None = None
     min_insync_replicas: int | None = None
     unclean_election: bool | None = None
-    queued: bool = False  # its deletion was asked for
+    queued_for_deletion: bool = False  # its deletion was asked for
     deletion_started: bool = False
     ineligible: bool = False  # its deletion waits for a broker
-    unasked: bool = False  # its entry was taken away since: the next controller does not know that it is to be deleted
+    request_removed: bool = (
+        False  # its entry was taken away since: the next controller does not know that it is to be deleted
+    )
     asked_ms: int = 0  # when its replicas were last told to delete
     doubtful_ms: int = 0  # so long after that a silent broker lost its session: others may be silent too
     leaked: tuple[int, ...] = ()  # partitions whose states a controller kept when the topic was removed by hand
@@ -219,9 +221,9 @@ class Topics:
         for index in range(len(self._chunks)):
             yield from list(self.chunk(index).items())
 
-    def draft(self) -> TopicsDraft:
+    def draft(self) -> MutableTopics:
         """A private copy to change."""
-        return TopicsDraft(list(self._chunks), self._stored)
+        return MutableTopics(list(self._chunks), self._stored)
 
     def changed_since(self, before: Topics) -> list[int]:
         """The chunks that are not the very same as before."""
@@ -229,7 +231,7 @@ class Topics:
         return [index for index, (now, then) in pairs if now is not then]
 
 
-class TopicsDraft(Topics):
+class MutableTopics(Topics):
     """Topics that one step changes in place: each touched chunk is copied once, the rest stays shared."""
 
     __slots__ = ("_owned", "_owned_topics")

@@ -26,7 +26,7 @@ SINCE: Final[Mapping[str, Release]] = MappingProxyType(
         "sends_broker_epochs": (2, 2),  # KIP-380
         "spares_known_metadata": (2, 2),  # KAFKA-7537
         "skips_preferred_that_lead": (2, 2),
-        "tells_only_live_brokers": (2, 2),
+        "sends_to_live_brokers_only": (2, 2),
         "removes_dead_replicas_at_failover": (2, 3),  # KAFKA-3143
         "groups_stopped_replicas": (2, 3),  # KAFKA-8294
         "ineligible_from_offline": (2, 3),
@@ -45,7 +45,7 @@ SINCE: Final[Mapping[str, Release]] = MappingProxyType(
         "shutdown_spares_queued_topics": (2, 2),
         "reverts_expansion_of_queued_topics": (2, 0),  # KAFKA-6612
         "replicates_without_adding": (2, 5),
-        "tells_brokers_of_every_death": (3, 1),  # KAFKA-13225
+        "updates_metadata_on_every_failure": (3, 1),  # KAFKA-13225
         "flags_each_stopped_replica": (2, 6),  # KIP-570
         "sends_topic_ids": (2, 8),  # KIP-516
         "closes_at_once": (3, 2),
@@ -70,7 +70,7 @@ class Profile(msgspec.Struct, frozen=True, array_like=True):
     sends_broker_epochs: bool
     spares_known_metadata: bool  # what brokers know; before, all partitions where a request is about brokers alone
     skips_preferred_that_lead: bool
-    tells_only_live_brokers: bool
+    sends_to_live_brokers_only: bool
     removes_dead_replicas_at_failover: bool
     groups_stopped_replicas: bool  # in a StopReplica for each broker; before, one for each replica
     ineligible_from_offline: bool  # a replica whose deletion cannot start waits as ineligible
@@ -89,7 +89,7 @@ class Profile(msgspec.Struct, frozen=True, array_like=True):
     shutdown_spares_queued_topics: bool
     reverts_expansion_of_queued_topics: bool
     replicates_without_adding: bool  # a partition counts as replicated without those that are being added
-    tells_brokers_of_every_death: bool  # before, only of one that left no partition without a leader
+    updates_metadata_on_every_failure: bool  # before, only of one that left no partition without a leader
     flags_each_stopped_replica: bool  # and gives its leader epoch; before, those to delete have a request of their own
     sends_topic_ids: bool
     sends_recovery_states: bool

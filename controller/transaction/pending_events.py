@@ -17,8 +17,8 @@ from controller.contract.records import Record
 from controller.derived import reaction_times
 from controller.derived.rows import move_row
 from controller.model.context import Context, Event
-from controller.model.draft import ContextDraft
-from controller.model.leadership import AnyStep, LeaderAndIsr, Move, Remove, Write
+from controller.model.leadership import AnyAction, LeaderAndIsr, RemoveFromIsr, StateChange, Write
+from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition, TopicPartition
 from controller.rules.states import PartitionState, ReplicaState
 
@@ -28,7 +28,7 @@ replace = msgspec.structs.replace
 _ACTING_MS = 1_000
 
 
-class EventDraft(ContextDraft):
+class PendingEvents(MutableState):
     """A step's private copy of the context with the events in it."""
 
     __slots__ = ("_advanced", "_fresh", "_open", "_ordinal", "event")
@@ -71,7 +71,7 @@ class EventDraft(ContextDraft):
         yield earlier
         self.event, self._ordinal = handled, ordinal
 
-    def next_pass(self) -> None:
+    def begin_batch(self) -> None:
         """Start the next pass of a state machine in the current event."""
         assert self.event is not None, "a pass outside of an event"
         self.event.due.append(0)
@@ -83,14 +83,14 @@ class EventDraft(ContextDraft):
         self._ordinal += 1
         return self.event.id, len(self.event.due) - 1, self._ordinal - 1
 
-    def queue(self, tp: TopicPartition, partition: Partition, *steps: AnyStep) -> Partition:
+    def queue(self, tp: TopicPartition, partition: Partition, *steps: AnyAction) -> Partition:
         """Let the partition (which may have changed otherwise too) wait for these steps of the current event."""
         assert self.event is not None, "a step outside of an event"
-        self.event.queued += len(steps)
+        self.event.pending += len(steps)
         self.event.topics[tp.topic] = None
         for step in steps:
             if isinstance(step, Write):
-                self.event.due[step.at_pass] += 1
+                self.event.due[step.at_batch] += 1
         waiting = replace(partition, queue=(*partition.queue, *steps))
         self.put_partition(tp, waiting)
         return waiting
@@ -106,7 +106,7 @@ class EventDraft(ContextDraft):
     def last_event(self) -> Event | None:
         """The newest event of which something is not certain yet."""
         open_ids = {**self.header.events, **self._open}
-        newest = max((key for key, event in open_ids.items() if event.queued), default=None)
+        newest = max((key for key, event in open_ids.items() if event.pending), default=None)
         return None if newest is None else self.open_event(newest)
 
     def await_proof(self, event: Event) -> None:
@@ -123,7 +123,7 @@ class EventDraft(ContextDraft):
         """Take back what an event that has not begun would have done to a partition."""
         self.take_back(tp, lambda step: step.event == event_id)
 
-    def take_back(self, tp: TopicPartition, such: Callable[[AnyStep], bool]) -> None:
+    def take_back(self, tp: TopicPartition, such: Callable[[AnyAction], bool]) -> None:
         """The partition does not wait for steps that are such any more: the last is taken back first."""
         partition = self.partition(tp)
         if partition is None or not any(map(such, partition.queue)):
@@ -131,24 +131,24 @@ class EventDraft(ContextDraft):
         for step in reversed(partition.queue):
             if such(step):
                 self.withdraw(tp, step)
-                if isinstance(step, Move):
+                if isinstance(step, StateChange):
                     partition = before_move(partition, step)
         kept = tuple(step for step in partition.queue if not such(step))
         self.put_partition(tp, replace(partition, queue=kept))
 
-    def removal_of(self, move: Move) -> Remove:
+    def removal_of(self, move: StateChange) -> RemoveFromIsr:
         """The write that a replica's move to Offline turns out to need, due from now on."""
         assert move.replica is not None, "a partition leaves no ISR"
         event = self.open_event(move.event)
-        event.due[move.at_pass] += 1
-        event.queued += 1
-        return Remove(move.event, move.at_pass, move.ordinal, move.replica)
+        event.due[move.at_batch] += 1
+        event.pending += 1
+        return RemoveFromIsr(move.event, move.at_batch, move.ordinal, move.replica)
 
     def settle(self, write: Write, *, seen: bool) -> None:
         """A write is no longer due: it was seen, or it turned out that there is nothing to write."""
         event = self.open_event(write.event)
-        event.due[write.at_pass] -= 1
-        event.queued -= 1
+        event.due[write.at_batch] -= 1
+        event.pending -= 1
         if seen:
             self.show_begun(event)
             if event.id not in self._fresh:
@@ -163,14 +163,14 @@ class EventDraft(ContextDraft):
         self.header.last_written_event = max(event.id, self.header.last_written_event)
         self._advanced.add(event.id)
 
-    def withdraw(self, tp: TopicPartition, step: AnyStep) -> None:
+    def withdraw(self, tp: TopicPartition, step: AnyAction) -> None:
         """A step will not be done."""
         event = self.open_event(step.event)
-        event.queued -= 1
+        event.pending -= 1
         if isinstance(step, Write):
-            event.due[step.at_pass] -= 1
+            event.due[step.at_batch] -= 1
             self._advanced.add(event.id)
-        elif isinstance(step, Move) and step.event not in self._fresh:
+        elif isinstance(step, StateChange) and step.event not in self._fresh:
             self._publish_move(tp, step, WITHDRAWN, step.value)
 
     def moved(self, subject: str, from_state: str, to_state: str, **details: Any) -> None:  # noqa: ANN401 (row fields)
@@ -186,17 +186,17 @@ class EventDraft(ContextDraft):
         effect = f"{event.epoch}-{event.id}-{ordinal}"
         return *self.stamp(), effect, status, event.sentence, event.epoch
 
-    def _publish_move(self, tp: TopicPartition, move: Move, status: Status, value: LeaderAndIsr | None) -> None:
+    def _publish_move(self, tp: TopicPartition, move: StateChange, status: Status, value: LeaderAndIsr | None) -> None:
         effect = self._effect(self.open_event(move.event), move.ordinal, status)
         self.effects.append(move_row(tp, move, value, effect))
 
     def open_events(self) -> list[Event]:
         """The events of which something is not certain yet, by age."""
         known = {**self.header.events, **self._open}
-        return [event for _, event in sorted(known.items()) if event.queued]
+        return [event for _, event in sorted(known.items()) if event.pending]
 
 
-def before_move(partition: Partition, move: Move) -> Partition:
+def before_move(partition: Partition, move: StateChange) -> Partition:
     """The partition as it was before the move."""
     if move.replica is None:
         return replace(partition, state=PartitionState(move.from_state))

@@ -28,7 +28,7 @@ from controller.model.context import Batch, Context, Event, Sending
 from controller.model.leadership import AnyEntry, LeaderAndIsr, StopEntry
 from controller.model.topics import TopicPartition
 from controller.rules.releases import Profile
-from controller.transaction.pending_events import EventDraft
+from controller.transaction.pending_events import PendingEvents
 
 replace = msgspec.structs.replace
 
@@ -39,7 +39,7 @@ _ID_BYTES: Final = 11  # a broker's id and a comma
 _SURELY_ONE_PART: Final = 100
 
 
-class Said:
+class RequestContents:
     """What requests say of partitions, gathered from the partitions' queues."""
 
     __slots__ = ("_by_broker", "_profile", "_states")
@@ -49,7 +49,7 @@ class Said:
         self._states: dict[int, list[RequestedState]] = {}  # by the request's ordinal
         self._by_broker: dict[int, dict[int, list[RequestedState]]] = {}  # of LeaderAndIsr, by pass
         for batch in batches:
-            of_pass = self._by_broker[batch.at_pass] = {}
+            of_pass = self._by_broker[batch.at_batch] = {}
             for request in batch.requests:
                 states = self._states[request.ordinal] = []
                 if request.api == LEADER_AND_ISR:
@@ -60,7 +60,7 @@ class Said:
 
     def takes(self, entry: AnyEntry) -> bool:
         """Whether the entry, of the same event, is one of these requests'."""
-        return entry.at_pass in self._by_broker
+        return entry.at_batch in self._by_broker
 
     def add(self, tp: TopicPartition, entry: AnyEntry, value: LeaderAndIsr | None) -> None:
         """Let the requests that have this entry say it."""
@@ -69,7 +69,7 @@ class Said:
             self._states[entry.ordinal].append(stop_state(tp, entry, profile))
             return
         if entry.brokers:
-            led, of_pass = led_state(tp, entry, value, profile), self._by_broker[entry.at_pass]
+            led, of_pass = led_state(tp, entry, value, profile), self._by_broker[entry.at_batch]
             new = profile.sends_new_and_offline_replicas and entry.new_on
             for broker in entry.brokers:
                 said = replace(led, is_new=True) if new and broker in new else led
@@ -80,7 +80,7 @@ class Said:
             self._states[entry.ordinal].append(said)
 
 
-class SendingDraft(EventDraft):
+class PendingRequests(PendingEvents):
     """A step's private copy of the context with events and the requests that they wait to send."""
 
     __slots__ = ("_expected",)
@@ -88,12 +88,12 @@ class SendingDraft(EventDraft):
     def __init__(self, context: Context, record: Record) -> None:
         super().__init__(context, record)
         # What requests of events that began in this step are expected to say.
-        self._expected: dict[int, Said] = {}
+        self._expected: dict[int, RequestContents] = {}
 
     def broadcast(self, brokers: Sequence[int], *, of_all: bool = False) -> None:
         """Tell brokers who is live by UpdateMetadata, and of all partitions or of none, behind the writes so far."""
         if brokers:
-            self.next_pass()
+            self.begin_batch()
             _, _, ordinal = self.place()
             of_all = of_all or not self.header.profile.spares_known_metadata
             self.await_sending([Sending(ordinal, UPDATE_METADATA, tuple(brokers), None if of_all else 0)])
@@ -104,7 +104,7 @@ class SendingDraft(EventDraft):
         if requests:
             epochs = self.broker_epochs if self.header.profile.sends_broker_epochs else ()
             self.event.batches += (Batch(len(self.event.due) - 1, tuple(requests), self.registered, epochs),)
-            self.event.queued += 1
+            self.event.pending += 1
 
     def announce_at_once(self, kind: str, cause: str, tp: TopicPartition) -> None:
         """An event that only tells all brokers of a partition, and is certain, for nothing is pending.
@@ -114,7 +114,11 @@ class SendingDraft(EventDraft):
         topic, profile = self.topics[tp.topic], self.header.profile
         partition = topic.partitions[tp.partition]
         state = metadata_state(
-            tp, partition.replicas, self.offline_replicas(partition), partition.confirmed, deleted=topic.queued
+            tp,
+            partition.replicas,
+            self.offline_replicas(partition),
+            partition.zk_state,
+            deleted=topic.queued_for_deletion,
         )
         event = self._next_event(kind, cause)
         self.effects.append(
@@ -143,21 +147,21 @@ class SendingDraft(EventDraft):
         for batch in event.batches if event.id not in self._fresh else ():
             for request in batch.requests:
                 self._publish_request(event, batch, request, WITHDRAWN, ())
-        event.queued -= len(event.batches)
+        event.pending -= len(event.batches)
         event.batches = ()
 
     def expect(self, tp: TopicPartition, entry: AnyEntry, value: LeaderAndIsr | None) -> None:
         """A request of an event that began in this step is expected to say this of a partition."""
         said = self._expected.get(entry.event)
         if said is None:
-            said = self._expected[entry.event] = Said(self._open[entry.event].batches, self.header.profile)
+            said = self._expected[entry.event] = RequestContents(self._open[entry.event].batches, self.header.profile)
         said.add(tp, entry, value)
 
     def publish_expected_requests(self) -> None:
         """Publish the requests of events that began in this step; those of which nothing came to be are forgotten."""
         for event_id in sorted(self._fresh):
             event = self._open[event_id]
-            said = self._expected.get(event_id) or Said(event.batches, self.header.profile)
+            said = self._expected.get(event_id) or RequestContents(event.batches, self.header.profile)
             batches = []
             for batch in event.batches:
                 left = tuple([each for each in batch.requests if said[each.ordinal] or not each.partitions])
@@ -167,7 +171,7 @@ class SendingDraft(EventDraft):
             event.batches = tuple(batches)
         self._expected.clear()
 
-    def publish_sent(self, event: Event, batches: Iterable[Batch], said: Said) -> None:
+    def publish_sent(self, event: Event, batches: Iterable[Batch], said: RequestContents) -> None:
         """Publish requests that are certain, with what they say; one of whose partitions none is left was not sent."""
         for batch in batches:
             for request in batch.requests:

@@ -15,18 +15,18 @@ import msgspec
 from controller.alerts import lifecycle
 from controller.contract.outputs import FINAL, PROVISIONAL, Row
 from controller.contract.records import Record
-from controller.derived.gauges import Census, census_of, gauges_row
+from controller.derived.gauges import GaugeCounts, count_gauges, gauges_row
 from controller.derived.health import judged, reason_for
-from controller.derived.partition_issues import TroubleLedger, troubles_anew
+from controller.derived.partition_issues import PartitionIssueIndex, index_issues
 from controller.derived.rows import partition_row
-from controller.model.broker_replica_index import Roster
+from controller.model.broker_replica_index import BrokerReplicaIndex
 from controller.model.context import FOLLOWING, NO_BROKER, Batch, Context, CountingRules, Event
-from controller.model.draft import ContextDraft
-from controller.model.leadership import AnyEntry, AnyStep, LeaderAndIsr, Move, StateEntry, StopEntry, Write
+from controller.model.leadership import AnyAction, AnyEntry, LeaderAndIsr, StateChange, StateEntry, StopEntry, Write
+from controller.model.mutable_state import MutableState
 from controller.model.topics import InTopic, Partition, Topic, TopicPartition, Topics
 from controller.model.wall_clock import shown
-from controller.transaction.pending_events import EventDraft
-from controller.transaction.pending_requests import Said, SendingDraft
+from controller.transaction.pending_events import PendingEvents
+from controller.transaction.pending_requests import PendingRequests, RequestContents
 from controller.transaction.request_batch import RequestBatch
 
 replace = msgspec.structs.replace
@@ -45,10 +45,10 @@ class Outcome(msgspec.Struct, frozen=True):
     effects: tuple[Row, ...]
 
 
-class Turn(SendingDraft):
+class Transaction(PendingRequests):
     """A step's private copy of the context, the events in it, and what is to be published."""
 
-    __slots__ = ("_census", "_counted_by", "_ledger", "_rules", "_ruled_by", "shows_gauges")
+    __slots__ = ("_gauge_counts", "_counted_by", "_issue_index", "_rules", "_ruled_by", "shows_gauges")
 
     def __init__(self, context: Context, record: Record) -> None:
         super().__init__(context, record)
@@ -59,8 +59,8 @@ class Turn(SendingDraft):
         header = self.header
         self._rules = self._counted_by = rules = header.counting_rules
         self._ruled_by = (header.settings, header.profile, header.dynamic_settings)
-        self._census = Census(header.census, rules)
-        self._ledger = TroubleLedger(header.troubles, header.offline_by_topic, rules)
+        self._gauge_counts = GaugeCounts(header.gauge_counts, rules)
+        self._issue_index = PartitionIssueIndex(header.issues, header.offline_by_topic, rules)
 
     def go_on(self, record: Record) -> None:
         """The record that was taken up is handled: publish what came of it, and take up the next one."""
@@ -71,7 +71,7 @@ class Turn(SendingDraft):
         self._first = len(self.effects)
         self.take_up(record)
 
-    def fork(self) -> Turn:
+    def fork(self) -> Transaction:
         """A trial of this turn: what is done to it does not touch this one."""
         trial = copy.copy(self)
         trial.header = replace(self.header)
@@ -83,16 +83,21 @@ class Turn(SendingDraft):
         trial._touched, trial._touched_topics = dict(self._touched), dict(self._touched_topics)
         return trial
 
-    def adopt(self, trial: Turn) -> None:
+    def adopt(self, trial: Transaction) -> None:
         """Go on from where the trial stands."""
-        for name in (*ContextDraft.__slots__, *EventDraft.__slots__, *SendingDraft.__slots__, *Turn.__slots__):
+        for name in (
+            *MutableState.__slots__,
+            *PendingEvents.__slots__,
+            *PendingRequests.__slots__,
+            *Transaction.__slots__,
+        ):
             setattr(self, name, getattr(trial, name))
 
     def finish(self) -> Context:
         """Publish what came of the last record, and give the new context."""
         self.conclude()
         topics = self.topics.freeze()
-        return Context(self.header, topics, self._next_roster(topics))
+        return Context(self.header, topics, self._next_replica_index(topics))
 
     def conclude(self) -> None:
         """Publish what is certain and what is expected, and judge what was touched."""
@@ -103,7 +108,7 @@ class Turn(SendingDraft):
             self.publish_expected_requests()
         if self._open:
             known = {**self.header.events, **self._open}
-            self.header.events = {key: event for key, event in known.items() if event.queued > 0}
+            self.header.events = {key: event for key, event in known.items() if event.pending > 0}
         if self.shows_gauges or wants_judging or self.shows_all:
             lifecycle.judge(self)
             self._judged_brokers = self.header.brokers
@@ -117,27 +122,27 @@ class Turn(SendingDraft):
         follows = self.header.phase is FOLLOWING
         if not (follows or self._touched_topics):
             return False
-        ledger = self._ledger
-        ledger.wants_judging = False
+        issue_index = self._issue_index
+        issue_index.wants_judging = False
         for tp, before in self._touched.items():
             self._conclude(tp, before)
         for name, topic in self._touched_topics.items():
-            self._census.recount_topic(topic, self.topics.get(name))
+            self._gauge_counts.recount_topic(topic, self.topics.get(name))
         if follows:
             self._take_counts()
-        if self._roster is not None:
-            self._roster.follow(self.topics)
-        return ledger.wants_judging
+        if self._replica_index is not None:
+            self._replica_index.follow(self.topics)
+        return issue_index.wants_judging
 
     def _take_counts(self) -> None:
         header = self.header
         if self.shows_all or self.rules != self._counted_by:
-            header.census = census_of(self.topics, self.rules)
-            header.troubles, header.offline_by_topic = troubles_anew(self.topics, header)
+            header.gauge_counts = count_gauges(self.topics, self.rules)
+            header.issues, header.offline_by_topic = index_issues(self.topics, header)
             self._count_on()
         else:
-            header.census, header.troubles = self._census.counts, self._ledger.groups
-            header.offline_by_topic = self._ledger.offline_by_topic
+            header.gauge_counts, header.issues = self._gauge_counts.counts, self._issue_index.groups
+            header.offline_by_topic = self._issue_index.offline_by_topic
 
     @property
     def rules(self) -> CountingRules:
@@ -149,21 +154,21 @@ class Turn(SendingDraft):
         self._rules = header.counting_rules
         return self._rules
 
-    def _next_roster(self, topics: Topics) -> Roster | None:
+    def _next_replica_index(self, topics: Topics) -> BrokerReplicaIndex | None:
         if self.header.phase is not FOLLOWING:
             return None
         if self.shows_all:
-            return Roster(topics)
-        if self._roster is not None:
-            self._roster.follow(topics)
-        return self._roster
+            return BrokerReplicaIndex(topics)
+        if self._replica_index is not None:
+            self._replica_index.follow(topics)
+        return self._replica_index
 
     def _publish_certain(self, known: dict[int, Event]) -> None:
         for event_id in self._begun_now(known):
             event, stored = self.open_event(event_id), self.header.events.get(event_id)
             event.begun = True
             # Only a pass that is done makes certain what stands in partitions that were not touched.
-            same_pass = stored is not None and stored.begun and event.frontier == stored.frontier
+            same_pass = stored is not None and stored.begun and event.next_batch == stored.next_batch
             batches = self._certain_batches(event, known)
             self._send(event, batches, list(self._touched) if same_pass and not batches else self.waiting(event))
 
@@ -178,7 +183,7 @@ class Turn(SendingDraft):
             if partition.queue
         ]
 
-    def steps_of(self, event: Event) -> Iterator[AnyStep]:
+    def steps_of(self, event: Event) -> Iterator[AnyAction]:
         """What the event is still to do to partitions."""
         for tp in self.waiting(event):
             for step in self.topics[tp.topic].partitions[tp.partition].queue:
@@ -191,7 +196,7 @@ class Turn(SendingDraft):
         Where a write came before that of an older event, whether the older one was handled is not known yet.
         """
         held_by = known.get(event.held_by)
-        done = [batch for batch in event.batches if _is_done(event, batch.at_pass)]
+        done = [batch for batch in event.batches if _is_done(event, batch.at_batch)]
         if not done or (held_by is not None and held_by.writes_due):
             return ()
         event.held_by = -1
@@ -201,9 +206,14 @@ class Turn(SendingDraft):
             for step in self.topics[tp.topic].partitions[tp.partition].queue:
                 if isinstance(step, Write):
                     older = step.event
-                elif older >= 0 and step.event == event.id and step.at_pass < held_from and not isinstance(step, Move):
-                    event.held_by, held_from = older, step.at_pass
-        return [batch for batch in done if batch.at_pass < held_from]
+                elif (
+                    older >= 0
+                    and step.event == event.id
+                    and step.at_batch < held_from
+                    and not isinstance(step, StateChange)
+                ):
+                    event.held_by, held_from = older, step.at_batch
+        return [batch for batch in done if batch.at_batch < held_from]
 
     def announce(self, kind: str, cause: str, tp: TopicPartition) -> None:
         """An event that only tells all brokers of a partition; where nothing is pending that is certain at once."""
@@ -251,7 +261,7 @@ class Turn(SendingDraft):
         if known:
             self._publish_certain(known)
 
-    def frozen(self, partition: Partition) -> tuple[AnyStep, ...]:
+    def frozen(self, partition: Partition) -> tuple[AnyAction, ...]:
         """The partition's queue; the entries of events that write nothing keep the value that they were sent with."""
         return tuple(
             replace(step, value=sent_value(partition, step))
@@ -265,57 +275,57 @@ class Turn(SendingDraft):
         topic = self.topics.get(name)
         sent: dict[int, dict[int, None]] = {}  # the passes whose requests speak of it, by event
         for number, partition in list(topic.partitions.items()) if topic else ():
-            tp, value = TopicPartition(name, number), partition.confirmed
-            entries: list[AnyStep] = []
+            tp, value = TopicPartition(name, number), partition.zk_state
+            entries: list[AnyAction] = []
             for step in partition.queue:
                 if isinstance(step, Write):
                     value = step.apply(value, self.open_event(step.event).epoch) or value
                     self.settle(step, seen=False)
-                elif isinstance(step, Move):
+                elif isinstance(step, StateChange):
                     self._publish_move(tp, step, FINAL, step.value or value)
-                    self.open_event(step.event).queued -= 1
+                    self.open_event(step.event).pending -= 1
                 else:
-                    sent.setdefault(step.event, {})[step.at_pass] = None
+                    sent.setdefault(step.event, {})[step.at_batch] = None
                     entries.append(replace(step, value=step.value or value) if isinstance(step, StateEntry) else step)
             self.put_partition(tp, replace(partition, queue=tuple(entries)))
         for event_id, passes in sorted(sent.items()):
             event = self.open_event(event_id)
-            batches = [batch for batch in event.batches if batch.at_pass in passes]
+            batches = [batch for batch in event.batches if batch.at_batch in passes]
             self._send(event, batches, self.waiting(event))
 
     def _send(self, event: Event, batches: Sequence[Batch], tps: Iterable[TopicPartition]) -> None:
         """Publish what is certain of partitions that wait for an event, and these requests of it."""
-        said = Said(batches, self.header.profile)
+        said = RequestContents(batches, self.header.profile)
         for tp in tps:
             self._flush(tp, event, said)
         if batches:
             self.publish_sent(event, batches, said)
             event.batches = tuple(batch for batch in event.batches if batch not in batches)
-            event.queued -= len(batches)
+            event.pending -= len(batches)
 
-    def _flush(self, tp: TopicPartition, event: Event, said: Said) -> None:
+    def _flush(self, tp: TopicPartition, event: Event, said: RequestContents) -> None:
         """Publish certain moves at the front of the partition's queue, and take out what requests say of it."""
         partition = self.partition(tp)
         if partition is None:
             return
-        kept: list[AnyStep] = []
+        kept: list[AnyAction] = []
         is_front = True
         for step in partition.queue:
             is_front = is_front and self._is_certain(step)
             if isinstance(step, (StateEntry, StopEntry)) and step.event == event.id and said.takes(step):
                 said.add(tp, step, sent_value(partition, step))
-                event.queued -= 1
-            elif is_front and isinstance(step, Move):
-                self._publish_move(tp, step, FINAL, step.value or partition.confirmed)
-                self.open_event(step.event).queued -= 1
+                event.pending -= 1
+            elif is_front and isinstance(step, StateChange):
+                self._publish_move(tp, step, FINAL, step.value or partition.zk_state)
+                self.open_event(step.event).pending -= 1
             else:
                 kept.append(step)
         if len(kept) < len(partition.queue):
             self.put_partition(tp, replace(partition, queue=tuple(kept)))
 
-    def _is_certain(self, step: AnyStep) -> bool:
+    def _is_certain(self, step: AnyAction) -> bool:
         event = self.open_event(step.event)
-        return event.begun and _is_done(event, step.at_pass) and not isinstance(step, Write)
+        return event.begun and _is_done(event, step.at_batch) and not isinstance(step, Write)
 
     def _conclude(self, tp: TopicPartition, was: InTopic) -> None:
         """Publish and count what a touched partition has become."""
@@ -329,25 +339,25 @@ class Turn(SendingDraft):
             assert before is not None, f"{tp} was touched, and was never there"
             self._publish_gone(tp, before)
         if self.header.phase is FOLLOWING and not self.shows_all:
-            self._census.recount(was, (now, partition))
-            self._ledger.recount(tp, was, (now, partition), self.header.time_ms)
-            if self._roster is not None:
-                self._roster.note(tp, before, partition)
+            self._gauge_counts.recount(was, (now, partition))
+            self._issue_index.recount(tp, was, (now, partition), self.header.time_ms)
+            if self._replica_index is not None:
+                self._replica_index.note(tp, before, partition)
 
     def _publish_expected(self, tp: TopicPartition, partition: Partition) -> None:
-        value = partition.confirmed
+        value = partition.zk_state
         for step in partition.queue:
             if isinstance(step, Write):
                 value = step.apply(value, self.open_event(step.event).epoch) or value
             elif step.event not in self._fresh:
                 continue
-            elif isinstance(step, Move):
+            elif isinstance(step, StateChange):
                 self._publish_move(tp, step, PROVISIONAL, step.value or value)
             else:
                 self.expect(tp, step, step.value or value if isinstance(step, StateEntry) else None)
 
     def _publish_gone(self, tp: TopicPartition, before: Partition) -> None:
-        gone = Partition(before.replicas, confirmed=before.confirmed)
+        gone = Partition(before.replicas, zk_state=before.zk_state)
         self.effects.append(partition_row(tp, gone, None, None, None, self.stamp()))
 
     def _publish_partition(self, tp: TopicPartition, was: InTopic, partition: Partition, topic: Topic) -> Partition:
@@ -357,7 +367,11 @@ class Turn(SendingDraft):
             self.topics.own(tp.topic).partitions[tp.partition] = now
         in_topic, before = was
         changed = now != before and (now.problem is not None or not _differ_by_entries(before, now))
-        if self.shows_all or changed or (in_topic is not None and in_topic.queued) is not topic.queued:
+        if (
+            self.shows_all
+            or changed
+            or (in_topic is not None and in_topic.queued_for_deletion) is not topic.queued_for_deletion
+        ):
             reason = reason_for(now.problem, now, topic, self.header, predicted) if now.problem else None
             due = predicted if now.write_due else None
             self.effects.append(partition_row(tp, now, topic, due, reason, self.stamp()))
@@ -368,9 +382,9 @@ def sent_value(partition: Partition, entry: AnyEntry) -> LeaderAndIsr | None:
     """What an entry speaks of: ZooKeeper's value, or the controller's own copy where it has not read it again."""
     if not isinstance(entry, StateEntry):
         return None
-    if entry.value is None and not entry.read and partition.known is not None:
-        return partition.known
-    return entry.value or partition.confirmed
+    if entry.value is None and not entry.read and partition.cached is not None:
+        return partition.cached
+    return entry.value or partition.zk_state
 
 
 def _differ_by_entries(before: Partition | None, now: Partition) -> bool:
@@ -383,6 +397,6 @@ def _differ_by_entries(before: Partition | None, now: Partition) -> bool:
     return then == left
 
 
-def _is_done(event: Event, at_pass: int) -> bool:
+def _is_done(event: Event, at_batch: int) -> bool:
     """Whether nothing that the event writes before the end of this pass is due any more."""
-    return at_pass < event.frontier or not event.writes_due
+    return at_batch < event.next_batch or not event.writes_due

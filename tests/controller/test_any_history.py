@@ -101,7 +101,7 @@ class AnyHistory(RuleBasedStateMachine):
     @rule(topic=topics, partition=st.integers(0, 3), epochs_ago=st.integers(1, 2), isr=replica_lists)
     def a_deposed_controller_writes(self, topic: str, partition: int, epochs_ago: int, isr: list[int]) -> None:
         known = self.history.context.topics.partition(TopicPartition(topic, partition))
-        value = known.confirmed if known else None
+        value = known.zk_state if known else None
         epoch = value.leader_epoch + 1 if value else 0
         leader = isr[0] if isr else -1
         self.history.state(topic, partition, leader, epoch, isr, controller_epoch=max(1, self.epoch - epochs_ago))
@@ -168,7 +168,7 @@ class AnyHistory(RuleBasedStateMachine):
             recount.update(counted_for_topic(topic))
             for partition in topic.partitions.values():
                 recount.update(counted(topic, partition, self.history.context.header.counting_rules))
-        assert self.history.context.header.census == dict(recount)
+        assert self.history.context.header.gauge_counts == dict(recount)
 
     @invariant()
     def events_know_what_is_queued(self) -> None:
@@ -179,7 +179,7 @@ class AnyHistory(RuleBasedStateMachine):
                 due.update(step.event for step in partition.queue if isinstance(step, Write))
         events = self.history.context.header.events
         queued.update({key: len(event.batches) for key, event in events.items() if event.batches})
-        assert {key: event.queued for key, event in events.items()} == dict(queued)
+        assert {key: event.pending for key, event in events.items()} == dict(queued)
         assert {key: event.writes_due for key, event in events.items() if event.writes_due} == dict(due)
 
     @invariant()
@@ -205,7 +205,7 @@ class AnyHistory(RuleBasedStateMachine):
     def _is_led_if_it_is_finally_online(self, row: Transition) -> None:
         if row.status is Status.FINAL and row.to_state == "OnlinePartition":
             known = self.history.context.topics.partition(TopicPartition(row.topic, row.partition))
-            value = known.confirmed if known else None
+            value = known.zk_state if known else None
             # A later epoch that was seen is a write that could only follow on this one.
             was_seen = value is not None and (
                 (row.leader, row.leader_epoch) == (value.leader, value.leader_epoch)
@@ -260,13 +260,13 @@ class AnyHistory(RuleBasedStateMachine):
                 row = last[name, number]
                 problem = partition.problem.value if partition.problem else None
                 assert (row.state, row.problem) == (PartitionState(partition.state).word, problem)
-                assert row.deleting is topic.queued
-                assert (row.leader == -1) if partition.confirmed is None else (row.isr == partition.confirmed.isr)
+                assert row.deleting is topic.queued_for_deletion
+                assert (row.leader == -1) if partition.zk_state is None else (row.isr == partition.zk_state.isr)
         if ready:
             told = Counter(f"partitions/{row.state}" for row in last.values())
             del told["partitions/NonExistentPartition"]  # the last row of those that are gone, too
-            census = self.history.context.header.census.items()
-            by_state = {key: count for key, count in census if key.startswith("partitions/")}
+            gauge_counts = self.history.context.header.gauge_counts.items()
+            by_state = {key: count for key, count in gauge_counts if key.startswith("partitions/")}
             by_state.pop("partitions/NonExistentPartition", None)
             assert by_state == told
         assert {row.status for row in self.history.effects if isinstance(row, Transition)} <= set(Status)

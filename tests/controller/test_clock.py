@@ -387,7 +387,7 @@ def test_time_never_goes_back_nor_faster_than_the_steady_clock(moves):
 
 def test_each_field_of_a_row_that_is_a_time_is_a_moment_or_the_records_own():
     own = {"time_ms"}
-    announced = {"until_ms"}  # by people, who go by the wall clock
+    zk_assignment = {"until_ms"}  # by people, who go by the wall clock
     durations = {"first_ms", "last_ms", "first_sum_ms", "last_sum_ms"}
     structs = [row for row in OutputRow.__args__ if issubclass(row, Row)]
     structs += [
@@ -398,7 +398,7 @@ def test_each_field_of_a_row_that_is_a_time_is_a_moment_or_the_records_own():
     ]
     for struct in structs:
         for field in msgspec.inspect.type_info(struct).fields:
-            if field.name.endswith("_ms") and field.name not in own | announced | durations:
+            if field.name.endswith("_ms") and field.name not in own | zk_assignment | durations:
                 kinds = getattr(field.type, "types", (field.type,))
                 assert any(getattr(kind, "extra", None) == MOMENT for kind in kinds), (struct, field.name)
 

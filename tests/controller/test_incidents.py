@@ -129,10 +129,10 @@ def test_half_the_cluster_is_one_incident_that_names_whose_return_helps_most(par
 def offline_partitions(context: Context) -> list[tuple[str, tuple[int, ...]]]:
     live = context.header.brokers.keys()
     return [
-        (f"{name}-{number}", partition.confirmed.isr)
+        (f"{name}-{number}", partition.zk_state.isr)
         for name, topic in context.topics
         for number, partition in topic.partitions.items()
-        if not live & set(partition.confirmed.isr)
+        if not live & set(partition.zk_state.isr)
     ]
 
 

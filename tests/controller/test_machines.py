@@ -10,12 +10,22 @@ from controller.contract.outputs import Request
 from controller.contract.records import Record, RecordKind
 from controller.machines import partition_machine, replica_machine
 from controller.machines.replica_machine import Replica
-from controller.model.leadership import Bump, Create, Elect, LeaderAndIsr, Move, Remove, StateEntry, StopEntry, Write
+from controller.model.leadership import (
+    BumpLeaderEpoch,
+    Create,
+    Elect,
+    LeaderAndIsr,
+    RemoveFromIsr,
+    StateChange,
+    StateEntry,
+    StopEntry,
+    Write,
+)
 from controller.model.topics import Partition, TopicPartition
 from controller.rules.election import Strategy
 from controller.rules.states import PartitionState, ReplicaState
 from controller.transaction.request_batch import RequestBatch
-from controller.transaction.transaction import Turn
+from controller.transaction.transaction import Transaction
 from tests.controller.test_states import PARTITION_MOVES, REPLICA_MOVES
 from tests.controller.znode_history import ZnodeHistory
 
@@ -30,38 +40,38 @@ def history() -> ZnodeHistory:
     return ZnodeHistory().start(1, 2, 3, topics={"t": {0: ([1, 2, 9], 2, 4, [1, 2])}})
 
 
-def a_turn(history: ZnodeHistory, **partition: object) -> Turn:
+def a_turn(history: ZnodeHistory, **partition: object) -> Transaction:
     """A turn in an event, with t-0 changed to what is given."""
     position = {"generation": history.generation, "seq": history.seq + 1}
     record = Record(cluster="c", kind=RecordKind.HEARTBEAT, observed_ms=history.now_ms, zxid=history.zxid, **position)
-    turn = Turn(history.context, record)
-    turn.begin("Test", "a machine is driven by hand")
-    turn.put_partition(T0, replace(turn.partition(T0), **partition))
-    return turn
+    tx = Transaction(history.context, record)
+    tx.begin("Test", "a machine is driven by hand")
+    tx.put_partition(T0, replace(tx.partition(T0), **partition))
+    return tx
 
 
 @pytest.mark.parametrize(("release", "state"), [((1, 1), ReplicaState.ONLINE), ((2, 0), ReplicaState.OFFLINE)])
 def test_a_replica_of_a_partition_without_a_state_goes_offline_from_2_0_on(release, state):
     history = ZnodeHistory(release=release).start(1, 2, 3, topics={"t": {0: ([1, 2], 1, 0, [1, 2])}})
-    turn = a_turn(history, state=PartitionState.NEW, confirmed=None)
-    replica_machine.enter_state(turn, [Replica(T0, 2)], ReplicaState.OFFLINE)
-    assert after(turn).replica_state(2) is state
-    assert told(turn) == [("StopReplica", 2, False)]
+    tx = a_turn(history, state=PartitionState.NEW, zk_state=None)
+    replica_machine.enter_state(tx, [Replica(T0, 2)], ReplicaState.OFFLINE)
+    assert after(tx).replica_state(2) is state
+    assert told(tx) == [("StopReplica", 2, False)]
 
 
-def after(turn: Turn) -> Partition:
-    partition = turn.partition(T0)
+def after(tx: Transaction) -> Partition:
+    partition = tx.partition(T0)
     assert partition is not None
     return partition
 
 
-def writes(turn: Turn) -> list[type]:
-    return [type(step) for step in after(turn).queue if isinstance(step, Write)]
+def writes(tx: Transaction) -> list[type]:
+    return [type(step) for step in after(tx).queue if isinstance(step, Write)]
 
 
-def told(turn: Turn) -> list[tuple]:
+def told(tx: Transaction) -> list[tuple]:
     found: list[tuple] = []
-    for step in after(turn).queue:
+    for step in after(tx).queue:
         if isinstance(step, StateEntry):
             found += [("LeaderAndIsr", broker, broker in step.new_on) for broker in step.brokers]
         elif isinstance(step, StopEntry):
@@ -69,11 +79,11 @@ def told(turn: Turn) -> list[tuple]:
     return found
 
 
-def moves(turn: Turn) -> list[tuple[str, str]]:
+def moves(tx: Transaction) -> list[tuple[str, str]]:
     return [
         (PartitionState(step.from_state).word, PartitionState(step.to_state).word)
-        for step in after(turn).queue
-        if isinstance(step, Move) and step.replica is None
+        for step in after(tx).queue
+        if isinstance(step, StateChange) and step.replica is None
     ]
 
 
@@ -83,68 +93,68 @@ def moves(turn: Turn) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("target", PartitionState)
 @pytest.mark.parametrize("state", PartitionState)
 def test_a_partition_enters_a_state_only_from_a_valid_one_and_keeps_its_own_otherwise(history, state, target):
-    confirmed = None if state is PartitionState.NEW else after(a_turn(history)).confirmed
-    turn = a_turn(history, state=state, confirmed=confirmed)
+    zk_state = None if state is PartitionState.NEW else after(a_turn(history)).zk_state
+    tx = a_turn(history, state=state, zk_state=zk_state)
     if target is PartitionState.ONLINE:
-        partition_machine.bring_online(turn, [T0])
+        partition_machine.bring_online(tx, [T0])
     else:
-        partition_machine.enter_state(turn, [T0], target)
+        partition_machine.enter_state(tx, [T0], target)
     valid = (state.word, target.word) in PARTITION_MOVES
-    assert after(turn).state is (target if valid else state)
-    assert moves(turn) == ([(state.word, target.word)] if valid else [])
-    assert bool(writes(turn)) == (valid and target is PartitionState.ONLINE)
+    assert after(tx).state is (target if valid else state)
+    assert moves(tx) == ([(state.word, target.word)] if valid else [])
+    assert bool(writes(tx)) == (valid and target is PartitionState.ONLINE)
 
 
 @pytest.mark.parametrize("strategy", [Strategy.PREFERRED, Strategy.CONTROLLED_SHUTDOWN, Strategy.REASSIGN])
 @pytest.mark.parametrize("state", [PartitionState.NON_EXISTENT, PartitionState.ONLINE])
 def test_an_election_needs_a_partition_that_may_be_online(history, strategy, state):
-    turn = a_turn(history, state=state)
-    elected = partition_machine.elect(turn, [T0, NOWHERE], strategy)
+    tx = a_turn(history, state=state)
+    elected = partition_machine.elect(tx, [T0, NOWHERE], strategy)
     assert elected == ([T0] if state is PartitionState.ONLINE else [])
-    assert writes(turn) == ([Elect] if state is PartitionState.ONLINE else [])
+    assert writes(tx) == ([Elect] if state is PartitionState.ONLINE else [])
 
 
 @pytest.mark.parametrize("state", [PartitionState.OFFLINE, PartitionState.ONLINE])
 def test_an_election_that_finds_nobody_keeps_the_state_and_writes_nothing(history, state):
-    dead = replace(after(a_turn(history)).confirmed, leader=9, isr=(9,))
-    turn = a_turn(history, state=state, confirmed=dead)
-    assert partition_machine.bring_online(turn, [T0]) == 0
-    assert partition_machine.elect(turn, [T0], Strategy.PREFERRED) == []
-    assert (after(turn).state, after(turn).queue) == (state, ())
+    dead = replace(after(a_turn(history)).zk_state, leader=9, isr=(9,))
+    tx = a_turn(history, state=state, zk_state=dead)
+    assert partition_machine.bring_online(tx, [T0]) == 0
+    assert partition_machine.elect(tx, [T0], Strategy.PREFERRED) == []
+    assert (after(tx).state, after(tx).queue) == (state, ())
 
 
 def test_a_new_partition_whose_brokers_are_all_dead_stays_new(history):
-    turn = a_turn(history, state=PartitionState.NEW, confirmed=None, replicas=(8, 9))
-    partition_machine.bring_online(turn, [T0])
-    assert (after(turn).state, after(turn).queue) == (PartitionState.NEW, ())
+    tx = a_turn(history, state=PartitionState.NEW, zk_state=None, replicas=(8, 9))
+    partition_machine.bring_online(tx, [T0])
+    assert (after(tx).state, after(tx).queue) == (PartitionState.NEW, ())
 
 
 def test_a_new_partition_whose_state_exists_already_stays_new_because_nothing_is_overwritten(history):
-    turn = a_turn(history, state=PartitionState.NEW)
-    partition_machine.bring_online(turn, [T0])
-    assert (after(turn).state, writes(turn)) == (PartitionState.NEW, [])
+    tx = a_turn(history, state=PartitionState.NEW)
+    partition_machine.bring_online(tx, [T0])
+    assert (after(tx).state, writes(tx)) == (PartitionState.NEW, [])
 
 
 def test_a_new_partition_is_told_to_its_live_replicas_only_and_as_new(history):
-    turn = a_turn(history, state=PartitionState.NEW, confirmed=None)
-    partition_machine.bring_online(turn, [T0])
-    assert writes(turn) == [Create]
-    assert told(turn) == [("LeaderAndIsr", 1, True), ("LeaderAndIsr", 2, True)]
+    tx = a_turn(history, state=PartitionState.NEW, zk_state=None)
+    partition_machine.bring_online(tx, [T0])
+    assert writes(tx) == [Create]
+    assert told(tx) == [("LeaderAndIsr", 1, True), ("LeaderAndIsr", 2, True)]
 
 
 def test_a_partition_that_nobody_knows_is_left_alone(history):
-    turn = a_turn(history)
-    partition_machine.enter_state(turn, [NOWHERE], PartitionState.OFFLINE)
-    assert partition_machine.bring_online(turn, [NOWHERE]) == 0
-    assert partition_machine.bump(turn, NOWHERE) is None
-    assert turn.topic("nowhere") is None
+    tx = a_turn(history)
+    partition_machine.enter_state(tx, [NOWHERE], PartitionState.OFFLINE)
+    assert partition_machine.bring_online(tx, [NOWHERE]) == 0
+    assert partition_machine.bump(tx, NOWHERE) is None
+    assert tx.topic("nowhere") is None
 
 
 def test_a_leader_epoch_grows_alone_only_where_there_is_a_state(history):
-    turn = a_turn(history)
-    partition_machine.bump(turn, T0)
-    assert writes(turn) == [Bump]
-    without = a_turn(history, confirmed=None)
+    tx = a_turn(history)
+    partition_machine.bump(tx, T0)
+    assert writes(tx) == [BumpLeaderEpoch]
+    without = a_turn(history, zk_state=None)
     assert partition_machine.bump(without, T0) is None
 
 
@@ -155,11 +165,11 @@ def test_a_leader_epoch_grows_alone_only_where_there_is_a_state(history):
 @pytest.mark.parametrize("state", ReplicaState)
 def test_a_replica_enters_a_state_only_from_a_valid_one_and_keeps_its_own_otherwise(history, state, target):
     states = {} if state is ReplicaState.NON_EXISTENT else {1: state}
-    turn = a_turn(history, replica_states=states)
-    replica_machine.enter_state(turn, [Replica(T0, 1)], target)
+    tx = a_turn(history, replica_states=states)
+    replica_machine.enter_state(tx, [Replica(T0, 1)], target)
     valid = (state.word, target.word) in REPLICA_MOVES
-    assert after(turn).replica_state(1) is (target if valid else state)
-    assert bool(after(turn).queue) == valid
+    assert after(tx).replica_state(1) is (target if valid else state)
+    assert bool(after(tx).queue) == valid
 
 
 TOLD = {
@@ -185,96 +195,96 @@ FROM = {
 @pytest.mark.parametrize("target", ReplicaState)
 def test_what_brokers_are_told_when_a_replica_enters_a_state(history, target):
     states = {} if FROM[target] is ReplicaState.NON_EXISTENT else {1: FROM[target]}
-    turn = a_turn(history, replica_states=states)
-    replica_machine.enter_state(turn, [Replica(T0, 1)], target)
-    assert told(turn) == TOLD[target]
-    assert writes(turn) == ([Remove] if target is ReplicaState.OFFLINE else [])
+    tx = a_turn(history, replica_states=states)
+    replica_machine.enter_state(tx, [Replica(T0, 1)], target)
+    assert told(tx) == TOLD[target]
+    assert writes(tx) == ([RemoveFromIsr] if target is ReplicaState.OFFLINE else [])
 
 
 def test_from_new_to_online_nobody_is_told(history):
-    turn = a_turn(history, replica_states={1: ReplicaState.NEW})
-    replica_machine.enter_state(turn, [Replica(T0, 1)], ReplicaState.ONLINE)
-    assert (after(turn).replica_state(1), told(turn)) == (ReplicaState.ONLINE, [])
+    tx = a_turn(history, replica_states={1: ReplicaState.NEW})
+    replica_machine.enter_state(tx, [Replica(T0, 1)], ReplicaState.ONLINE)
+    assert (after(tx).replica_state(1), told(tx)) == (ReplicaState.ONLINE, [])
 
 
 def test_a_leader_cannot_become_a_new_replica(history):
-    turn = a_turn(history, replica_states={})
-    replica_machine.enter_state(turn, [Replica(T0, 2)], ReplicaState.NEW)
-    assert (after(turn).replica_state(2), after(turn).queue) == (ReplicaState.NON_EXISTENT, ())
+    tx = a_turn(history, replica_states={})
+    replica_machine.enter_state(tx, [Replica(T0, 2)], ReplicaState.NEW)
+    assert (after(tx).replica_state(2), after(tx).queue) == (ReplicaState.NON_EXISTENT, ())
 
 
 def test_a_replica_out_of_sync_goes_offline_without_a_write(history):
-    turn = a_turn(history, replica_states={9: ReplicaState.ONLINE})
-    replica_machine.enter_state(turn, [Replica(T0, 9)], ReplicaState.OFFLINE)
-    assert writes(turn) == []
-    assert told(turn) == [("LeaderAndIsr", 1, False), ("LeaderAndIsr", 2, False)]  # 9 is gone: nobody stops it
+    tx = a_turn(history, replica_states={9: ReplicaState.ONLINE})
+    replica_machine.enter_state(tx, [Replica(T0, 9)], ReplicaState.OFFLINE)
+    assert writes(tx) == []
+    assert told(tx) == [("LeaderAndIsr", 1, False), ("LeaderAndIsr", 2, False)]  # 9 is gone: nobody stops it
 
 
 def test_a_replica_without_a_state_goes_offline_without_a_write(history):
-    turn = a_turn(history, confirmed=None, replica_states={1: ReplicaState.NEW})
-    replica_machine.enter_state(turn, [Replica(T0, 1)], ReplicaState.OFFLINE)
-    assert (after(turn).replica_state(1), writes(turn)) == (ReplicaState.OFFLINE, [])
-    assert told(turn) == [("StopReplica", 1, False)]
+    tx = a_turn(history, zk_state=None, replica_states={1: ReplicaState.NEW})
+    replica_machine.enter_state(tx, [Replica(T0, 1)], ReplicaState.OFFLINE)
+    assert (after(tx).replica_state(1), writes(tx)) == (ReplicaState.OFFLINE, [])
+    assert told(tx) == [("StopReplica", 1, False)]
 
 
 def test_replicas_of_a_topic_that_is_being_deleted_leave_without_the_others_being_told(history):
-    turn = a_turn(history)
-    turn.put_topic("t", replace(turn.topic("t"), queued=True))
-    replica_machine.enter_state(turn, [Replica(T0, 1)], ReplicaState.OFFLINE)
-    assert told(turn) == [("StopReplica", 1, False)]
+    tx = a_turn(history)
+    tx.put_topic("t", replace(tx.topic("t"), queued_for_deletion=True))
+    replica_machine.enter_state(tx, [Replica(T0, 1)], ReplicaState.OFFLINE)
+    assert told(tx) == [("StopReplica", 1, False)]
 
 
 def test_two_replicas_that_leave_are_two_writes(history):
-    turn = a_turn(history)
-    replica_machine.enter_state(turn, [Replica(T0, 2), Replica(T0, 1)], ReplicaState.OFFLINE)
-    removed = [step.replica for step in after(turn).queue if isinstance(step, Remove)]
+    tx = a_turn(history)
+    replica_machine.enter_state(tx, [Replica(T0, 2), Replica(T0, 1)], ReplicaState.OFFLINE)
+    removed = [step.replica for step in after(tx).queue if isinstance(step, RemoveFromIsr)]
     assert removed == [1, 2]
-    value = after(turn).value(1)
+    value = after(tx).value(1)
     assert (value.leader, value.leader_epoch, value.isr) == (-1, 6, (2,))
 
 
 def test_a_replica_that_nobody_knows_is_left_alone(history):
-    turn = a_turn(history)
-    replica_machine.enter_state(turn, [Replica(NOWHERE, 1), Replica(T0, 77)], ReplicaState.ONLINE)
-    assert after(turn).queue == ()
+    tx = a_turn(history)
+    replica_machine.enter_state(tx, [Replica(NOWHERE, 1), Replica(T0, 77)], ReplicaState.ONLINE)
+    assert after(tx).queue == ()
 
 
 @pytest.mark.parametrize(("release", "state"), [((2, 2), "OfflineReplica"), ((2, 3), "ReplicaDeletionIneligible")])
 def test_up_to_2_2_only_a_started_deletion_becomes_ineligible(release, state):
     history = ZnodeHistory(release=release).start(1, 2, topics={"t": {0: ([1, 2, 9], 2, 4, [1, 2])}})
-    turn = a_turn(history, replica_states={9: ReplicaState.OFFLINE})
-    replica_machine.enter_state(turn, [Replica(T0, 9)], ReplicaState.DELETION_INELIGIBLE)
-    assert after(turn).replica_state(9).word == state
+    tx = a_turn(history, replica_states={9: ReplicaState.OFFLINE})
+    replica_machine.enter_state(tx, [Replica(T0, 9)], ReplicaState.DELETION_INELIGIBLE)
+    assert after(tx).replica_state(9).word == state
 
 
 # Request batches
 
 
-def sent(turn: Turn) -> list[Request]:
-    return [row for row in turn.effects if isinstance(row, Request)]
+def sent(tx: Transaction) -> list[Request]:
+    return [row for row in tx.effects if isinstance(row, Request)]
 
 
 def test_once_new_stays_new_and_once_delete_stays_delete_in_one_batch(history):
-    turn = a_turn(history)
-    batch = RequestBatch(turn)
+    tx = a_turn(history)
+    batch = RequestBatch(tx)
     batch.leader_and_isr([1], T0, is_new=True)
     batch.leader_and_isr([1, 2], T0, is_new=False)
     batch.stop_replica(3, T0, delete=True)
     batch.stop_replica(3, T0, delete=False)
     batch.send()
-    assert told(turn) == [("LeaderAndIsr", 1, True), ("LeaderAndIsr", 2, False), ("StopReplica", 3, True)]
+    assert told(tx) == [("LeaderAndIsr", 1, True), ("LeaderAndIsr", 2, False), ("StopReplica", 3, True)]
 
 
 def test_requests_go_to_brokers_that_are_live_or_shutting_down_only(history):
-    turn = a_turn(history)
-    turn.header.shutting_down = (3,)
-    batch = RequestBatch(turn)
+    tx = a_turn(history)
+    tx.header.shutting_down = (3,)
+    batch = RequestBatch(tx)
     batch.leader_and_isr([3, 9], T0, is_new=False)
     batch.stop_replica(9, T0, delete=True)
     batch.stop_replica(3, T0, delete=True)
     batch.send()
-    assert told(turn) == [("LeaderAndIsr", 3, False), ("StopReplica", 3, True)]
-    (batch,) = turn.event.batches
+    assert told(tx) == [("LeaderAndIsr", 3, False), ("StopReplica", 3, True)]
+    (batch,) = tx.event.batches
     assert [(request.api, request.brokers) for request in batch.requests] == [
         ("LeaderAndIsr", (3,)),
         ("UpdateMetadata", (1, 2, 3)),
@@ -284,31 +294,31 @@ def test_requests_go_to_brokers_that_are_live_or_shutting_down_only(history):
 
 def test_up_to_2_1_requests_go_to_dead_brokers_too():
     history = ZnodeHistory(release=(2, 1)).start(1, topics={"t": {0: ([1, 9], 1, 4, [1])}})
-    turn = a_turn(history)
-    batch = RequestBatch(turn)
+    tx = a_turn(history)
+    batch = RequestBatch(tx)
     batch.leader_and_isr([9], T0, is_new=False)
     batch.send()
-    assert told(turn) == [("LeaderAndIsr", 9, False)]
+    assert told(tx) == [("LeaderAndIsr", 9, False)]
 
 
 def test_metadata_leaves_out_partitions_without_a_state(history):
-    turn = a_turn(history, confirmed=None)
-    batch = RequestBatch(turn)
+    tx = a_turn(history, zk_state=None)
+    batch = RequestBatch(tx)
     batch.leader_and_isr([1], T0, is_new=False)
     batch.update_metadata(NOWHERE)
     batch.send()
-    assert (told(turn), sent(turn)) == ([], [])
+    assert (told(tx), sent(tx)) == ([], [])
 
 
 def test_an_empty_batch_sends_nothing(history):
-    turn = a_turn(history)
-    RequestBatch(turn).send()
-    assert (after(turn).queue, sent(turn)) == ((), [])
+    tx = a_turn(history)
+    RequestBatch(tx).send()
+    assert (after(tx).queue, sent(tx)) == ((), [])
 
 
 @pytest.mark.parametrize(
     "write",
-    [Elect(1, 0, 0, Strategy.OFFLINE, (1, 2), (1, 2)), Remove(1, 0, 0, 1), Bump(1, 0, 0)],
+    [Elect(1, 0, 0, Strategy.OFFLINE, (1, 2), (1, 2)), RemoveFromIsr(1, 0, 0, 1), BumpLeaderEpoch(1, 0, 0)],
     ids=lambda write: type(write).__name__,
 )
 def test_over_no_state_only_a_creation_writes(write):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from controller.contract.records import RecordKind
-from controller.derived.gauges import census_of
+from controller.derived.gauges import count_gauges
 from controller.derived.stored_context import changed_chunks, encode_header, new_context, reconfigured, restore_context
 from controller.model.context import Context, Header, Phase
 from controller.model.topics import Partition
@@ -37,8 +37,8 @@ def test_another_least_in_sync_is_counted_at_once():
     before = restored(history(release=(3, 6)).context)
     after = reconfigured(before, TWO, profile_of((3, 6)))
     assert [life.header.settings.min_insync_replicas for life in (before, after)] == [1, 2]
-    assert (before.header.census.get("under_min_isr", 0), after.header.census["under_min_isr"]) == (0, 2)
-    assert after.header.census == history(settings=TWO, release=(3, 6)).context.header.census
+    assert (before.header.gauge_counts.get("under_min_isr", 0), after.header.gauge_counts["under_min_isr"]) == (0, 2)
+    assert after.header.gauge_counts == history(settings=TWO, release=(3, 6)).context.header.gauge_counts
     assert changed_chunks(before, after) == {}
 
 
@@ -46,7 +46,7 @@ def test_a_release_that_counts_the_least_in_sync_otherwise_is_counted_at_once():
     before = history(settings=TWO, release=(3, 6)).context
     after = reconfigured(before, TWO, profile_of((3, 7)))
     assert (after.header.profile, after.header.profile_is_set) == (profile_of((3, 7)), True)
-    assert (before.header.census["under_min_isr"], after.header.census["under_min_isr"]) == (2, 1)
+    assert (before.header.gauge_counts["under_min_isr"], after.header.gauge_counts["under_min_isr"]) == (2, 1)
 
 
 def test_what_follows_is_counted_as_if_it_had_been_so_from_the_beginning():
@@ -54,15 +54,15 @@ def test_what_follows_is_counted_as_if_it_had_been_so_from_the_beginning():
     told.context = reconfigured(told.context, TWO, profile_of((3, 6)))
     for life in (told, always):
         life.state("t", 1, 1, 1, [1])
-    assert told.context.header.census == always.context.header.census
-    assert told.context.header.census == census_of(told.context.topics, told.context.header.counting_rules)
+    assert told.context.header.gauge_counts == always.context.header.gauge_counts
+    assert told.context.header.gauge_counts == count_gauges(told.context.topics, told.context.header.counting_rules)
 
 
 def test_a_setting_that_no_count_depends_on_leaves_the_counts_alone():
     before = history().context
     after = reconfigured(before, {"delete.topic.enable": False}, None)
     assert after.header.settings.delete_topic_enable is False
-    assert after.header.census is before.header.census
+    assert after.header.gauge_counts is before.header.gauge_counts
 
 
 def test_a_release_that_is_told_no_more_is_inferred_again():
@@ -77,8 +77,8 @@ def test_a_release_that_is_told_no_more_is_inferred_again():
 
 def timeless(header: Header) -> Header:
     """Without what depends on when a trouble was first judged to be one."""
-    groups = {key: replace(group, since_ms=0) for key, group in header.troubles.items()}
-    return replace(header, troubles=groups, suspected_ms={}, open_alerts={})
+    groups = {key: replace(group, since_ms=0) for key, group in header.issues.items()}
+    return replace(header, issues=groups, suspected_ms={}, open_alerts={})
 
 
 def timeless_partitions(context: Context) -> dict[str, dict[int, Partition]]:
@@ -92,14 +92,14 @@ def timeless_partitions(context: Context) -> dict[str, dict[int, Partition]]:
 def test_at_whatever_record_it_changes_the_counts_end_as_if_it_had_always_been_so():
     always = history(settings=TWO, release=(3, 6))
     always.heartbeat()
-    for cut in range(len(always.records)):
+    for abort_in_flight_events in range(len(always.records)):
         context = new_context("c", 8, profile=profile_of((3, 6)))
-        for record in always.records[:cut]:
+        for record in always.records[:abort_in_flight_events]:
             context = step(context, record).context
         following = context.header.phase is Phase.FOLLOWING
         changed = reconfigured(context, TWO, profile_of((3, 6)))
-        assert following or changed.header.census == context.header.census == {}
-        for record in always.records[cut:]:
+        assert following or changed.header.gauge_counts == context.header.gauge_counts == {}
+        for record in always.records[abort_in_flight_events:]:
             changed = step(changed, record).context
         assert timeless(changed.header) == timeless(always.context.header)
         assert timeless_partitions(changed) == timeless_partitions(always.context)
@@ -110,10 +110,10 @@ LED_BY_EACH = {"t": {0: ([1, 2, 3], 1, 0, [1]), 1: ([2, 1, 3], 2, 0, [2]), 2: ([
 
 def under_min_isr(history: ZnodeHistory) -> dict[int, int]:
     """By the broker that leads them."""
-    census = history.context.header.census
-    assert census == census_of(history.context.topics, history.context.header.counting_rules)
-    found = {broker: census.get(f"under_min_isr_by_broker/{broker}", 0) for broker in (1, 2, 3)}
-    assert sum(found.values()) == census.get("under_min_isr", 0)
+    gauge_counts = history.context.header.gauge_counts
+    assert gauge_counts == count_gauges(history.context.topics, history.context.header.counting_rules)
+    found = {broker: gauge_counts.get(f"under_min_isr_by_broker/{broker}", 0) for broker in (1, 2, 3)}
+    assert sum(found.values()) == gauge_counts.get("under_min_isr", 0)
     return found
 
 

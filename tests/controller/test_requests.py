@@ -12,7 +12,7 @@ from controller.model.leadership import LeaderAndIsr
 from controller.model.topics import Partition, Topic, TopicPartition
 from controller.rules.states import PartitionState
 from controller.transaction.request_batch import RequestBatch
-from controller.transaction.transaction import Turn
+from controller.transaction.transaction import Transaction
 from tests.controller.znode_history import LOG_DIR_EVENT, ZnodeHistory
 
 # What Kafka takes for a message unless it is told otherwise (message.max.bytes).
@@ -208,13 +208,13 @@ def test_stopped_replicas_travel_together_from_2_3_on_and_whatever_becomes_of_th
 def test_before_2_6_replicas_to_delete_and_others_to_stop_are_two_requests():
     def stopped(release: tuple[int, int]) -> list[tuple[bool, list[str]]]:
         history = ZnodeHistory(release=release).start(1, 2, topics={"t": {n: ([1, 2], 1, 7, [1, 2]) for n in (0, 1)}})
-        turn = a_turn(history.context, (1, history.seq + 1), history.now_ms)
-        batch = RequestBatch(turn)
+        tx = a_turn(history.context, (1, history.seq + 1), history.now_ms)
+        batch = RequestBatch(tx)
         batch.stop_replica(2, TopicPartition("t", 0), delete=False)
         batch.stop_replica(2, TopicPartition("t", 1), delete=True)
         batch.send()
-        turn.finish()
-        return [(row.delete_partitions, names(row)) for row in requests(tuple(turn.effects), "StopReplica")]
+        tx.finish()
+        return [(row.delete_partitions, names(row)) for row in requests(tuple(tx.effects), "StopReplica")]
 
     assert stopped((2, 5)) == [(True, ["t-1"]), (False, ["t-0"])]
     assert stopped((2, 6)) == [(False, ["t-0", "t-1"])]
@@ -279,19 +279,19 @@ def test_a_log_dir_event_tells_of_no_partition_that_has_no_leader_yet():
 
 
 def test_a_request_about_200_000_partitions_comes_in_parts_that_any_message_can_hold():
-    turn = a_turn(new_context("c", 16))
-    turn.header.brokers = {broker: Broker(100 + broker, broker, 0) for broker in (1, 2, 3)}
-    led = Partition((1, 2, 3), state=PartitionState.ONLINE, confirmed=LeaderAndIsr(1, 7, (1, 2, 3), 1, 9))
-    batch = RequestBatch(turn)
+    tx = a_turn(new_context("c", 16))
+    tx.header.brokers = {broker: Broker(100 + broker, broker, 0) for broker in (1, 2, 3)}
+    led = Partition((1, 2, 3), state=PartitionState.ONLINE, zk_state=LeaderAndIsr(1, 7, (1, 2, 3), 1, 9))
+    batch = RequestBatch(tx)
     for name in (f"{number:03}-{'with-a-long-name' * 4}" for number in range(200)):
-        turn.topics.put(name, Topic(dict.fromkeys(range(1_000), led), topic_id=f"id-of-{name}"))
+        tx.topics.put(name, Topic(dict.fromkeys(range(1_000), led), topic_id=f"id-of-{name}"))
         for number in range(1_000):
             batch.leader_and_isr((1,), TopicPartition(name, number), is_new=False)
     batch.send()
-    assert turn.event is not None
-    turn.event.begun = True
-    turn.finish()
-    rows = [row for row in turn.effects if isinstance(row, Request)]
+    assert tx.event is not None
+    tx.event.begun = True
+    tx.finish()
+    rows = [row for row in tx.effects if isinstance(row, Request)]
     assert max(len(encode_row(row)) for row in rows) < MESSAGE_BYTES
     for api in ("LeaderAndIsr", "UpdateMetadata"):
         parts = requests(tuple(rows), api)
@@ -303,10 +303,10 @@ def test_a_request_about_200_000_partitions_comes_in_parts_that_any_message_can_
         assert min(len(row.partition_states) for row in parts[:-1]) > 500  # and not in crumbs
 
 
-def a_turn(context: Context, position: tuple[int, int] = (1, 0), at_ms: int = 1_000_000) -> Turn:
+def a_turn(context: Context, position: tuple[int, int] = (1, 0), at_ms: int = 1_000_000) -> Transaction:
     """A turn in an event."""
     generation, seq = position
     record = Record(cluster="c", generation=generation, seq=seq, kind=RecordKind.HEARTBEAT, observed_ms=at_ms)
-    turn = Turn(context, record)
-    turn.begin("Test", "a batch is sent")
-    return turn
+    tx = Transaction(context, record)
+    tx.begin("Test", "a batch is sent")
+    return tx

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from controller.model.broker_replica_index import Roster
+from controller.model.broker_replica_index import BrokerReplicaIndex
 from controller.step import step
 from tests.controller.znode_history import (
     ZnodeHistory,
@@ -18,14 +18,14 @@ def test_a_roster_knows_hosts_and_what_is_not_settled():
     history = ZnodeHistory().start(
         1, 2, topics={"t": {0: ([1, 2], 1, 0, [1, 2]), 1: ([2, 1], -1, 3, [9])}, "u": {0: ([2, 3], 2, 0, [2, 3])}}
     )
-    roster = Roster(history.context.topics)
-    assert {host: dict(roster.hosted_by(host)) for host in roster.hosts} == {
+    replica_index = BrokerReplicaIndex(history.context.topics)
+    assert {host: dict(replica_index.hosted_by(host)) for host in replica_index.hosts} == {
         1: {"t": (0, 1)},
         2: {"t": (0, 1), "u": (0,)},
         3: {"u": (0,)},
     }
-    assert roster.unsettled == {"t": {1}}
-    assert dict(roster.hosted_by(7)) == {}
+    assert replica_index.unsettled == {"t": {1}}
+    assert dict(replica_index.hosted_by(7)) == {}
 
 
 def test_hosts_that_host_nothing_any_more_are_forgotten():
@@ -34,11 +34,11 @@ def test_hosts_that_host_nothing_any_more_are_forgotten():
     history.the_controller_writes_its_due("t")
     history.topic("t", {0: [1]})
     history.state("t", 0, 1, 3, [1])
-    assert list(history.context.roster.hosts) == [1]
+    assert list(history.context.replica_index.hosts) == [1]
     assert_the_roster_is_as_if_made_anew(history.context)
     assert_the_troubles_are_as_if_made_anew(history.context)
     history.topic_vanishes("t", 0)
-    assert list(history.context.roster.hosts) == []
+    assert list(history.context.replica_index.hosts) == []
 
 
 def test_a_context_from_which_another_one_went_on_goes_on_as_if_it_had_not():

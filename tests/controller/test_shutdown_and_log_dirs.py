@@ -270,9 +270,11 @@ def test_a_death_after_a_deletion_that_left_a_broker_out_stays_as_it_was_expecte
     effects = history.state("new", 0, 3, 0, [3])
     ineligible = "OfflineReplica -> ReplicaDeletionIneligible"
     assert f"t-1@2 {ineligible}" in history.moves(effects, Status.PROVISIONAL)
-    died = [row for row in effects if isinstance(row, Transition) and row.cause == "BrokerChange: broker 4 left"]
+    failed_brokers = [
+        row for row in effects if isinstance(row, Transition) and row.cause == "BrokerChange: broker 4 left"
+    ]
     started = "ReplicaDeletionStarted -> ReplicaDeletionIneligible"
-    assert [told(row) for row in died] == [f"final t-0@4 {started}", f"final t-1@4 {started}"]
+    assert [told(row) for row in failed_brokers] == [f"final t-0@4 {started}", f"final t-1@4 {started}"]
 
 
 def test_a_controller_that_somebody_else_deposed_has_not_ended_its_session():

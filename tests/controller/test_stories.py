@@ -56,8 +56,8 @@ def test_a_new_topic_is_predicted_before_the_controller_writes_it(history):
         "provisional new-0@3 NewReplica -> OnlineReplica",
     ]
     assert history.row("new", 0).problem == "not_yet_created"
-    confirmed = history.state("new", 0, 3, 0, [3, 1])
-    assert history.transitions(confirmed) == [
+    zk_state = history.state("new", 0, 3, 0, [3, 1])
+    assert history.transitions(zk_state) == [
         "final new-0 NonExistentPartition -> NewPartition",
         "final new-0@1 NonExistentReplica -> NewReplica",
         "final new-0@3 NonExistentReplica -> NewReplica",

@@ -46,7 +46,7 @@ def elect(question):
         online -= shutting_down
     intent = Elect(
         event=1,
-        at_pass=0,
+        at_batch=0,
         ordinal=0,
         strategy=strategy,
         candidates=candidates,

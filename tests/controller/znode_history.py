@@ -22,9 +22,9 @@ from controller.contract.outputs import (
 )
 from controller.contract.records import Record, RecordKind, data_fields
 from controller.contract.znodes import ForwarderStatus, MaintenanceWindow
-from controller.derived.partition_issues import troubles_anew, troubles_of
+from controller.derived.partition_issues import index_issues, troubles_of
 from controller.derived.stored_context import new_context
-from controller.model.broker_replica_index import Roster
+from controller.model.broker_replica_index import BrokerReplicaIndex
 from controller.model.context import Context, Phase
 from controller.rules.releases import profile_of
 from controller.rules.settings import GivenSettings
@@ -254,7 +254,7 @@ class ZnodeHistory:
         epoch = self.context.header.controller_epoch
         for number, partition in topic.partitions.items() if topic else ():
             for intent in partition.queue:
-                value = intent.apply(partition.confirmed, epoch)
+                value = intent.apply(partition.zk_state, epoch)
                 if value is not None:
                     return name, number, value.leader, value.leader_epoch, list(value.isr), epoch
         return None
@@ -337,8 +337,8 @@ def assert_all_as_foretold(history: ZnodeHistory) -> None:
 
 
 def assert_the_roster_is_as_if_made_anew(context: Context) -> None:
-    if context.roster is not None:
-        kept, anew = context.roster, Roster(context.topics)
+    if context.replica_index is not None:
+        kept, anew = context.replica_index, BrokerReplicaIndex(context.topics)
         assert kept.topics is context.topics
         assert kept.unsettled == anew.unsettled
         assert {host: dict(kept.hosted_by(host)) for host in kept.hosts} == {
@@ -348,7 +348,7 @@ def assert_the_roster_is_as_if_made_anew(context: Context) -> None:
 
 def assert_the_troubles_are_as_if_made_anew(context: Context) -> None:
     if context.header.phase is Phase.FOLLOWING:
-        kept, (anew, offline_by_topic) = context.header.troubles, troubles_anew(context.topics, context.header)
+        kept, (anew, offline_by_topic) = context.header.issues, index_issues(context.topics, context.header)
         assert context.header.offline_by_topic == offline_by_topic
         assert {key: group.count for key, group in kept.items()} == {key: group.count for key, group in anew.items()}
         assert all(set(group.examples) <= names_in(context, key) for key, group in kept.items())

@@ -7,38 +7,38 @@ from collections.abc import Iterator
 from controller.events import controlled_shutdown, partition_reassignment
 from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
 from controller.model.context import Event
-from controller.model.leadership import Bump
+from controller.model.leadership import BumpLeaderEpoch
 from controller.model.topics import TopicPartition
-from controller.transaction.transaction import Turn, replace
+from controller.transaction.transaction import Transaction, replace
 
 
-def propose(turn: Turn, write: ObservedWrite) -> Iterator[Hypothesis]:
+def propose(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
     """The leader asked to be shut down when nobody could take over from it, and was passed over at the completion."""
     before = write.before
     if before is None or not write.is_next or not write.moves_leader or write.left_isr:
         return
-    event = _completion(turn, write.tp) if before.leader in turn.header.brokers else None
+    event = _completion(tx, write.tp) if before.leader in tx.header.brokers else None
     if event is not None:
         yield lambda trial: _complete_without(trial, trial.open_event(event.id), write.tp, before.leader)
 
 
-def _completion(turn: Turn, tp: TopicPartition) -> Event | None:
+def _completion(tx: Transaction, tp: TopicPartition) -> Event | None:
     """The event in which the partition's reassignment is expected to complete with the leader that it has."""
-    partition = turn.partition(tp)
-    bumps = [step for step in partition.queue if isinstance(step, Bump)] if partition else []
-    if partition is None or partition.announced is None or partition.reassigning or len(bumps) != 1:
+    partition = tx.partition(tp)
+    bumps = [step for step in partition.queue if isinstance(step, BumpLeaderEpoch)] if partition else []
+    if partition is None or partition.zk_assignment is None or partition.reassigning or len(bumps) != 1:
         return None
-    event = turn.open_event(bumps[0].event)
+    event = tx.open_event(bumps[0].event)
     return None if event.begun else event
 
 
-def _complete_without(turn: Turn, event: Event, tp: TopicPartition, leaving: int) -> None:
-    turn.undo(event)
-    partition = turn.partition(tp)
+def _complete_without(tx: Transaction, event: Event, tp: TopicPartition, leaving: int) -> None:
+    tx.undo(event)
+    partition = tx.partition(tp)
     assert partition is not None, f"{tp} has moved, and is not known"
-    assert partition.announced is not None, f"{tp} has moved, and was announced"
-    before = partition.with_assignment(partition.announced)
-    turn.put_partition(tp, replace(before, announced=None, expected=partition.expected[:-1]))
-    controlled_shutdown.ask_in_vain(turn, leaving)
-    turn.begin(event.kind, event.cause)
-    partition_reassignment.complete(turn, tp)
+    assert partition.zk_assignment is not None, f"{tp} has moved, and was announced"
+    before = partition.with_assignment(partition.zk_assignment)
+    tx.put_partition(tp, replace(before, zk_assignment=None, pending_assignments=partition.pending_assignments[:-1]))
+    controlled_shutdown.ask_in_vain(tx, leaving)
+    tx.begin(event.kind, event.cause)
+    partition_reassignment.complete(tx, tp)

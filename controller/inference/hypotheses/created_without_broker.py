@@ -13,31 +13,31 @@ from controller.inference.hypotheses.observed_write import Hypothesis, ObservedW
 from controller.machines import partition_creation
 from controller.model.context import Event
 from controller.model.leadership import Create
-from controller.transaction.transaction import Turn
+from controller.transaction.transaction import Transaction
 
 
-def propose(turn: Turn, write: ObservedWrite) -> Iterator[Hypothesis]:
+def propose(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
     """The brokers that are missing asked to be shut down before the topic was created."""
-    event, missing = missing_brokers(turn, write)
+    event, missing = missing_brokers(tx, write)
     if event is not None and not event.first_write_ms:
         yield lambda trial: _create_without(trial, trial.open_event(event.id), missing)
 
 
-def missing_brokers(turn: Turn, write: ObservedWrite) -> tuple[Event | None, set[int]]:
+def missing_brokers(tx: Transaction, write: ObservedWrite) -> tuple[Event | None, set[int]]:
     """The live brokers that a partition was created without, with the event that creates it; None where none is."""
     create = next((step for step in write.partition.queue if isinstance(step, Create)), None)
     if write.before is not None or create is None:
         return None, set()
     missing = set(create.isr) - set(write.written.isr)
-    if not missing or not missing <= set(turn.header.brokers):
+    if not missing or not missing <= set(tx.header.brokers):
         return None, set()
-    return turn.open_event(create.event), missing
+    return tx.open_event(create.event), missing
 
 
-def _create_without(turn: Turn, event: Event, leaving: set[int]) -> None:
-    tps = [tp for tp in turn.waiting(event) if is_created_by(turn, tp, event)]
-    turn.undo(event)
+def _create_without(tx: Transaction, event: Event, leaving: set[int]) -> None:
+    tps = [tp for tp in tx.waiting(event) if is_created_by(tx, tp, event)]
+    tx.undo(event)
     for broker in sorted(leaving):
-        controlled_shutdown.ask(turn, broker)
-    turn.begin(event.kind, event.cause)
-    partition_creation.create(turn, tps)
+        controlled_shutdown.ask(tx, broker)
+    tx.begin(event.kind, event.cause)
+    partition_creation.create(tx, tps)

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 from controller.events.topic_deletion import halted_answered
 from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
-from controller.transaction.transaction import Turn
+from controller.transaction.transaction import Transaction
 
 
-def propose(turn: Turn, write: ObservedWrite) -> Iterator[Hypothesis]:
+def propose(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
     """The live brokers deleted their replicas of the partition's topic."""
-    if write.is_next and write.tp.topic in turn.header.halted_deletions:
+    if write.is_next and write.tp.topic in tx.header.halted_deletions:
         yield lambda trial: halted_answered(trial, write.tp.topic)

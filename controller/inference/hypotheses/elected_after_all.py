@@ -12,20 +12,20 @@ from controller.inference.hypotheses.observed_write import Hypothesis, ObservedW
 from controller.machines import partition_machine
 from controller.model.topics import TopicPartition
 from controller.rules.states import PartitionState
-from controller.transaction.transaction import Turn
+from controller.transaction.transaction import Transaction
 
 # The events after which every partition without a leader is tried again.
 _TRY_AGAIN: Final = ("BrokerChange", "ControllerFailover")
 
 
-def propose(_: Turn, write: ObservedWrite) -> Iterator[Hypothesis]:
+def propose(_: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
     """It was elected by the newest event that tries offline partitions."""
     elected = write.is_next and write.moves_leader and not write.left_isr
     if elected and write.partition.state is PartitionState.OFFLINE:
         yield lambda trial: _elect(trial, write.tp)
 
 
-def _elect(turn: Turn, tp: TopicPartition) -> None:
-    tried = [(event.kind, event.cause) for event in turn.open_events() if event.kind in _TRY_AGAIN]
-    turn.begin(*(tried[-1] if tried else ("BrokerChange", f"partition {tp} can be led again")))
-    partition_machine.bring_online(turn, [tp])
+def _elect(tx: Transaction, tp: TopicPartition) -> None:
+    tried = [(event.kind, event.cause) for event in tx.open_events() if event.kind in _TRY_AGAIN]
+    tx.begin(*(tried[-1] if tried else ("BrokerChange", f"partition {tp} can be led again")))
+    partition_machine.bring_online(tx, [tp])

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from controller.events.broker_change import trigger_online
 from controller.events.controller_failover import load
-from controller.inference.expected_writes import confirm
+from controller.inference.expected_writes import match_expected_write
 from controller.inference.hypotheses.created_without_broker import missing_brokers
 from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
 from controller.machines import replica_machine
@@ -18,34 +18,34 @@ from controller.machines.replica_machine import Replica
 from controller.model.context import Event
 from controller.model.topics import TopicPartition
 from controller.rules.states import ReplicaState
-from controller.transaction.transaction import Turn, replace
+from controller.transaction.transaction import Transaction, replace
 
 
-def propose(turn: Turn, write: ObservedWrite) -> Iterator[Hypothesis]:
+def propose(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
     """The takeover created the topic, without a broker that it may not have known."""
-    event, missing = missing_brokers(turn, write)
+    event, missing = missing_brokers(tx, write)
     if event is not None and event.doubtful in missing:
         yield lambda trial: _load_before(trial, trial.open_event(event.id), missing)
 
 
-def _load_before(turn: Turn, event: Event, registered: set[int]) -> None:
+def _load_before(tx: Transaction, event: Event, registered: set[int]) -> None:
     """The topic that this event creates turns out to be read by the takeover, before these brokers had registered."""
     (name,) = event.topics
-    turn.undo(event)
+    tx.undo(event)
     created = {}
-    for number, partition in list(turn.topics[name].partitions.items()):
+    for number, partition in list(tx.topics[name].partitions.items()):
         tp = TopicPartition(name, number)
-        if partition.confirmed is not None:
-            created[tp] = partition.confirmed
-            turn.put_partition(tp, replace(partition, confirmed=None))
-    now = turn.header.brokers
-    turn.header.brokers = {broker: known for broker, known in now.items() if broker not in registered}
-    load(turn, name, turn.topics[name].partitions)
-    turn.header.brokers = now
+        if partition.zk_state is not None:
+            created[tp] = partition.zk_state
+            tx.put_partition(tp, replace(partition, zk_state=None))
+    now = tx.header.brokers
+    tx.header.brokers = {broker: known for broker, known in now.items() if broker not in registered}
+    load(tx, name, tx.topics[name].partitions)
+    tx.header.brokers = now
     for broker in sorted(registered):
-        turn.begin("BrokerChange", f"broker {broker} had registered while the cluster was read")
-        hosted = [tp for tp in turn.hosted_by(broker) if tp.topic == name]
-        replica_machine.enter_state(turn, [Replica(tp, broker) for tp in hosted], ReplicaState.ONLINE)
-        trigger_online(turn)
+        tx.begin("BrokerChange", f"broker {broker} had registered while the cluster was read")
+        hosted = [tp for tp in tx.hosted_by(broker) if tp.topic == name]
+        replica_machine.enter_state(tx, [Replica(tp, broker) for tp in hosted], ReplicaState.ONLINE)
+        trigger_online(tx)
     for tp, written in created.items():
-        confirm(turn, tp, written)
+        match_expected_write(tx, tp, written)

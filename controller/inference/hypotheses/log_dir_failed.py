@@ -12,21 +12,21 @@ from controller.events.log_dir_event_notification import failed, named, reported
 from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
 from controller.model.context import NO_BROKER
 from controller.model.topics import TopicPartition
-from controller.transaction.transaction import Turn
+from controller.transaction.transaction import Transaction
 
 
-def propose(turn: Turn, write: ObservedWrite) -> Iterator[Hypothesis]:
+def propose(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
     """The partition's replica on a broker that was lost is in the failed directory."""
     if not write.is_next:
         return
-    for broker in write.departed(turn.header.brokers):
-        if reported_lately(turn, broker):
+    for broker in write.departed(tx.header.brokers):
+        if reported_lately(tx, broker):
             yield partial(failed, broker=broker, tp=write.tp)
-        elif reported_lately(turn, NO_BROKER):
+        elif reported_lately(tx, NO_BROKER):
             yield partial(_failed_unnamed, broker=broker, tp=write.tp)
 
 
-def _failed_unnamed(turn: Turn, broker: int, tp: TopicPartition) -> None:
+def _failed_unnamed(tx: Transaction, broker: int, tp: TopicPartition) -> None:
     """The report was gone before it could be read: this write names the broker."""
-    named(turn, broker)
-    failed(turn, broker, tp)
+    named(tx, broker)
+    failed(tx, broker, tp)

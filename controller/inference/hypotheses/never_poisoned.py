@@ -11,18 +11,18 @@ from collections.abc import Iterator
 from controller.events import topic_deletion
 from controller.events.controller_failover import start_machines
 from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
-from controller.transaction.transaction import Turn
+from controller.transaction.transaction import Transaction
 
 
-def propose(turn: Turn, _: ObservedWrite) -> Iterator[Hypothesis]:
+def propose(tx: Transaction, _: ObservedWrite) -> Iterator[Hypothesis]:
     """It took over as any other controller does."""
-    if turn.header.is_poisoned:
+    if tx.header.is_poisoned:
         yield _run_unpoisoned
 
 
-def _run_unpoisoned(turn: Turn) -> None:
-    header = turn.header
+def _run_unpoisoned(tx: Transaction) -> None:
+    header = tx.header
     header.poisoned = {broker: epoch for broker, epoch in header.poisoned.items() if broker != header.controller}
-    turn.begin("ControllerFailover", f"broker {header.controller} is not the process that was poisoned")
-    start_machines(turn, list(turn.topics))
-    topic_deletion.resume_all(turn)
+    tx.begin("ControllerFailover", f"broker {header.controller} is not the process that was poisoned")
+    start_machines(tx, list(tx.topics))
+    topic_deletion.resume_all(tx)

@@ -7,10 +7,10 @@ from typing import NamedTuple, TypeAlias
 
 from controller.model.leadership import LeaderAndIsr
 from controller.model.topics import Partition, TopicPartition
-from controller.transaction.transaction import Turn
+from controller.transaction.transaction import Transaction
 
 # Runs what the controller would have done on a trial of the step; the trial is kept if that gives the written state.
-Hypothesis: TypeAlias = Callable[[Turn], None]
+Hypothesis: TypeAlias = Callable[[Transaction], None]
 
 
 class ObservedWrite(NamedTuple):

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 from controller.events import partition_reassignment
 from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
-from controller.transaction.transaction import Turn
+from controller.transaction.transaction import Transaction
 
 
-def propose(_: Turn, write: ObservedWrite) -> Iterator[Hypothesis]:
+def propose(_: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
     """A reassignment asked for by the API completed at once."""
     if write.is_next and not (write.moves_leader or write.left_isr):
         yield lambda trial: _reassign(trial, write)
 
 
-def _reassign(turn: Turn, write: ObservedWrite) -> None:
-    turn.begin("ApiPartitionReassignment", f"partition {write.tp} was reassigned to the replicas it has")
-    partition_reassignment.run(turn, write.tp, write.partition.assignment)
+def _reassign(tx: Transaction, write: ObservedWrite) -> None:
+    tx.begin("ApiPartitionReassignment", f"partition {write.tp} was reassigned to the replicas it has")
+    partition_reassignment.run(tx, write.tp, write.partition.assignment)

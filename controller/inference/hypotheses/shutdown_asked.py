@@ -10,10 +10,10 @@ from functools import partial
 
 from controller.events.controlled_shutdown import ask
 from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
-from controller.transaction.transaction import Turn
+from controller.transaction.transaction import Transaction
 
 
-def propose(turn: Turn, write: ObservedWrite) -> Iterator[Hypothesis]:
+def propose(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
     """A broker that left the ISR asked to be shut down."""
-    for broker in sorted(write.left_isr.intersection(turn.header.brokers)) if write.is_next else ():
+    for broker in sorted(write.left_isr.intersection(tx.header.brokers)) if write.is_next else ():
         yield partial(ask, broker=broker)

@@ -10,11 +10,11 @@ from functools import partial
 
 from controller.events.controlled_shutdown import is_under_way, reach_late
 from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
-from controller.transaction.transaction import Turn
+from controller.transaction.transaction import Transaction
 
 
-def propose(turn: Turn, write: ObservedWrite) -> Iterator[Hypothesis]:
+def propose(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
     """The attempt of a broker that left the ISR reaches the partition."""
-    for broker in sorted(write.left_isr.intersection(turn.header.brokers)) if write.is_next else ():
-        if is_under_way(turn, broker):
+    for broker in sorted(write.left_isr.intersection(tx.header.brokers)) if write.is_next else ():
+        if is_under_way(tx, broker):
             yield partial(reach_late, broker=broker, tp=write.tp)

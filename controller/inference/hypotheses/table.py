@@ -25,14 +25,14 @@ from controller.inference.hypotheses import (
     unclean_election,
 )
 from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
-from controller.transaction.transaction import Turn
+from controller.transaction.transaction import Transaction
 
 
 class Rule(NamedTuple):
     """A rule of inference, and the recordings of real clusters that it explains writes of."""
 
     name: str  # as it is counted
-    propose: Callable[[Turn, ObservedWrite], Iterator[Hypothesis]]
+    propose: Callable[[Transaction, ObservedWrite], Iterator[Hypothesis]]
     seen_in: tuple[str, ...]
 
 

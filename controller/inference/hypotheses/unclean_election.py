@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from controller.events.replica_leader_election import unclean
 from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
-from controller.transaction.transaction import Turn
+from controller.transaction.transaction import Transaction
 
 
-def propose(_: Turn, write: ObservedWrite) -> Iterator[Hypothesis]:
+def propose(_: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
     """The partition was elected whatever its settings say (Kafka 2.4, ElectLeaders)."""
     if write.is_next and write.moves_leader:
         yield lambda trial: unclean(trial, write.tp)

@@ -14,12 +14,12 @@ import msgspec
 from controller.contract.outputs import Row, Stamp
 from controller.contract.records import Record
 from controller.model import clock
-from controller.model.broker_replica_index import Roster
+from controller.model.broker_replica_index import BrokerReplicaIndex
 from controller.model.context import FOLLOWING, Broker, Context, Header
 from controller.model.topics import InTopic, Partition, Topic, TopicPartition
 
 
-class ContextDraft:
+class MutableState:
     """A step's private copy of the context, and the rows that it publishes."""
 
     __slots__ = (
@@ -28,7 +28,7 @@ class ContextDraft:
         "_judged_brokers",
         "_live",
         "_registered",
-        "_roster",
+        "_replica_index",
         "_touched",
         "_touched_topics",
         "clock_set_by_ms",
@@ -51,8 +51,8 @@ class ContextDraft:
         self._registered: tuple[dict[int, Broker], tuple[int, ...]] | None = None
         self._epochs: tuple[dict[int, Broker], tuple[int, ...]] | None = None
         self._live: tuple[dict[int, Broker], tuple[int, ...], frozenset[int]] | None = None
-        known = context.roster
-        self._roster = known if known is not None and known.topics is context.topics else None
+        known = context.replica_index
+        self._replica_index = known if known is not None and known.topics is context.topics else None
         self._touched: dict[TopicPartition, InTopic] = {}
         self._touched_topics: dict[str, Topic | None] = {}
 
@@ -89,17 +89,17 @@ class ContextDraft:
 
     def hosted_by(self, broker: int) -> list[TopicPartition]:
         """The partitions with a replica on the broker, in order."""
-        return self._found(lambda partition: broker in partition.replicas, self.roster.hosted_by(broker))
+        return self._found(lambda partition: broker in partition.replicas, self.replica_index.hosted_by(broker))
 
     def unsettled(self, such: Callable[[Partition], bool]) -> list[TopicPartition]:
         """The partitions that are such, in order; to ask for what no settled partition is."""
-        return self._found(such, self.roster.unsettled.items())
+        return self._found(such, self.replica_index.unsettled.items())
 
     def unled(self, such: Callable[[Partition], bool]) -> list[TopicPartition]:
         """The partitions that are such, in order; to ask for what no settled partition is that a live broker leads."""
         live = self.live
-        away = (self.roster.hosted_by(host) for host in self.roster.hosts if host not in live)
-        return self._found(such, chain(self.roster.unsettled.items(), *away))
+        away = (self.replica_index.hosted_by(host) for host in self.replica_index.hosts if host not in live)
+        return self._found(such, chain(self.replica_index.unsettled.items(), *away))
 
     def _found(
         self, such: Callable[[Partition], bool], candidates: Iterable[tuple[str, Iterable[int]]]
@@ -112,11 +112,11 @@ class ContextDraft:
         return sorted(found)
 
     @property
-    def roster(self) -> Roster:
+    def replica_index(self) -> BrokerReplicaIndex:
         """Where to look, as of before the record or later; what the record touched is looked at besides."""
-        if self._roster is None:
-            self._roster = Roster(self.topics)
-        return self._roster
+        if self._replica_index is None:
+            self._replica_index = BrokerReplicaIndex(self.topics)
+        return self._replica_index
 
     def put_topic(self, name: str, topic: Topic | None) -> None:
         """Replace a topic; None removes it."""
