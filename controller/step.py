@@ -113,13 +113,13 @@ def _apply(tx: Transaction, record: Record, last: Position) -> None:
     header = tx.header
     if _lacks_records_before(record, last):
         # What they told is not known, and so nothing can be concluded until everything has been read anew.
-        header.phase, header.lacks_records = BOOTSTRAPPING, True
+        header.phase, header.feed.lacks_records = BOOTSTRAPPING, True
         tx.count("divergences/records_missing")
     if tx.clock_set_by_ms:
         clock_step.note(tx, of_another_generation=record.generation != last.generation)
     older_generation.forget_in_time(header, last)
-    if record.author and record.author == header.controller_session and record.cxid > 0:
-        header.heard_ms = header.time_ms
+    if record.author and record.author == header.term.session and record.cxid > 0:
+        header.term.heard_ms = header.time_ms
     _run_timers(tx)
     _HANDLERS[record.kind](tx, record)
 
@@ -137,9 +137,9 @@ def _run_timers(tx: Transaction) -> None:
         return
     if header.events:
         expected_writes.give_up_on_overtaken(tx)
-    if header.shutdown_attempts:
+    if header.shutdowns.attempts:
         controlled_shutdown.ask_again(tx)
-    if header.halted_deletions and header.acting:
+    if header.deletions.halted and header.acting:
         topic_deletion.judge_halted(tx)
 
 
@@ -178,7 +178,7 @@ def _created(tx: Transaction, record: Record) -> None:
         lagging = tx.unsettled(lambda partition: partition.cached is not None)
         isr_change_notification.states_read(tx, lagging)
     elif where.place is Place.PREFERRED_ELECTION and tx.header.acting:
-        tx.header.preferred_asked_ms = tx.header.time_ms
+        tx.header.triggers.preferred_asked_ms = tx.header.time_ms
 
 
 def _deleted(tx: Transaction, record: Record) -> None:
@@ -205,15 +205,15 @@ def _session(tx: Transaction, record: Record) -> None:
     except ZnodeError:
         status = ForwarderStatus()
     header = tx.header
-    header.session, header.watch_mode = status.session, status.watch_mode
+    header.feed.session, header.feed.watch_mode = status.session, status.watch_mode
     lost = status.session in _DISCONNECTED
-    header.disconnected_ms = (header.disconnected_ms or header.time_ms) if lost else 0
+    header.feed.disconnected_ms = (header.feed.disconnected_ms or header.time_ms) if lost else 0
     if record.kind is RecordKind.HEARTBEAT:
         header.maintenance = status.maintenance
 
 
 def _snapshot_begin(tx: Transaction, record: Record) -> None:
-    tx.header.clock_of = clock_step.clock_of(record.content)
+    tx.header.clocks.wall_clock_of = clock_step.clock_of(record.content)
     complete_read.begin(tx)
 
 
@@ -278,7 +278,7 @@ def _log_dir_event(tx: Transaction, _: ZnodePath, record: Record) -> None:
 
 
 def _reassignment_asked(tx: Transaction, _: ZnodePath, record: Record) -> None:
-    asked = () if tx.header.reassign_znode is None else tx.header.reassign_znode
+    asked = () if tx.header.triggers.reassign is None else tx.header.triggers.reassign
     try:
         asked = decode(record.content, PartitionsZnode).partitions
     finally:

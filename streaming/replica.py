@@ -33,8 +33,10 @@ from controller.derived.stored_context import (
     restore_context,
 )
 from controller.feed.quarantine import quarantine, quarantines_with
-from controller.model.context import NO_BROKER, Context, Phase, Quarantines
+from controller.model.brokers import NO_BROKER
+from controller.model.context import Context, Phase
 from controller.model.context import Header as ContextHeader
+from controller.model.feed_state import Quarantines
 from controller.rules.releases import Profile
 from controller.rules.settings import GivenSettings
 from controller.step import steps
@@ -243,7 +245,7 @@ class Replica(StatefulProcessor):
         """How often the cluster failed before, as its last stored state has it."""
         if stored is None:
             return Quarantines()
-        return restore_context(cluster, bytes(stored[3]), lambda _: None).header.quarantines
+        return restore_context(cluster, bytes(stored[3]), lambda _: None).header.feed.quarantines
 
     def _expected(self, cluster: str) -> tuple[GivenSettings, Profile | None, tuple[int, ...]]:
         """What the configuration says of the cluster's brokers."""
@@ -365,7 +367,7 @@ class _Published:
             newest_ms=records[-1].observed_ms if records else 0,
             lacks_records=after is not None and after.header.phase is Phase.BOOTSTRAPPING,
             picture=_picture(after.header) if after is not None and after.header.phase is Phase.FOLLOWING else "",
-            failures=0 if after is None else after.header.quarantines.times,
+            failures=0 if after is None else after.header.feed.quarantines.times,
         )
         self._applied = Row(output=APPLIED, keys=b"", values=msgspec.json.encode(did), count=0)
 

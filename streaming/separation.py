@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from controller.model.context import Broker
+from controller.model.brokers import Broker
 from streaming.errors import StreamError
 
 

@@ -14,7 +14,9 @@ import msgspec
 from controller.alerts.conditions import counted, either, excuse_of, explanation, plural
 from controller.alerts.incidents import causes, incident_by_broker
 from controller.derived.partition_issues import OFFLINE_ISSUES, PartitionIssue, parse_group
-from controller.model.context import EXAMPLES_NAMED, Header, Incident, IssueGroup
+from controller.model.alert_state import EXAMPLES_NAMED, Incident
+from controller.model.context import Header
+from controller.model.tally import IssueGroup
 
 _NAMED_IN_A_SENTENCE: Final = 2
 _TOPICS_IN_A_SENTENCE: Final = 3
@@ -103,14 +105,14 @@ class Affected(msgspec.Struct, frozen=True):
 
 def affected_by_incident(header: Header) -> Iterator[tuple[Incident | None, Affected]]:
     """What each incident affects, and at last what no broker's absence explains."""
-    incidents = incident_by_broker(header.incidents)
+    incidents = incident_by_broker(header.alerts.incidents)
     groups: dict[str | None, list[Group]] = {}
-    for key, group in header.issues.items():
+    for key, group in header.tally.issues.items():
         read = read_group(key, group, header)
         why = causes(read.trouble, read.brokers, header)
         incident = incidents[why[0]] if why else None
         groups.setdefault(incident.name if incident else None, []).append(read)
-    for incident in header.incidents:
+    for incident in header.alerts.incidents:
         if incident.name in groups:
             yield incident, together(groups[incident.name])
     if None in groups:
@@ -146,7 +148,7 @@ def where_they_are(brokers: Collection[int], header: Header) -> str:
 
 def worst_topics(affected: Affected, header: Header) -> str:
     """The topics with most offline partitions, where that says more than the examples do."""
-    worst = sorted(header.offline_by_topic.items(), key=lambda item: (-item[1], item[0]))[:_TOPICS_IN_A_SENTENCE]
+    worst = sorted(header.tally.offline_by_topic.items(), key=lambda item: (-item[1], item[0]))[:_TOPICS_IN_A_SENTENCE]
     if len(worst) <= 1 or worst[0][1] == 1 or affected.count <= _NAMED_IN_A_SENTENCE:
         return ""
     return "; most in " + ", ".join(f"{topic} ({count})" for topic, count in worst)

@@ -19,7 +19,8 @@ from controller.alerts.kinds import AlertKind
 from controller.contract.outputs import Severity
 from controller.derived.gauges import replicas_by_broker
 from controller.derived.partition_issues import OFFLINE_ISSUES, PartitionIssue
-from controller.model.context import EXAMPLES_NAMED, Header, Incident
+from controller.model.alert_state import EXAMPLES_NAMED, Incident
+from controller.model.context import Header
 
 _FLAPPING_DEPARTURES: Final = 3
 _FLAPPING_WITHIN_MS: Final = 10 * 60_000
@@ -37,12 +38,12 @@ def conditions_of_brokers(
     """
     affected = {incident.name: found for incident, found in by_incident if incident}
     away = brokers_away(header)
-    for incident in header.incidents:
+    for incident in header.alerts.incidents:
         missing = [broker for broker in incident.brokers if broker in away]
         if missing:
             cost = affected.get(incident.name, _NOTHING)
             yield from _away(header, incident, missing, cost, pages=incident.name not in paged)
-    for broker, departures_ms in header.unordered_departures.items():
+    for broker, departures_ms in header.departures.unordered.items():
         recent = [at_ms for at_ms in departures_ms if header.time_ms - at_ms <= _FLAPPING_WITHIN_MS]
         if len(recent) >= _FLAPPING_DEPARTURES:
             yield _flapping(header, broker, recent)
@@ -59,16 +60,20 @@ def _away(
     def missed(kind: AlertKind, brokers: list[int], how: str) -> Condition:
         return msgspec.structs.replace(_missed(header, kind, incident, brokers, f"{how}: {cost}"), examples=examples)
 
-    crashed = [broker for broker in missing if broker in header.departed and not header.departed[broker].in_order]
+    crashed = [
+        broker for broker in missing if broker in header.departures.last and not header.departures.last[broker].in_order
+    ]
     crashed = [broker for broker in crashed if maintained(broker, header) is None] or crashed
     if crashed:
         condition = missed(kinds.BROKER_CRASHED, crashed, _how(header, crashed, "crashed"))
         yield condition if pages and not _warned_before(condition, header) else _at_most_a_warning(condition)
-    shut_down = [broker for broker in missing if broker in header.departed and header.departed[broker].in_order]
+    shut_down = [
+        broker for broker in missing if broker in header.departures.last and header.departures.last[broker].in_order
+    ]
     if shut_down:
         condition = missed(kinds.BROKER_SHUT_DOWN, shut_down, _how(header, shut_down, "shut down in order"))
         yield condition if crashed or not _nothing_to_spare(affected, header) else _at_most_a_warning(condition)
-    absent = [broker for broker in missing if broker not in header.departed]
+    absent = [broker for broker in missing if broker not in header.departures.last]
     if absent:
         yield missed(
             kinds.BROKER_ABSENT,
@@ -90,7 +95,7 @@ def _host(brokers: list[int]) -> str:
 
 def _warned_before(condition: Condition, header: Header) -> bool:
     """Whether the partitions of this incident have paged for its brokers: that they are led again is no new page."""
-    before = header.open_alerts.get(condition.id)
+    before = header.alerts.open.get(condition.id)
     return before is not None and before.severity is Severity.WARN
 
 
@@ -100,7 +105,7 @@ def _at_most_a_warning(condition: Condition) -> Condition:
 
 def _how(header: Header, brokers: list[int], left: str) -> str:
     """How these brokers left, and when: by zxid for one, within which time and of which rack for more."""
-    departures = [header.departed[broker] for broker in brokers]
+    departures = [header.departures.last[broker] for broker in brokers]
     if len(brokers) == 1:
         (departure,) = departures
         return f"{listed(brokers)} {left}" + (f" at zxid {departure.zxid:#x}" if departure.zxid >= 0 else ", unseen")
@@ -129,7 +134,8 @@ def _missed(header: Header, kind: AlertKind, incident: Incident, brokers: list[i
         cause=cause + (f" ({excuse})" if excuse else ""),
         ending=f"{plural(len(brokers), 'it is', 'they are')} registered again, or {_host(brokers)} nothing any more",
         since_ms=min(
-            (header.departed[broker].time_ms for broker in brokers if broker in header.departed), default=None
+            (header.departures.last[broker].time_ms for broker in brokers if broker in header.departures.last),
+            default=None,
         ),
         severity=Severity.INFO if excuse or not replicas else None,
         evidence=whereabouts(brokers[:EXAMPLES_NAMED], header),

@@ -76,9 +76,9 @@ def whereabouts(brokers: Iterable[int], header: Header) -> tuple[str, ...]:
 
 def _whereabout(broker: int, header: Header) -> str:
     if broker in header.brokers:
-        leaving = ", and shutting down" if broker in header.shutting_down else ""
+        leaving = ", and shutting down" if broker in header.shutdowns.under_way else ""
         return f"broker {broker} is live{leaving}"
-    departure = header.departed.get(broker)
+    departure = header.departures.last.get(broker)
     if departure is None:
         return f"broker {broker} was never seen"
     how = "shut down in order" if departure.in_order else "left without shutting down"
@@ -109,15 +109,15 @@ def _reason(broker: int, header: Header) -> str | None:
     window = maintained(broker, header)
     if window is not None:
         return window
-    if broker in header.shutting_down:
+    if broker in header.shutdowns.under_way:
         return f"broker {broker} is shutting down in order"
-    departure = header.departed.get(broker)
+    departure = header.departures.last.get(broker)
     if departure is not None and departure.in_order and header.time_ms - departure.time_ms <= _AWAY_IN_ORDER_MS:
         return f"broker {broker} shut down in order"
     registered = header.brokers.get(broker)
     if registered is None:
         return None
-    had_asked = header.asked_to_shut_down.get(broker, registered.epoch) != registered.epoch
+    had_asked = header.shutdowns.asked.get(broker, registered.epoch) != registered.epoch
     if had_asked and header.time_ms - registered.since_ms <= _CATCHING_UP_MS:
         return f"broker {broker} is back from a shutdown in order"
     return None

@@ -11,7 +11,10 @@ from typing import Final
 from controller.alerts import kinds as kinds
 from controller.alerts.conditions import Condition, counted, either, plural, whereabouts
 from controller.derived.partition_issues import PartitionIssue
-from controller.model.context import EXAMPLES_NAMED, NO_BROKER, Header, Standing
+from controller.model.alert_state import EXAMPLES_NAMED
+from controller.model.brokers import NO_BROKER
+from controller.model.context import Header
+from controller.model.controllership import Standing
 
 _OVERDUE_NAMED: Final = 5
 _ENTRIES_IN_A_SENTENCE: Final = 2
@@ -57,7 +60,7 @@ def _absent(header: Header) -> Condition | None:
         group="controller",
         cause="no broker is controller: dead leaders are not replaced, topics are neither created nor deleted",
         ending="a broker is controller again",
-        since_ms=header.controller_since_ms,
+        since_ms=header.term.since_ms,
         evidence=(f"/controller_epoch is {header.controller_epoch}",),
     )
 
@@ -88,13 +91,13 @@ def _overdue(header: Header) -> Condition | None:
 
 def _ghost(header: Header) -> Condition | None:
     broker = header.controller
-    unregistered = broker != NO_BROKER and header.standing is Standing.ELECTED and broker not in header.brokers
+    unregistered = broker != NO_BROKER and header.term.standing is Standing.ELECTED and broker not in header.brokers
     if not header.is_ghost and not unregistered:
         return None
     if unregistered:
         cause = f"controller {broker} is not registered: brokers do not find it; restart it if it lives"
     else:
-        edited = header.standing is Standing.OVERWRITTEN
+        edited = header.term.standing is Standing.OVERWRITTEN
         why = "was edited" if edited else "is not owned by that broker's session"
         cause = f"no broker acts as controller: /controller names broker {broker} but {why}; delete /controller"
     return Condition(
@@ -102,20 +105,20 @@ def _ghost(header: Header) -> Condition | None:
         group="controller",
         cause=cause,
         ending="/controller names a registered broker that was elected, or nobody",
-        since_ms=None if unregistered else header.controller_since_ms,
+        since_ms=None if unregistered else header.term.since_ms,
         patience_ms=_UNREGISTERED_MS if unregistered else None,
-        evidence=(f"/controller is owned by session {header.controller_session:#x}", *whereabouts((broker,), header)),
+        evidence=(f"/controller is owned by session {header.term.session:#x}", *whereabouts((broker,), header)),
         broker=broker,
     )
 
 
 def _flapping(header: Header) -> Condition | None:
-    recent = [at_ms for at_ms in header.terms_since_ms if header.time_ms - at_ms <= _FLAPPING_WITHIN_MS]
+    recent = [at_ms for at_ms in header.former.terms_since_ms if header.time_ms - at_ms <= _FLAPPING_WITHIN_MS]
     if len(recent) < _FLAPPING_TERMS:
         return None
     cause = f"controllers follow one another, {len(recent)} within a minute (epoch {header.controller_epoch}): "
     cause += "none stays to replace dead leaders"
-    if header.preferred_znode is not None:
+    if header.triggers.preferred is not None:
         cause += "; if /admin/preferred_replica_election names a partition without a state, delete it"
     return Condition(
         kind=kinds.CONTROLLER_FLAPPING,
@@ -127,11 +130,11 @@ def _flapping(header: Header) -> Condition | None:
 
 
 def _duplicate_topic_ids(header: Header) -> Condition | None:
-    if not header.duplicate_topic_ids:
+    if not header.term.duplicate_topic_ids:
         return None
     pairs = tuple(
         f"topics {first} and {second} have the same id ({topic_id})"
-        for topic_id, first, second in header.duplicate_topic_ids
+        for topic_id, first, second in header.term.duplicate_topic_ids
     )
     more = f" and {counted(len(pairs) - 1, 'other pair')} too" if len(pairs) > 1 else ""
     return Condition(
@@ -139,7 +142,7 @@ def _duplicate_topic_ids(header: Header) -> Condition | None:
         group="controller",
         cause=f"no broker can become controller: {pairs[0]}{more}",
         ending="every topic has an id of its own",
-        since_ms=header.controller_since_ms,
+        since_ms=header.term.since_ms,
         evidence=pairs,
     )
 
@@ -155,10 +158,10 @@ def _poisoned(header: Header) -> Condition | None:
         cause=f"controller {broker} in epoch {header.controller_epoch} can move no replica (KAFKA-12315): dead ones "
         f"stay in their ISRs, deletions do not end; restart broker {broker}",
         ending="another process is controller, or this one moves replicas after all",
-        since_ms=header.term_began_ms,
+        since_ms=header.term.began_ms,
         evidence=(
-            f"an earlier term of the process that registered with epoch {header.poisoned[broker]:#x} ended while it "
-            "removed replicas from ISRs",
+            f"an earlier term of the process that registered with epoch {header.former.poisoned[broker]:#x} ended "
+            "while it removed replicas from ISRs",
         ),
         broker=broker,
     )
@@ -178,7 +181,7 @@ def _not_preferred(header: Header) -> Condition | None:
 
 
 def _migrating(header: Header) -> Condition | None:
-    if not header.migrating and header.standing is not Standing.KRAFT:
+    if not header.term.migrating and header.term.standing is not Standing.KRAFT:
         return None
     return Condition(
         kind=kinds.MIGRATION_STARTED,
@@ -189,7 +192,7 @@ def _migrating(header: Header) -> Condition | None:
 
 
 def _backlog(header: Header) -> Condition | None:
-    waiting = header.isr_notifications
+    waiting = header.triggers.isr_notifications
     if not waiting or not header.acting:
         return None
     return Condition(
@@ -203,11 +206,11 @@ def _backlog(header: Header) -> Condition | None:
 
 
 def _invalid_reassignment(header: Header) -> Condition | None:
-    entries = header.reassign_znode
+    entries = header.triggers.reassign
     busy = any(event.writes_due for event in header.events.values())
     if entries is None or not header.acting or busy:
         return None
-    if any(key.startswith(PartitionIssue.REASSIGNING.value) for key in header.issues):
+    if any(key.startswith(PartitionIssue.REASSIGNING.value) for key in header.tally.issues):
         return None
     named = ", ".join(
         f"{entry.topic}-{entry.partition} to {list(entry.replicas)}" for entry in entries[:_ENTRIES_IN_A_SENTENCE]
@@ -225,7 +228,7 @@ def _invalid_reassignment(header: Header) -> Condition | None:
 
 
 def _imbalance(header: Header) -> Condition | None:
-    gauge_counts, settings = header.gauge_counts, header.settings
+    gauge_counts, settings = header.tally.gauges, header.settings
     worst = 0
     for broker in header.brokers if "imbalanced" in gauge_counts else ():
         preferred = gauge_counts.get(f"preferred_by_broker/{broker}", 0)
@@ -249,7 +252,7 @@ def _imbalance(header: Header) -> Condition | None:
 
 
 def _missing_ids(header: Header) -> Condition | None:
-    topics, with_id = header.gauge_counts.get("topics", 0), header.gauge_counts.get("topics_with_id", 0)
+    topics, with_id = header.tally.gauges.get("topics", 0), header.tally.gauges.get("topics_with_id", 0)
     if not 0 < with_id < topics or header.profile.release < _IDS_SINCE or not header.acting:
         return None
     lacking = topics - with_id
@@ -263,9 +266,9 @@ def _missing_ids(header: Header) -> Condition | None:
 
 
 def _storm(header: Header) -> Condition | None:
-    partitions = header.gauge_counts.get("partitions", 0)
+    partitions = header.tally.gauges.get("partitions", 0)
     storm = max(_STORM_AT_LEAST, 2 * partitions)
-    pace = header.recent_elections
+    pace = header.alerts.recent_elections
     elections = max(pace.last_minute, header.elections - pace.total)
     if elections <= storm:
         return None

@@ -13,7 +13,8 @@ from typing import Final
 from controller.alerts.conditions import maintained
 from controller.derived.gauges import replicas_by_broker
 from controller.derived.partition_issues import PartitionIssue, parse_group
-from controller.model.context import Header, Incident
+from controller.model.alert_state import Incident
+from controller.model.context import Header
 
 # These groups name replicas that are not in sync: each is one that the partitions lack, live or not.
 _NAMES_WHAT_IS_MISSING: Final = frozenset(
@@ -38,14 +39,14 @@ def incidents_of(header: Header) -> tuple[Incident, ...]:
     away = brokers_away(header)
     for broker in away:
         together.add((broker,))
-    for key in header.issues:
+    for key in header.tally.issues:
         trouble, brokers, _ = parse_group(key)
         together.add(causes(trouble, brokers, header))
     for brokers in (*_sharing(header, away), *_left_together(header, away)):
         together.add(brokers)
-    for incident in header.incidents:
+    for incident in header.alerts.incidents:
         together.add(broker for broker in incident.brokers if broker in together)
-    return _with_names(together.sets(), header.incidents)
+    return _with_names(together.sets(), header.alerts.incidents)
 
 
 def causes(trouble: PartitionIssue, brokers: tuple[int, ...], header: Header) -> tuple[int, ...]:
@@ -62,7 +63,9 @@ def brokers_away(header: Header) -> tuple[int, ...]:
     """Brokers that are not registered and are missed: they host replicas, or left a while ago."""
     hosted = replicas_by_broker(header)
     recent = [
-        broker for broker, departure in header.departed.items() if header.time_ms - departure.time_ms <= _MISSED_MS
+        broker
+        for broker, departure in header.departures.last.items()
+        if header.time_ms - departure.time_ms <= _MISSED_MS
     ]
     return tuple(sorted({*hosted, *recent} - header.brokers.keys()))
 
@@ -75,7 +78,7 @@ def incident_by_broker(incidents: Iterable[Incident]) -> Mapping[int, Incident]:
 def _sharing(header: Header, away: Collection[int]) -> Iterator[tuple[int, ...]]:
     """Brokers that have replicas of the same partitions, before the controller has written what these lack."""
     for broker in away:
-        departure = header.departed.get(broker)
+        departure = header.departures.last.get(broker)
         if departure is not None:
             yield broker, *(other for other in departure.shares_with if other in away)
 
@@ -85,7 +88,7 @@ def _left_together(header: Header, away: Iterable[int]) -> Iterator[tuple[int, i
     within_ms = header.settings.zookeeper_session_timeout_ms // 3 + _TICK_MS
     racks: dict[str | None, list[tuple[int, int]]] = {}
     for broker in away:
-        departure = header.departed.get(broker)
+        departure = header.departures.last.get(broker)
         if departure is not None and not departure.in_order and maintained(broker, header) is None:
             racks.setdefault(departure.rack, []).append((departure.time_ms, broker))
     for left in racks.values():

@@ -21,7 +21,8 @@ from controller.alerts.kinds import ALERT_KINDS, AlertKind
 from controller.alerts.occurrences import THE_CLUSTER, forget_old, id_of
 from controller.alerts.partition_conditions import conditions_of_partitions
 from controller.contract.outputs import AlertRow, Severity
-from controller.model.context import BOOTSTRAPPING, FOLLOWING, ElectionPace, Header, Occurrence, OpenAlert
+from controller.model.alert_state import ElectionPace, Occurrence, OpenAlert
+from controller.model.context import BOOTSTRAPPING, FOLLOWING, Header
 from controller.model.mutable_state import MutableState
 
 OPEN, UNKNOWN, RESOLVED = "open", "unknown", "resolved"
@@ -33,7 +34,7 @@ _TOLD_AGAIN_MS: Final = 5_000
 def judge(tx: MutableState) -> None:
     """Open, change and resolve alerts by what is the case now; what cannot be seen is unknown, and not resolved."""
     header = tx.header
-    header.recent_elections = _pace(header)
+    header.alerts.recent_elections = _pace(header)
     forget_old(header)
     blind = _is_blind(header)
     sees_cluster = header.phase is FOLLOWING and not blind
@@ -41,12 +42,12 @@ def judge(tx: MutableState) -> None:
         _follow_incidents(header)
     cases = {case.id: case for case in _cases(header, sees_cluster=sees_cluster)}
     replaced = {id_of(kind, case.subject): case.id for case in cases.values() for kind in case.replaces}
-    suspected_ms = {key: header.suspected_ms.get(key, header.time_ms) for key in cases}
-    if suspected_ms != header.suspected_ms:
-        header.suspected_ms = suspected_ms
+    suspected_ms = {key: header.alerts.suspected_ms.get(key, header.time_ms) for key in cases}
+    if suspected_ms != header.alerts.suspected_ms:
+        header.alerts.suspected_ms = suspected_ms
     for case in cases.values():
         _tell(tx, case)
-    for alert_id, alert in list(header.open_alerts.items()):
+    for alert_id, alert in list(header.alerts.open.items()):
         if alert_id in cases:
             continue
         if sees_cluster or ALERT_KINDS[alert.kind].of_replica:
@@ -58,8 +59,8 @@ def judge(tx: MutableState) -> None:
 
 def _follow_incidents(header: Header) -> None:
     incidents = incidents_of(header)
-    if incidents != header.incidents:
-        header.incidents = incidents
+    if incidents != header.alerts.incidents:
+        header.alerts.incidents = incidents
 
 
 def _cases(header: Header, *, sees_cluster: bool) -> Iterator[Condition]:
@@ -84,43 +85,44 @@ def _paged(of_partitions: list[Condition]) -> set[str]:
 def _is_blind(header: Header) -> bool:
     """Whether what is known is too old to be believed."""
     patience_ms = kinds.REPLICA_DISCONNECTED.patience_ms
-    lost = header.disconnected_ms > 0 and header.time_ms - header.disconnected_ms >= patience_ms
+    lost = header.feed.disconnected_ms > 0 and header.time_ms - header.feed.disconnected_ms >= patience_ms
     return lost or header.phase is BOOTSTRAPPING
 
 
 def _pace(header: Header) -> ElectionPace:
-    pace, total = header.recent_elections, header.elections
+    pace, total = header.alerts.recent_elections, header.elections
     if header.time_ms - pace.since_ms < MINUTE_MS:
         return pace
     return ElectionPace(header.time_ms, total, total - pace.total if pace.since_ms else 0)
 
 
 def _conditions_of_replica(header: Header) -> Iterator[Condition]:
-    if header.disconnected_ms:
+    if header.feed.disconnected_ms:
         yield Condition(
             kind=kinds.REPLICA_DISCONNECTED,
             group="replica",
-            cause=f"`kontrast watch` has lost ZooKeeper (session {header.session}): what Kontrast shows of this "
+            cause=f"`kontrast watch` has lost ZooKeeper (session {header.feed.session}): what Kontrast shows of this "
             "cluster is old, its other alerts are unknown",
             ending="`kontrast watch` has ZooKeeper again",
-            since_ms=header.disconnected_ms,
+            since_ms=header.feed.disconnected_ms,
         )
-    if header.quarantined:
+    if header.feed.quarantined:
         yield Condition(
             kind=kinds.CLUSTER_QUARANTINED,
             group="replica",
-            cause=f"Kontrast failed and knows nothing of this cluster until it is read again: {header.quarantined}",
+            cause="Kontrast failed and knows nothing of this cluster until it is read again: "
+            f"{header.feed.quarantined}",
             ending="a complete read has come in",
         )
-    if header.refused is not None and header.refused.told:
+    if header.feed.refused is not None and header.feed.refused.told:
         yield Condition(
             kind=kinds.OLDER_GENERATION,
             group="replica",
-            cause=f"what a `kontrast watch` of generation {header.refused.generation} sees is refused, for generation "
-            f"{header.position.generation} was followed before: two run, or a clock was set back",
+            cause=f"what a `kontrast watch` of generation {header.feed.refused.generation} sees is refused, for "
+            f"generation {header.position.generation} was followed before: two run, or a clock was set back",
             ending="the older `kontrast watch` has ended, or a newer one is followed",
         )
-    if header.lacks_records:
+    if header.feed.lacks_records:
         yield Condition(
             kind=kinds.REPLICA_LACKS_RECORDS,
             group="replica",
@@ -131,7 +133,7 @@ def _conditions_of_replica(header: Header) -> Iterator[Condition]:
 
 
 def _happenings(header: Header) -> Iterator[Condition]:
-    for happening in header.occurrences.values():
+    for happening in header.alerts.occurrences.values():
         kind = ALERT_KINDS[happening.kind]
         yield Condition(
             kind=kind,
@@ -157,8 +159,8 @@ def _happened(happening: Occurrence, kind: AlertKind) -> str:
 
 def _tell(tx: MutableState, case: Condition) -> None:
     header, kind = tx.header, case.kind
-    before = header.open_alerts.get(case.id)
-    since_ms = case.since_ms if case.since_ms is not None else header.suspected_ms[case.id]
+    before = header.alerts.open.get(case.id)
+    since_ms = case.since_ms if case.since_ms is not None else header.alerts.suspected_ms[case.id]
     patience_ms = kind.patience_ms if case.patience_ms is None else case.patience_ms
     if before is None and header.time_ms - since_ms < patience_ms:
         return
@@ -170,7 +172,7 @@ def _tell(tx: MutableState, case: Condition) -> None:
     )  # fmt: skip
     if before is not None and not (_is_news(before, now) or _has_another_time(before, header)):
         return
-    header.open_alerts = {**header.open_alerts, case.id: now}
+    header.alerts.open = {**header.alerts.open, case.id: now}
     row = _row(tx, case.id, now, OPEN, case.cause)
     tx.effects.append(
         msgspec.structs.replace(
@@ -205,20 +207,20 @@ def _is_news(before: OpenAlert, now: OpenAlert) -> bool:
 
 def _has_another_time(before: OpenAlert, header: Header) -> bool:
     """Whether the wall clock was set since the alert was told: since when it is so is to be shown otherwise."""
-    stepped = header.occurrences.get(kinds.CLOCK_STEPPED.name)
+    stepped = header.alerts.occurrences.get(kinds.CLOCK_STEPPED.name)
     return stepped is not None and before.told_ms < stepped.last_ms
 
 
 def _resolve(tx: MutableState, alert_id: str, alert: OpenAlert, ending: str) -> None:
     tx.effects.append(_row(tx, alert_id, alert, RESOLVED, ending))
-    left = {key: other for key, other in tx.header.open_alerts.items() if key != alert_id}
-    tx.header.open_alerts = left
+    left = {key: other for key, other in tx.header.alerts.open.items() if key != alert_id}
+    tx.header.alerts.open = left
 
 
 def _lose_sight(tx: MutableState, alert_id: str, alert: OpenAlert) -> None:
     tx.effects.append(_row(tx, alert_id, alert, UNKNOWN, f"cannot be seen now; before: {alert.cause}"))
     unknown = msgspec.structs.replace(alert, unknown=True)
-    tx.header.open_alerts = {**tx.header.open_alerts, alert_id: unknown}
+    tx.header.alerts.open = {**tx.header.alerts.open, alert_id: unknown}
 
 
 def _row(tx: MutableState, alert_id: str, alert: OpenAlert, state: str, cause: str) -> AlertRow:

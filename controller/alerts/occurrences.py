@@ -10,7 +10,8 @@ from typing import Final
 from zlib import crc32
 
 from controller.alerts.kinds import ALERT_KINDS, AlertKind
-from controller.model.context import EXAMPLES_NAMED, FOLLOWING, Header, Occurrence
+from controller.model.alert_state import EXAMPLES_NAMED, Occurrence
+from controller.model.context import FOLLOWING, Header
 from controller.model.mutable_state import MutableState
 
 THE_CLUSTER: Final = "the cluster"
@@ -40,7 +41,7 @@ def note(  # noqa: PLR0913 (what an alert tells)
         return
     subject = THE_CLUSTER if broker is None else f"broker {broker}"
     alert_id = id_of(kind, subject)
-    before = header.occurrences.get(alert_id)
+    before = header.alerts.occurrences.get(alert_id)
     named, concerned, names = (before.about, before.concerned, before.names) if before else ((), 0, {})
     bucket = crc32(about.encode("utf-8", "surrogatepass")) % _BUCKETS
     if about and about not in names.get(bucket, ()):
@@ -61,19 +62,19 @@ def note(  # noqa: PLR0913 (what an alert tells)
         concerned,
         names,
     )
-    header.occurrences = {**header.occurrences, alert_id: now}
+    header.alerts.occurrences = {**header.alerts.occurrences, alert_id: now}
 
 
 def forget_old(header: Header) -> None:
     """Let go of what happened too long ago to be told of."""
-    occurrences = header.occurrences
+    occurrences = header.alerts.occurrences
     over = [
         alert_id
         for alert_id, happening in occurrences.items()
         if header.time_ms - happening.last_ms > ALERT_KINDS[happening.kind].lasts_ms
     ]
     if over:
-        header.occurrences = {key: value for key, value in occurrences.items() if key not in over}
+        header.alerts.occurrences = {key: value for key, value in occurrences.items() if key not in over}
 
 
 def id_of(kind: AlertKind, subject: str) -> str:

@@ -27,7 +27,8 @@ from controller.alerts.affected import (
 from controller.alerts.conditions import Condition, either, plural, whereabouts
 from controller.contract.outputs import Severity
 from controller.derived.partition_issues import OFFLINE_ISSUES, PartitionIssue
-from controller.model.context import EXAMPLES_NAMED, Header, Incident
+from controller.model.alert_state import EXAMPLES_NAMED, Incident
+from controller.model.context import Header
 
 # A live broker may take its time to delete, or to copy a replica.
 _DELETING_MS: Final = 5 * 60_000
@@ -125,7 +126,7 @@ def _coming_back(scene: Scene, waiting: Affected) -> Condition | None:
     cause = f"{_offline_partitions(waiting)} until {_elector(header)} elects a leader"
     condition = scene.condition(kind, waiting, cause, _BACK, patience_ms=0, replaces=(kinds.UNDER_MIN_ISR,))
     patience_ms = kinds.ELECTION_DUE.patience_ms
-    is_due = header.time_ms - waiting.since_ms >= patience_ms or condition.id in header.open_alerts
+    is_due = header.time_ms - waiting.since_ms >= patience_ms or condition.id in header.alerts.open
     return condition if is_due else None
 
 

@@ -14,7 +14,8 @@ from typing import Final
 from controller.contract.outputs import GaugesRow, Maintenance, Stamp
 from controller.derived.health import UNUSABLE, is_under_replicated, needed_in_sync
 from controller.model import clock
-from controller.model.context import FOLLOWING, CountingRules, Header
+from controller.model.context import FOLLOWING, Header
+from controller.model.tally import CountingRules
 from controller.model.topics import InTopic, Partition, Topic, Topics
 from controller.rules.states import PartitionState, ReplicaState
 
@@ -204,30 +205,30 @@ def _by_broker(counts: Mapping[str, int], prefix: str) -> dict[int, int]:
 
 def replicas_by_broker(header: Header) -> dict[int, int]:
     """How many replicas each broker hosts, whether it is there or not."""
-    return _by_broker(header.gauge_counts, "replicas_by_broker/")
+    return _by_broker(header.tally.gauges, "replicas_by_broker/")
 
 
 def _offline_partitions(header: Header) -> int:
     """OfflinePartitionsCount as the cluster's release defines it."""
-    counts, release = header.gauge_counts, header.profile.release
+    counts, release = header.tally.gauges, header.profile.release
     if release >= (2, 1):  # those in state Offline, with what a topic removed by hand leaves behind
-        return counts.get(_PARTITION_STATE[PartitionState.OFFLINE], 0) + header.leaked_offline
+        return counts.get(_PARTITION_STATE[PartitionState.OFFLINE], 0) + header.deletions.leaked_offline
     led = _by_broker(counts, "by_leader/")
     return sum(count for leader, count in led.items() if leader not in header.brokers)
 
 
 def gauges_row(header: Header, stamp: Stamp) -> GaugesRow:
     """The cluster's counts as they are now."""
-    counts, wall_ms = header.gauge_counts, clock.wall_ms(header)
+    counts, wall_ms = header.tally.gauges, clock.wall_ms(header)
     states = {state.word: counts.get(key, 0) for state, key in _PARTITION_STATE.items()}
     return GaugesRow(
         *stamp,
         ready=header.phase is FOLLOWING,
-        session=header.session,
-        watch_mode=header.watch_mode,
+        session=header.feed.session,
+        watch_mode=header.feed.watch_mode,
         controller=header.controller,
         controller_epoch=header.controller_epoch,
-        controller_changes=header.controller_changes,
+        controller_changes=header.former.changes,
         active_brokers=len(header.brokers),
         topics=counts.get("topics", 0),
         partitions=counts.get("partitions", 0),
@@ -241,7 +242,8 @@ def gauges_row(header: Header, stamp: Stamp) -> GaugesRow:
         preferred_replica_imbalance=counts.get("imbalanced", 0),
         topics_to_delete=counts.get("topics_to_delete", 0),
         replicas_to_delete=counts.get("replicas_to_delete", 0),
-        topics_ineligible_to_delete=counts.get("topics_ineligible_to_delete", 0) + len(header.ineligible_leftovers),
+        topics_ineligible_to_delete=counts.get("topics_ineligible_to_delete", 0)
+        + len(header.deletions.ineligible_leftovers),
         replicas_ineligible_to_delete=counts.get("replicas_ineligible_to_delete", 0),
         leaders_by_broker=_by_broker(counts, "leaders_by_broker/"),
         replicas_by_broker=replicas_by_broker(header),
@@ -249,15 +251,17 @@ def gauges_row(header: Header, stamp: Stamp) -> GaugesRow:
         under_min_isr_by_broker=_by_broker(counts, "under_min_isr_by_broker/"),
         at_min_isr_by_broker=_by_broker(counts, "at_min_isr_by_broker/"),
         sole_in_sync_by_broker=_by_broker(counts, "sole_in_sync_by_broker/"),
-        reassigning_partitions=sum(group.count for key, group in header.issues.items() if key.startswith(REASSIGNING)),
+        reassigning_partitions=sum(
+            group.count for key, group in header.tally.issues.items() if key.startswith(REASSIGNING)
+        ),
         pending_writes=sum(event.writes_due for event in header.events.values()),
-        records=_part(header.counts, "records/"),
-        elections=_part(header.counts, "elections/"),
-        isr_changes=_part(header.counts, "isr_changes/"),
-        refused=header.counts.get("refused", 0),
-        divergences=_part(header.counts, "divergences/"),
-        reactions=header.reactions,
-        slowest_reactions=header.slowest_reactions,
+        records=_part(header.tally.happened, "records/"),
+        elections=_part(header.tally.happened, "elections/"),
+        isr_changes=_part(header.tally.happened, "isr_changes/"),
+        refused=header.tally.happened.get("refused", 0),
+        divergences=_part(header.tally.happened, "divergences/"),
+        reactions=header.reactions.by_event,
+        slowest_reactions=header.reactions.slowest,
         maintenance=tuple(
             Maintenance(window.brokers, window.until_ms, window.reason)
             for window in header.maintenance

@@ -12,8 +12,9 @@ from typing import Final
 
 import msgspec
 
-from controller.model.context import CountingRules, Header
+from controller.model.context import Header
 from controller.model.leadership import NO_LEADER, LeaderAndIsr
+from controller.model.tally import CountingRules
 from controller.model.topics import Partition, Problem, Topic
 from controller.rules.election import elect_offline
 
@@ -166,7 +167,7 @@ def _whereabout(broker: int, partition: Partition, header: Header) -> str:
         return f"broker {broker} is live, but its log directory failed"
     if broker in header.brokers:
         return f"broker {broker} is live"
-    departure = header.departed.get(broker)
+    departure = header.departures.last.get(broker)
     if departure is None:
         return f"broker {broker} is not registered"
     at = f" at zxid {departure.zxid:#x}" if departure.zxid >= 0 else " unseen"

@@ -25,8 +25,10 @@ from controller.contract.znodes import (
     locate,
 )
 from controller.derived.health import needed_in_sync
-from controller.model.context import LEAST_IN_SYNC, NO_BROKER, CountingRules, Header
+from controller.model.brokers import NO_BROKER
+from controller.model.context import LEAST_IN_SYNC, Header
 from controller.model.leadership import NO_LEADER
+from controller.model.tally import CountingRules
 from controller.rules.states import PartitionState
 
 
@@ -153,7 +155,7 @@ class _Found:
         if where.place is Place.TOPIC_CONFIG:
             self._least_in_sync[where.name] = decode_config(data).integer(LEAST_IN_SYNC, at_least=1)
         elif where.place is Place.BROKER_CONFIG:
-            self._header.dynamic_settings[where.name] = decode_config(data).config
+            self._header.configuration.dynamic[where.name] = decode_config(data).config
 
     def rules(self) -> CountingRules:
         """What a partition's need of in-sync replicas depends on beside its topic."""

@@ -15,7 +15,9 @@ import msgspec
 
 from controller.derived.gauges import REASSIGNING
 from controller.derived.health import is_under_replicated, needed_in_sync
-from controller.model.context import EXAMPLES_NAMED, CountingRules, Header, IssueGroup
+from controller.model.alert_state import EXAMPLES_NAMED
+from controller.model.context import Header
+from controller.model.tally import CountingRules, IssueGroup
 from controller.model.topics import InTopic, Partition, Problem, Topic, TopicPartition, Topics
 from controller.rules.assignment import ReplicaAssignment
 from controller.rules.states import ReplicaState
@@ -221,7 +223,7 @@ def index_issues(topics: Topics, header: Header) -> tuple[dict[str, IssueGroup],
         for number, partition in topic.partitions.items():
             if troubles_of(topic, partition, rules):
                 issue_index.recount(TopicPartition(name, number), (None, None), (topic, partition), header.time_ms)
-    before = header.issues
+    before = header.tally.issues
     groups = {
         key: msgspec.structs.replace(group, since_ms=before[key].since_ms) if key in before else group
         for key, group in issue_index.groups.items()

@@ -12,7 +12,8 @@ from typing import Final
 import msgspec
 
 from controller.contract.outputs import REACTION_BUCKETS_MS, ReactionTimes, SlowReaction
-from controller.model.context import Event, Header
+from controller.model.context import Header
+from controller.model.event import Event
 
 _SLOWEST: Final = 5
 
@@ -24,7 +25,7 @@ def wrote(header: Header, event: Event, now_ms: int) -> None:
         return
     event.first_write_ms = now_ms
     taken_ms = max(0, now_ms - event.time_ms)
-    times = header.reactions.get(event.kind, ReactionTimes())
+    times = header.reactions.by_event.get(event.kind, ReactionTimes())
     first = _counted(times.first, taken_ms)
     _keep(header, event, msgspec.structs.replace(times, first=first, first_sum_ms=times.first_sum_ms + taken_ms))
 
@@ -32,7 +33,7 @@ def wrote(header: Header, event: Event, now_ms: int) -> None:
 def done(header: Header, event: Event) -> None:
     """No write of the event is due any more, and at least one was seen."""
     taken_ms = max(0, event.last_write_ms - event.time_ms)
-    times = header.reactions[event.kind]
+    times = header.reactions.by_event[event.kind]
     last = _counted(times.last, taken_ms)
     _keep(header, event, msgspec.structs.replace(times, last=last, last_sum_ms=times.last_sum_ms + taken_ms))
     slow = SlowReaction(
@@ -44,12 +45,12 @@ def done(header: Header, event: Event) -> None:
         max(0, event.first_write_ms - event.time_ms),
         taken_ms,
     )
-    by_duration = sorted((*header.slowest_reactions, slow), key=lambda reaction: -reaction.last_ms)
-    header.slowest_reactions = tuple(by_duration[:_SLOWEST])
+    by_duration = sorted((*header.reactions.slowest, slow), key=lambda reaction: -reaction.last_ms)
+    header.reactions.slowest = tuple(by_duration[:_SLOWEST])
 
 
 def _keep(header: Header, event: Event, times: ReactionTimes) -> None:
-    header.reactions = {**header.reactions, event.kind: times}
+    header.reactions.by_event = {**header.reactions.by_event, event.kind: times}
 
 
 def _counted(counts: tuple[int, ...], taken_ms: int) -> tuple[int, ...]:

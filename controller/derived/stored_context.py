@@ -19,7 +19,7 @@ from controller.model.topics import Topic, Topics
 from controller.rules.releases import Profile
 from controller.rules.settings import GivenSettings
 
-STATE_VERSION = 6
+STATE_VERSION = 7
 
 _VERSION = STATE_VERSION.to_bytes(2, "big")
 _ENCODER = msgspec.msgpack.Encoder()
@@ -41,7 +41,8 @@ def new_context(
     preferred_controllers: tuple[int, ...] = (),
 ) -> Context:
     """A cluster of which nothing is known yet; the number of chunks is fixed for the life of its state."""
-    header = Header(cluster, chunk_count, given_settings=dict(settings or {}))
+    header = Header(cluster, chunk_count)
+    header.configuration.given = dict(settings or {})
     header.preferred_controllers = preferred_controllers
     header.expect(profile)
     return Context(header, Topics.empty(chunk_count))
@@ -52,16 +53,15 @@ def reconfigured(
 ) -> Context:
     """The context under these settings and this profile (None: what the znodes show), counted anew if need be."""
     header = context.header
-    changed = msgspec.structs.replace(
-        header, given_settings=dict(settings), preferred_controllers=preferred_controllers
-    )
+    changed = header.copy()
+    changed.configuration.given, changed.preferred_controllers = dict(settings), preferred_controllers
     changed.expect(profile)
     if changed == header:
         return context
     # Before a complete read has come in, what there is so far is not to be counted; its end counts everything.
     if changed.phase is FOLLOWING and changed.counting_rules != header.counting_rules:
-        changed.gauge_counts = count_gauges(context.topics, changed.counting_rules)
-        changed.issues, changed.offline_by_topic = index_issues(context.topics, changed)
+        changed.tally.gauges = count_gauges(context.topics, changed.counting_rules)
+        changed.tally.issues, changed.tally.offline_by_topic = index_issues(context.topics, changed)
     return Context(changed, context.topics)
 
 

@@ -18,7 +18,8 @@ from controller.derived.gauges import replicas_by_broker
 from controller.events import controlled_shutdown, partition_reassignment, topic_deletion
 from controller.machines import partition_machine, replica_machine
 from controller.machines.replica_machine import Replica
-from controller.model.context import FOLLOWING, LOADING, Broker, Departure
+from controller.model.brokers import Broker, Departure
+from controller.model.context import FOLLOWING, LOADING
 from controller.model.topics import Partition, TopicPartition
 from controller.rules.states import PartitionState, ReplicaState
 from controller.transaction.transaction import Transaction, replace
@@ -39,7 +40,7 @@ def broker_written(tx: Transaction, broker: int, znode: BrokerZnode, record: Rec
     known = header.brokers.get(broker)
     since_ms = known.since_ms if known and known.epoch == record.czxid else header.time_ms
     now = Broker(record.czxid, record.ephemeral_owner, since_ms, znode.addresses(), znode.rack)
-    header.seen_brokers = (*header.seen_brokers, broker) if header.phase is LOADING else ()
+    header.read.brokers = (*header.read.brokers, broker) if header.phase is LOADING else ()
     if known == now:
         return
     if known is not None and header.acting and known.epoch == now.epoch:
@@ -61,7 +62,7 @@ def broker_written(tx: Transaction, broker: int, znode: BrokerZnode, record: Rec
     else:
         header.brokers = {**header.brokers, broker: now}
         _touch_hosted(tx, broker)
-    header.departed = {key: value for key, value in header.departed.items() if key != broker}
+    header.departures.last = {key: value for key, value in header.departures.last.items() if key != broker}
     if known is not None and known.epoch != now.epoch:
         cause = (
             f"broker {broker} restarted, or lost its session and was back at once: clients may have met errors "
@@ -95,15 +96,15 @@ def broker_removed(tx: Transaction, broker: int) -> None:
 def _note_departure(tx: Transaction, broker: int, gone: Broker, hosted: Iterable[TopicPartition]) -> None:
     header, record = tx.header, tx.record
     closed_itself = record.author == gone.session and record.cxid > 0  # only ZooKeeper's log tells
-    in_order = closed_itself or header.asked_to_shut_down.get(broker) == gone.epoch
+    in_order = closed_itself or header.shutdowns.asked.get(broker) == gone.epoch
     shares_with = _away_too(tx, broker, hosted)
     departure = Departure(record.zxid, header.time_ms, in_order, gone.rack, shares_with)
-    header.departed = {**header.departed, broker: departure}
+    header.departures.last = {**header.departures.last, broker: departure}
     if in_order or header.phase is not FOLLOWING:
         return
-    header.asked_to_shut_down = {key: epoch for key, epoch in header.asked_to_shut_down.items() if key != broker}
-    before = header.unordered_departures.get(broker, ())
-    header.unordered_departures = {**header.unordered_departures, broker: (*before, header.time_ms)[-_DEPARTURES_KEPT:]}
+    header.shutdowns.asked = {key: epoch for key, epoch in header.shutdowns.asked.items() if key != broker}
+    before = header.departures.unordered.get(broker, ())
+    header.departures.unordered = {**header.departures.unordered, broker: (*before, header.time_ms)[-_DEPARTURES_KEPT:]}
 
 
 def _away_too(tx: Transaction, broker: int, hosted: Iterable[TopicPartition]) -> tuple[int, ...]:
@@ -120,7 +121,7 @@ def _was_silent(tx: Transaction, broker: int, gone: Broker) -> bool:
     """
     record = tx.record
     if not record.author:
-        return broker not in tx.header.shutting_down
+        return broker not in tx.header.shutdowns.under_way
     return record.author == gone.session and record.cxid == 0
 
 
@@ -148,7 +149,7 @@ def forget_departed(tx: Transaction) -> None:
     header = tx.header
     left_long_ago = [
         broker
-        for broker, departure in header.departed.items()
+        for broker, departure in header.departures.last.items()
         if header.time_ms - departure.time_ms > _FORGOTTEN_AFTER_MS
     ]
     if not left_long_ago:
@@ -156,10 +157,10 @@ def forget_departed(tx: Transaction) -> None:
     forgotten = set(left_long_ago) - replicas_by_broker(header).keys()
     for broker in sorted(forgotten):
         publish_broker(tx, broker, forgotten=True)
-    header.departed = _without(header.departed, forgotten)
-    header.unordered_departures = _without(header.unordered_departures, forgotten)
-    header.asked_to_shut_down = _without(header.asked_to_shut_down, forgotten)
-    header.last_asked_ms = _without(header.last_asked_ms, forgotten)
+    header.departures.last = _without(header.departures.last, forgotten)
+    header.departures.unordered = _without(header.departures.unordered, forgotten)
+    header.shutdowns.asked = _without(header.shutdowns.asked, forgotten)
+    header.shutdowns.last_asked_ms = _without(header.shutdowns.last_asked_ms, forgotten)
 
 
 def _without(by_broker: Mapping[int, _Known], brokers: Collection[int]) -> dict[int, _Known]:
@@ -170,7 +171,7 @@ def publish_broker(tx: Transaction, broker: int, *, forgotten: bool = False) -> 
     """The broker's row as it is now; during a complete read nothing is published."""
     if tx.header.phase is not FOLLOWING:
         return
-    now, departure = tx.header.brokers.get(broker), tx.header.departed.get(broker)
+    now, departure = tx.header.brokers.get(broker), tx.header.departures.last.get(broker)
     since_ms = now.since_ms if now else departure.time_ms if departure else tx.header.time_ms
     tx.effects.append(
         BrokerRow(
@@ -222,8 +223,8 @@ def on_broker_startup(tx: Transaction, broker: int) -> None:
 def on_broker_failure(tx: Transaction, brokers: tuple[int, ...]) -> None:
     """Take replicas offline and elect leaders elsewhere after brokers left (Kafka 3.9 `onBrokerFailure`)."""
     header = tx.header
-    header.shutting_down = tuple(broker for broker in header.shutting_down if broker not in brokers)
-    header.shutdown_attempts = {key: value for key, value in header.shutdown_attempts.items() if key not in brokers}
+    header.shutdowns.under_way = tuple(broker for broker in header.shutdowns.under_way if broker not in brokers)
+    header.shutdowns.attempts = {key: value for key, value in header.shutdowns.attempts.items() if key not in brokers}
     replicas = [Replica(tp, broker) for broker in brokers for tp in tx.hosted_by(broker)]
     replicas_went_offline(tx, replicas)
 
@@ -282,11 +283,11 @@ def _forget_offline_dirs(tx: Transaction, broker: int, hosted: list[TopicPartiti
 def forget_unseen_brokers(tx: Transaction) -> None:
     """At the end of a complete read: brokers that it did not name are gone."""
     header = tx.header
-    for broker in set(header.brokers) - set(header.seen_brokers):
+    for broker in set(header.brokers) - set(header.read.brokers):
         gone = Departure(-1, header.time_ms, rack=header.brokers[broker].rack)
-        header.departed = {**header.departed, broker: gone}
-    header.brokers = {broker: header.brokers[broker] for broker in header.seen_brokers if broker in header.brokers}
-    header.seen_brokers = ()
+        header.departures.last = {**header.departures.last, broker: gone}
+    header.brokers = {broker: header.brokers[broker] for broker in header.read.brokers if broker in header.brokers}
+    header.read.brokers = ()
 
 
 def initial_partition_state(tx: Transaction, partition: Partition) -> PartitionState:

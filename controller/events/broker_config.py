@@ -23,8 +23,8 @@ def written(tx: Transaction, name: str, znode: ConfigZnode) -> None:
     header = tx.header
     was_allowed = header.allows_unclean_election
     used = {key: value for key, value in znode.config.items() if key in _USED}
-    others = {key: value for key, value in header.dynamic_settings.items() if key != name}
-    header.dynamic_settings = {**others, name: used} if used else others
+    others = {key: value for key, value in header.configuration.dynamic.items() if key != name}
+    header.configuration.dynamic = {**others, name: used} if used else others
     if header.acting and header.allows_unclean_election and not was_allowed:
         tx.begin("UncleanLeaderElectionEnable", "unclean leader election was allowed for all topics")
         broker_change.trigger_online(tx)
@@ -33,11 +33,11 @@ def written(tx: Transaction, name: str, znode: ConfigZnode) -> None:
 def judge_anew(tx: Transaction) -> None:
     """What is wrong with a partition can follow from a default that has changed."""
     header = tx.header
-    if header.judged_by != tx.rules:
-        header.judged_by = tx.rules
+    if header.tally.judged_by != tx.rules:
+        header.tally.judged_by = tx.rules
         _judge_acks_all(tx)
-    if header.unclean_as_judged != header.allows_unclean_election:
-        header.unclean_as_judged = header.allows_unclean_election
+    if header.configuration.unclean_as_judged != header.allows_unclean_election:
+        header.configuration.unclean_as_judged = header.allows_unclean_election
         for tp in tx.unled(lambda partition: partition.problem in UNUSABLE):
             tx.touch(tp)
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from controller.events import topic_deletion
 from controller.machines import partition_machine, replica_machine
 from controller.machines.replica_machine import Replica
-from controller.model.context import NO_BROKER, Event, ShutdownAttempt
+from controller.model.brokers import NO_BROKER, ShutdownAttempt
+from controller.model.event import Event
 from controller.model.leadership import Elect
 from controller.model.shutdown_requests import closes, has_asked
 from controller.model.topics import TopicPartition
@@ -34,7 +35,7 @@ _SLOW_CLOSING_MS = 2_000
 def ask(tx: Transaction, broker: int) -> None:
     """A broker asks to be shut down, and it shows: for the first time, sooner than expected, or once too often."""
     header = tx.header
-    expected = header.shutdown_attempts.get(broker)
+    expected = header.shutdowns.attempts.get(broker)
     if expected is None:
         left = 0 if has_asked(header, broker) else header.settings.controlled_shutdown_max_retries - 1
         expected = ShutdownAttempt(header.time_ms, header.time_ms, left, doubtful=_may_have_found_nobody(tx))
@@ -44,7 +45,7 @@ def ask(tx: Transaction, broker: int) -> None:
 def is_under_way(tx: Transaction, broker: int) -> bool:
     """Whether an attempt may still be going on: a broker asks again only a backoff after it was answered."""
     header = tx.header
-    asked_ms = header.last_asked_ms.get(broker)
+    asked_ms = header.shutdowns.last_asked_ms.get(broker)
     return asked_ms is not None and header.time_ms - asked_ms < header.settings.controlled_shutdown_retry_backoff_ms
 
 
@@ -67,7 +68,7 @@ def ask_in_vain(tx: Transaction, broker: int) -> None:
     left = header.settings.controlled_shutdown_max_retries - 2
     if left >= 0:
         expected = ShutdownAttempt(header.time_ms + _after_backoff_ms(tx), header.time_ms, left)
-        header.shutdown_attempts = {**header.shutdown_attempts, broker: expected}
+        header.shutdowns.attempts = {**header.shutdowns.attempts, broker: expected}
 
 
 def _is_in_sync(tx: Transaction, broker: int, tp: TopicPartition) -> bool:
@@ -79,7 +80,7 @@ def _is_in_sync(tx: Transaction, broker: int, tp: TopicPartition) -> bool:
 def _may_have_found_nobody(tx: Transaction) -> bool:
     """Whether the attempt before this one would have fallen into the time before this controller's term."""
     header = tx.header
-    return header.time_ms - header.term_began_ms < _after_backoff_ms(tx) + _FAILOVER_MS
+    return header.time_ms - header.term.began_ms < _after_backoff_ms(tx) + _FAILOVER_MS
 
 
 def ask_again(tx: Transaction) -> None:
@@ -87,8 +88,8 @@ def ask_again(tx: Transaction) -> None:
 
     They ask whoever is controller then; an attempt that finds none is used up.
     """
-    for broker in sorted(tx.header.shutdown_attempts):
-        while (attempt := tx.header.shutdown_attempts.get(broker)) and attempt.due_ms <= tx.header.time_ms:
+    for broker in sorted(tx.header.shutdowns.attempts):
+        while (attempt := tx.header.shutdowns.attempts.get(broker)) and attempt.due_ms <= tx.header.time_ms:
             if _is_answered(tx):
                 _attempt(tx, broker, attempt, attempt.due_ms)
             else:
@@ -117,8 +118,8 @@ def _moves_leaders(tx: Transaction, event: Event) -> bool:
 def keep_attempts(tx: Transaction) -> None:
     """A new controller will be asked by the brokers that the last one could not let go."""
     header = tx.header
-    header.shutdown_attempts = {
-        broker: attempt for broker, attempt in header.shutdown_attempts.items() if has_asked(header, broker)
+    header.shutdowns.attempts = {
+        broker: attempt for broker, attempt in header.shutdowns.attempts.items() if has_asked(header, broker)
     }
 
 
@@ -134,7 +135,7 @@ def session_ended(tx: Transaction, broker: int) -> None:
         _ask_unseen(tx, broker)
     expired = known and record.cxid == 0
     _judge_doubtful(tx, broker)
-    while _is_answered(tx) and not expired and (attempt := header.shutdown_attempts.get(broker)):
+    while _is_answered(tx) and not expired and (attempt := header.shutdowns.attempts.get(broker)):
         if attempt.earliest_ms > header.time_ms or (attempt.doubtful and not _fits(tx, attempt.due_ms)):
             return
         _attempt(tx, broker, attempt, attempt.earliest_ms)
@@ -160,13 +161,13 @@ def _ask_unseen(tx: Transaction, broker: int) -> None:
     It answers registered brokers only: one that registered just before was not let go, it gave up.
     """
     header = tx.header
-    there_since_ms = max(header.term_began_ms, header.brokers[broker].since_ms)
+    there_since_ms = max(header.term.began_ms, header.brokers[broker].since_ms)
     there_ms = header.time_ms - there_since_ms - _usual_closing_ms(tx)
     attempts = 1 + there_ms // max(header.settings.controlled_shutdown_retry_backoff_ms, 1)
     left = min(attempts, header.settings.controlled_shutdown_max_retries)
     if left > 0:
         _attempt(tx, broker, ShutdownAttempt(header.time_ms, header.time_ms, left - 1), header.time_ms)
-    while attempt := header.shutdown_attempts.get(broker):
+    while attempt := header.shutdowns.attempts.get(broker):
         _attempt(tx, broker, attempt, attempt.due_ms)
 
 
@@ -196,9 +197,9 @@ def _attempt(tx: Transaction, broker: int, attempt: ShutdownAttempt, at_ms: int)
 
 def _remember(tx: Transaction, broker: int, asked_ms: int) -> None:
     header = tx.header
-    header.shutting_down = tuple(sorted({*header.shutting_down, broker}))
-    header.asked_to_shut_down = {**header.asked_to_shut_down, broker: header.brokers[broker].epoch}
-    header.last_asked_ms = {**header.last_asked_ms, broker: asked_ms}
+    header.shutdowns.under_way = tuple(sorted({*header.shutdowns.under_way, broker}))
+    header.shutdowns.asked = {**header.shutdowns.asked, broker: header.brokers[broker].epoch}
+    header.shutdowns.last_asked_ms = {**header.shutdowns.last_asked_ms, broker: asked_ms}
 
 
 def _stop_followed(tx: Transaction, broker: int, followed: list[TopicPartition]) -> None:
@@ -216,12 +217,12 @@ def _expect_next(tx: Transaction, broker: int, attempt: ShutdownAttempt, at_ms: 
         earliest_ms = at_ms + header.settings.controlled_shutdown_retry_backoff_ms
         due_ms = at_ms + _after_backoff_ms(tx)
         expected = ShutdownAttempt(due_ms, earliest_ms, attempt.left - 1, attempt.doubtful)
-        header.shutdown_attempts = {**header.shutdown_attempts, broker: expected}
+        header.shutdowns.attempts = {**header.shutdowns.attempts, broker: expected}
 
 
 def _forget_next(tx: Transaction, broker: int) -> None:
-    attempts = tx.header.shutdown_attempts
-    tx.header.shutdown_attempts = {key: attempt for key, attempt in attempts.items() if key != broker}
+    attempts = tx.header.shutdowns.attempts
+    tx.header.shutdowns.attempts = {key: attempt for key, attempt in attempts.items() if key != broker}
 
 
 def _hosted(tx: Transaction, broker: int) -> tuple[list[TopicPartition], list[TopicPartition]]:

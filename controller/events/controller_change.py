@@ -16,7 +16,9 @@ from controller.contract.records import Record
 from controller.contract.znodes import ControllerZnode
 from controller.derived.health import UNUSABLE
 from controller.events import controller_failover, partition_reassignment, topic_deletion, unfenced_controller
-from controller.model.context import FOLLOWING, NO_BROKER, Header, InItsName, Standing
+from controller.model.brokers import NO_BROKER
+from controller.model.context import FOLLOWING, Header
+from controller.model.controllership import InItsName, Standing
 from controller.transaction.transaction import Transaction
 
 _TERMS_KEPT: Final = 10
@@ -28,24 +30,24 @@ def controller_written(tx: Transaction, znode: ControllerZnode, record: Record) 
     """/controller has this value."""
     header = tx.header
     header.witness(controller_version=znode.version)
-    header.seen_controller = True
-    if header.in_its_name is not None and header.in_its_name.mzxid == record.mzxid:
+    header.read.names_controller = True
+    if header.term.in_its_name is not None and header.term.in_its_name.mzxid == record.mzxid:
         return  # read once more
     standing = _standing(znode, record)
-    known = (header.controller, header.controller_session, header.standing)
+    known = (header.controller, header.term.session, header.term.standing)
     if known == (znode.brokerid, record.ephemeral_owner, standing):
         return
     if _is_by_another(header, znode, record):
-        if header.term_active and znode.brokerid == header.controller:
-            header.in_its_name = InItsName(record.mzxid, record.ephemeral_owner)
+        if header.term.active and znode.brokerid == header.controller:
+            header.term.in_its_name = InItsName(record.mzxid, record.ephemeral_owner)
             return
         if _is_back_before_it_was_missed(header, znode):
             _act_on(tx, znode.brokerid)
             return
     _lose(tx, f"broker {header.controller} lost /controller")
-    header.in_its_name = None
-    header.controller, header.controller_since_ms = znode.brokerid, header.time_ms
-    header.controller_session, header.standing = record.ephemeral_owner, standing
+    header.term.in_its_name = None
+    header.controller, header.term.since_ms = znode.brokerid, header.time_ms
+    header.term.session, header.term.standing = record.ephemeral_owner, standing
     take_over_if_due(tx)
     publish_controller(tx)
 
@@ -66,7 +68,7 @@ def _is_by_another(header: Header, znode: ControllerZnode, record: Record) -> bo
     the same up to 1.0, whose listeners are called with what is there. What a gap in the watching hid may as well be
     another election, of which the broker's registration is told later.
     """
-    edited = record.version > 0 or (record.ephemeral_owner != header.controller_session and not record.resync)
+    edited = record.version > 0 or (record.ephemeral_owner != header.term.session and not record.resync)
     return edited and header.phase is FOLLOWING and znode.kraftControllerEpoch < 0
 
 
@@ -76,16 +78,18 @@ def _is_back_before_it_was_missed(header: Header, znode: ControllerZnode) -> boo
     One that had missed it would have taken it itself.
     """
     registered = header.brokers.get(znode.brokerid)
-    same_process = registered is not None and registered.session == header.controller_session
-    was_controller = header.controller == NO_BROKER and header.deposed == header.term_broker == znode.brokerid
-    return was_controller and same_process and header.controller_epoch == header.term_epoch and not header.migrating
+    same_process = registered is not None and registered.session == header.term.session
+    was_controller = header.controller == NO_BROKER and header.former.deposed == header.term.broker == znode.brokerid
+    return (
+        was_controller and same_process and header.controller_epoch == header.term.epoch and not header.term.migrating
+    )
 
 
 def _act_on(tx: Transaction, broker: int) -> None:
     header, record = tx.header, tx.record
-    header.controller, header.controller_since_ms = broker, record.observed_ms
-    header.in_its_name = InItsName(record.mzxid, record.ephemeral_owner)
-    header.deposed, header.term_active = NO_BROKER, header.may_act
+    header.controller, header.term.since_ms = broker, record.observed_ms
+    header.term.in_its_name = InItsName(record.mzxid, record.ephemeral_owner)
+    header.former.deposed, header.term.active = NO_BROKER, header.may_act
     tx.begin("Reelect", f"/controller was deleted and names broker {broker} again: it acts on")
     tx.moved("controller", "Resigned", "Active", broker=broker)
     _judge_again(tx)
@@ -111,9 +115,9 @@ def controller_removed(tx: Transaction) -> None:
     if header.controller == NO_BROKER:
         return
     _lose(tx, f"broker {header.controller} is no longer controller")
-    header.in_its_name = None
-    header.controller, header.controller_since_ms = NO_BROKER, tx.header.time_ms
-    header.standing = Standing.ELECTED
+    header.term.in_its_name = None
+    header.controller, header.term.since_ms = NO_BROKER, tx.header.time_ms
+    header.term.standing = Standing.ELECTED
     publish_controller(tx)
 
 
@@ -127,15 +131,15 @@ def epoch_written(tx: Transaction, epoch: int) -> None:
         )
         occurrences.note(tx, kinds.CONTROLLER_EPOCH_WENT_BACK, cause)
     if epoch != header.controller_epoch:
-        header.controller_epoch, header.epoch_zxid = epoch, tx.record.mzxid
+        header.controller_epoch, header.term.epoch_zxid = epoch, tx.record.mzxid
         take_over_if_due(tx)
         publish_controller(tx)
 
 
 def migration_began(tx: Transaction) -> None:
     """/migration is there: the cluster is on its way to KRaft, and what is foretold here would no longer be true."""
-    if not tx.header.migrating:
-        tx.header.migrating = True
+    if not tx.header.term.migrating:
+        tx.header.term.migrating = True
         _lose(tx, "the cluster migrates to KRaft")
 
 
@@ -148,7 +152,7 @@ def publish_controller(tx: Transaction) -> None:
                 *tx.stamp(),
                 broker=header.controller,
                 epoch=header.controller_epoch,
-                since_ms=header.controller_since_ms,
+                since_ms=header.term.since_ms,
             )
         )
 
@@ -156,38 +160,38 @@ def publish_controller(tx: Transaction) -> None:
 def adopt(tx: Transaction) -> None:
     """At the end of a complete read: the controller that was found is taken as acting, its past is unknown."""
     header = tx.header
-    if not header.seen_controller:
-        header.in_its_name = None
-        header.controller, header.controller_since_ms = NO_BROKER, tx.header.time_ms
-    header.duplicate_topic_ids = tuple(_duplicate_topic_ids(tx))
-    header.term_active = header.may_act
-    header.term_epoch, header.term_began_ms = header.controller_epoch, 0
-    header.term_broker = header.controller
+    if not header.read.names_controller:
+        header.term.in_its_name = None
+        header.controller, header.term.since_ms = NO_BROKER, tx.header.time_ms
+    header.term.duplicate_topic_ids = tuple(_duplicate_topic_ids(tx))
+    header.term.active = header.may_act
+    header.term.epoch, header.term.began_ms = header.controller_epoch, 0
+    header.term.broker = header.controller
 
 
 def take_over_if_due(tx: Transaction) -> None:
     """Fail over to the new controller if the epoch and /controller both say that there is one."""
     header = tx.header
-    if header.controller_epoch > header.term_epoch:
+    if header.controller_epoch > header.term.epoch:
         _act_no_longer(tx, f"/controller_epoch is {header.controller_epoch}: /controller is of a later election")
     # /controller_epoch is made as 0 before anybody is controller (from 2.1 on): the first term is 1.
-    if header.phase is not FOLLOWING or header.controller_epoch <= max(header.term_epoch, 0):
+    if header.phase is not FOLLOWING or header.controller_epoch <= max(header.term.epoch, 0):
         return
-    if header.controller == NO_BROKER or header.standing is not Standing.ELECTED or header.is_ghost:
+    if header.controller == NO_BROKER or header.term.standing is not Standing.ELECTED or header.is_ghost:
         return
-    if header.term_epoch > 0:
+    if header.term.epoch > 0:
         _note_move(tx)
     unfenced_controller.forget(tx, header.controller)
-    unfenced_controller.fall_asleep(tx, header.deposed)
-    controller_failover.abort_in_flight_events(tx, header.deposed)
+    unfenced_controller.fall_asleep(tx, header.former.deposed)
+    controller_failover.abort_in_flight_events(tx, header.former.deposed)
     # With one id on two topics every broker fails while it loads its context, and passes the controllership on.
-    header.duplicate_topic_ids = tuple(_duplicate_topic_ids(tx))
-    header.term_epoch, header.term_active = header.controller_epoch, header.may_act
-    header.term_broker = header.controller
-    header.term_began_ms = header.time_ms
-    header.controller_changes += 1
-    header.terms_since_ms = (*header.terms_since_ms, header.time_ms)[-_TERMS_KEPT:]
-    if header.term_active:
+    header.term.duplicate_topic_ids = tuple(_duplicate_topic_ids(tx))
+    header.term.epoch, header.term.active = header.controller_epoch, header.may_act
+    header.term.broker = header.controller
+    header.term.began_ms = header.time_ms
+    header.former.changes += 1
+    header.former.terms_since_ms = (*header.former.terms_since_ms, header.time_ms)[-_TERMS_KEPT:]
+    if header.term.active:
         controller_failover.run(tx)
     _judge_again(tx)
 
@@ -195,7 +199,7 @@ def take_over_if_due(tx: Transaction) -> None:
 def _note_move(tx: Transaction) -> None:
     header = tx.header
     now = f"broker {header.controller} became controller in epoch {header.controller_epoch}"
-    was = f" after broker {header.term_broker}" if header.term_broker != NO_BROKER else ""
+    was = f" after broker {header.term.broker}" if header.term.broker != NO_BROKER else ""
     occurrences.note(tx, kinds.CONTROLLER_MOVED, now + was)
 
 
@@ -203,18 +207,18 @@ def _lose(tx: Transaction, cause: str) -> None:
     header = tx.header
     if header.phase is not FOLLOWING:
         return
-    if header.term_active:
+    if header.term.active:
         topic_deletion.judge_halted(tx, soon=True)
         partition_reassignment.remember(tx)
         record = tx.record
-        expired = record.author == header.controller_session and record.cxid == 0
+        expired = record.author == header.term.session and record.cxid == 0
         tx.conclude_events(expired=expired)
         tx.begin("ControllerResignation", cause)
         tx.moved("controller", "Active", "Resigned", broker=header.controller)
-        header.deposed = header.controller
-    if header.migrating:
-        controller_failover.abort_in_flight_events(tx, header.deposed)
-    header.term_active = False
+        header.former.deposed = header.controller
+    if header.term.migrating:
+        controller_failover.abort_in_flight_events(tx, header.former.deposed)
+    header.term.active = False
     _judge_again(tx)
 
 
@@ -223,23 +227,23 @@ def broker_ended(tx: Transaction, broker: int) -> None:
     if broker == tx.header.controller:
         _act_no_longer(tx, f"the session of broker {broker} is over, and /controller is another's that names it")
     unfenced_controller.forget(tx, broker)
-    if broker == tx.header.deposed:
+    if broker == tx.header.former.deposed:
         controller_failover.abort_in_flight_events(tx, broker)
 
 
 def controllers_broker_registered(tx: Transaction) -> None:
     """The broker that /controller names registered: a process that is not the one which acts never took over."""
     header = tx.header
-    if header.brokers[header.controller].session != header.controller_session:
+    if header.brokers[header.controller].session != header.term.session:
         _act_no_longer(tx, f"broker {header.controller} was started anew, and did not write /controller")
 
 
 def _act_no_longer(tx: Transaction, cause: str) -> None:
     """Who acted on, though /controller was not as its election left it, does so no longer: only the znode counts."""
-    header, written = tx.header, tx.header.in_its_name
+    header, written = tx.header, tx.header.term.in_its_name
     if written is not None:
         _lose(tx, cause)
-        header.in_its_name, header.controller_session = None, written.session
+        header.term.in_its_name, header.term.session = None, written.session
 
 
 def _judge_again(tx: Transaction) -> None:

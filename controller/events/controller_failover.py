@@ -13,7 +13,8 @@ from controller.events import controlled_shutdown, partition_reassignment, repli
 from controller.events.broker_change import initial_partition_state, trigger_online, with_initial_states
 from controller.machines import replica_machine
 from controller.machines.replica_machine import Replica
-from controller.model.context import NO_BROKER, Event
+from controller.model.brokers import NO_BROKER
+from controller.model.event import Event
 from controller.model.leadership import RemoveFromIsr
 from controller.model.topics import Topic, TopicPartition
 from controller.rules.states import ReplicaState
@@ -30,10 +31,10 @@ _LOADED_MS: Final = 700
 def run(tx: Transaction) -> None:
     """A controller takes over: it forgets what only memory held, starts the machines, and takes up what is pending."""
     header = tx.header
-    header.shutting_down, header.log_dir_failures = (), {}
+    header.shutdowns.under_way, header.triggers.log_dir_failures = (), {}
     controlled_shutdown.keep_attempts(tx)
-    header.halted_deletions, header.rebalancing, header.ineligible_leftovers = {}, {}, ()
-    header.reassign_blind, header.leaked_offline = False, 0
+    header.deletions.halted, header.triggers.rebalancing, header.deletions.ineligible_leftovers = {}, {}, ()
+    header.triggers.reassign_unwatched, header.deletions.leaked_offline = False, 0
     became = f"broker {header.controller} became controller in epoch {header.controller_epoch}"
     event = tx.begin("ControllerFailover", became)
     tx.await_proof(event)
@@ -49,12 +50,12 @@ def run(tx: Transaction) -> None:
 
 def is_loading(tx: Transaction) -> bool:
     """Whether the controller took over so lately that it reads what is there by now, and will not hear of it."""
-    return tx.header.time_ms - tx.header.term_began_ms <= _LOADING_MS
+    return tx.header.time_ms - tx.header.term.began_ms <= _LOADING_MS
 
 
 def may_have_read(tx: Transaction, event: Event) -> bool:
     """Whether the controller had taken over so lately that it may have read what the event is about when it did."""
-    return event.time_ms - tx.header.term_began_ms <= _LOADED_MS
+    return event.time_ms - tx.header.term.began_ms <= _LOADED_MS
 
 
 def load(tx: Transaction, name: str, numbers: Iterable[int]) -> None:
@@ -72,7 +73,7 @@ def abort_in_flight_events(tx: Transaction, broker: int) -> None:
     of it is published already. If it stopped among removals from the ISR, its process is poisoned (KAFKA-12315).
     """
     header, events = tx.header, tx.open_events()
-    header.deposed = NO_BROKER
+    header.former.deposed = NO_BROKER
     if not events:
         return
     stopped_in = next((event for event in events if event.begun and event.writes_due), None)
@@ -80,7 +81,7 @@ def abort_in_flight_events(tx: Transaction, broker: int) -> None:
     if fenced and stopped_in is not None and _is_among_removals(tx, stopped_in):
         registered = header.brokers.get(broker)
         if registered is not None:
-            header.poisoned = {**header.poisoned, broker: registered.epoch}
+            header.former.poisoned = {**header.former.poisoned, broker: registered.epoch}
     for event in events:
         for tp in tx.waiting(event):
             _drop_queue(tx, tp)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from controller.model.context import IsrNotification
 from controller.model.topics import TopicPartition
+from controller.model.triggers import IsrNotification
 from controller.transaction.transaction import Transaction, replace
 
 # So many are remembered: more wait only for a controller that reads none.
@@ -20,16 +20,19 @@ def notified(tx: Transaction, name: str, tps: tuple[TopicPartition, ...]) -> Non
     """Leaders tell the controller of ISR changes that they wrote, by a znode of this name: it will read the states."""
     header = tx.header
     header.witness(notifies_isr_changes=1)
-    if len(header.isr_notifications) < _NOTIFICATIONS_KEPT:
-        header.isr_notifications = {**header.isr_notifications, name: IsrNotification(header.time_ms, tps)}
+    if len(header.triggers.isr_notifications) < _NOTIFICATIONS_KEPT:
+        header.triggers.isr_notifications = {
+            **header.triggers.isr_notifications,
+            name: IsrNotification(header.time_ms, tps),
+        }
 
 
 def removed(tx: Transaction, name: str) -> None:
     """The controller removed a notification: it has just read the states that it names, behind all it wrote before."""
-    waiting = tx.header.isr_notifications
+    waiting = tx.header.triggers.isr_notifications
     if name in waiting:
         states_read(tx, waiting[name].partitions)
-        tx.header.isr_notifications = {key: named for key, named in waiting.items() if key != name}
+        tx.header.triggers.isr_notifications = {key: named for key, named in waiting.items() if key != name}
 
 
 def states_read(tx: Transaction, tps: Iterable[TopicPartition]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from controller.contract.znodes import ReassignmentEntry
 from controller.machines import partition_machine, replica_machine
 from controller.machines.replica_machine import Replica
-from controller.model.context import Unfinished
+from controller.model.controllership import Unfinished
 from controller.model.leadership import BumpLeaderEpoch, LeaderAndIsr, Write
 from controller.model.topics import Partition, TopicPartition
 from controller.rules.assignment import ReplicaAssignment
@@ -32,9 +32,9 @@ def znode_written(tx: Transaction, entries: Sequence[ReassignmentEntry], *, is_n
     """/admin/reassign_partitions has this content; from 1.1 on only its creation counts, later edits are ignored."""
     header = tx.header
     last = {(entry.topic, entry.partition): entry for entry in entries}
-    known = set() if is_new else {(entry.topic, entry.partition) for entry in header.reassign_znode or ()}
-    header.reassign_znode = tuple(last.values())
-    if header.acting and not header.reassign_blind and (is_new or header.profile.hears_edits_of_triggers):
+    known = set() if is_new else {(entry.topic, entry.partition) for entry in header.triggers.reassign or ()}
+    header.triggers.reassign = tuple(last.values())
+    if header.acting and not header.triggers.reassign_unwatched and (is_new or header.profile.hears_edits_of_triggers):
         _run_entries(tx, [entry for key, entry in last.items() if key not in known])
 
 
@@ -44,16 +44,16 @@ def znode_removed(tx: Transaction) -> None:
     From 2.4 on the controller does not watch for the next one unless it removed this one itself.
     """
     header = tx.header
-    entries = header.reassign_znode
-    header.reassign_znode = None
+    entries = header.triggers.reassign
+    header.triggers.reassign = None
     if header.acting and entries is not None and header.profile.reassigns_in_topic_znode:
         unfinished = [entry for entry in entries if _is_reassigning(tx, entry)]
-        header.reassign_blind = header.reassign_blind or not entries or bool(unfinished)
+        header.triggers.reassign_unwatched = header.triggers.reassign_unwatched or not entries or bool(unfinished)
 
 
 def take_up(tx: Transaction) -> None:
     """A new controller takes up what /admin/reassign_partitions asks for, then every other reassignment it finds."""
-    entries = _with_remembered(tx, tx.header.reassign_znode or ())
+    entries = _with_remembered(tx, tx.header.triggers.reassign or ())
     _run_entries(tx, entries, "ControllerFailover")
     asked = {TopicPartition(entry.topic, entry.partition) for entry in entries}
     for tp in reassigning(tx):
@@ -69,12 +69,15 @@ def remember(tx: Transaction) -> None:
     if registered is not None and not header.profile.forgets_reassignments:
         moving = [(tp, partition) for tp in reassigning(tx) if (partition := tx.partition(tp)) is not None]
         entries = tuple(ReassignmentEntry(tp.topic, tp.partition, moved.assignment.target) for tp, moved in moving)
-        header.unfinished = {**header.unfinished, header.controller: Unfinished(registered.epoch, entries)}
+        header.former.unfinished = {
+            **header.former.unfinished,
+            header.controller: Unfinished(registered.epoch, entries),
+        }
 
 
 def _with_remembered(tx: Transaction, asked: Sequence[ReassignmentEntry]) -> Sequence[ReassignmentEntry]:
     registered = tx.header.brokers.get(tx.header.controller)
-    unfinished = tx.header.unfinished.get(tx.header.controller)
+    unfinished = tx.header.former.unfinished.get(tx.header.controller)
     if registered is None or unfinished is None or unfinished.epoch != registered.epoch:
         return asked
     known = {(entry.topic, entry.partition): entry for entry in (*unfinished.entries, *asked)}

@@ -28,21 +28,21 @@ _ONE_REBALANCE_MS: Final = 2_000
 def znode_written(tx: Transaction, entries: Sequence[ReassignmentEntry], *, is_new: bool) -> None:
     """/admin/preferred_replica_election has this content; from 1.1 on only its creation counts."""
     header = tx.header
-    header.preferred_znode = tuple(entries)
+    header.triggers.preferred = tuple(entries)
     if header.acting and (is_new or header.profile.hears_edits_of_triggers):
         take_up(tx)
 
 
 def znode_removed(tx: Transaction) -> None:
     """/admin/preferred_replica_election vanished: the controller is done with it."""
-    tx.header.preferred_znode = None
+    tx.header.triggers.preferred = None
 
 
 def take_up(tx: Transaction, *, at_failover: bool = False) -> None:
     """Elect what /admin/preferred_replica_election asks for; a new controller leaves out what is as it should be."""
-    if tx.header.preferred_znode is None:
+    if tx.header.triggers.preferred is None:
         return
-    tps = list(dict.fromkeys(TopicPartition(entry.topic, entry.partition) for entry in tx.header.preferred_znode))
+    tps = list(dict.fromkeys(TopicPartition(entry.topic, entry.partition) for entry in tx.header.triggers.preferred))
     if any(_ends_in_an_exception(tx, tp) for tp in tps):
         return
     tx.begin(
@@ -105,18 +105,18 @@ def _is_rebalancing(tx: Transaction, tp: TopicPartition) -> bool:
     if partition is None or not partition.replicas or not header.settings.auto_leader_rebalance_enable:
         return False
     broker = partition.replicas[0]
-    since_ms = header.rebalancing.get(broker)
+    since_ms = header.triggers.rebalancing.get(broker)
     if since_ms is not None and header.time_ms - since_ms <= _ONE_REBALANCE_MS:
         return True
     if not header.profile.rebalances_while_reassigning and partition_reassignment.reassigning(tx):
         return False
     interval_ms = header.settings.leader_imbalance_check_interval_seconds * 1_000
-    since_first_ms = header.time_ms - header.term_began_ms - _FIRST_REBALANCE_MS
-    if header.term_began_ms and since_first_ms % interval_ms > _REBALANCE_SLACK_MS:
+    since_first_ms = header.time_ms - header.term.began_ms - _FIRST_REBALANCE_MS
+    if header.term.began_ms and since_first_ms % interval_ms > _REBALANCE_SLACK_MS:
         return False
-    imbalanced = header.gauge_counts.get(f"imbalanced_by_broker/{broker}", 0)
-    preferred = header.gauge_counts.get(f"preferred_by_broker/{broker}", 0)
+    imbalanced = header.tally.gauges.get(f"imbalanced_by_broker/{broker}", 0)
+    preferred = header.tally.gauges.get(f"preferred_by_broker/{broker}", 0)
     if imbalanced * 100 <= preferred * header.settings.leader_imbalance_per_broker_percentage:
         return False
-    header.rebalancing = {**header.rebalancing, broker: header.time_ms}
+    header.triggers.rebalancing = {**header.triggers.rebalancing, broker: header.time_ms}
     return True

@@ -14,7 +14,9 @@ from controller.alerts.conditions import counted, plural
 from controller.contract.znodes import ConfigZnode, TopicZnode
 from controller.events import controller_failover, topic_deletion
 from controller.machines import partition_creation, partition_machine
-from controller.model.context import FOLLOWING, NO_BROKER, Event
+from controller.model.brokers import NO_BROKER
+from controller.model.context import FOLLOWING
+from controller.model.event import Event
 from controller.model.topics import Partition, Topic, TopicPartition
 from controller.rules.assignment import ReplicaAssignment
 from controller.rules.states import PartitionState
@@ -58,7 +60,7 @@ def _may_be_unknown(tx: Transaction, event: Event, partitions: Mapping[int, Part
 
     A takeover reads the brokers before the topics: who registers between that is taken up only after it.
     """
-    since_ms = tx.header.term_began_ms
+    since_ms = tx.header.term.began_ms
     late = {broker for broker, known in tx.header.brokers.items() if known.since_ms >= since_ms}
     unknown = late.intersection(broker for partition in partitions.values() for broker in partition.replicas)
     return min(unknown) if unknown and controller_failover.may_have_read(tx, event) else NO_BROKER
@@ -128,7 +130,7 @@ def _leak(tx: Transaction, name: str, topic: Topic) -> None:
     cause = f"the znode of {name} was removed by hand: brokers keep and serve its replicas"
     occurrences.note(tx, kinds.TOPIC_REMOVED_BY_HAND, cause, about=name)
     offline = sum(partition.state is PartitionState.OFFLINE for partition in topic.partitions.values())
-    tx.header.leaked_offline += offline if tx.header.acting else 0
+    tx.header.deletions.leaked_offline += offline if tx.header.acting else 0
 
 
 def _has_settings(topic: Topic) -> bool:

@@ -13,7 +13,8 @@ from functools import partial
 from controller.alerts import kinds, occurrences
 from controller.machines import partition_machine, replica_machine
 from controller.machines.replica_machine import Replica
-from controller.model.context import FOLLOWING, Event
+from controller.model.context import FOLLOWING
+from controller.model.event import Event
 from controller.model.leadership import AnyAction, RemoveFromIsr, StateChange, StopEntry
 from controller.model.shutdown_requests import has_closed
 from controller.model.topics import Topic, TopicPartition
@@ -44,7 +45,7 @@ def deletion_asked(tx: Transaction, name: str) -> None:
         tx.put_topic(name, replace(topic, request_removed=False))
     if topic is None or not topic.exists or topic.queued_for_deletion or not tx.header.settings.delete_topic_enable:
         return  # an entry that cannot be served is removed, the topic stays
-    held = name in tx.header.ineligible_leftovers
+    held = name in tx.header.deletions.ineligible_leftovers
     tx.put_topic(name, replace(topic, queued_for_deletion=True, ineligible=held))
     if tx.header.phase is FOLLOWING and tx.header.acting:
         tx.begin("TopicDeletion", f"the deletion of topic {name} was asked for")
@@ -69,7 +70,7 @@ def begun_behind(tx: Transaction, broker: int) -> Iterator[None]:
         for name in event.topics:
             topic = tx.topics[name]
             tx.put_topic(name, replace(topic, queued_for_deletion=True, ineligible=True))
-            tx.header.halted_deletions = {**tx.header.halted_deletions, name: topic.asked_ms}
+            tx.header.deletions.halted = {**tx.header.deletions.halted, name: topic.asked_ms}
             dead = [replica for replica in _replicas(topic, name) if replica.broker == broker]
             replica_machine.enter_state(tx, dead, _INELIGIBLE)
 
@@ -119,7 +120,7 @@ def resume(tx: Transaction, broker: int) -> None:
     for name, topic in list(tx.topics):
         if topic.queued_for_deletion and any(broker in partition.replicas for partition in topic.partitions.values()):
             tx.put_topic(name, replace(topic, ineligible=False))
-            _retry(tx, name, judged=name in tx.header.halted_deletions)
+            _retry(tx, name, judged=name in tx.header.deletions.halted)
 
 
 def resume_all(tx: Transaction) -> None:
@@ -147,7 +148,7 @@ def replicas_failed(tx: Transaction, replicas: Sequence[Replica]) -> None:
         topic = tx.topics[name]
         silent_ms = tx.header.time_ms - topic.asked_ms if unanswered else 0
         tx.put_topic(name, replace(topic, ineligible=True, doubtful_ms=topic.doubtful_ms or silent_ms))
-        tx.header.halted_deletions = {**tx.header.halted_deletions, name: topic.asked_ms}
+        tx.header.deletions.halted = {**tx.header.deletions.halted, name: topic.asked_ms}
         _retry(tx, name)
 
 
@@ -167,8 +168,8 @@ def completed(tx: Transaction, name: str) -> None:
     if topic is None or not any(partition.replica_states for partition in topic.partitions.values()):
         return
     # A topic that goes is not struck off the list of the ineligible ones, in any release.
-    if topic.ineligible and name not in tx.header.ineligible_leftovers:
-        tx.header.ineligible_leftovers = (*tx.header.ineligible_leftovers, name)
+    if topic.ineligible and name not in tx.header.deletions.ineligible_leftovers:
+        tx.header.deletions.ineligible_leftovers = (*tx.header.deletions.ineligible_leftovers, name)
     tx.make_certain(name)
     event = tx.begin(_ANSWER, f"all brokers deleted their replicas of topic {name}")
     event.begun = True  # the topic's znodes go only after it
@@ -224,7 +225,7 @@ def _start(tx: Transaction, name: str) -> None:
     asked_ms = tx.header.time_ms
     tx.put_topic(name, replace(started, deletion_started=True, ineligible=bool(dead), asked_ms=asked_ms, doubtful_ms=0))
     if dead:
-        tx.header.halted_deletions = {**tx.header.halted_deletions, name: asked_ms}
+        tx.header.deletions.halted = {**tx.header.deletions.halted, name: asked_ms}
 
 
 def written_before_asking(tx: Transaction, name: str) -> None:
@@ -241,7 +242,7 @@ def judge_halted(tx: Transaction, *, soon: bool = False) -> None:
     That is certain once those that still live would have lost their sessions if they had been silent. Where something
     else begins before that (`soon`), it is judged by how quickly brokers answer.
     """
-    for name in list(tx.header.halted_deletions):
+    for name in list(tx.header.deletions.halted):
         topic = tx.topic(name)
         brokers = frozenset(tx.header.brokers) if topic is None else _have_answered(tx, topic, soon=soon)
         if not brokers or _would_show(tx, name):
@@ -292,7 +293,7 @@ def _have_answered(tx: Transaction, topic: Topic, *, soon: bool) -> frozenset[in
 def halted_answered(tx: Transaction, name: str) -> None:
     """The live brokers deleted their replicas of a topic that others hold: what is held waits as offline again."""
     header = tx.header
-    header.halted_deletions = {key: ms for key, ms in header.halted_deletions.items() if key != name}
+    header.deletions.halted = {key: ms for key, ms in header.deletions.halted.items() if key != name}
     topic = tx.topic(name)
     if topic is None or not topic.queued_for_deletion or not header.acting:
         return

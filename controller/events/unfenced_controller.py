@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller.machines import partition_creation
-from controller.model.context import Event, UnfencedController
+from controller.model.controllership import UnfencedController
+from controller.model.event import Event
 from controller.model.leadership import AnyAction, LeaderAndIsr, StateChange, StopEntry, Write
 from controller.model.topics import Partition, TopicPartition
 from controller.transaction.transaction import Transaction, replace
@@ -31,34 +32,34 @@ _REASSIGNMENT: Final = "ZkPartitionReassignment"
 def fall_asleep(tx: Transaction, broker: int) -> None:
     """Keep what the deposed controller on this broker was still to do, for when it goes on as if nothing had been."""
     header = tx.header
-    events = {event.id: event for event in tx.open_events() if event.epoch == header.term_epoch}
+    events = {event.id: event for event in tx.open_events() if event.epoch == header.term.epoch}
     if header.profile.fences_writes or broker not in header.brokers or not events:
         return
     waiting = dict.fromkeys(tp for event in events.values() for tp in tx.waiting(event))
     queues = tuple((tp.topic, tp.partition, tx.topics[tp.topic].partitions[tp.partition].queue) for tp in waiting)
-    header.unfenced = UnfencedController(broker, header.term_epoch, header.time_ms, events, queues)
+    header.former.unfenced = UnfencedController(broker, header.term.epoch, header.time_ms, events, queues)
 
 
 def forget(tx: Transaction, broker: int) -> None:
     """The broker goes, or becomes controller again: it does not go on as the controller that it was."""
-    unfenced = tx.header.unfenced
+    unfenced = tx.header.former.unfenced
     if unfenced is not None and unfenced.broker == broker:
-        tx.header.unfenced = None
+        tx.header.former.unfenced = None
 
 
 def forget_in_time(tx: Transaction) -> None:
     """A controller that should have woken up by now has heard that it is none any more."""
-    unfenced = tx.header.unfenced
+    unfenced = tx.header.former.unfenced
     if unfenced is not None and tx.header.time_ms - unfenced.since_ms > _LONGEST_SLEEP_MS:
-        tx.header.unfenced = None
+        tx.header.former.unfenced = None
 
 
 def goes_on(tx: Transaction, before: LeaderAndIsr | None, written: LeaderAndIsr) -> bool:
     """Whether a write is a controller's, not a leader's, of the term that one slept through the end of."""
     header = tx.header
-    if header.unfenced is None or header.unfenced.epoch != written.controller_epoch:
+    if header.former.unfenced is None or header.former.unfenced.epoch != written.controller_epoch:
         return False
-    slept = header.time_ms - header.term_began_ms > _TAKING_OVER_MS
+    slept = header.time_ms - header.term.began_ms > _TAKING_OVER_MS
     return slept and (before is None or written.leader_epoch > before.leader_epoch)
 
 
@@ -67,11 +68,11 @@ def go_on(tx: Transaction) -> None:
 
     The states of partitions and replicas are the acting controller's, and stay.
     """
-    unfenced = tx.header.unfenced
+    unfenced = tx.header.former.unfenced
     assert unfenced is not None, "nobody slept"
-    tx.header.unfenced = None
+    tx.header.former.unfenced = None
     for event in unfenced.events.values():
-        if event.kind == _REASSIGNMENT and not tx.header.reassign_znode:
+        if event.kind == _REASSIGNMENT and not tx.header.triggers.reassign:
             continue  # what it heard of is gone by the time at which it reads it
         resumed = tx.begin(event.kind, event.cause)
         resumed.epoch = unfenced.epoch

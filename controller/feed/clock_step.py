@@ -21,7 +21,7 @@ def clock_of(content: str | bytes | None) -> str:
 def note(tx: Transaction, *, of_another_generation: bool) -> None:
     """Remember that the wall clock was set before this record, or is another one since."""
     by, is_ahead = f"{abs(tx.clock_set_by_ms) / 1000:,.1f} s", tx.clock_set_by_ms > 0
-    before = tx.header.clock_of
+    before = tx.header.clocks.wall_clock_of
     now = clock_of(tx.record.content) if of_another_generation else before
     if now != before:
         what = f"times now go by the clock of {_named(now)}, at least {by} behind that of {_named(before)}"

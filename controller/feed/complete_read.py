@@ -20,10 +20,10 @@ def begin(tx: Transaction) -> None:
     header = tx.header
     controller_failover.abort_in_flight_events(tx, tx.header.controller)
     header.phase = LOADING
-    header.term_active = False
-    header.seen_controller, header.seen_brokers, header.seen_deletions = False, (), ()
-    header.isr_notifications = {}
-    header.migrating, header.reassign_znode, header.preferred_znode = False, None, None
+    header.term.active = False
+    header.read.names_controller, header.read.brokers, header.read.deletions = False, (), ()
+    header.triggers.isr_notifications = {}
+    header.term.migrating, header.triggers.reassign, header.triggers.preferred = False, None, None
 
 
 def end(tx: Transaction) -> None:
@@ -31,8 +31,8 @@ def end(tx: Transaction) -> None:
     header = tx.header
     if header.phase is not LOADING:
         return
-    header.phase, header.lacks_records, header.quarantined = FOLLOWING, False, ""
-    tx.shows_all, header.judged_by = True, tx.rules
+    header.phase, header.feed.lacks_records, header.feed.quarantined = FOLLOWING, False, ""
+    tx.shows_all, header.tally.judged_by = True, tx.rules
     for name, topic in tx.topics:
         if topic.seen_generation != tx.record.generation and topic.exists:
             tx.put_topic(name, None)
@@ -40,16 +40,16 @@ def end(tx: Transaction) -> None:
     adopt(tx)
     for name, topic in tx.topics:
         if topic.exists:
-            tx.put_topic(name, _set_up(tx, topic, queued=name in header.seen_deletions))
-    header.seen_deletions = ()
+            tx.put_topic(name, _set_up(tx, topic, queued=name in header.read.deletions))
+    header.read.deletions = ()
     publish_controller(tx)
-    for broker in sorted({*header.brokers, *header.departed}):
+    for broker in sorted({*header.brokers, *header.departures.last}):
         publish_broker(tx, broker)
 
 
 def deletion_listed(tx: Transaction, name: str) -> None:
     """The read found an entry in /admin/delete_topics."""
-    tx.header.seen_deletions = (*tx.header.seen_deletions, name)
+    tx.header.read.deletions = (*tx.header.read.deletions, name)
     topic_deletion.deletion_asked(tx, name)
 
 

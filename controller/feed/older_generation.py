@@ -11,7 +11,8 @@ from typing import Final
 from controller.alerts import lifecycle
 from controller.contract.records import Position, Record, RecordKind
 from controller.model import clock
-from controller.model.context import Context, Header, RefusedGeneration
+from controller.model.context import Context, Header
+from controller.model.feed_state import RefusedGeneration
 from controller.transaction.transaction import Transaction, replace
 
 _PATIENCE_MS: Final = 60_000
@@ -26,7 +27,7 @@ def refuse(context: Context, record: Record) -> Transaction | None:
     """
     if record.kind is not RecordKind.HEARTBEAT or record.generation >= context.header.position.generation:
         return None
-    known = context.header.refused
+    known = context.header.feed.refused
     refused = _counted(known, record, context.header.time_ms)
     # It takes the place of the newest record that was followed, so that neither position nor time moves.
     header = context.header
@@ -35,11 +36,11 @@ def refuse(context: Context, record: Record) -> Transaction | None:
         generation=header.position.generation,
         seq=header.position.seq,
         observed_ms=clock.wall_ms(header),
-        steady_ms=header.steady_ms,
+        steady_ms=header.clocks.steady_ms,
         zxid=header.zxid,
     )
     tx = Transaction(context, stand_in)
-    tx.header.refused = refused
+    tx.header.feed.refused = refused
     if refused.told and not (known and known.told):
         tx.publish_behind(_ORDINAL)
         lifecycle.judge(tx)  # and no gauges, which would pass for a heartbeat
@@ -59,8 +60,8 @@ def _counted(known: RefusedGeneration | None, record: Record, followed_ms: int) 
 
 def forget_in_time(header: Header, last: Position) -> None:
     """Let go of what was refused once a newer generation is followed, or nothing was refused for a minute."""
-    refused = header.refused
+    refused = header.feed.refused
     if refused is None:
         return
     if header.position.generation > last.generation or header.time_ms - refused.followed_ms > _PATIENCE_MS:
-        header.refused = None
+        header.feed.refused = None

@@ -11,8 +11,9 @@ from typing import Final
 
 from controller.alerts.conditions import counted
 from controller.contract.records import Record
-from controller.model.context import Context, Quarantines
-from controller.transaction.transaction import Outcome, Transaction, replace
+from controller.model.context import Context
+from controller.model.feed_state import Quarantines
+from controller.transaction.transaction import Outcome, Transaction
 
 # Twice the longest time between two requests for a complete read (`streaming.asking`): what fails at each of them has
 # not stopped failing.
@@ -40,7 +41,8 @@ def quarantine(unknown: Context, quarantines: Quarantines, last: Record, why: st
         why += f"; failure {quarantines.times} in a row"
     if quarantines.unkept:
         why += f" ({counted(quarantines.unkept, 'record')} not kept in `refused`)"
-    header = replace(unknown.header, quarantined=why, quarantines=quarantines)
+    header = unknown.header.copy()
+    header.feed.quarantined, header.feed.quarantines = why, quarantines
     tx = Transaction(Context(header, unknown.topics), last)
     tx.shows_gauges = True
     return Outcome(tx.finish(), tuple(tx.effects))

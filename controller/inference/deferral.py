@@ -12,7 +12,8 @@ from typing import Final
 
 from controller.events import broker_change, topic_deletion
 from controller.machines import partition_creation
-from controller.model.context import NO_BROKER, Event
+from controller.model.brokers import NO_BROKER
+from controller.model.event import Event
 from controller.model.topics import TopicPartition
 from controller.transaction.transaction import Transaction, replace
 
@@ -85,8 +86,8 @@ def _defer_deletion(tx: Transaction, event: Event) -> Callable[[], None]:
     """Take back a deletion that the controller has not begun; gives how it is begun later."""
     (name,) = event.topics
     tx.undo(event)
-    tx.header.halted_deletions = {key: ms for key, ms in tx.header.halted_deletions.items() if key != name}
-    held = name in tx.header.ineligible_leftovers
+    tx.header.deletions.halted = {key: ms for key, ms in tx.header.deletions.halted.items() if key != name}
+    held = name in tx.header.deletions.ineligible_leftovers
     tx.put_topic(name, replace(tx.topics[name], queued_for_deletion=False, deletion_started=False, ineligible=held))
     return lambda: topic_deletion.deletion_asked(tx, name)
 

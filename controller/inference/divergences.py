@@ -63,7 +63,7 @@ def _flaw(before: LeaderAndIsr | None, written: LeaderAndIsr) -> str | None:
 def _is_of_deposed(tx: Transaction, written: LeaderAndIsr) -> bool:
     """Whether the write came after a newer controller's epoch; several read at once may come in another order."""
     header, record = tx.header, tx.record
-    return written.controller_epoch < header.controller_epoch and record.mzxid > header.epoch_zxid >= 0
+    return written.controller_epoch < header.controller_epoch and record.mzxid > header.term.epoch_zxid >= 0
 
 
 def _values(before: LeaderAndIsr | None, written: LeaderAndIsr) -> tuple[str, ...]:

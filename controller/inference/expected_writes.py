@@ -13,7 +13,7 @@ import msgspec
 
 from controller.alerts import kinds, occurrences
 from controller.alerts.affected import listed
-from controller.model.context import NO_BROKER
+from controller.model.brokers import NO_BROKER
 from controller.model.leadership import (
     AnyAction,
     BumpLeaderEpoch,

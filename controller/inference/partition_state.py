@@ -32,10 +32,10 @@ def state_written(tx: Transaction, tp: TopicPartition, znode: StateZnode, versio
     before = partition.zk_state
     if before == written:
         return
-    if written.leader in tx.header.shutting_down and (before is None or before.leader != written.leader):
+    if written.leader in tx.header.shutdowns.under_way and (before is None or before.leader != written.leader):
         # The controller never makes a broker leader that is shutting down: this one no longer is.
-        staying = (broker for broker in tx.header.shutting_down if broker != written.leader)
-        tx.header.shutting_down = tuple(staying)
+        staying = (broker for broker in tx.header.shutdowns.under_way if broker != written.leader)
+        tx.header.shutdowns.under_way = tuple(staying)
     if tx.header.phase is not FOLLOWING:
         tx.put_partition(tp, replace(partition, zk_state=written))
         return

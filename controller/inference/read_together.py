@@ -10,7 +10,8 @@ from itertools import pairwise
 
 from controller.events.broker_change import names_of, on_broker_failure, on_broker_startup
 from controller.inference.expected_writes import match_expected_write
-from controller.model.context import NO_BROKER, Event
+from controller.model.brokers import NO_BROKER
+from controller.model.event import Event
 from controller.model.leadership import LeaderAndIsr
 from controller.model.topics import TopicPartition
 from controller.transaction.transaction import Transaction

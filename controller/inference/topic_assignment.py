@@ -69,7 +69,7 @@ def _is_put_in_order(tx: Transaction, partition: Partition, written: ReplicaAssi
     """
     header = tx.header
     by_api = header.profile.reassigns_in_topic_znode and header.acting and partition.zk_state is not None
-    by_controller = tx.record.author in (0, header.controller_session)
+    by_controller = tx.record.author in (0, header.term.session)
     return by_api and by_controller and sorted(partition.replicas) == sorted(written.replicas)
 
 

@@ -73,7 +73,7 @@ def stay_online(tx: Transaction, tps: Iterable[TopicPartition]) -> None:
 
 def election_of(tx: Transaction, partition: Partition, strategy: Strategy) -> Elect:
     """The election of a partition by a strategy, as the controller would run it now."""
-    shutting_down = tx.header.shutting_down
+    shutting_down = tx.header.shutdowns.under_way
     registered = tuple(replica for replica in partition.replicas if replica in tx.header.brokers)
     by_shutdown = strategy is Strategy.CONTROLLED_SHUTDOWN
     candidates = partition.assignment.target if strategy is Strategy.REASSIGN else partition.replicas

@@ -39,18 +39,18 @@ def advance(header: Header, record: Record) -> int:
         header.time_ms, stepped_ms = record.observed_ms, 0
     elif record.generation != header.position.generation:
         stepped_ms = _take_over(header, wall_gone_ms)
-    elif record.steady_ms >= 0 and header.steady_ms >= 0:
+    elif record.steady_ms >= 0 and header.clocks.steady_ms >= 0:
         return _advance_steadily(header, record.steady_ms, wall_gone_ms)
     else:
         stepped_ms = _advance_by_wall(header, wall_gone_ms)
-    header.steady_ms = record.steady_ms
+    header.clocks.steady_ms = record.steady_ms
     return stepped_ms
 
 
 def _advance_steadily(header: Header, steady_ms: int, wall_gone_ms: int) -> int:
-    gone_ms = max(0, steady_ms - header.steady_ms)
+    gone_ms = max(0, steady_ms - header.clocks.steady_ms)
     header.time_ms += gone_ms
-    header.steady_ms = max(steady_ms, header.steady_ms)
+    header.clocks.steady_ms = max(steady_ms, header.clocks.steady_ms)
     set_by_ms = wall_gone_ms - gone_ms
     _set(header, set_by_ms)
     return set_by_ms if abs(set_by_ms) > STEP_MS + gone_ms // _SLEWED_1_MS_IN_MS else 0
@@ -72,21 +72,21 @@ def _take_over(header: Header, wall_gone_ms: int) -> int:
     header.time_ms += watched_ms
     if wall_gone_ms > watched_ms:
         # What was before keeps the time that it had: if the clocks agree, it is the right one.
-        before = header.walls or (WallClock(0, 0),)
+        before = header.clocks.walls or (WallClock(0, 0),)
         now = WallClock(header.time_ms, before[-1].ahead_ms + wall_gone_ms - watched_ms)
-        header.walls = (*before, now)[-_WALL_CLOCKS_KEPT:]
+        header.clocks.walls = (*before, now)[-_WALL_CLOCKS_KEPT:]
     return 0
 
 
 def _set(header: Header, by_ms: int) -> int:
     """The wall clock was set: all that was before has another wall time than was shown."""
     if by_ms:
-        known = header.walls or (WallClock(0, 0),)
+        known = header.clocks.walls or (WallClock(0, 0),)
         moved = tuple(WallClock(wall.from_ms, wall.ahead_ms + by_ms) for wall in known)
-        header.walls = moved if any(wall.ahead_ms for wall in moved) else ()
+        header.clocks.walls = moved if any(wall.ahead_ms for wall in moved) else ()
     return by_ms
 
 
 def wall_ms(header: Header) -> int:
     """The cluster's time as the forwarder's wall clock shows it."""
-    return header.time_ms + (header.walls[-1].ahead_ms if header.walls else 0)
+    return header.time_ms + (header.clocks.walls[-1].ahead_ms if header.clocks.walls else 0)

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import chain
 
-import msgspec
-
 from controller.contract.outputs import Row, Stamp
 from controller.contract.records import Record
 from controller.model import clock
 from controller.model.broker_replica_index import BrokerReplicaIndex
-from controller.model.context import FOLLOWING, Broker, Context, Header
+from controller.model.brokers import Broker
+from controller.model.context import FOLLOWING, Context, Header
 from controller.model.topics import InTopic, Partition, Topic, TopicPartition
 
 
@@ -42,8 +41,8 @@ class MutableState:
     def __init__(self, context: Context, record: Record) -> None:
         self.effects: list[Row] = []
         self._first = 0  # the first effect of the record that is taken up
-        self.header: Header = msgspec.structs.replace(context.header)
-        self.header.counts = context.header.counts.copy()
+        self.header: Header = context.header.copy()
+        self.header.tally.happened = context.header.tally.happened.copy()
         self.topics = context.topics.draft()
         self.take_up(record)
         self.shows_all = False  # give each partition's row, changed or not
@@ -77,7 +76,7 @@ class MutableState:
 
     def count(self, key: str, by: int = 1) -> None:
         """Count something that happened."""
-        self.header.counts[key] = self.header.counts.get(key, 0) + by
+        self.header.tally.happened[key] = self.header.tally.happened.get(key, 0) + by
 
     def topic(self, name: str) -> Topic | None:
         """The topic as it is in this step, None if unknown."""
@@ -174,7 +173,7 @@ class MutableState:
     @property
     def live(self) -> frozenset[int]:
         """The brokers that are registered and not shutting down."""
-        brokers, shutting_down = self.header.brokers, self.header.shutting_down
+        brokers, shutting_down = self.header.brokers, self.header.shutdowns.under_way
         if self._live is None or self._live[0] is not brokers or self._live[1] is not shutting_down:
             self._live = (brokers, shutting_down, frozenset(brokers).difference(shutting_down))
         return self._live[2]

@@ -8,14 +8,14 @@ from controller.model.context import Header
 def has_asked(header: Header, broker: int) -> bool:
     """Whether the broker asked to be shut down since it registered."""
     registered = header.brokers.get(broker)
-    return registered is not None and header.asked_to_shut_down.get(broker) == registered.epoch
+    return registered is not None and header.shutdowns.asked.get(broker) == registered.epoch
 
 
 def closes(header: Header, broker: int) -> bool:
     """Whether a broker has asked to be shut down for the last time: it then closes its sockets before all else."""
-    return has_asked(header, broker) and broker not in header.shutdown_attempts
+    return has_asked(header, broker) and broker not in header.shutdowns.attempts
 
 
 def has_closed(header: Header, broker: int, by_ms: int) -> bool:
     """Whether a broker that is still registered had asked to be shut down for the last time by then."""
-    return closes(header, broker) and header.last_asked_ms.get(broker, 0) <= by_ms
+    return closes(header, broker) and header.shutdowns.last_asked_ms.get(broker, 0) <= by_ms

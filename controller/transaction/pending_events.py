@@ -16,7 +16,8 @@ from controller.contract.outputs import FINAL, WITHDRAWN, EffectStamp, Status, T
 from controller.contract.records import Record
 from controller.derived import reaction_times
 from controller.derived.rows import move_row
-from controller.model.context import Context, Event
+from controller.model.context import Context
+from controller.model.event import Event
 from controller.model.leadership import AnyAction, LeaderAndIsr, RemoveFromIsr, StateChange, Write
 from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition, TopicPartition
@@ -52,8 +53,8 @@ class PendingEvents(MutableState):
     def _next_event(self, kind: str, cause: str) -> Event:
         header, record = self.header, self.record
         event = Event(header.next_event, kind, cause, record.zxid, header.time_ms, header.controller_epoch)
-        if header.controller_epoch == header.term_epoch:  # else it is one of a deposed controller
-            event.controller = header.term_broker
+        if header.controller_epoch == header.term.epoch:  # else it is one of a deposed controller
+            event.controller = header.term.broker
         header.next_event += 1
         return event
 
@@ -115,7 +116,7 @@ class PendingEvents(MutableState):
         It is certain once the controller's session wrote something later, or has outlived it. Only ZooKeeper's log
         tells whose session wrote or ended; where no controller was ever heard of, that is not what is being read.
         """
-        if self.record.author or self.header.heard_ms:
+        if self.record.author or self.header.term.heard_ms:
             silent_ms = self.header.settings.zookeeper_session_timeout_ms + _ACTING_MS
             event.proven_ms = self.header.time_ms + silent_ms
 

@@ -24,7 +24,8 @@ from controller.contract.outputs import (
 )
 from controller.contract.records import Record
 from controller.derived.rows import led_state, metadata_state, stop_state
-from controller.model.context import Batch, Context, Event, Sending
+from controller.model.context import Context
+from controller.model.event import Batch, Event, Sending
 from controller.model.leadership import AnyEntry, LeaderAndIsr, StopEntry
 from controller.model.topics import TopicPartition
 from controller.rules.releases import Profile

@@ -20,9 +20,12 @@ from controller.derived.health import judged, reason_for
 from controller.derived.partition_issues import PartitionIssueIndex, index_issues
 from controller.derived.rows import partition_row
 from controller.model.broker_replica_index import BrokerReplicaIndex
-from controller.model.context import FOLLOWING, NO_BROKER, Batch, Context, CountingRules, Event
+from controller.model.brokers import NO_BROKER
+from controller.model.context import FOLLOWING, Context
+from controller.model.event import Batch, Event
 from controller.model.leadership import AnyAction, AnyEntry, LeaderAndIsr, StateChange, StateEntry, StopEntry, Write
 from controller.model.mutable_state import MutableState
+from controller.model.tally import CountingRules
 from controller.model.topics import InTopic, Partition, Topic, TopicPartition, Topics
 from controller.model.wall_clock import shown
 from controller.transaction.pending_events import PendingEvents
@@ -58,9 +61,9 @@ class Transaction(PendingRequests):
     def _count_on(self) -> None:
         header = self.header
         self._rules = self._counted_by = rules = header.counting_rules
-        self._ruled_by = (header.settings, header.profile, header.dynamic_settings)
-        self._gauge_counts = GaugeCounts(header.gauge_counts, rules)
-        self._issue_index = PartitionIssueIndex(header.issues, header.offline_by_topic, rules)
+        self._ruled_by = (header.settings, header.profile, header.configuration.dynamic)
+        self._gauge_counts = GaugeCounts(header.tally.gauges, rules)
+        self._issue_index = PartitionIssueIndex(header.tally.issues, header.tally.offline_by_topic, rules)
 
     def go_on(self, record: Record) -> None:
         """The record that was taken up is handled: publish what came of it, and take up the next one."""
@@ -72,10 +75,10 @@ class Transaction(PendingRequests):
         self.take_up(record)
 
     def fork(self) -> Transaction:
-        """A trial of this turn: what is done to it does not touch this one."""
+        """A trial of this transaction: what is done to it does not touch this one."""
         trial = copy.copy(self)
-        trial.header = replace(self.header)
-        trial.header.counts = self.header.counts.copy()
+        trial.header = self.header.copy()
+        trial.header.tally.happened = self.header.tally.happened.copy()
         trial.topics = self.topics.draft()
         trial.effects = list(self.effects)
         trial._open = {key: replace(e, due=list(e.due), topics=dict(e.topics)) for key, e in self._open.items()}
@@ -114,8 +117,8 @@ class Transaction(PendingRequests):
             self._judged_brokers = self.header.brokers
         if self.shows_gauges:
             self.effects.append(gauges_row(self.header, self.stamp()))
-        if self.header.walls:
-            self.effects[self._first :] = [shown(row, self.header.walls) for row in self.effects[self._first :]]
+        if self.header.clocks.walls:
+            self.effects[self._first :] = [shown(row, self.header.clocks.walls) for row in self.effects[self._first :]]
 
     def _conclude_touched(self) -> bool:
         """Publish and count what was touched; whether a person may have to know of it at once."""
@@ -137,20 +140,20 @@ class Transaction(PendingRequests):
     def _take_counts(self) -> None:
         header = self.header
         if self.shows_all or self.rules != self._counted_by:
-            header.gauge_counts = count_gauges(self.topics, self.rules)
-            header.issues, header.offline_by_topic = index_issues(self.topics, header)
+            header.tally.gauges = count_gauges(self.topics, self.rules)
+            header.tally.issues, header.tally.offline_by_topic = index_issues(self.topics, header)
             self._count_on()
         else:
-            header.gauge_counts, header.issues = self._gauge_counts.counts, self._issue_index.groups
-            header.offline_by_topic = self._issue_index.offline_by_topic
+            header.tally.gauges, header.tally.issues = self._gauge_counts.counts, self._issue_index.groups
+            header.tally.offline_by_topic = self._issue_index.offline_by_topic
 
     @property
     def rules(self) -> CountingRules:
         """What counts and partitions' health depend on beside the topics, as of now."""
         header, (settings, profile, dynamic) = self.header, self._ruled_by
-        if header.settings is settings and header.profile is profile and header.dynamic_settings is dynamic:
+        if header.settings is settings and header.profile is profile and header.configuration.dynamic is dynamic:
             return self._rules
-        self._ruled_by = (header.settings, header.profile, header.dynamic_settings)
+        self._ruled_by = (header.settings, header.profile, header.configuration.dynamic)
         self._rules = header.counting_rules
         return self._rules
 
@@ -248,7 +251,9 @@ class Transaction(PendingRequests):
         return certain
 
     def _may_never_have_been(self, event: Event) -> bool:
-        wrote_since = event.id <= self.header.last_written_event or event.time_ms + _HEARING_MS < self.header.heard_ms
+        wrote_since = (
+            event.id <= self.header.last_written_event or event.time_ms + _HEARING_MS < self.header.term.heard_ms
+        )
         return event.proven_ms > self.header.time_ms and not wrote_since
 
     def conclude_events(self, *, expired: bool) -> None:

@@ -56,7 +56,7 @@ def test_every_release_and_protocol_was_recorded():
 def test_a_release_is_told_from_others_by_what_it_leaves(seen):
     header = header_of(seen["znodes"])
     oldest, newest = TOLD_APART[seen["kafka"], seen["protocol"]]
-    assert header.evidence.releases() == (oldest, newest)
+    assert header.configuration.evidence.releases() == (oldest, newest)
     assert oldest <= read_release(seen["kafka"]) <= newest
 
 
@@ -89,10 +89,10 @@ def test_every_recording_is_taken_for_a_release_that_leaves_the_same(name, tmp_p
             continue  # which say nothing of a release
         context = step(context, replace(record, seq=seq)).context
         seq += 1
-    oldest, newest = context.header.evidence.releases()
+    oldest, newest = context.header.configuration.evidence.releases()
     assert release is not None
     assert oldest <= release <= newest or release < (1, 1)
     inferred = context.header.profile.hears_isr_changes_at_once
     assert inferred is (
-        profile_of(release).hears_isr_changes_at_once and not context.header.evidence.notifies_isr_changes
+        profile_of(release).hears_isr_changes_at_once and not context.header.configuration.evidence.notifies_isr_changes
     )

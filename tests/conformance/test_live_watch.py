@@ -152,9 +152,9 @@ def open_alerts_of(replayed: Replay) -> set[tuple[str, tuple[int, ...] | str]]:
 
     Nor may it be known whether a broker had asked to be shut down, and with which broker an incident began.
     """
-    brokers = {incident.name: incident.brokers for incident in replayed.context.header.incidents}
+    brokers = {incident.name: incident.brokers for incident in replayed.context.header.alerts.incidents}
     return {
         (alert.kind.replace("BrokerShutDown", "BrokerCrashed"), brokers.get(alert.subject, alert.subject))
-        for alert in replayed.context.header.open_alerts.values()
+        for alert in replayed.context.header.alerts.open.values()
         if not ALERT_KINDS[alert.kind].lasts_ms and alert.kind != "BrokerFlapping"
     }

@@ -12,4 +12,4 @@ EVIDENCE = [(rule.name, name) for rule in RULES for name in rule.seen_in]
 @pytest.mark.parametrize(("rule", "name"), EVIDENCE)
 def test_a_rule_explains_writes_of_the_recordings_it_rests_on(rule, name, recordings):
     _, replay = recordings(name)
-    assert replay.context.header.counts.get(f"inferred/{rule}", 0) > 0
+    assert replay.context.header.tally.happened.get(f"inferred/{rule}", 0) > 0

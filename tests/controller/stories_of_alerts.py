@@ -12,7 +12,7 @@ from typing import NamedTuple
 from controller.contract.records import Record, RecordKind
 from controller.derived.stored_context import new_context
 from controller.feed.quarantine import quarantine, quarantines_with
-from controller.model.context import Quarantines
+from controller.model.feed_state import Quarantines
 from controller.step import steps
 from tests.controller.znode_history import LOG_DIR_EVENT, ZnodeHistory, controller_znode
 

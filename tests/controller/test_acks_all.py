@@ -197,7 +197,7 @@ def test_a_release_that_shows_later_is_followed():
 def test_what_was_stored_before_it_was_judged_is_judged_with_the_next_heartbeat():
     history = led(min_insync_replicas=2)
     before = restored(history.context)
-    before.header.judged_by = None
+    before.header.tally.judged_by = None
     partitions = before.topics["t"].partitions
     for number in (0, 1):
         partitions[number] = replace(partitions[number], problem=Problem.UNDER_REPLICATED, in_sync_lacking=0)

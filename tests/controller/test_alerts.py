@@ -564,7 +564,7 @@ def test_so_many_notifications_are_remembered_and_no_more():
     history = a_cluster(release=(2, 6))
     for number in range(1_005):
         history.write(f"/isr_change_notification/isr_change_{number}", {"version": 1, "partitions": []})
-    assert len(history.context.header.isr_notifications) == 1_000
+    assert len(history.context.header.triggers.isr_notifications) == 1_000
 
 
 def test_elections_over_and_over_are_a_storm():
@@ -575,7 +575,7 @@ def test_elections_over_and_over_are_a_storm():
         for broker in (1, 2):
             epoch += 1
             history.state("t", 0, broker, epoch, [1, 2])
-    history.context.header.counts["elections/PreferredReplicaPartitionLeaderElection"] = 130
+    history.context.header.tally.happened["elections/PreferredReplicaPartitionLeaderElection"] = 130
     assert "ElectionStorm" in opened(history.heartbeat())
     assert "ElectionStorm" not in resolved(history.heartbeat(MINUTE_MS))
     assert "ElectionStorm" in resolved(history.heartbeat(MINUTE_MS))

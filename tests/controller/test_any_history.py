@@ -168,7 +168,7 @@ class AnyHistory(RuleBasedStateMachine):
             recount.update(counted_for_topic(topic))
             for partition in topic.partitions.values():
                 recount.update(counted(topic, partition, self.history.context.header.counting_rules))
-        assert self.history.context.header.gauge_counts == dict(recount)
+        assert self.history.context.header.tally.gauges == dict(recount)
 
     @invariant()
     def events_know_what_is_queued(self) -> None:
@@ -265,7 +265,7 @@ class AnyHistory(RuleBasedStateMachine):
         if ready:
             told = Counter(f"partitions/{row.state}" for row in last.values())
             del told["partitions/NonExistentPartition"]  # the last row of those that are gone, too
-            gauge_counts = self.history.context.header.gauge_counts.items()
+            gauge_counts = self.history.context.header.tally.gauges.items()
             by_state = {key: count for key, count in gauge_counts if key.startswith("partitions/")}
             by_state.pop("partitions/NonExistentPartition", None)
             assert by_state == told

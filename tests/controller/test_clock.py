@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from controller.contract.outputs import MOMENT, AlertRow, BrokerRow, GaugesRow, OutputRow, PartitionRow, Row
 from controller.contract.records import Position, Record, RecordKind
 from controller.contract.znodes import ForwarderStatus, MaintenanceWindow
-from controller.derived.stored_context import encode_header, restore_context
 from controller.model import clock
 from controller.model.context import Header
 from controller.step import steps
@@ -148,7 +147,7 @@ def test_a_clock_that_was_wrong_for_a_while_leaves_nothing_behind():
     for ahead_ms in (HOUR_MS, 0):
         history.wall_ahead_ms = ahead_ms
         history.heartbeat()
-    assert history.context.header.walls == ()
+    assert history.context.header.clocks.walls == ()
     assert time_ms(history) == history.now_ms
 
 
@@ -292,7 +291,7 @@ def test_however_many_forwarders_follow_one_another_what_is_kept_of_them_is_boun
     sizes = []
     for _ in range(200):
         take_over(history, after_ms=60_000, wall_ahead_ms=0)
-        sizes.append(len(history.context.header.walls))
+        sizes.append(len(history.context.header.clocks.walls))
     assert max(sizes) == sizes[-1] == 128
     assert clock.wall_ms(history.context.header) == history.now_ms
 
@@ -325,23 +324,7 @@ def test_without_a_steady_clock_time_waits_for_a_wall_clock_that_is_a_little_beh
     assert time_ms(history) == before_ms
     history.heartbeat(1_000)
     assert time_ms(history) == history.now_ms - 900
-    assert history.context.header.walls == ()
-
-
-def test_a_state_from_before_there_were_steady_clocks_goes_on():
-    history = a_cluster(steady=False)
-    header = msgspec.msgpack.decode(encode_header(history.context)[2:])
-    before = header[: Header.__struct_fields__.index("steady_ms")]
-    older = encode_header(history.context)[:2] + msgspec.msgpack.encode(before)
-    restored = restore_context("c", older, lambda index: None)
-    assert restored.header.time_ms == history.context.header.time_ms
-    assert (restored.header.steady_ms, restored.header.walls, restored.header.clock_of) == (-1, (), "")
-    history.steady_from_ms = 0
-    history.heartbeat()
-    history.wall_ahead_ms = HOUR_MS
-    history.heartbeat()
-    assert time_ms(history) == history.now_ms
-    assert "ClockStepped" in history.open_alerts()
+    assert history.context.header.clocks.walls == ()
 
 
 # --- always
@@ -406,7 +389,7 @@ def test_each_field_of_a_row_that_is_a_time_is_a_moment_or_the_records_own():
 def test_an_unreadable_beginning_names_no_clock():
     history = ZnodeHistory()
     history.send(RecordKind.SNAPSHOT_BEGIN, data="{")
-    assert history.context.header.clock_of == ""
+    assert history.context.header.clocks.wall_clock_of == ""
     history.generation, history.seq = 2, -1
     history.send(RecordKind.SNAPSHOT_BEGIN, data=json.dumps({"clock_of": "host one", "more": 1}))
-    assert history.context.header.clock_of == "host one"
+    assert history.context.header.clocks.wall_clock_of == "host one"

@@ -65,7 +65,7 @@ def test_what_it_still_owes_is_expected_of_it_as_before(write: Edit):
     history.the_controller_writes_its_due()
     assert_all_as_foretold(history)
     assert open_kinds(history) == set()
-    assert history.context.header.controller_changes == 0
+    assert history.context.header.former.changes == 0
 
 
 def test_a_znode_that_was_never_away_moves_nothing():
@@ -94,7 +94,7 @@ def test_the_next_election_is_one_as_ever(replace: Edit):
         history.controller(broker, 2)
         assert acts(history)
         assert open_kinds(history) == set()
-        assert (history.context.header.controller_changes, history.context.header.in_its_name) == (1, None)
+        assert (history.context.header.former.changes, history.context.header.term.in_its_name) == (1, None)
 
 
 @replaced
@@ -182,7 +182,7 @@ def test_an_election_that_only_looks_like_it_is_one(epoch_first):
     assert acts(history)
     assert open_kinds(history) == set()
     header = history.context.header
-    assert (header.controller_changes, header.term_epoch, header.in_its_name) == (1, 2, None)
+    assert (header.former.changes, header.term.epoch, header.term.in_its_name) == (1, 2, None)
 
 
 def test_what_a_gap_hid_may_have_been_an_election():
@@ -205,7 +205,7 @@ def test_it_does_not_act_on_where_more_than_the_znode_has_changed(change):
     history.write("/controller", controller_znode(1) | kraft, owner=SOMEBODYS)
     history.broker_leaves(2)
     assert not acts(history)
-    assert history.context.header.in_its_name is None
+    assert history.context.header.term.in_its_name is None
 
 
 def test_on_the_way_to_kraft_nothing_is_expected_of_it_any_more():

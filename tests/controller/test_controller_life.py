@@ -188,7 +188,7 @@ def test_a_controller_whose_own_registration_somebody_removed_is_cut_without_bei
     history.broker_leaves(1)
     history.delete("/controller")
     history.controller(3, 2)
-    assert history.context.header.poisoned == {}
+    assert history.context.header.former.poisoned == {}
 
 
 def test_a_read_takes_settings_without_their_topic_and_ignores_events_of_the_past():
@@ -201,7 +201,7 @@ def test_a_read_takes_settings_without_their_topic_and_ignores_events_of_the_pas
     )
     gauges = history.gauges()
     assert (gauges.topics, gauges.ready) == (0, True)
-    assert history.context.header.log_dir_failures == {}
+    assert history.context.header.triggers.log_dir_failures == {}
     history.topic("later", {0: [1]})
     assert history.context.topics.get("later").min_insync_replicas == 2
 
@@ -238,7 +238,7 @@ def test_what_comes_or_vanishes_before_the_first_read_is_nothing():
     assert history.broker(1) == ()
     assert history.broker_leaves(1) == ()
     assert history.topic_vanishes("t", 0) == ()
-    assert (history.context.header.brokers, history.context.header.departed) == ({}, {})
+    assert (history.context.header.brokers, history.context.header.departures.last) == ({}, {})
 
 
 def test_the_end_of_what_was_never_there_is_nothing():
@@ -282,7 +282,7 @@ def test_a_controller_that_is_cut_among_elections_is_not_poisoned():
     history.state("t", 0, 3, 1, [3])
     history.delete("/controller")
     history.controller(3, 2)
-    assert history.context.header.poisoned == {}
+    assert history.context.header.former.poisoned == {}
 
 
 def test_a_write_that_no_controller_made_wins_and_is_counted():

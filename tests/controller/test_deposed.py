@@ -89,13 +89,13 @@ def becomes_controller_again(history: ZnodeHistory) -> None:
 
 
 def test_from_2_1_on_its_writes_are_refused_and_so_nothing_is_kept_of_it():
-    assert a_controller_that_sleeps((2, 0)).context.header.unfenced is not None
-    assert a_controller_that_sleeps((2, 1)).context.header.unfenced is None
+    assert a_controller_that_sleeps((2, 0)).context.header.former.unfenced is not None
+    assert a_controller_that_sleeps((2, 1)).context.header.former.unfenced is None
 
 
 def test_one_that_was_doing_nothing_has_nothing_to_go_on_with():
     history = deposed(ZnodeHistory(release=(2, 0)).start(1, 2, 3, topics=TOPIC))
-    assert history.context.header.unfenced is None
+    assert history.context.header.former.unfenced is None
 
 
 def test_what_it_writes_while_the_next_one_takes_over_is_no_sign_of_sleep():

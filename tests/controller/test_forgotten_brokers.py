@@ -27,7 +27,7 @@ def test_a_broker_that_hosts_nothing_is_forgotten_a_day_after_it_left():
     history.heartbeat(2_000)
     assert rows_of(history, 3)[2:] == [(False, True)]
     header = history.context.header
-    kept = (header.departed, header.unordered_departures, header.asked_to_shut_down, header.last_asked_ms)
+    kept = (header.departures.last, header.departures.unordered, header.shutdowns.asked, header.shutdowns.last_asked_ms)
     assert kept == ({}, {}, {}, {})
     history.heartbeat()
     assert len(rows_of(history, 3)) == 3, "the last row comes once"
@@ -48,11 +48,11 @@ def test_one_that_hosts_replicas_is_missed_until_it_hosts_none():
     history.broker_leaves(3)
     history.the_controller_writes_its_due()
     a_day_passes(history)
-    assert list(history.context.header.departed) == [2]
+    assert list(history.context.header.departures.last) == [2]
     assert "left without shutting down at zxid" in " ".join(history.open_alerts()["BrokerCrashed/broker 2"].evidence)
     history.topic_vanishes("t", 0)
     history.heartbeat()
-    assert history.context.header.departed == {}
+    assert history.context.header.departures.last == {}
     assert rows_of(history, 2)[-1] == (False, True)
     assert "BrokerCrashed/broker 2" not in history.open_alerts()
 
@@ -74,4 +74,4 @@ def test_the_next_complete_read_and_a_restored_state_know_nothing_of_it():
     history.start(1)
     assert len(rows_of(history, 2)) == before
     restored = restore_context(history.cluster, encode_header(history.context), lambda _: None)
-    assert restored.header.departed == {}
+    assert restored.header.departures.last == {}

@@ -86,7 +86,10 @@ def assert_one_alert_a_kind_and_incident(history: ZnodeHistory) -> None:
         by_group.setdefault((row.group, row.alert), []).append(row.id)
     assert all(len(ids) == 1 for ids in by_group.values()), by_group
     incidents = {row.group for row in history.open_alerts().values() if row.brokers}
-    assert incidents <= {incident.name for incident in history.context.header.incidents} | {"controller", "partitions"}
+    assert incidents <= {incident.name for incident in history.context.header.alerts.incidents} | {
+        "controller",
+        "partitions",
+    }
     for group in incidents - {"controller"}:
         paged = {row.alert for row in pages(history).values() if row.group == group} - {"BrokerFlapping"}
         assert len(paged & OF_PARTITIONS) <= 1, paged
@@ -159,7 +162,7 @@ def test_a_rolling_crash_over_ten_minutes_stays_one_incident_while_brokers_join_
             history.broker(broker - 1)
         history.heartbeat()
         assert_one_alert_a_kind_and_incident(history)
-        assert [incident.name for incident in history.context.header.incidents] == ["broker 0"]
+        assert [incident.name for incident in history.context.header.alerts.incidents] == ["broker 0"]
 
 
 def test_two_racks_that_share_no_partition_are_two_incidents_however_close():
@@ -168,7 +171,7 @@ def test_two_racks_that_share_no_partition_are_two_incidents_however_close():
     lose(history, [broker for pair in zip(first, second, strict=True) for broker in pair])
     history.heartbeat()
     assert_one_alert_a_kind_and_incident(history)
-    assert {incident.name: incident.brokers for incident in history.context.header.incidents} == {
+    assert {incident.name: incident.brokers for incident in history.context.header.alerts.incidents} == {
         "broker 0": tuple(first),
         "broker 1": tuple(second),
     }
@@ -180,11 +183,11 @@ def test_incidents_that_become_one_keep_the_older_name_and_say_so():
     history.heartbeat(MINUTE_MS)
     lose(history, [4])
     history.heartbeat(MINUTE_MS)
-    assert [incident.name for incident in history.context.header.incidents] == ["broker 3", "broker 4"]
+    assert [incident.name for incident in history.context.header.alerts.incidents] == ["broker 3", "broker 4"]
     history.topic("across", {0: [3, 4, 5]})
     history.state("across", 0, 5, 0, [5])
     history.heartbeat(MINUTE_MS)
-    (incident,) = history.context.header.incidents
+    (incident,) = history.context.header.alerts.incidents
     assert (incident.name, incident.brokers) == ("broker 3", (3, 4))
     assert ("resolved", "BrokerCrashed/broker 4") in history.alerts()
     assert history.open_alerts()["BrokerCrashed/broker 3"].brokers == (3, 4)
@@ -197,7 +200,9 @@ def test_an_incident_keeps_the_name_of_a_broker_that_has_returned_and_a_new_one_
     history.heartbeat(MINUTE_MS)
     history.topic("alone", {0: [3]})
     history.state("alone", 0, 3, 0, [3])
-    assert [(incident.name, incident.brokers) for incident in history.context.header.incidents] == [("broker 3", (6,))]
+    assert [(incident.name, incident.brokers) for incident in history.context.header.alerts.incidents] == [
+        ("broker 3", (6,))
+    ]
     crashed = history.open_alerts()["BrokerCrashed/broker 3"]
     assert crashed.brokers == (3, 6)
     assert crashed.cause.startswith("broker 6 crashed at zxid ")

@@ -277,7 +277,7 @@ def test_once_new_stays_new_and_once_delete_stays_delete_in_one_batch(history):
 
 def test_requests_go_to_brokers_that_are_live_or_shutting_down_only(history):
     tx = a_turn(history)
-    tx.header.shutting_down = (3,)
+    tx.header.shutdowns.under_way = (3,)
     batch = RequestBatch(tx)
     batch.leader_and_isr([3, 9], T0, is_new=False)
     batch.stop_replica(9, T0, delete=True)

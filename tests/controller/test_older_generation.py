@@ -51,7 +51,7 @@ def test_one_that_goes_on_for_a_minute_pages_once_and_moves_nothing_else(history
 def test_what_a_deposed_one_still_says_pages_nobody(history):
     assert follow(history, *(older(at_ms) for at_ms in range(0, MINUTE_MS, 1_000))) == ()
     assert follow(history, *(older(5, kind=kind) for kind in (RecordKind.SNAPSHOT_BEGIN, RecordKind.NODE))) == ()
-    assert history.context.header.refused.last_ms == 59_000
+    assert history.context.header.feed.refused.last_ms == 59_000
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_minute_is_one_watchers_without_a_pause(history, times):
 def test_a_record_again_is_no_older_one(history):
     for at_ms in range(0, 3 * MINUTE_MS, 10_000):
         assert follow(history, older(at_ms, generation=7, seq=0)) == ()
-    assert history.context.header.refused is None
+    assert history.context.header.feed.refused is None
 
 
 def test_a_second_watcher_beside_the_one_that_is_followed_pages_until_it_ends(history):
@@ -80,7 +80,7 @@ def test_a_second_watcher_beside_the_one_that_is_followed_pages_until_it_ends(hi
     for _ in range(62):
         history.heartbeat(1_000)
     assert "OlderGeneration" not in history.open_alerts()
-    assert history.context.header.refused is None
+    assert history.context.header.feed.refused is None
 
 
 def test_a_newer_generation_ends_it(history):
@@ -112,5 +112,5 @@ def test_a_batch_with_older_ones_before_the_newest_gives_the_rows_of_both(histor
 def test_it_is_stored_with_the_state(history):
     follow(history, older(0), older(MINUTE_MS))
     restored = restore_context("c", encode_header(history.context), {}.get)
-    assert restored.header.refused == history.context.header.refused
-    assert restored.header.refused.told
+    assert restored.header.feed.refused == history.context.header.feed.refused
+    assert restored.header.feed.refused.told

@@ -56,7 +56,7 @@ def test_a_person_is_paged_until_the_write_comes_however_late(history):
     owes = "controller 1 in epoch 1 passed over an election and wrote what came later: 1 partition has no leader (t-0)"
     assert (alert.cause, alert.examples) == (owes, ("t-0",))
     assert "ElectionDue/broker 2" not in history.open_alerts()
-    since_ms = history.context.header.departed[2].time_ms
+    since_ms = history.context.header.departures.last[2].time_ms
     assert alert.since_ms == since_ms
     history.state("t", 0, 3, 1, [3])
     assert transitions(history, Status.FINAL)[-1] == ("OfflinePartition", "OnlinePartition")

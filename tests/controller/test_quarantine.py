@@ -7,7 +7,8 @@ from msgspec.structs import replace
 from controller.contract.outputs import AlertRow, GaugesRow, Severity
 from controller.derived.stored_context import encode_header, new_context
 from controller.feed.quarantine import quarantine, quarantines_with
-from controller.model.context import Phase, Quarantines
+from controller.model.context import Phase
+from controller.model.feed_state import Quarantines
 from tests.controller.znode_history import ZnodeHistory
 
 WHY = "records up to number 9 of generation 1 could not be applied: OverflowError: too large"
@@ -63,7 +64,7 @@ def test_the_next_complete_read_ends_it():
     ends = [row for row in history.effects if isinstance(row, AlertRow) and row.state == "resolved"]
     assert [(row.alert, row.cause) for row in ends] == [("ClusterQuarantined", "a complete read has come in")]
     assert history.gauges().ready
-    assert history.context.header.quarantined == ""
+    assert history.context.header.feed.quarantined == ""
     assert [row.partitions for row in rows if isinstance(row, GaugesRow)] == [1]
 
 
@@ -98,5 +99,5 @@ def test_a_complete_read_does_not_make_it_forget_that_it_failed():
     history = quarantined()
     history.generation, history.seq = 2, -1
     history.start(1, 2, topics={})
-    assert history.context.header.quarantines.times == 1
-    assert history.context.header.quarantined == ""
+    assert history.context.header.feed.quarantines.times == 1
+    assert history.context.header.feed.quarantined == ""

@@ -37,16 +37,16 @@ def test_another_least_in_sync_is_counted_at_once():
     before = restored(history(release=(3, 6)).context)
     after = reconfigured(before, TWO, profile_of((3, 6)))
     assert [life.header.settings.min_insync_replicas for life in (before, after)] == [1, 2]
-    assert (before.header.gauge_counts.get("under_min_isr", 0), after.header.gauge_counts["under_min_isr"]) == (0, 2)
-    assert after.header.gauge_counts == history(settings=TWO, release=(3, 6)).context.header.gauge_counts
+    assert (before.header.tally.gauges.get("under_min_isr", 0), after.header.tally.gauges["under_min_isr"]) == (0, 2)
+    assert after.header.tally.gauges == history(settings=TWO, release=(3, 6)).context.header.tally.gauges
     assert changed_chunks(before, after) == {}
 
 
 def test_a_release_that_counts_the_least_in_sync_otherwise_is_counted_at_once():
     before = history(settings=TWO, release=(3, 6)).context
     after = reconfigured(before, TWO, profile_of((3, 7)))
-    assert (after.header.profile, after.header.profile_is_set) == (profile_of((3, 7)), True)
-    assert (before.header.gauge_counts["under_min_isr"], after.header.gauge_counts["under_min_isr"]) == (2, 1)
+    assert (after.header.profile, after.header.configuration.profile_is_set) == (profile_of((3, 7)), True)
+    assert (before.header.tally.gauges["under_min_isr"], after.header.tally.gauges["under_min_isr"]) == (2, 1)
 
 
 def test_what_follows_is_counted_as_if_it_had_been_so_from_the_beginning():
@@ -54,22 +54,26 @@ def test_what_follows_is_counted_as_if_it_had_been_so_from_the_beginning():
     told.context = reconfigured(told.context, TWO, profile_of((3, 6)))
     for life in (told, always):
         life.state("t", 1, 1, 1, [1])
-    assert told.context.header.gauge_counts == always.context.header.gauge_counts
-    assert told.context.header.gauge_counts == count_gauges(told.context.topics, told.context.header.counting_rules)
+    assert told.context.header.tally.gauges == always.context.header.tally.gauges
+    assert told.context.header.tally.gauges == count_gauges(told.context.topics, told.context.header.counting_rules)
 
 
 def test_a_setting_that_no_count_depends_on_leaves_the_counts_alone():
     before = history().context
     after = reconfigured(before, {"delete.topic.enable": False}, None)
     assert after.header.settings.delete_topic_enable is False
-    assert after.header.gauge_counts is before.header.gauge_counts
+    assert after.header.tally.gauges is before.header.tally.gauges
 
 
 def test_a_release_that_is_told_no_more_is_inferred_again():
     inferred = history().context.header.profile
     told = history(release=(1, 1)).context
     after = reconfigured(told, {}, None).header
-    assert (told.header.profile, after.profile, after.profile_is_set) == (profile_of((1, 1)), inferred, False)
+    assert (told.header.profile, after.profile, after.configuration.profile_is_set) == (
+        profile_of((1, 1)),
+        inferred,
+        False,
+    )
     unseen = reconfigured(new_context("c", 4, profile=profile_of((1, 1))), {}, None)
     assert unseen.header == new_context("c", 4).header
     assert unseen.header.profile == profile_of(NEWEST)
@@ -77,8 +81,10 @@ def test_a_release_that_is_told_no_more_is_inferred_again():
 
 def timeless(header: Header) -> Header:
     """Without what depends on when a trouble was first judged to be one."""
-    groups = {key: replace(group, since_ms=0) for key, group in header.issues.items()}
-    return replace(header, issues=groups, suspected_ms={}, open_alerts={})
+    groups = {key: replace(group, since_ms=0) for key, group in header.tally.issues.items()}
+    shown = header.copy()
+    shown.tally.issues, shown.alerts.suspected_ms, shown.alerts.open = groups, {}, {}
+    return shown
 
 
 def timeless_partitions(context: Context) -> dict[str, dict[int, Partition]]:
@@ -98,7 +104,7 @@ def test_at_whatever_record_it_changes_the_counts_end_as_if_it_had_always_been_s
             context = step(context, record).context
         following = context.header.phase is Phase.FOLLOWING
         changed = reconfigured(context, TWO, profile_of((3, 6)))
-        assert following or changed.header.gauge_counts == context.header.gauge_counts == {}
+        assert following or changed.header.tally.gauges == context.header.tally.gauges == {}
         for record in always.records[abort_in_flight_events:]:
             changed = step(changed, record).context
         assert timeless(changed.header) == timeless(always.context.header)
@@ -110,7 +116,7 @@ LED_BY_EACH = {"t": {0: ([1, 2, 3], 1, 0, [1]), 1: ([2, 1, 3], 2, 0, [2]), 2: ([
 
 def under_min_isr(history: ZnodeHistory) -> dict[int, int]:
     """By the broker that leads them."""
-    gauge_counts = history.context.header.gauge_counts
+    gauge_counts = history.context.header.tally.gauges
     assert gauge_counts == count_gauges(history.context.topics, history.context.header.counting_rules)
     found = {broker: gauge_counts.get(f"under_min_isr_by_broker/{broker}", 0) for broker in (1, 2, 3)}
     assert sum(found.values()) == gauge_counts.get("under_min_isr", 0)

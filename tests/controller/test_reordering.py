@@ -94,4 +94,4 @@ def test_what_cannot_be_run_again_stays_in_front(history):
     history.broker(4)
     history.elect_preferred(("u", 1))
     history.state("t", 0, 3, 1, [3])
-    assert history.context.header.shutting_down == (2,)
+    assert history.context.header.shutdowns.under_way == (2,)

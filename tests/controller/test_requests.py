@@ -7,7 +7,8 @@ import pytest
 from controller.contract.outputs import Request, RequestedState, Row, Status, encode_row
 from controller.contract.records import Record, RecordKind
 from controller.derived.stored_context import encode_header, new_context
-from controller.model.context import Broker, Context
+from controller.model.brokers import Broker
+from controller.model.context import Context
 from controller.model.leadership import LeaderAndIsr
 from controller.model.topics import Partition, Topic, TopicPartition
 from controller.rules.states import PartitionState

@@ -46,7 +46,7 @@ def test_a_broker_that_still_leads_something_asks_again_as_often_as_it_is_set_to
 
 
 def test_a_broker_that_leads_nothing_any_more_does_not_ask_again():
-    assert shutting_down(3, leads_more=False).context.header.shutdown_attempts == {}
+    assert shutting_down(3, leads_more=False).context.header.shutdowns.attempts == {}
 
 
 def test_a_broker_that_asks_again_may_give_up_what_it_could_not_before():
@@ -108,7 +108,7 @@ def test_an_attempt_that_shows_sooner_than_expected_is_one_of_those_that_were_le
     history.now_ms += after_ms
     history.state("u", 0, 2, 0, [2, 3])  # 3 caught up
     history.state("u", 0, 3, 1, [3])  # 2 asks again at once, and can move u-0 now
-    assert history.context.header.shutdown_attempts == {}
+    assert history.context.header.shutdowns.attempts == {}
     assert [row.cause for row in history.heartbeat(10_000) if isinstance(row, Transition)] == []
 
 
@@ -183,11 +183,11 @@ def test_an_attempt_that_shows_though_none_was_left_is_the_last():
     history.controller(3, 2)
     history.state("t", 0, 3, 1, [3], controller_epoch=2)
     history.heartbeat(1_100)
-    assert history.context.header.shutdown_attempts == {}
+    assert history.context.header.shutdowns.attempts == {}
     history.state("u", 0, 2, 0, [2, 3], controller_epoch=2)
     history.state("u", 0, 3, 1, [3], controller_epoch=2)
     assert_all_as_foretold(history)
-    assert history.context.header.shutdown_attempts == {}
+    assert history.context.header.shutdowns.attempts == {}
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_a_topic_that_is_created_without_a_live_broker_shows_that_it_is_shutting
     history.state("new", 0, staying[0], 0, staying)
     history.state("new", 1, 1, 0, [broker for broker in (1, 2, 3) if broker != left_out])
     assert_all_as_foretold(history)
-    assert history.context.header.shutting_down == (left_out,)
+    assert history.context.header.shutdowns.under_way == (left_out,)
     causes = [row.cause for row in history.effects if isinstance(row, Transition)]
     assert causes[-1] == "TopicChange: topic new was created"
     assert not any(cause.startswith("Unexplained") for cause in causes)
@@ -236,7 +236,7 @@ def test_a_topic_that_is_created_without_a_broker_that_left_shows_nothing():
     history.topic("new", {0: [2, 3]})
     history.broker_leaves(3)
     history.state("new", 0, 2, 0, [2])
-    assert history.context.header.shutting_down == ()
+    assert history.context.header.shutdowns.under_way == ()
 
 
 def test_a_deletion_that_left_a_broker_out_began_after_that_had_asked_to_be_shut_down():
@@ -255,7 +255,7 @@ def test_a_deletion_that_left_a_broker_out_began_after_that_had_asked_to_be_shut
         "t-1@2 OnlineReplica -> OfflineReplica",
         "t-1@2 OfflineReplica -> ReplicaDeletionIneligible",
     ]
-    attempt = history.context.header.shutdown_attempts[2]
+    attempt = history.context.header.shutdowns.attempts[2]
     assert attempt.left == 1  # it could not give up t-0, and asks again
 
 
@@ -303,13 +303,13 @@ def test_a_session_that_its_broker_closed_while_it_led_what_nobody_could_take_as
     effects = history.broker_closes(3)
     assert t0(history) == (-1, 1, (3,))
     assert any(row.cause.startswith("BrokerChange") for row in effects if isinstance(row, Transition))
-    assert history.context.header.shutdown_attempts == {}
+    assert history.context.header.shutdowns.attempts == {}
 
 
 def test_a_broker_that_becomes_leader_again_is_not_shutting_down_any_more():
     history = shutting_down(3)
     history.broker_bounces(2)
-    assert history.context.header.shutting_down == ()
+    assert history.context.header.shutdowns.under_way == ()
 
 
 def test_a_broker_that_shut_down_and_closes_its_session_is_not_asked_again():
@@ -333,7 +333,7 @@ def test_a_write_that_drops_two_replicas_at_once_is_nobodys_shutdown():
     history = ZnodeHistory().start(*ALL, topics=on([1, 2, 3], 1, 0, [1, 2, 3]))
     history.state("t", 0, 1, 1, [1])
     assert history.gauges().divergences == {"unexplained_write": 1}
-    assert history.context.header.shutting_down == ()
+    assert history.context.header.shutdowns.under_way == ()
 
 
 @pytest.mark.parametrize(("after_ms", "asked"), [(0, 0), (1_020, 1), (60_000, 2)])
@@ -375,7 +375,7 @@ def test_a_report_that_nobody_could_read_is_of_the_broker_that_the_first_write_n
         "LogDirEventNotification: broker 2 reported a failed log directory",
         "LeaderAndIsrResponseReceived: a log directory of broker 2 failed",
     ]
-    assert list(history.context.header.log_dir_failures) == [2]
+    assert list(history.context.header.triggers.log_dir_failures) == [2]
     assert_all_as_foretold(history)
 
 

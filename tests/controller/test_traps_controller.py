@@ -111,7 +111,7 @@ def test_trap_09_from_2_1_a_controller_that_is_cut_among_removals_is_poisoned_be
         history.state("t", 0, 1, 1, [1])
         history.delete("/controller")
         history.controller(3, 2)
-        assert (1 in history.context.header.poisoned) == poisoned
+        assert (1 in history.context.header.former.poisoned) == poisoned
 
 
 def test_trap_09_a_removal_shows_that_the_controller_is_not_poisoned_after_all():
@@ -123,7 +123,7 @@ def test_trap_09_a_removal_shows_that_the_controller_is_not_poisoned_after_all()
     history.controller(1, 2)
     assert history.predicted("t", 1) is None  # it can move no replica
     history.state("t", 1, 1, 1, [1])
-    assert history.context.header.poisoned == {}
+    assert history.context.header.former.poisoned == {}
     assert_all_as_foretold(history)
     history.broker(2)
     assert history.context.topics["t"].partitions[1].replica_states[2] is ReplicaState.ONLINE
@@ -299,10 +299,10 @@ def test_trap_24_a_failover_forgets_who_is_shutting_down():
     topics = {"t": {0: ([2, 3, 1], 2, 0, [2, 3, 1]), 1: ([3, 2], 3, 0, [3, 2])}}
     history = ZnodeHistory().start(1, 2, 3, topics=topics)
     history.state("t", 0, 3, 1, [3, 1])
-    assert history.context.header.shutting_down == (2,)
+    assert history.context.header.shutdowns.under_way == (2,)
     history.delete("/controller")
     history.controller(1, 2)
-    assert history.context.header.shutting_down == ()
+    assert history.context.header.shutdowns.under_way == ()
     history.topic("new", {0: [2, 3]})
     assert history.predicted("new", 0) == (2, 0, (2, 3))
 

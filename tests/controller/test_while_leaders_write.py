@@ -32,11 +32,11 @@ def test_a_shutdown_that_is_under_way_moves_what_somebody_got_in_sync_for_and_is
     topics = on([2, 3], 2, 0, [2, 3]) | {"u": {0: ([2, 3], 2, 0, [2])}}
     history = ZnodeHistory(release=(0, 11), settings=BACKOFF).start(*ALL, topics=topics)
     history.state("t", 0, 3, 1, [3])
-    assert set(history.context.header.shutdown_attempts) == {2}  # u has nobody else in sync yet
+    assert set(history.context.header.shutdowns.attempts) == {2}  # u has nobody else in sync yet
     history.state("u", 0, 2, 0, [2, 3])
     history.state("u", 0, 3, 1, [3])
     assert causes_of(history.effects) == ["ControlledShutdown: broker 2 shuts down"] * 2
-    assert history.context.header.shutdown_attempts == {}  # it leads nothing any more, and will not ask again
+    assert history.context.header.shutdowns.attempts == {}  # it leads nothing any more, and will not ask again
     assert not [row for row in history.heartbeat(10_000) if isinstance(row, Transition)]
     assert_all_as_foretold(history)
 
@@ -47,7 +47,7 @@ def test_a_shutdown_that_is_under_way_and_leaves_something_is_tried_again():
     history.state("t", 0, 3, 1, [3])
     history.state("u", 0, 2, 0, [2, 3])
     history.state("u", 0, 3, 1, [3])
-    assert set(history.context.header.shutdown_attempts) == {2}  # v
+    assert set(history.context.header.shutdowns.attempts) == {2}  # v
 
 
 def test_a_replica_that_left_the_isr_by_a_shutdown_and_joins_again_leaves_it_with_its_broker():
@@ -85,12 +85,12 @@ def test_a_controller_that_shuts_down_itself_and_was_let_go_answers_nobody():
     topics = on([2, 3], 2, 0, [2, 3]) | {"u": {0: ([2, 1], 2, 0, [2])}, "v": {0: ([1, 3], 1, 0, [1, 3])}}
     history = ZnodeHistory(settings=BACKOFF).start(*ALL, topics=topics)
     history.state("t", 0, 3, 1, [3])
-    assert set(history.context.header.shutdown_attempts) == {2}
+    assert set(history.context.header.shutdowns.attempts) == {2}
     history.state("v", 0, 3, 1, [3])  # the controller's own broker: all that it led is 3's now
     seen = len(history.effects)
     history.heartbeat(10_000)
     assert causes_of(history.effects[seen:]) == []
-    assert history.context.header.shutdown_attempts == {}
+    assert history.context.header.shutdowns.attempts == {}
 
 
 # Brokers that die together
@@ -164,9 +164,9 @@ def test_a_reassignment_that_ends_without_its_leader_shows_that_the_leader_shuts
     history.state("t", 0, 1, 5, [1, 2])
     assert t0(history) == (1, 6, (1, 2))  # 1 would go on leading
     history.state("t", 0, 2, 6, [1, 2])
-    assert history.context.header.shutting_down == (1,)
+    assert history.context.header.shutdowns.under_way == (1,)
     assert history.gauges().divergences == {}
-    assert (1 in history.context.header.shutdown_attempts) == (retries > 1)
+    assert (1 in history.context.header.shutdowns.attempts) == (retries > 1)
     stops = [row for row in history.effects if isinstance(row, Request) and row.api == "StopReplica"]
     assert "followed" in {state.topic for row in stops for state in row.partition_states}
 

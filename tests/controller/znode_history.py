@@ -348,8 +348,8 @@ def assert_the_roster_is_as_if_made_anew(context: Context) -> None:
 
 def assert_the_troubles_are_as_if_made_anew(context: Context) -> None:
     if context.header.phase is Phase.FOLLOWING:
-        kept, (anew, offline_by_topic) = context.header.issues, index_issues(context.topics, context.header)
-        assert context.header.offline_by_topic == offline_by_topic
+        kept, (anew, offline_by_topic) = context.header.tally.issues, index_issues(context.topics, context.header)
+        assert context.header.tally.offline_by_topic == offline_by_topic
         assert {key: group.count for key, group in kept.items()} == {key: group.count for key, group in anew.items()}
         assert all(set(group.examples) <= names_in(context, key) for key, group in kept.items())
 

@@ -16,7 +16,7 @@ import pytest
 from controller.contract.znodes import MaintenanceWindow
 from controller.derived.stored_context import new_context
 from controller.feed.quarantine import quarantine
-from controller.model.context import Quarantines
+from controller.model.feed_state import Quarantines
 from tests.controller.znode_history import ZnodeHistory
 from tests.dashboards.live_incidents import WAYS, LiveCluster, Way, beating
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from controller.events import controlled_shutdown, partition_reassignment
 from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
-from controller.model.context import Event
+from controller.model.event import Event
 from controller.model.leadership import BumpLeaderEpoch
 from controller.model.topics import TopicPartition
 from controller.transaction.transaction import Transaction, replace

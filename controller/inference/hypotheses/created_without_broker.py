@@ -11,7 +11,7 @@ from controller.events import controlled_shutdown
 from controller.inference.deferral import is_created_by
 from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
 from controller.machines import partition_creation
-from controller.model.context import Event
+from controller.model.event import Event
 from controller.model.leadership import Create
 from controller.transaction.transaction import Transaction
 

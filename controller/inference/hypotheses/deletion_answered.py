@@ -14,5 +14,5 @@ from controller.transaction.transaction import Transaction
 
 def propose(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
     """The live brokers deleted their replicas of the partition's topic."""
-    if write.is_next and write.tp.topic in tx.header.halted_deletions:
+    if write.is_next and write.tp.topic in tx.header.deletions.halted:
         yield lambda trial: halted_answered(trial, write.tp.topic)

@@ -15,7 +15,7 @@ from controller.inference.hypotheses.created_without_broker import missing_broke
 from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
 from controller.machines import replica_machine
 from controller.machines.replica_machine import Replica
-from controller.model.context import Event
+from controller.model.event import Event
 from controller.model.topics import TopicPartition
 from controller.rules.states import ReplicaState
 from controller.transaction.transaction import Transaction, replace

@@ -10,7 +10,7 @@ from functools import partial
 
 from controller.events.log_dir_event_notification import failed, named, reported_lately
 from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
-from controller.model.context import NO_BROKER
+from controller.model.brokers import NO_BROKER
 from controller.model.topics import TopicPartition
 from controller.transaction.transaction import Transaction
 

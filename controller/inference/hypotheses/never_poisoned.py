@@ -22,7 +22,9 @@ def propose(tx: Transaction, _: ObservedWrite) -> Iterator[Hypothesis]:
 
 def _run_unpoisoned(tx: Transaction) -> None:
     header = tx.header
-    header.poisoned = {broker: epoch for broker, epoch in header.poisoned.items() if broker != header.controller}
+    header.former.poisoned = {
+        broker: epoch for broker, epoch in header.former.poisoned.items() if broker != header.controller
+    }
     tx.begin("ControllerFailover", f"broker {header.controller} is not the process that was poisoned")
     start_machines(tx, list(tx.topics))
     topic_deletion.resume_all(tx)

@@ -24,6 +24,6 @@ def propose(_: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
 
 def propose_in_vain(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
     """The preferred replica was elected that leads already: up to 2.1 that costs the partition a leader epoch."""
-    asked_lately = tx.header.time_ms - tx.header.preferred_asked_ms <= _CONSEQUENCE_MS
+    asked_lately = tx.header.time_ms - tx.header.triggers.preferred_asked_ms <= _CONSEQUENCE_MS
     if asked_lately and write.is_next and not (write.moves_leader or write.left_isr):
         yield lambda trial: preferred(trial, write.tp)
