@@ -25,7 +25,7 @@ def wrote(header: Header, event: Event, now_ms: int) -> None:
         return
     event.first_write_ms = now_ms
     taken_ms = max(0, now_ms - event.time_ms)
-    times = header.reactions.by_event.get(event.kind, ReactionTimes())
+    times = header.reactions.by_event.get(event.kind.value, ReactionTimes())
     first = _counted(times.first, taken_ms)
     _keep(header, event, msgspec.structs.replace(times, first=first, first_sum_ms=times.first_sum_ms + taken_ms))
 
@@ -33,11 +33,11 @@ def wrote(header: Header, event: Event, now_ms: int) -> None:
 def done(header: Header, event: Event) -> None:
     """No write of the event is due any more, and at least one was seen."""
     taken_ms = max(0, event.last_write_ms - event.time_ms)
-    times = header.reactions.by_event[event.kind]
+    times = header.reactions.by_event[event.kind.value]
     last = _counted(times.last, taken_ms)
     _keep(header, event, msgspec.structs.replace(times, last=last, last_sum_ms=times.last_sum_ms + taken_ms))
     slow = SlowReaction(
-        event.kind,
+        event.kind.value,
         event.cause,
         event.zxid,
         event.time_ms,
@@ -50,7 +50,7 @@ def done(header: Header, event: Event) -> None:
 
 
 def _keep(header: Header, event: Event, times: ReactionTimes) -> None:
-    header.reactions.by_event = {**header.reactions.by_event, event.kind: times}
+    header.reactions.by_event = {**header.reactions.by_event, event.kind.value: times}
 
 
 def _counted(counts: tuple[int, ...], taken_ms: int) -> tuple[int, ...]:

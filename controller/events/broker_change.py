@@ -20,6 +20,7 @@ from controller.machines import partition_machine, replica_machine
 from controller.machines.replica_machine import Replica
 from controller.model.brokers import Broker, Departure
 from controller.model.context import FOLLOWING, LOADING
+from controller.model.event import EventKind
 from controller.model.topics import Partition, TopicPartition
 from controller.rules.states import PartitionState, ReplicaState
 from controller.transaction.transaction import Transaction, replace
@@ -46,7 +47,7 @@ def broker_written(tx: Transaction, broker: int, znode: BrokerZnode, record: Rec
     if known is not None and header.acting and known.epoch == now.epoch:
         header.brokers = {**header.brokers, broker: now}
         if known.endpoints != now.endpoints:
-            tx.begin("BrokerModifications", f"broker {broker} changed its endpoints")
+            tx.begin(EventKind.BROKER_MODIFICATIONS, f"broker {broker} changed its endpoints")
             tx.broadcast(tx.registered)
     elif known is not None and header.acting and header.profile.notices_bounces:
         _forget_offline_dirs(tx, broker, tx.hosted_by(broker))
@@ -54,7 +55,7 @@ def broker_written(tx: Transaction, broker: int, znode: BrokerZnode, record: Rec
     elif known is None and header.acting:
         topic_deletion.judge_halted(tx, soon=True)
         header.brokers = {**header.brokers, broker: now}
-        event = tx.begin("BrokerChange", f"broker {broker} registered with epoch {now.epoch}")
+        event = tx.begin(EventKind.BROKER_CHANGE, f"broker {broker} registered with epoch {now.epoch}")
         event.started_broker = broker
         tx.await_proof(event)
         tx.moved("broker", "dead", "live", broker=broker)
@@ -132,7 +133,7 @@ def _died(tx: Transaction, broker: int, gone: Broker) -> None:
     if last is not None and together:
         tx.undo(last)
     failed_brokers = {**together, broker: gone}
-    event = tx.begin("BrokerChange", f"broker {names_of(failed_brokers)} left")
+    event = tx.begin(EventKind.BROKER_CHANGE, f"broker {names_of(failed_brokers)} left")
     event.failed_brokers = failed_brokers
     tx.await_proof(event)
     tx.moved("broker", "live", "dead", broker=broker)
@@ -196,7 +197,7 @@ def trigger_online(tx: Transaction) -> int:
 def _bounced(tx: Transaction, broker: int, now: Broker) -> None:
     # One event: failure of the old registration, then start of the new one.
     header = tx.header
-    tx.begin("BrokerChange", f"broker {broker} bounced: it registered again with epoch {now.epoch}")
+    tx.begin(EventKind.BROKER_CHANGE, f"broker {broker} bounced: it registered again with epoch {now.epoch}")
     header.brokers = {key: value for key, value in header.brokers.items() if key != broker}
     tx.moved("broker", "live", "dead", broker=broker)
     on_broker_failure(tx, (broker,))

@@ -12,6 +12,7 @@ from controller.contract.znodes import ConfigZnode
 from controller.derived.health import UNUSABLE, in_sync_lacking
 from controller.events import broker_change
 from controller.model.context import LEAST_IN_SYNC, UNCLEAN_ELECTION
+from controller.model.event import EventKind
 from controller.model.topics import TopicPartition
 from controller.transaction.transaction import Transaction
 
@@ -26,7 +27,7 @@ def written(tx: Transaction, name: str, znode: ConfigZnode) -> None:
     others = {key: value for key, value in header.configuration.dynamic.items() if key != name}
     header.configuration.dynamic = {**others, name: used} if used else others
     if header.acting and header.allows_unclean_election and not was_allowed:
-        tx.begin("UncleanLeaderElectionEnable", "unclean leader election was allowed for all topics")
+        tx.begin(EventKind.UNCLEAN_LEADER_ELECTION_ENABLE, "unclean leader election was allowed for all topics")
         broker_change.trigger_online(tx)
 
 

@@ -10,7 +10,7 @@ from controller.events import topic_deletion
 from controller.machines import partition_machine, replica_machine
 from controller.machines.replica_machine import Replica
 from controller.model.brokers import NO_BROKER, ShutdownAttempt
-from controller.model.event import Event
+from controller.model.event import Event, EventKind
 from controller.model.leadership import Elect
 from controller.model.shutdown_requests import closes, has_asked
 from controller.model.topics import TopicPartition
@@ -19,7 +19,7 @@ from controller.rules.states import ReplicaState
 from controller.transaction.request_batch import RequestBatch
 from controller.transaction.transaction import Transaction
 
-_KIND = "ControlledShutdown"
+_KIND = EventKind.CONTROLLED_SHUTDOWN
 
 # An attempt takes a little longer than the backoff itself: its own round trip comes on top (1.06 times, measured).
 _ROUND_TRIP_SHARE = 1.06
@@ -143,9 +143,9 @@ def session_ended(tx: Transaction, broker: int) -> None:
 
 def _judge_doubtful(tx: Transaction, broker: int) -> None:
     """Take back the doubtful attempts that the end of the broker's session came too soon for."""
-    doubtful = [event.id for event in tx.open_events() if event.doubtful == broker and event.kind == _KIND]
+    doubtful = [event.id for event in tx.open_events() if event.may_have_asked == broker and event.kind == _KIND]
     for event in map(tx.open_event, reversed(doubtful)):
-        event.doubtful = NO_BROKER
+        event.may_have_asked = NO_BROKER
         if not (event.begun or _fits(tx, event.time_ms)):
             tx.undo(event)
 
@@ -183,7 +183,7 @@ def _attempt(tx: Transaction, broker: int, attempt: ShutdownAttempt, at_ms: int)
     event = tx.begin(_KIND, f"broker {broker} shuts down")
     event.time_ms = at_ms
     tx.await_proof(event)
-    event.doubtful = broker if attempt.doubtful and attempt.due_ms > attempt.earliest_ms else NO_BROKER
+    event.may_have_asked = broker if attempt.doubtful and attempt.due_ms > attempt.earliest_ms else NO_BROKER
     _remember(tx, broker, at_ms)
     with topic_deletion.begun_behind(tx, broker):
         led, followed = _hosted(tx, broker)

@@ -19,6 +19,7 @@ from controller.events import controller_failover, partition_reassignment, topic
 from controller.model.brokers import NO_BROKER
 from controller.model.context import FOLLOWING, Header
 from controller.model.controllership import InItsName, Standing
+from controller.model.event import EventKind
 from controller.transaction.transaction import Transaction
 
 _TERMS_KEPT: Final = 10
@@ -90,7 +91,7 @@ def _act_on(tx: Transaction, broker: int) -> None:
     header.controller, header.term.since_ms = broker, record.observed_ms
     header.term.in_its_name = InItsName(record.mzxid, record.ephemeral_owner)
     header.former.deposed, header.term.active = NO_BROKER, header.may_act
-    tx.begin("Reelect", f"/controller was deleted and names broker {broker} again: it acts on")
+    tx.begin(EventKind.REELECT, f"/controller was deleted and names broker {broker} again: it acts on")
     tx.moved("controller", "Resigned", "Active", broker=broker)
     _judge_again(tx)
     publish_controller(tx)
@@ -213,7 +214,7 @@ def _lose(tx: Transaction, cause: str) -> None:
         record = tx.record
         expired = record.author == header.term.session and record.cxid == 0
         tx.conclude_events(expired=expired)
-        tx.begin("ControllerResignation", cause)
+        tx.begin(EventKind.CONTROLLER_RESIGNATION, cause)
         tx.moved("controller", "Active", "Resigned", broker=header.controller)
         header.former.deposed = header.controller
     if header.term.migrating:

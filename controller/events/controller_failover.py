@@ -14,7 +14,7 @@ from controller.events.broker_change import initial_partition_state, trigger_onl
 from controller.machines import replica_machine
 from controller.machines.replica_machine import Replica
 from controller.model.brokers import NO_BROKER
-from controller.model.event import Event
+from controller.model.event import Event, EventKind
 from controller.model.leadership import RemoveFromIsr
 from controller.model.topics import Topic, TopicPartition
 from controller.rules.states import ReplicaState
@@ -36,7 +36,7 @@ def run(tx: Transaction) -> None:
     header.deletions.halted, header.triggers.rebalancing, header.deletions.ineligible_leftovers = {}, {}, ()
     header.triggers.reassign_unwatched, header.deletions.leaked_offline = False, 0
     became = f"broker {header.controller} became controller in epoch {header.controller_epoch}"
-    event = tx.begin("ControllerFailover", became)
+    event = tx.begin(EventKind.CONTROLLER_FAILOVER, became)
     tx.await_proof(event)
     tx.moved("controller", "Elected", "Active", broker=header.controller)
     if header.brokers:
@@ -61,7 +61,7 @@ def may_have_read(tx: Transaction, event: Event) -> bool:
 def load(tx: Transaction, name: str, numbers: Iterable[int]) -> None:
     """A new controller finds these partitions of a topic when it reads the cluster."""
     topic = tx.topics[name]
-    tx.begin("ControllerFailover", f"topic {name} was there when the cluster was read")
+    tx.begin(EventKind.CONTROLLER_FAILOVER, f"topic {name} was there when the cluster was read")
     found = {number: topic.partitions[number] for number in numbers}
     start_machines(tx, [(name, replace(topic, partitions=found))])
 

@@ -11,6 +11,7 @@ from controller.events.broker_change import replicas_went_offline
 from controller.machines import replica_machine
 from controller.machines.replica_machine import Replica
 from controller.model.brokers import NO_BROKER
+from controller.model.event import EventKind
 from controller.model.topics import TopicPartition
 from controller.model.triggers import LogDirFailure
 from controller.rules.states import ReplicaState
@@ -28,7 +29,7 @@ def reported(tx: Transaction, broker: int) -> None:
     consequence = "the replicas in it are offline until the disk is replaced and the broker restarted"
     occurrences.note(tx, kinds.LOG_DIR_FAILED, f"{cause}: {consequence}", broker=broker)
     if header.acting and broker in header.brokers:
-        tx.begin("LogDirEventNotification", cause)
+        tx.begin(EventKind.LOG_DIR_EVENT_NOTIFICATION, cause)
         replicas = [Replica(tp, broker) for tp in tx.hosted_by(broker)]
         replica_machine.enter_state(tx, replicas, ReplicaState.ONLINE)
 
@@ -57,7 +58,7 @@ def reported_lately(tx: Transaction, broker: int) -> bool:
 def failed(tx: Transaction, broker: int, tp: TopicPartition) -> None:
     """The broker answered that this replica is on the failed directory, alone or with others in one answer."""
     header = tx.header
-    tx.begin("LeaderAndIsrResponseReceived", f"a log directory of broker {broker} failed")
+    tx.begin(EventKind.LEADER_AND_ISR_RESPONSE_RECEIVED, f"a log directory of broker {broker} failed")
     partition = tx.partition(tp)
     if partition is not None and broker not in partition.offline_dirs:
         tx.put_partition(tp, replace(partition, offline_dirs=(*partition.offline_dirs, broker)))

@@ -12,6 +12,7 @@ from controller.contract.znodes import ReassignmentEntry
 from controller.machines import partition_machine, replica_machine
 from controller.machines.replica_machine import Replica
 from controller.model.controllership import Unfinished
+from controller.model.event import EventKind
 from controller.model.leadership import BumpLeaderEpoch, LeaderAndIsr, Write
 from controller.model.topics import Partition, TopicPartition
 from controller.rules.assignment import ReplicaAssignment
@@ -54,7 +55,7 @@ def znode_removed(tx: Transaction) -> None:
 def take_up(tx: Transaction) -> None:
     """A new controller takes up what /admin/reassign_partitions asks for, then every other reassignment it finds."""
     entries = _with_remembered(tx, tx.header.triggers.reassign or ())
-    _run_entries(tx, entries, "ControllerFailover")
+    _run_entries(tx, entries, EventKind.CONTROLLER_FAILOVER)
     asked = {TopicPartition(entry.topic, entry.partition) for entry in entries}
     for tp in reassigning(tx):
         partition = tx.partition(tp)
@@ -89,8 +90,10 @@ def _is_reassigning(tx: Transaction, entry: ReassignmentEntry) -> bool:
     return partition is not None and partition.reassigning
 
 
-def _run_entries(tx: Transaction, entries: Sequence[ReassignmentEntry], kind: str = "ZkPartitionReassignment") -> None:
-    by_failover = kind == "ControllerFailover"
+def _run_entries(
+    tx: Transaction, entries: Sequence[ReassignmentEntry], kind: EventKind = EventKind.ZK_PARTITION_REASSIGNMENT
+) -> None:
+    by_failover = kind is EventKind.CONTROLLER_FAILOVER
     drops_queued = tx.header.profile.failover_drops_reassignments_of_queued_topics or not by_failover
     for entry in entries:
         tp = TopicPartition(entry.topic, entry.partition)

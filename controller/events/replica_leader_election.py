@@ -13,6 +13,7 @@ from controller.alerts.conditions import counted
 from controller.contract.znodes import ReassignmentEntry
 from controller.events import partition_reassignment
 from controller.machines import partition_machine
+from controller.model.event import EventKind
 from controller.model.topics import TopicPartition
 from controller.rules.election import Strategy
 from controller.transaction.transaction import Transaction
@@ -46,7 +47,8 @@ def take_up(tx: Transaction, *, at_failover: bool = False) -> None:
     if any(_ends_in_an_exception(tx, tp) for tp in tps):
         return
     tx.begin(
-        "ReplicaLeaderElection", f"a preferred election of {counted(len(tps), 'partition')} was asked for by znode"
+        EventKind.REPLICA_LEADER_ELECTION,
+        f"a preferred election of {counted(len(tps), 'partition')} was asked for by znode",
     )
     tps = [tp for tp in tps if _may_be_elected(tx, tp) and not (at_failover and _leads_already(tx, tp))]
     if not tx.header.profile.rewrites_preferred_that_lead:
@@ -71,14 +73,14 @@ def _ends_in_an_exception(tx: Transaction, tp: TopicPartition) -> bool:
 def preferred(tx: Transaction, tp: TopicPartition) -> None:
     """The preferred replica of a partition is made leader, by the automatic rebalance or by the API."""
     automatic = _is_rebalancing(tx, tp)
-    kind = "AutoPreferredReplicaLeaderElection" if automatic else "ReplicaLeaderElection"
+    kind = EventKind.AUTO_PREFERRED_REPLICA_LEADER_ELECTION if automatic else EventKind.REPLICA_LEADER_ELECTION
     tx.begin(kind, f"the preferred replica of partition {tp} leads again")
     partition_machine.elect(tx, [tp], Strategy.PREFERRED)
 
 
 def unclean(tx: Transaction, tp: TopicPartition) -> None:
     """An unclean election of a partition was asked for by the API, whatever its settings say."""
-    tx.begin("ReplicaLeaderElection", f"an unclean election of partition {tp} was asked for")
+    tx.begin(EventKind.REPLICA_LEADER_ELECTION, f"an unclean election of partition {tp} was asked for")
     partition_machine.bring_online(tx, [tp], allow_unclean=True)
 
 

@@ -16,7 +16,7 @@ from controller.events import controller_failover, topic_deletion
 from controller.machines import partition_creation, partition_machine
 from controller.model.brokers import NO_BROKER
 from controller.model.context import FOLLOWING
-from controller.model.event import Event
+from controller.model.event import Event, EventKind
 from controller.model.topics import Partition, Topic, TopicPartition
 from controller.rules.assignment import ReplicaAssignment
 from controller.rules.states import PartitionState
@@ -42,13 +42,13 @@ def topic_written(tx: Transaction, name: str, znode: TopicZnode) -> None:
     if added and is_loading:
         controller_failover.load(tx, name, added)
     elif added and hears_of_it and not topic.queued_for_deletion:
-        kind = "PartitionModifications" if known.exists else "TopicChange"
+        kind = EventKind.PARTITION_MODIFICATIONS if known.exists else EventKind.TOPIC_CHANGE
         what = (
             f"{counted(len(added), 'partition')} added to topic {name}" if known.exists else f"topic {name} was created"
         )
         event = tx.begin(kind, what)
         if not known.exists:
-            event.doubtful = _may_be_unknown(tx, event, created)
+            event.may_not_know = _may_be_unknown(tx, event, created)
             tx.moved("topic", "NonExistent", "Existing", topic=name)
             _note_risks(tx, name, created)
         leaked = known.leaked if known.leaked_epoch == tx.header.controller_epoch else ()
@@ -89,7 +89,10 @@ def topic_removed(tx: Transaction, name: str) -> None:
             topic_deletion.completed(tx, name)
         else:
             _leak(tx, name, topic)
-        tx.begin("TopicDeletion", f"topic {name} was {'deleted' if topic.queued_for_deletion else 'removed by hand'}")
+        tx.begin(
+            EventKind.TOPIC_DELETION,
+            f"topic {name} was {'deleted' if topic.queued_for_deletion else 'removed by hand'}",
+        )
         tx.moved("topic", "Existing", "NonExistent", topic=name)
     topic = tx.topic(name) or topic
     for number, partition in topic.partitions.items():
@@ -119,7 +122,7 @@ def settings_written(tx: Transaction, name: str, znode: ConfigZnode) -> None:
         tx.put_topic(name, settings if settings.exists or _has_settings(settings) else None)
     heard = tx.header.acting and tx.header.profile.retries_topics_made_unclean
     if settings.exists and settings.unclean_election and not settings.queued_for_deletion and heard:
-        tx.begin("TopicUncleanLeaderElectionEnable", f"unclean leader election is allowed for topic {name}")
+        tx.begin(EventKind.TOPIC_UNCLEAN_LEADER_ELECTION_ENABLE, f"unclean leader election is allowed for topic {name}")
         waiting = (PartitionState.NEW, PartitionState.OFFLINE)
         tps = [TopicPartition(name, number) for number, part in settings.partitions.items() if part.state in waiting]
         partition_machine.bring_online(tx, tps)

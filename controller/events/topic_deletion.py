@@ -14,7 +14,7 @@ from controller.alerts import kinds, occurrences
 from controller.machines import partition_machine, replica_machine
 from controller.machines.replica_machine import Replica
 from controller.model.context import FOLLOWING
-from controller.model.event import Event
+from controller.model.event import Event, EventKind
 from controller.model.leadership import AnyAction, RemoveFromIsr, StateChange, StopEntry
 from controller.model.shutdown_requests import has_closed
 from controller.model.topics import Topic, TopicPartition
@@ -35,7 +35,7 @@ _STARTED_MS = 900
 _LET_GO_MS = 25
 
 _INELIGIBLE = ReplicaState.DELETION_INELIGIBLE
-_ANSWER = "TopicDeletionStopReplicaResponseReceived"
+_ANSWER = EventKind.TOPIC_DELETION_STOP_REPLICA_RESPONSE_RECEIVED
 
 
 def deletion_asked(tx: Transaction, name: str) -> None:
@@ -48,7 +48,7 @@ def deletion_asked(tx: Transaction, name: str) -> None:
     held = name in tx.header.deletions.ineligible_leftovers
     tx.put_topic(name, replace(topic, queued_for_deletion=True, ineligible=held))
     if tx.header.phase is FOLLOWING and tx.header.acting:
-        tx.begin("TopicDeletion", f"the deletion of topic {name} was asked for")
+        tx.begin(EventKind.TOPIC_DELETION, f"the deletion of topic {name} was asked for")
         _start(tx, name)
 
 
@@ -76,7 +76,7 @@ def begun_behind(tx: Transaction, broker: int) -> Iterator[None]:
 
 
 def _waits_only_for(tx: Transaction, event: Event, broker: int) -> bool:
-    if event.kind != "TopicDeletion" or not (event.begun and event.writes_due):
+    if event.kind is not EventKind.TOPIC_DELETION or not (event.begun and event.writes_due):
         return False
     return all(step.replica == broker for step in tx.steps_of(event) if isinstance(step, RemoveFromIsr))
 
@@ -300,7 +300,7 @@ def halted_answered(tx: Transaction, name: str) -> None:
     tx.begin(_ANSWER, f"the live brokers deleted their replicas of topic {name}")
     answered(tx, name, header.brokers)
     if topic.doubtful_ms > ANSWER_MS:  # they had answered before the death that halted it: it was tried again then
-        tx.begin("BrokerChange", f"the deletion of topic {name} waits for a broker that left")
+        tx.begin(EventKind.BROKER_CHANGE, f"the deletion of topic {name} waits for a broker that left")
     _go_on(tx, name)
 
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from controller.machines import partition_creation
 from controller.model.controllership import UnfencedController
-from controller.model.event import Event
+from controller.model.event import Event, EventKind
 from controller.model.leadership import AnyAction, LeaderAndIsr, StateChange, StopEntry, Write
 from controller.model.topics import Partition, TopicPartition
 from controller.transaction.transaction import Transaction, replace
@@ -25,8 +25,8 @@ _TAKING_OVER_MS: Final = 1_000
 # A controller waits no longer for a connection (controller.socket.timeout.ms).
 _LONGEST_SLEEP_MS: Final = 30_000
 
-_CREATIONS: Final = ("PartitionModifications", "TopicChange")
-_REASSIGNMENT: Final = "ZkPartitionReassignment"
+_CREATIONS: Final = (EventKind.PARTITION_MODIFICATIONS, EventKind.TOPIC_CHANGE)
+_REASSIGNMENT: Final = EventKind.ZK_PARTITION_REASSIGNMENT
 
 
 def fall_asleep(tx: Transaction, broker: int) -> None:

@@ -13,7 +13,7 @@ from typing import Final
 from controller.events import broker_change, topic_deletion
 from controller.machines import partition_creation
 from controller.model.brokers import NO_BROKER
-from controller.model.event import Event
+from controller.model.event import Event, EventKind
 from controller.model.topics import TopicPartition
 from controller.transaction.transaction import Transaction, replace
 
@@ -43,7 +43,7 @@ def behind(tx: Transaction, events: list[int]) -> Iterator[None]:
 
 
 def _putting_aside(event: Event) -> Callable[[Transaction, Event], _Again] | None:
-    if event.kind == "BrokerChange" and (not event.failed_brokers or event.started_broker != NO_BROKER):
+    if event.kind is EventKind.BROKER_CHANGE and (not event.failed_brokers or event.started_broker != NO_BROKER):
         return None
     return _PUTTING_ASIDE.get(event.kind)
 
@@ -57,7 +57,7 @@ def _defer_deaths(tx: Transaction, event: Event) -> Callable[[], None]:
     def again() -> None:
         brokers = tx.header.brokers
         tx.header.brokers = {key: value for key, value in brokers.items() if key not in failed_brokers}
-        tx.begin("BrokerChange", cause).failed_brokers = failed_brokers
+        tx.begin(EventKind.BROKER_CHANGE, cause).failed_brokers = failed_brokers
         broker_change.on_broker_failure(tx, tuple(failed_brokers))
 
     return again
@@ -92,9 +92,9 @@ def _defer_deletion(tx: Transaction, event: Event) -> Callable[[], None]:
     return lambda: topic_deletion.deletion_asked(tx, name)
 
 
-_PUTTING_ASIDE: Final[Mapping[str, Callable[[Transaction, Event], _Again]]] = {
-    "BrokerChange": _defer_deaths,
-    "PartitionModifications": _defer_creation,
-    "TopicChange": _defer_creation,
-    "TopicDeletion": _defer_deletion,
+_PUTTING_ASIDE: Final[Mapping[EventKind, Callable[[Transaction, Event], _Again]]] = {
+    EventKind.BROKER_CHANGE: _defer_deaths,
+    EventKind.PARTITION_MODIFICATIONS: _defer_creation,
+    EventKind.TOPIC_CHANGE: _defer_creation,
+    EventKind.TOPIC_DELETION: _defer_deletion,
 }

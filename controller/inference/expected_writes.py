@@ -119,8 +119,8 @@ def _settle(
     for write in done:
         tx.settle(write, seen=True)
         event = tx.open_event(write.event)
-        if isinstance(write, Create) and event.doubtful in write.isr:
-            event.doubtful = NO_BROKER  # the controller knows it
+        if isinstance(write, Create) and event.may_not_know in write.isr:
+            event.may_not_know = NO_BROKER  # the controller knows it
     value = partition.zk_state
     for write in done:
         _count_election(tx, tp, write, value)

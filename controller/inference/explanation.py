@@ -9,6 +9,7 @@ from __future__ import annotations
 from controller.inference import deferral, divergences, expected_writes, isr_change
 from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
 from controller.inference.hypotheses.table import RULES
+from controller.model.event import EventKind
 from controller.model.leadership import LeaderAndIsr, StateChange
 from controller.model.topics import Partition, TopicPartition
 from controller.rules.states import PartitionState
@@ -52,7 +53,7 @@ def _explains(tx: Transaction, hypothesis: Hypothesis, write: ObservedWrite, beh
 
 def _accept(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
     divergences.unforeseen(tx, tp, partition, written)
-    tx.begin("Unexplained", f"partition {tp} was written as nothing foretold")
+    tx.begin(EventKind.UNEXPLAINED, f"partition {tp} was written as nothing foretold")
     for step in reversed(partition.queue):
         tx.withdraw(tp, step)
         if isinstance(step, StateChange) and step.replica is None:

@@ -7,13 +7,19 @@ epoch grow.
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from controller.events import partition_reassignment
 from controller.inference.expected_writes import count_isr_change, match_expected_write, prune
+from controller.model.event import EventKind
 from controller.model.leadership import AnyAction, LeaderAndIsr, StateChange, speaking_of_copy
 from controller.model.topics import Partition, TopicPartition
 from controller.transaction.transaction import Transaction, replace
+
+# Each ISR change asks for it, and to find a member in its enum takes Python 3.11 0.2 µs.
+_ALTER_PARTITION_RECEIVED: Final = EventKind.ALTER_PARTITION_RECEIVED
 
 
 def change_isr(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
@@ -38,9 +44,9 @@ def change_isr(tx: Transaction, tp: TopicPartition, partition: Partition, writte
     if not header.acting:
         return
     if hears_at_once and header.brokers:
-        tx.announce("AlterPartitionReceived", f"the leader of partition {tp} changed its ISR", tp)
+        tx.announce(_ALTER_PARTITION_RECEIVED, f"the leader of partition {tp} changed its ISR", tp)
     if partition_reassignment.isr_reaches_target(changed, written):
-        kind = "AlterPartitionReceived" if hears_at_once else "PartitionReassignmentIsrChange"
+        kind = _ALTER_PARTITION_RECEIVED if hears_at_once else EventKind.PARTITION_REASSIGNMENT_ISR_CHANGE
         partition_reassignment.take_back_waiting(tx, tp)
         tx.begin(kind, f"the new replicas of partition {tp} are in sync")
         partition_reassignment.complete(tx, tp)

@@ -11,7 +11,7 @@ from itertools import pairwise
 from controller.events.broker_change import names_of, on_broker_failure, on_broker_startup
 from controller.inference.expected_writes import match_expected_write
 from controller.model.brokers import NO_BROKER
-from controller.model.event import Event
+from controller.model.event import Event, EventKind
 from controller.model.leadership import LeaderAndIsr
 from controller.model.topics import TopicPartition
 from controller.transaction.transaction import Transaction
@@ -52,7 +52,8 @@ def _read_together(tx: Transaction, failure: Event, start: Event) -> None:
     live = header.brokers
     header.brokers = {**live, **failure.failed_brokers}
     event = tx.begin(
-        "BrokerChange", f"broker {start.started_broker} registered, broker {names_of(failure.failed_brokers)} left"
+        EventKind.BROKER_CHANGE,
+        f"broker {start.started_broker} registered, broker {names_of(failure.failed_brokers)} left",
     )
     event.started_broker = start.started_broker
     on_broker_startup(tx, start.started_broker)

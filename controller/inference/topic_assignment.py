@@ -10,6 +10,7 @@ from controller.contract.znodes import TopicZnode
 from controller.events import controller_failover, partition_reassignment
 from controller.events.topic_change import assignment_in
 from controller.inference import deferral
+from controller.model.event import EventKind
 from controller.model.leadership import LeaderAndIsr
 from controller.model.topics import Partition, Topic, TopicPartition
 from controller.rules.assignment import ReplicaAssignment
@@ -28,7 +29,11 @@ def topic_written(tx: Transaction, name: str, known: Topic, znode: TopicZnode) -
 def _show_creation_begun(tx: Transaction, name: str) -> None:
     """A topic that a hand made without an id got one: before all else, the controller that creates it gives it one."""
     for event in tx.open_events():
-        if event.kind == "TopicChange" and name in event.topics and not controller_failover.may_have_read(tx, event):
+        if (
+            event.kind is EventKind.TOPIC_CHANGE
+            and name in event.topics
+            and not controller_failover.may_have_read(tx, event)
+        ):
             tx.show_begun(tx.open_event(event.id))
 
 
@@ -47,7 +52,7 @@ def assignment_written(tx: Transaction, tp: TopicPartition, written: ReplicaAssi
         tx.put_partition(tp, replace(partition, zk_assignment=zk_assignment, pending_assignments=left))
     elif partition.reassigning and written == ReplicaAssignment(partition.assignment.target):
         # It is complete: nobody read the ISR that let the controller complete it.
-        tx.begin("AlterPartitionReceived", f"the new replicas of partition {tp} are in sync")
+        tx.begin(EventKind.ALTER_PARTITION_RECEIVED, f"the new replicas of partition {tp} are in sync")
         partition_reassignment.complete(tx, tp)
         assignment_written(tx, tp, written)
     elif written.is_being_reassigned or partition.reassigning or _is_put_in_order(tx, partition, written):
@@ -83,7 +88,7 @@ def _same(tx: Transaction, due: ReplicaAssignment, written: ReplicaAssignment) -
 def _reassigned(tx: Transaction, tp: TopicPartition, partition: Partition, written: ReplicaAssignment) -> None:
     if tx.header.acting:
         with deferral.behind(tx, deferral.overtaken(tx)):
-            tx.begin("ApiPartitionReassignment", f"partition {tp} moves to {list(written.target)}")
+            tx.begin(EventKind.API_PARTITION_REASSIGNMENT, f"partition {tp} moves to {list(written.target)}")
             partition_reassignment.run(tx, tp, written)
     else:
         tx.put_partition(tp, partition.with_assignment(written))

@@ -2,9 +2,39 @@
 
 from __future__ import annotations
 
+from enum import Enum
+
 import msgspec
 
 from controller.model.brokers import NO_BROKER, Broker
+
+
+class EventKind(Enum):
+    """The events of the controller, by Kafka's names (`ControllerEvent`, 0.11 to 3.9)."""
+
+    BROKER_CHANGE = "BrokerChange"
+    BROKER_MODIFICATIONS = "BrokerModifications"
+    UNCLEAN_LEADER_ELECTION_ENABLE = "UncleanLeaderElectionEnable"
+    CONTROLLED_SHUTDOWN = "ControlledShutdown"
+    REELECT = "Reelect"
+    CONTROLLER_RESIGNATION = "ControllerResignation"
+    CONTROLLER_FAILOVER = "ControllerFailover"
+    LOG_DIR_EVENT_NOTIFICATION = "LogDirEventNotification"
+    LEADER_AND_ISR_RESPONSE_RECEIVED = "LeaderAndIsrResponseReceived"
+    REPLICA_LEADER_ELECTION = "ReplicaLeaderElection"
+    AUTO_PREFERRED_REPLICA_LEADER_ELECTION = "AutoPreferredReplicaLeaderElection"
+    TOPIC_CHANGE = "TopicChange"
+    PARTITION_MODIFICATIONS = "PartitionModifications"
+    TOPIC_DELETION = "TopicDeletion"
+    TOPIC_DELETION_STOP_REPLICA_RESPONSE_RECEIVED = "TopicDeletionStopReplicaResponseReceived"
+    TOPIC_UNCLEAN_LEADER_ELECTION_ENABLE = "TopicUncleanLeaderElectionEnable"
+    ZK_PARTITION_REASSIGNMENT = "ZkPartitionReassignment"
+    API_PARTITION_REASSIGNMENT = "ApiPartitionReassignment"
+    PARTITION_REASSIGNMENT_ISR_CHANGE = "PartitionReassignmentIsrChange"
+    ALTER_PARTITION_RECEIVED = "AlterPartitionReceived"
+    UNEXPLAINED = "Unexplained"  # none of Kafka's: a write that nothing explains
+
+    __hash__ = object.__hash__  # there is one of each: what the enum's own takes time for is not needed
 
 
 class Sending(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -34,7 +64,7 @@ class Event(msgspec.Struct, array_like=True):
     """
 
     id: int
-    kind: str
+    kind: EventKind
     cause: str
     zxid: int
     time_ms: int
@@ -44,9 +74,8 @@ class Event(msgspec.Struct, array_like=True):
     pending: int = 0  # steps and batches that are not certain yet
     topics: dict[str, None] = {}  # that it concerns, in order
     batches: tuple[Batch, ...] = ()  # of requests, by pass, not certain yet
-    # The broker that may have asked to be shut down once more, as the end of its session tells; or that the controller
-    # may not know of yet.
-    doubtful: int = NO_BROKER
+    may_have_asked: int = NO_BROKER  # to be shut down once more: the broker whose session's end will show it
+    may_not_know: int = NO_BROKER  # a broker that registered while the controller loaded
     taken_up: bool = False  # nothing kept the controller from it, if it was still there
     proven_ms: int = 0  # from when on it is certain though nothing shows it; a controller may die before it acts
     failed_brokers: dict[int, Broker] = {}  # the brokers whose death it handles, as they were
@@ -59,12 +88,17 @@ class Event(msgspec.Struct, array_like=True):
     @property
     def sentence(self) -> str:
         """The event in words, as rows give it."""
-        return f"{self.kind}: {self.cause}"
+        return f"{self.kind.value}: {self.cause}"
 
     @property
     def holds_back(self) -> bool:
-        """Whether it stays doubtful though it has begun: only what it writes for the broker tells."""
-        return self.kind == "TopicChange" and self.doubtful != NO_BROKER and self.writes_due > 0
+        """Whether it stays doubtful though it has begun: only what it writes for the broker shows."""
+        return self.may_not_know != NO_BROKER and self.writes_due > 0
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether it may not have been, or not with the brokers that it has."""
+        return self.may_have_asked != NO_BROKER or self.may_not_know != NO_BROKER
 
     @property
     def next_batch(self) -> int:

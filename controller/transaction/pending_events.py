@@ -17,7 +17,7 @@ from controller.contract.records import Record
 from controller.derived import reaction_times
 from controller.derived.rows import move_row
 from controller.model.context import Context
-from controller.model.event import Event
+from controller.model.event import Event, EventKind
 from controller.model.leadership import AnyAction, LeaderAndIsr, RemoveFromIsr, StateChange, Write
 from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition, TopicPartition
@@ -42,7 +42,7 @@ class PendingEvents(MutableState):
         self._fresh: set[int] = set()
         self._advanced: set[int] = set()
 
-    def begin(self, kind: str, cause: str) -> Event:
+    def begin(self, kind: EventKind, cause: str) -> Event:
         """Start an event of the controller; the steps that follow belong to it."""
         self.event = self._next_event(kind, cause)
         self._open[self.event.id] = self.event
@@ -50,7 +50,7 @@ class PendingEvents(MutableState):
         self._ordinal = 0
         return self.event
 
-    def _next_event(self, kind: str, cause: str) -> Event:
+    def _next_event(self, kind: EventKind, cause: str) -> Event:
         header, record = self.header, self.record
         event = Event(header.next_event, kind, cause, record.zxid, header.time_ms, header.controller_epoch)
         if header.controller_epoch == header.term.epoch:  # else it is one of a deposed controller
@@ -64,7 +64,7 @@ class PendingEvents(MutableState):
         return not (self._open or self.header.events)
 
     @contextmanager
-    def another_event(self, kind: str, cause: str) -> Iterator[Event]:
+    def another_event(self, kind: EventKind, cause: str) -> Iterator[Event]:
         """An event that must have been handled before what is being handled, and is as certain as that."""
         handled, ordinal = self.event, self._ordinal
         earlier = self.begin(kind, cause)

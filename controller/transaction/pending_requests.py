@@ -25,7 +25,7 @@ from controller.contract.outputs import (
 from controller.contract.records import Record
 from controller.derived.rows import led_state, metadata_state, stop_state
 from controller.model.context import Context
-from controller.model.event import Batch, Event, Sending
+from controller.model.event import Batch, Event, EventKind, Sending
 from controller.model.leadership import AnyEntry, LeaderAndIsr, StopEntry
 from controller.model.topics import TopicPartition
 from controller.rules.releases import Profile
@@ -107,7 +107,7 @@ class PendingRequests(PendingEvents):
             self.event.batches += (Batch(len(self.event.due) - 1, tuple(requests), self.registered, epochs),)
             self.event.pending += 1
 
-    def announce_at_once(self, kind: str, cause: str, tp: TopicPartition) -> None:
+    def announce_at_once(self, kind: EventKind, cause: str, tp: TopicPartition) -> None:
         """An event that only tells all brokers of a partition, and is certain, for nothing is pending.
 
         Each ISR change comes by here: the row is made without what a request that waits needs.

@@ -22,7 +22,7 @@ from controller.derived.rows import partition_row
 from controller.model.broker_replica_index import BrokerReplicaIndex
 from controller.model.brokers import NO_BROKER
 from controller.model.context import FOLLOWING, Context
-from controller.model.event import Batch, Event
+from controller.model.event import Batch, Event, EventKind
 from controller.model.leadership import AnyAction, AnyEntry, LeaderAndIsr, StateChange, StateEntry, StopEntry, Write
 from controller.model.mutable_state import MutableState
 from controller.model.tally import CountingRules
@@ -218,7 +218,7 @@ class Transaction(PendingRequests):
                     event.held_by, held_from = older, step.at_batch
         return [batch for batch in done if batch.at_batch < held_from]
 
-    def announce(self, kind: str, cause: str, tp: TopicPartition) -> None:
+    def announce(self, kind: EventKind, cause: str, tp: TopicPartition) -> None:
         """An event that only tells all brokers of a partition; where nothing is pending that is certain at once."""
         if self.is_idle:
             self.announce_at_once(kind, cause, tp)
@@ -236,7 +236,7 @@ class Transaction(PendingRequests):
         """
         certain, unfinished = [], False
         for event_id, event in known.items():
-            if event.doubtful != NO_BROKER and (event.holds_back or not event.begun):
+            if event.is_doubtful and (event.holds_back or not event.begun):
                 unfinished = unfinished or event.holds_back
                 continue
             if event.writes_due:
@@ -262,7 +262,7 @@ class Transaction(PendingRequests):
         for event_id in () if expired else list(known):
             known[event_id] = self.open_event(event_id)
             known[event_id].proven_ms = 0
-            known[event_id].doubtful = NO_BROKER
+            known[event_id].may_have_asked = known[event_id].may_not_know = NO_BROKER
         if known:
             self._publish_certain(known)
 

@@ -10,6 +10,7 @@ from controller.contract.outputs import Request
 from controller.contract.records import Record, RecordKind
 from controller.machines import partition_machine, replica_machine
 from controller.machines.replica_machine import Replica
+from controller.model.event import EventKind
 from controller.model.leadership import (
     BumpLeaderEpoch,
     Create,
@@ -45,7 +46,7 @@ def a_turn(history: ZnodeHistory, **partition: object) -> Transaction:
     position = {"generation": history.generation, "seq": history.seq + 1}
     record = Record(cluster="c", kind=RecordKind.HEARTBEAT, observed_ms=history.now_ms, zxid=history.zxid, **position)
     tx = Transaction(history.context, record)
-    tx.begin("Test", "a machine is driven by hand")
+    tx.begin(EventKind.BROKER_CHANGE, "a machine is driven by hand")
     tx.put_partition(T0, replace(tx.partition(T0), **partition))
     return tx
 

@@ -9,6 +9,7 @@ from controller.contract.records import Record, RecordKind
 from controller.derived.stored_context import encode_header, new_context
 from controller.model.brokers import Broker
 from controller.model.context import Context
+from controller.model.event import EventKind
 from controller.model.leadership import LeaderAndIsr
 from controller.model.topics import Partition, Topic, TopicPartition
 from controller.rules.states import PartitionState
@@ -309,5 +310,5 @@ def a_turn(context: Context, position: tuple[int, int] = (1, 0), at_ms: int = 1_
     generation, seq = position
     record = Record(cluster="c", generation=generation, seq=seq, kind=RecordKind.HEARTBEAT, observed_ms=at_ms)
     tx = Transaction(context, record)
-    tx.begin("Test", "a batch is sent")
+    tx.begin(EventKind.BROKER_CHANGE, "a batch is sent")
     return tx

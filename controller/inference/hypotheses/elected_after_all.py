@@ -10,12 +10,13 @@ from typing import Final
 
 from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
 from controller.machines import partition_machine
+from controller.model.event import EventKind
 from controller.model.topics import TopicPartition
 from controller.rules.states import PartitionState
 from controller.transaction.transaction import Transaction
 
 # The events after which every partition without a leader is tried again.
-_TRY_AGAIN: Final = ("BrokerChange", "ControllerFailover")
+_TRY_AGAIN: Final = (EventKind.BROKER_CHANGE, EventKind.CONTROLLER_FAILOVER)
 
 
 def propose(_: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
@@ -27,5 +28,5 @@ def propose(_: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
 
 def _elect(tx: Transaction, tp: TopicPartition) -> None:
     tried = [(event.kind, event.cause) for event in tx.open_events() if event.kind in _TRY_AGAIN]
-    tx.begin(*(tried[-1] if tried else ("BrokerChange", f"partition {tp} can be led again")))
+    tx.begin(*(tried[-1] if tried else (EventKind.BROKER_CHANGE, f"partition {tp} can be led again")))
     partition_machine.bring_online(tx, [tp])

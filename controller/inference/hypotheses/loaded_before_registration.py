@@ -15,7 +15,7 @@ from controller.inference.hypotheses.created_without_broker import missing_broke
 from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
 from controller.machines import replica_machine
 from controller.machines.replica_machine import Replica
-from controller.model.event import Event
+from controller.model.event import Event, EventKind
 from controller.model.topics import TopicPartition
 from controller.rules.states import ReplicaState
 from controller.transaction.transaction import Transaction, replace
@@ -24,7 +24,7 @@ from controller.transaction.transaction import Transaction, replace
 def propose(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
     """The takeover created the topic, without a broker that it may not have known."""
     event, missing = missing_brokers(tx, write)
-    if event is not None and event.doubtful in missing:
+    if event is not None and event.may_not_know in missing:
         yield lambda trial: _load_before(trial, trial.open_event(event.id), missing)
 
 
@@ -43,7 +43,7 @@ def _load_before(tx: Transaction, event: Event, registered: set[int]) -> None:
     load(tx, name, tx.topics[name].partitions)
     tx.header.brokers = now
     for broker in sorted(registered):
-        tx.begin("BrokerChange", f"broker {broker} had registered while the cluster was read")
+        tx.begin(EventKind.BROKER_CHANGE, f"broker {broker} had registered while the cluster was read")
         hosted = [tp for tp in tx.hosted_by(broker) if tp.topic == name]
         replica_machine.enter_state(tx, [Replica(tp, broker) for tp in hosted], ReplicaState.ONLINE)
         trigger_online(tx)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from controller.events import topic_deletion
 from controller.events.controller_failover import start_machines
 from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
+from controller.model.event import EventKind
 from controller.transaction.transaction import Transaction
 
 
@@ -25,6 +26,6 @@ def _run_unpoisoned(tx: Transaction) -> None:
     header.former.poisoned = {
         broker: epoch for broker, epoch in header.former.poisoned.items() if broker != header.controller
     }
-    tx.begin("ControllerFailover", f"broker {header.controller} is not the process that was poisoned")
+    tx.begin(EventKind.CONTROLLER_FAILOVER, f"broker {header.controller} is not the process that was poisoned")
     start_machines(tx, list(tx.topics))
     topic_deletion.resume_all(tx)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from controller.events import partition_reassignment
 from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
+from controller.model.event import EventKind
 from controller.transaction.transaction import Transaction
 
 
@@ -16,5 +17,5 @@ def propose(_: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
 
 
 def _reassign(tx: Transaction, write: ObservedWrite) -> None:
-    tx.begin("ApiPartitionReassignment", f"partition {write.tp} was reassigned to the replicas it has")
+    tx.begin(EventKind.API_PARTITION_REASSIGNMENT, f"partition {write.tp} was reassigned to the replicas it has")
     partition_reassignment.run(tx, write.tp, write.partition.assignment)
