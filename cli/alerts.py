@@ -19,7 +19,8 @@ from cli.options import config_option
 from cli.running import ExitCode, run_until_stopped
 from cli.tables import age_of, print_table, table_of
 from controller.alerts.conditions import counted
-from controller.contract.outputs import AlertRow, Severity, encode_row
+from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.outputs import encode_row
 from dashboards.view import ClusterSnapshot
 
 _OUTPUTS: Final = ("job", "alerts", "gauges")

@@ -13,18 +13,13 @@ from typing import Any, Final
 import msgspec
 
 from controller.alerts.conditions import counted
-from controller.contract.outputs import (
-    OUTPUTS,
-    AlertRow,
-    GaugesRow,
-    RefusedRow,
-    Request,
-    Row,
-    Severity,
-    Status,
-    Transition,
-)
+from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.effect_rows import Request, Status, Transition
+from controller.contract.gauges_row import GaugesRow
+from controller.contract.outputs import OUTPUTS
 from controller.contract.records import Record, RecordKind
+from controller.contract.refused_row import RefusedRow
+from controller.contract.row import Row
 from controller.derived.gauges import gauges_row
 from controller.model.context import Context, Phase
 

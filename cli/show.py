@@ -20,17 +20,11 @@ from cli.options import config_option
 from cli.replay_lines import row_object, sentence
 from cli.running import ExitCode, run_until_stopped
 from controller.alerts.conditions import counted
-from controller.contract.outputs import (
-    OUTPUTS,
-    STANDING_OUTPUTS,
-    BadRowError,
-    BeginningRow,
-    GaugesRow,
-    JobRow,
-    OutputRow,
-    Request,
-    decode_row,
-)
+from controller.contract.effect_rows import Request
+from controller.contract.gauges_row import GaugesRow
+from controller.contract.job_row import JobRow
+from controller.contract.metadata_rows import BeginningRow
+from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, BadRowError, OutputRow, decode_row
 
 _TAIL: Final = 50
 _ENDED: Final = frozenset({"resolved", "NonExistentPartition"})

@@ -17,7 +17,8 @@ import click
 import msgspec
 
 from controller.alerts.conditions import counted
-from controller.contract.outputs import PartitionRow, Row
+from controller.contract.metadata_rows import PartitionRow
+from controller.contract.row import Row
 from controller.derived.gauges import counted as gauges_of
 from controller.derived.metadata import (
     UNREADABLE,

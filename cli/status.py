@@ -22,7 +22,7 @@ from cli.options import config_option
 from cli.pages import Page, ask_page, label_of, page_of, sample_of
 from cli.running import ExitCode, run_until_stopped
 from cli.tables import age_of, print_table
-from controller.contract.outputs import JobRow
+from controller.contract.job_row import JobRow
 from dashboards.catalogue import BUILD_INFO, CLUSTER_LABEL, WATCH_CONNECTED, WATCH_LAG, WATCH_SINK_UP
 from dashboards.config import ServeConfig
 from dashboards.view import ClusterSnapshot

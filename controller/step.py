@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from controller.alerts import kinds, occurrences
-from controller.contract.outputs import RefusedRow, Row
 from controller.contract.records import Position, Record, RecordKind
+from controller.contract.refused_row import RefusedRow
+from controller.contract.row import Row
 from controller.contract.znodes import (
     BrokerZnode,
     ConfigZnode,

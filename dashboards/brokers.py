@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from controller.contract.outputs import BrokerRow, GaugesRow
+from controller.contract.gauges_row import GaugesRow
+from controller.contract.metadata_rows import BrokerRow
 from dashboards.catalogue import CLUSTER_LABEL
 from dashboards.view import ClusterSnapshot
 

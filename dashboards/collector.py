@@ -15,7 +15,9 @@ from types import MappingProxyType
 from prometheus_client.core import Metric as Family
 from prometheus_client.registry import Collector
 
-from controller.contract.outputs import REACTION_BUCKETS_MS, GaugesRow, JobRow, Severity
+from controller.contract.alert_row import Severity
+from controller.contract.gauges_row import REACTION_BUCKETS_MS, GaugesRow
+from controller.contract.job_row import JobRow
 from controller.contract.records import RecordKind
 from controller.rules.election import Strategy
 from controller.rules.states import PartitionState, ReplicaState

@@ -11,7 +11,10 @@ import time
 from collections.abc import Sequence
 from types import TracebackType
 
-from controller.contract.outputs import BadRowError, BeginningRow, GaugesRow, JobRow, NewerRowError, decode_row
+from controller.contract.gauges_row import GaugesRow
+from controller.contract.job_row import JobRow
+from controller.contract.metadata_rows import BeginningRow
+from controller.contract.outputs import BadRowError, NewerRowError, decode_row
 from dashboards.errors import ServeError
 from dashboards.reading import Reading
 from dashboards.view import View

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from prometheus_client.core import Metric as Family
 from prometheus_client.registry import Collector
 
-from controller.contract.outputs import GaugesRow
+from controller.contract.gauges_row import GaugesRow
 from controller.rules.election import Strategy
 from dashboards import catalogue, jmx_names
 from dashboards.brokers import brokers_in_order, scrape_address

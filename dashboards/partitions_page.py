@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from controller.contract.outputs import PartitionRow
+from controller.contract.metadata_rows import PartitionRow
 from controller.rules.states import PartitionState
 from dashboards import catalogue
 from dashboards.catalogue import PARTITIONS_PAGE, Metric

@@ -14,7 +14,11 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from controller.contract.outputs import AlertRow, BrokerRow, ControllerRow, GaugesRow, JobRow, PartitionRow, Row
+from controller.contract.alert_row import AlertRow
+from controller.contract.gauges_row import GaugesRow
+from controller.contract.job_row import JobRow
+from controller.contract.metadata_rows import BrokerRow, ControllerRow, PartitionRow
+from controller.contract.row import Row
 from controller.derived.health import UNUSABLE_WORDS
 from controller.model.topics import Problem
 

@@ -16,7 +16,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import msgspec  # noqa: E402 (needs the path above)
 
-from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, BeginningRow, JobRow, OutputRow  # noqa: E402
+from controller.contract.job_row import JobRow
+from controller.contract.metadata_rows import BeginningRow
+from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, OutputRow
 
 DIRECTORY = Path(__file__).parent / "schemas"
 ALL_OUTPUTS = (*OUTPUTS, JobRow.output)

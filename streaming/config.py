@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from controller.contract.outputs import OUTPUTS, JobRow
+from controller.contract.job_row import JobRow
+from controller.contract.outputs import OUTPUTS
 from controller.rules.releases import Profile, profile_of, read_release
 from controller.rules.settings import GivenSettings, read_settings
 from streaming.errors import StreamError

@@ -26,7 +26,7 @@ from pyspark.sql.streaming.listener import (
 )
 
 from controller.contract.decoding import JsonDecoder
-from controller.contract.outputs import ClusterProgress, JobRow
+from controller.contract.job_row import ClusterProgress, JobRow
 from streaming.config import StreamConfig
 from streaming.forwarder_clocks import ForwarderClocks
 from streaming.replica import APPLIED, Applied

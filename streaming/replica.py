@@ -20,9 +20,11 @@ from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessor
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
 from controller.alerts.conditions import counted
-from controller.contract.outputs import STANDING_OUTPUTS, BeginningRow, RefusedRow, encode_row
-from controller.contract.outputs import Row as OutputRow
+from controller.contract.metadata_rows import BeginningRow
+from controller.contract.outputs import STANDING_OUTPUTS, encode_row
 from controller.contract.records import BadRecordError, Position, Record, data_fields, decode_record, encode_record
+from controller.contract.refused_row import RefusedRow
+from controller.contract.row import Row as OutputRow
 from controller.derived.gauges import gauges_row
 from controller.derived.stored_context import (
     StateVersionError,

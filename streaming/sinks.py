@@ -14,7 +14,8 @@ from typing import Protocol
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, JobRow, encode_row
+from controller.contract.job_row import JobRow
+from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, encode_row
 from streaming.checkpoint import REBUILD
 from streaming.config import Retention, StreamConfig
 from streaming.errors import StreamError

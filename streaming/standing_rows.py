@@ -8,16 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from controller.contract.outputs import (
-    AlertRow,
-    BadRowError,
-    BeginningRow,
-    BrokerRow,
-    JobRow,
-    PartitionRow,
-    Row,
-    decode_row,
-)
+from controller.contract.alert_row import AlertRow
+from controller.contract.job_row import JobRow
+from controller.contract.metadata_rows import BeginningRow, BrokerRow, PartitionRow
+from controller.contract.outputs import BadRowError, decode_row
+from controller.contract.row import Row
 
 _RESOLVED = "resolved"
 _NON_EXISTENT = "NonExistentPartition"

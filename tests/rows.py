@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from controller.contract.outputs import (
-    AlertRow,
-    BrokerRow,
-    ClusterProgress,
-    ControllerRow,
-    GaugesRow,
-    JobRow,
-    Maintenance,
-    PartitionRow,
-    ReactionTimes,
-    Row,
-    Severity,
-)
+from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.gauges_row import GaugesRow, Maintenance, ReactionTimes
+from controller.contract.job_row import ClusterProgress, JobRow
+from controller.contract.metadata_rows import BrokerRow, ControllerRow, PartitionRow
+from controller.contract.row import Row
 
 TIME_MS = 1_700_000_000_000
 

@@ -15,7 +15,9 @@ from pathlib import Path
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from controller.contract.outputs import AlertRow, OutputRow, PartitionRow, Severity, decode_row
+from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.metadata_rows import PartitionRow
+from controller.contract.outputs import OutputRow, decode_row
 from dashboards import catalogue
 from dashboards.catalogue import CLUSTER_LABEL, Metric
 from outputs import open_outputs

@@ -16,7 +16,7 @@ from controller.alerts.affected import Affected, listed, toll
 from controller.alerts.conditions import Condition, excuse_of, maintained, named, plural, whereabouts
 from controller.alerts.incidents import brokers_away
 from controller.alerts.kinds import AlertKind
-from controller.contract.outputs import Severity
+from controller.contract.alert_row import Severity
 from controller.derived.gauges import replicas_by_broker
 from controller.derived.partition_issues import OFFLINE_ISSUES, PartitionIssue
 from controller.model.alert_state import EXAMPLES_NAMED, Incident

@@ -14,7 +14,7 @@ import msgspec
 
 from controller.alerts.kinds import AlertKind
 from controller.alerts.occurrences import THE_CLUSTER, id_of
-from controller.contract.outputs import Severity
+from controller.contract.alert_row import Severity
 from controller.model import clock
 from controller.model.context import Header
 

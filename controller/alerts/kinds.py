@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from controller.contract.outputs import Severity
+from controller.contract.alert_row import Severity
 
 _SECOND_MS: Final = 1_000
 _MINUTE_MS: Final = 60_000

@@ -20,7 +20,7 @@ from controller.alerts.incidents import incidents_of
 from controller.alerts.kinds import ALERT_KINDS, AlertKind
 from controller.alerts.occurrences import THE_CLUSTER, forget_old, id_of
 from controller.alerts.partition_conditions import conditions_of_partitions
-from controller.contract.outputs import AlertRow, Severity
+from controller.contract.alert_row import AlertRow, Severity
 from controller.model.alert_state import ElectionPace, Occurrence, OpenAlert
 from controller.model.context import BOOTSTRAPPING, FOLLOWING, Header
 from controller.model.mutable_state import MutableState

@@ -25,7 +25,7 @@ from controller.alerts.affected import (
     worst_topics,
 )
 from controller.alerts.conditions import Condition, either, plural, whereabouts
-from controller.contract.outputs import Severity
+from controller.contract.alert_row import Severity
 from controller.derived.partition_issues import OFFLINE_ISSUES, PartitionIssue
 from controller.model.alert_state import EXAMPLES_NAMED, Incident
 from controller.model.context import Header

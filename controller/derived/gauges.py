@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
-from controller.contract.outputs import GaugesRow, Maintenance, Stamp
+from controller.contract.gauges_row import GaugesRow, Maintenance
+from controller.contract.row import Stamp
 from controller.derived.health import UNUSABLE, is_under_replicated, needed_in_sync
 from controller.model import clock
 from controller.model.context import FOLLOWING, Header

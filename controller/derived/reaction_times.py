@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from controller.contract.outputs import REACTION_BUCKETS_MS, ReactionTimes, SlowReaction
+from controller.contract.gauges_row import REACTION_BUCKETS_MS, ReactionTimes, SlowReaction
 from controller.model.context import Header
 from controller.model.event import Event
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from controller.contract.outputs import EffectStamp, PartitionRow, RequestedState, Stamp, Transition
+from controller.contract.effect_rows import EffectStamp, RequestedState, Transition
+from controller.contract.metadata_rows import PartitionRow
+from controller.contract.row import Stamp
 from controller.derived.health import back_in_sync_for_acks_all, takes_acks_all
 from controller.model.leadership import (
     LEADER_DURING_DELETE,

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 from controller.alerts import kinds, occurrences
-from controller.contract.outputs import BrokerRow
+from controller.contract.metadata_rows import BrokerRow
 from controller.contract.records import Record
 from controller.contract.znodes import BrokerZnode
 from controller.derived.gauges import replicas_by_broker

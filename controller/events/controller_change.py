@@ -11,7 +11,7 @@ from typing import Final
 
 from controller.alerts import kinds, occurrences
 from controller.contract.decoding import JsonDecoder, UndecodableError
-from controller.contract.outputs import ControllerRow
+from controller.contract.metadata_rows import ControllerRow
 from controller.contract.records import Record
 from controller.contract.znodes import ControllerZnode
 from controller.derived.health import UNUSABLE

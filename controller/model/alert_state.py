@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from controller.contract.outputs import Severity
+from controller.contract.alert_row import Severity
 
 # Of topics and partitions that belong to the same, so many are named.
 EXAMPLES_NAMED: Final = 10

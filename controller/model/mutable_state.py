@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import chain
 
-from controller.contract.outputs import Row, Stamp
 from controller.contract.records import Record
+from controller.contract.row import Row, Stamp
 from controller.model import clock
 from controller.model.broker_replica_index import BrokerReplicaIndex
 from controller.model.brokers import Broker

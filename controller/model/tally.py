@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from controller.contract.outputs import ReactionTimes, SlowReaction
+from controller.contract.gauges_row import ReactionTimes, SlowReaction
 
 
 class CountingRules(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from controller.contract.outputs import MOMENT
+from controller.contract.row import MOMENT
 
 _Struct = TypeVar("_Struct", bound=msgspec.Struct)
 

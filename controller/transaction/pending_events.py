@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from controller.contract.outputs import FINAL, WITHDRAWN, EffectStamp, Status, Transition
+from controller.contract.effect_rows import FINAL, WITHDRAWN, EffectStamp, Status, Transition
 from controller.contract.records import Record
 from controller.derived import reaction_times
 from controller.derived.rows import move_row

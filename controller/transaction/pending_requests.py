@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from controller.contract.outputs import (
+from controller.contract.effect_rows import (
     FINAL,
     LEADER_AND_ISR,
     PROVISIONAL,

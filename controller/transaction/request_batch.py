@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from controller.contract.outputs import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA
+from controller.contract.effect_rows import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA
 from controller.model.event import Sending
 from controller.model.leadership import EPOCH_DURING_DELETE, NO_EPOCH, AnyEntry, StateEntry, StopEntry
 from controller.model.topics import Partition, TopicPartition

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from controller.alerts import lifecycle
-from controller.contract.outputs import FINAL, PROVISIONAL, Row
+from controller.contract.effect_rows import FINAL, PROVISIONAL
 from controller.contract.records import Record
+from controller.contract.row import Row
 from controller.derived.gauges import GaugeCounts, count_gauges, gauges_row
 from controller.derived.health import judged, reason_for
 from controller.derived.partition_issues import PartitionIssueIndex, index_issues

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from controller.contract.outputs import AlertRow, Severity
+from controller.contract.alert_row import AlertRow, Severity
 from dashboards.alerting.config import OWN_LABELS, AlertmanagerConfig
 from dashboards.alerting.message import ALERT_ID, Labels, Message, message_of
 from dashboards.alerting.standing import Source, Standing, source_of

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from controller.alerts.kinds import ALERT_KINDS
-from controller.contract.outputs import AlertRow, Severity
+from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.records import LATEST_MS
 from dashboards.alerting.config import AlertmanagerConfig
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from controller.alerts.conditions import counted
-from controller.contract.outputs import AlertRow, Severity
+from controller.contract.alert_row import AlertRow, Severity
 from dashboards.alerting.message import NAME_PREFIX, STALE, time_text
 from dashboards.view import ClusterSnapshot
 

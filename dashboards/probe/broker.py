@@ -16,7 +16,7 @@ from kafka.errors import InvalidReceiveError, KafkaError
 from kafka.net import NetworkSelector
 from kafka.protocol.metadata import MetadataRequest
 
-from controller.contract.outputs import PartitionRow
+from controller.contract.metadata_rows import PartitionRow
 from dashboards.probe.config import KafkaLoginConfig
 from outputs.kafka_connections import BoundedConnectionManager
 from transport.printable import printable

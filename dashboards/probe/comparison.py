@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from controller.contract.outputs import PartitionRow
+from controller.contract.metadata_rows import PartitionRow
 from controller.rules.states import PartitionState
 from dashboards.probe.broker import BrokerView, Leader
 

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from controller.alerts.conditions import counted
-from controller.contract.outputs import AlertRow, GaugesRow, Severity
+from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.gauges_row import GaugesRow
 from dashboards.alerting.message import time_text
 from dashboards.alerting.standing import BROKER_VIEW
 from dashboards.probe.broker import Leader

@@ -16,7 +16,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from controller.alerts.kinds import ALERT_KINDS, AlertKind  # noqa: E402 (needs the path above)
-from controller.contract.outputs import Severity  # noqa: E402
+from controller.contract.alert_row import Severity
 from dashboards.alerting.message import NAME_PREFIX  # noqa: E402
 from dashboards.alerting.standing import BROKER_VIEW  # noqa: E402
 

@@ -29,7 +29,11 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from rich.console import Console
 from rich.table import Table
 
-from controller.contract.outputs import AlertRow, BrokerRow, GaugesRow, PartitionRow, Row, Severity, encode_row
+from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.gauges_row import GaugesRow
+from controller.contract.metadata_rows import BrokerRow, PartitionRow
+from controller.contract.outputs import encode_row
+from controller.contract.row import Row
 from tests.waiting import eventually
 from transport.journal import JournalWriter
 

@@ -27,8 +27,9 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from controller.contract.outputs import OUTPUTS, Row
+from controller.contract.outputs import OUTPUTS
 from controller.contract.records import RecordKind, decode_record
+from controller.contract.row import Row
 from controller.derived.stored_context import new_context
 from controller.step import step, steps
 from tests.bench.core import CHUNKS, Lines

@@ -16,16 +16,11 @@ from click.testing import CliRunner, Result
 
 from cli.embedded.process import free_port
 from cli.main import main
-from controller.contract.outputs import (
-    BeginningRow,
-    ClusterProgress,
-    Request,
-    RequestedState,
-    Severity,
-    Status,
-    Transition,
-    encode_row,
-)
+from controller.contract.alert_row import Severity
+from controller.contract.effect_rows import Request, RequestedState, Status, Transition
+from controller.contract.job_row import ClusterProgress
+from controller.contract.metadata_rows import BeginningRow
+from controller.contract.outputs import encode_row
 from tests.waiting import eventually
 from transport.journal import JournalWriter
 

@@ -16,7 +16,8 @@ from click.testing import CliRunner, Result
 
 from cli.main import main
 from cli.replay_lines import Incidents, row_object, sentence
-from controller.contract.outputs import AlertRow, Request, RequestedState, Severity, Status, Transition
+from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.effect_rows import Request, RequestedState, Status, Transition
 from tests.rows import Rows
 
 RECORDINGS = Path(__file__).parents[1] / "conformance" / "recordings"

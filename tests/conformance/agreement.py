@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from controller.contract.outputs import Request, Row, Status, Transition
+from controller.contract.effect_rows import Request, Status, Transition
+from controller.contract.row import Row
 from tests.conformance.controller_log import Account, Move, Told
 
 

@@ -14,7 +14,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from controller.contract.outputs import Row, Status, Transition
+from controller.contract.effect_rows import Status, Transition
+from controller.contract.row import Row
 from tests.conformance.controller_log import LINE, Move, read_move
 
 NOTHING = "nothing"

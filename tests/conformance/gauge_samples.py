@@ -11,7 +11,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from controller.contract.outputs import BrokerRow, GaugesRow
+from controller.contract.gauges_row import GaugesRow
+from controller.contract.metadata_rows import BrokerRow
 from tests.conformance.recording import Recording, Replay
 
 QUIET_MS = 1_000

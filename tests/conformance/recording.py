@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from controller.contract.outputs import GaugesRow, Row
+from controller.contract.gauges_row import GaugesRow
 from controller.contract.records import Record
+from controller.contract.row import Row
 from controller.derived.gauges import gauges_row
 from controller.derived.stored_context import new_context
 from controller.model.context import Context

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.contract.outputs import AlertRow, BrokerRow, Severity
+from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.metadata_rows import BrokerRow
 from tests.conformance.exceptions import PARTED
 from tests.conformance.recording import Recording, Replay
 

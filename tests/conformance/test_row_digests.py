@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from controller.contract.outputs import Row
+from controller.contract.row import Row
 from tests.conformance.recording import ARCHIVES
 
 PAGE = Path(__file__).parent / "row-digests.json"

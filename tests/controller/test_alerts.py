@@ -9,8 +9,10 @@ import pytest
 from controller.alerts import kinds as kinds
 from controller.alerts.affected import listed
 from controller.alerts.kinds import ALERT_KINDS
-from controller.contract.outputs import AlertRow, GaugesRow, Maintenance, Row, Severity
+from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.gauges_row import GaugesRow, Maintenance
 from controller.contract.records import RecordKind
+from controller.contract.row import Row
 from controller.contract.znodes import MaintenanceWindow
 from tests.controller.znode_history import ZnodeHistory, controller_znode, on
 

@@ -9,7 +9,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from controller.contract.outputs import PartitionRow, Request, Status, Transition, decode_row, encode_row
+from controller.contract.effect_rows import Request, Status, Transition
+from controller.contract.metadata_rows import PartitionRow
+from controller.contract.outputs import decode_row, encode_row
 from controller.contract.records import RecordKind
 from controller.derived.gauges import counted, counted_for_topic
 from controller.derived.stored_context import changed_chunks, encode_header, new_context, restore_context

@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
-from controller.contract.outputs import ControllerRow, Transition
+from controller.contract.effect_rows import Transition
+from controller.contract.metadata_rows import ControllerRow
 from controller.contract.records import RecordKind
 from tests.controller.znode_history import ZnodeHistory, assert_all_as_foretold, controller_znode
 

@@ -5,7 +5,8 @@ Here belong its cases that are not a trap of their own; deletion is in `test_top
 
 import pytest
 
-from controller.contract.outputs import GaugesRow, Request, Status, Transition
+from controller.contract.effect_rows import Request, Status, Transition
+from controller.contract.gauges_row import GaugesRow
 from controller.contract.records import RecordKind
 from controller.derived.stored_context import reconfigured
 from tests.controller.znode_history import LOG_DIR_EVENT, ZnodeHistory, assert_all_as_foretold, controller_znode, on, t0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller.contract.outputs import Request, Status, Transition
+from controller.contract.effect_rows import Request, Status, Transition
 from tests.controller.znode_history import ZnodeHistory
 
 OLD, NEW = 1, 2  # the epochs of the two controllers

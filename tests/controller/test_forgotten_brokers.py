@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controller.contract.outputs import BrokerRow
+from controller.contract.metadata_rows import BrokerRow
 from controller.derived.stored_context import encode_header, restore_context
 from tests.controller.znode_history import ZnodeHistory
 

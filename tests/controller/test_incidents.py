@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import pytest
 
-from controller.contract.outputs import AlertRow, Severity
+from controller.contract.alert_row import AlertRow, Severity
 from controller.model.context import Context
 from tests.controller.znode_history import ZnodeHistory, broker_znode, controller_znode, state_znode, topic_znode
 

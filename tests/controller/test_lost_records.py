@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.contract.outputs import GaugesRow
+from controller.contract.gauges_row import GaugesRow
 from controller.contract.records import RecordKind
 from controller.model.context import Phase
 from tests.controller.znode_history import ZnodeHistory, on

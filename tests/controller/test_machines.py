@@ -6,7 +6,7 @@ After Kafka's own PartitionStateMachineTest, ReplicaStateMachineTest and Control
 import msgspec
 import pytest
 
-from controller.contract.outputs import Request
+from controller.contract.effect_rows import Request
 from controller.contract.records import Record, RecordKind
 from controller.machines import partition_machine, replica_machine
 from controller.machines.replica_machine import Replica

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from controller.contract.outputs import GaugesRow, PartitionRow, Request, Severity, Status, Transition
+from controller.contract.alert_row import Severity
+from controller.contract.effect_rows import Request, Status, Transition
+from controller.contract.gauges_row import GaugesRow
+from controller.contract.metadata_rows import PartitionRow
 from controller.model.topics import TopicPartition
 from tests.controller.znode_history import ZnodeHistory
 

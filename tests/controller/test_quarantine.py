@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from controller.contract.outputs import AlertRow, GaugesRow, Severity
+from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.gauges_row import GaugesRow
 from controller.derived.stored_context import encode_header, new_context
 from controller.feed.quarantine import quarantine, quarantines_with
 from controller.model.context import Phase

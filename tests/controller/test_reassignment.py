@@ -5,7 +5,7 @@ After Kafka's own ControllerIntegrationTest, by meaning; what is a trap of its o
 
 import pytest
 
-from controller.contract.outputs import Transition
+from controller.contract.effect_rows import Transition
 from tests.controller.znode_history import ZnodeHistory, assert_all_as_foretold, on, t0, topic_znode
 
 ALL = (1, 2, 3)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.contract.outputs import Request, Status, Transition
+from controller.contract.effect_rows import Request, Status, Transition
 from controller.contract.records import RecordKind
 from tests.controller.znode_history import ZnodeHistory, assert_all_as_foretold, on
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.contract.outputs import Status, Transition
+from controller.contract.effect_rows import Status, Transition
 from tests.controller.znode_history import ZnodeHistory, assert_all_as_foretold, topic_znode
 
 ALL = (1, 2, 3, 4)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from controller.contract.outputs import Request, RequestedState, Row, Status, encode_row
+from controller.contract.effect_rows import Request, RequestedState, Status
+from controller.contract.outputs import encode_row
 from controller.contract.records import Record, RecordKind
+from controller.contract.row import Row
 from controller.derived.stored_context import encode_header, new_context
 from controller.model.brokers import Broker
 from controller.model.context import Context

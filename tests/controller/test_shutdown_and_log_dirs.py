@@ -5,7 +5,7 @@ After Kafka's own ControllerIntegrationTest and LogDirFailureTest, by meaning.
 
 import pytest
 
-from controller.contract.outputs import Request, Status, Transition
+from controller.contract.effect_rows import Request, Status, Transition
 from controller.contract.records import RecordKind
 from tests.controller.znode_history import LOG_DIR_EVENT, ZnodeHistory, assert_all_as_foretold, on, t0, told
 

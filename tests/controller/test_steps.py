@@ -6,8 +6,8 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.contract.outputs import Row
 from controller.contract.records import Record, RecordKind
+from controller.contract.row import Row
 from controller.derived.stored_context import changed_chunks, encode_header, new_context
 from controller.model.context import Context
 from controller.step import step, steps

@@ -3,8 +3,10 @@
 import pytest
 from msgspec.structs import replace
 
-from controller.contract.outputs import GaugesRow, RefusedRow, Request, RequestedState, Status, Transition
+from controller.contract.effect_rows import Request, RequestedState, Status, Transition
+from controller.contract.gauges_row import GaugesRow
 from controller.contract.records import RecordKind
+from controller.contract.refused_row import RefusedRow
 from controller.derived.stored_context import changed_chunks, encode_header, new_context, restore_context
 from controller.model.context import Phase
 from controller.step import step

@@ -5,7 +5,8 @@ After Kafka's own TopicDeletionManagerTest and DeleteTopicTest, by meaning.
 
 import pytest
 
-from controller.contract.outputs import PartitionRow, Status
+from controller.contract.effect_rows import Status
+from controller.contract.metadata_rows import PartitionRow
 from controller.contract.records import RecordKind
 from tests.controller.znode_history import ZnodeHistory
 

@@ -2,7 +2,10 @@
 
 import pytest
 
-from controller.contract.outputs import AlertRow, ControllerRow, GaugesRow, Request, Transition
+from controller.contract.alert_row import AlertRow
+from controller.contract.effect_rows import Request, Transition
+from controller.contract.gauges_row import GaugesRow
+from controller.contract.metadata_rows import ControllerRow
 from controller.contract.records import RecordKind
 from controller.rules.states import ReplicaState
 from tests.controller.znode_history import (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller.contract.outputs import Request, Status, Transition
+from controller.contract.effect_rows import Request, Status, Transition
 from controller.rules.election import (
     Elected,
     elect_for_controlled_shutdown,

@@ -5,7 +5,8 @@ Here belong stories in which a thing that takes its time meets another one; each
 
 import pytest
 
-from controller.contract.outputs import Request, Row, Status, Transition
+from controller.contract.effect_rows import Request, Status, Transition
+from controller.contract.row import Row
 from tests.controller.znode_history import ZnodeHistory, assert_all_as_foretold, on, t0
 
 ALL = (1, 2, 3)

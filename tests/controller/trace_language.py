@@ -10,8 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from controller.contract.outputs import AlertRow, GaugesRow, PartitionRow, RefusedRow, Request, Row, Transition
+from controller.contract.alert_row import AlertRow
+from controller.contract.effect_rows import Request, Transition
+from controller.contract.gauges_row import GaugesRow
+from controller.contract.metadata_rows import PartitionRow
 from controller.contract.records import RecordKind
+from controller.contract.refused_row import RefusedRow
+from controller.contract.row import Row
 from controller.rules.releases import read_release
 from controller.rules.settings import read_settings
 from tests.controller.znode_history import ZnodeHistory, asked, told

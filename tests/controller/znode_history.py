@@ -10,17 +10,12 @@ from collections.abc import Iterator
 
 import msgspec
 
-from controller.contract.outputs import (
-    AlertRow,
-    PartitionRow,
-    RefusedRow,
-    Request,
-    RequestedState,
-    Row,
-    Status,
-    Transition,
-)
+from controller.contract.alert_row import AlertRow
+from controller.contract.effect_rows import Request, RequestedState, Status, Transition
+from controller.contract.metadata_rows import PartitionRow
 from controller.contract.records import Record, RecordKind, data_fields
+from controller.contract.refused_row import RefusedRow
+from controller.contract.row import Row
 from controller.contract.znodes import ForwarderStatus, MaintenanceWindow
 from controller.derived.partition_issues import index_issues, troubles_of
 from controller.derived.stored_context import new_context

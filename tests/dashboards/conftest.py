@@ -15,10 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.contract.outputs import (
-    Row,
-    encode_row,
-)
+from controller.contract.outputs import encode_row
+from controller.contract.row import Row
 from dashboards.config import ServeConfig
 from dashboards.preview.prometheus import Prometheus
 from dashboards.server import run

@@ -15,8 +15,10 @@ import msgspec
 from prometheus_client.core import Metric as Family
 from prometheus_client.registry import Collector
 
-from controller.contract.outputs import ClusterProgress, GaugesRow, JobRow, Row
+from controller.contract.gauges_row import GaugesRow
+from controller.contract.job_row import ClusterProgress, JobRow
 from controller.contract.records import Record, RecordKind
+from controller.contract.row import Row
 from dashboards.alerting.book import Book
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.standing import of_outputs

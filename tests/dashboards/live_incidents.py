@@ -21,7 +21,8 @@ from pathlib import Path
 
 import msgspec
 
-from controller.contract.outputs import STANDING_OUTPUTS, Row, encode_row
+from controller.contract.outputs import STANDING_OUTPUTS, encode_row
+from controller.contract.row import Row
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.config import ServeConfig
 from tests.controller.znode_history import ZnodeHistory

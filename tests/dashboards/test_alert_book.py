@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.contract.outputs import Severity
+from controller.contract.alert_row import Severity
 from dashboards.alerting.book import Book
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import message_of

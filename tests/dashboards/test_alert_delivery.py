@@ -12,7 +12,10 @@ from datetime import datetime, timezone
 
 import pytest
 
-from controller.contract.outputs import BeginningRow, ClusterProgress, JobRow, Severity, encode_row
+from controller.contract.alert_row import Severity
+from controller.contract.job_row import ClusterProgress, JobRow
+from controller.contract.metadata_rows import BeginningRow
+from controller.contract.outputs import encode_row
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.config import ServeConfig
 from dashboards.errors import ServeError

@@ -17,7 +17,7 @@ import promql_parser
 import pytest
 
 from controller.alerts.kinds import ALERT_KINDS
-from controller.contract.outputs import AlertRow, Severity
+from controller.contract.alert_row import AlertRow, Severity
 from controller.derived.health import UNUSABLE_WORDS
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import NAME_PREFIX, SEVERITY_LABELS, message_of

@@ -12,7 +12,7 @@ from prometheus_client.openmetrics.exposition import generate_latest as generate
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse
 
-from controller.contract.outputs import ClusterProgress, JobRow
+from controller.contract.job_row import ClusterProgress, JobRow
 from dashboards.alerting.book import Book
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import Message

@@ -7,7 +7,8 @@ from prometheus_client import generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 
-from controller.contract.outputs import Maintenance, Severity
+from controller.contract.alert_row import Severity
+from controller.contract.gauges_row import Maintenance
 from tests.dashboards.test_collector import HOSTILE_NAMES, Bench
 
 SINCE = "kontrast_alert_since_timestamp_seconds"

@@ -9,7 +9,9 @@ import time
 import pytest
 from kafka import KafkaConsumer, TopicPartition
 
-from controller.contract.outputs import OUTPUTS, BeginningRow, JobRow, encode_row
+from controller.contract.job_row import JobRow
+from controller.contract.metadata_rows import BeginningRow
+from controller.contract.outputs import OUTPUTS, encode_row
 from dashboards.config import ServeConfig
 from dashboards.follower import Follower
 from dashboards.reading import FOLLOWED_OUTPUTS, Reading

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.contract.outputs import AlertRow, BadRowError, decode_row, encode_row
+from controller.contract.alert_row import AlertRow
+from controller.contract.outputs import BadRowError, decode_row, encode_row
 from dashboards.alerting.alertmanager import Alertmanager, RefusedError
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import NAME_PREFIX, Message, message_of

@@ -15,16 +15,11 @@ from prometheus_client.openmetrics.exposition import generate_latest as generate
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse
 
-from controller.contract.outputs import (
-    BadRowError,
-    BeginningRow,
-    GaugesRow,
-    JobRow,
-    OutputRow,
-    Row,
-    decode_row,
-    encode_row,
-)
+from controller.contract.gauges_row import GaugesRow
+from controller.contract.job_row import JobRow
+from controller.contract.metadata_rows import BeginningRow
+from controller.contract.outputs import BadRowError, OutputRow, decode_row, encode_row
+from controller.contract.row import Row
 from dashboards.jmx import JmxCollector
 from dashboards.partitions_page import PartitionsPage, plain
 from dashboards.reading import FOLLOWED_OUTPUTS

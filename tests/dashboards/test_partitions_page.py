@@ -9,7 +9,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse
 
-from controller.contract.outputs import BeginningRow
+from controller.contract.metadata_rows import BeginningRow
 from dashboards import partitions_page
 from dashboards.catalogue import CATALOGUE, PARTITIONS_PAGE
 from dashboards.partitions_page import PartitionsPage, plain

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from controller.contract.outputs import STANDING_OUTPUTS, BadRowError, BeginningRow, OutputRow, decode_row, encode_row
+from controller.contract.metadata_rows import BeginningRow
+from controller.contract.outputs import STANDING_OUTPUTS, BadRowError, OutputRow, decode_row, encode_row
 
 DOCS = Path(__file__).parents[2] / "docs"
 _spec = importlib.util.spec_from_file_location("schemas", DOCS / "schemas.py")

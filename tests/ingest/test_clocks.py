@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from kazoo.client import KazooClient
 
-from controller.contract.outputs import AlertRow
+from controller.contract.alert_row import AlertRow
 from controller.contract.records import Record, RecordKind
 from controller.derived.stored_context import new_context
 from controller.step import steps

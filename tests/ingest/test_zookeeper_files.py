@@ -20,7 +20,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import BadVersionError, NoNodeError
 
 from cli.embedded.zookeeper import ZooKeeper
-from controller.contract.outputs import AlertRow
+from controller.contract.alert_row import AlertRow
 from controller.contract.records import Record, RecordKind, decode_record, encode_record
 from controller.derived.stored_context import new_context
 from controller.step import step

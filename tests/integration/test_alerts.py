@@ -9,7 +9,8 @@ from kazoo.client import KazooClient
 
 from cli.embedded.cluster import KafkaCluster
 from controller.alerts.kinds import ALERT_KINDS
-from controller.contract.outputs import AlertRow, ControllerRow
+from controller.contract.alert_row import AlertRow
+from controller.contract.metadata_rows import ControllerRow
 from tests.integration.conftest import Pipeline, create
 
 BROKERS = (1, 2, 3)

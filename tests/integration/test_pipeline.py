@@ -7,7 +7,8 @@ from collections import Counter
 
 import pytest
 
-from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, BeginningRow, OutputRow, PartitionRow
+from controller.contract.metadata_rows import BeginningRow, PartitionRow
+from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, OutputRow
 from controller.contract.records import decode_record
 from controller.derived.stored_context import new_context
 from controller.step import step

@@ -6,7 +6,8 @@ import shutil
 
 from pyspark.sql import SparkSession
 
-from controller.contract.outputs import BeginningRow, decode_row
+from controller.contract.metadata_rows import BeginningRow
+from controller.contract.outputs import decode_row
 from tests.streaming.cluster_records import Streams
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, BeginningRow, encode_row
+from controller.contract.metadata_rows import BeginningRow
+from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, encode_row
 from controller.contract.records import Record, RecordKind, encode_record
 from controller.derived.stored_context import new_context
 from controller.step import step

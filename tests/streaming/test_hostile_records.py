@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.contract.outputs import AlertRow, decode_row
+from controller.contract.alert_row import AlertRow
+from controller.contract.outputs import decode_row
 from controller.contract.records import Record, RecordKind, data_fields, encode_record
 from controller.contract.znodes import ForwarderStatus
 from tests.extremes import any_change, as_json, changes

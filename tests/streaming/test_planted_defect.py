@@ -15,8 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from controller.contract.outputs import OUTPUTS, AlertRow, GaugesRow, Row, decode_row
+from controller.contract.alert_row import AlertRow
+from controller.contract.gauges_row import GaugesRow
+from controller.contract.outputs import OUTPUTS, decode_row
 from controller.contract.records import RecordKind
+from controller.contract.row import Row
 from tests.streaming.cluster_records import ClusterLife, Streams, life_of
 from tests.waiting import eventually
 from transport.wanted import snapshot_wanted_ns

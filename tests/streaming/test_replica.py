@@ -9,7 +9,9 @@ import pytest
 from pyspark.sql import Row
 from pyspark.sql.streaming.tws_tester import TwsTester
 
-from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, AlertRow, BeginningRow, decode_row
+from controller.contract.alert_row import AlertRow
+from controller.contract.metadata_rows import BeginningRow
+from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, decode_row
 from controller.contract.records import RecordKind
 from streaming import replica as replica_module
 from streaming.journal_source import cluster_of

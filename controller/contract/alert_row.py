@@ -1,0 +1,45 @@
+"""The rows of alerts."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import ClassVar
+
+from controller.contract.records import Int64
+from controller.contract.row import Moment, Row
+
+
+class Severity(Enum):
+    """What an alert asks of a person."""
+
+    PAGE = "page"
+    WARN = "warn"
+    INFO = "info"
+
+
+class AlertRow(Row, frozen=True, kw_only=True, gc=False, tag="alert"):
+    """An alert that was opened, changed or resolved; while the cluster cannot be seen it is unknown."""
+
+    output: ClassVar[str] = "alerts"
+
+    id: str  # stable while the alert is open: the same problem of the same subject has the same id
+    alert: str  # the kind, e.g. BrokerCrashed; see docs/alerts.md
+    state: str  # open | unknown | resolved
+    severity: Severity
+    subject: str  # e.g. broker 3: for an incident of more brokers the one with which it began
+    group: str  # alerts with one cause share it, e.g. broker 3 is away
+    since_ms: Moment
+    cause: str  # one sentence
+    topic: str | None = None
+    partition: Int64 | None = None
+    broker: Int64 | None = None  # the one with which it began
+    expected: str | None = None  # what the controller is expected to do, and when
+    action: str = ""  # what a person can do
+    evidence: tuple[str, ...] = ()  # sentences with zxids and positions
+    partitions: Int64 = 0  # that it concerns
+    examples: tuple[str, ...] = ()  # some of them, e.g. orders-7
+    brokers: tuple[Int64, ...] = ()  # all that have been part of it since it opened; the cause names those of now
+
+    def subject_key(self) -> str:
+        """One row an alert."""
+        return f"{self.cluster}/{self.id}"
