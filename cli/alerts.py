@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -23,10 +23,14 @@ from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.outputs import encode_row
 from dashboards.view import ClusterSnapshot
 
+if TYPE_CHECKING:
+    from rich.console import Group
+
 _OUTPUTS: Final = ("job", "alerts", "gauges")
 _STALE_SECONDS: Final = 30.0  # of heartbeats that come each second, as in [serve.alertmanager]
 _LOOK_SECONDS: Final = 1.0
 _EXAMPLES: Final = 3
+_LINES_AROUND: Final = 3  # of the live picture: the title, the table's head and the rule below it
 _COLUMNS: Final = ("severity", "since", "cluster", "alert", "cause")
 _WORST_FIRST: Final = {severity: place for place, severity in enumerate(Severity)}
 _EPILOG: Final = """\b
@@ -118,7 +122,7 @@ class _Shown:
         return of_cluster and _WORST_FIRST[row.severity] <= self._least
 
     def doubts(self, outputs: Followed, snapshots: Collection[ClusterSnapshot]) -> dict[str, str]:
-        """Why silence means nothing, a sentence by cluster of which that is so."""
+        """Why silence means nothing, a sentence for each cluster of which it does."""
         known = {snapshot.cluster: snapshot for snapshot in snapshots}
         newer = outputs.newer()
         found = {}
@@ -184,27 +188,36 @@ def _follow(outputs: Followed, shown: _Shown, stop: threading.Event) -> None:
     if shown.as_json or not sys.stdout.isatty():
         _follow_as_lines(outputs, shown, stop)
         return
-    from rich.console import Group
+    from rich.console import Console
     from rich.live import Live
-    from rich.text import Text
 
-    def picture() -> Group:
-        snapshots = outputs.view.snapshot()
-        rows, doubts = shown.rows(snapshots), shown.doubts(outputs, snapshots)
-        said = [*doubts.values(), *([] if outputs.is_up else ["the outputs cannot be read now: this was read before"])]
-        title = f"{counted(len(rows), 'open alert')}, {time.strftime('%H:%M:%S')} (Ctrl-C ends this)"
-        return Group(
-            Text(title), *(Text(doubt, style="yellow") for doubt in said), table_of(_COLUMNS, map(_cells, rows))
-        )
-
-    with Live(picture(), refresh_per_second=1, screen=True) as live:
+    console = Console()
+    with Live(_picture(outputs, shown, console.height), console=console, auto_refresh=False, screen=True) as live:
         while not stop.wait(_LOOK_SECONDS):
             outputs.check()
-            live.update(picture())
+            live.update(_picture(outputs, shown, console.height), refresh=True)
+
+
+def _picture(outputs: Followed, shown: _Shown, height: int) -> Group:
+    """What is open now in that many lines, one an alert; what does not fit is counted."""
+    from rich.console import Group
+    from rich.text import Text
+
+    snapshots = outputs.view.snapshot()
+    rows, doubts = shown.rows(snapshots), shown.doubts(outputs, snapshots)
+    said = [*doubts.values(), *([] if outputs.is_up else ["the outputs cannot be read now: this was read before"])]
+    fit = max(0, height - len(said) - _LINES_AROUND)
+    more = f", {len(rows) - fit} more than fit here" if len(rows) > fit else ""
+    title = f"{counted(len(rows), 'open alert')}{more}, {time.strftime('%H:%M:%S')} (Ctrl-C ends this)"
+    return Group(
+        Text(title, no_wrap=True),
+        *(Text(doubt, style="yellow", no_wrap=True, overflow="ellipsis") for doubt in said),
+        table_of(_COLUMNS, map(_cells, rows[:fit]), is_one_line_a_row=True),
+    )
 
 
 def _follow_as_lines(outputs: Followed, shown: _Shown, stop: threading.Event) -> None:
-    told: dict[tuple[str, str], AlertRow] = {}
+    shown_before: dict[tuple[str, str], AlertRow] = {}
     doubts: dict[str, str] = {}
     write: Callable[[AlertRow, str], None] = _write_json if shown.as_json else _write_line
     while True:
@@ -212,11 +225,11 @@ def _follow_as_lines(outputs: Followed, shown: _Shown, stop: threading.Event) ->
         snapshots = outputs.view.snapshot()
         now = {(row.cluster, row.id): row for row in shown.rows(snapshots)}
         for key, row in now.items():
-            if _says(told.get(key)) != _says(row):
+            if _says(shown_before.get(key)) != _says(row):
                 write(row, row.state)
-        for key in told.keys() - now.keys():
-            write(_ending(key, snapshots) or told[key], "resolved")
-        told = now
+        for key in shown_before.keys() - now.keys():
+            write(_ending(key, snapshots) or shown_before[key], "resolved")
+        shown_before = now
         doubted, doubts = doubts, shown.doubts(outputs, snapshots)
         for cluster in doubts.keys() - doubted.keys():
             output.warn(doubts[cluster])

@@ -8,28 +8,29 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
+from cli.following import without_waiting_words
 from cli.running import ExitCode, run_until_stopped
 from controller.alerts.conditions import counted
 from dashboards.config import ServeConfig
 from dashboards.errors import ServeError
-from ingest.config import IngestConfig, ZooKeeperConfig
+from ingest.config import IngestConfig
 from ingest.errors import IngestError
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
 from transport.address import Address, KafkaAddress
 from transport.journal import JournalError, end_offset
 from transport.listening import Listening
-from transport.topics import Topic, stream_topics
+from transport.topics import Topic, stream_topics, unfit
 
 if TYPE_CHECKING:
     from dashboards.alerting.alertmanager import Alertmanager
+    from ingest.separation import KafkaIdentity
 
 # What is looked at, and the question, which gives what was found or raises what is wrong with it.
 Question: TypeAlias = "tuple[str, Callable[[threading.Event], str]]"
@@ -37,7 +38,7 @@ Question: TypeAlias = "tuple[str, Callable[[threading.Event], str]]"
 _OUR_ERRORS = (IngestError, StreamError, ServeError, JournalError, OSError)
 
 
-def check(questions: Sequence[Question]) -> ExitCode:
+def check(questions: Iterable[Question]) -> ExitCode:
     """Ask all of them and print each answer; the exit code says whether all is well."""
     failed: list[str] = []
 
@@ -59,10 +60,9 @@ def of_watch(configs: Sequence[IngestConfig]) -> Iterator[Question]:
     """What `kontrast watch` needs."""
     for config in configs:
         yield f"{config.cluster}: ZooKeeper {config.zookeeper}", _ask_zookeeper(config)
-        yield f"{config.cluster}: stream {config.to}", _ask_stream_to_write(config.to, config.connect_timeout_seconds)
+        yield f"{config.cluster}: stream {config.to}", _ask_stream_to_write(config)
         if config.election_zookeeper is not None:
-            election = replace(config, zookeeper=config.election_zookeeper, election_zookeeper=None)
-            yield f"{config.cluster}: election's ZooKeeper {config.election_zookeeper}", _reach_zookeeper(election)
+            yield f"{config.cluster}: election's ZooKeeper {config.election_zookeeper}", _ask_election(config)
         if config.maintenance_file is not None:
             yield f"{config.cluster}: maintenance file {config.maintenance_file}", _ask_windows(config.maintenance_file)
     for listening in {config.listening: None for config in configs if config.listening is not None}:
@@ -114,20 +114,47 @@ def _ask_zookeeper(config: IngestConfig) -> Callable[[threading.Event], str]:
     return ask
 
 
-def _reach_zookeeper(config: ZooKeeperConfig) -> Callable[[threading.Event], str]:
+def _ask_election(config: IngestConfig) -> Callable[[threading.Event], str]:
     def ask(stop: threading.Event) -> str:
-        from ingest.snapshot import read_registered_brokers
+        from kazoo.client import KazooClient
+        from kazoo.exceptions import KazooException
+        from kazoo.handlers.threading import KazooTimeoutError
 
-        read_registered_brokers(config, stop)
-        return "it answers"
+        from ingest.separation import refuse_watched_ensemble
+
+        assert config.election_zookeeper is not None
+        servers = config.election_zookeeper.partition("/")[0]
+        client = KazooClient(hosts=servers)
+        try:
+            client.start(timeout=config.connect_timeout_seconds)
+            if config.election_on_watched:
+                return "it answers"
+            refuse_watched_ensemble(config, client, stop)
+        except KazooTimeoutError as error:
+            seconds = f"{config.connect_timeout_seconds:g} s"
+            raise IngestError(f"ZooKeeper at {servers} could not be reached within {seconds}") from error
+        except KazooException as error:
+            why = str(error) or type(error).__name__
+            raise IngestError(f"ZooKeeper at {servers} was lost before it was known: {why}") from error
+        finally:
+            client.stop()
+            client.close()
+        return "it answers, and is not the watched one"
 
     return ask
 
 
-def _ask_stream_to_write(to: Address, timeout_seconds: float) -> Callable[[threading.Event], str]:
-    if isinstance(to, KafkaAddress):
-        return _ask_kafka(to, stream_topics(to), timeout_seconds)
-    return _ask_directory(to.directory)
+def _ask_stream_to_write(config: IngestConfig) -> Callable[[threading.Event], str]:
+    to = config.to
+    if not isinstance(to, KafkaAddress):
+        return _ask_directory(to.directory)
+
+    def refuse(identity: KafkaIdentity, stop: threading.Event) -> None:
+        from ingest.separation import refuse_watched_cluster
+
+        refuse_watched_cluster(config, identity, stop)
+
+    return _ask_kafka(to, stream_topics(to), config.connect_timeout_seconds, refuse=refuse)
 
 
 def _ask_to_read(source: Address, timeout_seconds: float) -> Callable[[threading.Event], str]:
@@ -179,27 +206,42 @@ def _ask_port(listening: Listening) -> Callable[[threading.Event], str]:
 
 
 def _ask_kafka(
-    address: KafkaAddress, topics: Sequence[Topic], timeout_seconds: float, maker: str = "this command"
+    address: KafkaAddress,
+    topics: Sequence[Topic],
+    timeout_seconds: float,
+    maker: str = "this command",
+    refuse: Callable[[KafkaIdentity, threading.Event], None] = lambda _identity, _stop: None,
 ) -> Callable[[threading.Event], str]:
-    def ask(_: threading.Event) -> str:
+    def ask(stop: threading.Event) -> str:
         from kafka.admin import KafkaAdminClient
         from kafka.errors import KafkaError
+
+        from ingest.kafka_sink import identity_of
+        from outputs.kafka_connections import BoundedKafkaClient, in_words
+        from outputs.kafka_topics import existing_topics
 
         timeout_ms = int(timeout_seconds * 1000)
         try:
             admin = KafkaAdminClient(
+                kafka_client=BoundedKafkaClient,
                 bootstrap_servers=address.bootstrap_servers.split(","),
                 request_timeout_ms=timeout_ms,
                 bootstrap_timeout_ms=timeout_ms,
             )
             try:
-                present = set(admin.list_topics())
+                refuse(identity_of(admin), stop)
+                existing = existing_topics(admin, topics)
             finally:
                 admin.close()
         except KafkaError as error:
-            raise OSError(f"Kafka at {address.bootstrap_servers} does not answer: {error}") from error
-        missing = [topic.name for topic in topics if topic.name not in present]
-        return f"it answers; {maker} makes {', '.join(missing)} at its start" if missing else "it has the topics"
+            raise OSError(f"Kafka at {address.bootstrap_servers} does not answer: {in_words(error)}") from error
+        wrong = unfit(address, existing)
+        if wrong.refused:
+            raise OSError(wrong.refused)
+        present = {found.topic for found in existing}
+        missing = [topic.name for topic in topics if topic not in present]
+        found = f"{maker} makes {', '.join(missing)} at its start" if missing else "it has the topics"
+        return "; ".join(filter(None, ("it answers", found, wrong.doubted)))
 
     return ask
 
@@ -211,7 +253,8 @@ def _ask_outputs(config: ServeConfig) -> Callable[[threading.Event], str]:
 
         source = open_outputs(config.source, FOLLOWED_OUTPUTS)
         try:
-            source.poll()
+            with without_waiting_words():
+                source.poll()
         except SourceDownError as error:
             raise ServeError(str(error)) from error
         finally:

@@ -91,7 +91,7 @@ class Followed:
 def followed(where: Where, wanted: Sequence[str]) -> Iterator[Followed]:
     """The wanted outputs while a thread reads them."""
     view, reading, source = View(), Reading(), open_outputs(where.address, wanted)
-    with _without_waiting_words(), Follower(source, view, reading, where.timeout_seconds) as follower:
+    with without_waiting_words(), Follower(source, view, reading, where.timeout_seconds) as follower:
         yield Followed(view, where, source, wanted, reading, follower)
 
 
@@ -99,7 +99,7 @@ def lines_until_now(where: Where, output: str, stop: threading.Event) -> Iterato
     """Each line of an output up to its present end; (None, True) where what came before is void; raises ServeError."""
     source, words = open_outputs(where.address, (output,)), ExitStack()
     try:
-        words.enter_context(_without_waiting_words())
+        words.enter_context(without_waiting_words())
         while not stop.is_set():
             for chunk in source.poll():
                 if chunk.begins_anew:
@@ -117,8 +117,8 @@ def lines_until_now(where: Where, output: str, stop: threading.Event) -> Iterato
 
 
 @contextmanager
-def _without_waiting_words() -> Iterator[None]:
-    """Let the reader not say that it waits for what is missing: these commands do not."""
+def without_waiting_words() -> Iterator[None]:
+    """Keep the reader from saying that it waits for what is missing: what looks once does not wait."""
     logger = logging.getLogger("kontrast.outputs")
     before = logger.level
     logger.setLevel(logging.ERROR)

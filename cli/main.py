@@ -28,7 +28,7 @@ _COMMANDS: Final = {
     "show": ("cli.show", "Print the rows of an output for people."),
     "snapshot": ("cli.snapshot", "Print a cluster's metadata as its ZooKeeper has it now."),
     "replay": ("cli.replay", "Work out what the controller did from the files of a ZooKeeper server."),
-    "maintenance": ("cli.maintenance", "Say that people work on brokers, so that what follows pages nobody."),
+    "maintenance": ("cli.maintenance", "Say that people work on brokers; what follows from it pages nobody then."),
     "demo": ("cli.demo", "Play a short story on an embedded cluster."),
 }
 

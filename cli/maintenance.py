@@ -1,4 +1,4 @@
-"""`kontrast maintenance`: say that people work on brokers, so that what follows from it pages nobody.
+"""`kontrast maintenance`: say that people work on brokers; what follows from it pages nobody then.
 
 Here belong the three commands and what they print. The file that they write, and how it is read, is `ingest`'s.
 """
@@ -73,7 +73,7 @@ Exit codes:
 
 @click.group(epilog=_EPILOG)
 def maintenance() -> None:
-    """Say that people work on brokers, so that what follows from it pages nobody.
+    """Say that people work on brokers; what follows from it pages nobody then.
 
     The windows are in a file that `kontrast watch` reads (setting `maintenance_file`) and that may be edited by hand.
     """
@@ -120,7 +120,7 @@ def start(
         output.say(f"{_sentence(window)}; `kontrast maintenance end {window.id}` ends it before")
         return ExitCode.OK
 
-    code = _told(add)
+    code = _exit_code_of(add)
     if code == ExitCode.OK:
         for doubt in _doubts(settings, window):
             output.warn(doubt)
@@ -146,9 +146,9 @@ def _doubts(settings: Settings, window: Window) -> Iterator[str]:
         return
     absent = [str(broker) for broker in window.brokers if broker not in registered]
     if absent:
-        are = "is" if len(absent) == 1 else "are"
+        named = f"broker {absent[0]} is" if len(absent) == 1 else f"brokers {', '.join(absent)} are"
         there = ", ".join(map(str, sorted(registered))) or "none"
-        yield f"broker {', '.join(absent)} {are} not registered in {window.cluster}, which has {there}: a mistake?"
+        yield f"{named} not registered in {window.cluster} now (registered: {there}): end it if that is a mistake"
 
 
 @maintenance.command("list")
@@ -168,7 +168,7 @@ def list_windows(config_file: Path | None, *, as_json: bool, **flags: object) ->
             output.say("no maintenance window is in force")
         return ExitCode.OK
 
-    return _told(show)
+    return _exit_code_of(show)
 
 
 @maintenance.command()
@@ -192,14 +192,14 @@ def end(config_file: Path | None, *, window_id: str, **flags: object) -> int:
         output.complain(f"no maintenance window {window_id} is in force: `kontrast maintenance list` has the ids")
         return ExitCode.USAGE
 
-    return _told(remove)
+    return _exit_code_of(remove)
 
 
 def _settings(config_file: Path | None, flags: dict[str, object]) -> tuple[Settings, Layer]:
     return read_settings(config_file, os.environ), read_flags("watch", flags)
 
 
-def _told(do: Callable[[], int]) -> int:
+def _exit_code_of(do: Callable[[], int]) -> int:
     try:
         return do()
     except IngestError as error:

@@ -40,7 +40,7 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "[/chroot]; it is written to. Unset: this watcher is the only one.",
         "election_on_watched": "Let election_zookeeper be the watched ensemble, which then gets the election's znodes.",
         "metrics_listen": "HOST:PORT to answer Prometheus on about the watching itself; port 0 takes any that is free. "
-        "Unset: there is no such page.",
+        "Unset: there is no page.",
         "metrics_tls_certificate_file": "PEM file with the certificate to show there and its chain. Unset: no TLS.",
         "metrics_tls_key_file": "PEM file with that certificate's key, without a passphrase.",
         "metrics_username": "Who may ask there (HTTP basic authentication). Unset: whoever can connect.",
@@ -91,16 +91,16 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "jmx_port": "Port of the brokers' JMX exporters, for /sd/brokers and /metrics/jmx. Unset: their listener's.",
     },
     "serve.alertmanager": {
-        "urls": "Alertmanagers to tell of alerts, http://HOST:PORT each; every one is told everything. Unset: none is.",
+        "urls": "Alertmanagers that get the alerts, http://HOST:PORT each; each gets all of them. Unset: none does.",
         "username": "Who to log in as (HTTP basic authentication). Unset: no login.",
-        "password_file": "File with the password and nothing else; read anew each time.",
+        "password_file": "File with the password and nothing else; read again each time.",
         "password_variable": "Name of the environment variable that holds the password.",
-        "bearer_token_file": "File with a bearer token, in place of a login; read anew each time.",
+        "bearer_token_file": "File with a bearer token, in place of a login; read again each time.",
         "bearer_token_variable": "Name of the environment variable that holds the bearer token.",
         "ca_file": "PEM file with the authorities to trust for https. Unset: those of the system.",
         "timeout_seconds": "How long an Alertmanager may take to answer.",
-        "resend_interval_seconds": "How often an alert that stands is told again.",
-        "resolve_timeout_seconds": "How long an alert stands for Alertmanager when it is no longer told.",
+        "resend_interval_seconds": "How often an alert that stands is sent again.",
+        "resolve_timeout_seconds": "How long an alert stands for Alertmanager when it is no longer sent.",
         "stale_after_seconds": "How old a cluster's newest heartbeat may be before its alerts are unknown.",
         "external_labels": "Labels that every alert gets, like those of a Prometheus.",
         "generator_url": "Where Alertmanager's link to the source leads. Unset: there is no link.",
@@ -161,6 +161,22 @@ class GroupedCommand(click.Command):
         for title, records in groups.items():
             with formatter.section(title):
                 formatter.write_dl(records)
+
+
+def service_command(examples: str, ended: str = "stopped by Ctrl-C or SIGTERM") -> Callable[[Command], click.Command]:
+    """A decorator that makes a command which runs until it is stopped, with `--config` and `--check`."""
+    epilog = (
+        f"\b\nExamples:\n{examples.strip(chr(10))}\n\n\b\nExit codes:\n"
+        f"  0  {ended}; with --check: all is well\n"
+        "  1  failed unexpectedly\n"
+        "  2  a setting is wrong; nothing was started\n"
+        "  3  something that is needed cannot be used; it is named\n"
+    )
+
+    def decorate(command: Command) -> click.Command:
+        return click.command(epilog=epilog, cls=GroupedCommand)(config_option(check_option(command)))
+
+    return decorate
 
 
 class _SettingOption(click.Option):

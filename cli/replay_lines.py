@@ -49,7 +49,10 @@ _KAFKA_GAUGES: Final[Mapping[str, Callable[[GaugesRow], Any]]] = {
 
 
 class RowWriter:
-    """Writes the chosen outputs to standard output, each transaction's gauges behind it if they differ."""
+    """Writes the chosen outputs to standard output, each transaction's gauges behind it if they differ.
+
+    Nothing is written before the first znode: of a chroot without a cluster there is nothing to say.
+    """
 
     def __init__(self, outputs: Collection[str], *, as_json: bool, from_zxid: int = 0, unchanged: bool = False) -> None:
         self.refused = 0
@@ -61,25 +64,28 @@ class RowWriter:
         self._incidents = Incidents()
         self._gauges: dict[str, Any] | None = None
         self._newest: Record | None = None
+        self._held: list[str] = []
 
     def before(self, record: Record, context: Context) -> None:
         """A record comes; when it is another transaction's, the one before is complete."""
         if self._newest is not None and (record.zxid != self._newest.zxid or record.kind is RecordKind.HEARTBEAT):
             self._write_gauges(context)
         self._newest = record
-        self.saw_znodes = self.saw_znodes or record.kind is RecordKind.NODE
+        if record.kind is RecordKind.NODE and not self.saw_znodes:
+            self.saw_znodes = True
+            sys.stdout.writelines(self._held)
 
     def end(self, context: Context) -> None:
         """No record comes any more."""
         self._write_gauges(context)
-        if not self._as_json:
+        if self.saw_znodes and not self._as_json:
             sys.stdout.writelines(f"{line}\n" for line in self._incidents.lines())
 
     def row(self, row: Row) -> None:
         """Write the row if it is to be seen."""
         if isinstance(row, RefusedRow) and "refused" not in self._outputs:
             self.refused += 1
-        if row.zxid < self._from_zxid or not _is_told(row):
+        if row.zxid < self._from_zxid or not _is_written(row):
             return
         if isinstance(row, AlertRow):
             self._incidents.take(row)
@@ -96,13 +102,16 @@ class RowWriter:
         if gauges == self._gauges or record.zxid < self._from_zxid:
             return
         before = self._gauges or {}
-        told = {name: value for name, value in gauges.items() if self._as_json or before.get(name) != value}
-        self._write({"kind": "gauges", "zxid": _hex(record.zxid), "time_ms": record.observed_ms} | told)
+        changed = {name: value for name, value in gauges.items() if self._as_json or before.get(name) != value}
+        self._write({"kind": "gauges", "zxid": _hex(record.zxid), "time_ms": record.observed_ms} | changed)
         self._gauges = gauges
 
     def _write(self, fields: Mapping[str, Any]) -> None:
         line = msgspec.json.encode(fields).decode() if self._as_json else sentence(fields)
-        sys.stdout.write(f"{line}\n")
+        if self.saw_znodes:
+            sys.stdout.write(f"{line}\n")
+        else:
+            self._held.append(f"{line}\n")
 
 
 def row_object(row: Row) -> dict[str, Any]:
@@ -116,8 +125,8 @@ def row_object(row: Row) -> dict[str, Any]:
     return common | fields | last
 
 
-def _is_told(row: Row) -> bool:
-    """Transitions and requests are told when they are certain; gauges are written by transaction."""
+def _is_written(row: Row) -> bool:
+    """Transitions and requests are written when they are certain; gauges are written by transaction."""
     if isinstance(row, (Transition, Request)):
         return row.status is Status.FINAL
     return not isinstance(row, GaugesRow)
@@ -246,12 +255,15 @@ def _alert(fields: Mapping[str, Any]) -> str:
 
 def _pairs(fields: Mapping[str, Any]) -> str:
     said = {key: value for key, value in fields.items() if key not in ("kind", "zxid", "time_ms")}
-    return "  ".join(f"{key} {_pair(value)}" for key, value in said.items() if value is not None)
+    return "  ".join(f"{key} {in_words(value)}" for key, value in said.items() if value is not None)
 
 
-def _pair(value: object) -> str:
+def in_words(value: object) -> str:
+    """A value without Python's marks."""
     if isinstance(value, Mapping):
-        return " ".join(f"{key}:{count}" for key, count in value.items()) or "none"
+        return " ".join(f"{key}:{in_words(count)}" for key, count in value.items()) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 

@@ -7,31 +7,19 @@ import threading
 from pathlib import Path
 from typing import Final
 
-import click
-
 from cli import checks
 from cli.config import SECTIONS, read_flags, read_settings, serve_config
-from cli.options import GroupedCommand, check_option, config_option, settings_options
+from cli.options import service_command, settings_options
 from cli.output import say
 from cli.running import run_until_stopped
 
-_EPILOG: Final = """\b
-Examples:
+_EXAMPLES: Final = """
   kontrast serve --from journal:/var/lib/kontrast/derived
   kontrast serve --config kontrast.toml --check
-
-\b
-Exit codes:
-  0  stopped by Ctrl-C or SIGTERM; with --check: all is well
-  1  failed unexpectedly
-  2  a setting is wrong; nothing was started
-  3  something that is needed cannot be used; it is named
 """
 
 
-@click.command(epilog=_EPILOG, cls=GroupedCommand)
-@config_option
-@check_option
+@service_command(_EXAMPLES)
 @settings_options("serve")
 @settings_options("serve.alertmanager")
 @settings_options("serve.probe")
@@ -45,7 +33,7 @@ def serve(config_file: Path | None, *, check: bool, **flags: object) -> int:
     config = serve_config(settings, {section: read_flags(section, flags) for section in sections})
 
     if check:
-        return checks.check(list(checks.of_serve(config)))
+        return checks.check(checks.of_serve(config))
 
     def run(stop: threading.Event) -> None:
         from dashboards import server  # not for --help

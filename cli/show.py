@@ -17,7 +17,7 @@ from cli import output
 from cli.config import read_flags, read_settings
 from cli.following import Where, lines_until_now, outputs_options, where_outputs_are
 from cli.options import config_option
-from cli.replay_lines import row_object, sentence
+from cli.replay_lines import in_words, row_object, sentence
 from cli.running import ExitCode, run_until_stopped
 from controller.alerts.conditions import counted
 from controller.contract.effect_rows import Request
@@ -89,6 +89,8 @@ def show(  # noqa: PLR0913 (one parameter an option)
     def run(stop: threading.Event) -> None:
         rows.read(where, output_name, stop)
         try:
+            if not rows.has_any and not stop.is_set():
+                output.say(f"there is no row of {output_name}{rows.asked_for}")
             for line, row in rows.chosen():
                 if as_json:
                     sys.stdout.buffer.write(line + b"\n")
@@ -124,6 +126,17 @@ class _Rows:
                 self._newest.clear()
             if line is not None:
                 self._take(line)
+
+    @property
+    def asked_for(self) -> str:
+        """Which rows these are, behind the name of their output."""
+        of_topic = f" for topic {self.topic}" if self.topic else ""
+        in_cluster = f" in cluster {self.cluster}" if self.cluster else ""
+        return of_topic + in_cluster + (" that is in force" if self.in_force else "")
+
+    @property
+    def has_any(self) -> bool:
+        return bool(self._newest or self._in_order)
 
     def chosen(self) -> Iterator[tuple[bytes, OutputRow]]:
         yield from self._newest.values() if self.in_force else self._in_order
@@ -168,28 +181,33 @@ def _tells_of(row: OutputRow, topic: str) -> bool:
 
 def _sentences(row: OutputRow) -> Iterator[str]:
     if isinstance(row, JobRow):
-        yield sentence({"kind": "job", "zxid": None, **_without_v(row)})
+        yield from _listed("", {"kind": "job", "zxid": None, **_without_v(row)}, first="batch")
         return
     fields = row_object(row)
     if isinstance(row, GaugesRow):
-        yield from _counts(row.cluster, fields)
+        fields.pop("reactions")  # a histogram
+        fields["slowest_reactions"] = ", ".join(
+            f"{slow['event']} after {slow['last_ms']} ms ({slow['cause']})" for slow in fields["slowest_reactions"]
+        )
+        yield from _listed(f"{row.cluster}  ", fields, first="ready")
     else:
         yield f"{row.cluster}  {sentence(fields)}"
 
 
-def _counts(cluster: str, fields: dict[str, Any]) -> Iterator[str]:
-    """What counts are not zero, a line each."""
-    head = {name: fields.pop(name) for name in ("kind", "zxid", "time_ms")}
-    yield f"{cluster}  {sentence({**head, 'ready': fields.pop('ready')})}"
-    fields.pop("reactions")  # a histogram
-    fields["slowest_reactions"] = ", ".join(
-        f"{slow['event']} after {slow['last_ms']} ms ({slow['cause']})" for slow in fields["slowest_reactions"]
-    )
+def _listed(prefix: str, fields: dict[str, Any], *, first: str) -> Iterator[str]:
+    """A line with the time and the first field, and one for each other that is not zero or empty."""
+    head = {name: fields.pop(name) for name in ("kind", "zxid", "time_ms", first)}
+    yield prefix + sentence(head)
     for name, value in fields.items():
         if isinstance(value, dict):
-            value = "  ".join(f"{key}: {count}" for key, count in value.items() if count)
+            value = "  ".join(f"{key}: {in_words(part)}" for key, part in sorted(value.items(), key=_by_broker) if part)
         if value not in (0, "", ()):
-            yield f"  {name:<32}{value}"
+            yield f"  {name:<32}{in_words(value)}"
+
+
+def _by_broker(item: tuple[object, object]) -> int:
+    """The key for an order by broker; what is by name keeps its own."""
+    return item[0] if isinstance(item[0], int) else 0
 
 
 def _without_v(row: JobRow) -> dict[str, object]:

@@ -3,8 +3,8 @@
 Nothing else belongs here: what is imported before the handler is set is not protected by it.
 """
 
+import _signal as signal  # the module itself takes milliseconds to import, in which Ctrl-C would be a traceback
 import os
-import signal
 
 INTERRUPTED = 130
 
@@ -24,6 +24,6 @@ def leave_at_ctrl_c() -> None:
 
 
 def interrupt_at_ctrl_c() -> None:
-    """Let Ctrl-C end what runs now by KeyboardInterrupt, so that it can tidy up."""
+    """Let Ctrl-C end what runs now by KeyboardInterrupt: it can tidy up then."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -97,9 +97,9 @@ def _parts(settings: Settings, outputs: Followed, address: str) -> Iterator[Part
     known = {snapshot.cluster: snapshot for snapshot in snapshots}
     job_age = None if job is None else time.time() - job.time_ms / 1000
     for cluster in sorted(known.keys() | settings.clusters.keys()):
-        page = watchers.get(cluster)
-        told = ask_page(page, "/metrics") if page and not page.needs_login else None
-        yield _watch(cluster, known.get(cluster), job_age, told)
+        where = watchers.get(cluster)
+        page = ask_page(where, "/metrics") if where and not where.needs_login else None
+        yield _watch(cluster, known.get(cluster), job_age, page)
     yield _stream(job, job_age, address, outputs.newer())
     yield _serve(settings)
 
@@ -118,7 +118,7 @@ def _watch(cluster: str, snapshot: ClusterSnapshot | None, job_age: float | None
     gauges = None if snapshot is None else snapshot.gauges
     heard_ms = None if snapshot is None else snapshot.heartbeat_ms
     age = None if heard_ms is None else time.time() - heard_ms / 1000
-    wrong, lag = [], None
+    wrong, lag, version = [], None, ""
     if isinstance(page, OSError):
         wrong.append(f"its page does not answer: {page.strerror or page}")
     elif page is not None:
@@ -127,7 +127,7 @@ def _watch(cluster: str, snapshot: ClusterSnapshot | None, job_age: float | None
             wrong.append("it has no ZooKeeper session")
         if sample_of(page, WATCH_SINK_UP.name, **of_cluster) == 0:
             wrong.append("the stream takes no records from it")
-        lag = _mean_lag(page, cluster)
+        lag, version = _mean_lag(page, cluster), _version(page)
     if gauges is None:
         wrong.append("nothing of this cluster has come through the pipeline")
     elif age is not None and age > _STALE_SECONDS:
@@ -138,7 +138,7 @@ def _watch(cluster: str, snapshot: ClusterSnapshot | None, job_age: float | None
         wrong.append(f"its ZooKeeper session is {gauges.session}")
     elif not gauges.ready:
         wrong.append("a complete read has not come through yet")
-    return Part("watch", cluster, age, lag, "", "; ".join(wrong))
+    return Part("watch", cluster, age, lag, version, "; ".join(wrong))
 
 
 def _mean_lag(page: str, cluster: str) -> float | None:
@@ -146,6 +146,10 @@ def _mean_lag(page: str, cluster: str) -> float | None:
     of_cluster = {CLUSTER_LABEL: cluster}
     count, total = (sample_of(page, f"{WATCH_LAG.name}_{part}", **of_cluster) for part in ("count", "sum"))
     return total / count if count and total is not None else None
+
+
+def _version(page: str) -> str:
+    return label_of(page, BUILD_INFO.name, "version")
 
 
 def _stream(job: JobRow | None, age: float | None, address: str, newer: frozenset[str]) -> Part:
@@ -167,8 +171,8 @@ def _serve(settings: Settings) -> Part:
         return Part("serve", "any free port", None, None, "", "nobody can say where it answers: give listen a port")
     ready = ask_page(page, "/readyz")
     if isinstance(ready, OSError):
-        elsewhere = "" if "listen" in layer else "; if it is elsewhere, say so by listen in [serve]"
+        elsewhere = "" if "listen" in layer else "; if it is elsewhere, name that by listen in [serve]"
         return Part("serve", page.address, None, None, "", f"it does not answer: {ready.strerror or ready}{elsewhere}")
-    told = "" if page.needs_login else ask_page(page, "/metrics")
-    version = label_of(told, f"{BUILD_INFO.name}", "version") if isinstance(told, str) else ""
+    metrics = "" if page.needs_login else ask_page(page, "/metrics")
+    version = _version(metrics) if isinstance(metrics, str) else ""
     return Part("serve", page.address, None, None, version, "" if ready == "ready" else ready)

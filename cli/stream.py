@@ -11,33 +11,23 @@ import click
 
 from cli import checks
 from cli.config import read_flags, read_settings, stream_config
-from cli.options import check_option, config_option, settings_options
+from cli.options import service_command, settings_options
 from cli.running import run_until_stopped
 
-_EPILOG: Final = """\b
-Examples:
+_EXAMPLES: Final = """
   kontrast stream --from journal:/var/lib/kontrast/changes --to journal:/var/lib/kontrast/derived \\
                   --checkpoint /var/lib/kontrast/checkpoint
   kontrast stream --config kontrast.toml --check
-
-\b
-Exit codes:
-  0  stopped by Ctrl-C or SIGTERM, or done with --available-now; with --check: all is well
-  1  failed unexpectedly
-  2  a setting is wrong; nothing was started
-  3  something that is needed cannot be used; it is named
 """
 
 
-@click.command(epilog=_EPILOG)
-@config_option
-@check_option
+@service_command(_EXAMPLES, ended="stopped by Ctrl-C or SIGTERM, or done with --available-now")
 @settings_options("stream")
 @click.option("--available-now", is_flag=True, help="Work off what the stream holds now, then end.")
 @click.option(
     "--rebuild",
     is_flag=True,
-    help="Give the checkpoint up and begin anew at the newest complete snapshot that the stream holds.",
+    help="Give the checkpoint up and begin again at the newest complete snapshot that the stream holds.",
 )
 def stream(config_file: Path | None, *, check: bool, available_now: bool, rebuild: bool, **flags: object) -> int:
     """Derive metadata, transitions, requests and alerts in a Spark job.
@@ -48,7 +38,7 @@ def stream(config_file: Path | None, *, check: bool, available_now: bool, rebuil
     config = stream_config(settings, read_flags("stream", flags))
 
     if check:
-        return checks.check(list(checks.of_stream(config)))
+        return checks.check(checks.of_stream(config))
 
     def run(stop: threading.Event) -> None:
         from streaming import job  # brings pyspark, which the other commands do without

@@ -19,9 +19,15 @@ _UNBOUNDED: Final = 10_000  # columns where nobody's terminal ends
 _COLOURS: Final = {"page": "bold red", "warn": "yellow", "wrong": "bold red", "ok": "green", "unknown": "magenta"}
 
 
-def table_of(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    """A table of texts; a cell that is one of the words of trouble has its colour."""
-    table = Table(*columns, box=SIMPLE_HEAD if sys.stdout.isatty() else None, pad_edge=False, show_edge=False)
+def table_of(columns: Sequence[str], rows: Iterable[Sequence[str]], *, is_one_line_a_row: bool = False) -> Table:
+    """A table of texts; a cell that is one of the words of trouble has its colour.
+
+    With one line a row, what is too long for the terminal is cut in the last two columns, which get what is left.
+    """
+    table = Table(box=SIMPLE_HEAD if sys.stdout.isatty() else None, pad_edge=False, show_edge=False)
+    table.expand = is_one_line_a_row
+    for column, share in zip(columns, (*[None] * (len(columns) - 2), 1, 3), strict=True):
+        table.add_column(column, no_wrap=is_one_line_a_row, ratio=share if is_one_line_a_row else None)
     for row in rows:
         table.add_row(*(Text(cell, style=_COLOURS.get(cell, "")) for cell in row))
     return table

@@ -11,7 +11,7 @@ import click
 
 from cli import checks
 from cli.config import read_flags, read_settings, watch_configs
-from cli.options import check_option, config_option, settings_options
+from cli.options import service_command, settings_options
 from cli.output import complain, say
 from cli.running import ExitCode, Part, run_until_stopped
 from dashboards.errors import ServeError
@@ -19,23 +19,13 @@ from ingest.config import IngestConfig
 from transport.forwarding import Forwarding
 from transport.listening import Listening
 
-_EPILOG: Final = """\b
-Examples:
+_EXAMPLES: Final = """
   kontrast watch --cluster orders --zookeeper zk1:2181,zk2:2181/kafka --to journal:/var/lib/kontrast/changes
   kontrast watch --config kontrast.toml --check
-
-\b
-Exit codes:
-  0  stopped by Ctrl-C or SIGTERM; with --check: all is well
-  1  failed unexpectedly
-  2  a setting is wrong; nothing was started
-  3  something that is needed cannot be used; it is named
 """
 
 
-@click.command(epilog=_EPILOG)
-@config_option
-@check_option
+@service_command(_EXAMPLES)
 @click.option(
     "--cluster",
     "clusters",
@@ -52,7 +42,7 @@ def watch(config_file: Path | None, clusters: tuple[str, ...], *, check: bool, *
     settings = read_settings(config_file, os.environ)
     configs = watch_configs(settings, clusters, read_flags("watch", flags))
     if check:
-        return checks.check(list(checks.of_watch(configs)))
+        return checks.check(checks.of_watch(configs))
     parts: dict[str, Part] = {}
     shown: dict[Listening, list[Forwarding]] = {}
     for config in configs:

@@ -40,7 +40,7 @@ class Metric:
     labels: tuple[str, ...] = (CLUSTER_LABEL,)
     before_ready: bool = False
     of_watch: bool = False  # exported by `kontrast watch` about itself, else by `kontrast serve`
-    of_pages: bool = False  # exported by both: about their pages
+    of_pages: bool = False  # exported by both: about the process and its pages
     switched_on_by: str = ""  # the table of the configuration without which it is not exported
     page: str = METRICS_PAGE
 
@@ -117,6 +117,7 @@ BUILD_INFO = Metric(
     type=MetricType.INFO,
     labels=("version", "python"),
     before_ready=True,
+    of_pages=True,
 )
 SOURCE_UP = Metric(
     name="kontrast_source_up",

@@ -6,10 +6,8 @@ Here belongs where each metric of the catalogue gets its values. Names and help 
 from __future__ import annotations
 
 import math
-import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
 from types import MappingProxyType
 
 from prometheus_client.core import Metric as Family
@@ -66,14 +64,6 @@ class Scrape:
     def is_ready(self, cluster: ClusterSnapshot) -> bool:
         """Whether something may be said about the cluster: what is still being read of it is the past."""
         return self.reading.vouches_for(cluster.cluster) and cluster.ready
-
-
-def build_version() -> str:
-    """The installed version of Kontrast, `unknown` in a source tree that is not installed."""
-    try:
-        return version("kontrast")
-    except PackageNotFoundError:
-        return "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,7 +295,6 @@ def _of_page(read: Callable[[PageFigures], Iterable[Sample]]) -> Callable[[Scrap
 # Read as: KEY has these samples, whether clusters are ready or not.
 _OF_SCRAPE: Mapping[Metric, Callable[[Scrape], Iterable[Sample]]] = MappingProxyType(
     {
-        catalogue.BUILD_INFO: lambda _: [((build_version(), platform.python_version()), 1)],
         catalogue.SOURCE_UP: lambda scrape: [((), scrape.reading.source_up)],
         catalogue.READY: _ready,
         catalogue.HEARTBEAT: _heartbeats,

@@ -22,6 +22,7 @@ from dashboards.alerting.delivery import Delivery
 from dashboards.alerting.message import Message
 from dashboards.alerting.metrics import DeliveryCollector
 from dashboards.brokers import targets
+from dashboards.build import BuildCollector
 from dashboards.catalogue import JMX_PAGE, PARTITIONS_PAGE
 from dashboards.collector import DetailLimits, ViewCollector
 from dashboards.config import ServeConfig
@@ -42,7 +43,7 @@ _logger = logging.getLogger("kontrast.dashboards")
 
 
 def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], None] | None = None) -> None:
-    """Serve until `stop` is set; `started` is told the address, once it answers.
+    """Serve until `stop` is set; `started` gets the address, once it answers.
 
     Raises ServeError with a sentence: the port is in use, the source cannot be read.
     """
@@ -53,7 +54,8 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
     page = PartitionsPage(view, reading) if config.partitions_page else None
     app = _App(config, view, reading, follower, delivery.standing, page)
     figures = HttpFigures()
-    app.show(BrokerViewCollector(prober), DeliveryCollector(delivery.senders), HttpCollector(figures))
+    own = BuildCollector(), HttpCollector(figures)
+    app.show(BrokerViewCollector(prober), DeliveryCollector(delivery.senders), *own)
     server = HttpServer(app.pages(), config.listening, figures)
     with ExitStack() as running:
         for part in (server, page, follower, prober, delivery):

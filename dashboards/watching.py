@@ -18,6 +18,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from dashboards import catalogue
+from dashboards.build import BuildCollector
 from dashboards.catalogue import CATALOGUE, Metric
 from dashboards.connections import HttpCollector, HttpFigures
 from dashboards.families import Sample, family, lag_family
@@ -93,13 +94,14 @@ def open_page(listening: Listening, forwardings: Sequence[Forwarding]) -> HttpSe
     registry = CollectorRegistry()
     figures = HttpFigures()
     registry.register(ForwardingCollector(forwardings))
+    registry.register(BuildCollector())
     registry.register(HttpCollector(figures))
     app = Starlette(routes=[metrics_route(registry), Route("/healthz", lambda _: PlainTextResponse("ok\n"))])
     return HttpServer(app, listening, figures)
 
 
 def run(server: HttpServer, stop: threading.Event, started: Callable[[str], None] = lambda _: None) -> None:
-    """Serve the page until `stop` is set; `started` is told the address; raises ServeError."""
+    """Serve the page until `stop` is set; `started` gets the address; raises ServeError."""
     with server:
         started(server.address)
         while not stop.wait(_LOOK_SECONDS):

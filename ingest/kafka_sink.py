@@ -1,4 +1,4 @@
-"""The Kafka sink: records into one topic, keyed by cluster, so that a cluster's order is one partition's order.
+"""The Kafka sink: records into one topic, keyed by cluster: a cluster's order is one partition's order.
 
 The one place of the ingest that knows kafka-python.
 """
@@ -29,9 +29,10 @@ from controller.contract.records import BadRecordError, Record, decode_record, e
 from ingest.errors import IngestError
 from ingest.separation import KafkaIdentity
 from ingest.sinks import SinkUnavailableError
-from outputs.kafka_connections import BoundedKafkaClient
+from outputs.kafka_connections import BoundedKafkaClient, in_words
+from outputs.kafka_topics import existing_topics
 from transport.address import KafkaAddress
-from transport.topics import PARTITIONS, Topic, refusal, stream_topics
+from transport.topics import PARTITIONS, ExistingTopic, Topic, refusal, stream_topics, unfit
 from transport.wanted import wanted_topic
 
 _LOG = logging.getLogger("kontrast.ingest.kafka")
@@ -189,12 +190,19 @@ class KafkaSink:
             bootstrap_timeout_ms=_BLOCK_MS,
         )
         try:
-            self._check(_identity(admin))
-            present = admin.list_topics()
-            self._create_topics(admin, [topic for topic in stream_topics(self._address) if topic.name not in present])
+            self._check(identity_of(admin))
+            existing = existing_topics(admin, stream_topics(self._address))
+            self._refuse_unfit(existing)
+            present = {found.topic for found in existing}
+            self._create_topics(admin, [topic for topic in stream_topics(self._address) if topic not in present])
         finally:
             admin.close()
         self._topics_exist = True
+
+    def _refuse_unfit(self, existing: Sequence[ExistingTopic]) -> None:
+        wrong = unfit(self._address, existing)
+        if wrong.refused:
+            raise IngestError(wrong.refused)
 
     def _create_topics(self, admin: KafkaAdminClient, missing: Sequence[Topic]) -> None:
         if not missing:
@@ -202,7 +210,7 @@ class KafkaSink:
         wanted = {topic.name: {"num_partitions": PARTITIONS, "configs": topic.settings} for topic in missing}
         try:
             answers = admin.create_topics(wanted, raise_errors=False)["topics"]
-        except IncompatibleBrokerVersion as error:  # before 2.4 somebody has to say how many replicas there shall be
+        except IncompatibleBrokerVersion as error:  # before 2.4 the client has to say how many replicas there shall be
             raise IngestError(refusal(self._address, missing, str(error))) from error
         errors = {
             answer["name"]: for_code(answer["error_code"])(answer.get("error_message") or "") for answer in answers
@@ -244,10 +252,11 @@ class KafkaSink:
         self._producer = None
 
     def _unavailable(self, error: KafkaError) -> SinkUnavailableError:
-        return SinkUnavailableError(f"{self._address}: {error}")
+        return SinkUnavailableError(f"{self._address}: {in_words(error)}")
 
 
-def _identity(admin: KafkaAdminClient) -> KafkaIdentity:
+def identity_of(admin: KafkaAdminClient) -> KafkaIdentity:
+    """What the brokers say of their cluster; raises KafkaError."""
     described = admin.describe_cluster()
     addresses = {broker["broker_id"]: _address(broker["host"], broker["port"]) for broker in described["brokers"]}
     return KafkaIdentity(described.get("cluster_id"), addresses)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
-from outputs.kafka_connections import BoundedKafkaClient
+from outputs.kafka_connections import BoundedKafkaClient, in_words
 from outputs.source import Chunk, SourceDownError
 from transport.address import KafkaAddress
 from transport.topics import output_topic
@@ -61,7 +61,9 @@ class KafkaSource:
                 self._look(self._consumer)
             return self._read(self._consumer) if self._live_from else ()
         except (KafkaError, OSError) as error:
-            raise SourceDownError(f"Kafka at {self._address.bootstrap_servers} does not answer: {error}") from error
+            raise SourceDownError(
+                f"Kafka at {self._address.bootstrap_servers} does not answer: {in_words(error)}"
+            ) from error
 
     def close(self) -> None:
         """Let go of the brokers."""
@@ -120,7 +122,7 @@ class KafkaSource:
         for partition, messages in polled.items():
             live_from = self._live_from[partition]
             for live in (False, True):
-                # A message without a value is a compacted topic's tombstone: the row before it has said so.
+                # A message without a value is a compacted topic's tombstone: the row before it has said it.
                 lines = [
                     message.value
                     for message in messages

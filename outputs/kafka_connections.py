@@ -1,4 +1,4 @@
-"""kafka-python's connections, whose reads have an end.
+"""kafka-python's connections, whose reads have an end, and its errors in words of ours.
 
 kafka-python reads a socket until it is empty before it looks at what it has: a peer that sends faster than that fills
 the memory, and no timer runs. Here belongs the bound. Which frames are too large is a setting of the library's own
@@ -9,10 +9,33 @@ from __future__ import annotations
 
 from typing import Any
 
+from kafka.errors import (
+    BrokerResponseError,
+    KafkaConnectionError,
+    KafkaTimeoutError,
+    MetadataEmptyBrokerList,
+    NodeNotReadyError,
+)
 from kafka.net import KafkaConnectionManager, NetworkSelector
 from kafka.net.compat import KafkaNetClient
 
 _TURN_BYTES = 1024**2
+
+
+_NOBODY_THERE = (KafkaConnectionError, MetadataEmptyBrokerList, NodeNotReadyError)
+
+
+def in_words(error: Exception) -> str:
+    """What a failure means, in half a sentence: Kafka's own name of what brokers answered, nothing of the library's."""
+    if isinstance(error, BrokerResponseError):
+        return f"the brokers answer {error.message}"
+    if isinstance(error, _NOBODY_THERE) or (isinstance(error, KafkaTimeoutError) and "bootstrap" in str(error)):
+        return "no connection is accepted"
+    if isinstance(error, KafkaTimeoutError):
+        return "no answer came in time"
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    return str(error)
 
 
 class BoundedConnectionManager(KafkaConnectionManager):  # type: ignore[misc]  # kafka-python has no types

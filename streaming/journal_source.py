@@ -7,6 +7,7 @@ This code runs in a Python process of Spark's, not in the one that started the j
 from __future__ import annotations
 
 import re
+import time
 from array import array
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -37,6 +38,10 @@ Batches = Iterator[pa.RecordBatch]
 BLOCK_BYTES = 1024**2
 # As `encode_record` begins a line. One that begins in another way is parsed for its cluster.
 _CLUSTER = re.compile(rb'\{"v":[0-9]+,"cluster":"([^"\\]*)"')
+
+
+# `kontrast watch` looks once a second whether its journal was removed, and goes on in a new one at the same offset.
+BEGUN_AGAIN_SECONDS = 5.0
 
 
 class _Routed(msgspec.Struct):
@@ -78,9 +83,10 @@ class JournalReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         self._directory = directory
         self._max_batch_bytes = max_batch_bytes
         self._last_offset: int | None = None  # where an available-now query ends
+        self._short_since: float | None = None  # since when the journal has ended before what was read
 
     def initialOffset(self) -> Offset:  # noqa: N802 (Spark's name)
-        """Where a query without a checkpoint begins: where it is told, else the oldest line that is left."""
+        """Where a query without a checkpoint begins: where it is asked to, else the oldest line that is left."""
         return self._offset(earliest_offset(self._directory) if self._begin is None else self._begin)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 (Spark's name)
@@ -91,6 +97,8 @@ class JournalReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         """The next lines, and the offset behind them."""
         offset = self._own(start)
         if self._last_offset is not None and offset >= self._last_offset:
+            return iter(()), start
+        if self._may_be_begun_again(offset):
             return iter(()), start
         batch = self._batch(offset, self._max_batch_bytes)
         if batch.next_offset == offset:
@@ -106,6 +114,15 @@ class JournalReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
             batches.append(self._batch(offset, end["offset"] - offset))
             offset = batches[-1].next_offset
         return _as_arrow(batches)
+
+    def _may_be_begun_again(self, offset: int) -> bool:
+        """Whether the journal was removed too short a while ago for its writer to have seen it."""
+        if end_offset(self._directory) >= offset:
+            self._short_since = None
+            return False
+        now = time.monotonic()
+        self._short_since = self._short_since or now
+        return now - self._short_since < BEGUN_AGAIN_SECONDS
 
     def _batch(self, offset: int, max_bytes: int) -> JournalBatch:
         try:

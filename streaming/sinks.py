@@ -104,7 +104,7 @@ class JournalSink:
         lines[JobRow.output] = [] if batch.job is None else [encode_row(batch.job)]
         batch.secure()
         newest = self.next_batch - 1
-        for output in _WRITTEN:  # a fixed order, so that a metadata row is not long behind its transition
+        for output in _WRITTEN:  # a fixed order: a metadata row is not long behind its transition
             if output in lines:
                 self._writers[output].append_batch(batch.number, lines[output], batch.source)
         if batch.number < newest:
@@ -159,7 +159,10 @@ class KafkaSink:
 
 def output_topics(address: KafkaAddress) -> tuple[Topic, ...]:
     """The topics that the job writes."""
-    return tuple(Topic(output_topic(address, output), compacted=output in _COMPACTED) for output in _WRITTEN)
+    return tuple(
+        Topic(output_topic(address, output), compacted=output in _COMPACTED, unique_keys=output not in _COMPACTED)
+        for output in _WRITTEN
+    )
 
 
 def open_sink(config: StreamConfig) -> Sink:

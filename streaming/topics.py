@@ -1,4 +1,4 @@
-"""The Kafka topics that the job writes: made before the first batch, or refused with the command that makes them.
+"""The job's Kafka topics, made before the first batch or refused with the command that makes or mends them.
 
 Here belongs asking the brokers, by the client that Spark itself uses: which topics they have, and who they are. Which
 topics there are is `sinks`' business, which of them a stream has `transport.topics`', whose brokers they may be
@@ -20,7 +20,7 @@ from streaming.errors import StreamError
 from streaming.separation import StreamBroker
 from streaming.sinks import output_topics
 from transport.address import KafkaAddress
-from transport.topics import PARTITIONS, Topic, refusal, stream_topics
+from transport.topics import PARTITIONS, SETTINGS, ExistingTopic, Topic, refusal, stream_topics, unfit
 
 logger = logging.getLogger("kontrast.streaming")
 
@@ -33,19 +33,21 @@ _Java = Any  # py4j's objects, without types
 def prepare_topics(session: SparkSession, config: StreamConfig, stop: threading.Event) -> tuple[StreamBroker, ...]:
     """Make the output topics that are missing, say which of the source's are; gives the brokers that were asked.
 
-    Raises StreamError where a topic may not be made.
+    Raises StreamError where a topic may not be made, or loses what is written to it.
     """
     asked: list[StreamBroker] = []
     if isinstance(config.source, KafkaAddress):
         with _Brokers(session, config.source, config.connect_timeout_seconds, stop) as brokers:
             asked += brokers.themselves()
             missing = brokers.missing(stream_topics(config.source))
+            brokers.refuse_unfit(stream_topics(config.source))
             if missing:
                 names = " and ".join(topic.name for topic in missing)
                 logger.warning("%s: there is no topic %s yet: `kontrast watch` makes it", config.source, names)
     if isinstance(config.sink, KafkaAddress):
         with _Brokers(session, config.sink, config.connect_timeout_seconds, stop) as brokers:
             asked += brokers.themselves()
+            brokers.refuse_unfit(output_topics(config.sink))
             brokers.create(brokers.missing(output_topics(config.sink)))
     return tuple(asked)
 
@@ -90,6 +92,39 @@ class _Brokers:
         """Those of the topics that are not there, or that this client may not see."""
         present = self._answer(self._admin.listTopics().names())
         return [topic for topic in topics if not present.contains(topic.name)]
+
+    def refuse_unfit(self, topics: Sequence[Topic]) -> None:
+        """Raise StreamError if one of the topics that are there does not keep what is written to it, or its order."""
+        missing = self.missing(topics)
+        wrong = unfit(self._address, self._existing([topic for topic in topics if topic not in missing]))
+        if wrong.refused:
+            raise StreamError(wrong.refused)
+        if wrong.doubted:
+            logger.warning("%s", wrong.doubted)
+
+    def _existing(self, topics: Sequence[Topic]) -> list[ExistingTopic]:
+        if not topics:
+            return []
+        config = self._java.org.apache.kafka.common.config.ConfigResource
+        names, resources = self._java.java.util.ArrayList(), self._java.java.util.ArrayList()
+        for topic in topics:
+            names.add(topic.name)
+            resources.add(config(config.Type.TOPIC, topic.name))
+        described = self._answer(self._admin.describeTopics(names).allTopicNames())
+        settings = self._admin.describeConfigs(resources).values()
+        return [
+            ExistingTopic(topic, described.get(topic.name).partitions().size(), self._settings(settings.get(resource)))
+            for topic, resource in zip(topics, resources, strict=True)
+        ]
+
+    def _settings(self, future: _Java) -> dict[str, str]:
+        try:
+            found = self._answer(future)
+        except Py4JJavaError as error:  # an ACL, or brokers before 0.11
+            logger.debug("%s: a topic's settings are not known: %s", self._address, _reason(error))
+            return {}
+        entries = {name: found.get(name) for name in SETTINGS}
+        return {name: entry.value() for name, entry in entries.items() if entry is not None}
 
     def create(self, topics: Sequence[Topic]) -> None:
         """Make the topics; raises StreamError that names all which are refused."""

@@ -1,35 +1,72 @@
-"""Which Kafka topics Kontrast needs, and the command that makes them where it may not do so itself.
+"""Which Kafka topics Kontrast needs, and the commands that make or mend them where it may not do it itself.
 
-Here belong what a topic must be and the sentence for a person. Asking brokers is up to whoever has a client.
+Here belong what a topic must be and the sentences for a person. Asking brokers is up to whoever has a client.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from transport.address import KafkaAddress
 from transport.wanted import wanted_topic
 
 PARTITIONS = 1  # the order of what is in a topic is part of what it says
 
+CLEANUP_POLICY: Final = "cleanup.policy"
+_BOUNDS: Final = ("retention.ms", "retention.bytes")
+_UNBOUNDED: Final = "-1"
+SETTINGS: Final = (CLEANUP_POLICY, *_BOUNDS)  # that are looked at
+
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic with one partition; of a compacted one the newest row of each key is kept for good."""
+    """A topic that is needed.
+
+    Of a compacted one the newest message of each key holds; of one with unique keys compaction drops nothing. In one
+    that is ordered by key alone any number of partitions does.
+    """
 
     name: str
     compacted: bool = False
+    unique_keys: bool = False
+    ordered_by_key: bool = False
 
     @property
     def settings(self) -> dict[str, str]:
-        """What is set where the broker's defaults do not do."""
-        return {"cleanup.policy": "compact"} if self.compacted else {}
+        """What is set, whatever the brokers' defaults are."""
+        return {CLEANUP_POLICY: "compact" if self.compacted else "delete"}
+
+
+@dataclass(frozen=True, slots=True)
+class ExistingTopic:
+    """A topic as brokers have it; 0 partitions while they do not know yet, of `SETTINGS` those that may be seen."""
+
+    topic: Topic
+    partitions: int
+    settings: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """What is wrong with topics that exist, a sentence for all of them, empty where nothing is."""
+
+    refused: str  # rows would be lost or come in another order
+    doubted: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    has: str
+    means: str
+    command: str
+    is_refused: bool = True
 
 
 def stream_topics(address: KafkaAddress) -> tuple[Topic, ...]:
     """The topic of a stream, and the one beside it in which a complete read is asked for."""
-    return Topic(address.topic), Topic(wanted_topic(address))
+    return Topic(address.topic, ordered_by_key=True), Topic(wanted_topic(address))
 
 
 def output_topic(address: KafkaAddress, output: str) -> str:
@@ -54,7 +91,59 @@ def creation_command(bootstrap_servers: str, topics: Iterable[Topic]) -> str:
         settings = "".join(f" --config {name}={value}" for name, value in topic.settings.items())
         by_settings.setdefault(settings, []).append(topic.name)
     return "; ".join(
-        f"for topic in {' '.join(names)}; do kafka-topics.sh --bootstrap-server {bootstrap_servers} --create "
-        f"--topic $topic --partitions {PARTITIONS}{settings}; done"
+        _for_each(
+            names,
+            f"kafka-topics.sh --bootstrap-server {bootstrap_servers} --create --topic $topic "
+            f"--partitions {PARTITIONS}{settings}",
+        )
         for settings, names in by_settings.items()
     )
+
+
+def unfit(address: KafkaAddress, existing: Iterable[ExistingTopic]) -> Unfit:
+    """What is wrong with topics that are there, with the commands that mend it."""
+    by_fault: dict[_Fault, list[str]] = {}
+    for found in existing:
+        for fault in _faults(address.bootstrap_servers, found):
+            by_fault.setdefault(fault, []).append(found.topic.name)
+    sentences: dict[bool, list[str]] = {True: [], False: []}
+    for fault, names in by_fault.items():
+        sentences[fault.is_refused].append(_sentence(fault, names))
+    where = f"Kafka at {address.bootstrap_servers}: "
+    refused, doubted = (where + "; ".join(sentences[kind]) if sentences[kind] else "" for kind in (True, False))
+    return Unfit(refused, doubted)
+
+
+def _faults(servers: str, found: ExistingTopic) -> Iterator[_Fault]:
+    topic, policy = found.topic, found.settings.get(CLEANUP_POLICY, "")
+    if found.partitions > PARTITIONS and not topic.ordered_by_key:
+        yield _Fault(
+            f"{found.partitions} partitions in place of {PARTITIONS}",
+            "readers would not get messages in the order in which they were written",
+            f"kafka-topics.sh --bootstrap-server {servers} --delete --topic $topic",
+        )
+    alter = (
+        f"kafka-configs.sh --bootstrap-server {servers} --alter --entity-type topics --entity-name $topic "
+        f"--add-config {CLEANUP_POLICY}={topic.settings[CLEANUP_POLICY]}"
+    )
+    if topic.compacted and "delete" in policy and not _is_unbounded(found.settings):
+        yield _Fault(f"{CLEANUP_POLICY}={policy}", "rows that still hold would be dropped when they are old", alter)
+    elif topic.unique_keys and policy == "compact":
+        yield _Fault(f"{CLEANUP_POLICY}={policy}", "and grows without bound", alter, is_refused=False)
+    elif not topic.compacted and not topic.unique_keys and "compact" in policy:
+        yield _Fault(f"{CLEANUP_POLICY}={policy}", "all messages but the newest of each key would be lost", alter)
+
+
+def _is_unbounded(settings: Mapping[str, str]) -> bool:
+    return all(settings.get(bound) == _UNBOUNDED for bound in _BOUNDS)
+
+
+def _sentence(fault: _Fault, names: Sequence[str]) -> str:
+    topics = f"topic {names[0]} has" if len(names) == 1 else f"topics {', '.join(names)} have"
+    return f"{topics} {fault.has}, {fault.means}: run {_for_each(names, fault.command)}"
+
+
+def _for_each(names: Sequence[str], command: str) -> str:
+    if len(names) == 1:
+        return command.replace("$topic", names[0])
+    return f"for topic in {' '.join(names)}; do {command}; done"

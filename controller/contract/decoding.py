@@ -5,11 +5,12 @@ The only place that knows in how many ways that can fail. What the bytes mean is
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-_Content = TypeVar("_Content")
+_Content = TypeVar("_Content", covariant=True)
+_Data = TypeVar("_Data", contravariant=True)
 
 _TOO_DEEP = "nested too deeply"
 
@@ -18,15 +19,17 @@ class UndecodableError(ValueError):
     """Bytes that do not have the expected form, in half a sentence."""
 
 
-class JsonDecoder(Generic[_Content]):
-    """Decodes JSON of one form; made once, as that costs more than decoding."""
+class _Decodes(Protocol[_Data, _Content]):
+    def decode(self, data: _Data, /) -> _Content: ...
+
+
+class _Decoder(Generic[_Data, _Content]):
+    """A decoder of one form; made once, as that costs more than decoding."""
 
     __slots__ = ("_decoder",)
+    _decoder: _Decodes[_Data, _Content]
 
-    def __init__(self, content: type[_Content]) -> None:
-        self._decoder: msgspec.json.Decoder[_Content] = msgspec.json.Decoder(content)
-
-    def decode(self, data: bytes | str) -> _Content:
+    def decode(self, data: _Data) -> _Content:
         """The content; raises UndecodableError."""
         try:
             return self._decoder.decode(data)
@@ -36,19 +39,19 @@ class JsonDecoder(Generic[_Content]):
             raise UndecodableError(str(error)) from error
 
 
-class MsgpackDecoder(Generic[_Content]):
+class JsonDecoder(_Decoder[bytes | str, _Content]):
+    """Decodes JSON of one form."""
+
+    __slots__ = ()
+
+    def __init__(self, content: type[_Content]) -> None:
+        self._decoder = msgspec.json.Decoder(content)
+
+
+class MsgpackDecoder(_Decoder[bytes | memoryview, _Content]):
     """Decodes MessagePack of one form."""
 
-    __slots__ = ("_decoder",)
+    __slots__ = ()
 
     def __init__(self, content: type[_Content]) -> None:
-        self._decoder: msgspec.msgpack.Decoder[_Content] = msgspec.msgpack.Decoder(content)
-
-    def decode(self, data: bytes | memoryview) -> _Content:
-        """The content; raises UndecodableError."""
-        try:
-            return self._decoder.decode(data)
-        except RecursionError as error:
-            raise UndecodableError(_TOO_DEEP) from error
-        except ValueError as error:
-            raise UndecodableError(str(error)) from error
+        self._decoder = msgspec.msgpack.Decoder(content)

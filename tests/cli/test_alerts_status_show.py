@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import pty
+import select
 import signal
+import struct
 import subprocess
 import sys
+import termios
+import threading
 import time
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -21,8 +28,12 @@ from controller.contract.effect_rows import Request, RequestedState, Status, Tra
 from controller.contract.job_row import ClusterProgress
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import encode_row
+from dashboards.watching import open_page
+from dashboards.watching import run as run_page
 from tests.waiting import eventually
+from transport.forwarding import Forwarding
 from transport.journal import JournalWriter
+from transport.listening import Listening
 
 EFFECT = {"effect": "1-e-0", "status": Status.FINAL, "cause": "BrokerChange: broker 3 left", "controller_epoch": 1}
 
@@ -122,6 +133,40 @@ def test_what_changes_is_shown_as_it_changes_until_ctrl_c(derived, rows, tmp_pat
     assert said == ["open page", "open page", "resolved page"]
 
 
+def test_on_a_terminal_what_is_open_is_one_picture_that_fits(derived, rows):
+    not_old = now_ms() + 3_600_000  # however long this takes
+    write(derived, rows.gauges(time_ms=not_old), *(rows.alert(f"a{number}", cause="long " * 40) for number in range(9)))
+    command = [sys.executable, "-m", "cli", "alerts", "--from", f"journal:{derived}", "--watch"]
+    own, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 8, 70, 0, 0))
+    shown = bytearray()
+    kind = {**os.environ, "TERM": "xterm"}
+    with subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=subprocess.PIPE, env=kind) as process:
+        os.close(terminal)
+        try:
+            eventually(lambda: _take(own, shown) or b"9 open alerts, 4 more than fit here" in shown)
+            write(derived, *(rows.alert(f"a{number}", "resolved") for number in range(7)))
+            eventually(lambda: _take(own, shown) or b"2 open alerts, " in shown)
+            process.send_signal(signal.SIGINT)
+            eventually(lambda: _take(own, shown) or b"\x1b[?1049l" in shown)  # the terminal is given back
+            assert b"Traceback" not in process.communicate(timeout=60)[1]
+            assert process.returncode == 0
+        finally:
+            process.kill()
+            os.close(own)
+    picture = shown.decode().split("2 open alerts, ")[-1]
+    assert len([line for line in picture.splitlines() if "north" in line]) == 2  # a line each
+
+
+def _take(terminal: int, shown: bytearray) -> None:
+    """Add what is on the terminal and was not read."""
+    try:
+        while select.select([terminal], [], [], 0.05)[0] and (read := os.read(terminal, 65_536)):
+            shown += read
+    except OSError:  # nobody writes to it any more
+        pass
+
+
 @pytest.fixture
 def settings(derived: Path, tmp_path: Path) -> Path:
     file = tmp_path / "kontrast.toml"
@@ -181,6 +226,22 @@ def test_a_part_that_does_not_answer_is_named(derived, settings, rows):
     assert told["stream"]["wrong"].startswith("it has finished no batch")
 
 
+def test_the_page_of_a_watcher_says_its_version(derived, settings, rows):
+    listening = Listening(listen=f"127.0.0.1:{free_port()}")
+    settings.write_text(settings.read_text().replace("[serve]", f'metrics_listen = "{listening.listen}"\n[serve]'))
+    write(derived, rows.gauges(time_ms=now_ms()))
+    stop = threading.Event()
+    page = open_page(listening, [Forwarding("north", is_connected=True)])
+    thread = threading.Thread(target=run_page, args=(page, stop))
+    thread.start()
+    try:
+        watch = eventually(lambda: parts(settings)[1]["watch"], lambda watch: not watch["wrong"])
+    finally:
+        stop.set()
+        thread.join()
+    assert watch["version"] == version("kontrast")
+
+
 def show(derived: Path, *arguments: object) -> Result:
     return kontrast("show", *arguments, "--from", f"journal:{derived}")
 
@@ -197,11 +258,18 @@ def test_rows_in_force_are_shown_for_people_and_as_they_are(derived, rows):
     void = {"cluster": "north", "generation": 9, "seq": 0, "ordinal": -1, "zxid": 1, "time_ms": 1}
     write(derived, BeginningRow(**void))
     assert show(derived, "metadata").stdout == ""
-    write(derived, rows.gauges(topics=7), rows.gauges(topics=8), rows.job())
+    progress = {"north": ClusterProgress(records=2, observed_ms=1, lag_ms=150)}
+    write(derived, rows.gauges(topics=7), rows.gauges(topics=8), rows.job(clusters=progress))
     counts = show(derived, "gauges").stdout
     assert "  topics                          8\n" in counts
     assert "offline_partitions" not in counts  # there are none
-    assert "  job  " in show(derived, "job").stdout
+    assert "ready yes\n" in counts
+    job = show(derived, "job").stdout.splitlines()
+    assert "  job  " in job[0]
+    assert "  clusters                        north: records:2 observed_ms:1 lag_ms:150 clock_behind_ms:0" in job
+    none = show(derived, "metadata", "--topic", "absent", "--cluster", "north")
+    assert (none.exit_code, none.stdout) == (0, "")
+    assert "there is no row of metadata for topic absent in cluster north that is in force" in none.stderr
     absent = show(derived, "transitions")
     assert (absent.exit_code, "holds no transitions" in absent.stderr) == (3, True)
 

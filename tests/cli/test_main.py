@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from kafka.admin import KafkaAdminClient, NewTopic
 from kazoo.client import KazooClient
 
 from cli.main import main
@@ -205,6 +206,12 @@ def test_ctrl_c_while_it_is_still_importing_is_no_failure(command, tmp_path):
             assert process.wait(60) == 130
 
 
+def test_nothing_is_imported_before_ctrl_c_is_taken_care_of():
+    code = "import sys; before = set(sys.modules); import cli.start; print(*sorted(set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["cli", "cli.start"]
+
+
 @pytest.mark.parametrize("command", WIRED)
 def test_while_kafka_is_away_one_line_says_so(command, refusing_port, tmp_path):
     kafka = f"kafka://127.0.0.1:{refusing_port}/t"
@@ -220,6 +227,7 @@ def test_while_kafka_is_away_one_line_says_so(command, refusing_port, tmp_path):
     assert "trying again" in said[0]
     assert said[1].startswith("kontrast: ")
     assert all(str(refusing_port) in line for line in said)
+    assert not any("Error:" in line for line in said)  # the library's own names
 
 
 def test_check_reaches_what_is_named_and_starts_nothing(watched, refusing_port, taken_port, tmp_path):
@@ -255,6 +263,42 @@ def test_check_reaches_what_is_named_and_starts_nothing(watched, refusing_port, 
     assert [line.split()[0] for line in done.stdout.splitlines()] == ["wrong", "ok", "wrong"]
     assert sorted(path.name for path in tmp_path.iterdir()) == []
     assert invoke("watch", "--check", "--zookeeper", watched, "--to", "nowhere", "--cluster", "a").exit_code == 2
+
+
+def test_check_refuses_what_the_start_would_refuse_of_kafka(shared_broker, shared_chroot, own_name):
+    """The watched cluster as the stream, by its id; topics that lose what is written."""
+    admin = KafkaAdminClient(bootstrap_servers=shared_broker)
+    cluster_id = admin.describe_cluster()["cluster_id"]
+    admin.create_topics([NewTopic(own_name, 1, 1, topic_configs={"cleanup.policy": "compact"})])
+    admin.close()
+    client = KazooClient(hosts=shared_chroot)
+    client.start()
+    client.create("/brokers/ids", makepath=True)
+    where = ["--check", "--cluster", "a", "--zookeeper", shared_chroot, "--to", f"kafka://{shared_broker}/{own_name}"]
+    lossy = invoke("watch", *where)
+    assert lossy.exit_code == 3
+    assert f"topic {own_name} has cleanup.policy=compact, all messages but the newest of each key" in lossy.stdout
+    client.create("/cluster/id", json.dumps({"version": "1", "id": cluster_id}).encode(), makepath=True)
+    client.stop()
+    client.close()
+    watched = invoke("watch", *where)
+    assert watched.exit_code == 3
+    assert f"is the watched cluster itself (cluster id {cluster_id})" in watched.stdout
+
+
+def test_check_refuses_the_watched_ensemble_for_the_election(shared_zookeeper, shared_chroot, refusing_port):
+    client = KazooClient(hosts=shared_chroot)
+    client.start()
+    client.create("/brokers/ids", makepath=True)
+    client.stop()
+    client.close()
+    to = f"kafka://127.0.0.1:{refusing_port}/t"
+    where = ["--check", "--cluster", "a", "--zookeeper", shared_chroot, "--to", to, "--connect-timeout", "5"]
+    port = shared_zookeeper.rpartition(":")[2]
+    other_name = f"localhost:{port}" if "127.0.0.1" in shared_zookeeper else f"127.0.0.1:{port}"
+    done = invoke("watch", *where, "--election-zookeeper", f"{other_name}/kontrast")
+    assert done.exit_code == 3
+    assert "is the watched ensemble under another name" in done.stdout
 
 
 def test_the_options_of_serve_are_grouped_by_what_they_are_for():

@@ -128,7 +128,7 @@ def test_of_a_cluster_or_broker_that_is_perhaps_none_people_are_warned(shared_ch
     monkeypatch.setenv("KONTRAST_CLUSTERS__NORTH__ZOOKEEPER", shared_chroot)
     monkeypatch.setenv("KONTRAST_CLUSTERS__NORTH__CONNECT_TIMEOUT_SECONDS", "30")
     code, _, told = kontrast("start", *named, "--broker", 1, "--broker", 2)
-    assert (code, "broker 2 is not registered in north, which has 1, 3: a mistake?" in told) == (0, True)
+    assert (code, "broker 2 is not registered in north now (registered: 1, 3): end it if" in told) == (0, True)
     assert len(kontrast("start", *named, "--broker", 3)[2].splitlines()) == 1
     code, _, told = kontrast("start", "--maintenance-file", file, "--cluster", "nroth", "--for", "1h", "--all")
     assert (code, "did you mean north" in told) == (2, True)

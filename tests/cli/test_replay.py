@@ -201,6 +201,7 @@ def test_a_wrong_chroot_is_told_with_the_right_one(zk_data: Path):
     result = invoke("--zk-data", zk_data, "--chroot", "/kafka")
     assert result.exit_code == 2
     assert "nothing of a Kafka cluster below /kafka; they have one below /: give --chroot" in result.stderr
+    assert result.stdout == ""  # neither an alert that there is no controller nor an incident
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ NOT_ASKED_FOR = {
     **dict.fromkeys((metric.name for metric in CATALOGUE if metric.page == PARTITIONS_PAGE), "one series a partition"),
     "kontrast_alertmanager_last_delivery_timestamp_seconds": "a rule asks whether it can be told",
     **dict.fromkeys((metric.name for metric in CATALOGUE if "_broker_view_" in metric.name), "switched on by few"),
-    **dict.fromkeys((metric.name for metric in CATALOGUE if metric.of_pages), "the log says it"),
+    **dict.fromkeys((metric.name for metric in CATALOGUE if "_http_" in metric.name), "the log says it"),
 }
 
 

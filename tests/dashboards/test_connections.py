@@ -133,8 +133,9 @@ def test_wrong_logins_are_counted_said_once_and_hold_up_nobody(tmp_path, start_e
     assert "127.0.0.1" in told.getMessage()
 
 
-def test_both_figures_are_of_the_catalogue():
+def test_what_every_server_of_pages_says_is_of_the_catalogue():
     assert {metric.name for metric in CATALOGUE if metric.of_pages} == {
+        "kontrast_build_info",
         "kontrast_http_wrong_logins_total",
         "kontrast_http_dropped_connections_total",
     }

@@ -128,6 +128,19 @@ def test_topics_that_may_not_be_made_are_named_all_at_once_with_the_command(
     assert f"for topic in changes changes.snapshot-wanted; do kafka-topics.sh --bootstrap-server {server}" in said
 
 
+def test_topics_that_would_lose_or_misplace_messages_are_refused_with_the_commands(changes: KafkaAddress) -> None:
+    server, beside = changes.bootstrap_servers, KafkaAddress(changes.bootstrap_servers, wanted_topic(changes))
+    create(changes, 1, **{"cleanup.policy": "compact,delete"})
+    create(beside, 2)
+    with pytest.raises(IngestError) as refused:
+        KafkaSink(changes, "blue", threading.Event(), lambda _: None)
+    said = str(refused.value)
+    assert f"topic {changes.topic} has cleanup.policy=compact,delete, all messages but the newest of each key" in said
+    assert f"--entity-name {changes.topic} --add-config cleanup.policy=delete" in said
+    assert f"topic {beside.topic} has 2 partitions in place of 1" in said
+    assert f"run kafka-topics.sh --bootstrap-server {server} --delete --topic {beside.topic}" in said
+
+
 def test_an_unreachable_kafka_is_named_in_time() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))

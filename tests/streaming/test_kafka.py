@@ -17,9 +17,9 @@ from tests.streaming.cluster_records import life_of
 from transport.address import KafkaAddress
 
 
-def _create_topics(server, *topics):
+def _create_topics(server, *topics, partitions=1, **settings):
     admin = KafkaAdminClient(bootstrap_servers=server)
-    admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1) for topic in topics])
+    admin.create_topics([NewTopic(topic, partitions, 1, topic_configs=settings) for topic in topics])
     admin.close()
 
 
@@ -45,8 +45,7 @@ def _read(server, topic):
 
 
 def test_records_from_kafka_become_rows_in_kafka_across_a_restart(shared_broker, own_name, streams, work_off):
-    outputs = [f"{own_name}-out.{output}" for output in OUTPUTS]
-    _create_topics(shared_broker, own_name, *outputs)
+    _create_topics(shared_broker, own_name)
     life = life_of("east", topics=5)
     sink = KafkaAddress(shared_broker, f"{own_name}-out")  # a name that the source's is in: another topic all the same
     config = streams.config(source=KafkaAddress(shared_broker, own_name), sink=sink)
@@ -71,7 +70,6 @@ def test_records_from_kafka_become_rows_in_kafka_across_a_restart(shared_broker,
 def test_a_checkpoint_behind_the_topics_leaves_readers_with_the_newest_rows(
     shared_broker, own_name, streams, spark, work_off, newest
 ):
-    _create_topics(shared_broker, *[f"{own_name}.{output}" for output in (*OUTPUTS, "job")])
     life = life_of("east", topics=8)
     config = streams.config(sink=KafkaAddress(shared_broker, own_name), max_batch_bytes=5000)
     streams.append(life.lines[:-20])
@@ -153,7 +151,7 @@ def test_the_topics_that_brokers_do_not_make_by_themselves_are_made(shared_broke
 def test_topics_that_may_not_be_made_are_named_all_at_once_with_the_command(start_kafka_cluster, streams, work_off):
     # More replicas than there are brokers: the brokers refuse every topic.
     (server,) = start_kafka_cluster(properties={"default.replication.factor": "3"}).bootstrap_servers
-    _create_topics(server, "out.gauges")
+    _create_topics(server, "out.gauges", **{"cleanup.policy": "compact"})
     with pytest.raises(StreamError) as refused:
         work_off(streams.config(sink=KafkaAddress(server, "out")))
     said = str(refused.value)
@@ -164,6 +162,44 @@ def test_topics_that_may_not_be_made_are_named_all_at_once_with_the_command(star
         "--topic $topic --partitions 1 --config cleanup.policy=compact; done"
     ) in said
     assert "out.gauges" not in said
+
+
+def test_topics_that_would_lose_or_misplace_rows_are_refused_with_the_commands(
+    shared_broker, own_name, streams, work_off
+):
+    _create_topics(shared_broker, f"{own_name}.alerts", partitions=3, **{"cleanup.policy": "compact"})
+    _create_topics(shared_broker, f"{own_name}.metadata", f"{own_name}.job")  # dropped by age, as brokers make them
+    streams.append(life_of("east", topics=1).lines)
+    config = streams.config(sink=KafkaAddress(shared_broker, own_name))
+    with pytest.raises(StreamError) as refused:
+        work_off(config)
+    command = f"kafka-configs.sh --bootstrap-server {shared_broker} --alter --entity-type topics --entity-name $topic"
+    assert str(refused.value) == (
+        f"Kafka at {shared_broker}: topics {own_name}.metadata, {own_name}.job have cleanup.policy=delete, "
+        "rows that still hold would be dropped when they are old: "
+        f"run for topic in {own_name}.metadata {own_name}.job; do {command} --add-config cleanup.policy=compact; done; "
+        f"topic {own_name}.alerts has 3 partitions in place of 1, "
+        "readers would not get messages in the order in which they were written: "
+        f"run kafka-topics.sh --bootstrap-server {shared_broker} --delete --topic {own_name}.alerts"
+    )
+
+
+def test_a_stream_that_keeps_each_clusters_newest_record_alone_is_refused(shared_broker, own_name, streams, work_off):
+    _create_topics(shared_broker, own_name, **{"cleanup.policy": "compact"})
+    with pytest.raises(StreamError, match=f"topic {own_name} has cleanup.policy=compact, all messages but the newest"):
+        work_off(streams.config(source=KafkaAddress(shared_broker, own_name)))
+
+
+def test_a_topic_that_grows_without_bound_is_named_and_written(shared_broker, own_name, streams, work_off, caplog):
+    caplog.set_level("WARNING")
+    settings = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}  # drops nothing
+    _create_topics(shared_broker, f"{own_name}.metadata", **settings)
+    _create_topics(shared_broker, f"{own_name}.transitions", **{"cleanup.policy": "compact"})
+    life = life_of("east", topics=1)
+    streams.append(life.lines)
+    work_off(streams.config(sink=KafkaAddress(shared_broker, own_name)))
+    assert f"topic {own_name}.transitions has cleanup.policy=compact, and grows without bound" in caplog.text
+    assert [value for _, value in _read(shared_broker, f"{own_name}.metadata")] == life.rows()["metadata"]
 
 
 def _register(life, server):

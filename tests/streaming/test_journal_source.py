@@ -1,0 +1,47 @@
+"""The journal as a source, read as Spark reads it: what is removed under the reader, and when that is an error."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from streaming import journal_source
+from streaming.journal_source import JournalReader
+from transport.journal import ForeignOffsetError, JournalWriter
+
+
+@pytest.fixture
+def changes(tmp_path: Path) -> Path:
+    return tmp_path / "changes"
+
+
+def rows(reader: JournalReader, start: dict) -> tuple[int, dict]:
+    batches, end = reader.read(start)
+    return sum(batch.num_rows for batch in batches), end
+
+
+def test_a_journal_that_is_begun_again_at_the_same_offset_is_read_on(changes: Path) -> None:
+    with JournalWriter(changes) as writer:
+        end, identity = writer.append([b'{"v":1,"cluster":"east"}']), writer.identity
+    reader = JournalReader(changes, 1024)
+    count, place = rows(reader, reader.initialOffset())
+    assert (count, place["offset"]) == (1, end)
+    shutil.rmtree(changes)
+    assert rows(reader, place) == (0, place)
+    with JournalWriter(changes, begin=end, identity=identity) as writer:
+        writer.append([b'{"v":1,"cluster":"east"}'])
+    assert rows(reader, place)[0] == 1
+
+
+def test_a_journal_that_stays_away_is_an_error_that_names_the_way_out(
+    changes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_source, "BEGUN_AGAIN_SECONDS", 0.0)
+    with JournalWriter(changes) as writer:
+        end = writer.append([b'{"v":1,"cluster":"east"}'])
+    reader = JournalReader(changes, 1024)
+    shutil.rmtree(changes)
+    with pytest.raises(ForeignOffsetError, match="kontrast stream --rebuild"):
+        rows(reader, {"offset": end})
