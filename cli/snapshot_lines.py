@@ -104,7 +104,7 @@ def _concerns(context: Context) -> dict[_Key, tuple[Concern, ...]]:
     rules = context.header.counting_rules
     found: dict[_Key, tuple[Concern, ...]] = {}
     for name, topic in context.topics:
-        if topic.queued:
+        if topic.queued_for_deletion:
             continue  # nobody asks any more who is left of it
         for number, partition in topic.partitions.items():
             keys = gauges_of(topic, partition, rules)

@@ -6,7 +6,7 @@ that the two clocks can be compared. A backlog, or the last words of a forwarder
 
 from __future__ import annotations
 
-from controller.contract.outputs import CLOCKS_AGREE_WITHIN_MS
+from controller.contract.job_row import CLOCKS_AGREE_WITHIN_MS
 
 
 class ForwarderClocks:

@@ -10,6 +10,11 @@ from controller.contract.records import Int64
 from controller.contract.row import OUTPUT_VERSION, Count
 
 
+# Clocks of a forwarder and of the job that are closer agree: the newest record may be a heartbeat's second old, and as
+# long on its way as a slow disk or broker takes. It is far below what is called late: 30 s.
+CLOCKS_AGREE_WITHIN_MS = 5_000
+
+
 class ClusterProgress(msgspec.Struct, frozen=True, kw_only=True):
     """What a batch did for one cluster; lag from the observation of its oldest record until its rows were out.
 

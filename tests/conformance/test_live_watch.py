@@ -123,7 +123,7 @@ def state_of(replayed: Replay) -> dict:
             partition.state.word,
             partition.replicas,
             partition.replica_states,
-            (value.leader, value.leader_epoch, value.isr) if (value := partition.confirmed) else None,
+            (value.leader, value.leader_epoch, value.isr) if (value := partition.zk_state) else None,
         )
         for name, topic in replayed.context.topics
         for number, partition in topic.partitions.items()

@@ -53,7 +53,7 @@ def returns(broker: int) -> Callable[[ZnodeHistory], None]:
         history.the_controller_writes_its_due()
         for name, topic in list(history.context.topics):
             for number, partition in topic.partitions.items():
-                value = partition.confirmed
+                value = partition.zk_state
                 live = [at for at in partition.replicas if at in history.context.header.brokers]
                 if value is not None and value.leader >= 0 and set(value.isr) != set(live):
                     history.state(name, number, value.leader, value.leader_epoch, live)

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from controller.contract.job_row import JobRow
-from controller.contract.outputs import CLOCKS_AGREE_WITHIN_MS, decode_row
+from controller.contract.job_row import CLOCKS_AGREE_WITHIN_MS
+from controller.contract.outputs import decode_row
 from controller.contract.records import RecordKind, encode_record
 from streaming.forwarder_clocks import ForwarderClocks
 from tests.streaming.cluster_records import life_of
