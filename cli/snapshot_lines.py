@@ -59,11 +59,18 @@ _Key = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A partition with what is wrong with it, the worst first, and why in a sentence."""
+    """A partition with what is wrong with it, the worst first, and its row; none where its state cannot be read."""
 
     metadata: PartitionMetadata
     concerns: tuple[Concern, ...] = ()
-    reason: str | None = None
+    row: PartitionRow | None = None
+
+    @property
+    def reason(self) -> str | None:
+        """What is wrong with it in a sentence."""
+        if self.metadata.state == UNREADABLE:
+            return "its state cannot be read"
+        return None if self.row is None else self.row.reason
 
     @property
     def name(self) -> str:
@@ -92,11 +99,13 @@ class Picture:
 
     def __init__(self, metadata: Collection[Metadata], context: Context, rows: Iterable[Row]) -> None:
         concerns = _concerns(context)
-        reasons = {(row.topic, row.partition): row.reason for row in rows if isinstance(row, PartitionRow)}
+        by_partition = {(row.topic, row.partition): row for row in rows if isinstance(row, PartitionRow)}
         self.unreadable = [line for line in metadata if isinstance(line, UnreadableZnode)]
         self.brokers = [line for line in metadata if isinstance(line, BrokerMetadata)]
         (self.controller,) = (line for line in metadata if isinstance(line, ControllerMetadata))
-        self.partitions = [_judged(line, concerns, reasons) for line in metadata if isinstance(line, PartitionMetadata)]
+        self.partitions = [
+            _judged(line, concerns, by_partition) for line in metadata if isinstance(line, PartitionMetadata)
+        ]
 
 
 def _concerns(context: Context) -> dict[_Key, tuple[Concern, ...]]:
@@ -113,12 +122,12 @@ def _concerns(context: Context) -> dict[_Key, tuple[Concern, ...]]:
 
 
 def _judged(
-    line: PartitionMetadata, concerns: Mapping[_Key, tuple[Concern, ...]], reasons: Mapping[_Key, str | None]
+    line: PartitionMetadata, concerns: Mapping[_Key, tuple[Concern, ...]], rows: Mapping[_Key, PartitionRow]
 ) -> Judged:
-    key = (line.topic, line.partition)
     if line.state == UNREADABLE:
-        return Judged(line, reason="its state cannot be read")
-    return Judged(line, concerns.get(key, ()), reasons.get(key))
+        return Judged(line)
+    key = (line.topic, line.partition)
+    return Judged(line, concerns.get(key, ()), rows.get(key))
 
 
 def print_json(picture: Picture, selection: Selection) -> None:
@@ -133,8 +142,15 @@ def print_json(picture: Picture, selection: Selection) -> None:
 
 def _object(partition: Judged) -> dict[str, Any]:
     fields: dict[str, Any] = msgspec.to_builtins(partition.metadata)
-    concerns = [concern.value for concern in partition.concerns]
-    return {**fields, "concerns": concerns, "reason": partition.reason}
+    row = partition.row
+    return {
+        **fields,
+        "writable_acks_all": None if row is None else row.writable_acks_all,
+        "in_sync_lacking": 0 if row is None else row.in_sync_lacking,
+        "in_sync_candidates": () if row is None else row.in_sync_candidates,
+        "concerns": [concern.value for concern in partition.concerns],
+        "reason": partition.reason,
+    }
 
 
 def print_summary(picture: Picture, selection: Selection) -> None:

@@ -29,16 +29,17 @@ or by rules of Prometheus: [one way or the other](deployment.md#how-alerts-reach
 - **An alert is one problem of one subject.** Its id is the kind, with the subject behind it where that is not the
   whole cluster: `NoController`, `BrokerCrashed/broker 3`. It keeps the id from its opening to its end. All is judged
   at every heartbeat (one a second), and at once when brokers come or go or partitions cannot be used (again).
-- **Opened once.** `state` is `open`, `since_ms` says since when it is so, which may be earlier than the row. Some
-  kinds open at once, others when it has been so for a while: below, *Opens*.
-- **Told again** when its severity changes, at once, and when its sentence or its number of partitions does, every five
-  seconds at most. `expected`, `action`, `evidence` and `examples` are in the rows that open it or tell it again.
-- **Resolved** when it is no longer so; the row says what ended it. What happened at a moment, an unclean election or a
-  write that nothing explains, cannot be undone: it is told of for a while after it happened last (*Told for*), with
-  how often, and then resolved. That is no sign that anybody saw to it.
+- **Opened once.** `state` is `open`, `since_ms` says since when it is the case, which may be earlier than the row.
+  Some kinds open at once, others when it has lasted for a while: below, *Opens*.
+- **Updated** when its severity or its brokers change, at once, and when its sentence or its number of partitions does,
+  at a heartbeat and every five seconds at most: what comes and goes between two heartbeats is no news. `expected`,
+  `action`, `evidence` and `examples` are in the rows that open or update it.
+- **Resolved** when it is no longer the case; the row says what ended it. What happened at a moment, an unclean election
+  or a write that nothing explains, cannot be undone: it stays open for a while after it happened last (*Stays open*),
+  with how often, and is then resolved. That is no sign that anybody saw to it.
 - **Unknown** when the cluster cannot be seen: the forwarder has had no ZooKeeper session for ten seconds, or records
   were lost and no complete read has come in since. What is not seen is neither resolved nor opened. When the cluster
-  is seen again, what still is so is told as open with its old `since_ms`, the rest is resolved. Alerts of Kontrast
+  is seen again, what is still the case is open with its old `since_ms`, the rest is resolved. Alerts of Kontrast
   itself stay known.
 - **Silence is not health.** Time comes from the stream: if no heartbeat comes, nothing is judged and no row is
   written. [KontrastReplicaStale](runbooks/KontrastReplicaStale.md) is the alert for that.
@@ -48,8 +49,9 @@ or by rules of Prometheus: [one way or the other](deployment.md#how-alerts-reach
 Brokers that are away together are one *incident*: those that have replicas of the same partitions, those of one rack
 (or of none) that left within a third of their session's timeout and a tick of ZooKeeper, and those that were in it
 before and have not recovered. It has the name of the broker with which it began, `broker 3`, and keeps it while others
-join and leave it; `group` is that name in all its alerts, `brokers` of a row are those of now. Incidents that come to
-share partitions become one, under the older name.
+join and leave it; `group` is that name in all its alerts. `brokers` of a row are all that have been its cause since
+it opened, and its sentence names those of now. Incidents that come to share partitions become one, under the older
+name.
 
 - **Of each kind an incident has one alert at most.** `partitions` counts, `examples` names ten.
 - **One page for its partitions**: `PartitionsOffline` where clients cannot use some, which then counts those that
@@ -62,16 +64,16 @@ share partitions become one, under the older name.
 
 ## What is held back to info
 
-Where one of these explains an alert, it is told with severity info:
+Where one of these explains an alert, it has severity info:
 
 - **A shutdown in order**: each broker that the partitions lack is shutting down in order, or did within ten minutes
-  and is not back yet, or came back from that within five minutes. One broker without such a reason, and nothing is
-  held back. When the time is over and it is still so, the alert gets its own severity: what a broker that was stopped
-  and forgotten keeps offline pages after ten minutes.
+  and is not back yet, or came back from that within five minutes. One broker without one of these reasons, and nothing
+  is held back. When the time is over and it is still away, the alert gets its own severity: what a broker that was
+  stopped and forgotten keeps offline pages after ten minutes.
 - **A maintenance window** ([cli.md](cli.md#work-on-brokers-that-shall-page-nobody)) that covers each broker that is the
   cause. What happened at a moment to no broker in particular is held back by a window of the whole cluster only.
 
-Replicas of live brokers that such a reason explains are not told of at all (`PartitionsUnderReplicated`).
+Replicas of live brokers that one of these reasons explains open nothing at all (`PartitionsUnderReplicated`).
 
 Never held back: what is said of the controller as it is now, partitions whose in-sync replicas are in failed log
 directories only, and Kontrast itself.
@@ -126,7 +128,7 @@ def _facts(kind: AlertKind) -> Iterator[tuple[str, str]]:
     yield "What a person can do", kind.action
     yield "Opens", _sentence("; ".join(filter(None, [_patience(kind), kind.patience_else])))
     if kind.lasts_ms:
-        yield "Told for", f"{_duration(kind.lasts_ms)} after it happened last."
+        yield "Stays open", f"{_duration(kind.lasts_ms)} after it happened last."
     if kind.divergence is not None:
         yield "Counted", f'in `kontrast_divergences_total{{kind="{kind.divergence}"}}`.'
 
@@ -138,7 +140,7 @@ def _sentence(text: str) -> str:
 def _patience(kind: AlertKind) -> str:
     if kind.lasts_ms:
         return "at once when it happens"
-    return f"when it has been so for {_duration(kind.patience_ms)}" if kind.patience_ms else "at once"
+    return f"when it has lasted for {_duration(kind.patience_ms)}" if kind.patience_ms else "at once"
 
 
 def _duration(milliseconds: int) -> str:

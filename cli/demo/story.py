@@ -61,8 +61,8 @@ class _Story:
         self._ask_the_cluster(lambda admin: admin.create_topics(created))
         seen = self._expect("every partition has a leader", self._all_clear(TOPICS))
         self._narrator.say(
-            f"{seen.online} partitions of {seen.topics} topics on {seen.brokers} brokers, "
-            f"broker {seen.controller} is controller"
+            f"{counted(seen.online, 'partition')} of {counted(seen.topics, 'topic')} on "
+            f"{counted(seen.brokers, 'broker')}, broker {seen.controller} is controller"
         )
         return seen
 
@@ -94,7 +94,8 @@ class _Story:
         with self._narrator.progress(f"start broker {victim}"):
             self._stage.cluster.brokers[victim].start()
         seen = self._expect("all clear", self._all_clear(TOPICS))
-        self._narrator.say(f"{seen.online} partitions online, none offline, none under-replicated, no page open")
+        online = counted(seen.online, "partition")
+        self._narrator.say(f"{online} online, none offline, none under-replicated, no page open")
 
     def a_topic_is_deleted(self, topic: str) -> None:
         self._narrator.chapter(f"Topic {topic} is deleted")

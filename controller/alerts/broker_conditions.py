@@ -6,7 +6,7 @@ suffer from it is in `conditions_of_partitions`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -14,10 +14,8 @@ import msgspec
 from controller.alerts import kinds as kinds
 from controller.alerts.affected import Affected, listed, toll
 from controller.alerts.conditions import Condition, excuse_of, maintained, named, plural, whereabouts
-from controller.alerts.incidents import brokers_away
 from controller.alerts.kinds import AlertKind
 from controller.contract.alert_row import Severity
-from controller.derived.gauges import replicas_by_broker
 from controller.derived.partition_issues import OFFLINE_ISSUES, PartitionIssue
 from controller.model.alert_state import EXAMPLES_NAMED, Incident
 from controller.model.context import Header
@@ -30,16 +28,19 @@ _NOTHING: Final = Affected(())
 
 
 def conditions_of_brokers(
-    header: Header, by_incident: Iterable[tuple[Incident | None, Affected]], paged: Collection[str]
+    header: Header,
+    away: Mapping[int, int],
+    by_incident: Iterable[tuple[Incident | None, Affected]],
+    paged: Collection[str],
 ) -> Iterator[Condition]:
     """The brokers that are away, by incident and by how they left, and those that keep leaving.
 
-    `paged`: the incidents whose partitions page; their brokers need not page too.
+    `away`: how many replicas each of them hosts. `paged`: the incidents whose partitions page; their brokers need not
+    page too.
     """
     affected = {incident.name: found for incident, found in by_incident if incident}
-    away = brokers_away(header)
     for incident in header.alerts.incidents:
-        missing = [broker for broker in incident.brokers if broker in away]
+        missing = {broker: away[broker] for broker in incident.brokers if broker in away}
         if missing:
             cost = affected.get(incident.name, _NOTHING)
             yield from _away(header, incident, missing, cost, pages=incident.name not in paged)
@@ -50,15 +51,17 @@ def conditions_of_brokers(
 
 
 def _away(
-    header: Header, incident: Incident, missing: list[int], affected: Affected, *, pages: bool
+    header: Header, incident: Incident, missing: Mapping[int, int], affected: Affected, *, pages: bool
 ) -> Iterator[Condition]:
-    # Only of one broker it is known how many partitions lack it before the controller has written so.
-    cost = toll(affected, replicas_by_broker(header).get(missing[0], 0) if len(missing) == 1 else None)
+    # Only of one broker it is known how many partitions lack it before the controller has written it.
+    cost = toll(affected, sum(missing.values()) if len(missing) == 1 else None)
     offline_first = (*affected.of(*OFFLINE_ISSUES).examples, *affected.examples)
     examples = tuple(dict.fromkeys(offline_first))[:EXAMPLES_NAMED]
 
     def missed(kind: AlertKind, brokers: list[int], how: str) -> Condition:
-        return msgspec.structs.replace(_missed(header, kind, incident, brokers, f"{how}: {cost}"), examples=examples)
+        replicas = sum(missing[broker] for broker in brokers)
+        condition = _missed(header, kind, incident, brokers, replicas, f"{how}: {cost}")
+        return msgspec.structs.replace(condition, examples=examples)
 
     crashed = [
         broker for broker in missing if broker in header.departures.last and not header.departures.last[broker].in_order
@@ -119,10 +122,10 @@ def _lasting(ms: int) -> str:
     return f"{max(1, -(-ms // 1_000))} s" if ms < _IN_MINUTES_MS else f"{-(-ms // 60_000)} min"
 
 
-def _missed(header: Header, kind: AlertKind, incident: Incident, brokers: list[int], cause: str) -> Condition:
+def _missed(  # noqa: PLR0913 (what the condition says)
+    header: Header, kind: AlertKind, incident: Incident, brokers: list[int], replicas: int, cause: str
+) -> Condition:
     """Brokers that are away; those that host nothing are nobody's loss."""
-    hosted = replicas_by_broker(header)
-    replicas = sum(hosted.get(broker, 0) for broker in brokers)
     excuse = excuse_of(maintained(broker, header) for broker in brokers)
     if not replicas:
         how, _, _ = cause.rpartition(":")

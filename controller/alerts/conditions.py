@@ -55,8 +55,9 @@ def named(brokers: Collection[int]) -> str:
 
 
 def either(brokers: Iterable[int]) -> str:
-    """Brokers as a choice: 2 or 3."""
-    return " or ".join(map(str, sorted(brokers)))
+    """Brokers as a choice: 2 or 3; 1, 2 or 3."""
+    shown = [str(broker) for broker in sorted(brokers)]
+    return " or ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
 
 
 def counted(count: int, noun: str) -> str:

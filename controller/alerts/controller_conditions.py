@@ -78,7 +78,7 @@ def _overdue(header: Header) -> Condition | None:
         kind=kinds.CONTROLLER_OVERDUE,
         group="controller",
         cause=f"controller {header.controller} in epoch {header.controller_epoch} is late with "
-        f"{counted(overdue, 'write')}: partitions may lack a leader; the oldest since {due[0].sentence}",
+        f"{counted(overdue, 'write')}: partitions may lack a leader; the oldest is due for {due[0].sentence}",
         ending="none of its writes is overdue",
         since_ms=due[0].time_ms,
         evidence=tuple(
@@ -99,7 +99,10 @@ def _ghost(header: Header) -> Condition | None:
     else:
         edited = header.term.standing is Standing.OVERWRITTEN
         why = "was edited" if edited else "is not owned by that broker's session"
-        cause = f"no broker acts as controller: /controller names broker {broker} but {why}; delete /controller"
+        cause = (
+            "no broker acts as controller, dead leaders are not replaced: "
+            f"/controller names broker {broker} but {why}; delete /controller"
+        )
     return Condition(
         kind=kinds.GHOST_CONTROLLER,
         group="controller",
@@ -243,7 +246,7 @@ def _imbalance(header: Header) -> Condition | None:
         kind=kinds.PREFERRED_IMBALANCE,
         group="controller",
         cause=f"{counted(count, 'partition')} {plural(count, 'is', 'are')} not led by the preferred replica: load is "
-        f"uneven, {worst} % of those that prefer one live broker are led elsewhere",
+        f"uneven, one live broker lacks {worst} % of those that prefer it",
         ending="leaders are where they are preferred",
         patience_ms=2 * interval_ms + MINUTE_MS if automatic else _REBALANCE_AFTER_MS,
         expected="to bring them back at its next check" if automatic else "nothing: it does not rebalance by itself",

@@ -25,7 +25,7 @@ _NAMES_WHO_IS_AT_WORK: Final = frozenset({PartitionIssue.UNDELETED, PartitionIss
 # A live replica could lead these: the controller is the cause, whichever broker was lost before.
 _FOR_THE_CONTROLLER: Final = frozenset({PartitionIssue.LEADERLESS, PartitionIssue.ELECTION_OWED})
 
-# A broker that hosts nothing is missed for so long only.
+# A broker that hosts nothing is missed for this long only.
 _MISSED_MS: Final = 10 * 60_000
 
 # A client asks for its session each third of the timeout, so brokers that fail at once expire up to a third apart, and
@@ -33,10 +33,9 @@ _MISSED_MS: Final = 10 * 60_000
 _TICK_MS: Final = 2_000
 
 
-def incidents_of(header: Header) -> tuple[Incident, ...]:
+def incidents_of(header: Header, away: Collection[int]) -> tuple[Incident, ...]:
     """The incidents of now; one that goes on keeps its name, and the oldest's where incidents have become one."""
     together = _Together()
-    away = brokers_away(header)
     for broker in away:
         together.add((broker,))
     for key in header.tally.issues:
@@ -59,15 +58,15 @@ def causes(trouble: PartitionIssue, brokers: tuple[int, ...], header: Header) ->
     return away or (() if trouble in _NAMES_WHO_IS_AT_WORK else brokers[:1])
 
 
-def brokers_away(header: Header) -> tuple[int, ...]:
-    """Brokers that are not registered and are missed: they host replicas, or left a while ago."""
+def brokers_away(header: Header) -> dict[int, int]:
+    """Brokers that are not registered and are missed, with their replicas: they host some, or left a while ago."""
     hosted = replicas_by_broker(header)
     recent = [
         broker
         for broker, departure in header.departures.last.items()
         if header.time_ms - departure.time_ms <= _MISSED_MS
     ]
-    return tuple(sorted({*hosted, *recent} - header.brokers.keys()))
+    return {broker: hosted.get(broker, 0) for broker in sorted({*hosted, *recent} - header.brokers.keys())}
 
 
 def incident_by_broker(incidents: Iterable[Incident]) -> Mapping[int, Incident]:
@@ -84,7 +83,7 @@ def _sharing(header: Header, away: Collection[int]) -> Iterator[tuple[int, ...]]
 
 
 def _left_together(header: Header, away: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Pairs of brokers of one rack, or of none, that left so close after one another that one failure explains both."""
+    """Pairs of brokers of one rack, or of none, that left close enough for one failure to explain both."""
     within_ms = header.settings.zookeeper_session_timeout_ms // 3 + _TICK_MS
     racks: dict[str | None, list[tuple[int, int]]] = {}
     for broker in away:

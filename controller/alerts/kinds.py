@@ -413,7 +413,7 @@ WRITE_NEVER_CAME = _kind(
     Severity.INFO,
     "The controller never wrote what was predicted, and has done what came later.",
     "Compare with the controller's log: Kontrast may have predicted what the controller had no reason for.",
-    several="the controller never wrote {count} partitions{names}, and has done what came later",
+    several="the controller never wrote the states of {count} partitions{names}; it has done what came later",
     lasts_ms=10 * _MINUTE_MS,
     divergence="write_never_came",
 )

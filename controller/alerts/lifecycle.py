@@ -1,4 +1,4 @@
-"""Alerts: what a person must know of, opened once, told again when it changes, resolved.
+"""Alerts: what a person must know of, opened once, updated when it changes, resolved.
 
 Here belongs the life of an alert. What is the case is said in `conditions` and `happenings`, what kinds there are in
 `alert_kinds`. All are judged at every heartbeat, and at once when brokers come or go or partitions cannot be used.
@@ -6,7 +6,7 @@ Here belongs the life of an alert. What is the case is said in `conditions` and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 import msgspec
@@ -16,7 +16,7 @@ from controller.alerts.affected import affected_by_incident, names
 from controller.alerts.broker_conditions import conditions_of_brokers
 from controller.alerts.conditions import Condition, maintained
 from controller.alerts.controller_conditions import MINUTE_MS, conditions_of_controller
-from controller.alerts.incidents import incidents_of
+from controller.alerts.incidents import brokers_away, incidents_of
 from controller.alerts.kinds import ALERT_KINDS, AlertKind
 from controller.alerts.occurrences import THE_CLUSTER, forget_old, id_of
 from controller.alerts.partition_conditions import conditions_of_partitions
@@ -27,8 +27,8 @@ from controller.model.mutable_state import MutableState
 
 OPEN, UNKNOWN, RESOLVED = "open", "unknown", "resolved"
 
-# An alert whose counts change all the time is told again no more often.
-_TOLD_AGAIN_MS: Final = 5_000
+# An alert whose counts change all the time is updated no more often.
+_UPDATED_AGAIN_MS: Final = 5_000
 
 
 def judge(tx: MutableState) -> None:
@@ -38,8 +38,6 @@ def judge(tx: MutableState) -> None:
     forget_old(header)
     blind = _is_blind(header)
     sees_cluster = header.phase is FOLLOWING and not blind
-    if sees_cluster:
-        _follow_incidents(header)
     cases = {case.id: case for case in _cases(header, sees_cluster=sees_cluster)}
     replaced = {id_of(kind, case.subject): case.id for case in cases.values() for kind in case.replaces}
     suspected_ms = {key: header.alerts.suspected_ms.get(key, header.time_ms) for key in cases}
@@ -57,23 +55,25 @@ def judge(tx: MutableState) -> None:
             _lose_sight(tx, alert_id, alert)
 
 
-def _follow_incidents(header: Header) -> None:
-    incidents = incidents_of(header)
-    if incidents != header.alerts.incidents:
-        header.alerts.incidents = incidents
-
-
 def _cases(header: Header, *, sees_cluster: bool) -> Iterator[Condition]:
     if sees_cluster:
+        away = brokers_away(header)
+        _follow_incidents(header, away)
         by_incident = tuple(affected_by_incident(header))
         of_partitions = list(conditions_of_partitions(header, by_incident))
         yield from of_partitions
-        yield from conditions_of_brokers(header, by_incident, _paged(of_partitions))
+        yield from conditions_of_brokers(header, away, by_incident, _paged(of_partitions))
         yield from conditions_of_controller(header)
     for case in _happenings(header):
         if sees_cluster or case.kind.of_replica:
             yield case
     yield from _conditions_of_replica(header)
+
+
+def _follow_incidents(header: Header, away: Collection[int]) -> None:
+    incidents = incidents_of(header, away)
+    if incidents != header.alerts.incidents:
+        header.alerts.incidents = incidents
 
 
 def _paged(of_partitions: list[Condition]) -> set[str]:
@@ -170,7 +170,11 @@ def _tell(tx: MutableState, case: Condition) -> None:
         case.kind.name, case.subject, case.group, severity, since_ms, header.time_ms, case.cause, case.ending,
         case.partitions, case.broker, has_examples=bool(case.examples), brokers=_brokers(case, before),
     )  # fmt: skip
-    if before is not None and not (_is_news(before, now) or _has_another_time(before, header)):
+    if before is not None and not (
+        _is_another(before, now)
+        or (tx.shows_gauges and _says_something_else(before, now))
+        or _has_another_time(before, header)
+    ):
         return
     header.alerts.open = {**header.alerts.open, case.id: now}
     row = _row(tx, case.id, now, OPEN, case.cause)
@@ -197,16 +201,20 @@ def _is_held_back(case: Condition, header: Header) -> bool:
     return not case.kind.of_replica and all(maintained(broker, header) is not None for broker in brokers)
 
 
-def _is_news(before: OpenAlert, now: OpenAlert) -> bool:
-    if before.unknown or before.severity is not now.severity or before.brokers != now.brokers:
-        return True
+def _is_another(before: OpenAlert, now: OpenAlert) -> bool:
+    """Whether it is known again, or goes to other people or by another name."""
+    return before.unknown or before.severity is not now.severity or before.brokers != now.brokers
+
+
+def _says_something_else(before: OpenAlert, now: OpenAlert) -> bool:
+    """Asked at heartbeats only: what a broker's return leaves offline until it is elected lasts some milliseconds."""
     named_first = now.has_examples and not before.has_examples
     changed = named_first or (before.cause, before.partitions) != (now.cause, now.partitions)
-    return changed and now.told_ms - before.told_ms >= _TOLD_AGAIN_MS
+    return changed and now.told_ms - before.told_ms >= _UPDATED_AGAIN_MS
 
 
 def _has_another_time(before: OpenAlert, header: Header) -> bool:
-    """Whether the wall clock was set since the alert was told: since when it is so is to be shown otherwise."""
+    """Whether the wall clock was set since the alert's last row: its beginning is to be shown by the new one."""
     stepped = header.alerts.occurrences.get(kinds.CLOCK_STEPPED.name)
     return stepped is not None and before.told_ms < stepped.last_ms
 

@@ -166,7 +166,8 @@ def _leaderless(scene: Scene, found: Affected) -> Condition:
     live = [broker for broker in found.brokers if broker in scene.header.brokers]
     cause = (
         f"{found.partitions} {found.verb} no leader{names(found.examples, found.count)}: no client can use "
-        f"{plural(found.count, 'it', 'them')}, though in-sync replica {either(live)} is live and could lead"
+        f"{plural(found.count, 'it', 'them')}, though broker {either(live)} is live and in sync; delete /controller: "
+        "the next controller elects one"
     )
     return scene.condition(kinds.PARTITIONS_LEADERLESS, found, cause, _BACK, group=_CONTROLLER)
 

@@ -18,17 +18,13 @@ from controller.contract.znodes import (
     StateZnode,
     TopicZnode,
     ZnodeError,
-    ZnodePath,
     decode,
     decode_config,
     decode_epoch,
     locate,
 )
-from controller.derived.health import needed_in_sync
 from controller.model.brokers import NO_BROKER
-from controller.model.context import LEAST_IN_SYNC, Header
 from controller.model.leadership import NO_LEADER
-from controller.model.tally import CountingRules
 from controller.rules.states import PartitionState
 
 
@@ -62,9 +58,6 @@ class PartitionMetadata(msgspec.Struct, frozen=True, tag_field="type", tag="part
     adding_replicas: tuple[int, ...]
     removing_replicas: tuple[int, ...]
     deleting: bool  # its topic's deletion was asked for
-    writable_acks_all: bool  # a write with acks=all is taken
-    in_sync_lacking: int  # of a led partition: so many more replicas must be in sync before it is taken again
-    in_sync_candidates: tuple[int, ...]  # the replicas of which so many would do
 
 
 class UnreadableZnode(msgspec.Struct, frozen=True, tag_field="type", tag="unreadable"):
@@ -109,13 +102,12 @@ def cluster_metadata(znodes: Iterable[Znode], forbidden: Collection[str] = ()) -
     absent = {broker: BrokerMetadata(broker, -1, registered=False) for broker in hosts - found.brokers.keys()}
     yield from (broker for _, broker in sorted({**found.brokers, **absent}.items()))
     yield ControllerMetadata(found.controller, found.controller_epoch)
-    rules = found.rules()
     for name in sorted(found.topics):
-        yield from found.partitions_of(name, rules)
+        yield from found.partitions_of(name)
 
 
 class _Found:
-    """What the znodes told so far."""
+    """What the znodes that were read say."""
 
     def __init__(self, forbidden: Collection[str]) -> None:
         self.unreadable = set(forbidden)
@@ -125,8 +117,6 @@ class _Found:
         self.controller_epoch = -1
         self._states: dict[str, dict[int, StateZnode]] = {}
         self._deletions: set[str] = set()
-        self._least_in_sync: dict[str, int | None] = {}  # by topic, where it says so itself
-        self._header = Header("", 1)  # what shows of the brokers' release, and their dynamic settings
 
     def take(self, znode: Znode) -> None:
         """Add what a znode says; raises ZnodeError."""
@@ -134,43 +124,25 @@ class _Found:
         if where.place is Place.PARTITION_STATE:
             self._states.setdefault(where.name, {})[where.number] = decode(znode.data, StateZnode)
         elif where.place is Place.TOPIC:
-            self.topics[where.name] = topic = decode(znode.data, TopicZnode)
-            self._header.witness(topic_version=topic.version)
+            self.topics[where.name] = decode(znode.data, TopicZnode)
         elif where.place is Place.BROKER:
             read = decode(znode.data, BrokerZnode)
             self.brokers[where.number] = BrokerMetadata(where.number, znode.czxid, read.addresses(), read.rack)
-            self._header.witness(broker_version=read.version)
         elif where.place is Place.CONTROLLER:
-            controller = decode(znode.data, ControllerZnode)
-            self.controller = controller.brokerid
-            self._header.witness(controller_version=controller.version)
+            self.controller = decode(znode.data, ControllerZnode).brokerid
         elif where.place is Place.CONTROLLER_EPOCH:
             self.controller_epoch = decode_epoch(znode.data)
         elif where.place is Place.DELETE_TOPIC:
             self._deletions.add(where.name)
-        else:
-            self._take_settings(where, znode.data)
+        elif where.place in (Place.TOPIC_CONFIG, Place.BROKER_CONFIG):
+            decode_config(znode.data)  # nothing of it is metadata; one that cannot be read is named
 
-    def _take_settings(self, where: ZnodePath, data: bytes | None) -> None:
-        if where.place is Place.TOPIC_CONFIG:
-            self._least_in_sync[where.name] = decode_config(data).integer(LEAST_IN_SYNC, at_least=1)
-        elif where.place is Place.BROKER_CONFIG:
-            self._header.configuration.dynamic[where.name] = decode_config(data).config
-
-    def rules(self) -> CountingRules:
-        """What a partition's need of in-sync replicas depends on beside its topic."""
-        return self._header.counting_rules
-
-    def partitions_of(self, name: str, rules: CountingRules) -> Iterator[PartitionMetadata]:
+    def partitions_of(self, name: str) -> Iterator[PartitionMetadata]:
         """A topic's partitions by number; a state whose partition is not assigned any more is not one."""
         topic, states = self.topics[name], self._states.get(name, {})
         deleting = name in self._deletions
         for number in sorted(topic.partitions):
             state, replicas = states.get(number, _NO_STATE), topic.partitions[number]
-            as_of_now = self._state_at_start(name, number, state)
-            is_led = as_of_now == PartitionState.ONLINE.word and not deleting
-            needed = needed_in_sync(self._least_in_sync.get(name), state.leader, len(replicas), rules)
-            lacking = max(0, needed - len(state.isr)) if is_led else 0
             yield PartitionMetadata(
                 topic=name,
                 partition=number,
@@ -178,13 +150,10 @@ class _Found:
                 leader=state.leader,
                 leader_epoch=state.leader_epoch,
                 isr=state.isr,
-                state=as_of_now,
+                state=self._state_at_start(name, number, state),
                 adding_replicas=topic.adding_replicas.get(number, ()),
                 removing_replicas=topic.removing_replicas.get(number, ()),
                 deleting=deleting,
-                writable_acks_all=is_led and not lacking,
-                in_sync_lacking=lacking,
-                in_sync_candidates=tuple(at for at in replicas if at not in state.isr) if lacking else (),
             )
 
     def _state_at_start(self, name: str, number: int, state: StateZnode) -> str:

@@ -240,7 +240,8 @@ def prune(tx: Transaction, tp: TopicPartition, joined: Collection[int] = ()) -> 
 
 
 def _note_missing(tx: Transaction, tp: TopicPartition, event_id: int, writes: int) -> None:
-    cause = f"the controller never wrote {tp}, and has done what came later: due for {tx.open_event(event_id).sentence}"
+    sentence = tx.open_event(event_id).sentence
+    cause = f"the controller never wrote the state of {tp}, due for {sentence}; it has done what came later"
     occurrences.note(tx, kinds.WRITE_NEVER_CAME, cause, about=str(tp), times=writes)
 
 

@@ -1,7 +1,7 @@
-"""An alert as Alertmanager is told of it: labels that say which it is, annotations that say what to do.
+"""An alert as it is sent to Alertmanager: labels that say which it is, annotations that say what to do.
 
 Here belongs the way from a row to labels and annotations, and Alertmanager's JSON. Which alerts stand is `standing`'s
-business, when one is told `sender`'s.
+business, when one is sent `sender`'s.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SEVERITIES = {label: severity for severity, label in SEVERITY_LABELS.items()}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """What is told of one alert; with `ended_ms` that it is over. Times in milliseconds since 1970."""
+    """One alert as it is sent; with `ended_ms` it is over. Times in milliseconds since 1970."""
 
     labels: Labels
     annotations: Labels
@@ -60,7 +60,7 @@ class Message:
         return replace(self, annotations=_pairs({**dict(self.annotations), **annotations}))
 
     def as_json(self, now_ms: int, config: AlertmanagerConfig) -> dict[str, Any]:
-        """The element of Alertmanager's v2 API; one that stands is said to end when it is not told again in time."""
+        """The element of Alertmanager's v2 API; one that stands ends by itself when it is not sent again in time."""
         start_ms = min(self.since_ms, now_ms)
         if self.ended_ms is None:
             end_ms = now_ms + int(config.resolve_timeout_seconds * 1000)
@@ -76,7 +76,7 @@ class Message:
 
 
 def message_of(row: AlertRow, config: AlertmanagerConfig) -> Message:
-    """How the alert of this row is told."""
+    """The message for the alert of this row."""
     kind = f"{NAME_PREFIX}{row.alert}"
     labels = {
         **config.external_labels,
@@ -89,7 +89,7 @@ def message_of(row: AlertRow, config: AlertmanagerConfig) -> Message:
         "topic": row.topic or "",
         "partition": "" if row.partition is None else str(row.partition),
         "broker": "" if row.broker is None else str(row.broker),
-        "brokers": _brokers(row.brokers) if len(row.brokers) > 1 else "",
+        "brokers": _brokers(row.brokers) if _says_more_than_its_broker(row) else "",
     }
     annotations = {
         ALERT_ID: row.id,
@@ -120,8 +120,13 @@ def _component(row: AlertRow) -> str:
     return "replica" if is_of_replica else row.subject.partition(" ")[0]
 
 
+def _says_more_than_its_broker(row: AlertRow) -> bool:
+    """Whether the brokers are others than the one by whose name the incident goes, which may be back."""
+    return len(row.brokers) > 1 or (row.broker is not None and row.brokers not in ((), (row.broker,)))
+
+
 def _brokers(brokers: tuple[int, ...]) -> str:
-    """All brokers of an incident: when one joins, Alertmanager is to tell it, and its labels are how it knows."""
+    """All brokers of an incident: by a changed label Alertmanager knows that one joined, and sends a message."""
     shown, more = brokers[:_BROKERS_SHOWN], len(brokers) - _BROKERS_SHOWN
     return ",".join(map(str, shown)) + (f" and {more} more" if more > 0 else "")
 

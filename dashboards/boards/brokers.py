@@ -70,6 +70,14 @@ def board() -> dashboard.Dashboard:
             sort_by="broker",
             empty="unknown",
         ).height(6),
+        listing(
+            "Maintenance in force",
+            "Of these brokers, or of `all`: what a maintenance explains pages nobody until it ends.",
+            ("broker",),
+            Column("until", f"{newest(catalogue.MAINTENANCE_UNTIL, 'broker')} * 1000", "dateTimeAsIso"),
+            sort_by="until",
+            empty="none",
+        ),
     )
     return section(
         brokers,

@@ -1,4 +1,4 @@
-"""Prints `kontrast-cluster.yml`: a rule for each kind of alert that Kontrast judges, to be told by Prometheus.
+"""Prints `kontrast-cluster.yml`: a rule for each kind of alert that Kontrast judges, for Prometheus to send.
 
     python deploy/prometheus/cluster_rules.py > deploy/prometheus/kontrast-cluster.yml
 
@@ -19,6 +19,7 @@ from controller.alerts.kinds import ALERT_KINDS, AlertKind  # noqa: E402 (needs 
 from controller.contract.alert_row import Severity
 from dashboards.alerting.message import NAME_PREFIX  # noqa: E402
 from dashboards.alerting.standing import BROKER_VIEW  # noqa: E402
+from dashboards.catalogue import ALERT_SINCE  # noqa: E402
 
 _WIDTH = 120
 
@@ -71,7 +72,7 @@ groups:
           (
             label_replace(
               label_replace(
-                min by (kafka_cluster, alert, severity, component, subject, group, topic, partition, broker, brokers) (
+                min by (LABELS) (
                   kontrast_alert_since_timestamp_seconds
                 ),
                 "severity", "critical", "severity", "page"
@@ -123,7 +124,8 @@ _RULE = """
 
 def cluster_rules() -> str:
     """The whole file."""
-    return _HEAD + "".join(_rule(kind) for kind in (*ALERT_KINDS.values(), _BROKER_VIEW))
+    head = _HEAD.replace("LABELS", ", ".join(ALERT_SINCE.labels))
+    return head + "".join(_rule(kind) for kind in (*ALERT_KINDS.values(), _BROKER_VIEW))
 
 
 def _rule(kind: AlertKind) -> str:

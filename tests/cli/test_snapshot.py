@@ -110,6 +110,20 @@ def test_it_prints_brokers_controller_and_partitions_in_order(watched, cluster):
     }
 
 
+def test_what_takes_acks_all_follows_the_brokers_files_too(watched, cluster):
+    def of_led(*arguments: object) -> dict[int, tuple]:
+        lines = map(json.loads, of(watched, "--json", *arguments).stdout.splitlines())
+        fields = ("writable_acks_all", "in_sync_lacking", "in_sync_candidates", "concerns")
+        led = (line for line in lines if line["type"] == "partition" and line["state"] == "OnlinePartition")
+        return {line["partition"]: tuple(line[field] for field in fields) for line in led}
+
+    assert of_led() == {0: (True, 0, [], ["at-min-isr"]), 10: (True, 0, [], [])}
+    assert of_led("--broker-config", "min.insync.replicas=2") == {
+        0: (False, 1, [9], ["under-min-isr"]),
+        10: (True, 0, [], ["at-min-isr"]),
+    }
+
+
 def test_to_a_person_it_tells_the_counts_and_what_is_not_well(watched, cluster):
     done = of(watched)
     assert done.exit_code == ExitCode.OK, done.output

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from itertools import pairwise
 
 import pytest
 from msgspec.structs import replace
 
-from controller.contract.metadata_rows import PartitionRow
-from controller.derived.metadata import PartitionMetadata, Znode, cluster_metadata
 from controller.derived.stored_context import changed_chunks, encode_header, new_context, reconfigured, restore_context
 from controller.model.context import Context
 from controller.model.topics import Problem, TopicPartition
@@ -208,11 +205,12 @@ def test_what_was_stored_before_it_was_judged_is_judged_with_the_next_heartbeat(
     assert history.context.topics.partition(TopicPartition("t", 0)).problem is Problem.UNDER_MIN_ISR
 
 
-# What `kontrast snapshot` says
+# What one complete read says, as `kontrast snapshot` prints it
 
 
-def told(*more: tuple[str, object], controller_version: int = 1) -> dict[int, PartitionMetadata]:
-    znodes = [
+def told(*more: tuple[str, object], controller_version: int = 1) -> dict[int, PartitionRow]:
+    history = ZnodeHistory()
+    history.snapshot(
         ("/controller", {**controller_znode(1), "version": controller_version}),
         *((f"/brokers/ids/{broker}", broker_znode(broker)) for broker in (1, 2, 3)),
         ("/brokers/topics/t", topic_znode({0: [1, 2, 3], 1: [2, 1, 3], 2: [3], 3: [9, 1]})),
@@ -221,19 +219,15 @@ def told(*more: tuple[str, object], controller_version: int = 1) -> dict[int, Pa
         ("/brokers/topics/t/partitions/2/state", state_znode(3, 4, [3])),
         ("/brokers/topics/t/partitions/3/state", state_znode(9, 4, [9])),
         *more,
-    ]
-    lines = cluster_metadata(
-        Znode(path, content if isinstance(content, bytes) else json.dumps(content).encode(), 5)
-        for path, content in znodes
     )
-    return {line.partition: line for line in lines if isinstance(line, PartitionMetadata)}
+    return rows_of(history)
 
 
 def config(**settings: str) -> dict:
     return {"version": 1, "config": {name.replace("_", "."): value for name, value in settings.items()}}
 
 
-def lacking(lines: dict[int, PartitionMetadata]) -> dict[int, tuple[int, tuple[int, ...]]]:
+def lacking(lines: dict[int, PartitionRow]) -> dict[int, tuple[int, tuple[int, ...]]]:
     found = {number: (line.in_sync_lacking, line.in_sync_candidates) for number, line in lines.items()}
     assert {number for number, line in lines.items() if line.writable_acks_all} == {
         number for number, (count, _) in found.items() if not count and lines[number].state == "OnlinePartition"

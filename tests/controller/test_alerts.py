@@ -212,7 +212,26 @@ def test_a_live_in_sync_replica_that_nobody_elects_is_told():
     history.heartbeat(11_000)
     alerts = history.open_alerts()
     assert "PartitionsLeaderless/partitions" in alerts, alerts
-    assert alerts["PartitionsLeaderless/partitions"].cause.endswith("replica 2 or 3 is live and could lead")
+    assert alerts["PartitionsLeaderless/partitions"].cause == (
+        "1 partition has no leader (t-0): no client can use it, though broker 2 or 3 is live and in sync; "
+        "delete /controller: the next controller elects one"
+    )
+
+
+def test_what_only_waits_to_be_elected_for_less_than_a_heartbeat_is_no_news():
+    history = ZnodeHistory().start(1, 2, 3, topics={"lonely": {0: ([3], 3, 0, [3])}})
+    for elected_after_ms, sentences in ((0, []), (6_000, ["until controller 1 in epoch 1 elects a leader"])):
+        history.broker_leaves(3)
+        history.the_controller_writes_its_due()
+        history.heartbeat(6_000)
+        history.effects.clear()
+        history.broker(3)
+        if elected_after_ms:
+            history.heartbeat(elected_after_ms)
+        history.the_controller_writes_its_due()
+        rows = [row for row in history.effects if isinstance(row, AlertRow) and row.alert == "PartitionsOffline"]
+        assert [row.state for row in rows] == ["open"] * len(sentences) + ["resolved"]
+        assert all(row.cause.endswith(said) for row, said in zip(rows, sentences, strict=False))
 
 
 def test_under_min_isr_pages_at_once_and_what_lags_warns_after_a_minute_with_who_must_stay_up():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from copy import copy
 from functools import lru_cache
+from itertools import product
 
 import pytest
 
@@ -15,6 +16,10 @@ from tests.controller.znode_history import ZnodeHistory, broker_znode, controlle
 BROKERS = 30
 RACKS = 3
 MINUTE_MS = 60_000
+# One process makes the large clusters: each is made once, and takes seconds.
+LARGE = pytest.param(200_000, marks=pytest.mark.xdist_group("large clusters"))
+SIZES = (200, 12_000, LARGE)
+AT_ONCE_FROM = 10_000  # partitions: there the loss of many brokers is one complete read that does not find them
 OF_PARTITIONS = {"PartitionsOffline", "PartitionsUnderMinIsr", "PartitionsLeaderless", "ElectionDue"}
 
 
@@ -64,13 +69,17 @@ def a_copy(partitions: int, placed: str = "anywhere") -> ZnodeHistory:
 
 
 def lose(history: ZnodeHistory, brokers, each_ms: int = 200) -> None:
+    brokers = list(brokers)
+    if len(brokers) > 2 and history.context.header.tally.gauges["partitions"] >= AT_ONCE_FROM:
+        find_away(history, brokers)
+        return
     for broker in brokers:
         history.now_ms += each_ms
         history.broker_leaves(broker)
 
 
 def find_away(history: ZnodeHistory, brokers) -> None:
-    """A complete read that does not find these brokers: one step, where a departure each takes long."""
+    """A complete read that does not find these brokers."""
     away = {f"/brokers/ids/{broker}" for broker in brokers}
     history.generation += 1
     history.start_from({path: content for path, content in history.contents.items() if path not in away})
@@ -96,9 +105,15 @@ def assert_one_alert_a_kind_and_incident(history: ZnodeHistory) -> None:
         assert len(paged - OF_PARTITIONS) <= 1, paged
 
 
-@pytest.mark.parametrize("placed", ["anywhere", "one in each rack", "within a rack"])
-def test_a_rack_is_one_incident(placed):
-    history = a_copy(200, placed)
+@pytest.mark.parametrize(
+    ("partitions", "placed"),
+    [
+        *product((200, 12_000), ("anywhere", "one in each rack", "within a rack")),
+        pytest.param(200_000, "anywhere", marks=pytest.mark.xdist_group("large clusters")),
+    ],
+)
+def test_a_rack_is_one_incident(partitions, placed):
+    history = a_copy(partitions, placed)
     rack = range(0, BROKERS, RACKS)
     lose(history, rack)
     history.heartbeat(6_000)
@@ -106,12 +121,13 @@ def test_a_rack_is_one_incident(placed):
     assert {row.group for row in history.open_alerts().values() if row.broker is not None} == {"broker 0"}
     (crashed,) = [row for row in history.open_alerts().values() if row.alert == "BrokerCrashed"]
     assert crashed.brokers == tuple(rack)
-    assert crashed.cause.startswith("brokers 0, 3, 6, 9, 12, 15, 18, 21, 24 and 27 crashed within 2 s, rack eu-1: "), (
-        crashed.cause
-    )
+    within = "1 s" if partitions >= AT_ONCE_FROM else "2 s"
+    assert crashed.cause.startswith(
+        f"brokers 0, 3, 6, 9, 12, 15, 18, 21, 24 and 27 crashed within {within}, rack eu-1: "
+    ), crashed.cause
 
 
-@pytest.mark.parametrize("partitions", [200, 12_000, 200_000])
+@pytest.mark.parametrize("partitions", SIZES)
 def test_half_the_cluster_is_one_incident_that_names_whose_return_helps_most(partitions):
     history = a_copy(partitions)
     lost = range(2, 2 + BROKERS // 2)
@@ -139,9 +155,9 @@ def offline_partitions(context: Context) -> list[tuple[str, tuple[int, ...]]]:
     ]
 
 
-@pytest.mark.parametrize("partitions", [200, 12_000])
+@pytest.mark.parametrize("partitions", SIZES)
 def test_one_broker_is_one_page_and_so_are_two_within_two_seconds(partitions):
-    history = a_copy(partitions, "one in each rack")
+    history = a_copy(partitions, "anywhere" if partitions == 200_000 else "one in each rack")
     lose(history, [4])
     history.heartbeat()
     assert list(pages(history)) == ["BrokerCrashed/broker 4"]
@@ -152,21 +168,34 @@ def test_one_broker_is_one_page_and_so_are_two_within_two_seconds(partitions):
     assert history.open_alerts()["BrokerCrashed/broker 4"].brokers == (4, 5)
 
 
-def test_a_rolling_crash_over_ten_minutes_stays_one_incident_while_brokers_join_and_leave_it():
-    history = a_copy(2_000)
-    for broker in range(10):
+def in_a_chain(history: ZnodeHistory, count: int) -> list[int]:
+    """So many brokers, the first of them 0, each with a partition in common with the one before it."""
+    replicas = [partition.replicas for _, topic in history.context.topics for partition in topic.partitions.values()]
+    chain = [0]
+    while len(chain) < count:
+        chain.append(next(at for hosts in replicas if chain[-1] in hosts for at in hosts if at not in chain))
+    return chain
+
+
+@pytest.mark.parametrize("partitions", SIZES)
+def test_a_rolling_crash_over_ten_minutes_stays_one_incident_while_brokers_join_and_leave_it(partitions):
+    history = a_copy(partitions)
+    brokers = in_a_chain(history, 10 if partitions < 10_000 else 4)
+    for before, broker in zip([None, *brokers], brokers, strict=False):
         lose(history, [broker])
-        history.the_controller_writes_its_due()
-        history.heartbeat(MINUTE_MS)
-        if broker:
-            history.broker(broker - 1)
+        if partitions < AT_ONCE_FROM:
+            history.the_controller_writes_its_due()
+        history.heartbeat(10 * MINUTE_MS // len(brokers))
+        if before is not None:
+            history.broker(before)
         history.heartbeat()
         assert_one_alert_a_kind_and_incident(history)
         assert [incident.name for incident in history.context.header.alerts.incidents] == ["broker 0"]
 
 
-def test_two_racks_that_share_no_partition_are_two_incidents_however_close():
-    history = a_copy(200, "within a rack")
+@pytest.mark.parametrize("partitions", SIZES)
+def test_two_racks_that_share_no_partition_are_two_incidents_however_close(partitions):
+    history = a_copy(partitions, "within a rack")
     first, second = range(0, BROKERS, RACKS), range(1, BROKERS, RACKS)
     lose(history, [broker for pair in zip(first, second, strict=True) for broker in pair])
     history.heartbeat()
@@ -208,11 +237,14 @@ def test_an_incident_keeps_the_name_of_a_broker_that_has_returned_and_a_new_one_
     assert crashed.cause.startswith("broker 6 crashed at zxid ")
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_whatever_brokers_come_and_go_alerts_never_exceed_incidents_times_kinds(seed):
+@pytest.mark.parametrize(
+    ("partitions", "seed", "rounds"),
+    [*((200, seed, 8) for seed in range(6)), (12_000, 1, 4)],
+)
+def test_whatever_brokers_come_and_go_alerts_never_exceed_incidents_times_kinds(partitions, seed, rounds):
     chance = random.Random(seed)
-    history = a_copy(200, chance.choice(["anywhere", "one in each rack", "within a rack"]))
-    for _ in range(8):
+    history = a_copy(partitions, chance.choice(["anywhere", "one in each rack", "within a rack"]))
+    for _ in range(rounds):
         for broker in chance.sample(range(BROKERS), chance.randint(1, 8)):
             history.now_ms += chance.choice([10, 3_000, 20_000])
             if broker in history.context.header.brokers:
@@ -220,7 +252,7 @@ def test_whatever_brokers_come_and_go_alerts_never_exceed_incidents_times_kinds(
             else:
                 history.broker(broker)
             assert_one_alert_a_kind_and_incident(history)
-        if chance.random() < 0.5:
+        if partitions < 10_000 and chance.random() < 0.5:
             history.the_controller_writes_its_due()
         history.heartbeat(chance.choice([1_000, MINUTE_MS, 11 * MINUTE_MS]))
         assert_one_alert_a_kind_and_incident(history)

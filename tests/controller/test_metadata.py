@@ -56,9 +56,9 @@ def test_a_cluster_is_told_in_order_whatever_the_order_of_its_znodes():
     assert told[2] == BrokerMetadata(3, -1, registered=False)
     assert told[3] == ControllerMetadata(2, 7)
     assert told[4:] == [
-        PartitionMetadata("t", 0, (3,), -1, -1, (), "NewPartition", (), (), False, False, 0, ()),
-        PartitionMetadata("t", 1, (1, 2), 1, 4, (1,), "OnlinePartition", (), (2,), False, True, 0, ()),
-        PartitionMetadata("u", 0, (1,), 9, 1, (9,), "OfflinePartition", (), (), True, False, 0, ()),
+        PartitionMetadata("t", 0, (3,), -1, -1, (), "NewPartition", (), (), False),
+        PartitionMetadata("t", 1, (1, 2), 1, 4, (1,), "OnlinePartition", (), (2,), False),
+        PartitionMetadata("u", 0, (1,), 9, 1, (9,), "OfflinePartition", (), (), True),
     ]
 
 

@@ -256,7 +256,7 @@ def test_writes_that_do_not_come_are_overdue(history):
     assert ("open", "ControllerOverdue") in history.alerts()
     history.state("t", 0, 3, 1, [3])
     history.heartbeat()
-    assert history.alerts()[-1] == ("resolved", "ControllerOverdue")
+    assert ("resolved", "ControllerOverdue") in history.alerts()
 
 
 def test_a_znode_that_cannot_be_read_is_refused_and_the_last_good_value_stays(history):

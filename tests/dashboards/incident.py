@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
+from controller.contract.gauges_row import GaugesRow, Maintenance
+from controller.contract.job_row import ClusterProgress, JobRow
+from controller.contract.row import Row
 from prometheus_client.core import Metric as Family
 from prometheus_client.registry import Collector
 
@@ -43,7 +46,7 @@ CLUSTERS = {
 
 LIMITS = DetailLimits(partitions=10, brokers=100, alerts=100)
 
-# What nobody recorded.
+# What nobody recorded: maintenance is announced from MISHAP on.
 END_TO_END_LAG_SECONDS = 0.2
 WATCH_LAG_SECONDS = 0.02
 BUDGET_WAIT_SHARE = 0.01
@@ -51,6 +54,7 @@ JOB_LAG_MS = 150
 PHASE_MS = {"addBatch": 90, "latestOffset": 5}  # of each batch; there is one a second
 LAST_BATCH_AGE_SECONDS = 0.3
 MISHAP = BEGIN + 100  # the watchers' sessions are lost, two lines of the stream are spoilt, rows are missed
+MAINTENANCE = {"east": (Maintenance((2,), (BEGIN + 3600) * 1000), Maintenance((), (BEGIN + 7200) * 1000))}
 STATE_BYTES, STATE_VALUES, STATE_COMMIT_MS = 2_000_000, 130, 9
 
 
@@ -96,7 +100,7 @@ class _Cluster:
         forwarding.znodes = len(self.paths)
 
     def lose_session(self) -> None:
-        """What a forwarder counts when its session is over and it has read everything anew."""
+        """What a forwarder counts when its session is over and it has read everything again."""
         self.forwarding.complete_reads[ReadReason.LOST] += 1
         self.forwarding.differences += 3
         self.forwarding.events_dropped += 40
@@ -136,8 +140,11 @@ def _moved(row: Row, cluster: str, shift_ms: int) -> Row:
         before = getattr(row, name, None)
         if before is not None:
             times[name] = before + shift_ms
-    forwarder = {"session": "connected", "watch_mode": "persistent"} if isinstance(row, GaugesRow) else {}
-    return msgspec.structs.replace(row, cluster=cluster, **times, **forwarder)
+    row = msgspec.structs.replace(row, cluster=cluster, **times)
+    if not isinstance(row, GaugesRow):
+        return row
+    windows = MAINTENANCE.get(cluster, ()) if row.time_ms >= MISHAP * 1000 else ()
+    return msgspec.structs.replace(row, session="connected", watch_mode="persistent", maintenance=windows)
 
 
 class _Pipeline:

@@ -1,10 +1,11 @@
 """Incidents of clusters as they happen, on their way through the real core and the exporter to a person's pager.
 
-Here belong the cluster that is driven, the pager, and the ways between them: told directly, by Prometheus's rules, or
+Here belong the cluster that is driven, the pager, and the ways between them: directly, by Prometheus's rules, or
 both. What happens, and what a person must hear, is the tests' matter.
 
-Alertmanager's intervals are those that are shipped, divided by `SPEED`; so are Prometheus's. The core's time is the
-records': `LiveCluster.later` lets it pass at once.
+The core's time is the records': `LiveCluster.later` lets it pass at once. From the row on, time is real on the way
+`REAL`: Alertmanager has the intervals that are shipped. On the others they are divided by `SPEED`, and so are
+Prometheus's: what is heard there is the same, only when it is heard says nothing.
 """
 
 from __future__ import annotations
@@ -13,17 +14,20 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import msgspec
+from controller.contract.alert_row import AlertRow
+from controller.contract.row import Row
 
 from controller.contract.outputs import STANDING_OUTPUTS, encode_row
 from controller.contract.row import Row
 from dashboards.alerting.config import AlertmanagerConfig
+from dashboards.alerting.message import message_of
 from dashboards.config import ServeConfig
 from tests.controller.znode_history import ZnodeHistory
 from tests.dashboards.alertmanager_server import AlertmanagerServer
@@ -34,11 +38,14 @@ from transport.journal import JournalWriter
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 SPEED = 5  # group_wait of pages, 5 s, becomes 1 s: still far longer than rows take from the core to Alertmanager
-WAYS = ("direct", "rules", "both")
+REAL = "direct in real time"
+COMPRESSED = ("direct", "rules", "both")
+WAYS = (REAL, *COMPRESSED)
 
 _RESEND_SECONDS = 60  # after which Prometheus tells Alertmanager again, by default
 _HEARTBEATS_A_BATCH = 60
 _NEVER_STALE = 10**9  # a machine that is busy may let a heartbeat wait; that is not what these incidents are about
+_IDENTITY = ("alertname", "severity", "group", "subject", "brokers")
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 _INTERVAL = re.compile(r"(group_wait|group_interval|repeat_interval): (\d+)([smh])")
 _PROMETHEUS = """
@@ -67,6 +74,11 @@ class Heard:
         joined = f", brokers {self.brokers}" if self.brokers else ""
         return f"{self.receiver} {self.status} {self.alert.removeprefix('Kontrast')} of {self.subject}{joined}"
 
+    @property
+    def what(self) -> tuple[str, ...]:
+        """The labels by which an alert is told apart."""
+        return self.alert, self.severity, self.group, self.subject, self.brokers
+
 
 class Pager:
     """A real webhook that keeps what it is sent: of each alert what is new, not what a message repeats."""
@@ -75,7 +87,6 @@ class Pager:
         self._lock = threading.Lock()
         self._last: dict[tuple[str, Heard], str] = {}
         self._heard: dict[str, list[tuple[float, Heard]]] = {}
-        self._messages: dict[str, list[tuple[str, str, str]]] = {}
         pager = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -97,31 +108,18 @@ class Pager:
 
     def _take(self, receiver: str, message: dict) -> None:
         with self._lock:
-            cluster, group = (message["groupLabels"].get(name, "") for name in ("kafka_cluster", "group"))
-            self._messages.setdefault(cluster, []).append((receiver, message["status"], group))
             for alert in message["alerts"]:
                 labels = alert["labels"]
-                told = [labels.get(name, "") for name in ("alertname", "severity", "group", "subject", "brokers")]
-                heard = Heard(receiver, alert["status"], *told)
+                heard = Heard(receiver, alert["status"], *(labels.get(name, "") for name in _IDENTITY))
                 which = (labels.get("kafka_cluster", ""), replace(heard, status=""))
                 if self._last.get(which) != heard.status:
                     self._last[which] = heard.status
                     self._heard.setdefault(which[0], []).append((time.time(), heard))
 
-    def heard(self, cluster: str) -> list[Heard]:
-        """What is new of the cluster's alerts, in the order in which it was heard."""
+    def heard_at(self, cluster: str) -> list[tuple[float, Heard]]:
+        """What is new of the cluster's alerts, with the time at which it was heard, in order."""
         with self._lock:
-            return [heard for _, heard in self._heard.get(cluster, ())]
-
-    def times(self, cluster: str) -> list[float]:
-        """When each of them was heard, in seconds since 1970."""
-        with self._lock:
-            return [at for at, _ in self._heard.get(cluster, ())]
-
-    def messages(self, cluster: str) -> list[tuple[str, str, str]]:
-        """Each message: the receiver, its status and its group."""
-        with self._lock:
-            return list(self._messages.get(cluster, ()))
+            return list(self._heard.get(cluster, ()))
 
 
 def shipped_config(pager: Pager, speed: float) -> str:
@@ -134,12 +132,15 @@ def shipped_config(pager: Pager, speed: float) -> str:
 class Way:
     """One way from rows to a person: an exporter, an Alertmanager as it is shipped, perhaps a Prometheus; a pager."""
 
-    def __init__(self, name: str, directory: Path, start_exporter: Callable, speed: float = SPEED) -> None:
+    def __init__(self, name: str, directory: Path, start_exporter: Callable) -> None:
         self.name = name
         self.outputs = directory / "outputs"
         self.pager = Pager()
-        self._directory, self._start_exporter, self._speed = directory, start_exporter, speed
+        self._directory, self._start_exporter = directory, start_exporter
+        self._speed = 1 if name == REAL else SPEED
         self._running, self._exporter = ExitStack(), ExitStack()
+        self._journals: dict[str, JournalWriter] = {}
+        self._writing = threading.Lock()  # clusters share the journals
         self._listen = "127.0.0.1:0"
         self.alertmanager: AlertmanagerServer | None = None
 
@@ -152,7 +153,7 @@ class Way:
         self.alertmanager.start()
         self.start_exporter()
         self._running.callback(self.stop_exporter)
-        if self.name != "direct":
+        if "direct" not in self.name:
             home = self._directory / "prometheus"
             home.mkdir()
             text = _PROMETHEUS.format(
@@ -167,6 +168,15 @@ class Way:
 
     def __exit__(self, *_: object) -> None:
         self._running.close()
+
+    def write(self, output: str, lines: Sequence[bytes]) -> None:
+        """Append a batch to the journal of an output."""
+        with self._writing:
+            if output not in self._journals:
+                journal = JournalWriter(self.outputs / output, batches=True)
+                self._journals[output] = self._running.enter_context(journal)
+            journal = self._journals[output]
+            journal.append_batch(journal.last_batch_id + 1, lines)
 
     def start_exporter(self) -> None:
         """Start `kontrast serve`, at the address that it had before."""
@@ -204,20 +214,22 @@ class LiveCluster:
     say of the past is as long ago as in the core's time.
     """
 
-    def __init__(self, name: str, ways: Sequence[Way], brokers: Sequence[int] = (1, 2, 3)) -> None:
+    def __init__(self, name: str, ways: Sequence[Way]) -> None:
         self.name = name
         self._ways = ways
         self._lock = threading.RLock()
         self._written = 0
+        self._opened_at: dict[tuple[str, ...], float] = {}
         self.maintenance: tuple = ()
         self.session = "connected"
         self.history = ZnodeHistory(name)
-        self.brokers = brokers
 
-    def start(self, **topics: dict[int, tuple]) -> LiveCluster:
-        """The first complete read."""
+    def start(
+        self, topics: Mapping[str, dict[int, tuple]], brokers: Sequence[int] = (1, 2, 3), controller: int = 1
+    ) -> LiveCluster:
+        """The first complete read, and two minutes of nothing."""
         with self._lock:
-            self.history.start(*self.brokers, topics=topics)
+            self.history.start(*brokers, controller=controller, topics=dict(topics))
             self.later(120)
         return self
 
@@ -242,13 +254,24 @@ class LiveCluster:
         by_output: dict[str, list[bytes]] = {}
         for row in moved:
             by_output.setdefault(row.output, []).append(encode_row(row))
+        for row in moved:
+            if isinstance(row, AlertRow) and row.state == "open":
+                self._opened_at.setdefault(_heard_of(row).what, time.time())
         for way in self._ways:
             for output, lines in by_output.items():
-                with _WRITING, JournalWriter(way.outputs / output, batches=True) as journal:
-                    journal.append_batch(journal.last_batch_id + 1, lines)
+                way.write(output, lines)
 
     def heard(self, way: Way) -> list[Heard]:
-        return way.pager.heard(self.name)
+        """What is new of its alerts, in the order in which it was heard."""
+        return [heard for _, heard in way.pager.heard_at(self.name)]
+
+    def seconds_until_heard(self, way: Way) -> dict[str, float]:
+        """How long after its row each alert was first heard of."""
+        return {
+            str(heard): at - self._opened_at[heard.what]
+            for at, heard in way.pager.heard_at(self.name)
+            if heard.status == "firing"
+        }
 
     def until_heard(self, *said: str) -> None:
         """Wait until this was heard by every way: `page firing BrokerCrashed of broker 3`; {} is the cluster's name."""
@@ -264,7 +287,9 @@ class LiveCluster:
             time.sleep(max(0.0, min(1 / SPEED, end - time.monotonic())))
 
 
-_WRITING = threading.Lock()  # the clusters share journals
+def _heard_of(row: AlertRow) -> Heard:
+    labels = dict(message_of(row, AlertmanagerConfig()).labels)
+    return Heard("", "firing", *(labels.get(name, "") for name in _IDENTITY))
 
 
 def _moved(row: Row, behind_ms: int) -> Row:

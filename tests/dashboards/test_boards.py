@@ -50,7 +50,6 @@ NOT_ASKED_FOR = {
     "kontrast_last_zxid_epoch": "it changes when ZooKeeper elects, which is no trouble of Kafka",
     "kontrast_broker_detail_dropped": "more brokers than are named are in no cluster that was seen",
     "kontrast_watch_maintenance_windows": "who opened a window knows of it",
-    "kontrast_maintenance_until_timestamp_seconds": "the sentences of what it holds back have it",
     "kontrast_watch_bad_maintenance_files_total": "the watcher's log says it",
     **dict.fromkeys((metric.name for metric in CATALOGUE if "_page" in metric.name), "switched on by few"),
     **dict.fromkeys((metric.name for metric in CATALOGUE if metric.page == PARTITIONS_PAGE), "one series a partition"),

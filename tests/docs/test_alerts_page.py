@@ -50,15 +50,15 @@ def test_a_kind_is_told_with_all_that_the_catalogue_says(kind):
     assert f"**Severity**: {kind.severity.value}." in told
     for text in (kind.meaning, kind.action, kind.expected, kind.patience_else, kind.divergence):
         assert text is None or text in told
-    assert ("**Told for**" in told) is bool(kind.lasts_ms)
+    assert ("**Stays open**" in told) is bool(kind.lasts_ms)
 
 
 @pytest.mark.parametrize(
     ("kind", "opens"),
     [
         (kinds.UNDER_MIN_ISR, "at once."),
-        (kinds.UNDER_REPLICATED, "when it has been so for 1 min."),
-        (kinds.UNCLEAN_ELECTION, "at once when it happens. - **Told for**: 30 min after it happened last."),
+        (kinds.UNDER_REPLICATED, "when it has lasted for 1 min."),
+        (kinds.UNCLEAN_ELECTION, "at once when it happens. - **Stays open**: 30 min after it happened last."),
     ],
 )
 def test_it_says_when_a_kind_opens(kind, opens):
