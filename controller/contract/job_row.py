@@ -9,7 +9,6 @@ import msgspec
 from controller.contract.records import Int64
 from controller.contract.row import OUTPUT_VERSION, Count
 
-
 # Clocks of a forwarder and of the job that are closer agree: the newest record may be a heartbeat's second old, and as
 # long on its way as a slow disk or broker takes. It is far below what is called late: 30 s.
 CLOCKS_AGREE_WITHIN_MS = 5_000

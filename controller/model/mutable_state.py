@@ -35,6 +35,7 @@ class MutableState:
         "header",
         "record",
         "shows_all",
+        "shows_gauges",
         "topics",
     )
 
@@ -46,6 +47,7 @@ class MutableState:
         self.topics = context.topics.draft()
         self.take_up(record)
         self.shows_all = False  # give each partition's row, changed or not
+        self.shows_gauges = False  # give the cluster's counts, as at each heartbeat
         self._judged_brokers = context.header.brokers
         self._registered: tuple[dict[int, Broker], tuple[int, ...]] | None = None
         self._epochs: tuple[dict[int, Broker], tuple[int, ...]] | None = None

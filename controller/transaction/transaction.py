@@ -52,11 +52,10 @@ class Outcome(msgspec.Struct, frozen=True):
 class Transaction(PendingRequests):
     """A step's private copy of the context, the events in it, and what is to be published."""
 
-    __slots__ = ("_gauge_counts", "_counted_by", "_issue_index", "_rules", "_ruled_by", "shows_gauges")
+    __slots__ = ("_gauge_counts", "_counted_by", "_issue_index", "_rules", "_ruled_by")
 
     def __init__(self, context: Context, record: Record) -> None:
         super().__init__(context, record)
-        self.shows_gauges = False
         self._count_on()
 
     def _count_on(self) -> None:

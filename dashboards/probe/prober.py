@@ -17,8 +17,8 @@ import msgspec
 
 from controller.contract.alert_row import AlertRow
 from controller.contract.gauges_row import GaugesRow
-from controller.contract.metadata_rows import BrokerRow
 from controller.contract.job_row import CLOCKS_AGREE_WITHIN_MS
+from controller.contract.metadata_rows import BrokerRow
 from dashboards.alerting.standing import Source, Standing
 from dashboards.errors import ServeError
 from dashboards.probe.broker import BrokerConnection, BrokerView, Endpoint, ProbeError, choose_endpoint, expected_bytes

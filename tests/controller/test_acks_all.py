@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 from msgspec.structs import replace
 
+from controller.contract.metadata_rows import PartitionRow
 from controller.derived.stored_context import changed_chunks, encode_header, new_context, reconfigured, restore_context
 from controller.model.context import Context
 from controller.model.topics import Problem, TopicPartition

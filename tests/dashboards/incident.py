@@ -12,13 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
-from controller.contract.gauges_row import GaugesRow, Maintenance
-from controller.contract.job_row import ClusterProgress, JobRow
-from controller.contract.row import Row
 from prometheus_client.core import Metric as Family
 from prometheus_client.registry import Collector
 
-from controller.contract.gauges_row import GaugesRow
+from controller.contract.gauges_row import GaugesRow, Maintenance
 from controller.contract.job_row import ClusterProgress, JobRow
 from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row

@@ -21,9 +21,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import msgspec
-from controller.contract.alert_row import AlertRow
-from controller.contract.row import Row
 
+from controller.contract.alert_row import AlertRow
 from controller.contract.outputs import STANDING_OUTPUTS, encode_row
 from controller.contract.row import Row
 from dashboards.alerting.config import AlertmanagerConfig

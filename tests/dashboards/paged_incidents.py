@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from controller.model.feed_state import Quarantines
-
 from controller.contract.znodes import MaintenanceWindow
 from controller.derived.stored_context import new_context
 from controller.feed.quarantine import quarantine
+from controller.model.feed_state import Quarantines
 from tests.controller.znode_history import LOG_DIR_EVENT, ZnodeHistory, broker_znode, controller_znode
 from tests.dashboards.live_incidents import LiveCluster
 

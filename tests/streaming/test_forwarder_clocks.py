@@ -8,8 +8,7 @@ import time
 import msgspec
 import pytest
 
-from controller.contract.job_row import JobRow
-from controller.contract.job_row import CLOCKS_AGREE_WITHIN_MS
+from controller.contract.job_row import CLOCKS_AGREE_WITHIN_MS, JobRow
 from controller.contract.outputs import decode_row
 from controller.contract.records import RecordKind, encode_record
 from streaming.forwarder_clocks import ForwarderClocks
