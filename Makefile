@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help install install-dev demo test test-faults check bench-core bench-ingest bench-exporter bench-streaming
 .PHONY: bench-journal
-.PHONY: lint type generated format docs
+.PHONY: lint type generated audit format docs
 .PHONY: boards board-schema previews record dist lock clean
 
 # Programs that the tests run may have been put beside Python.
@@ -50,7 +50,7 @@ bench-ingest: install-dev ## Read and watch 200,000 partitions of a real ZooKeep
 bench-exporter: install-dev ## What a scrape costs, by page, with 200,000 partitions (BENCH_ARGS='--partitions 20000')
 	@.venv/bin/python -m tests.bench.exporter $(BENCH_ARGS)
 
-bench-streaming: install-dev ## The Spark job: ready, latency, a broker's loss, by size (BENCH_ARGS='--partitions 200000')
+bench-streaming: install-dev ## The Spark job: ready, latency, a broker's loss, by size (BENCH_ARGS='--partitions 200000', --forcing)
 	@.venv/bin/python -m tests.bench.streaming $(BENCH_ARGS)
 
 bench-journal: install-dev ## Write and read a journal, beside the same bytes without checksums (BENCH_ARGS='--json')
@@ -67,6 +67,9 @@ type: install-dev ## Types
 generated: install-dev ## Whether pages, boards and rules are what the code makes
 	.venv/bin/python -m pytest -q -m generated tests/dashboards tests/docs
 
+audit: install-dev ## Whether a pin was yanked or is vulnerable, by pip's index (AUDIT_ARGS=--write-days: docs/pins.md)
+	.venv/bin/python docs/audit.py $(AUDIT_ARGS)
+
 format: install-dev ## Write the format, mend what can be mended
 	.venv/bin/ruff check --fix .
 	.venv/bin/ruff format .
@@ -75,8 +78,15 @@ KAFKA ?= 3.9.2
 BROKERS ?= 4
 SECONDS ?= 180
 
-record: install-dev ## Record a real cluster under random actions (SEED=101 OUT=FILE.tar.xz KAFKA=3.9.2)
+REGISTERED ?= 0
+PARTITIONS ?= 0
+SETTINGS ?=
+
+# A large cluster: REGISTERED=27 PARTITIONS=10000 BROKERS=3; an upgrade: UPGRADE_TO=3.9.2 KAFKA=2.8.2.
+record: install-dev ## Record a real cluster under random actions (SEED=101 OUT=FILE.tar.xz KAFKA=3.9.2 SETTINGS='K=V')
 	.venv/bin/python -m tests.conformance.record $(SEED) --kafka $(KAFKA) --brokers $(BROKERS) --seconds $(SECONDS) \
+		--registered $(REGISTERED) --partitions $(PARTITIONS) $(addprefix --setting ,$(SETTINGS)) \
+		$(addprefix --upgrade-to ,$(UPGRADE_TO)) \
 		--out $(or $(OUT),tests/conformance/recordings/seed$(SEED)-$(KAFKA).tar.xz)
 
 docs: install-dev ## Write the pages of docs/ that are made from the code

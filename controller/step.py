@@ -15,6 +15,7 @@ from controller.contract.refused_row import RefusedRow
 from controller.contract.row import Row
 from controller.contract.znodes import (
     BrokerZnode,
+    ClusterIdZnode,
     ConfigZnode,
     ControllerZnode,
     FeatureZnode,
@@ -301,6 +302,10 @@ def _features_written(tx: Transaction, _: ZnodePath, record: Record) -> None:
     tx.header.witness(feature_version=znode.version, finalizes_features=znode.status)
 
 
+def _cluster_id_written(tx: Transaction, _: ZnodePath, record: Record) -> None:
+    tx.header.cluster_id = decode(record.content, ClusterIdZnode).id
+
+
 def _broker_config_written(tx: Transaction, where: ZnodePath, record: Record) -> None:
     broker_config.written(tx, where.name, decode_config(record.raw))
 
@@ -350,6 +355,7 @@ _WRITTEN: Final[Mapping[Place, Callable[[Transaction, ZnodePath, Record], None]]
     Place.MIGRATION: _migration_written,
     Place.BROKER_CONFIG: _broker_config_written,
     Place.FEATURE: _features_written,
+    Place.CLUSTER_ID: _cluster_id_written,
 }
 
 # What a znode's end means, by its place.

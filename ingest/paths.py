@@ -12,6 +12,7 @@ BROKERS = "/brokers/ids"
 TOPICS = "/brokers/topics"
 
 SINGLE_ZNODES = (
+    "/cluster/id",
     "/controller",
     "/controller_epoch",
     "/feature",
@@ -31,6 +32,7 @@ PARENTS = (
 )
 
 WATCHED = (
+    "/cluster/id",
     "/controller",
     "/controller_epoch",
     "/feature",

@@ -9,14 +9,16 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import shutil
 import time
 from collections.abc import Mapping
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 
 from streaming.errors import StreamError
-from transport.disk import make_private, sync_directory
+from transport.disk import force, make_private
 
 CHECKPOINT_FORMAT = 1
 STATE_FORMAT = "state format"  # a setting that nobody can give
@@ -28,6 +30,7 @@ REBUILD = (
 )
 
 _SPARK = "spark"
+_SPARKS = re.compile(r"spark(-[0-9]+)?")
 _SETTINGS_FILE = "kontrast.json"
 _DRAFT_FILE = "kontrast.json.new"
 _LOCK_FILE = "kontrast.lock"
@@ -50,8 +53,13 @@ class Checkpoint:
     @property
     def spark_directory(self) -> Path:
         """Where Spark keeps offsets, commits and state: a new place after each rebuild."""
-        rebuilds = int((self.settings() or {}).get(REBUILDS, 0))
+        rebuilds = number(self.directory, {REBUILDS: 0, **(self.settings() or {})}, REBUILDS)
         return self.directory / (f"{_SPARK}-{rebuilds}" if rebuilds else _SPARK)
+
+    @property
+    def next_rebuild(self) -> int:
+        """The first rebuild whose place for Spark's files is free, whatever the settings say."""
+        return next(number for number in count(1) if not (self.directory / f"{_SPARK}-{number}").exists())
 
     def settings(self) -> Settings | None:
         """What was chosen at the first start, None before it."""
@@ -63,12 +71,7 @@ class Checkpoint:
 
     def number(self, name: str) -> int:
         """The number that was chosen at the first start; raises StreamError where the settings lack it."""
-        chosen = (self.settings() or {}).get(name)
-        if not isinstance(chosen, int):
-            raise StreamError(
-                f"{self.directory / _SETTINGS_FILE} is damaged, it lacks {name}: restore it, or {REBUILD}"
-            )
-        return chosen
+        return number(self.directory, self.settings() or {}, name)
 
     def begin(self, chosen: Settings) -> None:
         """Write down what holds for the life of this checkpoint, all at once; what an earlier one left goes."""
@@ -80,9 +83,9 @@ class Checkpoint:
                 file.flush()
                 os.fsync(file.fileno())
             draft.replace(self.directory / _SETTINGS_FILE)
-            sync_directory(self.directory)
-            for left in self.directory.glob(f"{_SPARK}*"):
-                if left != self.spark_directory:
+            force(self.directory)
+            for left in list(self.directory.iterdir()):
+                if _SPARKS.fullmatch(left.name) and left != self.spark_directory:
                     shutil.rmtree(left)
         except OSError as error:
             raise StreamError(f"checkpoint {self.directory} cannot be written: {error.strerror}") from error
@@ -110,17 +113,32 @@ def stored_settings(directory: Path) -> Settings | None:
         stored = json.loads(path.read_bytes())
         stored_format = int(stored.pop(_FORMAT))
     except FileNotFoundError:
+        if directory.exists() and any(_SPARKS.fullmatch(path.name) for path in directory.iterdir()):
+            raise StreamError(f"{path} is missing: restore it, or {REBUILD}") from None
         return None
     except OSError as error:
         raise StreamError(f"{path} cannot be read: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise StreamError(f"{path} is damaged: restore it, or start with an empty --checkpoint directory") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
+        raise StreamError(f"{path} is damaged: restore it, or {REBUILD}") from error
     if stored_format > CHECKPOINT_FORMAT:
         raise StreamError(
             f"checkpoint {directory} has format {stored_format}, newer than this Kontrast's "
             f"{CHECKPOINT_FORMAT}: upgrade it, or start with an empty --checkpoint directory"
         )
     return dict(stored)
+
+
+def number(directory: Path, stored: Settings, name: str) -> int:
+    """The number that these stored settings have; raises StreamError where they have none."""
+    chosen = stored.get(name)
+    if not isinstance(chosen, int):
+        raise damaged_settings(directory, f"it lacks {name}")
+    return chosen
+
+
+def damaged_settings(directory: Path, why: str) -> StreamError:
+    """What to say of settings in which something is missing or cannot be read."""
+    return StreamError(f"{directory / _SETTINGS_FILE} is damaged, {why}: restore it, or {REBUILD}")
 
 
 def require(directory: Path, stored: Settings, wanted: Settings) -> None:
@@ -137,11 +155,13 @@ def _create(directory: Path) -> None:
     own = {_SETTINGS_FILE, _DRAFT_FILE, _LOCK_FILE}
     try:
         make_private(directory)
-        sync_directory(directory.parent)
+        force(directory.parent)
         names = set(os.listdir(directory))
     except OSError as error:
         raise StreamError(f"checkpoint {directory} cannot be used: {error.strerror}") from error
-    if _SETTINGS_FILE not in names and names - own:
+    # Without its settings it is known by its lock.
+    foreign = {name for name in names - own if _LOCK_FILE not in names or not _SPARKS.fullmatch(name)}
+    if _SETTINGS_FILE not in names and foreign:
         raise StreamError(
             f"{directory} is neither empty nor a checkpoint of Kontrast: give another directory with --checkpoint"
         )

@@ -11,15 +11,21 @@ import logging
 import os
 import shutil
 from pathlib import Path
+from struct import Struct
+from zlib import crc32
 
 from controller.contract.decoding import JsonDecoder, UndecodableError
+from streaming.checkpoint import REBUILD
 from streaming.errors import StreamError
+from transport.disk import force
 
 logger = logging.getLogger("kontrast.streaming")
 
 _VERSION = "v"  # how Spark begins a file of a log
 _LOGS = ("offsets", "commits")
 _NO_OFFSET = "-"
+_CHECKSUMS = b"crc\0"  # how Hadoop begins a file of checksums
+_CHECKSUMS_HEADER = Struct(">4xI")  # behind it how many bytes each sum is of
 _ANYTHING = JsonDecoder(object)
 
 
@@ -54,32 +60,72 @@ class CheckpointFiles:
                     if is_directory:
                         self._force_below(entry.path)
                     elif is_new:
-                        _force(entry.path)
+                        force(entry.path)
                     self._forced[entry.path] = seen
                     has_new = has_new or is_new
         if has_new:
-            _force(directory)
+            force(directory)
 
 
 def drop_torn(spark_directory: Path) -> None:
-    """Remove the newest entries of Spark's logs that a power cut left half written; nothing rests on them."""
+    """Remove the newest entries of Spark's logs that are not whole: their batches come once more; raises StreamError.
+
+    So does a batch whose commit is there and whose offsets are not.
+    """
+    try:
+        _drop_torn(spark_directory)
+    except OSError as error:
+        raise StreamError(f"{error.filename}: {error.strerror}: check the disk, or {REBUILD}") from error
+
+
+def _drop_torn(spark_directory: Path) -> None:
     for log in _LOGS:
-        entries = [path for path in (spark_directory / log).glob("*") if path.name.isdigit()]
-        for path in sorted(entries, key=lambda path: int(path.name), reverse=True):
+        for number in reversed(numbered(spark_directory / log)):
+            path = spark_directory / log / str(number)
             if _is_whole(path):
                 break
-            _drop(path)
+            _drop(path, "was not written whole before the machine went down, or is damaged")
+    newest = max(numbered(spark_directory / "offsets"), default=-1)
+    for number in numbered(spark_directory / "commits"):
+        if number > newest:
+            _drop(spark_directory / "commits" / str(number), "has no offsets beside it")
     if spark_directory.exists() and not _has_begun(spark_directory):
         logger.info("%s has no batch that rows rest on: it is begun again", spark_directory)
         shutil.rmtree(spark_directory)
 
 
+def numbered(log: Path) -> list[int]:
+    """The numbers of the entries of one of Spark's logs, in their order."""
+    return sorted(int(path.name) for path in log.glob("[0-9]*") if path.name.isdigit())
+
+
+def agrees_with_checksum(path: Path) -> bool:
+    """Whether a file is what Hadoop's checksum file beside it says; True where there is none or it is none."""
+    try:
+        sums = checksum_file(path).read_bytes()
+    except FileNotFoundError:
+        return True
+    if not sums.startswith(_CHECKSUMS) or len(sums) < _CHECKSUMS_HEADER.size:
+        return True
+    (chunk_bytes,) = _CHECKSUMS_HEADER.unpack_from(sums)
+    if not chunk_bytes:
+        return False
+    content = path.read_bytes()
+    chunks = (content[begin : begin + chunk_bytes] for begin in range(0, len(content), chunk_bytes))
+    return sums[_CHECKSUMS_HEADER.size :] == b"".join(crc32(chunk).to_bytes(4, "big") for chunk in chunks)
+
+
+def checksum_file(path: Path) -> Path:
+    """Where Hadoop keeps the checksums of a file."""
+    return path.with_name(f".{path.name}.crc")
+
+
 def _has_begun(spark_directory: Path) -> bool:
     """Whether rows may rest on what is there: the first batch's offsets are forced to disk before its rows are."""
-    if any((spark_directory / "commits").glob("[0-9]*")):
+    if numbered(spark_directory / "commits"):
         return True
     metadata = spark_directory / "metadata"
-    return any((spark_directory / "offsets").glob("[0-9]*")) and metadata.exists() and _is_json(metadata.read_bytes())
+    return bool(numbered(spark_directory / "offsets")) and metadata.exists() and is_json(metadata.read_bytes())
 
 
 def source_of(spark_directory: Path, batch: int) -> bytes:
@@ -91,16 +137,8 @@ def source_of(spark_directory: Path, batch: int) -> bytes:
             # The version, then what Spark notes of the batch, which differs from run to run, then an offset a source.
             ends.append(b"\n".join(path.read_bytes().split(b"\n")[2:]) if number >= 0 else b"")
         except OSError as error:
-            raise StreamError(f"{path} cannot be read: {error.strerror}: check the disk") from error
+            raise StreamError(f"{path} cannot be read: {error.strerror}: check the disk, or {REBUILD}") from error
     return b"\n\n".join(ends)
-
-
-def _force(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _identity(status: os.stat_result) -> tuple[int, int, int]:
@@ -109,10 +147,16 @@ def _identity(status: os.stat_result) -> tuple[int, int, int]:
 
 def _is_whole(path: Path) -> bool:
     version, *lines = path.read_bytes().split(b"\n")
-    return version.startswith(_VERSION.encode()) and bool(lines) and all(map(_is_json, lines))
+    return (
+        agrees_with_checksum(path)
+        and version.startswith(_VERSION.encode())
+        and bool(lines)
+        and all(map(is_json, lines))
+    )
 
 
-def _is_json(line: bytes) -> bool:
+def is_json(line: bytes) -> bool:
+    """Whether it is JSON, or what Spark writes in place of an offset that there is not."""
     try:
         _ANYTHING.decode(line)
     except UndecodableError:
@@ -120,7 +164,7 @@ def _is_json(line: bytes) -> bool:
     return True
 
 
-def _drop(path: Path) -> None:
-    logger.warning("%s was not written whole before the machine went down: it is removed, nothing rests on it", path)
+def _drop(path: Path, why: str) -> None:
+    logger.warning("%s %s: it is removed, and its batch comes once more", path, why)
     path.unlink()
-    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+    checksum_file(path).unlink(missing_ok=True)

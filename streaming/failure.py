@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 
 from py4j.protocol import Py4JJavaError
+from pyspark.errors.exceptions.base import PySparkException
 
 from streaming.errors import StreamError
 from transport.disk import NO_ROOM
@@ -26,24 +27,31 @@ def stream_error(failure: BaseException) -> StreamError:
     """The error to show for a failed query; the failure itself is for the log."""
     if isinstance(failure, StreamError | JournalError):
         return StreamError(str(failure))
-    messages = [message for message in _messages(failure) if message.strip()]
-    for message in messages:
+    said = [message for message in messages(failure) if message.strip()]
+    for message in said:
         _, traceback, raised = message.partition(_PYTHON_TRACEBACK)
         for match in list(_RAISED.finditer(raised))[-1:]:
             if match["kind"] in _OWN_KINDS:
                 return StreamError(match["sentence"])
             return StreamError(f"the stream failed: {match['kind']}: {match['sentence']}")
-    return StreamError(f"the stream failed: {_first_sentence((messages or [type(failure).__name__])[-1])}")
+    return StreamError(f"the stream failed: {first_sentence((said or [type(failure).__name__])[-1])}")
 
 
 def is_full_disk(failure: BaseException) -> bool:
     """Whether it failed because a disk has no room, which may be mended while it waits."""
     if isinstance(failure, JournalFullError) or (isinstance(failure, OSError) and failure.errno in NO_ROOM):
         return True
-    return any(sentence in message for message in _messages(failure) for sentence in _NO_ROOM_SENTENCES)
+    return any(sentence in message for message in messages(failure) for sentence in _NO_ROOM_SENTENCES)
 
 
-def _messages(failure: BaseException) -> Iterator[str]:
+def is_of_java(failure: BaseException) -> bool:
+    """Whether it failed in Spark or below it, and not in Kontrast's own code."""
+    return isinstance(failure, Py4JJavaError | PySparkException) and not any(
+        _PYTHON_TRACEBACK in message for message in messages(failure)
+    )
+
+
+def messages(failure: BaseException) -> Iterator[str]:
     """What each exception says, from the outermost to the cause of all."""
     cause: BaseException | None = failure
     while cause is not None:
@@ -62,5 +70,6 @@ def _java_messages(failure: Py4JJavaError) -> Iterator[str]:
         throwable = throwable.getCause()
 
 
-def _first_sentence(message: str) -> str:
+def first_sentence(message: str) -> str:
+    """The first line of what Spark says, without the name of its error condition."""
     return _ERROR_CLASS.sub("", message.strip().splitlines()[0]).rstrip(".;")

@@ -19,6 +19,7 @@ from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from controller.contract.decoding import UndecodableError
 from controller.derived.stored_context import STATE_VERSION
 from streaming.artifacts import ArtifactSet, jars
 from streaming.asking import Asking
@@ -28,9 +29,12 @@ from streaming.checkpoint import (
     STATE_FORMAT,
     Checkpoint,
     Settings,
+    damaged_settings,
+    number,
     require,
     stored_settings,
 )
+from streaming.checkpoint_damage import damage_behind
 from streaming.checkpoint_files import CheckpointFiles, drop_torn, source_of
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
@@ -40,7 +44,7 @@ from streaming.replica import OUTPUT_SCHEMA, Replica
 from streaming.separation import StreamBroker
 from streaming.session import spark_session
 from streaming.sinks import Batch, Sink, open_sink
-from streaming.snapshots import as_text, from_text, newest_snapshots
+from streaming.snapshots import Starts, as_text, from_text, newest_snapshots
 from streaming.sources import check_journal, read_records, wait_for_kafka
 from streaming.submitted import submitted
 from streaming.topics import prepare_topics
@@ -93,10 +97,10 @@ def prepare(
 ) -> Iterator[Job]:
     """Check everything that needs no Spark, and hold the checkpoint and the sink; raises StreamError."""
     with Checkpoint(config.checkpoint_directory, lock_wait_seconds=lock_wait_seconds) as checkpoint:
-        stored = checkpoint.settings()
-        fixed = None if stored is None or rebuild else checkpoint.number(_SHUFFLE_PARTITIONS)
+        stored = None if rebuild else checkpoint.settings()  # which may be what is damaged
+        fixed = None if stored is None else checkpoint.number(_SHUFFLE_PARTITIONS)
         config = config.with_shuffle_partitions(fixed)
-        if stored is not None and not rebuild:
+        if stored is not None:
             checkpoint.require(_settings(config))
         if isinstance(config.source, JournalAddress):
             check_journal(config.source)
@@ -113,9 +117,8 @@ def check_settings(config: StreamConfig) -> str:
     stored = stored_settings(config.checkpoint_directory)
     if stored is None:
         return "a new one"
-    require(
-        config.checkpoint_directory, stored, _settings(config.with_shuffle_partitions(int(stored[_SHUFFLE_PARTITIONS])))
-    )
+    fixed = number(config.checkpoint_directory, stored, _SHUFFLE_PARTITIONS)
+    require(config.checkpoint_directory, stored, _settings(config.with_shuffle_partitions(fixed)))
     return "the same as at its first start"
 
 
@@ -139,7 +142,8 @@ class Job:
         while (failure := self._query(session, stop, brokers, available_now=available_now)) is not None:
             if not is_full_disk(failure) or stop.is_set():
                 logger.debug("the query failed", exc_info=failure)
-                raise stream_error(failure) from failure
+                damage = damage_behind(failure, self.checkpoint.spark_directory)
+                raise damage or stream_error(failure) from failure
             # The batch comes again: nothing of it counts before all of it is written.
             logger.warning("%s; the job waits for room", self._full(failure))
             stop.wait(pause_seconds)
@@ -177,10 +181,16 @@ class Job:
     def _begin_anew(self, session: SparkSession) -> None:
         """Replace what the checkpoint holds by a beginning at the newest snapshots, all at once."""
         starts = newest_snapshots(session, self.config)
-        rebuilds = int((self.checkpoint.settings() or {}).get(REBUILDS, 0)) + 1
         chosen = {**_settings(self.config), _FIRST_BATCH: self.sink.next_batch}
-        self.checkpoint.begin({**chosen, REBUILDS: rebuilds, _STARTS: as_text(starts)})
+        self.checkpoint.begin({**chosen, REBUILDS: self.checkpoint.next_rebuild, _STARTS: as_text(starts)})
         logger.info("begins anew at the newest complete snapshots of %s", self.config.source)
+
+    def _starts(self, stored: Settings) -> Starts:
+        """From where the source is read after a rebuild."""
+        try:
+            return from_text(str(stored.get(_STARTS, "{}")))
+        except UndecodableError as error:
+            raise damaged_settings(self.checkpoint.directory, f"its {_STARTS} are none") from error
 
     @property
     def _name(self) -> str:
@@ -216,7 +226,7 @@ class Job:
             logger.debug("batch %d took %.3f seconds", batch, time.monotonic() - began)
 
         rows = (
-            read_records(session, self.config, from_text(str(stored.get(_STARTS, "{}"))))
+            read_records(session, self.config, self._starts(stored))
             .groupBy("cluster")
             .transformWithState(replica, outputStructType=OUTPUT_SCHEMA, outputMode="Append", timeMode="None")
         )

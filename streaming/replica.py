@@ -215,7 +215,7 @@ class Replica(StatefulProcessor):
     def _apply(self, cluster: str, records: list[Record], published: _Published) -> Context:
         before, applied, chunks = self._restore(cluster)
         outcome = steps(before, records)
-        refuse_watched_cluster(cluster, outcome.context.header.brokers, self._stream_brokers)
+        refuse_watched_cluster(outcome.context.header, self._stream_brokers)
         lines = encoded(outcome.effects)
         self._store(cluster, before, outcome.context, records[-1].position, applied + len(records), chunks)
         if not applied:

@@ -1,33 +1,43 @@
 """Makes sure that the job neither writes to a watched cluster nor reads its stream from one.
 
-Here belongs the comparison of the brokers that the job's addresses lead to with the brokers that records name. The
-forwarder compares cluster ids too, which no record has: see `ingest.separation`.
+Here belongs the comparison of the Kafkas that the job's addresses lead to with the clusters that records are of: by
+cluster id, or by brokers where one of both has none. The forwarder compares them before it writes: `ingest.separation`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from controller.model.brokers import Broker
+from controller.model.context import Header
 from streaming.errors import StreamError
 
 
 class StreamBroker(NamedTuple):
-    """A broker of the Kafka behind an address of the job, with HOST:PORT as it gives it to clients."""
+    """A broker of the Kafka behind an address of the job: HOST:PORT as clients get it, and its cluster's id if any."""
 
     broker: int
     address: str
     reached_by: str  # the job's address
+    cluster_id: str = ""
 
 
-def refuse_watched_cluster(cluster: str, registered: Mapping[int, Broker], brokers: Iterable[StreamBroker]) -> None:
-    """Raise StreamError if one of these brokers is registered in the watched cluster, by number and HOST:PORT."""
-    for number, address, reached_by in brokers:
-        watched = registered.get(number)
-        if watched is not None and address in {endpoint.partition("://")[2] for endpoint in watched.endpoints}:
+def refuse_watched_cluster(watched: Header, brokers: Iterable[StreamBroker]) -> None:
+    """Raise StreamError if one of these brokers is the watched cluster's."""
+    for broker in brokers:
+        shown = _shown(watched, broker)
+        if shown:
             raise StreamError(
-                f"{reached_by} is in the watched cluster {cluster} itself (broker {number} at {address}), to which "
+                f"{broker.reached_by} is in the watched cluster {watched.cluster} itself ({shown}), to which "
                 "nothing is ever written, and a stream in it would be down when it is: the job ends before it "
                 "writes more; use another Kafka, or a journal"
             )
+
+
+def _shown(watched: Header, broker: StreamBroker) -> str:
+    """What shows that the broker is the watched cluster's; empty where nothing does."""
+    if watched.cluster_id and broker.cluster_id:
+        return f"cluster id {watched.cluster_id}" if watched.cluster_id == broker.cluster_id else ""
+    registered = watched.brokers.get(broker.broker)
+    addresses = {endpoint.partition("://")[2] for endpoint in registered.endpoints} if registered is not None else ()
+    return f"broker {broker.broker} at {broker.address}" if broker.address in addresses else ""

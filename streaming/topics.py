@@ -85,8 +85,10 @@ class _Brokers:
 
     def themselves(self) -> list[StreamBroker]:
         """The brokers that the cluster says it has."""
-        nodes = self._answer(self._admin.describeCluster().nodes()).toArray()
-        return [StreamBroker(node.id(), _address(node), str(self._address)) for node in nodes]
+        described = self._admin.describeCluster()
+        cluster_id = self._answer(described.clusterId()) or ""
+        nodes = self._answer(described.nodes()).toArray()
+        return [StreamBroker(node.id(), _address(node), str(self._address), cluster_id) for node in nodes]
 
     def missing(self, topics: Sequence[Topic]) -> list[Topic]:
         """Those of the topics that are not there, or that this client may not see."""

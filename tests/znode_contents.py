@@ -33,6 +33,7 @@ SAMPLES: Mapping[type[msgspec.Struct], tuple[str, dict[str, Any]]] = {
         {"version": 1, "leader": 1, "leader_epoch": 7, "controller_epoch": 1, "isr": [1, 2]},
     ),
     znodes.ConfigZnode: ("/config/brokers/<default>", {"version": 1, "config": {"min.insync.replicas": "2"}}),
+    znodes.ClusterIdZnode: ("/cluster/id", {"version": "1", "id": "x"}),
     znodes.FeatureZnode: ("/feature", {"version": 1, "status": 1, "features": {}}),
     znodes.LogDirEventZnode: (
         "/log_dir_event_notification/log_dir_event_0000000000",

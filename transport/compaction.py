@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from transport.disk import sync_directory
+from transport.disk import force
 from transport.journal_reading import read_journal
 from transport.pieces import sealed
 from transport.segments import Segment, all_segments, compacted_segment_at, open_private
@@ -75,4 +75,4 @@ def _write(path: Path, content: bytes) -> None:
         with contextlib.suppress(OSError):
             draft.unlink()
         raise
-    sync_directory(path.parent)
+    force(path.parent)

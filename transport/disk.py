@@ -21,9 +21,9 @@ def make_private(directory: Path) -> None:
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(directory))
 
 
-def sync_directory(directory: Path) -> None:
-    """Force to disk which files the directory has."""
-    descriptor = os.open(directory, os.O_RDONLY)
+def force(path: Path | str) -> None:
+    """Return when a file, or which files a directory has, is on disk; raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 
 from transport.compaction import Standing, compact, remove
-from transport.disk import NO_ROOM, make_private, no_room, sync_directory
+from transport.disk import NO_ROOM, force, make_private, no_room
 from transport.journal_reading import (
     Hole,
     JournalBatch,
@@ -77,6 +77,7 @@ RETAIN_BYTES = 4 * 1024**3
 # More than a forwarder writes in the second, or the machine keeps for half a minute, that was not forced to disk.
 _LOST_AT_MOST_BYTES = 256 * 1024**2
 _COMPACT_AGAIN_SECONDS = 60.0
+_CHECK_SECONDS = 0.1  # a tenth of what the guarantees say; a look costs as much as a short append's write
 _NO_DIRECTORY_LOCK = {errno.EBADF, errno.EINVAL, errno.ENOTSUP, errno.ENOLCK}  # of a network file system
 
 
@@ -123,6 +124,7 @@ class JournalWriter:
         self._compact_at = 0.0
         self._compact_bytes = 0  # less than these is not worth it
         self._synced_at = time.monotonic()
+        self._check_at = 0.0
         self._locks = _lock(directory)
         self._file = -1
         self._end = 0
@@ -202,6 +204,7 @@ class JournalWriter:
             raise JournalError(f"journal {self._directory} cannot be looked at: {error.strerror}") from error
         if not is_there:
             raise JournalRemovedError(f"journal {self._directory} was removed or replaced while it was written")
+        self._check_at = time.monotonic() + _CHECK_SECONDS
 
     def close(self) -> None:
         """Force what was appended to disk, unless never asked to, and let the next writer in."""
@@ -270,10 +273,10 @@ class JournalWriter:
     def _open_segment(self, segment: Segment) -> None:
         self._file = open_private(segment.path, os.O_WRONLY | os.O_APPEND)
         if self._fsync is not Fsync.NEVER:
-            sync_directory(self._directory)
+            force(self._directory)
             if segment.start == 0:  # as new as the journal, whose directories may be so too
                 for above in list(self._directory.absolute().parents)[:2]:
-                    sync_directory(above)
+                    force(above)
 
     def _roll(self) -> None:
         if self._fsync is not Fsync.NEVER:
@@ -290,7 +293,9 @@ class JournalWriter:
     def _write(self, block: bytes) -> None:
         if self._file < 0:
             raise ValueError("the journal is closed")
-        self.check()
+        # A file that was removed shows at once; a directory that was moved away, which costs a look at its path, soon.
+        if os.fstat(self._file).st_nlink == 0 or time.monotonic() >= self._check_at:
+            self.check()
         try:
             if self._end - self._segments[-1].start >= self._segment_bytes:
                 self._roll()

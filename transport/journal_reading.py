@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from transport.pieces import LONGEST_MARK_BYTES, Piece, next_piece
+from transport.pieces import LONGEST_MARK_BYTES, Piece, good_pieces, next_piece
 from transport.segments import (
     ForeignOffsetError,
     JournalFormat,
@@ -171,8 +171,15 @@ class _Reading:
         """Read what there is room for; False where a hole comes that the next batch begins with."""
         if file.segment.compacted:
             self._max_bytes = file.end - self._position
-        read = file.piece_at if self._layout.is_checked(file.segment) else file.lines_at
+        is_checked = self._layout.is_checked(file.segment)
+        read = file.piece_at if is_checked else file.lines_at
         while self._position < file.end and self._room() > 0:
+            if is_checked:
+                begin = self._position
+                pieces, self._position = file.good_pieces(begin, self._room())
+                self._pieces += pieces
+                if self._position > begin:
+                    continue
             found = read(self._position, self._room())
             if found is not None:
                 piece, self._position = found
@@ -181,7 +188,7 @@ class _Reading:
             elif self._pieces:
                 return False
             else:
-                end = file.next_good(self._position) if read == file.piece_at else file.end
+                end = file.next_good(self._position) if is_checked else file.end
                 self._hole = Hole(file.segment.path, self._hole.begin if self._hole else self._position, end)
                 self._position = end
         return True
@@ -216,6 +223,15 @@ class _SegmentFile:
             if len(block) < size or offset + size >= self.end:
                 return None
             size *= 2
+
+    def good_pieces(self, offset: int, read_ahead: int) -> tuple[list[Piece], int]:
+        """The pieces from the offset on that are what was written, and the offset behind them.
+
+        None where the offset is inside a piece, or the piece is longer than what was to be read.
+        """
+        self._buffer, self._buffered_at = self._read(offset, LONGEST_MARK_BYTES + read_ahead), offset
+        pieces, behind = good_pieces(self._buffer, offset, read_ahead)
+        return pieces, offset + behind
 
     def piece_at(self, offset: int, read_ahead: int) -> tuple[Piece, int] | None:
         """The piece that has the offset, from there on, and the offset behind it; None if it is not what was written.

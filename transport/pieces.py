@@ -21,7 +21,9 @@ LONGEST_MARK_BYTES = 128
 END = b"end"
 
 _PART = b"part"
-_MARK = re.compile(rb"#(part|end|batch [0-9]+ [0-9a-f]{8} [0-9a-f]{8}) ([0-9a-f]{8})\n")
+_WORDS = rb"part|end|batch [0-9]+ [0-9a-f]{8} [0-9a-f]{8}"
+_MARK = re.compile(rb"#(%s) ([0-9a-f]{8})\n" % _WORDS)
+_NEXT_MARK = re.compile(rb"\n#(?:%s) ([0-9a-f]{8})(?=\n)" % _WORDS)
 
 
 class Batch(NamedTuple):
@@ -57,13 +59,44 @@ def checksum(content: bytes) -> int:
 
 def sealed(lines: Sequence[bytes], offset: int, words: bytes) -> bytes:
     """The lines as pieces that stand from the offset on, the last one closed by a mark with these words."""
+    if len(lines) == 1:  # as most appends have
+        block = b"%b\n#%b" % (lines[0], words)
+        return block + b" %08x\n" % zlib.crc32(block, _seed(offset))
     written: list[bytes] = []
     for content, is_last in _parts(lines):
-        block = content + b"#" + (words if is_last else _PART)
-        block += b" %08x\n" % zlib.crc32(block, _seed(offset))
-        written.append(block)
-        offset += len(block)
+        mark = b"#" + (words if is_last else _PART)
+        mark += b" %08x\n" % zlib.crc32(mark, zlib.crc32(content, _seed(offset)))
+        written += (content, mark)
+        offset += len(content) + len(mark)
     return b"".join(written)
+
+
+def good_pieces(buffer: bytes, offset: int, enough: int) -> tuple[list[Piece], int]:
+    """The pieces with lines that stand one behind the other from the buffer's beginning, the journal's `offset`, on.
+
+    They end with the first that is not what was written or not whole, or that begins behind `enough` bytes; with them,
+    where that one begins in the buffer.
+    """
+    found: list[Piece] = []
+    at = 0
+    if buffer.startswith(b"#"):  # the mark of a batch without lines
+        first = next_piece(buffer, 0, offset)
+        if first is None or first.lines is None:
+            return found, 0
+        at = first.end
+    content = memoryview(buffer)
+    # One search for all marks: with short pieces `next_piece`, which looks at one, takes twice as long.
+    for mark in _NEXT_MARK.finditer(buffer, max(0, at - 1)):
+        if at >= enough:
+            break
+        begin, end = mark.span()
+        # The sum is of all that is before it but the space, seeded with the place.
+        if zlib.crc32(content[at : end - 9], zlib.crc32(b"%d" % (offset + at))) != int(mark[1], 16):
+            break
+        if begin >= at:
+            found.append(Piece(offset + at, tuple(buffer[at:begin].split(b"\n"))))
+        at = end + 1
+    return found, at
 
 
 def next_piece(buffer: bytes, at: int, offset: int) -> CutPiece | None:

@@ -161,8 +161,10 @@ def read_format(directory: Path) -> JournalFormat | None:
         return None
     except OSError as error:
         raise JournalError(f"journal {directory} cannot be read: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise JournalError(f"{path} is damaged: expected {{'format': {JOURNAL_FORMAT}}}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
+        raise JournalError(
+            f"{path} is damaged: restore it, or remove the directory: its writer begins a new journal"
+        ) from error
     if journal_format > JOURNAL_FORMAT:
         raise NewerJournalError(
             f"journal {directory} has format {journal_format}, newer than this Kontrast's {JOURNAL_FORMAT}: upgrade it"

@@ -42,6 +42,7 @@ class Place(Enum):
     LOG_DIR_EVENT = "/log_dir_event_notification/log_dir_event_N"
     TOPIC_CONFIG = "/config/topics/T"
     BROKER_CONFIG = "/config/brokers/N"
+    CLUSTER_ID = "/cluster/id"
     FEATURE = "/feature"
     MIGRATION = "/migration"
     OTHER = "anything else"
@@ -64,6 +65,7 @@ _FIXED = {
         Place.CONTROLLER_EPOCH,
         Place.REASSIGN_PARTITIONS,
         Place.PREFERRED_ELECTION,
+        Place.CLUSTER_ID,
         Place.FEATURE,
         Place.MIGRATION,
     )
@@ -168,6 +170,12 @@ class ConfigZnode(msgspec.Struct, frozen=True):
         return {"true": True, "false": False}.get(self.config.get(key, "").strip().lower())
 
 
+class ClusterIdZnode(msgspec.Struct, frozen=True):
+    """/cluster/id, from 0.10.1 on (`ClusterIdZNode`, 3.9)."""
+
+    id: Annotated[str, msgspec.Meta(max_length=100)]  # 22 characters, but for what a person wrote
+
+
 class FeatureZnode(msgspec.Struct, frozen=True):
     """/feature, v1 and v2, from 2.7 on; Kafka refuses another status and a lower version (`FeatureZNode`, 3.9)."""
 
@@ -219,6 +227,7 @@ _Content = TypeVar(
     TopicZnode,
     StateZnode,
     ConfigZnode,
+    ClusterIdZnode,
     FeatureZnode,
     LogDirEventZnode,
     PartitionsZnode,

@@ -77,6 +77,7 @@ class Header(msgspec.Struct, array_like=True):
     reactions: Reactions = msgspec.field(default_factory=Reactions)
     maintenance: tuple[MaintenanceWindow, ...] = ()  # that a person announced
     alerts: AlertState = msgspec.field(default_factory=AlertState)
+    cluster_id: str = ""  # as /cluster/id names the cluster; empty where that is not known, as before 0.10.1
 
     def copy(self) -> Header:
         """A header whose parts can be changed without a change of this one."""

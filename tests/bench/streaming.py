@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -44,6 +44,15 @@ WARM_UP = 60
 SINGLE_CHANGES = 150
 HEARTBEATS = 60
 FLEET, FLEET_PARTITIONS = 50, 4_000
+FORCING_PARTITIONS = 20_000
+KONTRAST = (sys.executable, "-m", "cli")
+# What forcing a checkpoint to disk costs shows beside a job that does not, which no user can have.
+WITHOUT_FORCING = (
+    sys.executable,
+    "-c",
+    "from streaming.checkpoint_files import CheckpointFiles; CheckpointFiles.force = lambda self: None; "
+    "from cli.start import main; main()",
+)
 CHANGES_A_SECOND, LOADED_SECONDS = 1_000, 10
 
 
@@ -86,12 +95,13 @@ class Output:
 class Job:
     """A running job, its source and its outputs, in a directory."""
 
-    def __init__(self, directory: Path, options: Sequence[str]) -> None:
+    def __init__(self, directory: Path, options: Sequence[str], program: Sequence[str] = KONTRAST) -> None:
+        directory.mkdir(exist_ok=True)
         self.directory = directory
         self.source = JournalWriter(directory / "records")
         self.outputs = {output: Output(directory / "outputs" / output) for output in (*OUTPUTS, "job")}
         self._appending = threading.Lock()
-        self._command = [sys.executable, "-m", "cli", "stream", "--checkpoint", str(directory / "checkpoint")]
+        self._command = [*program, "stream", "--checkpoint", str(directory / "checkpoint")]
         self._command += ["--from", f"journal:{directory / 'records'}", "--to", f"journal:{directory / 'outputs'}"]
         self._command += options
         self._log = (directory / "log").open("wb")
@@ -296,6 +306,28 @@ def fleet_figures(options: Sequence[str], say: Callable[[str], None]) -> Iterato
             yield from latencies("the same beside a sick cluster", took)
 
 
+def forcing_figures(options: Sequence[str], say: Callable[[str], None]) -> Iterator[Figure]:
+    """Single changes of two jobs in turn, of which one does not force its checkpoint to disk."""
+    programs = {"forced": KONTRAST, "not forced": WITHOUT_FORCING}
+    clusters = {name: Lines(FORCING_PARTITIONS) for name in programs}
+    took: dict[str, list[float]] = {name: [] for name in programs}
+    with tempfile.TemporaryDirectory(prefix="bench-") as directory, ExitStack() as running:
+        jobs = {name: Job(Path(directory) / name, options, program) for name, program in programs.items()}
+        for name, job in jobs.items():
+            say(name)
+            job.source.append(clusters[name].snapshot())
+            running.enter_context(job.running())
+            job.until_row("gauges", lambda row: row.ready)
+        changes = {name: changes_of(lines) for name, lines in clusters.items()}
+        say("single changes in turn")
+        for number in range(WARM_UP + SINGLE_CHANGES):
+            for name, job in jobs.items():
+                seconds = job.seconds_of(next(changes[name]), "metadata")
+                took[name] += [seconds] if number >= WARM_UP else []
+    for name, seconds in took.items():
+        yield from latencies(f"one change, checkpoint {name}", seconds)
+
+
 def flood(job: Job, lines: Lines, healed: threading.Event) -> None:
     """A cluster that sends a thousand changes a second, each tenth of them no record."""
     changes = changes_of(lines)
@@ -334,9 +366,14 @@ def main() -> None:
         "--option", action="append", default=[], help="of `kontrast stream`, like --option=--master=local[1]"
     )
     parser.add_argument("--no-fleet", dest="fleet", action="store_false", help="leave the many clusters out")
+    parser.add_argument("--forcing", action="store_true", help="only what forcing the checkpoint to disk costs")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     asked = parser.parse_args()
     screen = Console(stderr=True)
+    if asked.forcing:
+        forcing = list(forcing_figures(asked.option, lambda word: screen.print(f"forcing: {word}")))
+        Console(width=140).print(table([FORCING_PARTITIONS], [forcing], "two at a time; by partitions"))
+        return
     columns = []
     for size in asked.partitions:
         columns.append(list(figures(size, asked.option, lambda word, size=size: screen.print(f"{size:,}: {word}"))))

@@ -84,6 +84,8 @@ def as_far_as_told(ours: Account, real: Account) -> Account:
 
 def common(real: list[Move], derived: list[Move]) -> int:
     """The length of the longest common subsequence."""
+    if real == derived:
+        return len(real)
     row = [0] * (len(derived) + 1)
     for move in real:
         before = row
@@ -111,6 +113,8 @@ def parted_by_epoch(real: Account, derived: Account) -> dict[int, Parted]:
     counts: defaultdict[int, Counter[str]] = defaultdict(Counter)
     for name in {*real.moves, *derived.moves}:
         theirs, ours = real.moves.get(name, []), derived.moves.get(name, [])
+        if theirs == ours:
+            continue
         for tag, start, end, our_start, our_end in SequenceMatcher(None, theirs, ours, autojunk=False).get_opcodes():
             if tag != "equal":
                 for move in theirs[start:end]:

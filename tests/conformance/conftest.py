@@ -43,7 +43,7 @@ def recordings(tmp_path_factory: pytest.TempPathFactory):
     def get(name: str) -> tuple[Recording, Replay]:
         if name not in done:
             recording = unpack(name, directory)
-            done[name] = recording, replay(recording.records(), recording.profile())
+            done[name] = recording, replay(recording.records(), recording.profile(), recording.settings())
         return done[name]
 
     return get

@@ -149,7 +149,7 @@ def read_account(brokers: Iterable[Path]) -> Account:
             requests[told] += 1
         elif match := STOP_REPLICA.match(text):
             requests[Told("StopReplica", epoch, int(match["broker"]), match["tp"], flag=match["delete"] == "true")] += 1
-    if not any(told.api == "StopReplica" for told in requests):
-        for directory in directories:
-            requests.update(_stopped_replicas(directory / "controller.log"))
+    told_of = {told.epoch for told in requests if told.api == "StopReplica"}
+    for directory in directories:
+        requests.update(told for told in _stopped_replicas(directory / "controller.log") if told.epoch not in told_of)
     return Account(moves, requests)

@@ -10,6 +10,7 @@ import tarfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.records import Record
@@ -18,6 +19,7 @@ from controller.derived.gauges import gauges_row
 from controller.derived.stored_context import new_context
 from controller.model.context import Context
 from controller.rules.releases import Profile, profile_of, read_release
+from controller.rules.settings import SETTING_NAMES, GivenSettings, read_settings
 from controller.step import step
 from ingest.history import History
 from ingest.zookeeper_files import Until
@@ -25,7 +27,7 @@ from tests.conformance.controller_log import Account, read_account
 
 ARCHIVES = Path(__file__).parent / "recordings"
 
-# What the brokers of all recordings were configured with and no znode shows.
+# What the brokers of all recordings were configured with and no znode shows, unless recording.json says otherwise.
 SETTINGS = {
     "controlled.shutdown.retry.backoff.ms": 1_000,
     "delete.topic.enable": True,
@@ -65,9 +67,18 @@ class Recording:
         return last
 
     def profile(self) -> Profile | None:
-        """How its release behaves, as somebody would say it of a cluster; None leaves it to the znodes."""
-        release = self._description().get("kafka")
+        """How its release behaves, as somebody would say it of a cluster; None leaves it to the znodes.
+
+        Nobody says it of a cluster that is being upgraded.
+        """
+        description = self._description()
+        release = None if "upgrade_to" in description else description.get("kafka")
         return None if release is None else profile_of(read_release(release))
+
+    def settings(self) -> GivenSettings:
+        """What its brokers were configured with, as far as the replica asks."""
+        said = self._description().get("settings", {})
+        return SETTINGS | read_settings({name: text for name, text in said.items() if name in SETTING_NAMES})
 
     def _description(self) -> dict:
         description = self.directory / "recording.json"
@@ -90,9 +101,11 @@ def unpack(name: str, directory: Path) -> Recording:
     return Recording(name, directory / name)
 
 
-def replay(records: Iterable[Record], profile: Profile | None = None) -> Replay:
+def replay(
+    records: Iterable[Record], profile: Profile | None = None, settings: GivenSettings = MappingProxyType(SETTINGS)
+) -> Replay:
     """Let the replica apply the records."""
-    context = new_context("recorded", 16, SETTINGS, profile)
+    context = new_context("recorded", 16, settings, profile)
     rows: list[Row] = []
     gauges: list[GaugesRow] = []
     for record in records:

@@ -251,8 +251,18 @@ def test_the_end_of_what_was_never_there_is_nothing():
 
 def test_znodes_that_the_controller_does_not_read_change_nothing():
     history = ZnodeHistory().start(1, 2)
-    assert history.write("/cluster/id", {"version": "1", "id": "x"}) == ()
+    assert history.write("/latest_producer_id_block", {"version": 1, "broker": 1}) == ()
     assert history.refusals() == []
+
+
+def test_the_cluster_s_id_is_kept_and_an_unreadable_one_is_refused():
+    history = ZnodeHistory().start(1, 2)
+    assert history.context.header.cluster_id == ""
+    assert history.write("/cluster/id", {"version": "1", "id": "x"}) == ()
+    assert history.context.header.cluster_id == "x"
+    (refused,) = history.write("/cluster/id", {"version": "1", "id": "x" * 101})
+    assert refused.path == "/cluster/id"
+    assert history.context.header.cluster_id == "x"
 
 
 def test_a_forwarder_whose_standing_cannot_be_read_is_of_unknown_standing():

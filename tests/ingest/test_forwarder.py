@@ -74,6 +74,17 @@ def test_changes_arrive_with_their_zxid_and_bytes_that_are_no_text(kafka: KazooC
     assert (default.path, default.data, default.raw) == ("/config/brokers/<default>", None, b"\xff\xfe\x00")
 
 
+def test_the_cluster_s_id_is_forwarded_also_of_a_cluster_that_begins_later(kafka: KazooClient, watch: Watch) -> None:
+    make_cluster(kafka)
+    watching = watch()
+    seq = watching.settled()
+    kafka.create("/cluster/id", b'{"version":"1","id":"x"}', makepath=True)
+    watching.settled()
+    (created,) = (record for record in watching.after(seq) if record.path)
+    assert (created.path, created.data) == ("/cluster/id", '{"version":"1","id":"x"}')
+    assert "/cluster/id" in {record.path for record in watch(journal="another").records()}
+
+
 def test_a_znode_that_came_and_went_within_a_window_is_told(kafka: KazooClient, watch: Watch) -> None:
     make_cluster(kafka)
     watching = watch(coalesce_ms=300)

@@ -225,6 +225,29 @@ def test_outputs_do_not_go_to_the_watched_cluster_nor_at_a_restart(shared_broker
         assert not _read(shared_broker, f"{own_name}.{output}")
 
 
+def _cluster_id(server):
+    admin = KafkaAdminClient(bootstrap_servers=server)
+    cluster_id = admin.describe_cluster()["cluster_id"]
+    admin.close()
+    return cluster_id
+
+
+def test_clusters_with_the_same_brokers_are_told_apart_by_their_ids(shared_broker, own_name, streams, work_off):
+    life = life_of("east", topics=2)
+    life.send(RecordKind.NODE, "/cluster/id", {"version": "1", "id": "another-cluster"})
+    _register(life, shared_broker)
+    streams.append(life.lines)
+    config = streams.config(sink=KafkaAddress(shared_broker, own_name))
+    work_off(config)
+    assert _read(shared_broker, f"{own_name}.metadata")
+    written = len(life.lines)
+    life.send(RecordKind.NODE, "/cluster/id", {"version": "1", "id": _cluster_id(shared_broker)})
+    life.send(RecordKind.DELETED, "/brokers/ids/1")
+    streams.append(life.lines[written:])
+    with pytest.raises(StreamError, match=f"{own_name} is in the watched cluster east itself .cluster id "):
+        work_off(config)
+
+
 def test_records_in_the_watched_cluster_end_the_job_that_knows_it_already(shared_broker, own_name, streams, work_off):
     _create_topics(shared_broker, own_name)
     life = life_of("east", topics=2)

@@ -12,13 +12,13 @@ import pytest
 from streaming.checkpoint import Checkpoint
 from streaming.checkpoint_files import drop_torn
 from streaming.errors import StreamError
-from streaming.job import prepare
+from streaming.job import check_settings, prepare
 from transport.address import JournalAddress, KafkaAddress
 from transport.journal import JournalWriter
 
 
-def _prepare(config):
-    with prepare(config, threading.Event(), lock_wait_seconds=0):
+def _prepare(config, *, rebuild=False):
+    with prepare(config, threading.Event(), lock_wait_seconds=0, rebuild=rebuild):
         pass
 
 
@@ -72,12 +72,28 @@ def test_state_in_a_format_that_this_kontrast_does_not_know_is_refused(streams):
         _prepare(streams.config())
 
 
-@pytest.mark.parametrize("damaged", ["[", "[" * 100_000], ids=["cut short", "nested too deeply"])
-def test_a_damaged_settings_file_is_refused(streams, damaged):
+@pytest.mark.parametrize(
+    "damaged", ["[", "[" * 100_000, '{"format": 1e400}'], ids=["cut short", "nested too deeply", "no number"]
+)
+def test_a_damaged_settings_file_is_refused_and_given_up_with_rebuild(streams, damaged):
     streams.checkpoint.mkdir()
     (streams.checkpoint / "kontrast.json").write_text(damaged)
-    with pytest.raises(StreamError, match="kontrast.json is damaged"):
+    for look in (_prepare, check_settings):
+        with pytest.raises(StreamError, match="kontrast.json is damaged: restore it, or begin anew with .*--rebuild"):
+            look(streams.config())
+    _prepare(streams.config(), rebuild=True)
+
+
+def test_a_missing_settings_file_is_named_and_no_foreign_directory_counts_as_a_checkpoint(streams):
+    _prepare(streams.config())
+    (streams.checkpoint / "spark").mkdir()
+    (streams.checkpoint / "kontrast.json").unlink()
+    with pytest.raises(StreamError, match="kontrast.json is missing: restore it, or begin anew with .*--rebuild"):
         _prepare(streams.config())
+    _prepare(streams.config(), rebuild=True)
+    (streams.checkpoint / "spark").rename(streams.checkpoint / "spark-4.2.0-bin-hadoop3")
+    with pytest.raises(StreamError, match="neither empty nor a checkpoint of Kontrast"):
+        _prepare(streams.config(), rebuild=True)
 
 
 @pytest.mark.parametrize("damaged", ["", "v1", "v1\n", "v1\n{", "\0" * 100, "v1\n{}\n" + "[" * 100_000])
@@ -86,7 +102,9 @@ def test_the_newest_file_of_sparks_logs_that_is_torn_is_removed_and_named(stream
     directory = streams.checkpoint / "spark" / log
     directory.mkdir(parents=True)
     for batch, content in ((9, "v1\n{}\n-"), (10, damaged)):
-        (directory / str(batch)).write_text(content)
+        for path in (directory.with_name("offsets") / str(batch), directory / str(batch)):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("v1\n{}\n-" if path.parent != directory else content)
     (streams.checkpoint / "spark" / "metadata").write_text("{}")
     drop_torn(streams.checkpoint / "spark")
     assert [path.name for path in directory.iterdir()] == ["9"]
@@ -99,8 +117,9 @@ def test_settings_that_lack_something_are_named_with_the_way_out(streams):
     stored = json.loads(file.read_text())
     del stored["shuffle partitions"]
     file.write_text(json.dumps(stored))
-    with pytest.raises(StreamError, match="kontrast.json is damaged, it lacks shuffle partitions.*--rebuild"):
-        _prepare(streams.config())
+    for look in (_prepare, check_settings):
+        with pytest.raises(StreamError, match="kontrast.json is damaged, it lacks shuffle partitions.*--rebuild"):
+            look(streams.config())
 
 
 def test_a_checkpoint_path_that_is_a_file_is_refused(streams):

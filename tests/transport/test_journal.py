@@ -155,7 +155,7 @@ def test_a_journal_of_a_newer_format_is_refused_and_left_alone(tmp_path: Path) -
     assert sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".lock") == before
 
 
-@pytest.mark.parametrize("damaged", ["", "[]", '{"format": "x"}', "[" * 100_000])
+@pytest.mark.parametrize("damaged", ["", "[]", '{"format": "x"}', '{"format": 1e400}', "[" * 100_000])
 def test_a_damaged_declaration_is_one_sentence(tmp_path: Path, damaged: str) -> None:
     (tmp_path / "journal.json").write_text(damaged)
     with pytest.raises(JournalError, match="is damaged"):

@@ -1,6 +1,7 @@
 """Records a real cluster under random actions: `python -m tests.conformance.record SEED --out FILE.tar.xz`.
 
-Here belong the command line and the order of a recording; what happens in it is in `actions`.
+Here belong the command line and the order of a recording; what happens in it is in `actions`, and in `large` where the
+cluster is large. What is kept of the logs is in `keeping`.
 """
 
 from __future__ import annotations
@@ -9,13 +10,12 @@ import argparse
 import json
 import lzma
 import random
-import re
 import shutil
 import sys
 import tarfile
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 
 from kazoo.client import KazooClient
@@ -26,8 +26,12 @@ from streaming.errors import StreamError
 from tests.conformance.record.actions import Actions
 from tests.conformance.record.admin import Admin
 from tests.conformance.record.broker import SETTINGS, RecordedBroker
+from tests.conformance.record.filling import fill, first_topics
 from tests.conformance.record.gauges import GaugeSampler
-from tests.conformance.record.releases import RELEASES
+from tests.conformance.record.keeping import keep_what_is_counted, keep_what_the_controllers_said
+from tests.conformance.record.large import LargeActions
+from tests.conformance.record.registered import Heartbeats, RegisteredBroker, znode_version
+from tests.conformance.record.releases import RELEASES, protocol_of
 from tests.conformance.record.steps import Steps
 from tests.conformance.record.topics import Topics
 
@@ -36,7 +40,13 @@ _QUIET_SECONDS = 2.0
 _REST_SECONDS = 6.0
 _LONGEST_REST_SECONDS = 40
 _PRESET = 9 | lzma.PRESET_EXTREME  # it is made once and kept for good
-_BY_A_BROKER = re.compile(r"\[[^\]]*\] \w+ (?:\[Broker id=|Broker \d)")
+_ENDING = ".tar.xz"
+_PROTOCOL = "inter.broker.protocol.version"
+_FIRST_REGISTERED = 101
+_MOST_NEAR_PARTITIONS = 300  # of a large cluster's on the brokers that are real
+_SMALL = "t"  # how the names of topics begin that small actions are about
+# With 392 MB a controller of 3.9.2 took up 10,000 partitions of 30 brokers, with 432 MB one of 2.8.2 12,000.
+_HEAP_MB, _PARTITIONS_A_MB = 192, 50
 
 
 class Recorder:
@@ -56,37 +66,94 @@ class Recorder:
         """Start the cluster, act, rest, and end it so that its end is not in ZooKeeper's log."""
         options = self._options
         connect = self._zookeeper.connect_string
+        heap_mb = _HEAP_MB + options.partitions // _PARTITIONS_A_MB
         brokers = [
-            RecordedBroker(number, options.kafka, connect, self._scratch / f"broker-{number}", self._logs(number))
+            RecordedBroker(
+                number,
+                options.kafka,
+                connect,
+                self._scratch / f"broker-{number}",
+                self._logs(number),
+                options.settings,
+                heap_mb,
+                clients_apart=bool(options.registered),
+            )
             for number in range(1, options.brokers + 1)
         ]
+        version = znode_version(options.protocol)
+        registered = [
+            RegisteredBroker(number, ("127.0.0.1", self._zookeeper.port), version)
+            for number in range(_FIRST_REGISTERED, _FIRST_REGISTERED + options.registered)
+        ]
+        heartbeats = Heartbeats(registered)
         client = KazooClient(hosts=connect, timeout=30)
         try:
             self._zookeeper.start()
+            if registered:
+                self._fill([broker.broker_id for broker in registered])
             client.start(timeout=30)
+            for broker in registered:
+                broker.register()
+            heartbeats.start()
             self._start(brokers, client)
             sampler = GaugeSampler(brokers)
             sampler.start()
-            steps = self._steps
-            admin = Admin(brokers, steps)
-            release = RELEASES[options.kafka]
-            Actions(options.seed, release, brokers, Topics(client), admin, steps).run(options.seconds)
-            admin.close()
+            self._act(brokers, registered, client)
             last_zxid = self._rest(client)
-            steps.note("end")
+            self._steps.note("end")
             for broker in brokers:
                 broker.kill()
             sampler.write(self._folder / "jmx.jsonl")
         finally:
             for broker in brokers:
                 broker.kill()
+            heartbeats.end()
             client.stop()
             client.close()
             self._zookeeper.kill()
         self._describe(last_zxid)
-        for log in self._folder.glob("logs*/state-change.log"):
-            _keep_the_controllers_lines(log)
+        keep = keep_what_is_counted if registered else keep_what_the_controllers_said
+        for logs in self._folder.glob("logs*"):
+            keep(logs)
         shutil.copytree(self._zookeeper.data_directory, self._folder / "zk")
+
+    def _fill(self, registered: list[int]) -> None:
+        """Make a large cluster's topics, before there is any broker.
+
+        ZooKeeper is restarted then, which makes it write a snapshot: no controller had a part in what was before.
+        """
+        options = self._options
+        self._steps.note("fill", partitions=options.partitions, registered=registered)
+        near = min(_MOST_NEAR_PARTITIONS, options.partitions)
+        real = range(1, options.brokers + 1)
+        client = KazooClient(hosts=self._zookeeper.connect_string, timeout=30)
+        client.start(timeout=30)
+        try:
+            fill(client, first_topics(random.Random(options.seed), real, registered, options.partitions, near))
+        finally:
+            client.stop()
+            client.close()
+        filled = [*self._zookeeper.data_directory.glob("version-2/*")]
+        self._zookeeper.stop()
+        self._zookeeper.start()
+        for file in filled:
+            file.unlink()
+
+    def _act(self, brokers: list[RecordedBroker], registered: list[RegisteredBroker], client: KazooClient) -> None:
+        options, steps = self._options, self._steps
+        admin = Admin(brokers, steps)
+        release = RELEASES[options.kafka]
+        topics = Topics(client, _SMALL)
+        if registered:
+            actions: Actions = LargeActions(
+                options.seed, release, brokers, registered, options.partitions, topics, admin, steps
+            )
+        else:
+            actions = Actions(options.seed, release, brokers, topics, admin, steps)
+        if options.upgrade_to:
+            actions.upgrade(options.upgrade_to, ".".join(map(str, options.protocol)))
+        actions.run(options.seconds)
+        admin.close()
 
     def _logs(self, number: int) -> Path:
         return self._folder / f"logs{number}"
@@ -121,36 +188,50 @@ class Recorder:
 
     def _describe(self, last_zxid: int) -> None:
         options = self._options
-        description: Mapping[str, object] = {
+        description: dict[str, object] = {
             "seed": options.seed,
             "kafka": options.kafka,
             "brokers": options.brokers,
             "seconds": options.seconds,
-            "settings": dict(SETTINGS),
+            "settings": {**SETTINGS, **options.settings},
             "zookeeper": self._zookeeper_settings,
             "last_zxid": last_zxid,
         }
+        if options.registered:
+            description |= {"registered": options.registered, "partitions": options.partitions}
+        if options.upgrade_to:
+            description |= {"upgrade_to": options.upgrade_to}
         (self._folder / "recording.json").write_text(json.dumps(description, indent=2) + "\n")
 
 
-def _keep_the_controllers_lines(log: Path) -> None:
-    """Leave out what brokers say of the requests that they get, which is two thirds of the log."""
-    lines = log.read_text(errors="replace").splitlines(keepends=True)
-    log.write_text("".join(line for line in lines if not _BY_A_BROKER.match(line)))
-
-
-def main() -> int:
-    """Make one recording; 1 after an error's sentence."""
+def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """The command line, checked; ends the program with a sentence where it makes no sense."""
     parser = argparse.ArgumentParser(prog="python -m tests.conformance.record", description=__doc__)
     parser.add_argument("seed", type=int, metavar="SEED", help="chooses the actions")
     parser.add_argument("--kafka", choices=sorted(RELEASES), default="3.9.2", help="the brokers' release")
     parser.add_argument("--brokers", type=int, default=4, help="how many brokers")
     parser.add_argument("--seconds", type=float, default=180, help="how long to act")
+    parser.add_argument("--registered", type=int, default=0, help="how many more, which never answer")
+    parser.add_argument("--partitions", type=int, default=0, help="how many there are before any broker")
+    parser.add_argument("--setting", action="append", default=[], metavar="KEY=VALUE", help="of all brokers")
+    parser.add_argument("--upgrade-to", choices=sorted(RELEASES), metavar="RELEASE", help="roll all brokers to it")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE.tar.xz", help="the archive to write")
-    options = parser.parse_args()
-    name = options.out.name.removesuffix(".tar.xz")
-    if name == options.out.name:
-        parser.error(f"--out {options.out} must end in .tar.xz: the rest of the name is the recording's")
+    options = parser.parse_args(arguments)
+    if not options.out.name.endswith(_ENDING):
+        parser.error(f"--out {options.out} must end in {_ENDING}: the rest of the name is the recording's")
+    if bool(options.registered) != bool(options.partitions):
+        parser.error("--registered and --partitions need each other: one is where most of the other are")
+    if any("=" not in setting for setting in options.setting):
+        parser.error(f"--setting {' '.join(options.setting)}: expected KEY=VALUE")
+    options.settings = dict(setting.split("=", 1) for setting in options.setting)
+    options.protocol = protocol_of(options.settings.get(_PROTOCOL, options.kafka))
+    return options
+
+
+def main() -> int:
+    """Make one recording; 1 after an error's sentence."""
+    options = read_options()
+    name = options.out.name.removesuffix(_ENDING)
     with tempfile.TemporaryDirectory(prefix="record-") as directory:
         folder = Path(directory, name)
         folder.mkdir()

@@ -78,15 +78,21 @@ class Actions:
             self.create_topic()
         self._go_on(3)
         while time.monotonic() < end:
-            (act,) = self._random.choices(list(self._weights), list(self._weights.values()))
-            try:
-                act()
-            except KazooException as error:  # for example a request is there already
-                self._steps.note(f"refused: {type(error).__name__}")
+            self._try(self._draw())
             self._go_on(self._wait())
         deadline = time.monotonic() + _LONGEST_RETURN_SECONDS
         while self._courses and time.monotonic() < deadline:
             self._go_on(0.5)
+
+    def _draw(self) -> Callable[[], None]:
+        (act,) = self._random.choices(list(self._weights), list(self._weights.values()))
+        return act
+
+    def _try(self, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except KazooException as error:  # for example a request is there already
+            self._steps.note(f"refused: {type(error).__name__}")
 
     def _wait(self) -> float:
         """Two fifths of the actions fall into the middle of the one before."""
@@ -107,12 +113,15 @@ class Actions:
             due = [course for at, course in self._courses if at <= now]
             self._courses = [(at, course) for at, course in self._courses if at > now]
             for course in due:
-                pause = next(course, None)
-                if pause is not None:
-                    self._courses.append((time.monotonic() + pause, course))
+                self._try(lambda course=course: self._advance(course))
             if now >= end:
                 return
             time.sleep(min(_TICK_SECONDS, end - now))
+
+    def _advance(self, course: Course) -> None:
+        pause = next(course, None)
+        if pause is not None:
+            self._courses.append((time.monotonic() + pause, course))
 
     # Topics
 
@@ -207,12 +216,15 @@ class Actions:
     def reassign_by_znode(self) -> None:
         targets = self._targets()
         if targets:
-            partitions = [
-                {"topic": name, "partition": partition, "replicas": replicas}
-                for (name, partition), replicas in targets.items()
-            ]
-            self._steps.note("reassign by znode", partitions=partitions)
-            self._topics.request("/admin/reassign_partitions", {"version": 1, "partitions": partitions})
+            self._request_reassignment(targets)
+
+    def _request_reassignment(self, targets: dict[tuple[str, int], list[int]]) -> None:
+        partitions = [
+            {"topic": name, "partition": partition, "replicas": replicas}
+            for (name, partition), replicas in targets.items()
+        ]
+        self._steps.note("reassign by znode", partitions=partitions)
+        self._topics.request("/admin/reassign_partitions", {"version": 1, "partitions": partitions})
 
     def reassign_by_api(self) -> None:
         request = {TopicPartition(*tp): replicas for tp, replicas in self._targets().items()}
@@ -262,14 +274,35 @@ class Actions:
 
     # How actions go on
 
+    def upgrade(self, release: str, protocol: str) -> None:
+        """Roll all brokers to a release under the former protocol version, then once more to raise that."""
+        self._follow(self._upgraded(release, protocol))
+
+    def _upgraded(self, release: str, protocol: str) -> Course:
+        for settings in ({"inter.broker.protocol.version": protocol}, {}):
+            for broker in self._brokers.values():
+                while broker.broker_id in self._away or not broker.running:
+                    yield 0.2
+                self._away.add(broker.broker_id)
+                self._steps.note("stop", broker=broker.broker_id)
+                broker.ask_to_stop()
+                yield from self._ended(broker)
+                self._steps.note("upgrade", broker=broker.broker_id, kafka=release, settings=settings)
+                broker.become(release, settings)
+                yield from self._return(broker, self._random.uniform(0, 2))
+        self._steps.note("upgraded")
+
     def _stopped(self, broker: RecordedBroker, away_seconds: float) -> Course:
+        yield from self._ended(broker)
+        yield from self._return(broker, away_seconds)
+
+    def _ended(self, broker: RecordedBroker) -> Course:
         deadline = time.monotonic() + _LONGEST_STOP_SECONDS
         while broker.running and time.monotonic() < deadline:
             yield 0.05
         if broker.running:
             self._steps.note("kill: it does not stop", broker=broker.broker_id)
             broker.kill()
-        yield from self._return(broker, away_seconds)
 
     def _resumed(self, broker: RecordedBroker, seconds: float) -> Course:
         yield seconds

@@ -78,9 +78,12 @@ _WITH_OLD_ZOOKEEPER_CLIENT = frozenset(
 
 
 class RecordedBroker(OneProcess):
-    """A broker with its data in `directory`, whose logs go to `logs`; start it again as often as you like."""
+    """A broker with its data in `directory`, whose logs go to `logs`; start it again as often as you like.
 
-    def __init__(  # noqa: PLR0913 (one with a default)
+    With `clients_apart` clients hear only of brokers that have a listener for them, not of those that never answer.
+    """
+
+    def __init__(  # noqa: PLR0913 (three with defaults)
         self,
         broker_id: int,
         kafka: str,
@@ -88,6 +91,8 @@ class RecordedBroker(OneProcess):
         directory: Path,
         logs: Path,
         settings: Mapping[str, str] = MappingProxyType({}),
+        heap_mb: int = 192,
+        clients_apart: bool = False,
     ) -> None:
         self.broker_id = broker_id
         self.port = free_port()
@@ -98,18 +103,14 @@ class RecordedBroker(OneProcess):
             **_SMALL,
             **SETTINGS,
             "broker.id": str(broker_id),
-            "listeners": f"PLAINTEXT://{self.address}",
+            **(_clients_apart(self.address) if clients_apart else {"listeners": f"PLAINTEXT://{self.address}"}),
             "log.dirs": str(directory / "data"),
             "zookeeper.connect": zookeeper,
             **settings,
         }
+        self._heap_mb = heap_mb
         self._configuration = directory / "server.properties"
-        command = java_command(
-            "kafka.Kafka", self._configuration, class_path=_class_path(RELEASES[kafka].jars), heap_mb=192
-        )
-        (agent,) = jars(ArtifactSet.JMX_EXPORTER)
-        command.insert(1, f"-javaagent:{agent}=127.0.0.1:{self.gauges_port}:{directory / 'gauges.yml'}")
-        super().__init__(ChildProcess(f"broker {broker_id}", command, directory / "broker.log"))
+        super().__init__(self._process_of(kafka))
         self._configure()
 
     @property
@@ -125,15 +126,35 @@ class RecordedBroker(OneProcess):
         """Begin a controlled shutdown, and return."""
         self._process.ask_to_stop()
 
-    def _configure(self) -> None:
-        self._logs.mkdir(parents=True)
-        write_configuration(self._configuration, self._settings)
+    def become(self, kafka: str, settings: Mapping[str, str]) -> None:
+        """Be of another release from its next start on, with these settings beside its own; it must have ended."""
+        self._process = self._process_of(kafka)
+        self._configure(settings)
+
+    def _process_of(self, kafka: str) -> ChildProcess:
+        class_path = _class_path(RELEASES[kafka].jars)
+        command = java_command("kafka.Kafka", self._configuration, class_path=class_path, heap_mb=self._heap_mb)
+        (agent,) = jars(ArtifactSet.JMX_EXPORTER)
+        command.insert(1, f"-javaagent:{agent}=127.0.0.1:{self.gauges_port}:{self._directory / 'gauges.yml'}")
+        return ChildProcess(f"broker {self.broker_id}", command, self._directory / "broker.log")
+
+    def _configure(self, more: Mapping[str, str] = MappingProxyType({})) -> None:
+        self._logs.mkdir(parents=True, exist_ok=True)
+        write_configuration(self._configuration, {**self._settings, **more})
         parts = [
             _LOG.format(name=logger.replace(".", "_"), file=self._logs / file, logger=logger)
             for file, logger in _LOGS.items()
         ]
         (self._directory / "log4j2.properties").write_text(_LOGGING + "".join(parts))
         (self._directory / "gauges.yml").write_text(_GAUGES)
+
+
+def _clients_apart(address: str) -> Mapping[str, str]:
+    return {
+        "listeners": f"CLIENT://{address},PLAINTEXT://127.0.0.1:{free_port()}",
+        "listener.security.protocol.map": "CLIENT:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "inter.broker.listener.name": "PLAINTEXT",
+    }
 
 
 def _class_path(release: ArtifactSet) -> list[Path]:

@@ -43,3 +43,9 @@ RELEASES: Mapping[str, KafkaRelease] = {
     "3.5.2": KafkaRelease(ArtifactSet.KAFKA_BROKER_3_5),
     "3.9.2": KafkaRelease(ArtifactSet.KAFKA_BROKER),
 }
+
+
+def protocol_of(release: str) -> tuple[int, int]:
+    """The protocol version that a release speaks by itself, or that a text like 2.6 or 2.7-IV0 names."""
+    major, minor = release.partition("-")[0].split(".")[:2]
+    return int(major), int(minor)

@@ -15,14 +15,19 @@ Assignment = Mapping[int, list[int]]
 
 
 class Topics:
-    """The topics of a cluster."""
+    """The topics of a cluster; the small actions are about those whose names begin with `prefix`."""
 
-    def __init__(self, client: KazooClient) -> None:
+    def __init__(self, client: KazooClient, prefix: str = "") -> None:
         self._client = client
+        self._prefix = prefix
 
-    def names(self) -> list[str]:
+    def all_names(self) -> list[str]:
         """All topics, those that wait for their deletion too."""
         return sorted(self._client.get_children("/brokers/topics"))
+
+    def names(self) -> list[str]:
+        """The topics that small actions are about."""
+        return [name for name in self.all_names() if name.startswith(self._prefix)]
 
     def assignment(self, name: str) -> dict[int, list[int]]:
         """Who holds the partitions; empty when the topic went meanwhile."""

@@ -1,0 +1,209 @@
+"""Audits the pins of `requirements/*.txt` by what the package index says of them: `make audit`.
+
+Fails for a pinned file that was yanked or withdrawn and for a known vulnerability. The index is the one that pip is
+configured with; one that cannot be reached, or that does not publish something, is no failure and is said.
+`--write-days` renews the days in `pins.md`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import datetime
+import ssl
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version as installed_version
+from typing import Any, NamedTuple
+
+import httpx
+import pins
+from packaging.specifiers import SpecifierSet
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from packaging.version import Version
+from pip._internal.models.index import PyPI  # pip's default, which it publishes nowhere else
+
+_AT_ONCE = 16
+_TIMEOUT_SECONDS = 8.0
+_MOST_FAILURES = 3  # behind which the index counts as out of reach
+_SIMPLE_JSON = "application/vnd.pypi.simple.v1+json"
+_OLDEST_PYTHON = "3.10"
+_TOOLS = ("pip", "setuptools")
+_MEND = "give pyproject.toml or requirements/tools.in another bound, then `make lock`"
+
+
+class NotOfferedError(Exception):
+    """The index does not say it, or not now."""
+
+
+class UnknownError(NotOfferedError):
+    """The index has no such page."""
+
+
+class Answer(NamedTuple):
+    """What the index says of a pin; None: nothing."""
+
+    files: Sequence[Mapping[str, Any]] | None
+    vulnerabilities: Sequence[Mapping[str, Any]] | None
+
+
+class Index:
+    """The package index that pip installs from."""
+
+    def __init__(self) -> None:
+        settings = _pip_settings()
+        self._pages = (settings.get("index-url") or PyPI.simple_url).rstrip("/")
+        certificates = settings.get("cert")
+        self._failures = 0
+        self._client = httpx.Client(
+            follow_redirects=True,
+            timeout=_TIMEOUT_SECONDS,
+            limits=httpx.Limits(max_connections=_AT_ONCE),
+            verify=ssl.create_default_context(cafile=certificates) if certificates else True,
+            proxy=settings.get("proxy"),
+        )
+
+    def answer(self, pin: pins.Pin) -> Answer:
+        """What it says of a pin."""
+        return Answer(self._files(pin), self._vulnerabilities(pin))
+
+    def _files(self, pin: pins.Pin) -> Sequence[Mapping[str, Any]] | None:
+        try:
+            return list(self._get(f"{self._pages}/{pin.name}/").get("files", []))
+        except UnknownError:  # so is a project that was removed, perhaps as malicious
+            return []
+        except NotOfferedError:
+            return None
+
+    def _vulnerabilities(self, pin: pins.Pin) -> Sequence[Mapping[str, Any]] | None:
+        try:
+            said = self._get(f"{self._pages.removesuffix('/simple')}/pypi/{pin.name}/{pin.version}/json")
+        except NotOfferedError:
+            return None
+        return said.get("vulnerabilities")
+
+    def _get(self, url: str) -> dict[str, Any]:
+        if self._failures >= _MOST_FAILURES:
+            raise NotOfferedError
+        try:
+            response = self._client.get(url, headers={"Accept": f"{_SIMPLE_JSON}, application/json;q=0.5"})
+            if response.status_code == httpx.codes.NOT_FOUND:
+                raise UnknownError
+            said = response.raise_for_status().json()
+        except httpx.TransportError as error:
+            self._failures += 1
+            raise NotOfferedError from error
+        except (httpx.HTTPError, ValueError) as error:
+            raise NotOfferedError from error
+        if not isinstance(said, dict):
+            raise NotOfferedError
+        return said
+
+
+def _pip_settings() -> dict[str, str]:
+    """The settings that `pip install` would have, by name; what is said later holds."""
+    command = [sys.executable, "-m", "pip", "config", "list"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    settings: dict[str, str] = {}
+    for section in ("global", "install", ":env:"):
+        for line in listed.splitlines():
+            name, _, value = line.partition("=")
+            if name.startswith(f"{section}."):
+                settings[name.removeprefix(f"{section}.")] = ast.literal_eval(value)
+    return settings
+
+
+def problems(pin: pins.Pin, pinned: frozenset[str], answer: Answer) -> list[str]:
+    """What is wrong with a pin, by what the index says."""
+    found = []
+    name = "==".join(pin)
+    if answer.files is not None:
+        files = [file for file in answer.files if file.get("hashes", {}).get("sha256") in pinned]
+        if not files:
+            found.append(f"{name} is no longer in the index: {_MEND}")
+        for reason in sorted({str(file["yanked"]) for file in files if file.get("yanked")}):
+            found.append(f"{name} was yanked ({reason}): {_MEND}")
+    for vulnerability in answer.vulnerabilities or ():
+        if not vulnerability.get("withdrawn"):
+            mended = ", ".join(vulnerability.get("fixed_in") or ()) or "no release yet"
+            found.append(f"{name} has {vulnerability.get('id')}, fixed in {mended}: {_MEND}")
+    return found
+
+
+def outdated(pin: pins.Pin, answer: Answer) -> str | None:
+    """Why a tool of the environment is not current."""
+    newest = max(filter(None, map(_release, answer.files or ())), default=Version(pin.version))
+    if newest > Version(pin.version):
+        return f"{pin.name} {newest} is out and {pin.version} is pinned: `make lock` takes it"
+    if installed_version(pin.name) != pin.version:
+        return f"{pin.name} {installed_version(pin.name)} is installed and {pin.version} is pinned: make install-dev"
+    return None
+
+
+def _release(file: Mapping[str, Any]) -> Version | None:
+    """The version of a wheel that the oldest Python can install and that is no pre-release."""
+    try:
+        version = parse_wheel_filename(str(file["filename"]))[1]
+    except InvalidWheelFilename:
+        return None
+    suits = _OLDEST_PYTHON in SpecifierSet(file.get("requires-python") or "")
+    return version if suits and not version.is_prerelease and not file.get("yanked") else None
+
+
+def renewed(answers: Mapping[pins.Pin, Answer]) -> dict[pins.Pin, pins.Audited]:
+    """The days of the page, with today's for all that the index spoke of."""
+    today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+    listed = pins.listed()
+    return {
+        pin: pins.Audited(
+            *(day if said is None else today for day, said in zip(listed.get(pin, pins.Audited()), answer, strict=True))
+        )
+        for pin, answer in answers.items()
+    }
+
+
+def main() -> int:
+    """Print what is wrong, what could not be audited and what was; 1 if something is wrong."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--write-days", action="store_true", help="renew the days in docs/pins.md")
+    given = arguments.parse_args()
+    hashes, index = pins.hashes(), Index()
+    with ThreadPoolExecutor(_AT_ONCE) as together:
+        answers = dict(zip(hashes, together.map(index.answer, hashes), strict=True))
+    if not any(answer.files for answer in answers.values()):
+        _say("pip's index cannot be reached or has no JSON (PEP 691): NO pin was audited")
+        return 0
+    wrong = [problem for pin, answer in answers.items() for problem in problems(pin, hashes[pin], answer)]
+    for line in (*wrong, *_unsaid(answers), *_old_tools(answers)):
+        _say(line)
+    if not wrong and given.write_days:
+        pins.PAGE.write_text(pins.page(renewed(answers)), encoding="utf-8")
+    return 1 if wrong else 0
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"audit: {line}\n")
+
+
+def _unsaid(answers: Mapping[pins.Pin, Answer]) -> Iterable[str]:
+    without_files = [pin.name for pin, answer in answers.items() if answer.files is None]
+    without_vulnerabilities = [pin.name for pin, answer in answers.items() if answer.vulnerabilities is None]
+    yield f"{len(answers) - len(without_files)} of {len(answers)} pins were looked up in the index"
+    if without_files:
+        yield f"the index did not answer for {', '.join(without_files)}: not audited"
+    if len(without_vulnerabilities) == len(answers):
+        yield "the index publishes no vulnerabilities: none was looked up"
+    elif without_vulnerabilities:
+        yield f"vulnerabilities of {', '.join(without_vulnerabilities)} were not looked up: the index has none of them"
+
+
+def _old_tools(answers: Mapping[pins.Pin, Answer]) -> Iterable[str]:
+    for pin, answer in answers.items():
+        if pin.name in _TOOLS and (why := outdated(pin, answer)):
+            yield why
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,112 @@
+"""What the replica and real controllers disagree on in large and unusual clusters, by recording and term.
+
+Here belong the figures, under names that recordings/README.md explains. They are those of the first sight until a rule
+is mended by one of these recordings: a figure that shrinks is a success, write it down here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from tests.conformance.agreement import Parted
+
+CUT_UNSEEN, POISONED_UNSEEN = "cut unseen", "poisoned unseen"
+LOADING, NEVER_ANSWERED = "loading", "never answered"
+NOTIFIED, SHUTDOWNS = "notified", "shutdowns"
+UNASKED, CUT_SHORT, DEPOSED = "unasked", "cut short", "deposed"
+
+
+class Known(NamedTuple):
+    """Where the accounts part by the controller's epoch, and how many gauges differ at quiet moments.
+
+    Of the quiet moments at which other partitions had no leader than the rows say, the numbers of the records;
+    None where that was not looked at yet.
+    """
+
+    parted: Mapping[int, tuple[str, Parted]]
+    gauges: int
+    leaderless: Sequence[int] | None = []
+
+
+LARGE: Mapping[str, Known] = {
+    "large39": Known(
+        {
+            2: (CUT_UNSEEN, Parted(29_400, 0, 29_400, 0)),
+            4: (CUT_UNSEEN, Parted(30_183, 0, 30_042, 0)),
+            5: (POISONED_UNSEEN, Parted(717, 35_632, 0, 38_004)),
+            6: (NEVER_ANSWERED, Parted(24, 491, 4, 18)),
+            7: (POISONED_UNSEEN, Parted(7, 38_555, 49, 40_474)),
+            9: (LOADING, Parted(3, 144, 476, 440)),
+            10: (LOADING, Parted(0, 0, 0, 132)),
+        },
+        253,
+        leaderless=None,
+    ),
+    "roll28to39": Known(
+        {
+            1: (SHUTDOWNS, Parted(4, 3, 17, 4)),
+            3: (SHUTDOWNS, Parted(0, 0, 1, 0)),
+        },
+        4,
+    ),
+    "below39": Known(
+        {
+            1: (NOTIFIED, Parted(0, 0, 2, 2)),
+            2: (NOTIFIED, Parted(0, 0, 3, 3)),
+            4: (NOTIFIED, Parted(0, 0, 2, 2)),
+            5: (NOTIFIED, Parted(0, 3, 3, 3)),
+            6: (NOTIFIED, Parted(0, 1, 2, 2)),
+        },
+        50,
+    ),
+    "operator39": Known(
+        {
+            1: (UNASKED, Parted(22, 22, 0, 50)),
+            2: (UNASKED, Parted(40, 101, 0, 280)),
+        },
+        24,
+        leaderless=[665],
+    ),
+    "roll11to24": Known(
+        {
+            1: (CUT_SHORT, Parted(14, 0, 0, 0)),
+            2: (CUT_SHORT, Parted(0, 0, 0, 1)),
+            3: (CUT_SHORT, Parted(0, 0, 1, 0)),
+        },
+        0,
+    ),
+    "large28": Known(
+        {
+            2: (CUT_UNSEEN, Parted(35_400, 0, 35_400, 0)),
+            3: (UNASKED, Parted(933, 1_329, 849, 3_945)),
+            4: (POISONED_UNSEEN, Parted(0, 36_943, 0, 38_578)),
+            6: (POISONED_UNSEEN, Parted(7, 43_528, 0, 46_977)),
+            7: (NEVER_ANSWERED, Parted(10, 436, 0, 48)),
+        },
+        166,
+        leaderless=None,
+    ),
+    "large24": Known(
+        {
+            2: (LOADING, Parted(15, 4, 10, 0)),
+            4: (CUT_UNSEEN, Parted(28_628, 0, 28_628, 0)),
+            5: (NEVER_ANSWERED, Parted(62, 1_386, 0, 127)),
+            6: (POISONED_UNSEEN, Parted(8, 32_591, 0, 32_948)),
+            7: (CUT_UNSEEN, Parted(26_385, 0, 16_169, 0)),
+            9: (LOADING, Parted(226, 1_332, 76, 253)),
+        },
+        52,
+        leaderless=None,
+    ),
+    "large11": Known(
+        {
+            2: (DEPOSED, Parted(1_593, 16, 3_567, 0)),
+            3: (DEPOSED, Parted(0, 845, 258, 258)),
+            4: (DEPOSED, Parted(0, 83, 28, 18)),
+            5: (NEVER_ANSWERED, Parted(0, 237, 0, 0)),
+        },
+        559,
+        leaderless=None,
+    ),
+}

@@ -1,0 +1,174 @@
+"""A checkpoint of which a file is damaged: it is named, with the way out, or the job goes on with true rows."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from controller.contract.outputs import OUTPUTS
+from streaming.errors import StreamError
+from tests.streaming.checkpoints import forget_state, newest_rows
+from tests.streaming.cluster_records import ClusterLife, Streams, life_of
+from tests.waiting import eventually
+
+_WAY_OUT = re.compile(r": restore (?:it|the checkpoint), or begin anew with `kontrast stream --rebuild`")
+
+
+def removed(path: Path) -> None:
+    path.unlink()
+
+
+def emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def halved(path: Path) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+
+
+def flipped(path: Path) -> None:
+    path.write_bytes(bytes(byte ^ (0x10 if place % 7 == 0 else 0) for place, byte in enumerate(path.read_bytes())))
+
+
+def zeroed(path: Path) -> None:
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+DAMAGE = (removed, emptied, halved, flipped, zeroed)
+
+
+class Saved:
+    """A checkpoint and outputs to which every case goes back, and ten records that are still to be read."""
+
+    def __init__(self, streams: Streams, spark: SparkSession, work_off: Callable[..., None], life: ClusterLife) -> None:
+        self.streams, self.life, self._spark, self._work_off = streams, life, spark, work_off
+        self._expected = life.rows()
+        self._saved = streams.checkpoint.parent / "saved"
+        half = len(life.lines) // 2
+        for lines in (life.lines[:half], life.lines[half:-10]):
+            streams.append(lines)
+            work_off(streams.config(max_batch_bytes=6000))
+        streams.append(life.lines[-10:])
+        # A snapshot of the state is written by Spark's maintenance, later.
+        eventually(lambda: any(streams.checkpoint.rglob("*.zip")))
+        forget_state(spark)
+        for directory in (streams.checkpoint, streams.outputs):
+            shutil.copytree(directory, self._saved / directory.name)
+
+    def kinds(self) -> Iterator[Path]:
+        """The newest file of each kind, below the checkpoint."""
+        newest: dict[str, Path] = {}
+        files = (path for path in self.streams.checkpoint.rglob("*") if path.is_file() and path.suffix != ".lock")
+        for path in sorted(files, key=lambda path: [int(number) for number in re.findall("[0-9]+", path.name)]):
+            kind = re.sub("[0-9a-f]{8}-[0-9a-f-]{27}|[0-9]+", "N", str(path.relative_to(self.streams.checkpoint)))
+            newest[kind] = path
+        return iter(newest.values())
+
+    def restore(self) -> None:
+        forget_state(self._spark)
+        for directory in (self.streams.checkpoint, self.streams.outputs):
+            shutil.rmtree(directory)
+            shutil.copytree(self._saved / directory.name, directory)
+
+    def start(self, case: str, named: Path, *, with_rebuild: bool = False) -> str:
+        """Whether the job goes on right or refuses right; with `with_rebuild`, the way out is gone, too."""
+        refused = self._refused()
+        if refused is not None:
+            assert str(named) in refused, f"{case}: {refused}"
+            assert _WAY_OUT.search(refused), f"{case}: {refused}"
+            assert "Exception" not in refused, f"{case}: {refused}"
+            if with_rebuild:
+                forget_state(self._spark)
+                self._work_off(self.streams.config(), rebuild=True)
+                metadata = self.streams.read("metadata")
+                assert newest_rows(metadata) == newest_rows(self._expected["metadata"]), case
+            return "refused"
+        outputs = self.streams.read_all()
+        for output in OUTPUTS:
+            assert newest_rows(outputs[output]) == newest_rows(self._expected[output]), f"{case}: {output}"
+            assert list(dict.fromkeys(outputs[output])) == list(dict.fromkeys(self._expected[output])), case
+        return "went on"
+
+    def _refused(self) -> str | None:
+        """Why the job does not go on, None where it does."""
+        try:
+            self._work_off(self.streams.config())
+        except StreamError as error:
+            return str(error)
+        return None
+
+
+@pytest.fixture
+def saved(streams, spark, work_off):
+    return Saved(streams, spark, work_off, life_of("east", topics=10, losses=3))
+
+
+def with_checksums(path: Path) -> Path:
+    return path.with_name(f".{path.name}.crc")
+
+
+@pytest.mark.timeout(300)
+def test_damaged_files_are_named_with_the_way_out_or_healed(saved):
+    """One damage a kind of file, each of which Spark meets in another place."""
+    spark_files = saved.streams.checkpoint / "spark"
+    newest = {path.suffix or path.parent.name: path for path in saved.kinds() if not path.name.startswith(".")}
+    cases = [
+        (removed, saved.streams.checkpoint / "kontrast.json", "refused"),
+        (zeroed, spark_files / "metadata", "refused"),
+        (flipped, newest["offsets"], "went on"),
+        (removed, newest["commits"], "went on"),
+        (halved, newest[".changelog"], "refused"),
+        (zeroed, newest[".zip"], "refused"),
+        (removed, newest[".sst"], "refused"),
+        (emptied, newest["default"], "refused"),
+    ]
+    for damage, path, expected in cases:
+        saved.restore()
+        damage(path)
+        case = f"{path} {damage.__name__}"
+        assert saved.start(case, path, with_rebuild=damage is removed) == expected, case
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(900)
+def test_every_kind_of_file_in_every_way(saved):
+    refused = 0
+    for path in list(saved.kinds()):
+        for damage in (halved,) if path.suffix == ".crc" else DAMAGE:  # no other damage of those counts as one
+            checksums = with_checksums(path)
+            for without_checksums in {False, checksums.exists()}:
+                saved.restore()
+                damage(path)
+                if without_checksums:
+                    checksums.unlink()
+                case = f"{path} {damage.__name__}{' without its checksums' if without_checksums else ''}"
+                named = path.with_name(path.name[1:-4]) if path.suffix == ".crc" else path
+                # What no file says any more can only be said of the state as a whole.
+                gone = without_checksums and damage is removed and named.suffix not in {".sst", ".changelog"}
+                refused += saved.start(case, saved.streams.checkpoint if gone else named) == "refused"
+    assert refused > 20
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(300)
+def test_a_directory_that_is_gone(saved):
+    for directory in ("state", "state/0", "state/0/0", "state/0/_metadata", "offsets", "commits"):
+        saved.restore()
+        shutil.rmtree(saved.streams.checkpoint / "spark" / directory)
+        saved.start(f"{directory} removed", saved.streams.checkpoint, with_rebuild=True)
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(300)
+def test_an_entry_of_the_offsets_that_is_missing_in_between(saved):
+    offsets = saved.streams.checkpoint / "spark" / "offsets"
+    numbers = sorted(int(path.name) for path in offsets.glob("[0-9]*"))
+    for path in (offsets / str(numbers[-2]), with_checksums(offsets / str(numbers[-2]))):
+        path.unlink()
+    assert saved.start("an entry in between", offsets / str(numbers[-2])) == "refused"
