@@ -10,9 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from controller.contract.metadata_rows import PartitionRow
-from controller.contract.row import Row
-
 from controller.contract.records import Record, RecordKind
+from controller.contract.row import Row
 from tests.conformance.gauge_samples import QUIET_MS
 
 Partition = tuple[str, int]
