@@ -45,10 +45,10 @@ def state_written(tx: Transaction, tp: TopicPartition, znode: StateZnode, versio
         partition = tx.partition(tp) or partition
     if _was_reassigned_unseen(partition, written):
         topic_assignment.adopt_announced(tx, tp, partition, written)
+    elif before is not None and before.leader_epoch == written.leader_epoch and before.leader == written.leader:
+        change_isr(tx, tp, partition, written)  # each write of the controller makes the leader epoch grow
     elif not tx.is_idle and (shows_both_read(tx, tp, written) or match_expected_write(tx, tp, written)):
         topic_deletion.written_before_asking(tx, tp.topic)
-    elif before is not None and before.leader_epoch == written.leader_epoch and before.leader == written.leader:
-        change_isr(tx, tp, partition, written)
     elif before is None or not match_across_unread_isr_change(tx, tp, before, written):
         explanation.explain(tx, tp, written)
 

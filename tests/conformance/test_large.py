@@ -13,8 +13,7 @@ from tests.conformance.large import LARGE
 from tests.conformance.leaderless import by_rows, by_znodes
 from tests.conformance.recording import replay, unpack
 
-# Most of the time that these take is the replica's own: 14 to 20 s for six to nine takeovers of 10,000 partitions,
-# and 114 s in large11, where it tries each of 300 ISR changes against a rack's death, 0.2 to 0.4 s each.
+# Most of the time that these take is the replica's own: 8 to 20 s for six to nine takeovers of 10,000 partitions.
 SLOW = ("large28", "large24", "large11")
 README = Path(__file__).parent / "recordings" / "README.md"
 
