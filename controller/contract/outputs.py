@@ -1,8 +1,7 @@
-"""The rows that Kontrast publishes: what `controller.step` derived, as it travels to sinks and readers.
+"""Rows that Kontrast publishes: transitions, requests, metadata, alerts and gauges, their keys and their JSON form.
 
-Here belong the shapes of the rows, their keys and their JSON form. How they come about is the machines' business.
-Each row names its cluster and the position of the record that caused it, so a repeated batch writes the same rows. Only
-the job's own row tells of no cluster. No number is larger than 64 bits hold: whoever shows it can make a float of it.
+Each row but the job's own names its cluster and the position of the record that caused it, so a repeated batch writes
+the same rows. No number is larger than 64 bits hold: a reader can make a float of it.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ from controller.contract.records import Int64
 
 OUTPUT_VERSION = 2
 
-Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]  # of what only ever grows
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]  # only ever grows
 
-# Marks a field as a moment of the cluster's time, which a row shows by the forwarder's wall clock: see `clock`.
+# Marks a field as a moment of the cluster's time, which a row shows by the forwarder's wall clock: see `wall_clock`.
 MOMENT: Final = {"moment": True}
 Moment = Annotated[Int64, msgspec.Meta(extra=MOMENT)]
 
 
 class Status(Enum):
-    """How sure an effect is: expected of the controller, seen in ZooKeeper, or cut by the controller's loss."""
+    """How sure an effect is: expected of the controller, seen in ZooKeeper, or withdrawn because it will not happen."""
 
     PROVISIONAL = "provisional"
     FINAL = "final"
@@ -38,7 +37,7 @@ PROVISIONAL, FINAL, WITHDRAWN = Status
 
 
 class Severity(Enum):
-    """What an alert asks of a person."""
+    """Urgency of an alert: it pages a person, warns, or informs."""
 
     PAGE = "page"
     WARN = "warn"
@@ -50,9 +49,9 @@ class _Versioned(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", gc
 
 
 class Row(_Versioned, frozen=True, omit_defaults=False, gc=False):
-    """What every row has: its cluster, the position of its cause, and its place among that cause's effects.
+    """Fields of every row: its cluster, the position of its cause, and its place among that cause's effects.
 
-    The rows that come in thousands are made by position: by name it takes five times as long.
+    Rows that come in thousands are made with positional arguments: keywords take five times as long.
     """
 
     output: ClassVar[str]
@@ -65,17 +64,17 @@ class Row(_Versioned, frozen=True, omit_defaults=False, gc=False):
     time_ms: Int64  # the record's own wall time, never this machine's
 
     def subject_key(self) -> str:
-        """What the row is about, for compaction: the newest row with a key replaces the older ones."""
+        """Key for compaction: the newest row with a key replaces the older ones."""
         return f"{self.cluster}/{self.generation}-{self.seq}-{self.ordinal}"
 
 
-# The first fields of every row, and of those that tell of the controller's steps: of the record, then the effect.
+# The first fields of every row, and of rows about effects of an event: the record's fields, then the effect's.
 Stamp = tuple[str, int, int, int, int, int]
 EffectStamp = tuple[str, int, int, int, int, int, str, Status, str, int]
 
 
 class Transition(Row, frozen=True, gc=False, tag="transition", omit_defaults=True):
-    """A partition, replica, topic, broker or controller moved from one state to another."""
+    """State change of a partition, replica, topic, broker or controller."""
 
     output: ClassVar[str] = "transitions"
 
@@ -94,16 +93,16 @@ class Transition(Row, frozen=True, gc=False, tag="transition", omit_defaults=Tru
     isr: tuple[Int64, ...] | None = None
 
 
-# The requests of the controller, by Kafka's names.
+# The controller's requests, by Kafka's names.
 LEADER_AND_ISR: Final = "LeaderAndIsr"
 UPDATE_METADATA: Final = "UpdateMetadata"
 STOP_REPLICA: Final = "StopReplica"
 
 
 class RequestedState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """A partition's state in a request, as Kafka's `LeaderAndIsrPartitionState` and its like have it.
+    """Partition state in a request, as in Kafka's `LeaderAndIsrPartitionState` and `UpdateMetadataPartitionState`.
 
-    What a request does not say is left out: nothing but the names, leader epoch and delete flag is in a StopReplica.
+    Fields that the request does not have are left out: a StopReplica has only the names, leader epoch and delete flag.
     """
 
     topic: str
@@ -113,20 +112,20 @@ class RequestedState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     isr: tuple[Int64, ...] | None = None
     replicas: tuple[Int64, ...] | None = None
     controller_epoch: Int64 | None = None  # of the controller whose write the state is
-    partition_epoch: Int64 | None = None  # the state znode's data version, left out where nobody has read it
+    partition_epoch: Int64 | None = None  # the state znode's data version, left out where it was not read
     leader_recovery_state: Int64 = 0  # LeaderAndIsr from 3.2; 1: recovering from an unclean election
     is_new: bool = False  # LeaderAndIsr from 1.0
     adding_replicas: tuple[Int64, ...] = ()  # LeaderAndIsr from 2.4
-    removing_replicas: tuple[Int64, ...] = ()  # the same
+    removing_replicas: tuple[Int64, ...] = ()  # LeaderAndIsr from 2.4
     offline_replicas: tuple[Int64, ...] = ()  # UpdateMetadata from 1.0
     delete_partition: bool = False  # StopReplica from 2.6
 
 
 class Request(Row, frozen=True, gc=False, tag="request", omit_defaults=True):
-    """A request that the controller must send, or a part of a large one.
+    """Request that the controller must send, or a part of a large one.
 
-    LeaderAndIsr and StopReplica go to one broker each; UpdateMetadata says the same to all brokers that it goes to. One
-    that is withdrawn has no partition states.
+    LeaderAndIsr and StopReplica go to one broker each; UpdateMetadata goes with the same content to all its brokers. A
+    withdrawn request has no partition states.
     """
 
     output: ClassVar[str] = "requests"
@@ -137,27 +136,27 @@ class Request(Row, frozen=True, gc=False, tag="request", omit_defaults=True):
     controller_epoch: Int64
     controller: Int64  # the broker that sends it
     api: str  # LeaderAndIsr | UpdateMetadata | StopReplica
-    brokers: tuple[Int64, ...]  # that it goes to
+    brokers: tuple[Int64, ...]  # its receivers
     broker_epochs: tuple[Int64, ...] = ()  # theirs, in the same order, from 2.2
     part: Int64 = 1  # of `parts`, which a row of less than a megabyte needs
     parts: Int64 = 1
     live_leaders: tuple[Int64, ...] = ()  # LeaderAndIsr: the live brokers among the leaders
     live_brokers: tuple[Int64, ...] = ()  # UpdateMetadata
-    all_partitions: bool = False  # UpdateMetadata of every partition, whose states are not given: see `metadata`
+    all_partitions: bool = False  # UpdateMetadata of every partition; the states are not listed: see output `metadata`
     delete_partitions: bool = False  # StopReplica up to 2.5
     topic_ids: dict[str, str] = {}  # by topic, LeaderAndIsr and UpdateMetadata from 2.8
     partition_states: tuple[RequestedState, ...] = ()
 
 
 class PartitionRow(Row, frozen=True, gc=False, tag="partition"):
-    """A partition as it is now: what ZooKeeper says, what the controller must write next, and what is wrong."""
+    """Partition as it is now: its state in ZooKeeper, the controller's next write, and its problem."""
 
     output: ClassVar[str] = "metadata"
 
     topic: str
     partition: Int64
     state: str  # NewPartition | OnlinePartition | OfflinePartition | NonExistentPartition (the row's tombstone)
-    leader: Int64  # as ZooKeeper has it: -1 none
+    leader: Int64  # in ZooKeeper: -1 none
     leader_epoch: Int64
     isr: tuple[Int64, ...]
     replicas: tuple[Int64, ...]
@@ -165,24 +164,24 @@ class PartitionRow(Row, frozen=True, gc=False, tag="partition"):
     removing_replicas: tuple[Int64, ...] = ()
     controller_epoch: Int64 = -1
     partition_epoch: Int64 = -1  # the state znode's data version
-    predicted_leader: Int64 | None = None  # set while a write of the controller is due
+    predicted_leader: Int64 | None = None  # set while the controller has a write due
     predicted_leader_epoch: Int64 | None = None
     predicted_isr: tuple[Int64, ...] | None = None
-    problem: str | None = None  # see `topics.Problem`: why the partition cannot be used, or what it lacks
+    problem: str | None = None  # why the partition cannot be used, or what it lacks: see `topics.Problem`
     problem_since_ms: Moment | None = None
     reason: str | None = None  # the problem as a sentence that names brokers and zxids
-    deleting: bool = False  # the deletion of its topic was asked for: nothing is wrong with it any more
-    writable_acks_all: bool | None = None  # a write with acks=all is taken, as far as ZooKeeper shows; null: not said
-    in_sync_lacking: Int64 = 0  # of a led partition: so many more replicas must be in sync before it is taken again
-    in_sync_candidates: tuple[Int64, ...] = ()  # the replicas of which so many would do
+    deleting: bool = False  # its topic is queued for deletion: nothing is wrong with it any more
+    writable_acks_all: bool | None = None  # its leader accepts acks=all, as far as ZooKeeper shows; null: not known
+    in_sync_lacking: Int64 = 0  # replicas that must still get in sync before its leader accepts acks=all again
+    in_sync_candidates: tuple[Int64, ...] = ()  # the replicas that can make up for them
 
     def subject_key(self) -> str:
-        """One row a partition."""
+        """Key with one row a partition."""
         return f"{self.cluster}/partition/{self.topic}/{self.partition}"
 
 
 class BrokerRow(Row, frozen=True, kw_only=True, gc=False, tag="broker"):
-    """A broker's registration as it is now."""
+    """Broker registration as it is now."""
 
     output: ClassVar[str] = "metadata"
 
@@ -192,15 +191,15 @@ class BrokerRow(Row, frozen=True, kw_only=True, gc=False, tag="broker"):
     since_ms: Moment
     endpoints: tuple[str, ...] = ()
     rack: str | None = None
-    forgotten: bool = False  # it left a day ago and hosts nothing: this is its last row
+    forgotten: bool = False  # it left a day ago and hosts no replicas: this is its last row
 
     def subject_key(self) -> str:
-        """One row a broker."""
+        """Key with one row a broker."""
         return f"{self.cluster}/broker/{self.broker}"
 
 
 class ControllerRow(Row, frozen=True, kw_only=True, gc=False, tag="controller"):
-    """Who is controller now; broker -1 when nobody is."""
+    """Controller of the cluster now; broker -1 when there is none."""
 
     output: ClassVar[str] = "metadata"
 
@@ -209,12 +208,12 @@ class ControllerRow(Row, frozen=True, kw_only=True, gc=False, tag="controller"):
     since_ms: Moment
 
     def subject_key(self) -> str:
-        """One row a cluster."""
+        """Key with one row a cluster."""
         return f"{self.cluster}/controller"
 
 
 class AlertRow(Row, frozen=True, kw_only=True, gc=False, tag="alert"):
-    """An alert that was opened, changed or resolved; while the cluster cannot be seen it is unknown."""
+    """Alert that was opened, changed or resolved; while the cluster cannot be seen it is unknown."""
 
     output: ClassVar[str] = "alerts"
 
@@ -222,22 +221,22 @@ class AlertRow(Row, frozen=True, kw_only=True, gc=False, tag="alert"):
     alert: str  # the kind, e.g. BrokerCrashed; see docs/alerts.md
     state: str  # open | unknown | resolved
     severity: Severity
-    subject: str  # e.g. broker 3: for an incident of more brokers the one with which it began
+    subject: str  # e.g. broker 3; of an incident with several brokers the first
     group: str  # alerts with one cause share it, e.g. broker 3 is away
     since_ms: Moment
     cause: str  # one sentence
     topic: str | None = None
     partition: Int64 | None = None
-    broker: Int64 | None = None  # the one with which it began
+    broker: Int64 | None = None  # the first of the incident
     expected: str | None = None  # what the controller is expected to do, and when
     action: str = ""  # what a person can do
     evidence: tuple[str, ...] = ()  # sentences with zxids and positions
-    partitions: Int64 = 0  # that it concerns
+    partitions: Int64 = 0  # how many are affected
     examples: tuple[str, ...] = ()  # some of them, e.g. orders-7
-    brokers: tuple[Int64, ...] = ()  # all that have been part of it since it opened; the cause names those of now
+    brokers: tuple[Int64, ...] = ()  # all that have been part of it since it opened; the cause names the present ones
 
     def subject_key(self) -> str:
-        """One row an alert."""
+        """Key with one row an alert."""
         return f"{self.cluster}/{self.id}"
 
 
@@ -250,9 +249,9 @@ _Buckets = Annotated[
 
 
 class ReactionTimes(msgspec.Struct, frozen=True):
-    """How long the controller took from an event's cause to its first and to its last write, as ZooKeeper shows it.
+    """Histograms of the time from an event's cause to its first and to its last write, as ZooKeeper shows them.
 
-    Counts by `REACTION_BUCKETS_MS`, one more than there are bounds: the last is of what took longer.
+    Counts by `REACTION_BUCKETS_MS`, with one bucket more than there are bounds: the last counts longer times.
     """
 
     first: _Buckets = (0,) * (len(REACTION_BUCKETS_MS) + 1)
@@ -262,7 +261,7 @@ class ReactionTimes(msgspec.Struct, frozen=True):
 
 
 class SlowReaction(msgspec.Struct, frozen=True):
-    """One of the controller's slowest reactions: the event, its cause in ZooKeeper, and its writes after that."""
+    """One of the controller's slowest reactions: the event, its cause in ZooKeeper, and the times to its writes."""
 
     event: str
     cause: str
@@ -274,31 +273,31 @@ class SlowReaction(msgspec.Struct, frozen=True):
 
 
 class Maintenance(msgspec.Struct, frozen=True):
-    """A maintenance window in force, of these brokers, or of the whole cluster where it names none."""
+    """Maintenance window in force, of these brokers, or of the whole cluster where it names none."""
 
     brokers: tuple[Int64, ...]
-    until_ms: Int64  # by the wall clock, as it was announced
+    until_ms: Int64  # by the wall clock, as the operator gave it
     reason: str = ""
 
 
 class GaugesRow(Row, frozen=True, kw_only=True, gc=False, tag="gauges"):
-    """A cluster's counts, in Kafka's own definitions where Kafka has the gauge; written at every heartbeat."""
+    """Gauges of a cluster, by Kafka's own definitions where Kafka has the gauge; written at every heartbeat."""
 
     output: ClassVar[str] = "gauges"
 
-    ready: bool  # a complete snapshot has been applied
+    ready: bool  # a complete read has been applied
     session: str  # the forwarder's ZooKeeper session: connected | suspended | lost | unknown
     watch_mode: str  # persistent | one-shot | unknown
-    controller: Int64  # broker id, -1 nobody
+    controller: Int64  # broker id, -1 none
     controller_epoch: Int64
-    controller_changes: Count  # since this state began
+    controller_changes: Count  # since this state was created
     active_brokers: Int64
     topics: Int64
     partitions: Int64  # with a leader and ISR, as GlobalPartitionCount
     partitions_by_state: dict[str, Int64]
     replicas_by_state: dict[str, Int64]
     offline_partitions: Int64
-    leaderless_partitions: Int64  # no live leader right now, election due or not
+    leaderless_partitions: Int64  # without a live leader now, election due or not
     under_replicated_partitions: Int64
     under_min_isr_partitions: Int64
     at_min_isr_partitions: Int64
@@ -309,28 +308,28 @@ class GaugesRow(Row, frozen=True, kw_only=True, gc=False, tag="gauges"):
     replicas_ineligible_to_delete: Int64
     leaders_by_broker: dict[Int64, Int64]
     replicas_by_broker: dict[Int64, Int64]
-    under_replicated_by_broker: dict[Int64, Int64] = {}  # by the leader, as its ReplicaManager counts
+    under_replicated_by_broker: dict[Int64, Int64] = {}  # by leader, as its ReplicaManager counts
     under_min_isr_by_broker: dict[Int64, Int64] = {}
     at_min_isr_by_broker: dict[Int64, Int64] = {}
-    sole_in_sync_by_broker: dict[Int64, Int64] = {}  # partitions that only this broker, live or not, has in sync
+    sole_in_sync_by_broker: dict[Int64, Int64] = {}  # partitions whose ISR is this broker alone, live or not
     reassigning_partitions: Int64 = 0
-    pending_writes: Int64  # writes that the controller must still do
-    records: dict[str, Count]  # applied, by kind, since this state began
-    elections: dict[str, Count]  # confirmed leader elections, by strategy
+    pending_writes: Int64  # expected writes of the controller that ZooKeeper has not shown yet
+    records: dict[str, Count]  # applied, by kind, since this state was created
+    elections: dict[str, Count]  # leader elections seen in ZooKeeper, by strategy
     isr_changes: dict[str, Count]  # shrink | expand
-    refused: Count  # znodes that could not be read, since this state began
+    refused: Count  # znodes that could not be read, since this state was created
     divergences: dict[str, Count]  # by kind
     reactions: dict[str, ReactionTimes] = {}  # the controller's, by kind of event
     slowest_reactions: tuple[SlowReaction, ...] = ()
     maintenance: tuple[Maintenance, ...] = ()  # the windows in force
 
     def subject_key(self) -> str:
-        """One row a cluster."""
+        """Key with one row a cluster."""
         return f"{self.cluster}/gauges"
 
 
 class RefusedRow(Row, frozen=True, kw_only=True, gc=False, tag="refused"):
-    """A znode or record that could not be read, kept whole; the last good value stays in force."""
+    """Znode or record that could not be read, kept whole; the last good value stays in force."""
 
     output: ClassVar[str] = "refused"
 
@@ -341,7 +340,7 @@ class RefusedRow(Row, frozen=True, kw_only=True, gc=False, tag="refused"):
 
 
 class BeginningRow(Row, frozen=True, kw_only=True, gc=False, tag="beginning"):
-    """What is known of the cluster begins anew: what this output said of it before is void.
+    """Start of a cluster's state from nothing: all earlier rows of the cluster in this output are void.
 
     It comes in each of `STANDING_OUTPUTS`, whose rows hold until a newer one of the same key.
     """
@@ -349,19 +348,19 @@ class BeginningRow(Row, frozen=True, kw_only=True, gc=False, tag="beginning"):
     output: ClassVar[str] = "metadata"
 
     def subject_key(self) -> str:
-        """One row a cluster."""
+        """Key with one row a cluster."""
         return f"{self.cluster}/beginning"
 
 
-# Clocks of a forwarder and of the job that are closer agree: the newest record may be a heartbeat's second old, and as
-# long on its way as a slow disk or broker takes. It is far below what is called late: 30 s.
+# Within this the forwarder's clock and the job's agree: the newest record may be a heartbeat's second old, and is on
+# its way as long as a slow disk or broker takes. It is far below the 30 s that count as late.
 CLOCKS_AGREE_WITHIN_MS = 5_000
 
 
 class ClusterProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """What a batch did for one cluster; lag from the observation of its oldest record until its rows were out.
+    """Progress of one cluster in a batch; lag from the observation of its oldest record until its rows were written.
 
-    `clock_behind_ms` is how far the forwarder's wall clock is behind the job's (less than 0: ahead), 0 if they agree.
+    `clock_behind_ms` is how far the forwarder's wall clock is behind the job's (below 0: ahead), 0 if they agree.
     """
 
     records: Int64
@@ -371,7 +370,7 @@ class ClusterProgress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="job"):
-    """How the job itself does, as of its last batch but one; of no cluster, and no effect of a record.
+    """Progress of the job itself, as of its last batch but one; it belongs to no cluster and no record.
 
     Totals count from the start of the job's process, `began_ms`.
     """
@@ -379,23 +378,23 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="j
     output: ClassVar[str] = "job"
 
     v: Int64 = msgspec.field(default_factory=lambda: OUTPUT_VERSION)
-    time_ms: Int64  # when the batch was done, by the job's clock
+    time_ms: Int64  # end of the batch, by the job's clock
     began_ms: Int64
     batch: Int64
     batches: Count  # in all
     records: Count  # in all
-    refused: Count  # lines that were no record, in all
+    refused: Count  # lines that were no records, in all
     rows: Count  # in all
     phase_ms: dict[str, Int64]  # of the batch, by Spark's names
     total_phase_ms: dict[str, Count]  # in all
     state_bytes: Int64  # in the memory of the state stores
     state_values: Int64
     state_commit_ms: Int64  # of the batch, all tasks together
-    clusters: dict[str, ClusterProgress] = {}  # those that the batch had records of
-    version: str = ""  # the Kontrast that runs the job, empty in a source tree that is not installed
+    clusters: dict[str, ClusterProgress] = {}  # clusters with records in the batch
+    version: str = ""  # of the Kontrast that runs the job, empty in a source tree that is not installed
 
     def subject_key(self) -> str:
-        """One row a job."""
+        """Key with one row a job."""
         return "job"
 
 
@@ -408,11 +407,11 @@ OUTPUTS = ("transitions", "requests", "metadata", "alerts", "gauges", "refused")
 
 
 class BadRowError(ValueError):
-    """Bytes that are no output row, or a row of a version that this Kontrast does not know."""
+    """Bytes that are no output row, or a row of a version that this Kontrast does not read."""
 
 
 class NewerRowError(BadRowError):
-    """A row of a newer version, which is left out, with the cluster that it tells of; None: it tells of none."""
+    """Row of a newer version, which is left out, with its cluster; None: the row belongs to no cluster."""
 
     def __init__(self, version: int, cluster: str | None) -> None:
         super().__init__(f"output version {version} is newer than this Kontrast's {OUTPUT_VERSION}")
@@ -420,7 +419,7 @@ class NewerRowError(BadRowError):
 
 
 class _Envelope(msgspec.Struct):
-    """What rows of every version have."""
+    """Fields of rows of every version."""
 
     v: Int64
     cluster: str | None = None
@@ -432,16 +431,16 @@ _ENVELOPE_DECODER = JsonDecoder(_Envelope)
 
 
 def encode_row(row: Row | JobRow) -> bytes:
-    """One JSON object without line ends."""
+    """Row as one JSON object without line ends."""
     return _ENCODER.encode(row)
 
 
 def decode_row(line: bytes | str) -> OutputRow:
-    """The row that `encode_row` wrote; raises BadRowError."""
+    """Row that `encode_row` wrote; raises BadRowError."""
     try:
         row = _DECODER.decode(line)
     except UndecodableError as error:
-        _refuse_newer(line)  # whose kinds and fields may be others
+        _refuse_newer(line)  # a newer version may have other kinds and fields
         raise BadRowError(f"not an output row: {error}") from error
     if row.v > OUTPUT_VERSION:
         raise NewerRowError(row.v, None if isinstance(row, JobRow) else row.cluster)
