@@ -14,7 +14,7 @@ import msgspec
 from controller.events import partition_reassignment
 from controller.inference.expected_writes import count_isr_change, match_expected_write, prune
 from controller.model.event import EventKind
-from controller.model.leadership import AnyAction, LeaderAndIsr, StateChange, speaking_of_copy
+from controller.model.leadership import AnyAction, LeaderAndIsr, StateChange, with_cached_state
 from controller.model.topics import Partition, TopicPartition
 from controller.transaction.transaction import Transaction, replace
 
@@ -59,7 +59,7 @@ def _until_read(queue: tuple[AnyAction, ...], copy: LeaderAndIsr) -> tuple[tuple
     )
     if at is None:
         return queue, copy
-    return (*speaking_of_copy(queue[:at], copy), *queue[at:]), None
+    return (*with_cached_state(queue[:at], copy), *queue[at:]), None
 
 
 def match_across_unread_isr_change(

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from controller.model.leadership import AnyAction, RemoveFromIsr, StateChange, Write, speaking_of_copy
+from controller.model.leadership import AnyAction, RemoveFromIsr, StateChange, Write, with_cached_state
 from controller.model.topics import Partition, TopicPartition
 from controller.rules.states import ReplicaState
 from controller.transaction.request_batch import RequestBatch
@@ -104,7 +104,7 @@ def _to_offline(
 def _sent_before_a_write(partition: Partition) -> tuple[AnyAction, ...]:
     queue = partition.queue
     end = next((at for at, step in enumerate(queue) if isinstance(step, Write)), len(queue))
-    return (*speaking_of_copy(queue[:end], partition.cached), *queue[end:])
+    return (*with_cached_state(queue[:end], partition.cached), *queue[end:])
 
 
 def _empties_isr(tx: Transaction, tp: TopicPartition) -> bool:

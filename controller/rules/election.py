@@ -31,7 +31,7 @@ class Elected(msgspec.Struct, frozen=True, gc=False):
 def elect_offline(
     assignment: Sequence[int], isr: Sequence[int], online: Collection[int], *, allow_unclean: bool
 ) -> Elected | None:
-    """First live in-sync replica in assignment order, else (if allowed) any live one; the ISR keeps its live members."""
+    """First live in-sync replica in assignment order, else (if allowed) any live one; the ISR keeps live members."""
     for replica in assignment:
         if replica in online and replica in isr:
             return Elected(replica, tuple(member for member in isr if member in online))
