@@ -15,7 +15,7 @@ import msgspec
 from controller.contract.outputs import FINAL, WITHDRAWN, EffectStamp, Status, Transition
 from controller.contract.records import Record
 from controller.derived import reaction_times
-from controller.derived.rows import move_row
+from controller.derived.rows import state_change_row
 from controller.model.context import Context
 from controller.model.event import Event, EventKind
 from controller.model.leadership import AnyAction, LeaderAndIsr, RemoveFromIsr, StateChange, Write
@@ -189,7 +189,7 @@ class PendingEvents(MutableState):
 
     def _publish_move(self, tp: TopicPartition, move: StateChange, status: Status, value: LeaderAndIsr | None) -> None:
         effect = self._effect(self.open_event(move.event), move.ordinal, status)
-        self.effects.append(move_row(tp, move, value, effect))
+        self.effects.append(state_change_row(tp, move, value, effect))
 
     def open_events(self) -> list[Event]:
         """The events of which something is not certain yet, by age."""
