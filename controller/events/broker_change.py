@@ -58,7 +58,7 @@ def broker_written(tx: Transaction, broker: int, znode: BrokerZnode, record: Rec
         event = tx.begin(EventKind.BROKER_CHANGE, f"broker {broker} registered with epoch {now.epoch}")
         event.started_broker = broker
         tx.await_proof(event)
-        tx.moved("broker", "dead", "live", broker=broker)
+        tx.publish_transition("broker", "dead", "live", broker=broker)
         on_broker_startup(tx, broker)
     else:
         header.brokers = {**header.brokers, broker: now}
@@ -136,7 +136,7 @@ def _died(tx: Transaction, broker: int, gone: Broker) -> None:
     event = tx.begin(EventKind.BROKER_CHANGE, f"broker {names_of(failed_brokers)} left")
     event.failed_brokers = failed_brokers
     tx.await_proof(event)
-    tx.moved("broker", "live", "dead", broker=broker)
+    tx.publish_transition("broker", "live", "dead", broker=broker)
     on_broker_failure(tx, tuple(failed_brokers))
 
 
@@ -199,10 +199,10 @@ def _bounced(tx: Transaction, broker: int, now: Broker) -> None:
     header = tx.header
     tx.begin(EventKind.BROKER_CHANGE, f"broker {broker} bounced: it registered again with epoch {now.epoch}")
     header.brokers = {key: value for key, value in header.brokers.items() if key != broker}
-    tx.moved("broker", "live", "dead", broker=broker)
+    tx.publish_transition("broker", "live", "dead", broker=broker)
     on_broker_failure(tx, (broker,))
     header.brokers = {**header.brokers, broker: now}
-    tx.moved("broker", "dead", "live", broker=broker)
+    tx.publish_transition("broker", "dead", "live", broker=broker)
     on_broker_startup(tx, broker)
 
 

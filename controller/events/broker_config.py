@@ -31,7 +31,7 @@ def written(tx: Transaction, name: str, znode: ConfigZnode) -> None:
         broker_change.trigger_online(tx)
 
 
-def judge_anew(tx: Transaction) -> None:
+def judge_again(tx: Transaction) -> None:
     """What is wrong with a partition can follow from a default that has changed."""
     header = tx.header
     if header.tally.judged_by != tx.rules:

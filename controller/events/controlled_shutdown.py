@@ -112,7 +112,7 @@ def give_up_on_missing(tx: Transaction) -> None:
 
 
 def _moves_leaders(tx: Transaction, event: Event) -> bool:
-    return any(isinstance(step, Elect) for step in tx.steps_of(event))
+    return any(isinstance(step, Elect) for step in tx.actions_of(event))
 
 
 def keep_attempts(tx: Transaction) -> None:

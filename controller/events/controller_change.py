@@ -92,7 +92,7 @@ def _act_on(tx: Transaction, broker: int) -> None:
     header.term.in_its_name = InItsName(record.mzxid, record.ephemeral_owner)
     header.former.deposed, header.term.active = NO_BROKER, header.may_act
     tx.begin(EventKind.REELECT, f"/controller was deleted and names broker {broker} again: it acts on")
-    tx.moved("controller", "Resigned", "Active", broker=broker)
+    tx.publish_transition("controller", "Resigned", "Active", broker=broker)
     _judge_again(tx)
     publish_controller(tx)
 
@@ -215,7 +215,7 @@ def _lose(tx: Transaction, cause: str) -> None:
         expired = record.author == header.term.session and record.cxid == 0
         tx.conclude_events(expired=expired)
         tx.begin(EventKind.CONTROLLER_RESIGNATION, cause)
-        tx.moved("controller", "Active", "Resigned", broker=header.controller)
+        tx.publish_transition("controller", "Active", "Resigned", broker=header.controller)
         header.former.deposed = header.controller
     if header.term.migrating:
         controller_failover.abort_in_flight_events(tx, header.former.deposed)

@@ -38,7 +38,7 @@ def run(tx: Transaction) -> None:
     became = f"broker {header.controller} became controller in epoch {header.controller_epoch}"
     event = tx.begin(EventKind.CONTROLLER_FAILOVER, became)
     tx.await_proof(event)
-    tx.moved("controller", "Elected", "Active", broker=header.controller)
+    tx.publish_transition("controller", "Elected", "Active", broker=header.controller)
     if header.brokers:
         tx.broadcast(tx.registered)
     topic_deletion.forget_removed_requests(tx)
@@ -89,7 +89,7 @@ def abort_in_flight_events(tx: Transaction, broker: int) -> None:
 
 
 def _is_among_removals(tx: Transaction, event: Event) -> bool:
-    return any(isinstance(step, RemoveFromIsr) and step.at_batch == event.next_batch for step in tx.steps_of(event))
+    return any(isinstance(step, RemoveFromIsr) and step.at_batch == event.next_batch for step in tx.actions_of(event))
 
 
 def _drop_queue(tx: Transaction, tp: TopicPartition) -> None:

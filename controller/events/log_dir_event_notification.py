@@ -34,7 +34,7 @@ def reported(tx: Transaction, broker: int) -> None:
         replica_machine.enter_state(tx, replicas, ReplicaState.ONLINE)
 
 
-def reported_by_somebody(tx: Transaction) -> None:
+def reported_by_unknown_broker(tx: Transaction) -> None:
     """A report was gone before it could be read: the first write that only it explains names the broker."""
     header = tx.header
     header.triggers.log_dir_failures = {**header.triggers.log_dir_failures, NO_BROKER: LogDirFailure(header.time_ms)}

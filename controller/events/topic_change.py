@@ -49,7 +49,7 @@ def topic_written(tx: Transaction, name: str, znode: TopicZnode) -> None:
         event = tx.begin(kind, what)
         if not known.exists:
             event.may_not_know = _may_be_unknown(tx, event, created)
-            tx.moved("topic", "NonExistent", "Existing", topic=name)
+            tx.publish_transition("topic", "NonExistent", "Existing", topic=name)
             _note_risks(tx, name, created)
         leaked = known.leaked if known.leaked_epoch == tx.header.controller_epoch else ()
         partition_creation.create(tx, [TopicPartition(name, number) for number in added if number not in leaked])
@@ -93,7 +93,7 @@ def topic_removed(tx: Transaction, name: str) -> None:
             EventKind.TOPIC_DELETION,
             f"topic {name} was {'deleted' if topic.queued_for_deletion else 'removed by hand'}",
         )
-        tx.moved("topic", "Existing", "NonExistent", topic=name)
+        tx.publish_transition("topic", "Existing", "NonExistent", topic=name)
     topic = tx.topic(name) or topic
     for number, partition in topic.partitions.items():
         for step in partition.queue:

@@ -78,7 +78,7 @@ def begun_behind(tx: Transaction, broker: int) -> Iterator[None]:
 def _waits_only_for(tx: Transaction, event: Event, broker: int) -> bool:
     if event.kind is not EventKind.TOPIC_DELETION or not (event.begun and event.writes_due):
         return False
-    return all(step.replica == broker for step in tx.steps_of(event) if isinstance(step, RemoveFromIsr))
+    return all(step.replica == broker for step in tx.actions_of(event) if isinstance(step, RemoveFromIsr))
 
 
 def _concerns(event: Event, broker: int, step: AnyAction) -> bool:

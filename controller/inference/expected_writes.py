@@ -29,7 +29,7 @@ from controller.model.leadership import (
 )
 from controller.model.topics import OverdueElection, Partition, TopicPartition
 from controller.rules.states import PartitionState
-from controller.transaction.pending_events import before_move
+from controller.transaction.pending_events import before_state_change
 from controller.transaction.transaction import UNFINISHED_MS, Transaction, replace
 
 # So many removals of one partition are tried in every order; more replicas than that do not leave at once.
@@ -223,7 +223,7 @@ def prune(tx: Transaction, tp: TopicPartition, joined: Collection[int] = ()) -> 
             value = after
         elif failed and isinstance(step, StateChange) and step.replica is None and step.written:
             tx.withdraw(tp, step)
-            partition = before_move(partition, step)
+            partition = before_state_change(partition, step)
             continue
         elif isinstance(step, StateChange) and step.replica in needless:
             step = replace(step, written=False)
@@ -328,7 +328,7 @@ def _give_up_creation(tx: Transaction, tp: TopicPartition, partition: Partition,
     for step in partition.queue:
         if step.event == event_id and (not isinstance(step, StateChange) or step.written):
             tx.withdraw(tp, step)
-            partition = before_move(partition, step) if isinstance(step, StateChange) else partition
+            partition = before_state_change(partition, step) if isinstance(step, StateChange) else partition
         else:
             kept.append(step)
     tx.put_partition(tp, replace(partition, queue=tuple(kept)))

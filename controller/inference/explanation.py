@@ -13,7 +13,7 @@ from controller.model.event import EventKind
 from controller.model.leadership import LeaderAndIsr, StateChange
 from controller.model.topics import Partition, TopicPartition
 from controller.rules.states import PartitionState
-from controller.transaction.pending_events import before_move
+from controller.transaction.pending_events import before_state_change
 from controller.transaction.transaction import Transaction, replace
 
 
@@ -57,7 +57,7 @@ def _accept(tx: Transaction, tp: TopicPartition, partition: Partition, written: 
     for step in reversed(partition.queue):
         tx.withdraw(tp, step)
         if isinstance(step, StateChange) and step.replica is None:
-            partition = before_move(partition, step)
+            partition = before_state_change(partition, step)
     partition = replace(partition, queue=())
     before = partition.zk_state
     if before is None or before.leader != written.leader or _state_shown(tx, partition, written) != partition.state:
