@@ -183,7 +183,7 @@ def take_over_if_due(tx: Transaction) -> None:
     if header.term.epoch > 0:
         _note_move(tx)
     unfenced_controller.forget(tx, header.controller)
-    unfenced_controller.fall_asleep(tx, header.former.deposed)
+    unfenced_controller.keep_in_flight_events(tx, header.former.deposed)
     controller_failover.abort_in_flight_events(tx, header.former.deposed)
     # With one id on two topics every broker fails while it loads its context, and passes the controllership on.
     header.term.duplicate_topic_ids = tuple(_duplicate_topic_ids(tx))
