@@ -1,7 +1,7 @@
-"""TopicChange and PartitionModifications: topics appear, grow, change their settings and vanish.
+"""TopicChange and PartitionModifications: topics are created, expanded, configured and removed.
 
-Here belongs what the controller does about topic znodes (Kafka 3.9 `processTopicChange`,
-`processPartitionModifications`, `onNewPartitionCreation`), and the topic settings that its choices depend on.
+As Kafka 3.9's `processTopicChange` and `processPartitionModifications`, with the topic settings that the controller's
+choices depend on.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from controller.transaction.transaction import Transaction, replace
 
 
 def topic_written(tx: Transaction, name: str, znode: TopicZnode) -> None:
-    """A topic's znode has this value: it was created, expanded, or its replicas change."""
+    """Handle the content of a topic's znode: the topic was created, expanded, or is being reassigned."""
     tx.header.witness(topic_version=znode.version)
     known = tx.topic(name) or Topic(exists=False)
     topic = replace(known, exists=True, topic_id=znode.topic_id, seen_generation=tx.record.generation)
@@ -34,14 +34,14 @@ def topic_written(tx: Transaction, name: str, znode: TopicZnode) -> None:
         return
     added = [number for number in znode.partitions if number not in known.partitions]
     is_loading = tx.header.acting and controller_failover.is_loading(tx)
-    hears_of_it = tx.header.acting and not is_loading
-    if topic.queued_for_deletion and hears_of_it and tx.header.profile.reverts_expansion_of_queued_topics:
-        added = []  # the controller writes the znode back as it was
+    is_notified = tx.header.acting and not is_loading
+    if topic.queued_for_deletion and is_notified and tx.header.profile.reverts_expansion_of_queued_topics:
+        added = []  # the controller restores the znode
     created = {number: Partition(assignment_in(znode, number).replicas) for number in added}
     tx.put_topic(name, replace(topic, partitions={**known.partitions, **created}))
     if added and is_loading:
         controller_failover.load(tx, name, added)
-    elif added and hears_of_it and not topic.queued_for_deletion:
+    elif added and is_notified and not topic.queued_for_deletion:
         kind = EventKind.PARTITION_MODIFICATIONS if known.exists else EventKind.TOPIC_CHANGE
         what = (
             f"{counted(len(added), 'partition')} added to topic {name}" if known.exists else f"topic {name} was created"
@@ -56,12 +56,12 @@ def topic_written(tx: Transaction, name: str, znode: TopicZnode) -> None:
 
 
 def _may_be_unknown(tx: Transaction, event: Event, partitions: Mapping[int, Partition]) -> int:
-    """A broker with replicas of a new topic that the controller may not know of yet, though it knows the topic.
+    """Broker with replicas of a new topic that the controller may not know of yet, though it knows the topic.
 
-    A takeover reads the brokers before the topics: who registers between that is taken up only after it.
+    A failover reads the brokers before the topics: a BrokerChange after it handles brokers that register in between.
     """
     since_ms = tx.header.term.began_ms
-    late = {broker for broker, known in tx.header.brokers.items() if known.since_ms >= since_ms}
+    late = {broker for broker, registered in tx.header.brokers.items() if registered.since_ms >= since_ms}
     unknown = late.intersection(broker for partition in partitions.values() for broker in partition.replicas)
     return min(unknown) if unknown and controller_failover.may_have_read(tx, event) else NO_BROKER
 
@@ -80,7 +80,7 @@ def _note_risks(tx: Transaction, name: str, partitions: Mapping[int, Partition])
 
 
 def topic_removed(tx: Transaction, name: str) -> None:
-    """A topic's znode vanished: its deletion is complete, or somebody removed it by hand."""
+    """Handle the removal of a topic's znode: its deletion is complete, or it was removed by hand."""
     topic = tx.topic(name)
     if topic is None or not topic.exists:
         return
@@ -96,8 +96,8 @@ def topic_removed(tx: Transaction, name: str) -> None:
         tx.publish_transition("topic", "Existing", "NonExistent", topic=name)
     topic = tx.topic(name) or topic
     for number, partition in topic.partitions.items():
-        for step in partition.queue:
-            tx.withdraw(TopicPartition(name, number), step)
+        for action in partition.queue:
+            tx.withdraw(TopicPartition(name, number), action)
     settings = Topic(
         exists=False,
         min_insync_replicas=topic.min_insync_replicas,
@@ -111,7 +111,7 @@ def topic_removed(tx: Transaction, name: str) -> None:
 
 
 def settings_written(tx: Transaction, name: str, znode: ConfigZnode) -> None:
-    """A topic's settings, known before the topic itself where a tool creates it."""
+    """Apply a topic's settings, which may come before the topic itself where a tool creates it."""
     topic = tx.topic(name) or Topic(exists=False)
     settings = replace(
         topic,
@@ -120,8 +120,8 @@ def settings_written(tx: Transaction, name: str, znode: ConfigZnode) -> None:
     )
     if settings != topic:
         tx.put_topic(name, settings if settings.exists or _has_settings(settings) else None)
-    heard = tx.header.acting and tx.header.profile.retries_topics_made_unclean
-    if settings.exists and settings.unclean_election and not settings.queued_for_deletion and heard:
+    retries = tx.header.acting and tx.header.profile.retries_topics_made_unclean
+    if settings.exists and settings.unclean_election and not settings.queued_for_deletion and retries:
         tx.begin(EventKind.TOPIC_UNCLEAN_LEADER_ELECTION_ENABLE, f"unclean leader election is allowed for topic {name}")
         waiting = (PartitionState.NEW, PartitionState.OFFLINE)
         tps = [TopicPartition(name, number) for number, part in settings.partitions.items() if part.state in waiting]
@@ -129,7 +129,7 @@ def settings_written(tx: Transaction, name: str, znode: ConfigZnode) -> None:
 
 
 def _leak(tx: Transaction, name: str, topic: Topic) -> None:
-    """The controller forgets a topic that was removed by hand, but not the states of its partitions."""
+    """Note a topic removed by hand: the controller forgets the topic, but not the states of its partitions."""
     cause = f"the znode of {name} was removed by hand: brokers keep and serve its replicas"
     occurrences.note(tx, kinds.TOPIC_REMOVED_BY_HAND, cause, about=name)
     offline = sum(partition.state is PartitionState.OFFLINE for partition in topic.partitions.values())
@@ -141,7 +141,7 @@ def _has_settings(topic: Topic) -> bool:
 
 
 def assignment_in(znode: TopicZnode, number: int) -> ReplicaAssignment:
-    """The assignment that a topic's znode gives a partition; a broker that it lists twice counts once."""
+    """Assignment of a partition in a topic's znode; a broker that is listed twice counts once."""
     replicas = znode.partitions.get(number, ())
     return ReplicaAssignment(
         replicas if len(set(replicas)) == len(replicas) else tuple(dict.fromkeys(replicas)),
@@ -154,5 +154,5 @@ def _loaded(known: Topic, znode: TopicZnode, number: int) -> Partition:
     assignment, before = assignment_in(znode, number), known.partitions.get(number)
     if before is None:
         return Partition(assignment.replicas, adding=assignment.adding, removing=assignment.removing)
-    # What was judged before the read stays, so that a problem that lasts keeps its beginning.
+    # The partition's problem stays, so that a lasting one keeps its beginning.
     return replace(before, queue=(), zk_assignment=None, pending_assignments=()).with_assignment(assignment)
