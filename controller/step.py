@@ -102,7 +102,7 @@ def _in_one_transaction(context: Context, records: Sequence[Record]) -> Outcome:
         if tx is None:
             tx = Transaction(context, record)
         else:
-            tx.go_on(record)
+            tx.next_record(record)
         _apply(tx, record, position)
         position = at
     if tx is None:

@@ -38,21 +38,21 @@ def broker_written(tx: Transaction, broker: int, znode: BrokerZnode, record: Rec
     header = tx.header
     in_two_steps = record.version >= 1 and record.mzxid == record.czxid
     header.witness(broker_version=znode.version, registers_in_two_steps=int(in_two_steps))
-    known = header.brokers.get(broker)
-    since_ms = known.since_ms if known and known.epoch == record.czxid else header.time_ms
+    before = header.brokers.get(broker)
+    since_ms = before.since_ms if before and before.epoch == record.czxid else header.time_ms
     now = Broker(record.czxid, record.ephemeral_owner, since_ms, znode.addresses(), znode.rack)
     header.read.brokers = (*header.read.brokers, broker) if header.phase is LOADING else ()
-    if known == now:
+    if before == now:
         return
-    if known is not None and header.acting and known.epoch == now.epoch:
+    if before is not None and header.acting and before.epoch == now.epoch:
         header.brokers = {**header.brokers, broker: now}
-        if known.endpoints != now.endpoints:
+        if before.endpoints != now.endpoints:
             tx.begin(EventKind.BROKER_MODIFICATIONS, f"broker {broker} changed its endpoints")
             tx.broadcast(tx.registered)
-    elif known is not None and header.acting and header.profile.notices_bounces:
+    elif before is not None and header.acting and header.profile.notices_bounces:
         _forget_offline_dirs(tx, broker, tx.hosted_by(broker))
         _bounced(tx, broker, now)
-    elif known is None and header.acting:
+    elif before is None and header.acting:
         topic_deletion.judge_halted(tx, soon=True)
         header.brokers = {**header.brokers, broker: now}
         event = tx.begin(EventKind.BROKER_CHANGE, f"broker {broker} registered with epoch {now.epoch}")
@@ -64,10 +64,10 @@ def broker_written(tx: Transaction, broker: int, znode: BrokerZnode, record: Rec
         header.brokers = {**header.brokers, broker: now}
         _touch_hosted(tx, broker)
     header.departures.last = {key: value for key, value in header.departures.last.items() if key != broker}
-    if known is not None and known.epoch != now.epoch:
+    if before is not None and before.epoch != now.epoch:
         cause = (
             f"broker {broker} restarted, or lost its session and was back at once: clients may have met errors "
-            f"(epoch {now.epoch:#x} after {known.epoch:#x})"
+            f"(epoch {now.epoch:#x} after {before.epoch:#x})"
         )
         occurrences.note(tx, kinds.BROKER_BOUNCED, cause, broker=broker)
     publish_broker(tx, broker)
@@ -302,16 +302,16 @@ def initial_partition_state(tx: Transaction, partition: Partition) -> PartitionS
     return _ONLINE if tx.is_online(value.leader, partition) else PartitionState.OFFLINE
 
 
-def with_initial_states(tx: Transaction, partition: Partition, dead: ReplicaState) -> Partition:
-    """Partition as a controller loads it; replicas on brokers that are not live are in the state `dead`."""
+def with_initial_states(tx: Transaction, partition: Partition, offline_state: ReplicaState) -> Partition:
+    """Partition as a controller loads it; replicas on brokers that are not live are in the state `offline_state`."""
     live = tx.live.difference(partition.offline_dirs) if partition.offline_dirs else tx.live
-    states = _initial_replica_states(partition.replicas, live, dead)
+    states = _initial_replica_states(partition.replicas, live, offline_state)
     return replace(partition, state=initial_partition_state(tx, partition), replica_states=states)
 
 
 @lru_cache(1 << 15)
 def _initial_replica_states(
-    replicas: tuple[int, ...], live: frozenset[int], dead: ReplicaState
+    replicas: tuple[int, ...], live: frozenset[int], offline_state: ReplicaState
 ) -> dict[int, ReplicaState]:
     """Initial states, shared by all partitions with these replicas: the dict is replaced, never changed."""
-    return {replica: ReplicaState.ONLINE if replica in live else dead for replica in replicas}
+    return {replica: ReplicaState.ONLINE if replica in live else offline_state for replica in replicas}

@@ -130,10 +130,10 @@ def session_ended(tx: Transaction, broker: int) -> None:
     # Only ZooKeeper's transaction log shows whether the broker closed its session or it expired; a live watch does not.
     if registered is None or record.author not in (0, registered.session):
         return
-    known = record.author == registered.session
-    if known and record.cxid > 0 and _is_answered(tx) and not has_asked(header, broker):
+    is_author = record.author == registered.session
+    if is_author and record.cxid > 0 and _is_answered(tx) and not has_asked(header, broker):
         _ask_unseen(tx, broker)
-    expired = known and record.cxid == 0
+    expired = is_author and record.cxid == 0
     _judge_doubtful(tx, broker)
     while _is_answered(tx) and not expired and (attempt := header.shutdowns.attempts.get(broker)):
         if attempt.earliest_ms > header.time_ms or (attempt.doubtful and not _fits(tx, attempt.due_ms)):
@@ -185,7 +185,7 @@ def _attempt(tx: Transaction, broker: int, attempt: ShutdownAttempt, at_ms: int)
     tx.await_proof(event)
     event.may_have_asked = broker if attempt.doubtful and attempt.due_ms > attempt.earliest_ms else NO_BROKER
     _remember(tx, broker, at_ms)
-    with topic_deletion.begun_behind(tx, broker):
+    with topic_deletion.deferring_deletions(tx, broker):
         led, followed = _hosted(tx, broker)
         moved = partition_machine.elect(tx, led, Strategy.CONTROLLED_SHUTDOWN)
         _stop_followed(tx, broker, followed)

@@ -38,14 +38,14 @@ def controller_written(tx: Transaction, znode: ControllerZnode, record: Record) 
     before = (header.controller, header.term.session, header.term.standing)
     if before == (znode.brokerid, record.ephemeral_owner, standing):
         return
-    if _is_by_another(header, znode, record):
+    if _is_edit(header, znode, record):
         if header.term.active and znode.brokerid == header.controller:
             header.term.in_its_name = InItsName(record.mzxid, record.ephemeral_owner)
             return
         if _is_back_before_it_was_missed(header, znode):
             _stay_active(tx, znode.brokerid)
             return
-    _lose(tx, f"broker {header.controller} lost /controller")
+    _resign(tx, f"broker {header.controller} lost /controller")
     header.term.in_its_name = None
     header.controller, header.term.since_ms = znode.brokerid, header.time_ms
     header.term.session, header.term.standing = record.ephemeral_owner, standing
@@ -61,7 +61,7 @@ def _standing(znode: ControllerZnode, record: Record) -> Standing:
     return Standing.OVERWRITTEN if record.version > 0 else Standing.ELECTED
 
 
-def _is_by_another(header: Header, znode: ControllerZnode, record: Record) -> bool:
+def _is_edit(header: Header, znode: ControllerZnode, record: Record) -> bool:
     """Whether another session edited the znode, or created another in its place, and no election wrote it.
 
     A controller that is notified of a change or removal reads the znode, and resigns only if it names another broker:
@@ -115,7 +115,7 @@ def controller_removed(tx: Transaction) -> None:
     header = tx.header
     if header.controller == NO_BROKER:
         return
-    _lose(tx, f"broker {header.controller} is no longer controller")
+    _resign(tx, f"broker {header.controller} is no longer controller")
     header.term.in_its_name = None
     header.controller, header.term.since_ms = NO_BROKER, tx.header.time_ms
     header.term.standing = Standing.ELECTED
@@ -141,7 +141,7 @@ def migration_began(tx: Transaction) -> None:
     """Handle the creation of /migration: the cluster migrates to KRaft, and predictions would no longer be true."""
     if not tx.header.term.migrating:
         tx.header.term.migrating = True
-        _lose(tx, "the cluster migrates to KRaft")
+        _resign(tx, "the cluster migrates to KRaft")
 
 
 def publish_controller(tx: Transaction) -> None:
@@ -204,7 +204,7 @@ def _note_controller_moved(tx: Transaction) -> None:
     occurrences.note(tx, kinds.CONTROLLER_MOVED, now + was)
 
 
-def _lose(tx: Transaction, cause: str) -> None:
+def _resign(tx: Transaction, cause: str) -> None:
     header = tx.header
     if header.phase is not FOLLOWING:
         return
@@ -243,7 +243,7 @@ def _end_edited_term(tx: Transaction, cause: str) -> None:
     """End the term of a controller that stayed active after an edit of /controller: now only the znode counts."""
     header, written = tx.header, tx.header.term.in_its_name
     if written is not None:
-        _lose(tx, cause)
+        _resign(tx, cause)
         header.term.in_its_name, header.term.session = None, written.session
 
 

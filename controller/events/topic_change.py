@@ -26,32 +26,31 @@ from controller.transaction.transaction import Transaction, replace
 def topic_written(tx: Transaction, name: str, znode: TopicZnode) -> None:
     """Handle the content of a topic's znode: the topic was created, expanded, or is being reassigned."""
     tx.header.witness(topic_version=znode.version)
-    known = tx.topic(name) or Topic(exists=False)
-    topic = replace(known, exists=True, topic_id=znode.topic_id, seen_generation=tx.record.generation)
+    before = tx.topic(name) or Topic(exists=False)
+    topic = replace(before, exists=True, topic_id=znode.topic_id, seen_generation=tx.record.generation)
     if tx.header.phase is not FOLLOWING:
-        partitions = {number: _loaded(known, znode, number) for number in znode.partitions}
+        partitions = {number: _loaded(before, znode, number) for number in znode.partitions}
         tx.put_topic(name, replace(topic, partitions=partitions))
         return
-    added = [number for number in znode.partitions if number not in known.partitions]
+    added = [number for number in znode.partitions if number not in before.partitions]
     is_loading = tx.header.acting and controller_failover.is_loading(tx)
     is_notified = tx.header.acting and not is_loading
     if topic.queued_for_deletion and is_notified and tx.header.profile.reverts_expansion_of_queued_topics:
         added = []  # the controller restores the znode
     created = {number: Partition(assignment_in(znode, number).replicas) for number in added}
-    tx.put_topic(name, replace(topic, partitions={**known.partitions, **created}))
+    tx.put_topic(name, replace(topic, partitions={**before.partitions, **created}))
     if added and is_loading:
         controller_failover.load(tx, name, added)
     elif added and is_notified and not topic.queued_for_deletion:
-        kind = EventKind.PARTITION_MODIFICATIONS if known.exists else EventKind.TOPIC_CHANGE
-        what = (
-            f"{counted(len(added), 'partition')} added to topic {name}" if known.exists else f"topic {name} was created"
-        )
+        kind = EventKind.PARTITION_MODIFICATIONS if before.exists else EventKind.TOPIC_CHANGE
+        added_count = counted(len(added), "partition")
+        what = f"{added_count} added to topic {name}" if before.exists else f"topic {name} was created"
         event = tx.begin(kind, what)
-        if not known.exists:
+        if not before.exists:
             event.may_not_know = _may_be_unknown(tx, event, created)
             tx.publish_transition("topic", "NonExistent", "Existing", topic=name)
             _note_risks(tx, name, created)
-        leaked = known.leaked if known.leaked_epoch == tx.header.controller_epoch else ()
+        leaked = before.leaked if before.leaked_epoch == tx.header.controller_epoch else ()
         partition_creation.create(tx, [TopicPartition(name, number) for number in added if number not in leaked])
 
 
@@ -70,12 +69,11 @@ def _note_risks(tx: Transaction, name: str, partitions: Mapping[int, Partition])
     if any(len(partition.replicas) == 1 for partition in partitions.values()):
         cause = f"{name} was created with partitions of one replica: each goes offline with its broker"
         occurrences.note(tx, kinds.TOPIC_WITH_ONE_REPLICA, cause, about=name)
-    dead = {broker for partition in partitions.values() for broker in partition.replicas} - set(tx.header.brokers)
-    if dead:
-        are = plural(len(dead), "is", "are")
-        cause = (
-            f"{name} was created with replicas on {listed(dead)}, which {are} not live: it starts with fewer replicas"
-        )
+    offline = {broker for partition in partitions.values() for broker in partition.replicas} - set(tx.header.brokers)
+    if offline:
+        are = plural(len(offline), "is", "are")
+        brokers = listed(offline)
+        cause = f"{name} was created with replicas on {brokers}, which {are} not live: it starts with fewer replicas"
         occurrences.note(tx, kinds.TOPIC_WITH_DEAD_REPLICA, cause, about=name)
 
 
@@ -150,8 +148,8 @@ def assignment_in(znode: TopicZnode, number: int) -> ReplicaAssignment:
     )
 
 
-def _loaded(known: Topic, znode: TopicZnode, number: int) -> Partition:
-    assignment, before = assignment_in(znode, number), known.partitions.get(number)
+def _loaded(topic: Topic, znode: TopicZnode, number: int) -> Partition:
+    assignment, before = assignment_in(znode, number), topic.partitions.get(number)
     if before is None:
         return Partition(assignment.replicas, adding=assignment.adding, removing=assignment.removing)
     # The partition's problem stays, so that a lasting one keeps its beginning.

@@ -31,7 +31,7 @@ _STARTED_MS = 900
 
 # A broker whose controlled shutdown succeeds closes its sockets about as fast as it would answer (41 were found closed
 # 22 to 380 ms later, the median was 81 ms), and its request shows only some 20 ms after it was sent.
-_LET_GO_MS = 25
+_CLOSING_MS = 25
 
 _INELIGIBLE = ReplicaState.DELETION_INELIGIBLE
 _ANSWER = EventKind.TOPIC_DELETION_STOP_REPLICA_RESPONSE_RECEIVED
@@ -52,7 +52,7 @@ def deletion_asked(tx: Transaction, name: str) -> None:
 
 
 @contextmanager
-def begun_behind(tx: Transaction, broker: int) -> Iterator[None]:
+def deferring_deletions(tx: Transaction, broker: int) -> Iterator[None]:
     """Run a broker's shutdown (the body) before deletions that have written for all brokers but this one.
 
     The controller is one thread: it has left the broker out, so the broker had asked before the deletion began.
@@ -70,8 +70,8 @@ def begun_behind(tx: Transaction, broker: int) -> Iterator[None]:
             topic = tx.topics[name]
             tx.put_topic(name, replace(topic, queued_for_deletion=True, ineligible=True))
             tx.header.deletions.halted = {**tx.header.deletions.halted, name: topic.asked_ms}
-            dead = [replica for replica in _replicas(topic, name) if replica.broker == broker]
-            replica_machine.enter_state(tx, dead, _INELIGIBLE)
+            offline = [replica for replica in _replicas(topic, name) if replica.broker == broker]
+            replica_machine.enter_state(tx, offline, _INELIGIBLE)
 
 
 def _waits_only_for(tx: Transaction, event: Event, broker: int) -> bool:
@@ -210,20 +210,22 @@ def _start(tx: Transaction, name: str) -> None:
         batch.update_metadata(TopicPartition(name, number))
     batch.send()
     replicas = _replicas(tx.topic(name) or topic, name)
-    dead = [replica for replica in replicas if not _is_online(tx, replica)]
+    offline = [replica for replica in replicas if not _is_online(tx, replica)]
     todo = [
         replica
         for replica in replicas
         if _is_online(tx, replica) and _state(tx, replica) is not ReplicaState.DELETION_SUCCESSFUL
     ]
-    if dead:
-        replica_machine.enter_state(tx, dead, _INELIGIBLE)
+    if offline:
+        replica_machine.enter_state(tx, offline, _INELIGIBLE)
     replica_machine.enter_state(tx, todo, ReplicaState.OFFLINE)
     replica_machine.enter_state(tx, todo, ReplicaState.DELETION_STARTED)
     started = tx.topic(name) or topic
     asked_ms = tx.header.time_ms
-    tx.put_topic(name, replace(started, deletion_started=True, ineligible=bool(dead), asked_ms=asked_ms, doubtful_ms=0))
-    if dead:
+    tx.put_topic(
+        name, replace(started, deletion_started=True, ineligible=bool(offline), asked_ms=asked_ms, doubtful_ms=0)
+    )
+    if offline:
         tx.header.deletions.halted = {**tx.header.deletions.halted, name: asked_ms}
 
 
@@ -244,15 +246,15 @@ def judge_halted(tx: Transaction, *, soon: bool = False) -> None:
     for name in list(tx.header.deletions.halted):
         topic = tx.topic(name)
         brokers = frozenset(tx.header.brokers) if topic is None else _have_answered(tx, topic, soon=soon)
-        if not brokers or _would_show(tx, name):
+        if not brokers or _will_write(tx, name):
             continue
-        if brokers.issuperset(_asked(tx, name)):
+        if brokers.issuperset(_receivers_of_deletion(tx, name)):
             halted_answered(tx, name)
         else:
             answered(tx, name, brokers)
 
 
-def _would_show(tx: Transaction, name: str) -> bool:
+def _will_write(tx: Transaction, name: str) -> bool:
     """Whether the controller will write once the live brokers have answered; without that write they have not.
 
     It does where an offline replica that holds up the deletion is still in an ISR, which it then leaves.
@@ -263,7 +265,7 @@ def _would_show(tx: Transaction, name: str) -> bool:
     return any(value is not None and replica.broker in value.isr for replica, value in values)
 
 
-def _asked(tx: Transaction, name: str) -> set[int]:
+def _receivers_of_deletion(tx: Transaction, name: str) -> set[int]:
     """Live brokers that were sent a StopReplica with delete for the topic."""
     started = {replica.broker for replica in _in_state(tx, name, ReplicaState.DELETION_STARTED)}
     return started.intersection(tx.header.brokers)
@@ -285,7 +287,7 @@ def _have_answered(tx: Transaction, topic: Topic, *, soon: bool) -> frozenset[in
         broker
         for broker, registered in header.brokers.items()
         if (topic.asked_ms - registered.since_ms > _STARTING_MS or header.time_ms - registered.since_ms > _STARTED_MS)
-        and not has_closed(header, broker, topic.asked_ms + _LET_GO_MS)
+        and not has_closed(header, broker, topic.asked_ms + _CLOSING_MS)
     )
 
 
@@ -300,17 +302,17 @@ def halted_answered(tx: Transaction, name: str) -> None:
     answered(tx, name, header.brokers)
     if topic.doubtful_ms > ANSWER_MS:  # they had answered before the failure that held it up, which retried it
         tx.begin(EventKind.BROKER_CHANGE, f"the deletion of topic {name} waits for a broker that left")
-    _go_on(tx, name)
+    _start_again(tx, name)
 
 
 def _retry(tx: Transaction, name: str, *, judged: bool = False) -> None:
     if not judged:
         answered(tx, name, _have_answered(tx, tx.topics[name], soon=True))
     if not _in_state(tx, name, ReplicaState.DELETION_STARTED):
-        _go_on(tx, name)
+        _start_again(tx, name)
 
 
-def _go_on(tx: Transaction, name: str) -> None:
+def _start_again(tx: Transaction, name: str) -> None:
     """Retry a deletion without pending responses: held-up replicas become offline again, and live ones are deleted."""
     halted = _in_state(tx, name, _INELIGIBLE)
     if halted:

@@ -23,7 +23,7 @@ from controller.transaction.transaction import Transaction, replace
 _TAKING_OVER_MS: Final = 1_000
 
 # The longest wait of a controller for a connection (controller.socket.timeout.ms).
-_LONGEST_SLEEP_MS: Final = 30_000
+_LONGEST_WAIT_MS: Final = 30_000
 
 _CREATIONS: Final = (EventKind.PARTITION_MODIFICATIONS, EventKind.TOPIC_CHANGE)
 _REASSIGNMENT: Final = EventKind.ZK_PARTITION_REASSIGNMENT
@@ -50,7 +50,7 @@ def forget(tx: Transaction, broker: int) -> None:
 def forget_in_time(tx: Transaction) -> None:
     """Forget a deposed controller after its longest wait: it has found out that it was deposed."""
     unfenced = tx.header.former.unfenced
-    if unfenced is not None and tx.header.time_ms - unfenced.since_ms > _LONGEST_SLEEP_MS:
+    if unfenced is not None and tx.header.time_ms - unfenced.since_ms > _LONGEST_WAIT_MS:
         tx.header.former.unfenced = None
 
 

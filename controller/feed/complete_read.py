@@ -54,8 +54,10 @@ def deletion_listed(tx: Transaction, name: str) -> None:
 
 
 def _set_up(tx: Transaction, topic: Topic, *, queued: bool) -> Topic:
-    dead = ReplicaState.OFFLINE
-    partitions = {number: with_initial_states(tx, partition, dead) for number, partition in topic.partitions.items()}
+    partitions = {
+        number: with_initial_states(tx, partition, ReplicaState.OFFLINE)
+        for number, partition in topic.partitions.items()
+    }
     if not queued:
         return replace(
             topic,

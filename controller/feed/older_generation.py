@@ -42,7 +42,7 @@ def refuse(context: Context, record: Record) -> Transaction | None:
     tx = Transaction(context, stand_in)
     tx.header.feed.refused = refused
     if refused.told and not (before and before.told):
-        tx.publish_behind(_ORDINAL)
+        tx.number_rows_from(_ORDINAL)
         lifecycle.judge(tx)  # but no gauges, which would pass for a heartbeat
     return tx
 

@@ -20,7 +20,7 @@ from controller.transaction.transaction import Transaction, replace
 _Again = Callable[[], None]
 
 
-def overtaken(tx: Transaction) -> list[int]:
+def deferrable(tx: Transaction) -> list[int]:
     """Events that have writes due, have not begun, and can run again."""
     return [
         event.id
@@ -30,7 +30,7 @@ def overtaken(tx: Transaction) -> list[int]:
 
 
 @contextmanager
-def behind(tx: Transaction, events: list[int]) -> Iterator[None]:
+def deferring(tx: Transaction, events: list[int]) -> Iterator[None]:
     """Run the body before these events, which then follow in their order."""
     again: list[_Again] = []
     for event in map(tx.open_event, reversed(events)):

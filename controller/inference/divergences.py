@@ -8,7 +8,7 @@ from controller.model.topics import Partition, TopicPartition
 from controller.transaction.transaction import Transaction
 
 
-def suspect(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
+def note_flaws(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
     """Note a written state that is illegal or a deposed controller's, and count the changes that were missed."""
     before = partition.zk_state
     flaw = _flaw(before, written)
@@ -28,7 +28,7 @@ def suspect(tx: Transaction, tp: TopicPartition, partition: Partition, written: 
         occurrences.note(tx, kinds.STALE_CONTROLLER, cause, about=str(tp), evidence=_values(before, written))
 
 
-def unforeseen(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
+def note_unexplained(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
     """Note a written state that nothing explains, with the predicted one, if there was one."""
     predicted = partition.value(tx.header.controller_epoch) if partition.write_due else None
     if predicted is None:

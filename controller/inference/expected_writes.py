@@ -163,7 +163,7 @@ def _with_last_removal_sent(
 def _frozen(
     tx: Transaction, partition: Partition, done: tuple[Write, ...], written: LeaderAndIsr
 ) -> tuple[AnyAction, ...]:
-    value, known = partition.zk_state, partition.cached
+    value, cached = partition.zk_state, partition.cached
     kept: list[AnyAction] = []
     left = len(done)
     waits = False
@@ -176,13 +176,13 @@ def _frozen(
             left -= 1
             last = not left
             value = written if last else action.apply(value, written.controller_epoch) or value
-            known = _cached_after(tx, partition, action) if last else None
+            cached = _cached_after(tx, partition, action) if last else None
         elif waits or isinstance(action, StopEntry):
             kept.append(action)
         else:
             lags = isinstance(action, StateEntry) and not action.read
             frozen = action.value if left else None
-            kept.append(msgspec.structs.replace(action, value=frozen or (known if lags else None) or value))
+            kept.append(msgspec.structs.replace(action, value=frozen or (cached if lags else None) or value))
     return tuple(kept)
 
 
@@ -293,7 +293,7 @@ def _passed_over(tx: Transaction, tp: TopicPartition, partition: Partition, elec
     kept: list[AnyAction] = []
     state: int | None = None  # the one that the partition kept
     for action in partition.queue:
-        if _comes_of(action, election):
+        if _belongs_to_election(action, election):
             tx.withdraw(tp, action)
             state = action.from_state if isinstance(action, StateChange) else state
             continue
@@ -304,7 +304,7 @@ def _passed_over(tx: Transaction, tp: TopicPartition, partition: Partition, elec
     return replace(partition, queue=tuple(kept), state=stayed, passed_over=_owed(tx, partition, election))
 
 
-def _comes_of(action: AnyAction, election: Elect) -> bool:
+def _belongs_to_election(action: AnyAction, election: Elect) -> bool:
     """Whether an action is the election's change to Online, or a request that its event sends after it."""
     if action.event != election.event:
         return False

@@ -26,7 +26,7 @@ def explain(tx: Transaction, tp: TopicPartition, written: LeaderAndIsr) -> None:
 
 
 def _is_explained(tx: Transaction, write: ObservedWrite) -> bool:
-    overtaken = deferral.overtaken(tx)
+    overtaken = deferral.deferrable(tx)
     for rule in RULES:
         for hypothesis in rule.propose(tx, write):
             for behind in [overtaken, []] if overtaken else [[]]:
@@ -41,7 +41,7 @@ def _is_explained(tx: Transaction, write: ObservedWrite) -> bool:
 def _explains(tx: Transaction, hypothesis: Hypothesis, write: ObservedWrite, behind: list[int]) -> bool:
     """Whether under the hypothesis the controller writes this state, before it handles the deferred events."""
     tp, before, written, epoch = write.tp, write.before, write.written, tx.header.controller_epoch
-    with deferral.behind(tx, behind):
+    with deferral.deferring(tx, behind):
         # Up to 2.0 a deposed controller is not fenced: its writes belong to its own term.
         tx.header.controller_epoch = written.controller_epoch
         hypothesis(tx)
@@ -52,7 +52,7 @@ def _explains(tx: Transaction, hypothesis: Hypothesis, write: ObservedWrite, beh
 
 
 def _accept(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
-    divergences.unforeseen(tx, tp, partition, written)
+    divergences.note_unexplained(tx, tp, partition, written)
     tx.begin(EventKind.UNEXPLAINED, f"partition {tp} was written, and nothing that the controller does explains it")
     for action in reversed(partition.queue):
         tx.withdraw(tp, action)

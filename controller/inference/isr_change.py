@@ -44,7 +44,7 @@ def change_isr(tx: Transaction, tp: TopicPartition, partition: Partition, writte
     if not header.acting:
         return
     if hears_at_once and header.brokers:
-        tx.announce(_ALTER_PARTITION_RECEIVED, f"the leader of partition {tp} changed its ISR", tp)
+        tx.begin_update_metadata(_ALTER_PARTITION_RECEIVED, f"the leader of partition {tp} changed its ISR", tp)
     if partition_reassignment.isr_reaches_target(changed, written):
         kind = _ALTER_PARTITION_RECEIVED if hears_at_once else EventKind.PARTITION_REASSIGNMENT_ISR_CHANGE
         partition_reassignment.take_back_waiting(tx, tp)
@@ -71,7 +71,7 @@ def match_across_unread_isr_change(
     """Apply an ISR change that was not read, with the reassignment it completes, if that gives the written state."""
     if lost_isr_changes(before, written) <= 0:
         return False
-    for isr in _lost_in_front(before, written):
+    for isr in _isrs_before(before, written):
         trial = tx.fork()
         partition = trial.partition(tp)
         assert partition is not None
@@ -92,7 +92,7 @@ def lost_isr_changes(before: LeaderAndIsr, written: LeaderAndIsr) -> int:
     return versions - (written.leader_epoch - before.leader_epoch)
 
 
-def _lost_in_front(before: LeaderAndIsr, written: LeaderAndIsr) -> list[tuple[int, ...]]:
+def _isrs_before(before: LeaderAndIsr, written: LeaderAndIsr) -> list[tuple[int, ...]]:
     """ISRs that may have been there before the controller's writes."""
     joined = tuple(member for member in written.isr if member not in before.isr)
     return list(dict.fromkeys([written.isr, (*before.isr, *joined)]))

@@ -39,7 +39,7 @@ def state_written(tx: Transaction, tp: TopicPartition, znode: StateZnode, versio
     if tx.header.phase is not FOLLOWING:
         tx.put_partition(tp, replace(partition, zk_state=written))
         return
-    divergences.suspect(tx, tp, partition, written)
+    divergences.note_flaws(tx, tp, partition, written)
     if unfenced_controller.has_resumed(tx, before, written):
         unfenced_controller.resume(tx)
         partition = tx.partition(tp) or partition

@@ -23,10 +23,10 @@ def topic_written(tx: Transaction, name: str, before: Topic, znode: TopicZnode) 
     for number in before.partitions:
         assignment_written(tx, TopicPartition(name, number), assignment_in(znode, number))
     if before.exists and before.topic_id is None and znode.topic_id is not None:
-        _show_creation_begun(tx, name)
+        _mark_creation_begun(tx, name)
 
 
-def _show_creation_begun(tx: Transaction, name: str) -> None:
+def _mark_creation_begun(tx: Transaction, name: str) -> None:
     """Mark a topic's creation as begun: its znode, written without an id, got one, which the controller does first."""
     for event in tx.open_events():
         if (
@@ -34,7 +34,7 @@ def _show_creation_begun(tx: Transaction, name: str) -> None:
             and name in event.topics
             and not controller_failover.may_have_read(tx, event)
         ):
-            tx.show_begun(tx.open_event(event.id))
+            tx.mark_begun(tx.open_event(event.id))
 
 
 def assignment_written(tx: Transaction, tp: TopicPartition, written: ReplicaAssignment) -> None:
@@ -87,7 +87,7 @@ def _same(tx: Transaction, due: ReplicaAssignment, written: ReplicaAssignment) -
 
 def _reassigned(tx: Transaction, tp: TopicPartition, partition: Partition, written: ReplicaAssignment) -> None:
     if tx.header.acting:
-        with deferral.behind(tx, deferral.overtaken(tx)):
+        with deferral.deferring(tx, deferral.deferrable(tx)):
             tx.begin(EventKind.API_PARTITION_REASSIGNMENT, f"partition {tp} moves to {list(written.target)}")
             partition_reassignment.run(tx, tp, written)
     else:

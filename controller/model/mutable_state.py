@@ -43,8 +43,8 @@ class MutableState:
         self._first = 0  # index of the record's first effect
         self.header: Header = context.header.copy()
         self.header.tally.happened = context.header.tally.happened.copy()
-        self.topics = context.topics.draft()
-        self.take_up(record)
+        self.topics = context.topics.mutable_copy()
+        self.advance_to(record)
         self.shows_all = False  # publish each partition's row, changed or not
         self._judged_brokers = context.header.brokers
         self._registered: tuple[dict[int, Broker], tuple[int, ...]] | None = None
@@ -55,7 +55,7 @@ class MutableState:
         self._touched: dict[TopicPartition, InTopic] = {}
         self._touched_topics: dict[str, Topic | None] = {}
 
-    def take_up(self, record: Record) -> None:
+    def advance_to(self, record: Record) -> None:
         """Advance the header to this record."""
         header = self.header
         self.clock_set_by_ms = clock.advance(header, record)
@@ -70,7 +70,7 @@ class MutableState:
         ordinal = len(self.effects) - self._first
         return record.cluster, record.generation, record.seq, ordinal, record.zxid, record.observed_ms
 
-    def publish_behind(self, ordinal: int) -> None:
+    def number_rows_from(self, ordinal: int) -> None:
         """Number the rows of this record from this ordinal on."""
         self._first = len(self.effects) - ordinal
 

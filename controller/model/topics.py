@@ -218,7 +218,7 @@ class Topics:
         for index in range(len(self._chunks)):
             yield from list(self.chunk(index).items())
 
-    def draft(self) -> MutableTopics:
+    def mutable_copy(self) -> MutableTopics:
         """Private copy to change."""
         return MutableTopics(list(self._chunks), self._stored)
 

@@ -151,14 +151,14 @@ class PendingEvents(MutableState):
         event.due[write.at_batch] -= 1
         event.pending -= 1
         if seen:
-            self.show_begun(event)
+            self.mark_begun(event)
             if event.id not in self._fresh:
                 reaction_times.wrote(self.header, event, self.header.time_ms)
         if event.first_write_ms and not event.writes_due:
             reaction_times.done(self.header, event)
         self._advanced.add(event.id)
 
-    def show_begun(self, event: Event) -> None:
+    def mark_begun(self, event: Event) -> None:
         """Mark an event as begun, because a write of it was seen: its actions before the first state are done."""
         event.begun = True
         self.header.last_written_event = max(event.id, self.header.last_written_event)

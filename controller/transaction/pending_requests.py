@@ -105,7 +105,7 @@ class PendingRequests(PendingEvents):
             self.event.batches += (Batch(len(self.event.due) - 1, tuple(requests), self.registered, epochs),)
             self.event.pending += 1
 
-    def announce_at_once(self, kind: EventKind, cause: str, tp: TopicPartition) -> None:
+    def publish_update_metadata(self, kind: EventKind, cause: str, tp: TopicPartition) -> None:
         """Publish an event that only sends UpdateMetadata of a partition; it is certain, because no event is in flight.
 
         Every ISR change comes by here: the row is made without the bookkeeping of requests that wait.

@@ -64,21 +64,21 @@ class Transaction(PendingRequests):
         self._gauge_counts = GaugeCounts(header.tally.gauges, rules)
         self._issue_index = PartitionIssueIndex(header.tally.issues, header.tally.offline_by_topic, rules)
 
-    def go_on(self, record: Record) -> None:
+    def next_record(self, record: Record) -> None:
         """Conclude the current record, and advance to the next one."""
         self.conclude()
         self._touched, self._touched_topics = {}, {}
         if self._open or self.event is not None:
             self.event, self._open, self._fresh, self._advanced = None, {}, set(), set()
         self._first = len(self.effects)
-        self.take_up(record)
+        self.advance_to(record)
 
     def fork(self) -> Transaction:
         """Trial copy of this transaction, whose changes do not affect this one."""
         trial = copy.copy(self)
         trial.header = self.header.copy()
         trial.header.tally.happened = self.header.tally.happened.copy()
-        trial.topics = self.topics.draft()
+        trial.topics = self.topics.mutable_copy()
         trial.effects = list(self.effects)
         trial._open = {key: replace(e, due=list(e.due), topics=dict(e.topics)) for key, e in self._open.items()}
         trial._fresh, trial._advanced = set(self._fresh), set(self._advanced)
@@ -217,10 +217,10 @@ class Transaction(PendingRequests):
                     event.held_by, held_from = older, action.at_batch
         return [batch for batch in done if batch.at_batch < held_from]
 
-    def announce(self, kind: EventKind, cause: str, tp: TopicPartition) -> None:
+    def begin_update_metadata(self, kind: EventKind, cause: str, tp: TopicPartition) -> None:
         """Begin an event that only sends UpdateMetadata of a partition; if none is in flight it is certain at once."""
         if self.is_idle:
-            self.announce_at_once(kind, cause, tp)
+            self.publish_update_metadata(kind, cause, tp)
         else:
             self.begin(kind, cause)
             batch = RequestBatch(self)
