@@ -115,7 +115,7 @@ def start_machines(tx: Transaction, topics: list[tuple[str, Topic]]) -> None:
             for broker in loaded.replicas:
                 (online if broker in tx.header.brokers else offline).append(Replica(tp, broker))
     replica_machine.enter_state(tx, online, ReplicaState.ONLINE)
-    if tx.header.profile.removes_dead_replicas_at_failover:
+    if tx.header.profile.removes_offline_replicas_at_failover:
         # Offline replicas leave the ISR before leaders are elected: an offline leader costs two writes at a failover.
         replica_machine.enter_state(tx, offline, ReplicaState.OFFLINE)
     for name, topic in topics:

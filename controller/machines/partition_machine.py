@@ -88,7 +88,7 @@ def election_of(tx: Transaction, partition: Partition, strategy: Strategy) -> El
 def _receivers(tx: Transaction, partition: Partition, intent: Elect) -> tuple[int, ...]:
     online = intent.online
     profile = tx.header.profile
-    only_live = profile.shutdown_elects_among_live and not profile.shutdown_tells_leaving_broker
+    only_live = profile.shutdown_elects_among_live and not profile.shutdown_sends_to_leaving_broker
     if intent.strategy is Strategy.CONTROLLED_SHUTDOWN and only_live:
         online = tuple(replica for replica in online if tx.is_online(replica, partition))
     return recipients(intent.strategy, intent.candidates, online)

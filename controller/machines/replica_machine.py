@@ -65,7 +65,7 @@ def _to_new(tx: Transaction, batch: RequestBatch, replica: Replica, partition: P
         return
     _change_state(tx, replica, partition, state, ReplicaState.NEW)
     if value is not None:
-        read = not tx.header.profile.tells_new_replicas_its_copy
+        read = not tx.header.profile.sends_cached_state_to_new_replicas
         batch.leader_and_isr((replica.broker,), replica.tp, is_new=True, read=read)
 
 

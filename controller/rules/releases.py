@@ -20,13 +20,13 @@ SINCE: Final[Mapping[str, Release]] = MappingProxyType(
     {
         "fences_writes": (2, 1),  # KAFKA-6082
         "retires_partitions_at_deletion_start": (2, 1),
-        "shutdown_tells_leaving_broker": (2, 1),  # KAFKA-7482
+        "shutdown_sends_to_leaving_broker": (2, 1),  # KAFKA-7482
         "notices_bounces": (2, 2),  # KAFKA-7235
         "sends_broker_epochs": (2, 2),  # KIP-380
         "spares_known_metadata": (2, 2),  # KAFKA-7537
         "skips_preferred_that_lead": (2, 2),
         "sends_to_live_brokers_only": (2, 2),
-        "removes_dead_replicas_at_failover": (2, 3),  # KAFKA-3143
+        "removes_offline_replicas_at_failover": (2, 3),  # KAFKA-3143
         "groups_stopped_replicas": (2, 3),  # KAFKA-8294
         "ineligible_from_offline": (2, 3),
         "reassigns_in_topic_znode": (2, 4),  # KIP-455
@@ -38,7 +38,7 @@ SINCE: Final[Mapping[str, Release]] = MappingProxyType(
         "rewrites_preferred_that_lead": (1, 1),  # KAFKA-5642
         "shutdown_elects_among_live": (1, 1),  # KAFKA-5642
         "failover_drops_reassignments_of_queued_topics": (1, 1),
-        "tells_new_replicas_its_copy": (1, 1),  # KAFKA-5642
+        "sends_cached_state_to_new_replicas": (1, 1),  # KAFKA-5642
         "offlines_stateless_replicas": (2, 0),  # KAFKA-6650
         "retries_topics_made_unclean": (2, 1),
         "shutdown_spares_queued_topics": (2, 2),
@@ -64,13 +64,13 @@ class Profile(msgspec.Struct, frozen=True, array_like=True):
     release: Release
     fences_writes: bool  # a deposed controller's next write ends in an exception
     retires_partitions_at_deletion_start: bool  # before, at the end
-    shutdown_tells_leaving_broker: bool
+    shutdown_sends_to_leaving_broker: bool
     notices_bounces: bool
     sends_broker_epochs: bool
     spares_known_metadata: bool  # UpdateMetadata about brokers alone has no partitions; before, it had all of them
     skips_preferred_that_lead: bool
     sends_to_live_brokers_only: bool
-    removes_dead_replicas_at_failover: bool
+    removes_offline_replicas_at_failover: bool
     groups_stopped_replicas: bool  # in a StopReplica for each broker; before, one for each replica
     ineligible_from_offline: bool  # a replica whose deletion cannot start waits as ineligible
     reassigns_in_topic_znode: bool
@@ -80,9 +80,9 @@ class Profile(msgspec.Struct, frozen=True, array_like=True):
     sends_new_and_offline_replicas: bool  # `isNew` in LeaderAndIsr, `offlineReplicas` in UpdateMetadata
     keeps_last_isr_member: bool
     rewrites_preferred_that_lead: bool  # in a preferred election; before, nothing was written for them
-    shutdown_elects_among_live: bool  # and sends to those only, until `shutdown_tells_leaving_broker`
+    shutdown_elects_among_live: bool  # and sends to those only, until `shutdown_sends_to_leaving_broker`
     failover_drops_reassignments_of_queued_topics: bool  # as they are dropped when the znode is written
-    tells_new_replicas_its_copy: bool  # sends them its cached state; before, it read the state again
+    sends_cached_state_to_new_replicas: bool  # before, the controller read the state again for them
     offlines_stateless_replicas: bool  # replicas of partitions without a state; before, that was refused
     retries_topics_made_unclean: bool  # at once; before, with the next broker startup or failover
     shutdown_spares_queued_topics: bool
