@@ -59,8 +59,8 @@ def has_resumed(tx: Transaction, before: LeaderAndIsr | None, written: LeaderAnd
     header = tx.header
     if header.former.unfenced is None or header.former.unfenced.epoch != written.controller_epoch:
         return False
-    slept = header.time_ms - header.term.began_ms > _TAKING_OVER_MS
-    return slept and (before is None or written.leader_epoch > before.leader_epoch)
+    taken_over = header.time_ms - header.term.began_ms > _TAKING_OVER_MS
+    return taken_over and (before is None or written.leader_epoch > before.leader_epoch)
 
 
 def resume(tx: Transaction) -> None:

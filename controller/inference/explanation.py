@@ -26,22 +26,22 @@ def explain(tx: Transaction, tp: TopicPartition, written: LeaderAndIsr) -> None:
 
 
 def _is_explained(tx: Transaction, write: ObservedWrite) -> bool:
-    overtaken = deferral.deferrable(tx)
+    deferrable = deferral.deferrable(tx)
     for rule in RULES:
         for hypothesis in rule.propose(tx, write):
-            for behind in [overtaken, []] if overtaken else [[]]:
+            for deferred in [deferrable, []] if deferrable else [[]]:
                 trial = tx.fork()
-                if _explains(trial, hypothesis, write, behind):
+                if _explains(trial, hypothesis, write, deferred):
                     tx.adopt(trial)
                     tx.count(f"inferred/{rule.name}")
                     return True
     return False
 
 
-def _explains(tx: Transaction, hypothesis: Hypothesis, write: ObservedWrite, behind: list[int]) -> bool:
+def _explains(tx: Transaction, hypothesis: Hypothesis, write: ObservedWrite, deferred: list[int]) -> bool:
     """Whether under the hypothesis the controller writes this state, before it handles the deferred events."""
     tp, before, written, epoch = write.tp, write.before, write.written, tx.header.controller_epoch
-    with deferral.deferring(tx, behind):
+    with deferral.deferring(tx, deferred):
         # Up to 2.0 a deposed controller is not fenced: its writes belong to its own term.
         tx.header.controller_epoch = written.controller_epoch
         hypothesis(tx)
