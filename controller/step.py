@@ -1,7 +1,9 @@
-"""`step`: the one entrance to the replica.
+"""Entrance to the replica: `step` applies one record, by the handler of its kind and its znode's place.
 
-Here belongs the dispatch of a record to what handles it. What the controller then does is in the machines; what a
-path and its bytes mean is in `znodes`.
+The rooms behind it: `contract` (records in, rows out), `rules` (Kafka's tables and choices), `model` (the state of a
+cluster), `derived` (gauges, health, issues), `alerts`, `transaction` (changes of the model and their publication),
+`machines` (partition and replica state machines), `events` (the controller's events), `inference` (explanation of
+written states), `feed` (complete reads, generations and clocks of the forwarder).
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ from controller.model.context import BOOTSTRAPPING, FOLLOWING, LOADING, Context
 from controller.model.topics import TopicPartition
 from controller.transaction.transaction import Outcome, Transaction
 
-_STATES_A_TRANSACTION: Final = 4_096
+_STATES_IN_A_TRANSACTION: Final = 4_096
 _NODE: Final = RecordKind.NODE
 _DISCONNECTED: Final = ("suspended", "lost")  # the states of the forwarder's session in which it sees nothing
 
@@ -60,14 +62,14 @@ _DISCONNECTED: Final = ("suspended", "lost")  # the states of the forwarder's se
 def step(context: Context, record: Record) -> Outcome:
     """Apply one record; one at or before the context's position is a repetition and changes nothing.
 
-    Never raises on what ZooKeeper may hold: a znode that cannot be read becomes a `RefusedRow`, and its last good
+    Never raises for any content of ZooKeeper: a znode that cannot be read becomes a `RefusedRow`, and its last good
     value stays in force.
     """
     return _in_one_transaction(context, (record,))
 
 
 def steps(context: Context, records: Sequence[Record]) -> Outcome:
-    """Apply records one after the other, as `step` does; what they tell of partitions' states is taken in few turns."""
+    """Apply records one after the other, as `step` does; records of partition states share transactions."""
     effects: list[Row] = []
     begin = 0
     while begin < len(records):
@@ -80,15 +82,15 @@ def steps(context: Context, records: Sequence[Record]) -> Outcome:
 
 
 def _end_of_transaction(records: Sequence[Record], begin: int) -> int:
-    """The end of the states that are told from here on, so many as one turn takes; any other record has its own."""
-    end, most = begin, min(len(records), begin + _STATES_A_TRANSACTION)
+    """Index after this batch of state records; any other record has a transaction of its own."""
+    end, most = begin, min(len(records), begin + _STATES_IN_A_TRANSACTION)
     while end < most and records[end].kind is _NODE and records[end].path.endswith("/state"):
         end += 1
     return max(end, begin + 1)
 
 
 def _in_one_transaction(context: Context, records: Sequence[Record]) -> Outcome:
-    """Apply the records as if each had a turn of its own: what a turn costs by itself is paid once."""
+    """Apply the records as if each had its own transaction, at the fixed cost of one."""
     tx: Transaction | None = None
     effects: list[Row] = []
     position = context.header.position
@@ -102,7 +104,7 @@ def _in_one_transaction(context: Context, records: Sequence[Record]) -> Outcome:
         if tx is None:
             tx = Transaction(context, record)
         else:
-            tx.go_on(record)
+            tx.next_record(record)
         _apply(tx, record, position)
         position = at
     if tx is None:
@@ -114,7 +116,7 @@ def _apply(tx: Transaction, record: Record, last: Position) -> None:
     tx.count(_COUNTED[record.kind])
     header = tx.header
     if _lacks_records_before(record, last):
-        # What they told is not known, and so nothing can be concluded until everything has been read anew.
+        # Their content is not known, so nothing can be concluded until the next complete read.
         header.phase, header.feed.lacks_records = BOOTSTRAPPING, True
         tx.count("divergences/records_missing")
     if tx.clock_set_by_ms:
@@ -127,7 +129,7 @@ def _apply(tx: Transaction, record: Record, last: Position) -> None:
 
 
 def _lacks_records_before(record: Record, position: Position) -> bool:
-    """Whether a forwarder said something before that never came; a generation's first record begins a complete read."""
+    """Whether records before this one never came; a generation's first record begins a complete read."""
     if record.generation == position.generation:
         return record.seq != position.seq + 1
     return record.kind is not RecordKind.SNAPSHOT_BEGIN
@@ -170,12 +172,12 @@ def _node(tx: Transaction, record: Record) -> None:
 
 
 def _created(tx: Transaction, record: Record) -> None:
-    # The value was gone before it could be read; for a deletion request the name says it all.
+    # The value was gone before it could be read; a deletion request needs only its name.
     where = locate(record.path)
     if where.place is Place.DELETE_TOPIC and tx.header.phase is not BOOTSTRAPPING:
         topic_deletion.deletion_asked(tx, where.name)
     elif where.place is Place.LOG_DIR_EVENT and tx.header.phase is FOLLOWING:
-        log_dir_event_notification.reported_by_somebody(tx)
+        log_dir_event_notification.reported_by_unknown_broker(tx)
     elif where.place is Place.ISR_CHANGE and tx.header.phase is FOLLOWING:
         lagging = tx.unsettled(lambda partition: partition.cached is not None)
         isr_change_notification.states_read(tx, lagging)
@@ -196,7 +198,7 @@ def _heartbeat(tx: Transaction, record: Record) -> None:
     _session(tx, record)
     unfenced_controller.forget_in_time(tx)
     if tx.header.phase is FOLLOWING:
-        broker_config.judge_anew(tx)
+        broker_config.judge_again(tx)
         broker_change.forget_departed(tx)
     tx.shows_gauges = True
 
@@ -241,7 +243,8 @@ def _broker_written(tx: Transaction, where: ZnodePath, record: Record) -> None:
     broker_change.broker_written(tx, where.number, decode(record.content, BrokerZnode), record)
     if where.number == tx.header.controller:
         controller_change.controllers_broker_registered(tx)
-        controller_change.take_over_if_due(tx)  # read together, /controller came first and its session was not known
+        # In a complete read /controller came first, when this broker's session was not known yet.
+        controller_change.take_over_if_due(tx)
 
 
 def _controller_removed(tx: Transaction, _: ZnodePath) -> None:
@@ -256,10 +259,10 @@ def _broker_removed(tx: Transaction, where: ZnodePath) -> None:
 
 
 def _topic_written(tx: Transaction, where: ZnodePath, record: Record) -> None:
-    znode, known = decode(record.content, TopicZnode), tx.topic(where.name)
+    znode, before = decode(record.content, TopicZnode), tx.topic(where.name)
     topic_change.topic_written(tx, where.name, znode)
-    if known is not None and tx.header.phase is FOLLOWING:
-        topic_assignment.topic_written(tx, where.name, known, znode)
+    if before is not None and tx.header.phase is FOLLOWING:
+        topic_assignment.topic_written(tx, where.name, before, znode)
 
 
 def _state_written(tx: Transaction, where: ZnodePath, record: Record) -> None:
@@ -339,7 +342,7 @@ _HANDLERS: Final[Mapping[RecordKind, Callable[[Transaction, Record], None]]] = {
 
 _COUNTED: Final[Mapping[RecordKind, str]] = {kind: f"records/{kind.value}" for kind in RecordKind}
 
-# What a znode's new value means, by its place; other places are followed but say nothing to the replica yet.
+# Handlers of a znode's new value, by its place; other places mean nothing to the replica.
 _WRITTEN: Final[Mapping[Place, Callable[[Transaction, ZnodePath, Record], None]]] = {
     Place.CONTROLLER: _controller_written,
     Place.CONTROLLER_EPOCH: _epoch_written,
@@ -358,7 +361,7 @@ _WRITTEN: Final[Mapping[Place, Callable[[Transaction, ZnodePath, Record], None]]
     Place.CLUSTER_ID: _cluster_id_written,
 }
 
-# What a znode's end means, by its place.
+# Handlers of a znode's removal, by its place.
 _REMOVED: Final[Mapping[Place, Callable[[Transaction, ZnodePath], None]]] = {
     Place.CONTROLLER: _controller_removed,
     Place.BROKER: _broker_removed,

@@ -1,1 +1,1 @@
-"""What comes in and goes out: records, znodes, rows, and the one place that decodes bytes of others."""
+"""The contract with the outside: records and znodes in, rows out, and the one place that decodes foreign bytes."""

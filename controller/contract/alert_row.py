@@ -10,7 +10,7 @@ from controller.contract.row import Moment, Row
 
 
 class Severity(Enum):
-    """What an alert asks of a person."""
+    """Urgency of an alert: it pages a person, warns, or informs."""
 
     PAGE = "page"
     WARN = "warn"
@@ -18,7 +18,7 @@ class Severity(Enum):
 
 
 class AlertRow(Row, frozen=True, kw_only=True, gc=False, tag="alert"):
-    """An alert that was opened, changed or resolved; while the cluster cannot be seen it is unknown."""
+    """Alert that was opened, changed or resolved; while the cluster cannot be seen it is unknown."""
 
     output: ClassVar[str] = "alerts"
 
@@ -26,20 +26,20 @@ class AlertRow(Row, frozen=True, kw_only=True, gc=False, tag="alert"):
     alert: str  # the kind, e.g. BrokerCrashed; see docs/alerts.md
     state: str  # open | unknown | resolved
     severity: Severity
-    subject: str  # e.g. broker 3: for an incident of more brokers the one with which it began
+    subject: str  # e.g. broker 3; of an incident with several brokers the first
     group: str  # alerts with one cause share it, e.g. broker 3 is away
     since_ms: Moment
     cause: str  # one sentence
     topic: str | None = None
     partition: Int64 | None = None
-    broker: Int64 | None = None  # the one with which it began
+    broker: Int64 | None = None  # the first of the incident
     expected: str | None = None  # what the controller is expected to do, and when
     action: str = ""  # what a person can do
     evidence: tuple[str, ...] = ()  # sentences with zxids and positions
-    partitions: Int64 = 0  # that it concerns
+    partitions: Int64 = 0  # how many are affected
     examples: tuple[str, ...] = ()  # some of them, e.g. orders-7
-    brokers: tuple[Int64, ...] = ()  # all that have been part of it since it opened; the cause names those of now
+    brokers: tuple[Int64, ...] = ()  # all that have been part of it since it opened; the cause names the present ones
 
     def subject_key(self) -> str:
-        """One row an alert."""
+        """Key with one row an alert."""
         return f"{self.cluster}/{self.id}"

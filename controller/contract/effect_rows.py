@@ -12,7 +12,7 @@ from controller.contract.row import Row
 
 
 class Status(Enum):
-    """How sure an effect is: expected of the controller, seen in ZooKeeper, or cut by the controller's loss."""
+    """How sure an effect is: expected of the controller, seen in ZooKeeper, or withdrawn because it will not happen."""
 
     PROVISIONAL = "provisional"
     FINAL = "final"
@@ -28,7 +28,7 @@ EffectStamp = tuple[str, int, int, int, int, int, str, Status, str, int]
 
 
 class Transition(Row, frozen=True, gc=False, tag="transition", omit_defaults=True):
-    """A partition, replica, topic, broker or controller moved from one state to another."""
+    """State change of a partition, replica, topic, broker or controller."""
 
     output: ClassVar[str] = "transitions"
 
@@ -54,9 +54,9 @@ STOP_REPLICA: Final = "StopReplica"
 
 
 class RequestedState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """A partition's state in a request, as Kafka's `LeaderAndIsrPartitionState` and its like have it.
+    """Partition state in a request, as in Kafka's `LeaderAndIsrPartitionState` and `UpdateMetadataPartitionState`.
 
-    What a request does not say is left out: nothing but the names, leader epoch and delete flag is in a StopReplica.
+    Fields that the request does not have are left out: a StopReplica has only the names, leader epoch and delete flag.
     """
 
     topic: str
@@ -66,20 +66,20 @@ class RequestedState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     isr: tuple[Int64, ...] | None = None
     replicas: tuple[Int64, ...] | None = None
     controller_epoch: Int64 | None = None  # of the controller whose write the state is
-    partition_epoch: Int64 | None = None  # the state znode's data version, left out where nobody has read it
+    partition_epoch: Int64 | None = None  # the state znode's data version, left out where it was not read
     leader_recovery_state: Int64 = 0  # LeaderAndIsr from 3.2; 1: recovering from an unclean election
     is_new: bool = False  # LeaderAndIsr from 1.0
     adding_replicas: tuple[Int64, ...] = ()  # LeaderAndIsr from 2.4
-    removing_replicas: tuple[Int64, ...] = ()  # the same
+    removing_replicas: tuple[Int64, ...] = ()  # LeaderAndIsr from 2.4
     offline_replicas: tuple[Int64, ...] = ()  # UpdateMetadata from 1.0
     delete_partition: bool = False  # StopReplica from 2.6
 
 
 class Request(Row, frozen=True, gc=False, tag="request", omit_defaults=True):
-    """A request that the controller must send, or a part of a large one.
+    """Request that the controller must send, or a part of a large one.
 
-    LeaderAndIsr and StopReplica go to one broker each; UpdateMetadata says the same to all brokers that it goes to. One
-    that is withdrawn has no partition states.
+    LeaderAndIsr and StopReplica go to one broker each; UpdateMetadata goes with the same content to all its brokers. A
+    withdrawn request has no partition states.
     """
 
     output: ClassVar[str] = "requests"
@@ -90,13 +90,13 @@ class Request(Row, frozen=True, gc=False, tag="request", omit_defaults=True):
     controller_epoch: Int64
     controller: Int64  # the broker that sends it
     api: str  # LeaderAndIsr | UpdateMetadata | StopReplica
-    brokers: tuple[Int64, ...]  # that it goes to
+    brokers: tuple[Int64, ...]  # its receivers
     broker_epochs: tuple[Int64, ...] = ()  # theirs, in the same order, from 2.2
     part: Int64 = 1  # of `parts`, which a row of less than a megabyte needs
     parts: Int64 = 1
     live_leaders: tuple[Int64, ...] = ()  # LeaderAndIsr: the live brokers among the leaders
     live_brokers: tuple[Int64, ...] = ()  # UpdateMetadata
-    all_partitions: bool = False  # UpdateMetadata of every partition, whose states are not given: see `metadata`
+    all_partitions: bool = False  # UpdateMetadata of every partition; the states are not listed: see output `metadata`
     delete_partitions: bool = False  # StopReplica up to 2.5
     topic_ids: dict[str, str] = {}  # by topic, LeaderAndIsr and UpdateMetadata from 2.8
     partition_states: tuple[RequestedState, ...] = ()

@@ -17,9 +17,9 @@ _Buckets = Annotated[
 
 
 class ReactionTimes(msgspec.Struct, frozen=True):
-    """How long the controller took from an event's cause to its first and to its last write, as ZooKeeper shows it.
+    """Histograms of the time from an event's cause to its first and to its last write, as ZooKeeper shows them.
 
-    Counts by `REACTION_BUCKETS_MS`, one more than there are bounds: the last is of what took longer.
+    Counts by `REACTION_BUCKETS_MS`, with one bucket more than there are bounds: the last counts longer times.
     """
 
     first: _Buckets = (0,) * (len(REACTION_BUCKETS_MS) + 1)
@@ -29,7 +29,7 @@ class ReactionTimes(msgspec.Struct, frozen=True):
 
 
 class SlowReaction(msgspec.Struct, frozen=True):
-    """One of the controller's slowest reactions: the event, its cause in ZooKeeper, and its writes after that."""
+    """One of the controller's slowest reactions: the event, its cause in ZooKeeper, and the times to its writes."""
 
     event: str
     cause: str
@@ -41,31 +41,31 @@ class SlowReaction(msgspec.Struct, frozen=True):
 
 
 class Maintenance(msgspec.Struct, frozen=True):
-    """A maintenance window in force, of these brokers, or of the whole cluster where it names none."""
+    """Maintenance window in force, of these brokers, or of the whole cluster where it names none."""
 
     brokers: tuple[Int64, ...]
-    until_ms: Int64  # by the wall clock, as it was announced
+    until_ms: Int64  # by the wall clock, as the operator gave it
     reason: str = ""
 
 
 class GaugesRow(Row, frozen=True, kw_only=True, gc=False, tag="gauges"):
-    """A cluster's counts, in Kafka's own definitions where Kafka has the gauge; written at every heartbeat."""
+    """Gauges of a cluster, by Kafka's own definitions where Kafka has the gauge; written at every heartbeat."""
 
     output: ClassVar[str] = "gauges"
 
-    ready: bool  # a complete snapshot has been applied
+    ready: bool  # a complete read has been applied
     session: str  # the forwarder's ZooKeeper session: connected | suspended | lost | unknown
     watch_mode: str  # persistent | one-shot | unknown
-    controller: Int64  # broker id, -1 nobody
+    controller: Int64  # broker id, -1 none
     controller_epoch: Int64
-    controller_changes: Count  # since this state began
+    controller_changes: Count  # since this state was created
     active_brokers: Int64
     topics: Int64
     partitions: Int64  # with a leader and ISR, as GlobalPartitionCount
     partitions_by_state: dict[str, Int64]
     replicas_by_state: dict[str, Int64]
     offline_partitions: Int64
-    leaderless_partitions: Int64  # no live leader right now, election due or not
+    leaderless_partitions: Int64  # without a live leader now, election due or not
     under_replicated_partitions: Int64
     under_min_isr_partitions: Int64
     at_min_isr_partitions: Int64
@@ -76,21 +76,21 @@ class GaugesRow(Row, frozen=True, kw_only=True, gc=False, tag="gauges"):
     replicas_ineligible_to_delete: Int64
     leaders_by_broker: dict[Int64, Int64]
     replicas_by_broker: dict[Int64, Int64]
-    under_replicated_by_broker: dict[Int64, Int64] = {}  # by the leader, as its ReplicaManager counts
+    under_replicated_by_broker: dict[Int64, Int64] = {}  # by leader, as its ReplicaManager counts
     under_min_isr_by_broker: dict[Int64, Int64] = {}
     at_min_isr_by_broker: dict[Int64, Int64] = {}
-    sole_in_sync_by_broker: dict[Int64, Int64] = {}  # partitions that only this broker, live or not, has in sync
+    sole_in_sync_by_broker: dict[Int64, Int64] = {}  # partitions whose ISR is this broker alone, live or not
     reassigning_partitions: Int64 = 0
-    pending_writes: Int64  # writes that the controller must still do
-    records: dict[str, Count]  # applied, by kind, since this state began
-    elections: dict[str, Count]  # confirmed leader elections, by strategy
+    pending_writes: Int64  # expected writes of the controller that ZooKeeper has not shown yet
+    records: dict[str, Count]  # applied, by kind, since this state was created
+    elections: dict[str, Count]  # leader elections seen in ZooKeeper, by strategy
     isr_changes: dict[str, Count]  # shrink | expand
-    refused: Count  # znodes that could not be read, since this state began
+    refused: Count  # znodes that could not be read, since this state was created
     divergences: dict[str, Count]  # by kind
     reactions: dict[str, ReactionTimes] = {}  # the controller's, by kind of event
     slowest_reactions: tuple[SlowReaction, ...] = ()
     maintenance: tuple[Maintenance, ...] = ()  # the windows in force
 
     def subject_key(self) -> str:
-        """One row a cluster."""
+        """Key with one row a cluster."""
         return f"{self.cluster}/gauges"

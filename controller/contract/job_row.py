@@ -15,9 +15,9 @@ CLOCKS_AGREE_WITHIN_MS = 5_000
 
 
 class ClusterProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """What a batch did for one cluster; lag from the observation of its oldest record until its rows were out.
+    """Progress of one cluster in a batch; lag from the observation of its oldest record until its rows were written.
 
-    `clock_behind_ms` is how far the forwarder's wall clock is behind the job's (less than 0: ahead), 0 if they agree.
+    `clock_behind_ms` is how far the forwarder's wall clock is behind the job's (below 0: ahead), 0 if they agree.
     """
 
     records: Int64
@@ -27,7 +27,7 @@ class ClusterProgress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="job"):
-    """How the job itself does, as of its last batch but one; of no cluster, and no effect of a record.
+    """Progress of the job itself, as of its last batch but one; it belongs to no cluster and no record.
 
     Totals count from the start of the job's process, `began_ms`.
     """
@@ -35,21 +35,21 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="j
     output: ClassVar[str] = "job"
 
     v: Int64 = msgspec.field(default_factory=lambda: OUTPUT_VERSION)
-    time_ms: Int64  # when the batch was done, by the job's clock
+    time_ms: Int64  # end of the batch, by the job's clock
     began_ms: Int64
     batch: Int64
     batches: Count  # in all
     records: Count  # in all
-    refused: Count  # lines that were no record, in all
+    refused: Count  # lines that were no records, in all
     rows: Count  # in all
     phase_ms: dict[str, Int64]  # of the batch, by Spark's names
     total_phase_ms: dict[str, Count]  # in all
     state_bytes: Int64  # in the memory of the state stores
     state_values: Int64
     state_commit_ms: Int64  # of the batch, all tasks together
-    clusters: dict[str, ClusterProgress] = {}  # those that the batch had records of
-    version: str = ""  # the Kontrast that runs the job, empty in a source tree that is not installed
+    clusters: dict[str, ClusterProgress] = {}  # clusters with records in the batch
+    version: str = ""  # of the Kontrast that runs the job, empty in a source tree that is not installed
 
     def subject_key(self) -> str:
-        """One row a job."""
+        """Key with one row a job."""
         return "job"

@@ -9,14 +9,14 @@ from controller.contract.row import Moment, Row
 
 
 class PartitionRow(Row, frozen=True, gc=False, tag="partition"):
-    """A partition as it is now: what ZooKeeper says, what the controller must write next, and what is wrong."""
+    """Partition as it is now: its state in ZooKeeper, the controller's next write, and its problem."""
 
     output: ClassVar[str] = "metadata"
 
     topic: str
     partition: Int64
     state: str  # NewPartition | OnlinePartition | OfflinePartition | NonExistentPartition (the row's tombstone)
-    leader: Int64  # as ZooKeeper has it: -1 none
+    leader: Int64  # in ZooKeeper: -1 none
     leader_epoch: Int64
     isr: tuple[Int64, ...]
     replicas: tuple[Int64, ...]
@@ -24,24 +24,24 @@ class PartitionRow(Row, frozen=True, gc=False, tag="partition"):
     removing_replicas: tuple[Int64, ...] = ()
     controller_epoch: Int64 = -1
     partition_epoch: Int64 = -1  # the state znode's data version
-    predicted_leader: Int64 | None = None  # set while a write of the controller is due
+    predicted_leader: Int64 | None = None  # set while the controller has a write due
     predicted_leader_epoch: Int64 | None = None
     predicted_isr: tuple[Int64, ...] | None = None
-    problem: str | None = None  # see `topics.Problem`: why the partition cannot be used, or what it lacks
+    problem: str | None = None  # why the partition cannot be used, or what it lacks: see `topics.Problem`
     problem_since_ms: Moment | None = None
     reason: str | None = None  # the problem as a sentence that names brokers and zxids
-    deleting: bool = False  # the deletion of its topic was asked for: nothing is wrong with it any more
-    writable_acks_all: bool | None = None  # a write with acks=all is taken, as far as ZooKeeper shows; null: not said
-    in_sync_lacking: Int64 = 0  # of a led partition: so many more replicas must be in sync before it is taken again
-    in_sync_candidates: tuple[Int64, ...] = ()  # the replicas of which so many would do
+    deleting: bool = False  # its topic is queued for deletion: nothing is wrong with it any more
+    writable_acks_all: bool | None = None  # its leader accepts acks=all, as far as ZooKeeper shows; null: not known
+    in_sync_lacking: Int64 = 0  # replicas that must still get in sync before its leader accepts acks=all again
+    in_sync_candidates: tuple[Int64, ...] = ()  # the replicas that can make up for them
 
     def subject_key(self) -> str:
-        """One row a partition."""
+        """Key with one row a partition."""
         return f"{self.cluster}/partition/{self.topic}/{self.partition}"
 
 
 class BrokerRow(Row, frozen=True, kw_only=True, gc=False, tag="broker"):
-    """A broker's registration as it is now."""
+    """Broker registration as it is now."""
 
     output: ClassVar[str] = "metadata"
 
@@ -51,15 +51,15 @@ class BrokerRow(Row, frozen=True, kw_only=True, gc=False, tag="broker"):
     since_ms: Moment
     endpoints: tuple[str, ...] = ()
     rack: str | None = None
-    forgotten: bool = False  # it left a day ago and hosts nothing: this is its last row
+    forgotten: bool = False  # it left a day ago and hosts no replicas: this is its last row
 
     def subject_key(self) -> str:
-        """One row a broker."""
+        """Key with one row a broker."""
         return f"{self.cluster}/broker/{self.broker}"
 
 
 class ControllerRow(Row, frozen=True, kw_only=True, gc=False, tag="controller"):
-    """Who is controller now; broker -1 when nobody is."""
+    """Controller of the cluster now; broker -1 when there is none."""
 
     output: ClassVar[str] = "metadata"
 
@@ -68,12 +68,12 @@ class ControllerRow(Row, frozen=True, kw_only=True, gc=False, tag="controller"):
     since_ms: Moment
 
     def subject_key(self) -> str:
-        """One row a cluster."""
+        """Key with one row a cluster."""
         return f"{self.cluster}/controller"
 
 
 class BeginningRow(Row, frozen=True, kw_only=True, gc=False, tag="beginning"):
-    """What is known of the cluster begins anew: what this output said of it before is void.
+    """Start of a cluster's state from nothing: all earlier rows of the cluster in this output are void.
 
     It comes in each of `STANDING_OUTPUTS`, whose rows hold until a newer one of the same key.
     """
@@ -81,5 +81,5 @@ class BeginningRow(Row, frozen=True, kw_only=True, gc=False, tag="beginning"):
     output: ClassVar[str] = "metadata"
 
     def subject_key(self) -> str:
-        """One row a cluster."""
+        """Key with one row a cluster."""
         return f"{self.cluster}/beginning"

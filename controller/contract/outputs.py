@@ -28,11 +28,11 @@ OUTPUTS = ("transitions", "requests", "metadata", "alerts", "gauges", "refused")
 
 
 class BadRowError(ValueError):
-    """Bytes that are no output row, or a row of a version that this Kontrast does not know."""
+    """Bytes that are no output row, or a row of a version that this Kontrast does not read."""
 
 
 class NewerRowError(BadRowError):
-    """A row of a newer version, which is left out, with the cluster that it tells of; None: it tells of none."""
+    """Row of a newer version, which is left out, with its cluster; None: the row belongs to no cluster."""
 
     def __init__(self, version: int, cluster: str | None) -> None:
         super().__init__(f"output version {version} is newer than this Kontrast's {OUTPUT_VERSION}")
@@ -40,7 +40,7 @@ class NewerRowError(BadRowError):
 
 
 class _Envelope(msgspec.Struct):
-    """What rows of every version have."""
+    """Fields of rows of every version."""
 
     v: Int64
     cluster: str | None = None
@@ -52,12 +52,12 @@ _ENVELOPE_DECODER = JsonDecoder(_Envelope)
 
 
 def encode_row(row: Row | JobRow) -> bytes:
-    """One JSON object without line ends."""
+    """Row as one JSON object without line ends."""
     return _ENCODER.encode(row)
 
 
 def decode_row(line: bytes | str) -> OutputRow:
-    """The row that `encode_row` wrote; raises BadRowError."""
+    """Row that `encode_row` wrote; raises BadRowError."""
     try:
         row = _DECODER.decode(line)
     except UndecodableError as error:

@@ -1,7 +1,4 @@
-"""The record: one thing that was observed in ZooKeeper, as it travels from `ingest/` to `controller.step`.
-
-Here belong the record, its position and its JSON form. What a record means is decided by `znodes` and `step`.
-"""
+"""Records: one observation of ZooKeeper each, with its position and JSON form, from `ingest/` to `controller.step`."""
 
 from __future__ import annotations
 
@@ -17,20 +14,20 @@ RECORD_VERSION = 1
 
 
 class RecordKind(Enum):
-    """What an observation is."""
+    """Kind of an observation."""
 
-    SNAPSHOT_BEGIN = "snapshot-begin"  # a complete read starts; what it does not name is gone at its end
+    SNAPSHOT_BEGIN = "snapshot-begin"  # a complete read starts; znodes that it does not name are gone at its end
     NODE = "node"  # a znode exists with this value
     SNAPSHOT_END = "snapshot-end"  # the complete read is done
-    CREATED = "created"  # a znode came into being, its value was gone before it could be read
-    DELETED = "deleted"  # a znode vanished
-    HEARTBEAT = "heartbeat"  # the forwarder is alive (or the author, who wrote in vain); deadlines follow its times
+    CREATED = "created"  # a znode was created, and deleted before its value could be read
+    DELETED = "deleted"  # a znode was deleted
+    HEARTBEAT = "heartbeat"  # the forwarder runs (or the author, whose write failed); deadlines follow its times
     SESSION = "session"  # the forwarder's ZooKeeper session changed; `data` names its state
 
-    __hash__ = object.__hash__  # there is one of each: what the enum's own takes time for is not needed
+    __hash__ = object.__hash__  # members are singletons: identity is enough, and much faster than the enum's own
 
 
-# A time that calendars have, and whose sums with other times stay far from 64 bits: before the year 10000.
+# Before the year 10000: calendars have it, and its sums with other times stay far from 64 bits.
 LATEST_MS = 253_402_300_799_999
 TimeMs = Annotated[int, msgspec.Meta(ge=0, le=LATEST_MS)]
 _SteadyMs = Annotated[int, msgspec.Meta(ge=-1, le=LATEST_MS)]
@@ -40,7 +37,7 @@ _Numbering = Annotated[int, msgspec.Meta(ge=-(2**62), lt=2**62)]
 
 
 class Position(msgspec.Struct, frozen=True, order=True, array_like=True, gc=False):
-    """A record's place in its cluster's order; an older generation is a forwarder that lost its lead."""
+    """Place of a record in its cluster's order; an older generation is of a forwarder that lost its lead."""
 
     generation: int
     seq: int
@@ -50,12 +47,12 @@ NOWHERE: Final = Position(-1, -1)  # before any record
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """One observation of a cluster's ZooKeeper, in the order in which it must be applied.
+    """Observation of a cluster's ZooKeeper; records are applied in the order of their positions.
 
     `data` is the znode's text; bytes that are not UTF-8 travel as `data_base64`. zxids and session ids are
     ZooKeeper's own 64-bit numbers, -1 where not known. `observed_ms` is the forwarder's wall clock since 1970, which
-    may be set at any time; `steady_ms` its clock that nobody sets, since whenever, -1 where there is none. No number is
-    larger than the field that it comes from can hold: what is kept of a record can always be stored.
+    may be set at any time; `steady_ms` is its monotonic clock, from an arbitrary start, -1 where it has none. No number
+    is larger than the field that it comes from can hold, so a record's values can always be stored.
     """
 
     v: int = msgspec.field(default_factory=lambda: RECORD_VERSION)  # a factory: always written, never omitted
@@ -71,32 +68,32 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
     mzxid: Int64 = -1
     version: _Int32 = -1
     ephemeral_owner: Int64 = 0
-    zxid: Int64 = -1  # the change that this record tells of; for a heartbeat the newest zxid seen
+    zxid: Int64 = -1  # of the change that was observed; for a heartbeat the newest zxid seen
     resync: bool = False  # a difference found by reading again after a gap, not by a watch
-    author: Int64 = 0  # the session that wrote the transaction; only ZooKeeper's log tells it
-    cxid: _Int32 = -1  # the author's number of the request, from the log too; a session's end: 0 expired, else closed
+    author: Int64 = 0  # the session that wrote the transaction; only in ZooKeeper's transaction log
+    cxid: _Int32 = -1  # the author's request number, from the log too; at a session's end: 0 expired, else closed
     steady_ms: _SteadyMs = -1  # comparable within a generation only
 
     @property
     def position(self) -> Position:
-        """The record's place in its cluster's order."""
+        """Place of the record in its cluster's order."""
         return Position(self.generation, self.seq)
 
     @property
     def content(self) -> str | bytes | None:
-        """The znode's text, or its bytes where they are none."""
+        """Znode's text, or its bytes where they are no text."""
         return self.raw if self.data is None else self.data
 
     @property
     def raw(self) -> bytes | None:
-        """The znode's bytes, None for a znode without data."""
+        """Znode's bytes, None for a znode without data."""
         if self.data is not None:
             return self.data.encode()
         return None if self.data_base64 is None else base64.b64decode(self.data_base64)
 
 
 class BadRecordError(ValueError):
-    """Bytes that are no record, or a record of a version that this Kontrast does not know."""
+    """Bytes that are no record, or a record of a version that this Kontrast does not read."""
 
 
 _ENCODER = msgspec.json.Encoder()
@@ -104,7 +101,7 @@ _DECODER = JsonDecoder(Record)
 
 
 def data_fields(raw: bytes | None) -> dict[str, str]:
-    """The `data` or `data_base64` field that carries these bytes."""
+    """Field `data` or `data_base64` that carries these bytes."""
     if raw is None:
         return {}
     try:
@@ -114,17 +111,17 @@ def data_fields(raw: bytes | None) -> dict[str, str]:
 
 
 def encode_record(record: Record) -> bytes:
-    """One JSON object without line ends."""
+    """Record as one JSON object without line ends."""
     return _ENCODER.encode(record)
 
 
 def decode_record(line: bytes | str) -> Record:
-    """The record that `encode_record` wrote; raises BadRecordError."""
+    """Record that `encode_record` wrote; raises BadRecordError."""
     try:
         record = _DECODER.decode(line)
         if record.data_base64 is not None:
             base64.b64decode(record.data_base64, validate=True)
-    except ValueError as error:  # UndecodableError, and base64 that is none, or no ASCII
+    except ValueError as error:  # UndecodableError, or data_base64 that is no base64 or no ASCII
         raise BadRecordError(f"not a record: {error}") from error
     if record.v > RECORD_VERSION:
         raise BadRecordError(f"record version {record.v} is newer than this Kontrast's {RECORD_VERSION}")

@@ -8,7 +8,7 @@ from controller.contract.row import Row
 
 
 class RefusedRow(Row, frozen=True, kw_only=True, gc=False, tag="refused"):
-    """A znode or record that could not be read, kept whole; the last good value stays in force."""
+    """Znode or record that could not be read, kept whole; the last good value stays in force."""
 
     output: ClassVar[str] = "refused"
 

@@ -14,9 +14,9 @@ from controller.contract.records import Int64
 
 OUTPUT_VERSION = 2
 
-Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]  # of what only ever grows
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]  # only ever grows
 
-# Marks a field as a moment of the cluster's time, which a row shows by the forwarder's wall clock: see `clock`.
+# Marks a field as a moment of the cluster's time, which a row shows by the forwarder's wall clock: see `wall_clock`.
 MOMENT: Final = {"moment": True}
 Moment = Annotated[Int64, msgspec.Meta(extra=MOMENT)]
 
@@ -28,9 +28,9 @@ class Versioned(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", gc=
 
 
 class Row(Versioned, frozen=True, omit_defaults=False, gc=False):
-    """What every row has: its cluster, the position of its cause, and its place among that cause's effects.
+    """Fields of every row: its cluster, the position of its cause, and its place among that cause's effects.
 
-    The rows that come in thousands are made by position: by name it takes five times as long.
+    Rows that come in thousands are made with positional arguments: keywords take five times as long.
     """
 
     output: ClassVar[str]
@@ -43,7 +43,7 @@ class Row(Versioned, frozen=True, omit_defaults=False, gc=False):
     time_ms: Int64  # the record's own wall time, never this machine's
 
     def subject_key(self) -> str:
-        """What the row is about, for compaction: the newest row with a key replaces the older ones."""
+        """Key for compaction: the newest row with a key replaces the older ones."""
         return f"{self.cluster}/{self.generation}-{self.seq}-{self.ordinal}"
 
 

@@ -1,7 +1,6 @@
-"""ZooKeeper's side of the contract: which path means what, and what a znode's bytes say.
+"""Znodes: the meaning of their paths and the JSON forms of their content (Kafka `ZkData`, 0.8 to 3.9).
 
-Here belong paths and JSON forms (Kafka `ZkData`, 0.8 to 3.9). Unknown keys are ignored, as Kafka ignores them; what
-cannot be read becomes a `ZnodeError` whose text says why. What follows from a value is decided elsewhere.
+Unknown keys are ignored, as Kafka ignores them; content that cannot be read becomes a `ZnodeError` whose text says why.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
 
 
 class ZnodeError(ValueError):
-    """A znode's content that cannot be read; the text says why."""
+    """Content of a znode that cannot be read; the text says why."""
 
 
 class Place(Enum):
-    """What a path means to the controller."""
+    """Meaning of a path to the controller."""
 
     CONTROLLER = "/controller"
     CONTROLLER_EPOCH = "/controller_epoch"
@@ -47,11 +46,11 @@ class Place(Enum):
     MIGRATION = "/migration"
     OTHER = "anything else"
 
-    __hash__ = object.__hash__  # there is one of each: what the enum's own takes time for is not needed
+    __hash__ = object.__hash__  # members are singletons: identity is enough, and much faster than the enum's own
 
 
 class ZnodePath(msgspec.Struct, frozen=True, gc=False):
-    """A path's meaning, with the name and number in it."""
+    """Meaning of a path, with the name and number in it."""
 
     place: Place
     name: str = ""
@@ -81,8 +80,8 @@ _PARTITION_STATE = Place.PARTITION_STATE
 
 
 def locate(path: str) -> ZnodePath:
-    """What the path means; anything unexpected is `Place.OTHER`."""
-    if path.startswith("/brokers/topics/") and path.endswith("/state"):  # nearly all that there are
+    """Meaning of the path; an unexpected one is `Place.OTHER`."""
+    if path.startswith("/brokers/topics/") and path.endswith("/state"):  # first: nearly all paths are of states
         name, _, digits = path[16:-6].partition("/partitions/")
         number = _number(digits)
         if number >= 0 and "/" not in name:
@@ -106,7 +105,7 @@ def locate(path: str) -> ZnodePath:
 
 @lru_cache(1 << 10)
 def _number(text: str) -> int:
-    # int() would also take "+1", "1_0" and other scripts' digits; ids beyond int32 are nobody's.
+    # int() would also take "+1", "1_0" and other scripts' digits; no id is beyond int32.
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
 
 
@@ -128,7 +127,7 @@ class BrokerZnode(msgspec.Struct, frozen=True):
     version: Int32 = 1
 
     def addresses(self) -> tuple[str, ...]:
-        """The listeners; before v2 host and port are all there is."""
+        """Listeners of the broker; before v2 there are host and port only."""
         if self.endpoints or self.host is None:
             return self.endpoints
         return (f"PLAINTEXT://{self.host}:{self.port}",)
@@ -160,13 +159,13 @@ class ConfigZnode(msgspec.Struct, frozen=True):
     config: dict[str, str] = {}
 
     def integer(self, key: str, *, at_least: int) -> int | None:
-        """A setting of Kafka's type INT, None if absent, no such number, or below what Kafka takes."""
+        """Setting of Kafka's type INT, None if absent, not of that type, or below Kafka's bound."""
         text = self.config.get(key, "").strip()
         number = int(text) if _INTEGER.fullmatch(text) else None
         return number if number is not None and at_least <= number < 2**31 else None
 
     def boolean(self, key: str) -> bool | None:
-        """A setting as Kafka would read it, None if absent or neither true nor false."""
+        """Setting of Kafka's type BOOLEAN as Kafka reads it, None if absent or neither true nor false."""
         return {"true": True, "false": False}.get(self.config.get(key, "").strip().lower())
 
 
@@ -190,7 +189,7 @@ class LogDirEventZnode(msgspec.Struct, frozen=True):
 
 
 class ReassignmentEntry(msgspec.Struct, frozen=True):
-    """One partition's target in /admin/reassign_partitions."""
+    """Target replicas of one partition in /admin/reassign_partitions."""
 
     topic: str
     partition: Int32
@@ -204,7 +203,7 @@ class PartitionsZnode(msgspec.Struct, frozen=True):
 
 
 class MaintenanceWindow(msgspec.Struct, frozen=True):
-    """A time in which people work on brokers: what follows from it needs nobody's attention."""
+    """Maintenance window: while people work on these brokers, alerts that follow from it are held back."""
 
     brokers: Brokers  # none: the whole cluster
     until_ms: TimeMs
@@ -212,12 +211,12 @@ class MaintenanceWindow(msgspec.Struct, frozen=True):
 
 
 class ForwarderStatus(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The `data` of a forwarder's own records: its clock, how it stands with ZooKeeper, the maintenance it knows of."""
+    """Data of a forwarder's own records: its clock, its ZooKeeper session, and the maintenance windows given to it."""
 
     session: str = "unknown"
     watch_mode: str = "unknown"
     maintenance: tuple[MaintenanceWindow, ...] = ()  # the windows in force
-    clock_of: str = ""  # whose clock the records' times are by, where a generation begins
+    clock_of: str = ""  # the host whose clock the records' times follow; given where a generation begins
 
 
 _Content = TypeVar(
@@ -235,12 +234,12 @@ _Content = TypeVar(
 )
 
 
-# One decoder a form: making one costs more than decoding.
+# One decoder for each form: making one costs more than decoding.
 _decoder_of = lru_cache(None)(JsonDecoder)
 
 
 def decode(data: bytes | str | None, content: type[_Content]) -> _Content:
-    """The znode's content; raises ZnodeError."""
+    """Content of a znode; raises ZnodeError."""
     if not data:
         raise ZnodeError("no data")
     try:
@@ -251,12 +250,12 @@ def decode(data: bytes | str | None, content: type[_Content]) -> _Content:
 
 
 def decode_config(data: bytes | None) -> ConfigZnode:
-    """The settings; like Kafka, none where the znode has no data; raises ZnodeError."""
+    """Settings in a /config znode; like in Kafka, none where it has no data; raises ZnodeError."""
     return decode(data, ConfigZnode) if data else ConfigZnode()
 
 
 def decode_epoch(data: bytes | None) -> int:
-    """/controller_epoch's decimal text; raises ZnodeError."""
+    """Epoch in /controller_epoch, a decimal text; raises ZnodeError."""
     text = (data or b"").decode("ascii", "replace").strip()
     if not text.isdigit() or len(text) > 10 or int(text) >= 2**31:
         raise ZnodeError(f"no epoch: {text[:40]!r}")

@@ -1,1 +1,1 @@
-"""What follows from the model: health, gauges, issues of partitions, rows, stored bytes."""
+"""Values derived from the model: health, gauges, partition issues, rows, stored bytes."""

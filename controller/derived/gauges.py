@@ -1,7 +1,7 @@
-"""A cluster's counts: what each partition adds to them, and the row that shows them.
+"""Gauges of a cluster: what each partition adds to them, and the row that shows them.
 
-Here belong Kafka's definitions of its gauges (`KafkaController.updateMetrics`, `ReplicaManager`, 3.9). Counts are kept
-as partitions change, so that a total never needs a walk over all of them.
+By Kafka's definitions (`KafkaController.updateMetrics`, `ReplicaManager`, 3.9). Counts are kept as partitions change,
+so that a total never needs a walk over all of them.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from controller.rules.states import PartitionState, ReplicaState
 _PARTITION_STATE: Final = {state: f"partitions/{state.word}" for state in PartitionState}
 _REPLICA_STATE: Final = {state: f"replicas/{state.word}" for state in ReplicaState}
 
-REASSIGNING: Final = "reassigning"  # the groups of `troubles` whose partitions are being reassigned
+REASSIGNING: Final = "reassigning"  # the groups of `partition_issues` whose partitions are being reassigned
 
-# A broker that was told to delete its replica does not count it any more.
+# A broker that received StopReplica with delete does not count the replica any more.
 _DELETED_ON_DISK: Final = (ReplicaState.DELETION_STARTED, ReplicaState.DELETION_SUCCESSFUL)
 
 Keys = tuple[str, ...]
 _LEADERLESS: Final[Mapping[bool, Keys]] = {False: (), True: ("leaderless",)}
 
-# Few facts decide what a partition adds, and most partitions share them.
+# What a partition adds follows from few facts, which most partitions share.
 _REMEMBERED: Final = 1 << 15
 
 
 def counted(topic: Topic, partition: Partition, rules: CountingRules) -> Keys:
-    """The counts to which the partition adds one, some of them more than once."""
+    """Counts to which the partition adds one, some of them more than once."""
     return _hosting(topic, partition) + _leading(topic, partition, rules)
 
 
@@ -88,11 +88,11 @@ def _by_leadership(  # noqa: PLR0913 (all that decides it)
     rules: CountingRules,
 ) -> Keys:
     keys = ["partitions"]
-    if not queued:  # of a topic that is being deleted, nobody asks who should lead it or who is left
+    if not queued:  # Kafka leaves topics that are being deleted out of these counts
         keys += [f"by_leader/{leader}", *_preferred(leader, isr, replicas, adding, rules)]
         keys += [f"sole_in_sync_by_broker/{isr[0]}"] if len(isr) == 1 else []
     if leader < 0:
-        return tuple(keys)  # nobody leads it, so it is in no broker's count
+        return tuple(keys)  # without a leader it is in no broker's count
     keys.append(f"leaders_by_broker/{leader}")
     excused = len(adding) if rules.adding_need_not_follow else 0
     lacking = ["under_replicated"] if is_under_replicated(len(isr), len(replicas), excused) else []
@@ -110,7 +110,7 @@ def _preferred(
     if not replicas:
         return ()
     preferred = replicas[0]
-    # One that is being added counts only once it is in sync, whoever leads.
+    # A replica that is being added counts only once it is in sync, whichever replica leads.
     may_lag = rules.adding_need_not_lead and preferred in adding
     imbalanced = preferred in isr if may_lag else leader != preferred
     keys = (f"preferred_by_broker/{preferred}",)
@@ -118,7 +118,7 @@ def _preferred(
 
 
 def counted_for_topic(topic: Topic) -> Keys:
-    """The counts to which the topic itself adds one."""
+    """Counts to which the topic itself adds one."""
     if not topic.exists:
         return ()
     more = {
@@ -131,14 +131,14 @@ def counted_for_topic(topic: Topic) -> Keys:
 
 @lru_cache(_REMEMBERED)
 def _changes(gone: Keys, come: Keys) -> tuple[tuple[str, int], ...]:
-    """By how much counts change."""
+    """Difference of each count."""
     changes = Counter(come)
     changes.subtract(gone)
     return tuple((key, by) for key, by in changes.items() if by)
 
 
 class GaugeCounts:
-    """A cluster's counts while a step changes them; they are copied at the first change."""
+    """Counts of a cluster while a transaction changes them; they are copied at the first change."""
 
     __slots__ = ("_rules", "_owned", "counts")
 
@@ -148,11 +148,11 @@ class GaugeCounts:
         self._owned = False
 
     def recount_topic(self, before: Topic | None, after: Topic | None) -> None:
-        """Count a topic as it is after the step, no more as it was before it."""
+        """Replace what a topic added before the transaction by what it adds after it."""
         self._replace(counted_for_topic(before) if before else (), counted_for_topic(after) if after else ())
 
     def recount(self, before: InTopic, after: InTopic) -> None:
-        """Count a partition as it is after the step, no more as it was before it; its topic's settings count too."""
+        """Replace what a partition added before the transaction by what it adds after it; both depend on its topic."""
         (then, was), (now, is_) = before, after
         if (
             then
@@ -181,7 +181,7 @@ class GaugeCounts:
 
 
 def count_gauges(topics: Topics, rules: CountingRules) -> dict[str, int]:
-    """All counts, counted anew."""
+    """All counts, from a walk over all partitions."""
     alike: Counter[Keys] = Counter()
     for _, topic in topics:
         alike[counted_for_topic(topic)] += 1
@@ -205,21 +205,21 @@ def _by_broker(counts: Mapping[str, int], prefix: str) -> dict[int, int]:
 
 
 def replicas_by_broker(header: Header) -> dict[int, int]:
-    """How many replicas each broker hosts, whether it is there or not."""
+    """Number of replicas on each broker, registered or not."""
     return _by_broker(header.tally.gauges, "replicas_by_broker/")
 
 
 def _offline_partitions(header: Header) -> int:
     """OfflinePartitionsCount as the cluster's release defines it."""
     counts, release = header.tally.gauges, header.profile.release
-    if release >= (2, 1):  # those in state Offline, with what a topic removed by hand leaves behind
+    if release >= (2, 1):  # those in state Offline, with the leaked ones of topics removed by hand
         return counts.get(_PARTITION_STATE[PartitionState.OFFLINE], 0) + header.deletions.leaked_offline
     led = _by_broker(counts, "by_leader/")
     return sum(count for leader, count in led.items() if leader not in header.brokers)
 
 
 def gauges_row(header: Header, stamp: Stamp) -> GaugesRow:
-    """The cluster's counts as they are now."""
+    """Gauges of the cluster as they are now."""
     counts, wall_ms = header.tally.gauges, clock.wall_ms(header)
     states = {state.word: counts.get(key, 0) for state, key in _PARTITION_STATE.items()}
     return GaugesRow(

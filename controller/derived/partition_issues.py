@@ -1,7 +1,7 @@
-"""What partitions suffer from, grouped by the brokers that are the cause.
+"""Issues of partitions, grouped by the brokers that are the cause.
 
-Here belongs which troubles a partition has and how their groups are kept as partitions change, so that one broker's
-death is one group with all its partitions in it. Which groups make an alert is said in `conditions`.
+Groups are kept as partitions change, so that a broker failure is one group with all its partitions in it. Which groups
+make an alert is decided in `alerts/partition_conditions.py`.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ from controller.rules.states import ReplicaState
 
 
 class PartitionIssue(Enum):
-    """What a partition suffers from; behind it the brokers that it is grouped by."""
+    """Issue of a partition; the comments name the brokers by which partitions with it are grouped."""
 
-    OFFLINE = "offline"  # the in-sync replicas: any of them would bring it back
-    NEVER_CREATED = "never_created"  # all its replicas: the same
+    OFFLINE = "offline"  # the in-sync replicas: any of them would bring it online
+    NEVER_CREATED = "never_created"  # all replicas: any of them would bring it online
     COMING_BACK = "coming_back"  # the in-sync replicas, of which one is back, and not elected yet
-    ELECTION_DUE = "election_due"  # the leader that is gone
-    ELECTION_OWED = "election_owed"  # the same, or who is in sync: the controller has passed it over
-    CREATION_DUE = "creation_due"  # nobody
+    ELECTION_DUE = "election_due"  # the leader that is not live
+    ELECTION_OWED = "election_owed"  # the last leader, else the in-sync replicas: the controller passed it over
+    CREATION_DUE = "creation_due"  # none
     LEADERLESS = "leaderless"  # the in-sync replicas
     UNDER_MIN_ISR = "under_min_isr"  # the replicas that are not in sync
-    AT_MIN_ISR = "at_min_isr"  # the same
-    UNDER_REPLICATED = "under_replicated"  # the same
-    ONE_LEFT = "one_left"  # the same; the other is the only replica in sync
-    UNDELETED = "undeleted"  # the replicas that were not deleted yet
+    AT_MIN_ISR = "at_min_isr"  # the replicas that are not in sync
+    UNDER_REPLICATED = "under_replicated"  # the replicas that are not in sync
+    ONE_LEFT = "one_left"  # the replicas that are not in sync; the other is the only in-sync one
+    UNDELETED = "undeleted"  # the replicas that are not deleted yet
     REASSIGNING = REASSIGNING  # the replicas that must get in sync
 
     def of(self, brokers: Iterable[int], others: Iterable[int] = ()) -> str:
-        """The group of partitions that suffer from it because of these brokers; others would replace them at a loss."""
+        """Key of the group with this issue because of these brokers; others could replace them with data loss."""
         key = f"{self.value}/{','.join(map(str, sorted(brokers)))}"
         return f"{key}/{','.join(map(str, sorted(others)))}" if others else key
 
 
-# What nobody is told of at once: it comes and goes with every change of an ISR.
+# Issues that wait for the next heartbeat: they come and go with every ISR change.
 _PATIENT: Final = frozenset(
-    trouble.value
-    for trouble in (
+    issue.value
+    for issue in (
         PartitionIssue.AT_MIN_ISR,
         PartitionIssue.UNDER_REPLICATED,
         PartitionIssue.ONE_LEFT,
@@ -74,7 +74,7 @@ _USED_AGAIN_SOON: Final = (None, PartitionIssue.ELECTION_DUE, PartitionIssue.ELE
 # The same keys are read at each heartbeat.
 @lru_cache(1 << 14)
 def parse_group(key: str) -> tuple[PartitionIssue, tuple[int, ...], tuple[int, ...]]:
-    """What a group's key says: the trouble, the brokers that are its cause, and the others."""
+    """Issue, causing brokers and other brokers in a group's key."""
     word, brokers, *others = key.split("/")
     return PartitionIssue(word), _brokers(brokers), _brokers(others[0]) if others else ()
 
@@ -87,8 +87,8 @@ def _brokers(listed: str) -> tuple[int, ...]:
     return tuple(int(broker) for broker in listed.split(",") if broker)
 
 
-def troubles_of(topic: Topic, partition: Partition, rules: CountingRules) -> tuple[str, ...]:
-    """The groups to which the partition belongs; most partitions belong to none."""
+def issues_of(topic: Topic, partition: Partition, rules: CountingRules) -> tuple[str, ...]:
+    """Keys of the groups to which the partition belongs; most partitions belong to none."""
     if topic.queued_for_deletion:
         left = [at for at, state in partition.replica_states.items() if state is not ReplicaState.DELETION_SUCCESSFUL]
         return (PartitionIssue.UNDELETED.of(left),) if left else ()
@@ -108,13 +108,11 @@ def _is_passed_over(partition: Partition, leader_epoch: int) -> bool:
 
 
 def _without_state(partition: Partition) -> tuple[str, ...]:
-    trouble = _BY_PROBLEM.get(partition.problem)
-    return (
-        () if trouble is None else (trouble.of(partition.replicas if trouble is PartitionIssue.NEVER_CREATED else ()),)
-    )
+    issue = _BY_PROBLEM.get(partition.problem)
+    return () if issue is None else (issue.of(partition.replicas if issue is PartitionIssue.NEVER_CREATED else ()),)
 
 
-# Few facts decide what a partition suffers from, and most partitions share them.
+# A partition's issues follow from few facts, which most partitions share.
 @lru_cache(1 << 15)
 def _with_state(  # noqa: PLR0913 (all that decides it)
     unusable: PartitionIssue | None,
@@ -128,17 +126,17 @@ def _with_state(  # noqa: PLR0913 (all that decides it)
     groups = [] if unusable is None else [_unusable_for(unusable, leader, isr, assigned.replicas)]
     if assigned.is_being_reassigned:
         groups.append(PartitionIssue.REASSIGNING.of(set(assigned.target) - set(isr)))
-    if unusable in _USED_AGAIN_SOON:  # else nothing else matters to who cannot use it
+    if unusable in _USED_AGAIN_SOON:  # else no other issue matters to clients, who cannot use it
         groups += _lacking(isr, assigned, len(isr) - needed_in_sync(needed, leader, len(assigned.replicas), rules))
     return tuple(groups)
 
 
-def _unusable_for(trouble: PartitionIssue, leader: int, isr: tuple[int, ...], replicas: tuple[int, ...]) -> str:
-    if trouble is PartitionIssue.ELECTION_OWED:
-        return trouble.of((leader,) if leader >= 0 else isr)
-    if trouble is PartitionIssue.ELECTION_DUE:
-        return trouble.of((leader,)) if leader >= 0 else PartitionIssue.COMING_BACK.of(isr)
-    return trouble.of(isr, set(replicas) - set(isr) if trouble is PartitionIssue.OFFLINE else ())
+def _unusable_for(issue: PartitionIssue, leader: int, isr: tuple[int, ...], replicas: tuple[int, ...]) -> str:
+    if issue is PartitionIssue.ELECTION_OWED:
+        return issue.of((leader,) if leader >= 0 else isr)
+    if issue is PartitionIssue.ELECTION_DUE:
+        return issue.of((leader,)) if leader >= 0 else PartitionIssue.COMING_BACK.of(isr)
+    return issue.of(isr, set(replicas) - set(isr) if issue is PartitionIssue.OFFLINE else ())
 
 
 def _lacking(isr: tuple[int, ...], assigned: ReplicaAssignment, margin: int) -> Iterable[str]:
@@ -155,7 +153,7 @@ def _lacking(isr: tuple[int, ...], assigned: ReplicaAssignment, margin: int) -> 
 
 
 class PartitionIssueIndex:
-    """The groups of a cluster while a turn changes them; they are copied at the first change."""
+    """Groups of a cluster while a transaction changes them; they are copied at the first change."""
 
     __slots__ = ("_owned", "_rules", "groups", "offline_by_topic", "wants_judging")
 
@@ -167,17 +165,17 @@ class PartitionIssueIndex:
         self._owned = False
 
     def recount(self, tp: TopicPartition, before: InTopic, after: InTopic, now_ms: int) -> None:
-        """Take the partition out of the groups in which it was, and into those in which it is."""
+        """Move the partition from the groups of its former issues to the groups of its present ones."""
         (then, was), (now, is_) = before, after
-        gone = troubles_of(then, was, self._rules) if then and was else ()
-        come = troubles_of(now, is_, self._rules) if now and is_ else ()
+        gone = issues_of(then, was, self._rules) if then and was else ()
+        come = issues_of(now, is_, self._rules) if now and is_ else ()
         if gone == come:
             return
         if not self._owned:
             self.groups, self.offline_by_topic, self._owned = self.groups.copy(), self.offline_by_topic.copy(), True
         for key in come:
             if key not in gone:
-                # What is owed has been due since what asked for it came, not since it was passed over.
+                # An owed election is due since its event came, not since the controller passed it over.
                 owed = is_.passed_over if is_ and key.startswith(PartitionIssue.ELECTION_OWED.value) else None
                 self._join(key, str(tp), now_ms if owed is None else owed.since_ms)
         for key in gone:
@@ -202,8 +200,8 @@ class PartitionIssueIndex:
         self.groups[key] = IssueGroup(group.count + 1, group.since_ms, examples)
 
     def _came_or_went(self, key: str) -> None:
-        trouble, _, _ = key.partition("/")
-        self.wants_judging = self.wants_judging or trouble not in _PATIENT
+        issue, _, _ = key.partition("/")
+        self.wants_judging = self.wants_judging or issue not in _PATIENT
 
     def _leave(self, key: str, name: str) -> None:
         group = self.groups[key]
@@ -216,12 +214,12 @@ class PartitionIssueIndex:
 
 
 def index_issues(topics: Topics, header: Header) -> tuple[dict[str, IssueGroup], dict[str, int]]:
-    """All groups and the offline partitions by topic, counted again; a group that was there keeps its beginning."""
+    """All groups and the offline partitions by topic, from a walk over all; an existing group keeps its beginning."""
     rules = header.counting_rules
     issue_index = PartitionIssueIndex({}, {}, rules)
     for name, topic in topics:
         for number, partition in topic.partitions.items():
-            if troubles_of(topic, partition, rules):
+            if issues_of(topic, partition, rules):
                 issue_index.recount(TopicPartition(name, number), (None, None), (topic, partition), header.time_ms)
     before = header.tally.issues
     groups = {

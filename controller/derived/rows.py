@@ -1,7 +1,4 @@
-"""The rows of partitions and of the controller's steps, made from what the replica holds.
-
-Here belongs how a partition, a move and a request look to the outside; the shapes are `outputs`.
-"""
+"""Rows of partitions and state changes, and partition states in requests, made from the model."""
 
 from __future__ import annotations
 
@@ -27,20 +24,22 @@ from controller.rules.states import PARTITION_WORDS, REPLICA_WORDS
 _NO_VALUE: Final = LeaderAndIsr(NO_LEADER, -1, (), -1)
 
 
-def move_row(tp: TopicPartition, move: StateChange, value: LeaderAndIsr | None, stamp: EffectStamp) -> Transition:
-    """A partition's or a replica's transition; a partition's election with what was written."""
-    if move.replica is not None:
-        from_state, to_state = REPLICA_WORDS[move.from_state], REPLICA_WORDS[move.to_state]
-        return Transition(*stamp, "replica", from_state, to_state, tp.topic, tp.partition, move.replica)
-    from_state, to_state = PARTITION_WORDS[move.from_state], PARTITION_WORDS[move.to_state]
-    leader, leader_epoch, isr = _told(value if move.written else None)
+def state_change_row(
+    tp: TopicPartition, change: StateChange, value: LeaderAndIsr | None, stamp: EffectStamp
+) -> Transition:
+    """Transition row of a partition's or a replica's state change, an election with the written state."""
+    if change.replica is not None:
+        from_state, to_state = REPLICA_WORDS[change.from_state], REPLICA_WORDS[change.to_state]
+        return Transition(*stamp, "replica", from_state, to_state, tp.topic, tp.partition, change.replica)
+    from_state, to_state = PARTITION_WORDS[change.from_state], PARTITION_WORDS[change.to_state]
+    leader, leader_epoch, isr = _leadership_of(value if change.written else None)
     return Transition(
         *stamp, "partition", from_state, to_state, tp.topic, tp.partition, None, leader, leader_epoch, isr
     )
 
 
 def led_state(tp: TopicPartition, entry: StateEntry, value: LeaderAndIsr | None, profile: Profile) -> RequestedState:
-    """What LeaderAndIsr of this release says of a partition to brokers whose replica is not new."""
+    """Partition state in this release's LeaderAndIsr, to brokers whose replica is not new."""
     if value is None:
         return RequestedState(tp.topic, tp.partition, replicas=entry.replicas)
     return RequestedState(
@@ -66,7 +65,7 @@ def metadata_state(
     *,
     deleted: bool,
 ) -> RequestedState:
-    """What UpdateMetadata says of a partition; of one that is being deleted as Kafka's `LeaderAndIsr.duringDelete`."""
+    """Partition state in UpdateMetadata; during a deletion as Kafka's `LeaderAndIsr.duringDelete`."""
     if value is None:
         return RequestedState(tp.topic, tp.partition, replicas=replicas)
     leader, epoch, version = value.leader, value.leader_epoch, value.partition_epoch
@@ -90,13 +89,13 @@ def metadata_state(
 
 
 def stop_state(tp: TopicPartition, entry: StopEntry, profile: Profile) -> RequestedState:
-    """What StopReplica of this release says of a partition."""
+    """Partition state in this release's StopReplica."""
     if not profile.flags_each_stopped_replica:
         return RequestedState(tp.topic, tp.partition)
     return RequestedState(tp.topic, tp.partition, leader_epoch=entry.leader_epoch, delete_partition=entry.delete)
 
 
-def _told(value: LeaderAndIsr | None) -> tuple[int | None, int | None, tuple[int, ...] | None]:
+def _leadership_of(value: LeaderAndIsr | None) -> tuple[int | None, int | None, tuple[int, ...] | None]:
     return (None, None, None) if value is None else (value.leader, value.leader_epoch, value.isr)
 
 
@@ -108,9 +107,9 @@ def partition_row(  # noqa: PLR0913 (all that it shows)
     reason: str | None,
     stamp: Stamp,
 ) -> PartitionRow:
-    """The partition as it is now, with the value that the controller must still write; of no topic: it is gone."""
+    """Row of the partition as it is now, with the controller's due write; without a topic: the tombstone."""
     value = partition.zk_state or _NO_VALUE
-    leader, leader_epoch, isr = _told(due)
+    leader, leader_epoch, isr = _leadership_of(due)
     return PartitionRow(
         *stamp,
         tp.topic,

@@ -1,7 +1,4 @@
-"""The context as bytes: a header and chunks of topics, each with its version, for whoever stores it.
-
-Here belongs the encoding and nothing about where the bytes are kept.
-"""
+"""Encoding of a context as bytes to be stored: a header and chunks of topics, each with the version of its form."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ _Part = TypeVar("_Part", Header, dict[str, Topic])
 
 
 class StateVersionError(ValueError):
-    """Stored state that this Kontrast cannot read."""
+    """Stored state of a version that this Kontrast does not read, or that cannot be decoded."""
 
 
 def new_context(
@@ -40,7 +37,7 @@ def new_context(
     profile: Profile | None = None,
     preferred_controllers: tuple[int, ...] = (),
 ) -> Context:
-    """A cluster of which nothing is known yet; the number of chunks is fixed for the life of its state."""
+    """Empty context of a cluster; the number of chunks is fixed for the life of its state."""
     header = Header(cluster, chunk_count)
     header.configuration.given = dict(settings or {})
     header.preferred_controllers = preferred_controllers
@@ -51,14 +48,14 @@ def new_context(
 def reconfigured(
     context: Context, settings: GivenSettings, profile: Profile | None, preferred_controllers: tuple[int, ...] = ()
 ) -> Context:
-    """The context under these settings and this profile (None: what the znodes show), counted anew if need be."""
+    """Context under these settings and this profile (None: by the znodes), with gauges recounted if they differ."""
     header = context.header
     changed = header.copy()
     changed.configuration.given, changed.preferred_controllers = dict(settings), preferred_controllers
     changed.expect(profile)
     if changed == header:
         return context
-    # Before a complete read has come in, what there is so far is not to be counted; its end counts everything.
+    # Before the end of a complete read there is nothing to count; that end counts everything.
     if changed.phase is FOLLOWING and changed.counting_rules != header.counting_rules:
         changed.tally.gauges = count_gauges(context.topics, changed.counting_rules)
         changed.tally.issues, changed.tally.offline_by_topic = index_issues(context.topics, changed)
@@ -66,20 +63,20 @@ def reconfigured(
 
 
 def encode_header(context: Context) -> bytes:
-    """All but the topics."""
+    """Header of the context as bytes."""
     return _VERSION + _ENCODER.encode(context.header)
 
 
 def changed_chunks(before: Context, after: Context) -> dict[int, bytes]:
-    """The chunks that differ from those of `before`, by their index."""
+    """Bytes of the chunks that differ from those of `before`, by index."""
     changed = after.topics.changed_since(before.topics)
     return {index: _VERSION + _ENCODER.encode(after.topics.chunk(index)) for index in changed}
 
 
 def restore_context(cluster: str, header: bytes, load_chunk: Callable[[int], bytes | None]) -> Context:
-    """The context whose parts were encoded; a chunk is loaded when it is first needed (None: it was never written).
+    """Context from its stored parts; a chunk is loaded when it is first used (None: it was never written).
 
-    Raises StateVersionError, for a chunk at its first touch.
+    Raises StateVersionError, for a chunk at its first use.
     """
 
     def load(index: int) -> dict[str, Topic]:
@@ -97,7 +94,7 @@ def _decode(encoded: bytes, decoder: MsgpackDecoder[_Part]) -> _Part:
     if version != STATE_VERSION:
         raise StateVersionError(f"stored state has version {version}, this Kontrast reads {STATE_VERSION}")
     was_enabled = gc.isenabled()
-    gc.disable()  # decoding makes many objects and no garbage: three to four times as fast without the collector
+    gc.disable()  # decoding makes many objects and no garbage: without the collector it is three to four times as fast
     try:
         return decoder.decode(memoryview(encoded)[2:])
     except UndecodableError as error:

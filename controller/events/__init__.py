@@ -1,1 +1,1 @@
-"""What the controller does about each of its events, a file for each, by Kafka's names."""
+"""Events of the controller, a file for each, by Kafka's names."""

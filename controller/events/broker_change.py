@@ -1,7 +1,7 @@
-"""BrokerChange: brokers register, vanish and bounce.
+"""BrokerChange: broker startup, failure and bounce.
 
-Here belongs what the controller does about brokers (Kafka 3.9 `KafkaController.processBrokerChange`,
-`onBrokerStartup`, `onBrokerFailure`). Without an acting controller only the observed brokers change: nobody acts.
+As Kafka 3.9's `KafkaController.processBrokerChange`, `onBrokerStartup` and `onBrokerFailure`. Without an active
+controller only the registered brokers change.
 """
 
 from __future__ import annotations
@@ -27,54 +27,54 @@ from controller.transaction.transaction import Transaction, replace
 
 _DEPARTURES_KEPT = 10
 
-# One that was taken out at any hour is still shown when the same people are at work again.
+# A broker that was removed at any hour is still shown on the next working day at the same hour.
 _FORGOTTEN_AFTER_MS = 24 * 3_600_000
 _ONLINE = PartitionState.ONLINE
-_Known = TypeVar("_Known")
+_Value = TypeVar("_Value")
 
 
 def broker_written(tx: Transaction, broker: int, znode: BrokerZnode, record: Record) -> None:
-    """A broker's znode has this value: it registered, bounced, or changed its endpoints."""
+    """Handle the content of a broker's znode: the broker registered, bounced, or changed its endpoints."""
     header = tx.header
     in_two_steps = record.version >= 1 and record.mzxid == record.czxid
     header.witness(broker_version=znode.version, registers_in_two_steps=int(in_two_steps))
-    known = header.brokers.get(broker)
-    since_ms = known.since_ms if known and known.epoch == record.czxid else header.time_ms
+    before = header.brokers.get(broker)
+    since_ms = before.since_ms if before and before.epoch == record.czxid else header.time_ms
     now = Broker(record.czxid, record.ephemeral_owner, since_ms, znode.addresses(), znode.rack)
     header.read.brokers = (*header.read.brokers, broker) if header.phase is LOADING else ()
-    if known == now:
+    if before == now:
         return
-    if known is not None and header.acting and known.epoch == now.epoch:
+    if before is not None and header.acting and before.epoch == now.epoch:
         header.brokers = {**header.brokers, broker: now}
-        if known.endpoints != now.endpoints:
+        if before.endpoints != now.endpoints:
             tx.begin(EventKind.BROKER_MODIFICATIONS, f"broker {broker} changed its endpoints")
             tx.broadcast(tx.registered)
-    elif known is not None and header.acting and header.profile.notices_bounces:
+    elif before is not None and header.acting and header.profile.notices_bounces:
         _forget_offline_dirs(tx, broker, tx.hosted_by(broker))
         _bounced(tx, broker, now)
-    elif known is None and header.acting:
+    elif before is None and header.acting:
         topic_deletion.judge_halted(tx, soon=True)
         header.brokers = {**header.brokers, broker: now}
         event = tx.begin(EventKind.BROKER_CHANGE, f"broker {broker} registered with epoch {now.epoch}")
         event.started_broker = broker
         tx.await_proof(event)
-        tx.moved("broker", "dead", "live", broker=broker)
+        tx.publish_transition("broker", "dead", "live", broker=broker)
         on_broker_startup(tx, broker)
     else:
         header.brokers = {**header.brokers, broker: now}
         _touch_hosted(tx, broker)
     header.departures.last = {key: value for key, value in header.departures.last.items() if key != broker}
-    if known is not None and known.epoch != now.epoch:
+    if before is not None and before.epoch != now.epoch:
         cause = (
             f"broker {broker} restarted, or lost its session and was back at once: clients may have met errors "
-            f"(epoch {now.epoch:#x} after {known.epoch:#x})"
+            f"(epoch {now.epoch:#x} after {before.epoch:#x})"
         )
         occurrences.note(tx, kinds.BROKER_BOUNCED, cause, broker=broker)
     publish_broker(tx, broker)
 
 
 def broker_removed(tx: Transaction, broker: int) -> None:
-    """A broker's znode vanished: it crashed, was shut down, or lost its session."""
+    """Handle the removal of a broker's znode: the broker crashed, was shut down, or lost its session."""
     header = tx.header
     if broker not in header.brokers:
         return
@@ -88,7 +88,7 @@ def broker_removed(tx: Transaction, broker: int) -> None:
     _note_departure(tx, broker, gone, hosted)
     _forget_offline_dirs(tx, broker, hosted)
     if header.acting:
-        _died(tx, broker, gone)
+        _begin_failure(tx, broker, gone)
     for tp in hosted:
         tx.touch(tp)
     publish_broker(tx, broker)
@@ -96,7 +96,7 @@ def broker_removed(tx: Transaction, broker: int) -> None:
 
 def _note_departure(tx: Transaction, broker: int, gone: Broker, hosted: Iterable[TopicPartition]) -> None:
     header, record = tx.header, tx.record
-    closed_itself = record.author == gone.session and record.cxid > 0  # only ZooKeeper's log tells
+    closed_itself = record.author == gone.session and record.cxid > 0  # known from ZooKeeper's transaction log only
     in_order = closed_itself or header.shutdowns.asked.get(broker) == gone.epoch
     shares_with = _away_too(tx, broker, hosted)
     departure = Departure(record.zxid, header.time_ms, in_order, gone.rack, shares_with)
@@ -109,16 +109,16 @@ def _note_departure(tx: Transaction, broker: int, gone: Broker, hosted: Iterable
 
 
 def _away_too(tx: Transaction, broker: int, hosted: Iterable[TopicPartition]) -> tuple[int, ...]:
-    """The brokers that are away and have replicas of these partitions of the broker."""
+    """Departed brokers with replicas of these partitions of the broker."""
     assignments = {partition.replicas for tp in hosted if (partition := tx.partition(tp)) is not None}
     replicas = {replica for assigned in assignments for replica in assigned}
     return tuple(sorted(replicas - tx.header.brokers.keys() - {broker}))
 
 
 def _was_silent(tx: Transaction, broker: int, gone: Broker) -> bool:
-    """Whether the broker may have answered nobody for as long as its session lasted: then it was not heard to the end.
+    """Whether the broker may have answered no request in the last session timeout before its znode vanished.
 
-    One that closes its session, or whose znode somebody else deletes, was there until then.
+    A broker that closes its session, or whose znode another session deletes, answered until then.
     """
     record = tx.record
     if not record.author:
@@ -126,8 +126,8 @@ def _was_silent(tx: Transaction, broker: int, gone: Broker) -> bool:
     return record.author == gone.session and record.cxid == 0
 
 
-def _died(tx: Transaction, broker: int, gone: Broker) -> None:
-    # Deaths that the controller has not begun to handle are handled together: one event for all.
+def _begin_failure(tx: Transaction, broker: int, gone: Broker) -> None:
+    # Failures that the controller has not begun to handle are handled together, in one event.
     last = tx.last_event()
     together = last.failed_brokers if last is not None and not (last.begun or last.taken_up) else {}
     if last is not None and together:
@@ -136,17 +136,17 @@ def _died(tx: Transaction, broker: int, gone: Broker) -> None:
     event = tx.begin(EventKind.BROKER_CHANGE, f"broker {names_of(failed_brokers)} left")
     event.failed_brokers = failed_brokers
     tx.await_proof(event)
-    tx.moved("broker", "live", "dead", broker=broker)
+    tx.publish_transition("broker", "live", "dead", broker=broker)
     on_broker_failure(tx, tuple(failed_brokers))
 
 
 def names_of(brokers: Iterable[int]) -> str:
-    """Brokers as an event's cause names them."""
+    """Names of brokers in an event's cause."""
     return " and ".join(map(str, brokers))
 
 
 def forget_departed(tx: Transaction) -> None:
-    """Brokers that left more than a day ago, by the cluster's time, and host nothing are no longer known."""
+    """Forget brokers that departed more than a day ago, by the cluster's time, and host no replicas."""
     header = tx.header
     left_long_ago = [
         broker
@@ -164,12 +164,12 @@ def forget_departed(tx: Transaction) -> None:
     header.shutdowns.last_asked_ms = _without(header.shutdowns.last_asked_ms, forgotten)
 
 
-def _without(by_broker: Mapping[int, _Known], brokers: Collection[int]) -> dict[int, _Known]:
-    return {broker: known for broker, known in by_broker.items() if broker not in brokers}
+def _without(by_broker: Mapping[int, _Value], brokers: Collection[int]) -> dict[int, _Value]:
+    return {broker: value for broker, value in by_broker.items() if broker not in brokers}
 
 
 def publish_broker(tx: Transaction, broker: int, *, forgotten: bool = False) -> None:
-    """The broker's row as it is now; during a complete read nothing is published."""
+    """Publish the broker's row; during a complete read nothing is published."""
     if tx.header.phase is not FOLLOWING:
         return
     now, departure = tx.header.brokers.get(broker), tx.header.departures.last.get(broker)
@@ -189,7 +189,10 @@ def publish_broker(tx: Transaction, broker: int, *, forgotten: bool = False) -> 
 
 
 def trigger_online(tx: Transaction) -> int:
-    """Try to bring every New and Offline partition online, queued topics left out; how many will be elected."""
+    """Try to elect leaders for New and Offline partitions but those of queued topics; returns how many it will elect.
+
+    As Kafka 3.9's `triggerOnlinePartitionStateChange`.
+    """
     waiting = tx.unsettled(lambda partition: partition.state in (PartitionState.NEW, PartitionState.OFFLINE))
     return partition_machine.bring_online(tx, [tp for tp in waiting if not tx.topics[tp.topic].queued_for_deletion])
 
@@ -199,15 +202,15 @@ def _bounced(tx: Transaction, broker: int, now: Broker) -> None:
     header = tx.header
     tx.begin(EventKind.BROKER_CHANGE, f"broker {broker} bounced: it registered again with epoch {now.epoch}")
     header.brokers = {key: value for key, value in header.brokers.items() if key != broker}
-    tx.moved("broker", "live", "dead", broker=broker)
+    tx.publish_transition("broker", "live", "dead", broker=broker)
     on_broker_failure(tx, (broker,))
     header.brokers = {**header.brokers, broker: now}
-    tx.moved("broker", "dead", "live", broker=broker)
+    tx.publish_transition("broker", "dead", "live", broker=broker)
     on_broker_startup(tx, broker)
 
 
 def on_broker_startup(tx: Transaction, broker: int) -> None:
-    """Take up a broker that registered (Kafka 3.9 `onBrokerStartup`)."""
+    """Handle the startup of a broker (Kafka 3.9 `onBrokerStartup`)."""
     if tx.header.profile.spares_known_metadata:
         tx.broadcast([other for other in tx.registered if other != broker])
         tx.broadcast((broker,), of_all=True)
@@ -222,7 +225,7 @@ def on_broker_startup(tx: Transaction, broker: int) -> None:
 
 
 def on_broker_failure(tx: Transaction, brokers: tuple[int, ...]) -> None:
-    """Take replicas offline and elect leaders elsewhere after brokers left (Kafka 3.9 `onBrokerFailure`)."""
+    """Handle the failure of brokers: elect other leaders, take replicas offline (Kafka 3.9 `onBrokerFailure`)."""
     header = tx.header
     header.shutdowns.under_way = tuple(broker for broker in header.shutdowns.under_way if broker not in brokers)
     header.shutdowns.attempts = {key: value for key, value in header.shutdowns.attempts.items() if key not in brokers}
@@ -231,9 +234,9 @@ def on_broker_failure(tx: Transaction, brokers: tuple[int, ...]) -> None:
 
 
 def replicas_went_offline(tx: Transaction, replicas: list[Replica], *, alone: bool = False) -> None:
-    """Everything that lost its leader goes offline and is elected again; then the replicas leave their ISR.
+    """Elect new leaders for partitions that lost theirs, then take the replicas offline and out of their ISR.
 
-    `alone` looks after no other partitions than theirs.
+    As Kafka 3.9's `onReplicasBecomeOffline`; `alone` leaves out all partitions but theirs.
     """
     theirs = {replica.tp for replica in replicas}
     leaderless = [tp for tp in without_online_leader(tx) if not alone or tp in theirs]
@@ -245,8 +248,8 @@ def replicas_went_offline(tx: Transaction, replicas: list[Replica], *, alone: bo
     others = [replica for replica in replicas if not tx.topics[replica.tp.topic].queued_for_deletion]
     replica_machine.enter_state(tx, others, ReplicaState.OFFLINE)
     topic_deletion.replicas_failed(tx, queued)
-    told = others or elected if tx.header.profile.updates_metadata_on_every_failure else leaderless
-    if not told and tx.header.brokers:
+    sent = others or elected if tx.header.profile.updates_metadata_on_every_failure else leaderless
+    if not sent and tx.header.brokers:
         tx.broadcast(tx.registered)
 
 
@@ -257,7 +260,7 @@ def _led_by(tx: Transaction, tp: TopicPartition, brokers: set[int]) -> bool:
 
 
 def without_online_leader(tx: Transaction) -> list[TopicPartition]:
-    """The partitions that have a state and whose leader is not online, those of queued topics left out."""
+    """Partitions that have a state and whose leader is not online, but those of queued topics."""
     epoch, live = tx.header.controller_epoch, tx.live
 
     def leaderless(partition: Partition) -> bool:
@@ -282,7 +285,7 @@ def _forget_offline_dirs(tx: Transaction, broker: int, hosted: list[TopicPartiti
 
 
 def forget_unseen_brokers(tx: Transaction) -> None:
-    """At the end of a complete read: brokers that it did not name are gone."""
+    """Record brokers that a complete read did not name as departed, at its end."""
     header = tx.header
     for broker in set(header.brokers) - set(header.read.brokers):
         gone = Departure(-1, header.time_ms, rack=header.brokers[broker].rack)
@@ -292,23 +295,23 @@ def forget_unseen_brokers(tx: Transaction) -> None:
 
 
 def initial_partition_state(tx: Transaction, partition: Partition) -> PartitionState:
-    """A partition's state after a start: New without a state znode, else online or offline with its leader."""
+    """State of a partition when a controller loads it: New without a state znode, else by its leader."""
     value = partition.value(tx.header.controller_epoch)
     if value is None:
         return PartitionState.NEW
     return _ONLINE if tx.is_online(value.leader, partition) else PartitionState.OFFLINE
 
 
-def with_initial_states(tx: Transaction, partition: Partition, dead: ReplicaState) -> Partition:
-    """The partition as a start finds it; replicas on brokers that are not there are in the state `dead`."""
+def with_initial_states(tx: Transaction, partition: Partition, offline_state: ReplicaState) -> Partition:
+    """Partition as a controller loads it; replicas on brokers that are not live are in the state `offline_state`."""
     live = tx.live.difference(partition.offline_dirs) if partition.offline_dirs else tx.live
-    states = _initial_replica_states(partition.replicas, live, dead)
+    states = _initial_replica_states(partition.replicas, live, offline_state)
     return replace(partition, state=initial_partition_state(tx, partition), replica_states=states)
 
 
 @lru_cache(1 << 15)
 def _initial_replica_states(
-    replicas: tuple[int, ...], live: frozenset[int], dead: ReplicaState
+    replicas: tuple[int, ...], live: frozenset[int], offline_state: ReplicaState
 ) -> dict[int, ReplicaState]:
-    """Shared by all partitions with these replicas: such a dict is never changed, only replaced."""
-    return {replica: ReplicaState.ONLINE if replica in live else dead for replica in replicas}
+    """Initial states, shared by all partitions with these replicas: the dict is replaced, never changed."""
+    return {replica: ReplicaState.ONLINE if replica in live else offline_state for replica in replicas}

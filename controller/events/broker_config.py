@@ -1,7 +1,6 @@
-"""The brokers' dynamic configuration: what /config/brokers changes of the static settings.
+"""UncleanLeaderElectionEnable and other dynamic broker configuration in /config/brokers.
 
-Here belongs which setting is in force, and what Kafka 3.9's `UncleanLeaderElectionEnable` does. With ZooKeeper ACLs
-these znodes may be unreadable; then the static settings are all there is.
+With ZooKeeper ACLs these znodes may be unreadable; then the static settings are in force.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _USED: Final = (UNCLEAN_ELECTION, LEAST_IN_SYNC)
 
 
 def written(tx: Transaction, name: str, znode: ConfigZnode) -> None:
-    """A broker's dynamic configuration, or the default of all, has this value."""
+    """Apply the dynamic configuration of a broker, or the cluster-wide default."""
     header = tx.header
     was_allowed = header.allows_unclean_election
     used = {key: value for key, value in znode.config.items() if key in _USED}
@@ -31,8 +30,8 @@ def written(tx: Transaction, name: str, znode: ConfigZnode) -> None:
         broker_change.trigger_online(tx)
 
 
-def judge_anew(tx: Transaction) -> None:
-    """What is wrong with a partition can follow from a default that has changed."""
+def judge_again(tx: Transaction) -> None:
+    """Judge partitions again whose problem depends on a setting that has changed."""
     header = tx.header
     if header.tally.judged_by != tx.rules:
         header.tally.judged_by = tx.rules

@@ -1,7 +1,7 @@
-"""ControlledShutdown: a broker asks to be shut down, and asks again while it still leads something.
+"""ControlledShutdown: a broker asks to be shut down, and again while it still leads partitions.
 
-Here belongs what Kafka 3.9's `processControlledShutdown` does. The request itself is never seen: the first write that
-only a shutdown explains tells of it, and later attempts follow from the brokers' settings.
+As Kafka 3.9's `processControlledShutdown`. The request itself is never seen: the first write that only a shutdown
+explains shows it, and later attempts follow from the brokers' settings.
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ from controller.transaction.transaction import Transaction
 
 _KIND = EventKind.CONTROLLED_SHUTDOWN
 
-# An attempt takes a little longer than the backoff itself: its own round trip comes on top (1.06 times, measured).
+# From one attempt to the next passes the backoff and the request's round trip: 1.06 times the backoff, measured.
 _ROUND_TRIP_SHARE = 1.06
 
-# What a new controller takes until it answers.
+# Time until a new controller answers.
 _FAILOVER_MS = 300
 
-# How long a broker takes to close after its last attempt (0.07 to 0.5 s, and 0.7 to 2.6 s up to 3.1, measured).
+# Time from a broker's last attempt to its session's end (0.07 to 0.5 s, and 0.7 to 2.6 s up to 3.1, measured).
 _CLOSING_MS = 200
 _SLOW_CLOSING_MS = 2_000
 
 
 def ask(tx: Transaction, broker: int) -> None:
-    """A broker asks to be shut down, and it shows: for the first time, sooner than expected, or once too often."""
+    """Handle an attempt that a write shows: the first one, one before it was expected, or an additional one."""
     header = tx.header
     expected = header.shutdowns.attempts.get(broker)
     if expected is None:
         left = 0 if has_asked(header, broker) else header.settings.controlled_shutdown_max_retries - 1
-        expected = ShutdownAttempt(header.time_ms, header.time_ms, left, doubtful=_may_have_found_nobody(tx))
+        expected = ShutdownAttempt(header.time_ms, header.time_ms, left, doubtful=_may_have_found_no_controller(tx))
     _attempt(tx, broker, expected, header.time_ms)
 
 
 def is_under_way(tx: Transaction, broker: int) -> bool:
-    """Whether an attempt may still be going on: a broker asks again only a backoff after it was answered."""
+    """Whether an attempt may still be under way: a broker asks again only a backoff after the response."""
     header = tx.header
     asked_ms = header.shutdowns.last_asked_ms.get(broker)
     return asked_ms is not None and header.time_ms - asked_ms < header.settings.controlled_shutdown_retry_backoff_ms
 
 
 def reach_late(tx: Transaction, broker: int, tp: TopicPartition) -> None:
-    """The attempt that is under way comes to a partition only now, when somebody else has got in sync."""
+    """Let the attempt that is under way reach a partition only now, when another replica has got in sync."""
     tx.begin(_KIND, f"broker {broker} shuts down")
     partition_machine.elect(tx, [tp], Strategy.CONTROLLED_SHUTDOWN)
     led, _ = _hosted(tx, broker)
@@ -59,7 +59,7 @@ def reach_late(tx: Transaction, broker: int, tp: TopicPartition) -> None:
 
 
 def ask_in_vain(tx: Transaction, broker: int) -> None:
-    """A broker asked some time ago, it shows only now, and nobody could take over from it then: it will ask again."""
+    """Handle an earlier attempt that shows only now, when no other replica could lead: the broker will ask again."""
     header = tx.header
     tx.begin(_KIND, f"broker {broker} shuts down")
     _remember(tx, broker, asked_ms=0)
@@ -77,16 +77,16 @@ def _is_in_sync(tx: Transaction, broker: int, tp: TopicPartition) -> bool:
     return value is not None and broker in value.isr
 
 
-def _may_have_found_nobody(tx: Transaction) -> bool:
-    """Whether the attempt before this one would have fallen into the time before this controller's term."""
+def _may_have_found_no_controller(tx: Transaction) -> bool:
+    """Whether an attempt before this one would have come before this controller's term."""
     header = tx.header
     return header.time_ms - header.term.began_ms < _after_backoff_ms(tx) + _FAILOVER_MS
 
 
 def ask_again(tx: Transaction) -> None:
-    """Brokers whose next attempts are due by the record's time ask again, as often as was due.
+    """Handle the attempts of brokers that are due by the record's time.
 
-    They ask whoever is controller then; an attempt that finds none is used up.
+    They go to the present controller; an attempt that finds none is used up.
     """
     for broker in sorted(tx.header.shutdowns.attempts):
         while (attempt := tx.header.shutdowns.attempts.get(broker)) and attempt.due_ms <= tx.header.time_ms:
@@ -97,13 +97,13 @@ def ask_again(tx: Transaction) -> None:
 
 
 def _is_answered(tx: Transaction) -> bool:
-    """Whether a controller answers: it is registered, else its address is not known, and it does not close itself."""
+    """Whether a controller answers: it is active, registered (else its address is not known), and not closing."""
     header = tx.header
     return header.acting and header.controller in header.brokers and not closes(header, header.controller)
 
 
 def give_up_on_missing(tx: Transaction) -> None:
-    """An attempt that was expected some time ago and would have moved a leader since was not made."""
+    """Take back an expected attempt that was not made: its elections would have been written since."""
     event = tx.last_event()
     if event is None or event.kind != _KIND or event.begun or not _moves_leaders(tx, event):
         return
@@ -112,11 +112,11 @@ def give_up_on_missing(tx: Transaction) -> None:
 
 
 def _moves_leaders(tx: Transaction, event: Event) -> bool:
-    return any(isinstance(step, Elect) for step in tx.steps_of(event))
+    return any(isinstance(action, Elect) for action in tx.actions_of(event))
 
 
 def keep_attempts(tx: Transaction) -> None:
-    """A new controller will be asked by the brokers that the last one could not let go."""
+    """Keep the attempts of brokers that the last controller could not shut down: they will ask the new one."""
     header = tx.header
     header.shutdowns.attempts = {
         broker: attempt for broker, attempt in header.shutdowns.attempts.items() if has_asked(header, broker)
@@ -124,16 +124,16 @@ def keep_attempts(tx: Transaction) -> None:
 
 
 def session_ended(tx: Transaction, broker: int) -> None:
-    """A broker's session is over: what it had asked for by then was asked, though no write may tell of it."""
+    """Handle the attempts that a broker had made when its session ended, even where no write shows them."""
     header, record = tx.header, tx.record
     registered = header.brokers.get(broker)
-    # Only ZooKeeper's log tells whether the broker itself closed its session, or it expired; a live watch does not.
+    # Only ZooKeeper's transaction log shows whether the broker closed its session or it expired; a live watch does not.
     if registered is None or record.author not in (0, registered.session):
         return
-    known = record.author == registered.session
-    if known and record.cxid > 0 and _is_answered(tx) and not has_asked(header, broker):
+    is_author = record.author == registered.session
+    if is_author and record.cxid > 0 and _is_answered(tx) and not has_asked(header, broker):
         _ask_unseen(tx, broker)
-    expired = known and record.cxid == 0
+    expired = is_author and record.cxid == 0
     _judge_doubtful(tx, broker)
     while _is_answered(tx) and not expired and (attempt := header.shutdowns.attempts.get(broker)):
         if attempt.earliest_ms > header.time_ms or (attempt.doubtful and not _fits(tx, attempt.due_ms)):
@@ -142,7 +142,7 @@ def session_ended(tx: Transaction, broker: int) -> None:
 
 
 def _judge_doubtful(tx: Transaction, broker: int) -> None:
-    """Take back the doubtful attempts that the end of the broker's session came too soon for."""
+    """Take back doubtful attempts after which the broker's session ended too soon."""
     doubtful = [event.id for event in tx.open_events() if event.may_have_asked == broker and event.kind == _KIND]
     for event in map(tx.open_event, reversed(doubtful)):
         event.may_have_asked = NO_BROKER
@@ -151,14 +151,14 @@ def _judge_doubtful(tx: Transaction, broker: int) -> None:
 
 
 def _fits(tx: Transaction, asked_ms: int) -> bool:
-    """Whether the session's end follows this attempt, rather than the one before it, as it usually does."""
+    """Whether the session's end fits this attempt better than the one before it, by the usual closing time."""
     return tx.header.time_ms - asked_ms >= _usual_closing_ms(tx) - _after_backoff_ms(tx) // 2
 
 
 def _ask_unseen(tx: Transaction, broker: int) -> None:
-    """A broker that closes its session had asked before that, as often as this controller was there to answer.
+    """Handle the unseen attempts of a broker that closed its session, as many as this controller had time to answer.
 
-    It answers registered brokers only: one that registered just before was not let go, it gave up.
+    It answers registered brokers only: a broker that registered just before has given up instead.
     """
     header = tx.header
     there_since_ms = max(header.term.began_ms, header.brokers[broker].since_ms)
@@ -185,7 +185,7 @@ def _attempt(tx: Transaction, broker: int, attempt: ShutdownAttempt, at_ms: int)
     tx.await_proof(event)
     event.may_have_asked = broker if attempt.doubtful and attempt.due_ms > attempt.earliest_ms else NO_BROKER
     _remember(tx, broker, at_ms)
-    with topic_deletion.begun_behind(tx, broker):
+    with topic_deletion.deferring_deletions(tx, broker):
         led, followed = _hosted(tx, broker)
         moved = partition_machine.elect(tx, led, Strategy.CONTROLLED_SHUTDOWN)
         _stop_followed(tx, broker, followed)
@@ -226,7 +226,7 @@ def _forget_next(tx: Transaction, broker: int) -> None:
 
 
 def _hosted(tx: Transaction, broker: int) -> tuple[list[TopicPartition], list[TopicPartition]]:
-    """The partitions with other replicas too that the broker leads, and those that it follows."""
+    """Partitions with other replicas that the broker leads, and partitions with others that it follows."""
     led: list[TopicPartition] = []
     followed: list[TopicPartition] = []
     for tp in tx.hosted_by(broker):

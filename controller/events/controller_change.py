@@ -1,7 +1,7 @@
-"""Who is controller: elections, resignations, ghosts, and the end of ZooKeeper's controllers.
+"""ControllerChange and Reelect: controllers are elected, resign, or give way to KRaft.
 
-Here belongs what /controller, /controller_epoch and /migration say. A controller takes over once its epoch is larger
-than the last one's and /controller names it, in either order; what it then does is in `failover`.
+The handlers of /controller, /controller_epoch and /migration. A controller takes over once its epoch is larger than the
+last one's and /controller names it, in either order; `controller_failover` is what it then does.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ _ANY_JSON: Final = JsonDecoder(object)
 
 
 def controller_written(tx: Transaction, znode: ControllerZnode, record: Record) -> None:
-    """/controller has this value."""
+    """Handle the content of /controller."""
     header = tx.header
     header.witness(controller_version=znode.version)
     header.read.names_controller = True
     if header.term.in_its_name is not None and header.term.in_its_name.mzxid == record.mzxid:
-        return  # read once more
+        return  # the same content, read again
     standing = _standing(znode, record)
-    known = (header.controller, header.term.session, header.term.standing)
-    if known == (znode.brokerid, record.ephemeral_owner, standing):
+    before = (header.controller, header.term.session, header.term.standing)
+    if before == (znode.brokerid, record.ephemeral_owner, standing):
         return
-    if _is_by_another(header, znode, record):
+    if _is_edit(header, znode, record):
         if header.term.active and znode.brokerid == header.controller:
             header.term.in_its_name = InItsName(record.mzxid, record.ephemeral_owner)
             return
         if _is_back_before_it_was_missed(header, znode):
-            _act_on(tx, znode.brokerid)
+            _stay_active(tx, znode.brokerid)
             return
-    _lose(tx, f"broker {header.controller} lost /controller")
+    _resign(tx, f"broker {header.controller} lost /controller")
     header.term.in_its_name = None
     header.controller, header.term.since_ms = znode.brokerid, header.time_ms
     header.term.session, header.term.standing = record.ephemeral_owner, standing
@@ -54,29 +54,29 @@ def controller_written(tx: Transaction, znode: ControllerZnode, record: Record) 
 
 
 def _standing(znode: ControllerZnode, record: Record) -> Standing:
-    # A ZooKeeper controller's znode is ephemeral; one that stays is KRaft's.
+    # A ZooKeeper controller's znode is ephemeral; a persistent one is KRaft's.
     if znode.kraftControllerEpoch >= 0 or record.ephemeral_owner == 0:
         return Standing.KRAFT
-    # An election creates the znode; a later version is somebody's edit.
+    # An election creates the znode; a later version is an edit by hand.
     return Standing.OVERWRITTEN if record.version > 0 else Standing.ELECTED
 
 
-def _is_by_another(header: Header, znode: ControllerZnode, record: Record) -> bool:
-    """Whether somebody edited the znode, or made another in its place: it was not left so by an election.
+def _is_edit(header: Header, znode: ControllerZnode, record: Record) -> bool:
+    """Whether another session edited the znode, or created another in its place, and no election wrote it.
 
-    A controller that hears that it was changed or is gone looks whose id is there by then, and resigns only if that is
-    another's: Kafka's `ControllerChange` and `Reelect`, which begin with `maybeResign`; seen of brokers 1.1 to 3.9, and
-    the same up to 1.0, whose listeners are called with what is there. What a gap in the watching hid may as well be
-    another election, of which the broker's registration is told later.
+    A controller that is notified of a change or removal reads the znode, and resigns only if it names another broker:
+    Kafka's `ControllerChange` and `Reelect`, which begin with `maybeResign`; seen on 1.1 to 3.9, and the same up to
+    1.0, whose listeners are called with the present content. After a gap in the watching (`resync`) it may as well be
+    another election, where the broker's new registration comes later.
     """
     edited = record.version > 0 or (record.ephemeral_owner != header.term.session and not record.resync)
     return edited and header.phase is FOLLOWING and znode.kraftControllerEpoch < 0
 
 
 def _is_back_before_it_was_missed(header: Header, znode: ControllerZnode) -> bool:
-    """Whether /controller went and names again who was controller, and in the same process.
+    """Whether /controller was removed and names the last controller again, in the same process, which did not notice.
 
-    One that had missed it would have taken it itself.
+    A controller that had noticed the removal would have written /controller in its own session.
     """
     registered = header.brokers.get(znode.brokerid)
     same_process = registered is not None and registered.session == header.term.session
@@ -86,22 +86,22 @@ def _is_back_before_it_was_missed(header: Header, znode: ControllerZnode) -> boo
     )
 
 
-def _act_on(tx: Transaction, broker: int) -> None:
+def _stay_active(tx: Transaction, broker: int) -> None:
     header, record = tx.header, tx.record
     header.controller, header.term.since_ms = broker, record.observed_ms
     header.term.in_its_name = InItsName(record.mzxid, record.ephemeral_owner)
     header.former.deposed, header.term.active = NO_BROKER, header.may_act
     tx.begin(EventKind.REELECT, f"/controller was deleted and names broker {broker} again: it acts on")
-    tx.moved("controller", "Resigned", "Active", broker=broker)
+    tx.publish_transition("controller", "Resigned", "Active", broker=broker)
     _judge_again(tx)
     publish_controller(tx)
 
 
 def controller_unreadable(tx: Transaction, data: bytes | None) -> None:
-    """/controller has a value that names nobody.
+    """Handle content of /controller that names no broker.
 
-    Where it is no JSON at all, brokers read it as naming nobody, and the controller resigns; where it is JSON without
-    an id, the controller fails to read it and goes on. Seen of brokers 1.1 to 3.9.
+    Where it is no JSON at all, brokers read it as no controller, and the controller resigns; where it is JSON without
+    an id, the controller fails to read it and stays active. Seen on 1.1 to 3.9.
     """
     empty = b"{}" if tx.header.profile.fails_on_an_empty_controller else b""
     try:
@@ -111,11 +111,11 @@ def controller_unreadable(tx: Transaction, data: bytes | None) -> None:
 
 
 def controller_removed(tx: Transaction) -> None:
-    """/controller vanished: nobody is controller."""
+    """Handle the removal of /controller: there is no controller."""
     header = tx.header
     if header.controller == NO_BROKER:
         return
-    _lose(tx, f"broker {header.controller} is no longer controller")
+    _resign(tx, f"broker {header.controller} is no longer controller")
     header.term.in_its_name = None
     header.controller, header.term.since_ms = NO_BROKER, tx.header.time_ms
     header.term.standing = Standing.ELECTED
@@ -123,7 +123,7 @@ def controller_removed(tx: Transaction) -> None:
 
 
 def epoch_written(tx: Transaction, epoch: int) -> None:
-    """/controller_epoch has this value."""
+    """Handle the content of /controller_epoch."""
     header = tx.header
     if epoch < header.controller_epoch:
         cause = (
@@ -138,14 +138,14 @@ def epoch_written(tx: Transaction, epoch: int) -> None:
 
 
 def migration_began(tx: Transaction) -> None:
-    """/migration is there: the cluster is on its way to KRaft, and what is foretold here would no longer be true."""
+    """Handle the creation of /migration: the cluster migrates to KRaft, and predictions would no longer be true."""
     if not tx.header.term.migrating:
         tx.header.term.migrating = True
-        _lose(tx, "the cluster migrates to KRaft")
+        _resign(tx, "the cluster migrates to KRaft")
 
 
 def publish_controller(tx: Transaction) -> None:
-    """The controller's row as it is now; during a complete read nothing is published."""
+    """Publish the controller's row; during a complete read nothing is published."""
     header = tx.header
     if header.phase is FOLLOWING:
         tx.effects.append(
@@ -159,7 +159,7 @@ def publish_controller(tx: Transaction) -> None:
 
 
 def adopt(tx: Transaction) -> None:
-    """At the end of a complete read: the controller that was found is taken as acting, its past is unknown."""
+    """Take the controller that a complete read found as active, at the end of the read; its past is unknown."""
     header = tx.header
     if not header.read.names_controller:
         header.term.in_its_name = None
@@ -171,19 +171,19 @@ def adopt(tx: Transaction) -> None:
 
 
 def take_over_if_due(tx: Transaction) -> None:
-    """Fail over to the new controller if the epoch and /controller both say that there is one."""
+    """Fail over to the new controller if /controller_epoch and /controller both show that there is one."""
     header = tx.header
     if header.controller_epoch > header.term.epoch:
-        _act_no_longer(tx, f"/controller_epoch is {header.controller_epoch}: /controller is of a later election")
-    # /controller_epoch is made as 0 before anybody is controller (from 2.1 on): the first term is 1.
+        _end_edited_term(tx, f"/controller_epoch is {header.controller_epoch}: /controller is of a later election")
+    # From 2.1 on /controller_epoch is created as 0 before the first election: the first term is 1.
     if header.phase is not FOLLOWING or header.controller_epoch <= max(header.term.epoch, 0):
         return
     if header.controller == NO_BROKER or header.term.standing is not Standing.ELECTED or header.is_ghost:
         return
     if header.term.epoch > 0:
-        _note_move(tx)
+        _note_controller_moved(tx)
     unfenced_controller.forget(tx, header.controller)
-    unfenced_controller.fall_asleep(tx, header.former.deposed)
+    unfenced_controller.keep_in_flight_events(tx, header.former.deposed)
     controller_failover.abort_in_flight_events(tx, header.former.deposed)
     # With one id on two topics every broker fails while it loads its context, and passes the controllership on.
     header.term.duplicate_topic_ids = tuple(_duplicate_topic_ids(tx))
@@ -197,14 +197,14 @@ def take_over_if_due(tx: Transaction) -> None:
     _judge_again(tx)
 
 
-def _note_move(tx: Transaction) -> None:
+def _note_controller_moved(tx: Transaction) -> None:
     header = tx.header
     now = f"broker {header.controller} became controller in epoch {header.controller_epoch}"
     was = f" after broker {header.term.broker}" if header.term.broker != NO_BROKER else ""
     occurrences.note(tx, kinds.CONTROLLER_MOVED, now + was)
 
 
-def _lose(tx: Transaction, cause: str) -> None:
+def _resign(tx: Transaction, cause: str) -> None:
     header = tx.header
     if header.phase is not FOLLOWING:
         return
@@ -215,7 +215,7 @@ def _lose(tx: Transaction, cause: str) -> None:
         expired = record.author == header.term.session and record.cxid == 0
         tx.conclude_events(expired=expired)
         tx.begin(EventKind.CONTROLLER_RESIGNATION, cause)
-        tx.moved("controller", "Active", "Resigned", broker=header.controller)
+        tx.publish_transition("controller", "Active", "Resigned", broker=header.controller)
         header.former.deposed = header.controller
     if header.term.migrating:
         controller_failover.abort_in_flight_events(tx, header.former.deposed)
@@ -224,31 +224,31 @@ def _lose(tx: Transaction, cause: str) -> None:
 
 
 def broker_ended(tx: Transaction, broker: int) -> None:
-    """A broker's session is over: if it had lost /controller without knowing it, it writes no more."""
+    """Handle the end of a broker's session: if it was deposed and did not know it yet, it writes no more."""
     if broker == tx.header.controller:
-        _act_no_longer(tx, f"the session of broker {broker} is over, and /controller is another's that names it")
+        _end_edited_term(tx, f"the session of broker {broker} is over, and /controller is another's that names it")
     unfenced_controller.forget(tx, broker)
     if broker == tx.header.former.deposed:
         controller_failover.abort_in_flight_events(tx, broker)
 
 
 def controllers_broker_registered(tx: Transaction) -> None:
-    """The broker that /controller names registered: a process that is not the one which acts never took over."""
+    """Handle the registration of the broker in /controller: another process than the active one never took over."""
     header = tx.header
     if header.brokers[header.controller].session != header.term.session:
-        _act_no_longer(tx, f"broker {header.controller} was started anew, and did not write /controller")
+        _end_edited_term(tx, f"broker {header.controller} was started again, and did not write /controller")
 
 
-def _act_no_longer(tx: Transaction, cause: str) -> None:
-    """Who acted on, though /controller was not as its election left it, does so no longer: only the znode counts."""
+def _end_edited_term(tx: Transaction, cause: str) -> None:
+    """End the term of a controller that stayed active after an edit of /controller: now only the znode counts."""
     header, written = tx.header, tx.header.term.in_its_name
     if written is not None:
-        _lose(tx, cause)
+        _resign(tx, cause)
         header.term.in_its_name, header.term.session = None, written.session
 
 
 def _judge_again(tx: Transaction) -> None:
-    """Whether an election is due depends on the controller: judge again what cannot be used."""
+    """Judge unusable partitions again: whether an election is due depends on the controller."""
     for tp in tx.unled(lambda partition: partition.problem in UNUSABLE):
         tx.touch(tp)
 

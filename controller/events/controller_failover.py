@@ -1,7 +1,6 @@
-"""Failovers: what a new controller does first, and what a lost one leaves undone.
+"""Controller failover: a new controller loads and starts its state machines, a lost one leaves events undone.
 
-Here belongs what Kafka 3.9's `onControllerFailover` and `onControllerResignation` mean to the state. Who is controller
-is the business of `controllership`.
+As Kafka 3.9's `onControllerFailover` and `onControllerResignation`.
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ from controller.model.topics import Topic, TopicPartition
 from controller.rules.states import ReplicaState
 from controller.transaction.transaction import Transaction, replace
 
-# Of 33 topics that were created within a second after a takeover it had read those after 5 ms and 30 ms, and from 31 ms
-# on it heard of them later; only a controller whose process had just started took longer.
+# Of 33 topics that were created within a second after a failover, it had read those after 5 ms and 30 ms, and from
+# 31 ms on it was notified of them later; only a controller whose process had just started took longer.
 _LOADING_MS: Final = 20
 
-# By then any controller has read it (the slowest of 140 took 0.68 s, just started).
+# By then any controller has loaded the cluster (the slowest of 140 took 0.68 s, just started).
 _LOADED_MS: Final = 700
 
 
 def run(tx: Transaction) -> None:
-    """A controller takes over: it forgets what only memory held, starts the machines, and takes up what is pending."""
+    """Fail over: drop what only the last controller's memory held, start the machines, take up pending requests."""
     header = tx.header
     header.shutdowns.under_way, header.triggers.log_dir_failures = (), {}
     controlled_shutdown.keep_attempts(tx)
@@ -38,7 +37,7 @@ def run(tx: Transaction) -> None:
     became = f"broker {header.controller} became controller in epoch {header.controller_epoch}"
     event = tx.begin(EventKind.CONTROLLER_FAILOVER, became)
     tx.await_proof(event)
-    tx.moved("controller", "Elected", "Active", broker=header.controller)
+    tx.publish_transition("controller", "Elected", "Active", broker=header.controller)
     if header.brokers:
         tx.broadcast(tx.registered)
     topic_deletion.forget_removed_requests(tx)
@@ -49,17 +48,17 @@ def run(tx: Transaction) -> None:
 
 
 def is_loading(tx: Transaction) -> bool:
-    """Whether the controller took over so lately that it reads what is there by now, and will not hear of it."""
+    """Whether the controller took over so lately that it still loads what is there, without a notification of it."""
     return tx.header.time_ms - tx.header.term.began_ms <= _LOADING_MS
 
 
 def may_have_read(tx: Transaction, event: Event) -> bool:
-    """Whether the controller had taken over so lately that it may have read what the event is about when it did."""
+    """Whether the controller took over so shortly before the event that its load may have read the event's change."""
     return event.time_ms - tx.header.term.began_ms <= _LOADED_MS
 
 
 def load(tx: Transaction, name: str, numbers: Iterable[int]) -> None:
-    """A new controller finds these partitions of a topic when it reads the cluster."""
+    """Load partitions of a topic that a new controller finds while it reads the cluster."""
     topic = tx.topics[name]
     tx.begin(EventKind.CONTROLLER_FAILOVER, f"topic {name} was there when the cluster was read")
     found = {number: topic.partitions[number] for number in numbers}
@@ -67,10 +66,10 @@ def load(tx: Transaction, name: str, numbers: Iterable[int]) -> None:
 
 
 def abort_in_flight_events(tx: Transaction, broker: int) -> None:
-    """What was not written when the controller on this broker went was never done.
+    """Abort in-flight events of the controller on this broker: what it had not written, it never did.
 
-    The controller is one thread: an event that has begun and has writes due is where it stopped, and what it had done
-    of it is published already. If it stopped among removals from the ISR, its process is poisoned (KAFKA-12315).
+    The controller is one thread: it stopped in the event that has begun and has writes due, and the event's effects so
+    far are published already. If it stopped among removals from the ISR, its process is poisoned (KAFKA-12315).
     """
     header, events = tx.header, tx.open_events()
     header.former.deposed = NO_BROKER
@@ -89,19 +88,21 @@ def abort_in_flight_events(tx: Transaction, broker: int) -> None:
 
 
 def _is_among_removals(tx: Transaction, event: Event) -> bool:
-    return any(isinstance(step, RemoveFromIsr) and step.at_batch == event.next_batch for step in tx.steps_of(event))
+    return any(
+        isinstance(action, RemoveFromIsr) and action.at_batch == event.next_batch for action in tx.actions_of(event)
+    )
 
 
 def _drop_queue(tx: Transaction, tp: TopicPartition) -> None:
     partition = tx.partition(tp)
     assert partition is not None, f"{tp} waits, and is not there"
-    for step in partition.queue:
-        tx.withdraw(tp, step)
+    for action in partition.queue:
+        tx.withdraw(tp, action)
     tx.put_partition(tp, replace(partition, queue=()))
 
 
 def start_machines(tx: Transaction, topics: list[tuple[str, Topic]]) -> None:
-    """Set the states of topics' replicas and partitions as found, and move them on from there."""
+    """Initialize the states of topics' replicas and partitions as loaded, and start both state machines."""
     online: list[Replica] = []
     offline: list[Replica] = []
     for name, topic in topics:
@@ -114,8 +115,8 @@ def start_machines(tx: Transaction, topics: list[tuple[str, Topic]]) -> None:
             for broker in loaded.replicas:
                 (online if broker in tx.header.brokers else offline).append(Replica(tp, broker))
     replica_machine.enter_state(tx, online, ReplicaState.ONLINE)
-    if tx.header.profile.removes_dead_replicas_at_failover:
-        # The dead leave the ISR before leaders are elected: a dead leader costs two writes at a failover.
+    if tx.header.profile.removes_offline_replicas_at_failover:
+        # Offline replicas leave the ISR before leaders are elected: an offline leader costs two writes at a failover.
         replica_machine.enter_state(tx, offline, ReplicaState.OFFLINE)
     for name, topic in topics:
         for number in topic.partitions:

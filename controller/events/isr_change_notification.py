@@ -12,12 +12,12 @@ from controller.model.topics import TopicPartition
 from controller.model.triggers import IsrNotification
 from controller.transaction.transaction import Transaction, replace
 
-# So many are remembered: more wait only for a controller that reads none.
+# More notifications wait only where no controller reads them.
 _NOTIFICATIONS_KEPT: Final = 1_000
 
 
 def notified(tx: Transaction, name: str, tps: tuple[TopicPartition, ...]) -> None:
-    """Leaders tell the controller of ISR changes that they wrote, by a znode of this name: it will read the states."""
+    """Handle a leader's notification, a znode of this name: the controller will read these states again."""
     header = tx.header
     header.witness(notifies_isr_changes=1)
     if len(header.triggers.isr_notifications) < _NOTIFICATIONS_KEPT:
@@ -28,15 +28,15 @@ def notified(tx: Transaction, name: str, tps: tuple[TopicPartition, ...]) -> Non
 
 
 def removed(tx: Transaction, name: str) -> None:
-    """The controller removed a notification: it has just read the states that it names, behind all it wrote before."""
+    """Handle the removal of a notification: the controller has read its states, after all its writes so far."""
     waiting = tx.header.triggers.isr_notifications
     if name in waiting:
         states_read(tx, waiting[name].partitions)
-        tx.header.triggers.isr_notifications = {key: named for key, named in waiting.items() if key != name}
+        tx.header.triggers.isr_notifications = {key: other for key, other in waiting.items() if key != name}
 
 
 def states_read(tx: Transaction, tps: Iterable[TopicPartition]) -> None:
-    """The controller read these states again, of which leaders had told it."""
+    """Refresh the controller's cached states: it read these again after a notification."""
     tx.header.witness(notifies_isr_changes=1)
     for tp in tps:
         partition = tx.partition(tp)

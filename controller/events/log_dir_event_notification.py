@@ -1,7 +1,7 @@
-"""LogDirEventNotification: a broker's log directory fails while the broker lives on.
+"""LogDirEventNotification: a log directory fails while its broker stays live.
 
-Here belongs what Kafka 3.9 does about it: probe the broker, and treat the replicas that it calls failed as offline.
-Which ones they are is an answer that nobody sees; each write that only this explains names one.
+As in Kafka 3.9, the controller sends the broker LeaderAndIsr for all its replicas, and takes those offline that the
+response reports as failed. The response is never seen: each write that only this explains shows one replica.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from controller.model.triggers import LogDirFailure
 from controller.rules.states import ReplicaState
 from controller.transaction.transaction import Transaction, replace
 
-# How long after a broker's report a write may be a consequence of it.
+# For this long after a broker's report a write may be a consequence of it.
 _CONSEQUENCE_MS = 5_000
 
 
 def reported(tx: Transaction, broker: int) -> None:
-    """A broker reported a failed log directory: the controller probes all its replicas."""
+    """Handle a broker's report of a failed log directory: the controller probes all its replicas."""
     header = tx.header
     header.triggers.log_dir_failures = {**header.triggers.log_dir_failures, broker: LogDirFailure(header.time_ms)}
     cause = f"broker {broker} reported a failed log directory"
@@ -34,14 +34,14 @@ def reported(tx: Transaction, broker: int) -> None:
         replica_machine.enter_state(tx, replicas, ReplicaState.ONLINE)
 
 
-def reported_by_somebody(tx: Transaction) -> None:
-    """A report was gone before it could be read: the first write that only it explains names the broker."""
+def reported_by_unknown_broker(tx: Transaction) -> None:
+    """Note a report that was gone before it could be read: the first write that only it explains shows the broker."""
     header = tx.header
     header.triggers.log_dir_failures = {**header.triggers.log_dir_failures, NO_BROKER: LogDirFailure(header.time_ms)}
 
 
 def named(tx: Transaction, broker: int) -> None:
-    """The report that nobody could read was this broker's."""
+    """Attribute the report that could not be read to this broker."""
     header = tx.header
     header.triggers.log_dir_failures = {
         key: value for key, value in header.triggers.log_dir_failures.items() if key != NO_BROKER
@@ -56,14 +56,14 @@ def reported_lately(tx: Transaction, broker: int) -> bool:
 
 
 def failed(tx: Transaction, broker: int, tp: TopicPartition) -> None:
-    """The broker answered that this replica is on the failed directory, alone or with others in one answer."""
+    """Handle a LeaderAndIsr response that reports this replica as failed, alone or with others."""
     header = tx.header
     tx.begin(EventKind.LEADER_AND_ISR_RESPONSE_RECEIVED, f"a log directory of broker {broker} failed")
     partition = tx.partition(tp)
     if partition is not None and broker not in partition.offline_dirs:
         tx.put_partition(tp, replace(partition, offline_dirs=(*partition.offline_dirs, broker)))
     failure = header.triggers.log_dir_failures[broker]
-    # One answer names many replicas, each of which shows by a write of its own: what else is without a leader is
-    # looked after once.
+    # One response reports many replicas, each of which shows in a write of its own; but it tries other partitions
+    # without a leader only once.
     replicas_went_offline(tx, [Replica(tp, broker)], alone=failure.handled)
     header.triggers.log_dir_failures = {**header.triggers.log_dir_failures, broker: replace(failure, handled=True)}

@@ -1,7 +1,7 @@
-"""Reassignment: a partition's way from one set of replicas to another.
+"""Partition reassignment, from one set of replicas to another (Kafka 3.9 `onPartitionReassignment`, KIP-455).
 
-Here belongs what Kafka 3.9's `onPartitionReassignment` does (KIP-455, from 2.4 on). A reassignment that a znode asks
-for is predicted; one that the API asked for shows first in what the controller writes into the topic's znode.
+A reassignment requested by znode is predicted; one requested by the API shows first in the controller's write of the
+topic's znode.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ _ON_THE_WAY_OUT = (
 
 
 def znode_written(tx: Transaction, entries: Sequence[ReassignmentEntry], *, is_new: bool) -> None:
-    """/admin/reassign_partitions has this content; from 1.1 on only its creation counts, later edits are ignored."""
+    """Handle the content of /admin/reassign_partitions; from 1.1 on the controller ignores edits after its creation."""
     header = tx.header
     last = {(entry.topic, entry.partition): entry for entry in entries}
-    known = set() if is_new else {(entry.topic, entry.partition) for entry in header.triggers.reassign or ()}
+    before = set() if is_new else {(entry.topic, entry.partition) for entry in header.triggers.reassign or ()}
     header.triggers.reassign = tuple(last.values())
     if header.acting and not header.triggers.reassign_unwatched and (is_new or header.profile.hears_edits_of_triggers):
-        _run_entries(tx, [entry for key, entry in last.items() if key not in known])
+        _run_entries(tx, [entry for key, entry in last.items() if key not in before])
 
 
 def znode_removed(tx: Transaction) -> None:
-    """/admin/reassign_partitions vanished: the controller is done with it, or somebody took it away.
+    """Handle the removal of /admin/reassign_partitions by the controller, which has finished, or by hand.
 
-    From 2.4 on the controller does not watch for the next one unless it removed this one itself.
+    From 2.4 on the controller watches for the next one only if it removed this one itself.
     """
     header = tx.header
     entries = header.triggers.reassign
@@ -53,36 +53,36 @@ def znode_removed(tx: Transaction) -> None:
 
 
 def take_up(tx: Transaction) -> None:
-    """A new controller takes up what /admin/reassign_partitions asks for, then every other reassignment it finds."""
+    """Take up the entries of /admin/reassign_partitions, then every other reassignment, in a new controller."""
     entries = _with_remembered(tx, tx.header.triggers.reassign or ())
     _run_entries(tx, entries, EventKind.CONTROLLER_FAILOVER)
-    asked = {TopicPartition(entry.topic, entry.partition) for entry in entries}
+    requested = {TopicPartition(entry.topic, entry.partition) for entry in entries}
     for tp in reassigning(tx):
         partition = tx.partition(tp)
-        if partition is not None and tp not in asked:
+        if partition is not None and tp not in requested:
             run(tx, tp, partition.assignment)
 
 
 def remember(tx: Transaction) -> None:
-    """A controller resigns: up to 0.10 its process goes on with its reassignments once it is elected again."""
+    """Remember the reassignments of a controller that resigns: up to 0.10 it resumes them once it is elected again."""
     header = tx.header
     registered = header.brokers.get(header.controller)
     if registered is not None and not header.profile.forgets_reassignments:
-        moving = [(tp, partition) for tp in reassigning(tx) if (partition := tx.partition(tp)) is not None]
-        entries = tuple(ReassignmentEntry(tp.topic, tp.partition, moved.assignment.target) for tp, moved in moving)
+        found = [(tp, partition) for tp in reassigning(tx) if (partition := tx.partition(tp)) is not None]
+        entries = tuple(ReassignmentEntry(tp.topic, tp.partition, each.assignment.target) for tp, each in found)
         header.former.unfinished = {
             **header.former.unfinished,
             header.controller: Unfinished(registered.epoch, entries),
         }
 
 
-def _with_remembered(tx: Transaction, asked: Sequence[ReassignmentEntry]) -> Sequence[ReassignmentEntry]:
+def _with_remembered(tx: Transaction, requested: Sequence[ReassignmentEntry]) -> Sequence[ReassignmentEntry]:
     registered = tx.header.brokers.get(tx.header.controller)
     unfinished = tx.header.former.unfinished.get(tx.header.controller)
     if registered is None or unfinished is None or unfinished.epoch != registered.epoch:
-        return asked
-    known = {(entry.topic, entry.partition): entry for entry in (*unfinished.entries, *asked)}
-    return tuple(known.values())
+        return requested
+    entries = {(entry.topic, entry.partition): entry for entry in (*unfinished.entries, *requested)}
+    return tuple(entries.values())
 
 
 def _is_reassigning(tx: Transaction, entry: ReassignmentEntry) -> bool:
@@ -101,13 +101,13 @@ def _run_entries(
         if topic is None or partition is None or (topic.queued_for_deletion and drops_queued):
             continue
         if tx.header.profile.reassigns_in_topic_znode or partition.replicas != entry.replicas:
-            # One event each: in which order the controller takes them is known only to its hash maps.
+            # One event each: the controller handles them in the order of its hash maps, which is not known.
             tx.begin(kind, f"partition {tp} was asked to move to {list(entry.replicas)} by znode")
             run(tx, tp, partition.assignment.reassign_to(entry.replicas))
 
 
 def resume_on(tx: Transaction, broker: int) -> None:
-    """A broker is back: reassignments that it is a target of run again, at the cost of a leader epoch each."""
+    """Resume reassignments to a broker that started, each with an increment of its leader epoch."""
     for tp in reassigning(tx):
         partition = tx.partition(tp)
         if partition is not None and broker in partition.assignment.target:
@@ -115,14 +115,14 @@ def resume_on(tx: Transaction, broker: int) -> None:
 
 
 def reassigning(tx: Transaction) -> list[TopicPartition]:
-    """The partitions that are being reassigned."""
+    """Partitions that are being reassigned."""
     return tx.unsettled(lambda partition: partition.reassigning)
 
 
 def run(tx: Transaction, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
-    """Take a partition to an assignment: wait for its new replicas, or complete it if they are in sync."""
+    """Reassign a partition: wait for its new replicas, or complete the reassignment if they are in sync."""
     partition = tx.partition(tp)
-    assert partition is not None, f"{tp} is to move, and is not known"
+    assert partition is not None, f"{tp} is to be reassigned, and is not known"
     if partition.assignment != assignment:
         dropped = [broker for broker in partition.replicas if broker not in assignment.replicas]
         _remember(tx, tp, partition, assignment)
@@ -138,7 +138,7 @@ def run(tx: Transaction, tp: TopicPartition, assignment: ReplicaAssignment) -> N
 
 
 def _remember(tx: Transaction, tp: TopicPartition, partition: Partition, assignment: ReplicaAssignment) -> None:
-    """Change the assignment in the controller's memory; the topic's znode says the old one until it is written."""
+    """Change the assignment in the controller's memory; the topic's znode has the old one until it is written."""
     zk_assignment = partition.zk_assignment or partition.assignment
     pending = (*partition.pending_assignments, assignment)
     tx.put_partition(
@@ -156,29 +156,29 @@ def _wait_for_new_replicas(tx: Transaction, tp: TopicPartition, assignment: Repl
 
 
 def take_back_waiting(tx: Transaction, tp: TopicPartition) -> None:
-    """The new replicas got in sync before the controller had begun to wait for them: when it reads the ISR they are."""
+    """Take back the wait for new replicas that got in sync before it began: the controller reads that ISR."""
     partition = tx.partition(tp)
-    first = next((step for step in partition.queue if isinstance(step, Write)), None) if partition else None
+    first = next((action for action in partition.queue if isinstance(action, Write)), None) if partition else None
     if partition is None or not isinstance(first, BumpLeaderEpoch):
         return
-    tx.take_back(tp, lambda step: step.event == first.event and step.at_batch >= first.at_batch)
+    tx.take_back(tp, lambda action: action.event == first.event and action.at_batch >= first.at_batch)
 
 
 def complete(tx: Transaction, tp: TopicPartition) -> None:
-    """The target is in sync: make it the assignment, move the leader into it, drop the other replicas."""
+    """Complete a reassignment whose target is in sync: elect a leader in it, and drop the other replicas."""
     partition = tx.partition(tp)
-    assert partition is not None, f"{tp} has moved, and is not known"
+    assert partition is not None, f"{tp} was reassigned, and is not known"
     assignment = partition.assignment
     by_topic_znode = tx.header.profile.reassigns_in_topic_znode
     _enter(tx, tp, assignment.adding if by_topic_znode else assignment.target, ReplicaState.ONLINE)
     partition = tx.partition(tp) or partition
     _remember(tx, tp, partition, ReplicaAssignment(assignment.target))
-    told = assignment.target if by_topic_znode else assignment.replicas
-    _move_leader(tx, tp, assignment.target, told)
+    receivers = assignment.target if by_topic_znode else assignment.replicas
+    _move_leader(tx, tp, assignment.target, receivers)
     _stop(tx, tp, assignment.removing)
 
 
-def _move_leader(tx: Transaction, tp: TopicPartition, target: tuple[int, ...], told: tuple[int, ...]) -> None:
+def _move_leader(tx: Transaction, tp: TopicPartition, target: tuple[int, ...], receivers: tuple[int, ...]) -> None:
     partition = tx.partition(tp)
     value = partition.value(tx.header.controller_epoch) if partition else None
     if partition is None or value is None:
@@ -186,7 +186,7 @@ def _move_leader(tx: Transaction, tp: TopicPartition, target: tuple[int, ...], t
     if value.leader in target and tx.is_online(value.leader, partition):
         partition_machine.bump(tx, tp)
         batch = RequestBatch(tx)
-        batch.leader_and_isr(told, tp, is_new=False, read=True)
+        batch.leader_and_isr(receivers, tp, is_new=False, read=True)
         batch.send()
     else:
         partition_machine.elect(tx, [tp], Strategy.REASSIGN)
@@ -205,5 +205,5 @@ def _enter(tx: Transaction, tp: TopicPartition, brokers: Iterable[int], state: R
 
 
 def isr_reaches_target(partition: Partition, value: LeaderAndIsr) -> bool:
-    """Whether an ISR change lets the reassignment complete."""
+    """Whether the reassignment can complete with this ISR."""
     return partition.reassigning and set(partition.assignment.target) <= set(value.isr)

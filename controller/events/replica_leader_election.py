@@ -1,7 +1,7 @@
-"""ReplicaLeaderElection: elections that an operator asks for.
+"""ReplicaLeaderElection: elections requested by an operator, and the automatic rebalance.
 
-Here belongs what Kafka 3.9's `processReplicaLeaderElection` does. A request by znode is predicted; one by the API, and
-the automatic rebalance, show only as their writes.
+As Kafka 3.9's `processReplicaLeaderElection`. A request by znode is predicted; a request by the API and the automatic
+rebalance show only in their writes.
 """
 
 from __future__ import annotations
@@ -18,16 +18,18 @@ from controller.model.topics import TopicPartition
 from controller.rules.election import Strategy
 from controller.transaction.transaction import Transaction
 
-# A rebalance writes all leaders of a broker in one batch: what follows so soon belongs to it.
-# The first run is so long after the failover, the next ones an interval after the end of the last.
+# From the failover to the first rebalance; the next ones come an interval after the end of the last.
 _FIRST_REBALANCE_MS: Final = 5_000
-# What a failover takes, and what the runs drift.
+
+# For the duration of a failover, and the drift of the rebalances.
 _REBALANCE_SLACK_MS: Final = 2_000
+
+# A rebalance writes all leaders of a broker in one batch: a write within this belongs to the same one.
 _ONE_REBALANCE_MS: Final = 2_000
 
 
 def znode_written(tx: Transaction, entries: Sequence[ReassignmentEntry], *, is_new: bool) -> None:
-    """/admin/preferred_replica_election has this content; from 1.1 on only its creation counts."""
+    """Handle the content of /admin/preferred_replica_election; from 1.1 on the controller ignores later edits."""
     header = tx.header
     header.triggers.preferred = tuple(entries)
     if header.acting and (is_new or header.profile.hears_edits_of_triggers):
@@ -35,12 +37,12 @@ def znode_written(tx: Transaction, entries: Sequence[ReassignmentEntry], *, is_n
 
 
 def znode_removed(tx: Transaction) -> None:
-    """/admin/preferred_replica_election vanished: the controller is done with it."""
+    """Handle the removal of /admin/preferred_replica_election: the controller has finished it."""
     tx.header.triggers.preferred = None
 
 
 def take_up(tx: Transaction, *, at_failover: bool = False) -> None:
-    """Elect what /admin/preferred_replica_election asks for; a new controller leaves out what is as it should be."""
+    """Run the elections in /admin/preferred_replica_election; a failover leaves out replicas that lead already."""
     if tx.header.triggers.preferred is None:
         return
     tps = list(dict.fromkeys(TopicPartition(entry.topic, entry.partition) for entry in tx.header.triggers.preferred))
@@ -58,7 +60,7 @@ def take_up(tx: Transaction, *, at_failover: bool = False) -> None:
 
 
 def _ends_in_an_exception(tx: Transaction, tp: TopicPartition) -> bool:
-    # The filter asks the state of each partition: one that has none ends the whole election, and the znode stays.
+    # The filter reads the state of each partition: one without a state ends the whole election, and the znode stays.
     topic, partition = tx.topic(tp.topic), tx.partition(tp)
     if (
         topic is None
@@ -71,7 +73,7 @@ def _ends_in_an_exception(tx: Transaction, tp: TopicPartition) -> bool:
 
 
 def preferred(tx: Transaction, tp: TopicPartition) -> None:
-    """The preferred replica of a partition is made leader, by the automatic rebalance or by the API."""
+    """Elect the preferred replica of a partition, by the automatic rebalance or the API."""
     automatic = _is_rebalancing(tx, tp)
     kind = EventKind.AUTO_PREFERRED_REPLICA_LEADER_ELECTION if automatic else EventKind.REPLICA_LEADER_ELECTION
     tx.begin(kind, f"the preferred replica of partition {tp} leads again")
@@ -79,7 +81,7 @@ def preferred(tx: Transaction, tp: TopicPartition) -> None:
 
 
 def unclean(tx: Transaction, tp: TopicPartition) -> None:
-    """An unclean election of a partition was asked for by the API, whatever its settings say."""
+    """Run an unclean election that the API requested, whatever the partition's settings say."""
     tx.begin(EventKind.REPLICA_LEADER_ELECTION, f"an unclean election of partition {tp} was asked for")
     partition_machine.bring_online(tx, [tp], allow_unclean=True)
 
@@ -99,9 +101,9 @@ def _leads_already(tx: Transaction, tp: TopicPartition) -> bool:
 
 
 def _is_rebalancing(tx: Transaction, tp: TopicPartition) -> bool:
-    """Whether the automatic rebalance brings leaders back to the partition's preferred broker just now.
+    """Whether the automatic rebalance is moving leaders back to the partition's preferred broker.
 
-    It begins where more than the configured share of the broker's partitions is led elsewhere, and then takes them all.
+    It begins where more than the configured share of the broker's partitions has another leader, and then elects all.
     """
     header, partition = tx.header, tx.partition(tp)
     if partition is None or not partition.replicas or not header.settings.auto_leader_rebalance_enable:

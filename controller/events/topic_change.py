@@ -1,7 +1,7 @@
-"""TopicChange and PartitionModifications: topics appear, grow, change their settings and vanish.
+"""TopicChange and PartitionModifications: topics are created, expanded, configured and removed.
 
-Here belongs what the controller does about topic znodes (Kafka 3.9 `processTopicChange`,
-`processPartitionModifications`, `onNewPartitionCreation`), and the topic settings that its choices depend on.
+As Kafka 3.9's `processTopicChange` and `processPartitionModifications`, with the topic settings that the controller's
+choices depend on.
 """
 
 from __future__ import annotations
@@ -24,44 +24,43 @@ from controller.transaction.transaction import Transaction, replace
 
 
 def topic_written(tx: Transaction, name: str, znode: TopicZnode) -> None:
-    """A topic's znode has this value: it was created, expanded, or its replicas change."""
+    """Handle the content of a topic's znode: the topic was created, expanded, or is being reassigned."""
     tx.header.witness(topic_version=znode.version)
-    known = tx.topic(name) or Topic(exists=False)
-    topic = replace(known, exists=True, topic_id=znode.topic_id, seen_generation=tx.record.generation)
+    before = tx.topic(name) or Topic(exists=False)
+    topic = replace(before, exists=True, topic_id=znode.topic_id, seen_generation=tx.record.generation)
     if tx.header.phase is not FOLLOWING:
-        partitions = {number: _loaded(known, znode, number) for number in znode.partitions}
+        partitions = {number: _loaded(before, znode, number) for number in znode.partitions}
         tx.put_topic(name, replace(topic, partitions=partitions))
         return
-    added = [number for number in znode.partitions if number not in known.partitions]
+    added = [number for number in znode.partitions if number not in before.partitions]
     is_loading = tx.header.acting and controller_failover.is_loading(tx)
-    hears_of_it = tx.header.acting and not is_loading
-    if topic.queued_for_deletion and hears_of_it and tx.header.profile.reverts_expansion_of_queued_topics:
-        added = []  # the controller writes the znode back as it was
+    is_notified = tx.header.acting and not is_loading
+    if topic.queued_for_deletion and is_notified and tx.header.profile.reverts_expansion_of_queued_topics:
+        added = []  # the controller restores the znode
     created = {number: Partition(assignment_in(znode, number).replicas) for number in added}
-    tx.put_topic(name, replace(topic, partitions={**known.partitions, **created}))
+    tx.put_topic(name, replace(topic, partitions={**before.partitions, **created}))
     if added and is_loading:
         controller_failover.load(tx, name, added)
-    elif added and hears_of_it and not topic.queued_for_deletion:
-        kind = EventKind.PARTITION_MODIFICATIONS if known.exists else EventKind.TOPIC_CHANGE
-        what = (
-            f"{counted(len(added), 'partition')} added to topic {name}" if known.exists else f"topic {name} was created"
-        )
+    elif added and is_notified and not topic.queued_for_deletion:
+        kind = EventKind.PARTITION_MODIFICATIONS if before.exists else EventKind.TOPIC_CHANGE
+        added_count = counted(len(added), "partition")
+        what = f"{added_count} added to topic {name}" if before.exists else f"topic {name} was created"
         event = tx.begin(kind, what)
-        if not known.exists:
+        if not before.exists:
             event.may_not_know = _may_be_unknown(tx, event, created)
-            tx.moved("topic", "NonExistent", "Existing", topic=name)
+            tx.publish_transition("topic", "NonExistent", "Existing", topic=name)
             _note_risks(tx, name, created)
-        leaked = known.leaked if known.leaked_epoch == tx.header.controller_epoch else ()
+        leaked = before.leaked if before.leaked_epoch == tx.header.controller_epoch else ()
         partition_creation.create(tx, [TopicPartition(name, number) for number in added if number not in leaked])
 
 
 def _may_be_unknown(tx: Transaction, event: Event, partitions: Mapping[int, Partition]) -> int:
-    """A broker with replicas of a new topic that the controller may not know of yet, though it knows the topic.
+    """Broker with replicas of a new topic that the controller may not know of yet, though it knows the topic.
 
-    A takeover reads the brokers before the topics: who registers between that is taken up only after it.
+    A failover reads the brokers before the topics: a BrokerChange after it handles brokers that register in between.
     """
     since_ms = tx.header.term.began_ms
-    late = {broker for broker, known in tx.header.brokers.items() if known.since_ms >= since_ms}
+    late = {broker for broker, registered in tx.header.brokers.items() if registered.since_ms >= since_ms}
     unknown = late.intersection(broker for partition in partitions.values() for broker in partition.replicas)
     return min(unknown) if unknown and controller_failover.may_have_read(tx, event) else NO_BROKER
 
@@ -70,17 +69,16 @@ def _note_risks(tx: Transaction, name: str, partitions: Mapping[int, Partition])
     if any(len(partition.replicas) == 1 for partition in partitions.values()):
         cause = f"{name} was created with partitions of one replica: each goes offline with its broker"
         occurrences.note(tx, kinds.TOPIC_WITH_ONE_REPLICA, cause, about=name)
-    dead = {broker for partition in partitions.values() for broker in partition.replicas} - set(tx.header.brokers)
-    if dead:
-        are = plural(len(dead), "is", "are")
-        cause = (
-            f"{name} was created with replicas on {listed(dead)}, which {are} not live: it starts with fewer replicas"
-        )
+    offline = {broker for partition in partitions.values() for broker in partition.replicas} - set(tx.header.brokers)
+    if offline:
+        are = plural(len(offline), "is", "are")
+        brokers = listed(offline)
+        cause = f"{name} was created with replicas on {brokers}, which {are} not live: it starts with fewer replicas"
         occurrences.note(tx, kinds.TOPIC_WITH_DEAD_REPLICA, cause, about=name)
 
 
 def topic_removed(tx: Transaction, name: str) -> None:
-    """A topic's znode vanished: its deletion is complete, or somebody removed it by hand."""
+    """Handle the removal of a topic's znode: its deletion is complete, or it was removed by hand."""
     topic = tx.topic(name)
     if topic is None or not topic.exists:
         return
@@ -93,11 +91,11 @@ def topic_removed(tx: Transaction, name: str) -> None:
             EventKind.TOPIC_DELETION,
             f"topic {name} was {'deleted' if topic.queued_for_deletion else 'removed by hand'}",
         )
-        tx.moved("topic", "Existing", "NonExistent", topic=name)
+        tx.publish_transition("topic", "Existing", "NonExistent", topic=name)
     topic = tx.topic(name) or topic
     for number, partition in topic.partitions.items():
-        for step in partition.queue:
-            tx.withdraw(TopicPartition(name, number), step)
+        for action in partition.queue:
+            tx.withdraw(TopicPartition(name, number), action)
     settings = Topic(
         exists=False,
         min_insync_replicas=topic.min_insync_replicas,
@@ -111,7 +109,7 @@ def topic_removed(tx: Transaction, name: str) -> None:
 
 
 def settings_written(tx: Transaction, name: str, znode: ConfigZnode) -> None:
-    """A topic's settings, known before the topic itself where a tool creates it."""
+    """Apply a topic's settings, which may come before the topic itself where a tool creates it."""
     topic = tx.topic(name) or Topic(exists=False)
     settings = replace(
         topic,
@@ -120,8 +118,8 @@ def settings_written(tx: Transaction, name: str, znode: ConfigZnode) -> None:
     )
     if settings != topic:
         tx.put_topic(name, settings if settings.exists or _has_settings(settings) else None)
-    heard = tx.header.acting and tx.header.profile.retries_topics_made_unclean
-    if settings.exists and settings.unclean_election and not settings.queued_for_deletion and heard:
+    retries = tx.header.acting and tx.header.profile.retries_topics_made_unclean
+    if settings.exists and settings.unclean_election and not settings.queued_for_deletion and retries:
         tx.begin(EventKind.TOPIC_UNCLEAN_LEADER_ELECTION_ENABLE, f"unclean leader election is allowed for topic {name}")
         waiting = (PartitionState.NEW, PartitionState.OFFLINE)
         tps = [TopicPartition(name, number) for number, part in settings.partitions.items() if part.state in waiting]
@@ -129,7 +127,7 @@ def settings_written(tx: Transaction, name: str, znode: ConfigZnode) -> None:
 
 
 def _leak(tx: Transaction, name: str, topic: Topic) -> None:
-    """The controller forgets a topic that was removed by hand, but not the states of its partitions."""
+    """Note a topic removed by hand: the controller forgets the topic, but not the states of its partitions."""
     cause = f"the znode of {name} was removed by hand: brokers keep and serve its replicas"
     occurrences.note(tx, kinds.TOPIC_REMOVED_BY_HAND, cause, about=name)
     offline = sum(partition.state is PartitionState.OFFLINE for partition in topic.partitions.values())
@@ -141,7 +139,7 @@ def _has_settings(topic: Topic) -> bool:
 
 
 def assignment_in(znode: TopicZnode, number: int) -> ReplicaAssignment:
-    """The assignment that a topic's znode gives a partition; a broker that it lists twice counts once."""
+    """Assignment of a partition in a topic's znode; a broker that is listed twice counts once."""
     replicas = znode.partitions.get(number, ())
     return ReplicaAssignment(
         replicas if len(set(replicas)) == len(replicas) else tuple(dict.fromkeys(replicas)),
@@ -150,9 +148,9 @@ def assignment_in(znode: TopicZnode, number: int) -> ReplicaAssignment:
     )
 
 
-def _loaded(known: Topic, znode: TopicZnode, number: int) -> Partition:
-    assignment, before = assignment_in(znode, number), known.partitions.get(number)
+def _loaded(topic: Topic, znode: TopicZnode, number: int) -> Partition:
+    assignment, before = assignment_in(znode, number), topic.partitions.get(number)
     if before is None:
         return Partition(assignment.replicas, adding=assignment.adding, removing=assignment.removing)
-    # What was judged before the read stays, so that a problem that lasts keeps its beginning.
+    # The partition's problem stays, so that a lasting one keeps its beginning.
     return replace(before, queue=(), zk_assignment=None, pending_assignments=()).with_assignment(assignment)

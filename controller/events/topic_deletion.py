@@ -1,7 +1,6 @@
-"""TopicDeletion: a topic's way from the request to its end.
+"""TopicDeletion: a topic is queued, its replicas are deleted, and the deletion waits for offline brokers.
 
-Here belongs what Kafka 3.9's `TopicDeletionManager` does: queue, start, wait for a broker, start again. That a broker
-answered a StopReplica is never seen; it shows in what the controller does next.
+As Kafka 3.9's `TopicDeletionManager`. StopReplica responses are never seen; the controller's next writes show them.
 """
 
 from __future__ import annotations
@@ -22,29 +21,29 @@ from controller.rules.states import PartitionState, ReplicaState
 from controller.transaction.request_batch import RequestBatch
 from controller.transaction.transaction import Transaction, replace
 
-# What a live broker takes to answer a StopReplica, from the last write before it on (the median of 2,422 was 53 ms).
+# Time until a live broker answers a StopReplica, from the last write before it (the median of 2,422 was 53 ms).
 ANSWER_MS = 50
 
-# One that was told within this of its registration is still starting, and answers only so long after it (the median of
-# 294 answers, which took 0.2 to 2.6 s).
+# A broker that receives StopReplica within _STARTING_MS of its registration is still starting, and answers _STARTED_MS
+# after its registration (the median of 294 responses, which took 0.2 to 2.6 s).
 _STARTING_MS = 3_000
 _STARTED_MS = 900
 
-# One that is let go to shut down closes its sockets about as fast as it would answer (of 41 it was found closed 22 to
-# 380 ms later, the median was 81 ms), and that it had asked shows only some 20 ms after it did.
-_LET_GO_MS = 25
+# A broker whose controlled shutdown succeeds closes its sockets about as fast as it would answer (41 were found closed
+# 22 to 380 ms later, the median was 81 ms), and its request shows only some 20 ms after it was sent.
+_CLOSING_MS = 25
 
 _INELIGIBLE = ReplicaState.DELETION_INELIGIBLE
 _ANSWER = EventKind.TOPIC_DELETION_STOP_REPLICA_RESPONSE_RECEIVED
 
 
 def deletion_asked(tx: Transaction, name: str) -> None:
-    """An entry appeared in /admin/delete_topics."""
+    """Handle an entry in /admin/delete_topics: queue the topic for deletion, and start it."""
     topic = tx.topic(name)
     if topic is not None and topic.request_removed:
         tx.put_topic(name, replace(topic, request_removed=False))
     if topic is None or not topic.exists or topic.queued_for_deletion or not tx.header.settings.delete_topic_enable:
-        return  # an entry that cannot be served is removed, the topic stays
+        return  # the controller removes the entry, and the topic stays
     held = name in tx.header.deletions.ineligible_leftovers
     tx.put_topic(name, replace(topic, queued_for_deletion=True, ineligible=held))
     if tx.header.phase is FOLLOWING and tx.header.acting:
@@ -53,10 +52,10 @@ def deletion_asked(tx: Transaction, name: str) -> None:
 
 
 @contextmanager
-def begun_behind(tx: Transaction, broker: int) -> Iterator[None]:
-    """Run what a broker's shutdown does before deletions that write of all others but not of it.
+def deferring_deletions(tx: Transaction, broker: int) -> Iterator[None]:
+    """Run a broker's shutdown (the body) before deletions that have written for all brokers but this one.
 
-    The controller is one thread: it has left the broker out, which had asked before the deletion began.
+    The controller is one thread: it has left the broker out, so the broker had asked before the deletion began.
     """
     deletions = [event for event in tx.open_events() if _waits_only_for(tx, event, broker)]
     for event in deletions:
@@ -71,29 +70,29 @@ def begun_behind(tx: Transaction, broker: int) -> Iterator[None]:
             topic = tx.topics[name]
             tx.put_topic(name, replace(topic, queued_for_deletion=True, ineligible=True))
             tx.header.deletions.halted = {**tx.header.deletions.halted, name: topic.asked_ms}
-            dead = [replica for replica in _replicas(topic, name) if replica.broker == broker]
-            replica_machine.enter_state(tx, dead, _INELIGIBLE)
+            offline = [replica for replica in _replicas(topic, name) if replica.broker == broker]
+            replica_machine.enter_state(tx, offline, _INELIGIBLE)
 
 
 def _waits_only_for(tx: Transaction, event: Event, broker: int) -> bool:
     if event.kind is not EventKind.TOPIC_DELETION or not (event.begun and event.writes_due):
         return False
-    return all(step.replica == broker for step in tx.steps_of(event) if isinstance(step, RemoveFromIsr))
+    return all(action.replica == broker for action in tx.actions_of(event) if isinstance(action, RemoveFromIsr))
 
 
-def _concerns(event: Event, broker: int, step: AnyAction) -> bool:
-    """Whether a step is what the event was to do to this broker's replica."""
-    if step.event != event.id:
+def _concerns(event: Event, broker: int, action: AnyAction) -> bool:
+    """Whether an action of the event is about this broker's replica."""
+    if action.event != event.id:
         return False
-    if isinstance(step, StopEntry):
-        return step.broker == broker
-    return isinstance(step, (StateChange, RemoveFromIsr)) and step.replica == broker
+    if isinstance(action, StopEntry):
+        return action.broker == broker
+    return isinstance(action, (StateChange, RemoveFromIsr)) and action.replica == broker
 
 
 def deletion_entry_removed(tx: Transaction, name: str) -> None:
-    """An entry of /admin/delete_topics vanished; if the topic still exists, somebody took it away.
+    """Handle the removal of an entry in /admin/delete_topics; if the topic still exists, it was removed by hand.
 
-    The controller goes on deleting the topic (seen on 3.9): only the next one does not know of it.
+    The controller goes on deleting the topic (seen on 3.9): only the next one keeps it.
     """
     topic = tx.topic(name)
     if topic is not None and topic.exists and topic.queued_for_deletion:
@@ -106,7 +105,7 @@ def deletion_entry_removed(tx: Transaction, name: str) -> None:
 
 
 def forget_removed_requests(tx: Transaction) -> None:
-    """A new controller reads the entries: topics whose entry was taken away are not to be deleted any more."""
+    """Keep topics whose entry was removed by hand: a new controller reads the entries again."""
     for name, topic in list(tx.topics):
         if topic.request_removed:
             kept = replace(
@@ -116,7 +115,7 @@ def forget_removed_requests(tx: Transaction) -> None:
 
 
 def resume(tx: Transaction, broker: int) -> None:
-    """A broker is back: topics whose deletion waited for it go on."""
+    """Resume the deletion of topics with replicas on a broker that started."""
     for name, topic in list(tx.topics):
         if topic.queued_for_deletion and any(broker in partition.replicas for partition in topic.partitions.values()):
             tx.put_topic(name, replace(topic, ineligible=False))
@@ -124,7 +123,7 @@ def resume(tx: Transaction, broker: int) -> None:
 
 
 def resume_all(tx: Transaction) -> None:
-    """A new controller takes up every deletion that was asked for, unless a broker or a reassignment holds it."""
+    """Take up every requested deletion in a new controller, unless a broker or a reassignment holds it up."""
     for name, topic in list(tx.topics):
         if topic.queued_for_deletion:
             held = any(
@@ -137,9 +136,9 @@ def resume_all(tx: Transaction) -> None:
 
 
 def replicas_failed(tx: Transaction, replicas: Sequence[Replica]) -> None:
-    """Replicas whose deletion cannot be done now, because their broker left.
+    """Make replicas of queued topics ineligible whose broker failed (Kafka 3.9 `failReplicaDeletion`).
 
-    A broker that loses its session so soon after it was told was silent already, and did not answer.
+    A broker that fails before it answered StopReplica was silent already when it was sent.
     """
     for name in dict.fromkeys(replica.tp.topic for replica in replicas):
         failed = [replica for replica in replicas if replica.tp.topic == name]
@@ -153,7 +152,7 @@ def replicas_failed(tx: Transaction, replicas: Sequence[Replica]) -> None:
 
 
 def answered(tx: Transaction, name: str, brokers: Collection[int]) -> None:
-    """These brokers deleted their replicas of the topic, if they were told to."""
+    """Handle the StopReplica responses of brokers that had to delete their replicas of the topic."""
     started = _in_state(tx, name, ReplicaState.DELETION_STARTED)
     theirs = [replica for replica in started if replica.broker in brokers]
     if theirs:
@@ -163,11 +162,11 @@ def answered(tx: Transaction, name: str, brokers: Collection[int]) -> None:
 
 
 def completed(tx: Transaction, name: str) -> None:
-    """All replicas are deleted: the controller forgets them and removes the topic's znodes."""
+    """Complete the deletion of a topic: all replicas are deleted, and the controller removes the znodes."""
     topic = tx.topic(name)
     if topic is None or not any(partition.replica_states for partition in topic.partitions.values()):
         return
-    # A topic that goes is not struck off the list of the ineligible ones, in any release.
+    # No release removes a deleted topic from the list of ineligible ones.
     if topic.ineligible and name not in tx.header.deletions.ineligible_leftovers:
         tx.header.deletions.ineligible_leftovers = (*tx.header.deletions.ineligible_leftovers, name)
     tx.make_certain(name)
@@ -183,7 +182,7 @@ def completed(tx: Transaction, name: str) -> None:
 
 
 def _delete_the_rest(tx: Transaction, name: str) -> None:
-    """Replicas that had come back while others were still being deleted have been deleted after those."""
+    """Delete replicas that came back while others were still being deleted."""
     rest = [*_in_state(tx, name, ReplicaState.ONLINE), *_in_state(tx, name, ReplicaState.OFFLINE)]
     if rest:
         with tx.another_event(_ANSWER, f"the deletion of topic {name} went on with replicas that had come back"):
@@ -205,58 +204,60 @@ def _start(tx: Transaction, name: str) -> None:
         return
     if not topic.deletion_started and tx.header.profile.retires_partitions_at_deletion_start:
         _retire_partitions(tx, name)
-    # With a leader that stands for a deletion, so that the brokers stop serving it.
+    # With the leader that marks a deletion, so that brokers stop serving the topic.
     batch = RequestBatch(tx)
     for number in topic.partitions:
         batch.update_metadata(TopicPartition(name, number))
     batch.send()
     replicas = _replicas(tx.topic(name) or topic, name)
-    dead = [replica for replica in replicas if not _is_online(tx, replica)]
+    offline = [replica for replica in replicas if not _is_online(tx, replica)]
     todo = [
         replica
         for replica in replicas
         if _is_online(tx, replica) and _state(tx, replica) is not ReplicaState.DELETION_SUCCESSFUL
     ]
-    if dead:
-        replica_machine.enter_state(tx, dead, _INELIGIBLE)
+    if offline:
+        replica_machine.enter_state(tx, offline, _INELIGIBLE)
     replica_machine.enter_state(tx, todo, ReplicaState.OFFLINE)
     replica_machine.enter_state(tx, todo, ReplicaState.DELETION_STARTED)
     started = tx.topic(name) or topic
     asked_ms = tx.header.time_ms
-    tx.put_topic(name, replace(started, deletion_started=True, ineligible=bool(dead), asked_ms=asked_ms, doubtful_ms=0))
-    if dead:
+    tx.put_topic(
+        name, replace(started, deletion_started=True, ineligible=bool(offline), asked_ms=asked_ms, doubtful_ms=0)
+    )
+    if offline:
         tx.header.deletions.halted = {**tx.header.deletions.halted, name: asked_ms}
 
 
 def written_before_asking(tx: Transaction, name: str) -> None:
-    """The controller wrote a state of the topic: if it is deleting it, brokers are asked only after that."""
+    """Restart the time for responses: the controller sends StopReplica only after this write of the topic's state."""
     topic = tx.topic(name)
     if topic is not None and topic.deletion_started:
-        # Not `put_topic`: when they were asked changes nothing that a partition is judged by.
+        # Not `put_topic`: no partition's health depends on that time.
         tx.topics.put(name, replace(topic, asked_ms=tx.header.time_ms))
 
 
 def judge_halted(tx: Transaction, *, soon: bool = False) -> None:
-    """Where a dead replica holds a deletion, the live brokers have answered: their replicas are gone.
+    """Judge deletions that an offline replica holds up: whether the live brokers have deleted their replicas.
 
-    That is certain once those that still live would have lost their sessions if they had been silent. Where something
-    else begins before that (`soon`), it is judged by how quickly brokers answer.
+    It is certain once the live brokers would have lost their sessions if they had been silent. Where another event
+    begins before that (`soon`), it is judged by the usual response time.
     """
     for name in list(tx.header.deletions.halted):
         topic = tx.topic(name)
         brokers = frozenset(tx.header.brokers) if topic is None else _have_answered(tx, topic, soon=soon)
-        if not brokers or _would_show(tx, name):
+        if not brokers or _will_write(tx, name):
             continue
-        if brokers.issuperset(_asked(tx, name)):
+        if brokers.issuperset(_receivers_of_deletion(tx, name)):
             halted_answered(tx, name)
         else:
             answered(tx, name, brokers)
 
 
-def _would_show(tx: Transaction, name: str) -> bool:
-    """Whether the controller writes once the live brokers have answered; what does not show then has not been.
+def _will_write(tx: Transaction, name: str) -> bool:
+    """Whether the controller will write once the live brokers have answered; without that write they have not.
 
-    It does where a dead replica that holds the deletion is still in an ISR: that one has to leave it.
+    It does where an offline replica that holds up the deletion is still in an ISR, which it then leaves.
     """
     epoch = tx.header.controller_epoch
     halted = ((replica, tx.partition(replica.tp)) for replica in _in_state(tx, name, _INELIGIBLE))
@@ -264,21 +265,21 @@ def _would_show(tx: Transaction, name: str) -> bool:
     return any(value is not None and replica.broker in value.isr for replica, value in values)
 
 
-def _asked(tx: Transaction, name: str) -> set[int]:
-    """The live brokers that were told to delete their replicas of the topic."""
+def _receivers_of_deletion(tx: Transaction, name: str) -> set[int]:
+    """Live brokers that were sent a StopReplica with delete for the topic."""
     started = {replica.broker for replica in _in_state(tx, name, ReplicaState.DELETION_STARTED)}
     return started.intersection(tx.header.brokers)
 
 
 def _have_answered(tx: Transaction, topic: Topic, *, soon: bool) -> frozenset[int]:
-    """The live brokers that must have answered by now, or (`soon`) most likely have."""
+    """Live brokers that must have answered by now, or (`soon`) most likely have."""
     header = tx.header
     waited_ms = header.time_ms - topic.asked_ms
     if not topic.asked_ms:
         return frozenset()
     if waited_ms > header.settings.zookeeper_session_timeout_ms:
         return frozenset(header.brokers)
-    # Where one broker was silent another may be, but hardly one that has kept its session for so long since.
+    # Where one broker was silent another may be, but hardly one that has kept its session for half the timeout since.
     likely_ms = header.settings.zookeeper_session_timeout_ms // 2 if topic.doubtful_ms else ANSWER_MS
     if not soon or waited_ms <= likely_ms:
         return frozenset()
@@ -286,12 +287,12 @@ def _have_answered(tx: Transaction, topic: Topic, *, soon: bool) -> frozenset[in
         broker
         for broker, registered in header.brokers.items()
         if (topic.asked_ms - registered.since_ms > _STARTING_MS or header.time_ms - registered.since_ms > _STARTED_MS)
-        and not has_closed(header, broker, topic.asked_ms + _LET_GO_MS)
+        and not has_closed(header, broker, topic.asked_ms + _CLOSING_MS)
     )
 
 
 def halted_answered(tx: Transaction, name: str) -> None:
-    """The live brokers deleted their replicas of a topic that others hold: what is held waits as offline again."""
+    """Handle the last response for a topic that offline replicas hold up, and retry these."""
     header = tx.header
     header.deletions.halted = {key: ms for key, ms in header.deletions.halted.items() if key != name}
     topic = tx.topic(name)
@@ -299,20 +300,20 @@ def halted_answered(tx: Transaction, name: str) -> None:
         return
     tx.begin(_ANSWER, f"the live brokers deleted their replicas of topic {name}")
     answered(tx, name, header.brokers)
-    if topic.doubtful_ms > ANSWER_MS:  # they had answered before the death that halted it: it was tried again then
+    if topic.doubtful_ms > ANSWER_MS:  # they had answered before the failure that held it up, which retried it
         tx.begin(EventKind.BROKER_CHANGE, f"the deletion of topic {name} waits for a broker that left")
-    _go_on(tx, name)
+    _start_again(tx, name)
 
 
 def _retry(tx: Transaction, name: str, *, judged: bool = False) -> None:
     if not judged:
         answered(tx, name, _have_answered(tx, tx.topics[name], soon=True))
     if not _in_state(tx, name, ReplicaState.DELETION_STARTED):
-        _go_on(tx, name)
+        _start_again(tx, name)
 
 
-def _go_on(tx: Transaction, name: str) -> None:
-    """Nobody is asked any more: what was held waits as offline again, and what nothing holds is asked anew."""
+def _start_again(tx: Transaction, name: str) -> None:
+    """Retry a deletion without pending responses: held-up replicas become offline again, and live ones are deleted."""
     halted = _in_state(tx, name, _INELIGIBLE)
     if halted:
         replica_machine.enter_state(tx, halted, ReplicaState.OFFLINE)

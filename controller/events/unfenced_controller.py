@@ -1,9 +1,9 @@
-"""Deposed controllers that do not know it yet: what one that slept through the end of its term does when it goes on.
+"""Unfenced (zombie) controller: deposed while it waits, it resumes its in-flight events when it wakes up.
 
-Here belongs what Kafka up to 2.0 does: nothing fences a controller's writes (KAFKA-6082), and one that waits for a dead
-broker's connection to close hears of nothing meanwhile. It then goes on with what it had taken up or heard of, by what
-it knew then. Only states and triggers are read anew, and states that a newer controller has written are left alone.
-From 2.1 on its first write ends its term.
+Up to Kafka 2.0 a controller's writes are not fenced (KAFKA-6082), and one that waits for a failed broker's connection
+to close is not notified of anything meanwhile. It then resumes its in-flight and queued events with its old memory; it
+reads again only states and triggers, and leaves states alone that a newer controller wrote. From 2.1 on its first
+write ends in an exception.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from controller.model.leadership import AnyAction, LeaderAndIsr, StateChange, St
 from controller.model.topics import Partition, TopicPartition
 from controller.transaction.transaction import Transaction, replace
 
-# Within this a new controller has read the cluster and done what it found to do. What the old one writes while that
-# goes on may be read by the new one or not: it is taken for what either was expected to write.
+# Within this a new controller has read the cluster and finished its failover. A write of the old one in that time may
+# be read by the new one or not: it is matched with the expected writes of either.
 _TAKING_OVER_MS: Final = 1_000
 
-# A controller waits no longer for a connection (controller.socket.timeout.ms).
-_LONGEST_SLEEP_MS: Final = 30_000
+# The longest wait of a controller for a connection (controller.socket.timeout.ms).
+_LONGEST_WAIT_MS: Final = 30_000
 
 _CREATIONS: Final = (EventKind.PARTITION_MODIFICATIONS, EventKind.TOPIC_CHANGE)
 _REASSIGNMENT: Final = EventKind.ZK_PARTITION_REASSIGNMENT
 
 
-def fall_asleep(tx: Transaction, broker: int) -> None:
-    """Keep what the deposed controller on this broker was still to do, for when it goes on as if nothing had been."""
+def keep_in_flight_events(tx: Transaction, broker: int) -> None:
+    """Keep the in-flight events of the deposed controller on this broker, for the time when it resumes unfenced."""
     header = tx.header
     events = {event.id: event for event in tx.open_events() if event.epoch == header.term.epoch}
     if header.profile.fences_writes or broker not in header.brokers or not events:
@@ -41,39 +41,39 @@ def fall_asleep(tx: Transaction, broker: int) -> None:
 
 
 def forget(tx: Transaction, broker: int) -> None:
-    """The broker goes, or becomes controller again: it does not go on as the controller that it was."""
+    """Forget a deposed controller whose broker left or became controller again: it does not resume the old term."""
     unfenced = tx.header.former.unfenced
     if unfenced is not None and unfenced.broker == broker:
         tx.header.former.unfenced = None
 
 
 def forget_in_time(tx: Transaction) -> None:
-    """A controller that should have woken up by now has heard that it is none any more."""
+    """Forget a deposed controller after its longest wait: it has found out that it was deposed."""
     unfenced = tx.header.former.unfenced
-    if unfenced is not None and tx.header.time_ms - unfenced.since_ms > _LONGEST_SLEEP_MS:
+    if unfenced is not None and tx.header.time_ms - unfenced.since_ms > _LONGEST_WAIT_MS:
         tx.header.former.unfenced = None
 
 
-def goes_on(tx: Transaction, before: LeaderAndIsr | None, written: LeaderAndIsr) -> bool:
-    """Whether a write is a controller's, not a leader's, of the term that one slept through the end of."""
+def has_resumed(tx: Transaction, before: LeaderAndIsr | None, written: LeaderAndIsr) -> bool:
+    """Whether a write is the deposed controller's own, and not a leader's of its term."""
     header = tx.header
     if header.former.unfenced is None or header.former.unfenced.epoch != written.controller_epoch:
         return False
-    slept = header.time_ms - header.term.began_ms > _TAKING_OVER_MS
-    return slept and (before is None or written.leader_epoch > before.leader_epoch)
+    taken_over = header.time_ms - header.term.began_ms > _TAKING_OVER_MS
+    return taken_over and (before is None or written.leader_epoch > before.leader_epoch)
 
 
-def go_on(tx: Transaction) -> None:
-    """The deposed controller goes on: its writes are due, and its moves and requests are certain behind them.
+def resume(tx: Transaction) -> None:
+    """Resume the deposed controller: its writes are due, with its state changes and requests after them.
 
-    The states of partitions and replicas are the acting controller's, and stay.
+    The states of partitions and replicas are the active controller's, and stay.
     """
     unfenced = tx.header.former.unfenced
-    assert unfenced is not None, "nobody slept"
+    assert unfenced is not None, "no deposed controller waits"
     tx.header.former.unfenced = None
     for event in unfenced.events.values():
         if event.kind == _REASSIGNMENT and not tx.header.triggers.reassign:
-            continue  # what it heard of is gone by the time at which it reads it
+            continue  # it reads the znode only now, and the znode is gone
         resumed = tx.begin(event.kind, event.cause)
         resumed.epoch = unfenced.epoch
         resumed.controller = unfenced.broker
@@ -81,12 +81,12 @@ def go_on(tx: Transaction) -> None:
         if event.kind not in _CREATIONS:
             resumed.batches = event.batches
             resumed.pending += len(event.batches)
-        for tp, partition, steps in _planned(tx, unfenced, event):
+        for tp, partition, actions in _planned(tx, unfenced, event):
             if event.kind in _CREATIONS:
                 _create(tx, tp, partition)
             else:
-                going_on = _as_read_now(partition, steps, unfenced.epoch)
-                tx.queue(tp, partition, *(replace(step, event=resumed.id) for step in going_on))
+                still_done = _as_read_now(partition, actions, unfenced.epoch)
+                tx.queue(tp, partition, *(replace(action, event=resumed.id) for action in still_done))
         resumed.begun = resumed.writes_due > 0
 
 
@@ -94,38 +94,40 @@ def _planned(
     tx: Transaction, unfenced: UnfencedController, event: Event
 ) -> Iterator[tuple[TopicPartition, Partition, tuple[AnyAction, ...]]]:
     for topic, number, queue in unfenced.queues:
-        steps = tuple(step for step in queue if step.event == event.id)
+        actions = tuple(action for action in queue if action.event == event.id)
         partition = tx.partition(TopicPartition(topic, number))
-        if steps and partition is not None:
-            yield TopicPartition(topic, number), partition, steps
+        if actions and partition is not None:
+            yield TopicPartition(topic, number), partition, actions
 
 
 def _create(tx: Transaction, tp: TopicPartition, partition: Partition) -> None:
-    """The partition is created as its topic's znode says now, by a controller that knows nothing of it yet."""
+    """Create the partition by its topic's present znode, for a controller that does not know the partition yet."""
     tx.put_partition(tp, Partition(partition.replicas, zk_state=partition.zk_state))
     partition_creation.create(tx, [tp])
     created = tx.topics[tp.topic].partitions[tp.partition]
     tx.put_partition(tp, replace(partition, queue=(*partition.queue, *created.queue)))
 
 
-def _as_read_now(partition: Partition, steps: tuple[AnyAction, ...], epoch: int) -> Iterator[AnyAction]:
-    """What comes of the steps that the controller of this epoch had planned, with the state as it is now."""
+def _as_read_now(partition: Partition, actions: tuple[AnyAction, ...], epoch: int) -> Iterator[AnyAction]:
+    """Actions that the controller of this epoch had planned and still does, with the present state."""
     value = partition.zk_state
     if value is None or value.controller_epoch > epoch:
-        yield from _left_alone(steps)
+        yield from _without_state(actions)
         return
-    for step in steps:
-        after = step.apply(value, epoch) if isinstance(step, Write) else value
+    for action in actions:
+        after = action.apply(value, epoch) if isinstance(action, Write) else value
         if after is not None:  # else a leader has written it already
             value = after
-            yield step
+            yield action
 
 
-def _left_alone(steps: tuple[AnyAction, ...]) -> Iterator[AnyAction]:
-    """What comes of the steps for a partition that a newer controller wrote: nothing that its state is needed for."""
+def _without_state(actions: tuple[AnyAction, ...]) -> Iterator[AnyAction]:
+    """Actions that need no partition state: all that is done for a partition that a newer controller wrote."""
     stuck: set[int | None] = set()
-    for step in steps:
-        if isinstance(step, StateChange) and (step.written or step.replica in stuck or step.takes_replica_offline):
-            stuck.add(step.replica)
-        elif isinstance(step, StateChange) or (isinstance(step, StopEntry) and not step.delete):
-            yield step
+    for action in actions:
+        if isinstance(action, StateChange) and (
+            action.written or action.replica in stuck or action.takes_replica_offline
+        ):
+            stuck.add(action.replica)
+        elif isinstance(action, StateChange) or (isinstance(action, StopEntry) and not action.delete):
+            yield action

@@ -1,1 +1,1 @@
-"""What the forwarder itself says: complete reads, generations, clocks, and records that could not be applied."""
+"""Records about the feed itself: complete reads, generations, clock steps, and records that could not be applied."""

@@ -1,6 +1,6 @@
-"""The alert that the forwarder's wall clock was set: which one, by how much, and what that means for times.
+"""Alert that the forwarder's wall clock was set: which clock, by how much, and what it means for shown times.
 
-Here belong its words. How a step is recognised, and why deadlines do not follow it, is `clock`'s business.
+`model/clock.py` recognises the step, and keeps deadlines from following it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from controller.transaction.transaction import Transaction
 
 
 def clock_of(content: str | bytes | None) -> str:
-    """Whose clock a generation goes by that begins with this content, empty where it does not say."""
+    """Host whose clock the generation follows that begins with this content, empty where it is not given."""
     try:
         return decode(content, ForwarderStatus).clock_of
     except ZnodeError:
@@ -19,7 +19,7 @@ def clock_of(content: str | bytes | None) -> str:
 
 
 def note(tx: Transaction, *, of_another_generation: bool) -> None:
-    """Remember that the wall clock was set before this record, or is another one since."""
+    """Note that the wall clock was set before this record, or is another host's from this record on."""
     by, is_ahead = f"{abs(tx.clock_set_by_ms) / 1000:,.1f} s", tx.clock_set_by_ms > 0
     before = tx.header.clocks.wall_clock_of
     now = clock_of(tx.record.content) if of_another_generation else before

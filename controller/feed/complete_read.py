@@ -1,7 +1,7 @@
-"""A complete read of the cluster: values are taken as they come, and judged once at the end.
+"""Complete read of a cluster: its beginning and its end; values are stored as they come, and judged at the end.
 
-Here belongs the beginning and the end of a read. In between nothing is concluded: a read has an order of its own, not
-the controller's. Afterwards the replica stands where a controller stands that has just loaded its context.
+In between nothing is concluded, because the order of a read is not the order of the controller's writes. After it the
+state is that of a controller that has just loaded its context.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from controller.transaction.transaction import Transaction, replace
 
 
 def begin(tx: Transaction) -> None:
-    """A complete read starts: what is known stays until the read says otherwise."""
+    """Begin a complete read: earlier values stay until the read replaces them."""
     header = tx.header
     controller_failover.abort_in_flight_events(tx, tx.header.controller)
     header.phase = LOADING
@@ -27,7 +27,7 @@ def begin(tx: Transaction) -> None:
 
 
 def end(tx: Transaction) -> None:
-    """The read is complete: forget what it did not name, set the machines up, publish everything."""
+    """End a complete read: forget znodes that it did not name, set the state machines up, publish everything."""
     header = tx.header
     if header.phase is not LOADING:
         return
@@ -48,14 +48,16 @@ def end(tx: Transaction) -> None:
 
 
 def deletion_listed(tx: Transaction, name: str) -> None:
-    """The read found an entry in /admin/delete_topics."""
+    """Store an entry in /admin/delete_topics that the read found."""
     tx.header.read.deletions = (*tx.header.read.deletions, name)
     topic_deletion.deletion_asked(tx, name)
 
 
 def _set_up(tx: Transaction, topic: Topic, *, queued: bool) -> Topic:
-    dead = ReplicaState.OFFLINE
-    partitions = {number: with_initial_states(tx, partition, dead) for number, partition in topic.partitions.items()}
+    partitions = {
+        number: with_initial_states(tx, partition, ReplicaState.OFFLINE)
+        for number, partition in topic.partitions.items()
+    }
     if not queued:
         return replace(
             topic,
@@ -78,5 +80,5 @@ def _set_up(tx: Transaction, topic: Topic, *, queued: bool) -> Topic:
 
 
 def _deletion_state(state: ReplicaState) -> ReplicaState:
-    # Whether the deletion had begun is not known; a live replica is taken as asked, a dead one as waiting.
+    # Whether the deletion had begun is not known: live replicas count as sent a StopReplica, offline ones as waiting.
     return ReplicaState.DELETION_STARTED if state is ReplicaState.ONLINE else ReplicaState.DELETION_INELIGIBLE

@@ -1,7 +1,7 @@
-"""Records of an older generation than the newest that was followed: dropped, and told of where they do not stop.
+"""Records of an older generation than the newest: dropped, with an alert where they do not stop.
 
-A deposed forwarder still says a few. One that goes on saying them is the only one, with a clock that was set back, or a
-second one that nobody elected: what it sees would go unseen without a word.
+A deposed forwarder still sends a few. One that keeps sending is the only one, with a clock that was set back, or a
+second one without an election: without the alert its observations would be lost unnoticed.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from controller.model.feed_state import RefusedGeneration
 from controller.transaction.transaction import Transaction, replace
 
 _PATIENCE_MS: Final = 60_000
-# Rows of the newest record that was followed come before these: a reader keeps the newest place of each subject.
+# Behind the rows of the newest applied record, whose position these take: a reader keeps a subject's newest row.
 _ORDINAL: Final = 1_000_000
 
 
 def refuse(context: Context, record: Record) -> Transaction | None:
-    """Count a record as refused; a turn that publishes the alert when this has gone on for a minute.
+    """Refuse a record of an older generation; returns the transaction, with the alert once this has lasted a minute.
 
-    Heartbeats are what is measured: they come at a steady pace, with nothing in Kafka changing.
+    Only heartbeats are measured: they come at a steady pace, even if nothing changes in Kafka.
     """
     if record.kind is not RecordKind.HEARTBEAT or record.generation >= context.header.position.generation:
         return None
-    known = context.header.feed.refused
-    refused = _counted(known, record, context.header.time_ms)
-    # It takes the place of the newest record that was followed, so that neither position nor time moves.
+    before = context.header.feed.refused
+    refused = _refused(before, record, context.header.time_ms)
+    # It takes the place of the newest applied record, so that neither position nor time moves.
     header = context.header
     stand_in = replace(
         record,
@@ -41,25 +41,25 @@ def refuse(context: Context, record: Record) -> Transaction | None:
     )
     tx = Transaction(context, stand_in)
     tx.header.feed.refused = refused
-    if refused.told and not (known and known.told):
-        tx.publish_behind(_ORDINAL)
-        lifecycle.judge(tx)  # and no gauges, which would pass for a heartbeat
+    if refused.told and not (before and before.told):
+        tx.number_rows_from(_ORDINAL)
+        lifecycle.judge(tx)  # but no gauges, which would pass for a heartbeat
     return tx
 
 
-def _counted(known: RefusedGeneration | None, record: Record, followed_ms: int) -> RefusedGeneration:
+def _refused(before: RefusedGeneration | None, record: Record, followed_ms: int) -> RefusedGeneration:
     at_ms = record.observed_ms if record.steady_ms < 0 else record.steady_ms
-    first_ms, told = at_ms, False
-    if known is not None:
-        told = known.told
-        if known.generation == record.generation and 0 <= at_ms - known.last_ms <= _PATIENCE_MS:
-            first_ms = known.first_ms
-    told = told or at_ms - first_ms >= _PATIENCE_MS
-    return RefusedGeneration(record.generation, first_ms, at_ms, followed_ms, told)
+    first_ms, alerts = at_ms, False
+    if before is not None:
+        alerts = before.told
+        if before.generation == record.generation and 0 <= at_ms - before.last_ms <= _PATIENCE_MS:
+            first_ms = before.first_ms
+    alerts = alerts or at_ms - first_ms >= _PATIENCE_MS
+    return RefusedGeneration(record.generation, first_ms, at_ms, followed_ms, alerts)
 
 
 def forget_in_time(header: Header, last: Position) -> None:
-    """Let go of what was refused once a newer generation is followed, or nothing was refused for a minute."""
+    """Forget the refused generation once a newer one is followed, or none was refused for a minute."""
     refused = header.feed.refused
     if refused is None:
         return

@@ -1,1 +1,1 @@
-"""How a written value is explained: expected writes, and hypotheses about what the controller was asked to do."""
+"""Explanation of written states: expected writes, and hypotheses about requests that left no znode."""

@@ -1,7 +1,7 @@
-"""Events that the controller turns out to take up later than ZooKeeper showed them.
+"""Deferral of events that the controller turns out to handle later than ZooKeeper showed them.
 
-Here belong putting such events aside, while what came first is run, and running them again behind it. The controller
-is one thread: what has begun no write when something else writes comes after that as a whole.
+They are taken back, the event that came first runs, and they run again after it. The controller is one thread: an event
+without a write so far comes as a whole after an event that writes now.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ from controller.transaction.transaction import Transaction, replace
 _Again = Callable[[], None]
 
 
-def overtaken(tx: Transaction) -> list[int]:
-    """The events that have writes due, have not begun, and can be run again."""
+def deferrable(tx: Transaction) -> list[int]:
+    """Events that have writes due, have not begun, and can run again."""
     return [
         event.id
         for event in tx.open_events()
-        if event.writes_due and not event.begun and _putting_aside(event) is not None
+        if event.writes_due and not event.begun and _deferral_of(event) is not None
     ]
 
 
 @contextmanager
-def behind(tx: Transaction, events: list[int]) -> Iterator[None]:
-    """Run what is run in here before these events, which follow then in their order."""
+def deferring(tx: Transaction, events: list[int]) -> Iterator[None]:
+    """Run the body before these events, which then follow in their order."""
     again: list[_Again] = []
     for event in map(tx.open_event, reversed(events)):
-        put_aside = _putting_aside(event)
-        assert put_aside is not None, f"{event.kind} cannot be run again"
-        again.append(put_aside(tx, event))
+        defer = _deferral_of(event)
+        assert defer is not None, f"{event.kind} cannot be run again"
+        again.append(defer(tx, event))
     yield
     for run in reversed(again):
         run()
 
 
-def _putting_aside(event: Event) -> Callable[[Transaction, Event], _Again] | None:
+def _deferral_of(event: Event) -> Callable[[Transaction, Event], _Again] | None:
     if event.kind is EventKind.BROKER_CHANGE and (not event.failed_brokers or event.started_broker != NO_BROKER):
         return None
-    return _PUTTING_ASIDE.get(event.kind)
+    return _DEFERRALS.get(event.kind)
 
 
-def _defer_deaths(tx: Transaction, event: Event) -> Callable[[], None]:
-    """Take back deaths that the controller has not begun to handle; gives how they are handled later."""
+def _defer_failures(tx: Transaction, event: Event) -> Callable[[], None]:
+    """Take back broker failures that the controller has not begun to handle; returns how they run again."""
     failed_brokers, cause = dict(event.failed_brokers), event.cause
     tx.undo(event)
     tx.header.brokers = {**tx.header.brokers, **failed_brokers}
@@ -64,7 +64,7 @@ def _defer_deaths(tx: Transaction, event: Event) -> Callable[[], None]:
 
 
 def _defer_creation(tx: Transaction, event: Event) -> Callable[[], None]:
-    """Take back partitions that the controller has not begun to create; gives how they are created later."""
+    """Take back partitions that the controller has not begun to create; returns how their creation runs again."""
     tps = [tp for tp in tx.waiting(event) if is_created_by(tx, tp, event)]
     kind, cause = event.kind, event.cause
     tx.undo(event)
@@ -77,13 +77,13 @@ def _defer_creation(tx: Transaction, event: Event) -> Callable[[], None]:
 
 
 def is_created_by(tx: Transaction, tp: TopicPartition, event: Event) -> bool:
-    """Whether the partition waits for steps of the event that creates it."""
+    """Whether the partition waits for actions of the event that creates it."""
     partition = tx.partition(tp)
-    return partition is not None and any(step.event == event.id for step in partition.queue)
+    return partition is not None and any(action.event == event.id for action in partition.queue)
 
 
 def _defer_deletion(tx: Transaction, event: Event) -> Callable[[], None]:
-    """Take back a deletion that the controller has not begun; gives how it is begun later."""
+    """Take back a deletion that the controller has not begun; returns how it runs again."""
     (name,) = event.topics
     tx.undo(event)
     tx.header.deletions.halted = {key: ms for key, ms in tx.header.deletions.halted.items() if key != name}
@@ -92,8 +92,8 @@ def _defer_deletion(tx: Transaction, event: Event) -> Callable[[], None]:
     return lambda: topic_deletion.deletion_asked(tx, name)
 
 
-_PUTTING_ASIDE: Final[Mapping[EventKind, Callable[[Transaction, Event], _Again]]] = {
-    EventKind.BROKER_CHANGE: _defer_deaths,
+_DEFERRALS: Final[Mapping[EventKind, Callable[[Transaction, Event], _Again]]] = {
+    EventKind.BROKER_CHANGE: _defer_failures,
     EventKind.PARTITION_MODIFICATIONS: _defer_creation,
     EventKind.TOPIC_CHANGE: _defer_creation,
     EventKind.TOPIC_DELETION: _defer_deletion,

@@ -1,8 +1,4 @@
-"""Written states that no controller writes, or not this one: what divergences say of them.
-
-Here belong the judgements over a written value and the sentences with both values. What the value then does to the
-state is in `observation` and `explanation`.
-"""
+"""Divergences: alerts about written states that no controller writes, or another than the expected one."""
 
 from __future__ import annotations
 
@@ -12,8 +8,8 @@ from controller.model.topics import Partition, TopicPartition
 from controller.transaction.transaction import Transaction
 
 
-def suspect(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
-    """Note a written value that is illegal or a deposed controller's; count the changes that were missed."""
+def note_flaws(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
+    """Note a written state that is illegal or a deposed controller's, and count the changes that were missed."""
     before = partition.zk_state
     flaw = _flaw(before, written)
     if flaw is not None:
@@ -23,7 +19,7 @@ def suspect(tx: Transaction, tp: TopicPartition, partition: Partition, written: 
         return
     missed = written.partition_epoch - before.partition_epoch - 1
     if missed > 0:
-        tx.count("divergences/missed_changes", missed)  # the newest value is known: nobody needs to hear of it
+        tx.count("divergences/missed_changes", missed)  # no alert: the newest state is known
     if written.leader_epoch > before.leader_epoch and _is_of_deposed(tx, written):
         cause = (
             f"the controller of epoch {written.controller_epoch} wrote {tp} after epoch {tx.header.controller_epoch} "
@@ -32,8 +28,8 @@ def suspect(tx: Transaction, tp: TopicPartition, partition: Partition, written: 
         occurrences.note(tx, kinds.STALE_CONTROLLER, cause, about=str(tp), evidence=_values(before, written))
 
 
-def unforeseen(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
-    """Note a written value that nothing explains, with what was predicted instead, if anything was."""
+def note_unexplained(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
+    """Note a written state that nothing explains, with the predicted one, if there was one."""
     predicted = partition.value(tx.header.controller_epoch) if partition.write_due else None
     if predicted is None:
         kind = kinds.UNEXPLAINED_WRITE
@@ -61,7 +57,7 @@ def _flaw(before: LeaderAndIsr | None, written: LeaderAndIsr) -> str | None:
 
 
 def _is_of_deposed(tx: Transaction, written: LeaderAndIsr) -> bool:
-    """Whether the write came after a newer controller's epoch; several read at once may come in another order."""
+    """Whether the write came after a newer controller's epoch; by zxid, since reads may come in another order."""
     header, record = tx.header, tx.record
     return written.controller_epoch < header.controller_epoch and record.mzxid > header.term.epoch_zxid >= 0
 

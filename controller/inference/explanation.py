@@ -1,7 +1,7 @@
-"""Writes that no expected write gives: the rules of inference are tried in order, until one reproduces the value.
+"""Explanation of written states that no expected write gives: the rules of inference, tried in order.
 
-Each hypothesis runs the controller's own handlers on a trial of the step and is taken only if the written value is
-exactly what they would write; else the write is unexplained, never guessed.
+Each hypothesis runs the controller's own handlers on a trial of the transaction, and is taken only if they write
+exactly the written state; else the write is unexplained, never guessed.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from controller.model.event import EventKind
 from controller.model.leadership import LeaderAndIsr, StateChange
 from controller.model.topics import Partition, TopicPartition
 from controller.rules.states import PartitionState
-from controller.transaction.pending_events import before_move
+from controller.transaction.pending_events import before_state_change
 from controller.transaction.transaction import Transaction, replace
 
 
 def explain(tx: Transaction, tp: TopicPartition, written: LeaderAndIsr) -> None:
-    """Take the first hypothesis that reproduces the write; else let the observed value win and count it."""
+    """Take the first hypothesis that reproduces the write; else accept the observed state, and count a divergence."""
     partition = tx.partition(tp)
     assert partition is not None, f"{tp} was written, and is not known"
     if not (tx.header.acting and _is_explained(tx, ObservedWrite(tp, partition, partition.zk_state, written))):
@@ -26,23 +26,23 @@ def explain(tx: Transaction, tp: TopicPartition, written: LeaderAndIsr) -> None:
 
 
 def _is_explained(tx: Transaction, write: ObservedWrite) -> bool:
-    overtaken = deferral.overtaken(tx)
+    deferrable = deferral.deferrable(tx)
     for rule in RULES:
         for hypothesis in rule.propose(tx, write):
-            for behind in [overtaken, []] if overtaken else [[]]:
+            for deferred in [deferrable, []] if deferrable else [[]]:
                 trial = tx.fork()
-                if _explains(trial, hypothesis, write, behind):
+                if _explains(trial, hypothesis, write, deferred):
                     tx.adopt(trial)
                     tx.count(f"inferred/{rule.name}")
                     return True
     return False
 
 
-def _explains(tx: Transaction, hypothesis: Hypothesis, write: ObservedWrite, behind: list[int]) -> bool:
-    """Whether the hypothesis makes the controller write this, before it takes up the events behind."""
+def _explains(tx: Transaction, hypothesis: Hypothesis, write: ObservedWrite, deferred: list[int]) -> bool:
+    """Whether under the hypothesis the controller writes this state, before it handles the deferred events."""
     tp, before, written, epoch = write.tp, write.before, write.written, tx.header.controller_epoch
-    with deferral.behind(tx, behind):
-        # Up to 2.0 nothing keeps a deposed controller from writing on: what it does counts to its own term.
+    with deferral.deferring(tx, deferred):
+        # Up to 2.0 a deposed controller is not fenced: its writes belong to its own term.
         tx.header.controller_epoch = written.controller_epoch
         hypothesis(tx)
         tx.header.controller_epoch = epoch
@@ -52,16 +52,16 @@ def _explains(tx: Transaction, hypothesis: Hypothesis, write: ObservedWrite, beh
 
 
 def _accept(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
-    divergences.unforeseen(tx, tp, partition, written)
-    tx.begin(EventKind.UNEXPLAINED, f"partition {tp} was written as nothing foretold")
-    for step in reversed(partition.queue):
-        tx.withdraw(tp, step)
-        if isinstance(step, StateChange) and step.replica is None:
-            partition = before_move(partition, step)
+    divergences.note_unexplained(tx, tp, partition, written)
+    tx.begin(EventKind.UNEXPLAINED, f"partition {tp} was written, and nothing that the controller does explains it")
+    for action in reversed(partition.queue):
+        tx.withdraw(tp, action)
+        if isinstance(action, StateChange) and action.replica is None:
+            partition = before_state_change(partition, action)
     partition = replace(partition, queue=())
     before = partition.zk_state
     if before is None or before.leader != written.leader or _state_shown(tx, partition, written) != partition.state:
-        partition = _moved_to_shown(tx, tp, partition, written)
+        partition = _in_shown_state(tx, tp, partition, written)
     tx.put_partition(tp, replace(partition, zk_state=written))
 
 
@@ -69,10 +69,10 @@ def _state_shown(tx: Transaction, partition: Partition, written: LeaderAndIsr) -
     return PartitionState.ONLINE if tx.is_online(written.leader, partition) else PartitionState.OFFLINE
 
 
-def _moved_to_shown(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> Partition:
-    """The partition in the state that the value shows, by legal transitions; one that is deleted stays as it is.
+def _in_shown_state(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> Partition:
+    """Partition in the state that its znode shows, by legal state changes; one that is being deleted stays as it is.
 
-    Whoever wrote the state of a partition that does not exist for the controller has not made it exist.
+    A written state does not make a partition exist that the controller has deleted.
     """
     topic = tx.topic(tp.topic)
     if partition.state is PartitionState.NON_EXISTENT and (topic is None or topic.queued_for_deletion):
@@ -81,8 +81,8 @@ def _moved_to_shown(tx: Transaction, tp: TopicPartition, partition: Partition, w
     by_way_of = [PartitionState.NEW] if partition.state is PartitionState.NON_EXISTENT else []
     for state in (*by_way_of, shown):
         tx.begin_batch()
-        move = StateChange(
+        change = StateChange(
             *tx.place(), replica=None, from_state=partition.state, to_state=state, written=True, value=written
         )
-        partition = tx.queue(tp, replace(partition, state=state), move)
+        partition = tx.queue(tp, replace(partition, state=state), change)
     return partition

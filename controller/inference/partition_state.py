@@ -1,7 +1,7 @@
-"""Partition states as ZooKeeper shows them, held against what the controller was expected to write.
+"""Partition states in ZooKeeper, compared with the states that the controller was expected to write.
 
-Here belongs the comparison: a write confirms steps that were expected, is a leader's change of the ISR, or is left to
-`explanation`. The observed value always wins.
+A written state matches expected writes, is a leader's ISR change, or is left to `explanation`. The observed state
+always wins.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from controller.transaction.transaction import Transaction, replace
 
 
 def state_written(tx: Transaction, tp: TopicPartition, znode: StateZnode, version: int) -> None:
-    """A partition's state znode has this value."""
+    """Apply the content of a partition's state znode."""
     partition = tx.partition(tp)
     if partition is None:
         cause = f"{tp} has a state but is not in its topic's assignment: the topic may be half deleted, or was edited"
@@ -33,18 +33,18 @@ def state_written(tx: Transaction, tp: TopicPartition, znode: StateZnode, versio
     if before == written:
         return
     if written.leader in tx.header.shutdowns.under_way and (before is None or before.leader != written.leader):
-        # The controller never makes a broker leader that is shutting down: this one no longer is.
+        # The controller never elects a broker that is shutting down: this one no longer is.
         staying = (broker for broker in tx.header.shutdowns.under_way if broker != written.leader)
         tx.header.shutdowns.under_way = tuple(staying)
     if tx.header.phase is not FOLLOWING:
         tx.put_partition(tp, replace(partition, zk_state=written))
         return
-    divergences.suspect(tx, tp, partition, written)
-    if unfenced_controller.goes_on(tx, before, written):
-        unfenced_controller.go_on(tx)
+    divergences.note_flaws(tx, tp, partition, written)
+    if unfenced_controller.has_resumed(tx, before, written):
+        unfenced_controller.resume(tx)
         partition = tx.partition(tp) or partition
     if _was_reassigned_unseen(partition, written):
-        topic_assignment.adopt_announced(tx, tp, partition, written)
+        topic_assignment.adopt_zk_assignment(tx, tp, partition, written)
     elif before is not None and before.leader_epoch == written.leader_epoch and before.leader == written.leader:
         change_isr(tx, tp, partition, written)  # each write of the controller makes the leader epoch grow
     elif not tx.is_idle and (shows_both_read(tx, tp, written) or match_expected_write(tx, tp, written)):
@@ -54,33 +54,33 @@ def state_written(tx: Transaction, tp: TopicPartition, znode: StateZnode, versio
 
 
 def _was_reassigned_unseen(partition: Partition, written: LeaderAndIsr) -> bool:
-    """Whether the topic's znode told of a reassignment that was done before its beginning was read, not of an edit.
+    """Whether the topic's znode shows a reassignment that was done before its beginning was read, and not an edit.
 
-    Only then the ISR has come to be what the znode says.
+    Only after a reassignment the ISR is the assignment in the znode.
     """
-    before, told = partition.zk_state, partition.zk_assignment
+    before, assigned = partition.zk_state, partition.zk_assignment
     if (
         before is None
-        or told is None
+        or assigned is None
         or partition.reassigning
         or partition.pending_assignments
-        or told.is_being_reassigned
+        or assigned.is_being_reassigned
     ):
         return False
-    changed = set(told.replicas) != set(partition.replicas)
-    return changed and written.leader_epoch > before.leader_epoch and set(written.isr) == set(told.replicas)
+    changed = set(assigned.replicas) != set(partition.replicas)
+    return changed and written.leader_epoch > before.leader_epoch and set(written.isr) == set(assigned.replicas)
 
 
 def state_removed(tx: Transaction, tp: TopicPartition) -> None:
-    """A partition's state znode vanished; a topic's deletion removes its states first."""
+    """Remove a partition's state, whose znode vanished; a topic's deletion removes the states first."""
     topic, partition = tx.topic(tp.topic), tx.partition(tp)
     if topic is None or partition is None or partition.zk_state is None:
         return
     if topic.queued_for_deletion and tx.header.phase is FOLLOWING and tx.header.acting:
         topic_deletion.completed(tx, tp.topic)
         partition = tx.partition(tp) or partition
-    for step in partition.queue:
-        if isinstance(step, Write):
-            tx.settle(step, seen=False)
-    kept = tuple(step for step in partition.queue if not isinstance(step, Write))
+    for action in partition.queue:
+        if isinstance(action, Write):
+            tx.settle(action, seen=False)
+    kept = tuple(action for action in partition.queue if not isinstance(action, Write))
     tx.put_partition(tp, replace(partition, zk_state=None, queue=kept))

@@ -1,7 +1,7 @@
-"""A broker's failure and another's start that the controller reads at once: one BrokerChange handles both.
+"""Broker failure and startup that the controller reads at once: one BrokerChange handles both.
 
-It then handles the start first, while those that left still count as live; what it writes belongs to that one event,
-though ZooKeeper showed the failure before.
+It handles the startup first, while the failed brokers still count as live; its writes belong to that one event, though
+ZooKeeper showed the failure before.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from controller.transaction.transaction import Transaction
 
 
 def shows_both_read(tx: Transaction, tp: TopicPartition, written: LeaderAndIsr) -> bool:
-    """Take up both together if the write shows that; where it confirms the failure alone, it does not."""
+    """Merge a failure and a startup into one event if only that gives the written state."""
     pair = _may_be_read_together(tx) if len(tx.header.events) > 1 else None
     if pair is None:
         return False
@@ -35,7 +35,7 @@ def shows_both_read(tx: Transaction, tp: TopicPartition, written: LeaderAndIsr) 
 
 
 def _may_be_read_together(tx: Transaction) -> tuple[Event, Event] | None:
-    """A failure and a start behind it that the controller has not begun to handle."""
+    """Failure and the startup after it that the controller has not begun to handle."""
     events = tx.header.events.items()
     waiting = sorted(key for key, event in events if event.pending and not (event.begun or event.taken_up))
     for earlier, later in pairwise(waiting):

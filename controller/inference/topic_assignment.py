@@ -1,6 +1,6 @@
-"""Replica assignments as topics' znodes show them, held against what the controller was expected to write.
+"""Replica assignments in topic znodes, compared with the assignments that the controller was expected to write.
 
-A written assignment is one that was expected, one of a reassignment that the API asked for, or an edit by hand.
+A written assignment is an expected one, one of a reassignment requested by the API, or an edit by hand.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ from controller.rules.states import ReplicaState
 from controller.transaction.transaction import Transaction, replace
 
 
-def topic_written(tx: Transaction, name: str, known: Topic, znode: TopicZnode) -> None:
-    """Compare what a topic's znode says now with what was expected for the partitions that were known."""
-    for number in known.partitions:
+def topic_written(tx: Transaction, name: str, before: Topic, znode: TopicZnode) -> None:
+    """Compare the assignments in a topic's znode with the expected ones, for partitions that existed before."""
+    for number in before.partitions:
         assignment_written(tx, TopicPartition(name, number), assignment_in(znode, number))
-    if known.exists and known.topic_id is None and znode.topic_id is not None:
-        _show_creation_begun(tx, name)
+    if before.exists and before.topic_id is None and znode.topic_id is not None:
+        _mark_creation_begun(tx, name)
 
 
-def _show_creation_begun(tx: Transaction, name: str) -> None:
-    """A topic that a hand made without an id got one: before all else, the controller that creates it gives it one."""
+def _mark_creation_begun(tx: Transaction, name: str) -> None:
+    """Mark a topic's creation as begun: its znode, written without an id, got one, which the controller does first."""
     for event in tx.open_events():
         if (
             event.kind is EventKind.TOPIC_CHANGE
             and name in event.topics
             and not controller_failover.may_have_read(tx, event)
         ):
-            tx.show_begun(tx.open_event(event.id))
+            tx.mark_begun(tx.open_event(event.id))
 
 
 def assignment_written(tx: Transaction, tp: TopicPartition, written: ReplicaAssignment) -> None:
-    """The topic's znode says this of a partition that was known: the controller's own write, or an edit by hand."""
+    """Judge a partition's written assignment: the controller's own write, or an edit by hand."""
     partition = tx.partition(tp)
     if partition is None or written == (partition.zk_assignment or partition.assignment):
         return
     if written == partition.assignment and not partition.pending_assignments:
-        tx.put_partition(tp, replace(partition, zk_assignment=None))  # memory wins: an edit was written over
+        tx.put_partition(tp, replace(partition, zk_assignment=None))  # the controller has overwritten an edit
         return
     at = next((at for at, due in enumerate(partition.pending_assignments) if _same(tx, due, written)), None)
     if at is not None:
@@ -51,15 +51,15 @@ def assignment_written(tx: Transaction, tp: TopicPartition, written: ReplicaAssi
         zk_assignment = None if written == partition.assignment else written
         tx.put_partition(tp, replace(partition, zk_assignment=zk_assignment, pending_assignments=left))
     elif partition.reassigning and written == ReplicaAssignment(partition.assignment.target):
-        # It is complete: nobody read the ISR that let the controller complete it.
+        # The reassignment is complete: the ISR that let the controller complete it was not read.
         tx.begin(EventKind.ALTER_PARTITION_RECEIVED, f"the new replicas of partition {tp} are in sync")
         partition_reassignment.complete(tx, tp)
         assignment_written(tx, tp, written)
     elif written.is_being_reassigned or partition.reassigning or _is_put_in_order(tx, partition, written):
         _reassigned(tx, tp, partition, written)
     elif partition.zk_state is not None and set(partition.zk_state.isr) - set(partition.replicas):
-        # A replica that was never assigned is in sync: a reassignment that was done before its beginning was read.
-        adopt_announced(tx, tp, replace(partition, zk_assignment=written), partition.zk_state)
+        # A replica that was never assigned is in sync: a reassignment was done before its beginning was read.
+        adopt_zk_assignment(tx, tp, replace(partition, zk_assignment=written), partition.zk_state)
     else:
         tx.put_partition(tp, replace(partition, zk_assignment=written))
         edit = f"from {list(partition.replicas)} to {list(written.replicas)}"
@@ -68,9 +68,9 @@ def assignment_written(tx: Transaction, tp: TopicPartition, written: ReplicaAssi
 
 
 def _is_put_in_order(tx: Transaction, partition: Partition, written: ReplicaAssignment) -> bool:
-    """Whether the controller reassigns the partition to the replicas that it has, in another order; else it was a hand.
+    """Whether the controller reorders the partition's replicas by a reassignment; else the znode was edited by hand.
 
-    A live watch does not tell whose write it is. The controller's is the likelier one: tools ask for that often.
+    A live watch does not show the author of a write. The controller is the likelier one: tools often request this.
     """
     header = tx.header
     by_api = header.profile.reassigns_in_topic_znode and header.acting and partition.zk_state is not None
@@ -87,31 +87,29 @@ def _same(tx: Transaction, due: ReplicaAssignment, written: ReplicaAssignment) -
 
 def _reassigned(tx: Transaction, tp: TopicPartition, partition: Partition, written: ReplicaAssignment) -> None:
     if tx.header.acting:
-        with deferral.behind(tx, deferral.overtaken(tx)):
+        with deferral.deferring(tx, deferral.deferrable(tx)):
             tx.begin(EventKind.API_PARTITION_REASSIGNMENT, f"partition {tp} moves to {list(written.target)}")
             partition_reassignment.run(tx, tp, written)
     else:
         tx.put_partition(tp, partition.with_assignment(written))
-    moved = tx.partition(tp)
-    assert moved is not None, f"{tp} is moving, and is not known"
-    left = (
-        moved.pending_assignments[moved.pending_assignments.index(written) + 1 :]
-        if written in moved.pending_assignments
-        else ()
-    )
-    tx.put_partition(tp, replace(moved, zk_assignment=written if left else None, pending_assignments=left))
+    reassigned = tx.partition(tp)
+    assert reassigned is not None, f"{tp} is being reassigned, and is not known"
+    pending = reassigned.pending_assignments
+    left = pending[pending.index(written) + 1 :] if written in pending else ()
+    tx.put_partition(tp, replace(reassigned, zk_assignment=written if left else None, pending_assignments=left))
 
 
-def adopt_announced(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
-    """Take what the topic's znode says for the assignment: how the controller got there was not seen."""
+def adopt_zk_assignment(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
+    """Adopt the assignment in the topic's znode: the reassignment that led to it was not seen."""
     assert partition.zk_assignment is not None
     cause = f"{tp} was reassigned to {list(partition.zk_assignment.replicas)}: Kontrast did not see the beginning"
     occurrences.note(tx, kinds.UNEXPLAINED_WRITE, cause, about=str(tp))
-    for step in partition.queue:
-        tx.withdraw(tp, step)
-    moved = replace(partition, queue=(), zk_assignment=None, zk_state=written).with_assignment(partition.zk_assignment)
+    for action in partition.queue:
+        tx.withdraw(tp, action)
+    adopted = replace(partition, queue=(), zk_assignment=None, zk_state=written)
+    adopted = adopted.with_assignment(partition.zk_assignment)
     states = {
-        replica: ReplicaState.ONLINE if tx.is_online(replica, moved) else ReplicaState.OFFLINE
-        for replica in moved.replicas
+        replica: ReplicaState.ONLINE if tx.is_online(replica, adopted) else ReplicaState.OFFLINE
+        for replica in adopted.replicas
     }
-    tx.put_partition(tp, replace(moved, replica_states=states))
+    tx.put_partition(tp, replace(adopted, replica_states=states))

@@ -1,1 +1,1 @@
-"""The partition and replica state machines."""
+"""Partition and replica state machines."""

@@ -1,7 +1,4 @@
-"""New partitions: what a controller does about those that it did not know.
-
-Here belongs what Kafka 3.9's `onNewPartitionCreation` does. Which partitions are new is with `topic_change`.
-"""
+"""Creation of new partitions (Kafka 3.9 `onNewPartitionCreation`)."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from controller.transaction.transaction import Transaction
 
 
 def create(tx: Transaction, tps: list[TopicPartition]) -> None:
-    """The controller takes up partitions that it did not know."""
+    """Bring new partitions and their replicas online."""
     partitions = {tp: tx.partition(tp) for tp in tps}
     replicas = [Replica(tp, broker) for tp, found in partitions.items() if found for broker in found.replicas]
     partition_machine.enter_state(tx, tps, PartitionState.NEW)

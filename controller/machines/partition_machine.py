@@ -1,8 +1,7 @@
-"""The partition state machine: what a partition does when it enters a state.
+"""Partition state machine: what the controller writes and sends when partitions change state.
 
-Here belong the actions (Kafka 3.9 `ZkPartitionStateMachine`); which state may follow which is a table in `states`,
-who is elected is a choice in `election`. A partition that may not enter a state keeps the one it has, and the others
-go on.
+As Kafka 3.9's `ZkPartitionStateMachine`, with the legal states from `rules/states.py` and the choice of leaders from
+`rules/election.py`. A partition that may not enter a state keeps its own, and the others change.
 """
 
 from __future__ import annotations
@@ -18,18 +17,18 @@ from controller.transaction.transaction import Transaction, replace
 
 
 def enter_state(tx: Transaction, tps: Iterable[TopicPartition], target: PartitionState) -> None:
-    """Move partitions to New, Offline or NonExistent: their state changes, nothing is written or sent."""
+    """Change partitions to New, Offline or NonExistent; nothing is written or sent."""
     tx.begin_batch()
     for tp in tps:
         partition = _valid(tx, tp, target)
         if partition is not None:
-            tx.queue(tp, replace(partition, state=target), _move(tx, partition, target, written=False))
+            tx.queue(tp, replace(partition, state=target), _state_change(tx, partition, target, written=False))
 
 
 def bring_online(tx: Transaction, tps: Iterable[TopicPartition], *, allow_unclean: bool | None = None) -> int:
-    """Move partitions to Online by an offline election, those that never had a leader by their creation.
+    """Bring partitions online by an offline election, New ones by their creation.
 
-    Gives the number of elections that will succeed. `allow_unclean` None leaves it to the settings of the topic.
+    Returns the number of elections that will succeed. `allow_unclean` None: by the topic's settings.
     """
     tx.begin_batch()
     batch = RequestBatch(tx)
@@ -48,31 +47,31 @@ def bring_online(tx: Transaction, tps: Iterable[TopicPartition], *, allow_unclea
 
 
 def elect(tx: Transaction, tps: Iterable[TopicPartition], strategy: Strategy) -> list[TopicPartition]:
-    """Elect leaders by a strategy that moves leadership between live brokers; gives those that will succeed."""
+    """Elect leaders by a strategy that moves leadership between live brokers; returns the successful partitions."""
     tx.begin_batch()
     batch = RequestBatch(tx)
-    moved = []
+    elected = []
     for tp in tps:
         partition = _valid(tx, tp, PartitionState.ONLINE)
         if partition is None:
             continue
         intent = election_of(tx, partition, strategy)
         if _elect(tx, batch, tp, partition, intent):
-            moved.append(tp)
+            elected.append(tp)
     batch.send()
-    return moved
+    return elected
 
 
 def stay_online(tx: Transaction, tps: Iterable[TopicPartition]) -> None:
-    """Move partitions to Online whose election turns out not to be needed: nothing is written or sent."""
+    """Change partitions to Online whose election turns out not to be needed; nothing is written or sent."""
     tx.begin_batch()
     staying = {tp: partition for tp in tps if (partition := _valid(tx, tp, PartitionState.ONLINE))}
     for tp, partition in staying.items():
-        tx.queue(tp, partition, _move(tx, partition, PartitionState.ONLINE, written=True))
+        tx.queue(tp, partition, _state_change(tx, partition, PartitionState.ONLINE, written=True))
 
 
 def election_of(tx: Transaction, partition: Partition, strategy: Strategy) -> Elect:
-    """The election of a partition by a strategy, as the controller would run it now."""
+    """Election of a partition by a strategy, with what the controller knows now."""
     shutting_down = tx.header.shutdowns.under_way
     registered = tuple(replica for replica in partition.replicas if replica in tx.header.brokers)
     by_shutdown = strategy is Strategy.CONTROLLED_SHUTDOWN
@@ -86,10 +85,10 @@ def election_of(tx: Transaction, partition: Partition, strategy: Strategy) -> El
     )
 
 
-def _told(tx: Transaction, partition: Partition, intent: Elect) -> tuple[int, ...]:
+def _receivers(tx: Transaction, partition: Partition, intent: Elect) -> tuple[int, ...]:
     online = intent.online
     profile = tx.header.profile
-    only_live = profile.shutdown_elects_among_live and not profile.shutdown_tells_leaving_broker
+    only_live = profile.shutdown_elects_among_live and not profile.shutdown_sends_to_leaving_broker
     if intent.strategy is Strategy.CONTROLLED_SHUTDOWN and only_live:
         online = tuple(replica for replica in online if tx.is_online(replica, partition))
     return recipients(intent.strategy, intent.candidates, online)
@@ -102,17 +101,17 @@ def _valid(tx: Transaction, tp: TopicPartition, target: PartitionState) -> Parti
     return None
 
 
-def _move(tx: Transaction, partition: Partition, target: PartitionState, *, written: bool) -> StateChange:
+def _state_change(tx: Transaction, partition: Partition, target: PartitionState, *, written: bool) -> StateChange:
     return StateChange(*tx.place(), None, partition.state, target, written)
 
 
 def _create(tx: Transaction, batch: RequestBatch, tp: TopicPartition, partition: Partition) -> None:
     live = tuple(replica for replica in partition.replicas if tx.is_online(replica, partition))
     if not live or partition.zk_state is not None:
-        return  # it stays New: without a live replica there is nothing to write, and what exists is never overwritten
+        return  # it stays New: it needs a live replica, and an existing state is never overwritten
     create = Create(*tx.place(), live)
-    move = _move(tx, partition, PartitionState.ONLINE, written=True)
-    tx.queue(tp, replace(partition, state=PartitionState.ONLINE), create, move)
+    change = _state_change(tx, partition, PartitionState.ONLINE, written=True)
+    tx.queue(tp, replace(partition, state=PartitionState.ONLINE), create, change)
     batch.leader_and_isr(live, tp, is_new=True, read=True)
 
 
@@ -133,15 +132,15 @@ def _offline_election(tx: Transaction, tp: TopicPartition, partition: Partition,
 def _elect(tx: Transaction, batch: RequestBatch, tp: TopicPartition, partition: Partition, intent: Elect) -> bool:
     epoch = tx.header.controller_epoch
     if intent.apply(partition.value(epoch), epoch) is None:
-        return False  # nobody can be elected: it stays as it is
-    move = _move(tx, partition, PartitionState.ONLINE, written=True)
-    tx.queue(tp, replace(partition, state=PartitionState.ONLINE), intent, move)
-    batch.leader_and_isr(_told(tx, partition, intent), tp, is_new=False, read=True)
+        return False  # no replica can be elected: the partition keeps its state
+    change = _state_change(tx, partition, PartitionState.ONLINE, written=True)
+    tx.queue(tp, replace(partition, state=PartitionState.ONLINE), intent, change)
+    batch.leader_and_isr(_receivers(tx, partition, intent), tp, is_new=False, read=True)
     return True
 
 
 def bump(tx: Transaction, tp: TopicPartition) -> Partition | None:
-    """Let the leader epoch grow by one; None for a partition without a state."""
+    """Increment the leader epoch; None for a partition without a state."""
     partition = tx.partition(tp)
     if partition is None or partition.value(tx.header.controller_epoch) is None:
         return None

@@ -1,7 +1,7 @@
-"""The replica state machine: what a replica does when it enters a state.
+"""Replica state machine: what the controller writes and sends when replicas change state.
 
-Here belong the actions (Kafka 3.9 `ZkReplicaStateMachine`); which state may follow which is a table in `states`. A
-replica that may not enter a state keeps the one it has, and the others go on.
+As Kafka 3.9's `ZkReplicaStateMachine`, with the legal states from `rules/states.py`. A replica that may not enter a
+state keeps its own, and the others change.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from controller.model.leadership import AnyAction, RemoveFromIsr, StateChange, Write, speaking_of_copy
+from controller.model.leadership import AnyAction, RemoveFromIsr, StateChange, Write, with_cached_state
 from controller.model.topics import Partition, TopicPartition
 from controller.rules.states import ReplicaState
 from controller.transaction.request_batch import RequestBatch
@@ -20,19 +20,19 @@ from controller.transaction.transaction import Transaction, replace
 
 
 class Replica(msgspec.Struct, frozen=True, order=True, gc=False):
-    """A replica's name: a partition on a broker."""
+    """Name of a replica: a partition on a broker."""
 
     tp: TopicPartition
     broker: int
 
 
 def enter_state(tx: Transaction, replicas: Iterable[Replica], target: ReplicaState) -> None:
-    """Move replicas to a state, write what it costs the ISR, and send what brokers must be told."""
+    """Change replicas to a state, remove offline ones from their ISR, and send the requests that brokers need."""
     if tx.header.is_poisoned:
-        return  # KAFKA-12315: every transition of this controller's replica machine ends in an exception
+        return  # KAFKA-12315: every state change of a replica ends in an exception in this controller
     batch = RequestBatch(tx)
     by_broker = sorted(replicas, key=lambda replica: replica.broker)
-    # The controller handles them broker by broker: one round of reads and writes each.
+    # The controller handles replicas broker by broker: one round of reads and writes each.
     for _, group in groupby(by_broker, key=lambda replica: replica.broker):
         tx.begin_batch()
         for replica in group:
@@ -54,7 +54,7 @@ _Action = Callable[[Transaction, RequestBatch, Replica, Partition, ReplicaState]
 
 def _only_state(target: ReplicaState) -> _Action:
     def action(tx: Transaction, _: RequestBatch, replica: Replica, partition: Partition, state: ReplicaState) -> None:
-        _move(tx, replica, partition, state, target)
+        _change_state(tx, replica, partition, state, target)
 
     return action
 
@@ -63,16 +63,16 @@ def _to_new(tx: Transaction, batch: RequestBatch, replica: Replica, partition: P
     value = partition.value(tx.header.controller_epoch)
     if value is not None and value.leader == replica.broker:
         return
-    _move(tx, replica, partition, state, ReplicaState.NEW)
+    _change_state(tx, replica, partition, state, ReplicaState.NEW)
     if value is not None:
-        read = not tx.header.profile.tells_new_replicas_its_copy
+        read = not tx.header.profile.sends_cached_state_to_new_replicas
         batch.leader_and_isr((replica.broker,), replica.tp, is_new=True, read=read)
 
 
 def _to_online(
     tx: Transaction, batch: RequestBatch, replica: Replica, partition: Partition, state: ReplicaState
 ) -> None:
-    _move(tx, replica, partition, state, ReplicaState.ONLINE)
+    _change_state(tx, replica, partition, state, ReplicaState.ONLINE)
     if state is not ReplicaState.NEW and partition.value(tx.header.controller_epoch) is not None:
         batch.leader_and_isr((replica.broker,), replica.tp, is_new=False)
 
@@ -90,9 +90,9 @@ def _to_offline(
         remove = RemoveFromIsr(*tx.place(), replica.broker, _empties_isr(tx, tp))
         partition = tx.queue(tp, partition, remove)
     elif value is not None:
-        # Nothing to write, but the state was read: what brokers were sent before was the controller's own copy.
+        # Nothing to write, but the state was read again: requests before this were sent with the cached state.
         partition = replace(partition, cached=None, queue=_sent_before_a_write(partition))
-    _move(tx, replica, partition, state, ReplicaState.OFFLINE, written=in_sync)
+    _change_state(tx, replica, partition, state, ReplicaState.OFFLINE, written=in_sync)
     topic = tx.topic(tp.topic)
     if value is None:
         batch.update_metadata(tp)
@@ -103,8 +103,8 @@ def _to_offline(
 
 def _sent_before_a_write(partition: Partition) -> tuple[AnyAction, ...]:
     queue = partition.queue
-    end = next((at for at, step in enumerate(queue) if isinstance(step, Write)), len(queue))
-    return (*speaking_of_copy(queue[:end], partition.cached), *queue[end:])
+    end = next((at for at, action in enumerate(queue) if isinstance(action, Write)), len(queue))
+    return (*with_cached_state(queue[:end], partition.cached), *queue[end:])
 
 
 def _empties_isr(tx: Transaction, tp: TopicPartition) -> bool:
@@ -118,10 +118,10 @@ def _to_deletion_started(
     tx: Transaction, batch: RequestBatch, replica: Replica, partition: Partition, state: ReplicaState
 ) -> None:
     batch.stop_replica(replica.broker, replica.tp, delete=True)
-    _move(tx, replica, partition, state, ReplicaState.DELETION_STARTED)
+    _change_state(tx, replica, partition, state, ReplicaState.DELETION_STARTED)
 
 
-def _move(
+def _change_state(
     tx: Transaction,
     replica: Replica,
     partition: Partition,
@@ -130,8 +130,8 @@ def _move(
     *,
     written: bool = False,
 ) -> None:
-    move = StateChange(*tx.place(), replica.broker, state, target, written)
-    tx.queue(replica.tp, partition.with_replica_state(replica.broker, target), move)
+    change = StateChange(*tx.place(), replica.broker, state, target, written)
+    tx.queue(replica.tp, partition.with_replica_state(replica.broker, target), change)
 
 
 _ACTIONS: Final[Mapping[ReplicaState, _Action]] = {

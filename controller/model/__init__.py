@@ -1,1 +1,1 @@
-"""What is known of one cluster, and how a step may change it."""
+"""State of one cluster, and the private copy of it that a transaction changes."""

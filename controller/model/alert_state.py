@@ -1,4 +1,4 @@
-"""What alerts are made of and what is open, kept between heartbeats."""
+"""Incidents, recent occurrences and open alerts, kept between heartbeats."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ import msgspec
 
 from controller.contract.alert_row import Severity
 
-# Of topics and partitions that belong to the same, so many are named.
+# How many topics or partitions an alert names.
 EXAMPLES_NAMED: Final = 10
 
 
 class Incident(msgspec.Struct, frozen=True, array_like=True):
-    """Brokers that are away or lag for one cause; see `incidents`."""
+    """Brokers that are away or lag for one cause; see `alerts/incidents.py`."""
 
     name: str  # stays the same while it lasts
-    broker: int  # with which it began
-    brokers: tuple[int, ...]  # of now, in order
+    broker: int  # the first of it
+    brokers: tuple[int, ...]  # the present ones, in order
 
 
 class Occurrence(msgspec.Struct, frozen=True, array_like=True):
-    """Something that happened, and may have happened again, while it is told of; see `happenings`."""
+    """Something that happened, once or repeatedly, while its alert is open; see `alerts/occurrences.py`."""
 
     kind: str  # of alert
     subject: str
-    broker: int | None  # that it happened to
-    since_ms: int  # when first
+    broker: int | None  # affected
+    since_ms: int  # of the first
     last_ms: int
     count: int
     cause: str  # of the last
-    about: tuple[str, ...]  # the newest topics or partitions that it happened to
+    about: tuple[str, ...]  # the newest topics or partitions affected
     evidence: tuple[str, ...]  # of the last
     concerned: int = 0  # how many there are in all
-    names: dict[int, tuple[str, ...]] = {}  # of all of them, in buckets: to add one copies one bucket
+    names: dict[int, tuple[str, ...]] = {}  # of all of them, in buckets: adding one copies one bucket
 
 
 class OpenAlert(msgspec.Struct, frozen=True, array_like=True):
-    """An alert that is open, as it was told last."""
+    """Open alert, as it was last published."""
 
     kind: str
     subject: str
@@ -49,13 +49,13 @@ class OpenAlert(msgspec.Struct, frozen=True, array_like=True):
     ending: str
     partitions: int
     broker: int | None
-    unknown: bool = False  # whether it still is so cannot be known
+    unknown: bool = False  # the cluster cannot be seen: it may be over
     has_examples: bool = False
     brokers: tuple[int, ...] = ()  # all that have been part of it
 
 
 class ElectionPace(msgspec.Struct, frozen=True, array_like=True):
-    """Leader elections: how many there had been when this minute began, and how many in the minute before."""
+    """Leader elections: their total at the beginning of this minute, and the number in the minute before."""
 
     since_ms: int
     total: int
@@ -65,8 +65,8 @@ class ElectionPace(msgspec.Struct, frozen=True, array_like=True):
 class AlertState(msgspec.Struct, array_like=True):
     """Incidents, recent occurrences, and the alerts that are open."""
 
-    incidents: tuple[Incident, ...] = ()  # of now, the oldest first
-    occurrences: dict[str, Occurrence] = {}  # what happened lately, by the id of its alert
-    suspected_ms: dict[str, int] = {}  # since when what may become an alert is the case, by its id
+    incidents: tuple[Incident, ...] = ()  # the present ones, the oldest first
+    occurrences: dict[str, Occurrence] = {}  # the recent ones, by the id of their alert
+    suspected_ms: dict[str, int] = {}  # when a condition that may become an alert began, by the alert's id
     open: dict[str, OpenAlert] = {}  # by id
     recent_elections: ElectionPace = ElectionPace(0, 0, 0)

@@ -1,7 +1,7 @@
-"""Which partitions a broker hosts, and which want looking after, without a walk over all that there are.
+"""Index of partitions by hosting broker, and of partitions that are not settled, without a walk over all of them.
 
-Here belongs the lookup and how it follows a step. It says where to look, as of before a step; what is there is read
-from the topics. It is no part of a context's value: who has none, or one that went on with another context, makes one.
+It says where to look, as of before a transaction; the partitions themselves are read from the topics. It is no part of
+a context's value: a transaction without one, or with one that belongs to another context, makes a new one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _ONLINE: Final = PartitionState.ONLINE
 
 
 def is_settled(partition: Partition) -> bool:
-    """Whether only a broker's coming or going can ask anything of the controller here."""
+    """Whether the controller has nothing to do for the partition until a broker fails or starts."""
     value = partition.zk_state
     led_by_a_replica = value is not None and value.leader in partition.replicas
     well = partition.state is _ONLINE and partition.cached is None
@@ -30,9 +30,9 @@ class BrokerReplicaIndex:
     __slots__ = ("_hosted", "_moved", "topics", "unsettled")
 
     def __init__(self, topics: Topics) -> None:
-        self.topics = topics  # that it is of; it is of no older ones any more
+        self.topics = topics  # the indexed ones
         self._hosted: dict[int, dict[str, tuple[int, ...]]] = {}
-        self._moved: set[str] = set()  # topics with partitions that came, went, or have other hosts
+        self._moved: set[str] = set()  # topics with partitions that were added, removed or reassigned
         self.unsettled: dict[str, set[int]] = {}  # partitions that are not settled, by topic
         for name, topic in topics:
             self._add(name, topic)
@@ -42,15 +42,15 @@ class BrokerReplicaIndex:
 
     @property
     def hosts(self) -> Iterable[int]:
-        """All brokers that host a partition, whether they are there or not."""
+        """Brokers that host a partition, registered or not."""
         return self._hosted
 
     def hosted_by(self, broker: int) -> Iterable[tuple[str, Iterable[int]]]:
-        """The partitions with a replica on the broker, by topic."""
+        """Partitions with a replica on the broker, by topic."""
         return self._hosted.get(broker, {}).items()
 
     def note(self, tp: TopicPartition, before: Partition | None, after: Partition | None) -> None:
-        """A step changed this partition; `follow` ends the step."""
+        """Note that the transaction changed this partition; `follow` ends the transaction."""
         if before is None or after is None or before.replicas != after.replicas:
             self._moved.add(tp.topic)
         if after is not None and not is_settled(after):
@@ -59,7 +59,7 @@ class BrokerReplicaIndex:
             self._settle(tp)
 
     def follow(self, after: Topics) -> None:
-        """Be of the topics as they are after a step, of which every changed partition was noted."""
+        """Index the topics as they are after a transaction of which every changed partition was noted."""
         for name in self._moved:
             self._remove(name)
             self._add(name, after.get(name))

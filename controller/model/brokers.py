@@ -1,4 +1,4 @@
-"""Brokers: those that are registered, those that left and how, and those that shut down."""
+"""Brokers: registrations, departures and controlled shutdowns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NO_BROKER: Final = -1
 
 
 class Broker(msgspec.Struct, frozen=True, array_like=True):
-    """A registered broker; `epoch` is its znode's czxid, Kafka's broker epoch."""
+    """Registered broker; `epoch` is its znode's czxid, Kafka's broker epoch."""
 
     epoch: int
     session: int
@@ -20,35 +20,35 @@ class Broker(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Departure(msgspec.Struct, frozen=True, array_like=True):
-    """When a broker's znode vanished; zxid -1 where only a later read showed it."""
+    """Departure of a broker, whose znode vanished; zxid -1 where only a later read showed it."""
 
     zxid: int
     time_ms: int
-    in_order: bool = False  # it had asked to be shut down
+    in_order: bool = False  # after a controlled shutdown
     rack: str | None = None  # as it was registered
     shares_with: tuple[int, ...] = ()  # brokers that were away already and have replicas of the same partitions
 
 
 class Departures(msgspec.Struct, array_like=True):
-    """Brokers that are away, and when brokers left without having shut down."""
+    """Departed brokers, and the times of departures without a controlled shutdown."""
 
     last: dict[int, Departure] = {}
     unordered: dict[int, tuple[int, ...]] = {}
 
 
 class ShutdownAttempt(msgspec.Struct, frozen=True, array_like=True):
-    """A broker's next request to be shut down."""
+    """Next ControlledShutdown request of a broker."""
 
     due_ms: int  # when it is expected
     earliest_ms: int  # before which it cannot come
     left: int
-    doubtful: bool = False  # attempts before the first that shows may have found no controller, and count all the same
+    doubtful: bool = False  # attempts before the first visible one may have found no controller, yet they count
 
 
 class Shutdowns(msgspec.Struct, array_like=True):
-    """Controlled shutdowns, as far as they show in what was written."""
+    """Controlled shutdowns, as far as writes show them."""
 
-    under_way: tuple[int, ...] = ()  # brokers that the controller leaves out as leaders
+    under_way: tuple[int, ...] = ()  # Kafka's `shuttingDownBrokerIds`: brokers that are not elected
     asked: dict[int, int] = {}  # brokers that asked in any term: broker -> epoch of its registration
-    attempts: dict[int, ShutdownAttempt] = {}  # brokers that will ask again, because they still lead something
+    attempts: dict[int, ShutdownAttempt] = {}  # of brokers that will ask again, because they still lead partitions
     last_asked_ms: dict[int, int] = {}

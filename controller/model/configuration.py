@@ -1,4 +1,4 @@
-"""What is known of the brokers' release and settings."""
+"""Release and settings of the brokers, and the evidence for them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from controller.rules.releases import Evidence
 
 
 class Configuration(msgspec.Struct, array_like=True):
-    """Where the profile and the settings that are in force come from."""
+    """Sources of the profile and the settings in force."""
 
-    profile_is_set: bool = False  # by a person; else it follows from the evidence
+    profile_is_set: bool = False  # by the operator; else it follows from the evidence
     evidence: Evidence = Evidence()
-    given: dict[str, bool | int] = {}  # what a person said of the brokers' static settings
-    dynamic: dict[str, dict[str, str]] = {}  # /config/brokers by broker id or <default>, what is used of it
-    unclean_as_judged: bool = False  # whether unclean elections were allowed when partitions were last judged by it
+    given: dict[str, bool | int] = {}  # static settings of the brokers, from the operator
+    dynamic: dict[str, dict[str, str]] = {}  # the used settings of /config/brokers, by broker id or <default>
+    unclean_as_judged: bool = False  # whether unclean elections were allowed when partitions were last judged

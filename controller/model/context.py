@@ -1,7 +1,7 @@
-"""What the replica knows of one cluster: a small header and the topics.
+"""State of one cluster between two records: a small header and the topics.
 
-The state between two records, and nothing that changes it: a step works on a transaction. The header is small on
-purpose: a heartbeat needs nothing else. Its parts have a file each.
+A transaction changes a copy of it. The header is small because a heartbeat needs nothing else; its parts have a file
+each.
 """
 
 from __future__ import annotations
@@ -31,73 +31,73 @@ _EACH_BROKER = "<default>"  # the name of the znode that holds for all brokers
 
 
 class Phase(Enum):
-    """How far the replica may be trusted."""
+    """Phase of a cluster's state: how far it may be trusted."""
 
-    BOOTSTRAPPING = "bootstrapping"  # no complete read was seen yet: nothing is known
-    LOADING = "loading"  # a complete read is coming in: values are taken, nothing is concluded
+    BOOTSTRAPPING = "bootstrapping"  # no complete read has begun: nothing is known
+    LOADING = "loading"  # a complete read is coming in: values are stored, nothing is concluded
     FOLLOWING = "following"  # changes are followed one by one
 
 
-# To find a member in its enum takes Python 3.11 0.2 µs: what is asked of every change has a name of its own.
+# To find a member in its enum takes Python 3.11 0.2 µs: members that every change is compared with have own names.
 BOOTSTRAPPING, LOADING, FOLLOWING = Phase
 
 
 class Header(msgspec.Struct, array_like=True):
-    """All that is known of a cluster beside its topics.
+    """State of a cluster beside its topics.
 
-    A step changes a copy of its own, and replaces the containers in it instead of changing them.
+    A transaction changes a copy, and replaces the containers in it instead of changing them.
     """
 
     cluster: str
     chunk_count: int
     position: Position = NOWHERE
     zxid: int = -1
-    time_ms: int = 0  # the cluster's own, by which deadlines are judged: see `clock`
+    time_ms: int = 0  # the cluster's own time, by which deadlines are judged: see `clock`
     phase: Phase = BOOTSTRAPPING
     clocks: Clocks = msgspec.field(default_factory=Clocks)
     feed: Feed = msgspec.field(default_factory=Feed)
     read: CompleteRead = msgspec.field(default_factory=CompleteRead)
-    brokers: dict[int, Broker] = {}  # that are registered
+    brokers: dict[int, Broker] = {}  # the registered ones
     departures: Departures = msgspec.field(default_factory=Departures)
     shutdowns: Shutdowns = msgspec.field(default_factory=Shutdowns)
-    controller: int = NO_BROKER  # as /controller names it
-    controller_epoch: int = -1  # as /controller_epoch says
+    controller: int = NO_BROKER  # named by /controller
+    controller_epoch: int = -1  # in /controller_epoch
     term: Term = msgspec.field(default_factory=Term)
     former: FormerControllers = msgspec.field(default_factory=FormerControllers)
     preferred_controllers: tuple[int, ...] = ()  # the brokers on which the controller should be, if that matters
     profile: Profile = profile_of(NEWEST)
-    settings: BrokerSettings = BrokerSettings()  # static, in force on all brokers: what was given, else the release's
+    settings: BrokerSettings = BrokerSettings()  # static, on all brokers: the given ones, else the release's defaults
     configuration: Configuration = msgspec.field(default_factory=Configuration)
     triggers: Triggers = msgspec.field(default_factory=Triggers)
     deletions: Deletions = msgspec.field(default_factory=Deletions)
     next_event: int = 0
     last_written_event: int = -1  # the newest event of which a write was seen
-    events: dict[int, Event] = {}
+    events: dict[int, Event] = {}  # in flight
     tally: Tally = msgspec.field(default_factory=Tally)
     reactions: Reactions = msgspec.field(default_factory=Reactions)
-    maintenance: tuple[MaintenanceWindow, ...] = ()  # that a person announced
+    maintenance: tuple[MaintenanceWindow, ...] = ()  # windows that the operator gave
     alerts: AlertState = msgspec.field(default_factory=AlertState)
     cluster_id: str = ""  # as /cluster/id names the cluster; empty where that is not known, as before 0.10.1
 
     def copy(self) -> Header:
-        """A header whose parts can be changed without a change of this one."""
+        """Copy of the header whose parts can be changed without a change of this one."""
         return msgspec.structs.replace(self, **{part: msgspec.structs.replace(getattr(self, part)) for part in _PARTS})
 
     @property
     def acting(self) -> bool:
-        """Whether a controller is there that has taken over and handles events."""
+        """Whether there is an active controller, which has taken over and handles events."""
         return self.phase is FOLLOWING and self.term.active
 
     def witness(self, **facts: int) -> None:
-        """Learn what a znode shows of the controller's release; a higher value replaces a lower one."""
-        known = {name: max(value, getattr(self.configuration.evidence, name)) for name, value in facts.items()}
-        if any(value != getattr(self.configuration.evidence, name) for name, value in known.items()):
-            self.configuration.evidence = msgspec.structs.replace(self.configuration.evidence, **known)
+        """Add to the evidence what a znode shows of the release; a higher value replaces a lower one."""
+        highest = {name: max(value, getattr(self.configuration.evidence, name)) for name, value in facts.items()}
+        if any(value != getattr(self.configuration.evidence, name) for name, value in highest.items()):
+            self.configuration.evidence = msgspec.structs.replace(self.configuration.evidence, **highest)
             if not self.configuration.profile_is_set:
                 self.expect(None)
 
     def expect(self, profile: Profile | None) -> None:
-        """Expect of the brokers what this profile says (None: what the evidence shows), with its release's defaults."""
+        """Set the profile that the brokers are expected to have (None: by evidence), with its release's defaults."""
         self.configuration.profile_is_set = profile is not None
         self.profile = profile or self.configuration.evidence.profile()
         release = self.profile.release if profile else self.configuration.evidence.releases()[1]
@@ -105,7 +105,7 @@ class Header(msgspec.Struct, array_like=True):
 
     @property
     def allows_unclean_election(self) -> bool:
-        """Whether topics without a setting of their own allow unclean elections, on the controller's broker."""
+        """Whether topics without an own setting allow unclean elections, as configured on the controller's broker."""
         for name in (str(self.controller), _EACH_BROKER) if self.configuration.dynamic else ():
             value = ConfigZnode(self.configuration.dynamic.get(name, {})).boolean(UNCLEAN_ELECTION)
             if value is not None:
@@ -114,12 +114,12 @@ class Header(msgspec.Struct, array_like=True):
 
     @property
     def elections(self) -> int:
-        """How many leaders were elected since this state began."""
+        """Number of leader elections since this state was created."""
         return sum(count for key, count in self.tally.happened.items() if key.startswith("elections/"))
 
     @property
     def counting_rules(self) -> CountingRules:
-        """What the cluster's counts depend on beside its topics."""
+        """Rules that the cluster's gauges depend on beside its topics."""
         profile = self.profile
         dynamic = self._dynamic_least_in_sync() if self.configuration.dynamic else {}
         return CountingRules(
@@ -139,7 +139,7 @@ class Header(msgspec.Struct, array_like=True):
 
     @property
     def is_ghost(self) -> bool:
-        """Whether who /controller names never took over: it was edited, or is not owned by that broker's session."""
+        """Whether the broker in /controller never took over: the znode was edited, or another session owns it."""
         if self.controller == NO_BROKER or self.term.standing is Standing.KRAFT:
             return False
         registered = self.brokers.get(self.controller)
@@ -148,13 +148,13 @@ class Header(msgspec.Struct, array_like=True):
 
     @property
     def may_act(self) -> bool:
-        """Whether the cluster has a controller of its own that could take over."""
+        """Whether /controller names a broker that can be the active controller."""
         there = self.controller != NO_BROKER and self.term.standing is not Standing.KRAFT and not self.is_ghost
         return there and not self.term.migrating and not self.term.duplicate_topic_ids
 
     @property
     def is_poisoned(self) -> bool:
-        """Whether the controller's process cannot move replicas any more (KAFKA-12315)."""
+        """Whether no replica can change its state any more in the controller's process (KAFKA-12315)."""
         registered = self.brokers.get(self.controller)
         return registered is not None and self.former.poisoned.get(self.controller) == registered.epoch
 
@@ -177,7 +177,7 @@ _PARTS = (
 
 
 class Context(msgspec.Struct, frozen=True):
-    """One cluster as the replica knows it; immutable. The roster only remembers what the topics say."""
+    """State of one cluster, immutable; the broker-replica index only repeats what the topics say."""
 
     header: Header
     topics: Topics

@@ -1,4 +1,4 @@
-"""Who is controller, since when, and what former controllers may still do."""
+"""Controllership: the controller and its term, and what former controllers may still do."""
 
 from __future__ import annotations
 
@@ -13,46 +13,46 @@ from controller.model.leadership import AnyAction
 
 
 class Standing(Enum):
-    """What makes whom /controller names controller, or not."""
+    """Standing of the broker in /controller: whether it was elected."""
 
     ELECTED = "elected"
-    OVERWRITTEN = "overwritten"  # somebody edited the znode: who it names never took over
+    OVERWRITTEN = "overwritten"  # the znode was edited by hand: the broker in it never took over
     KRAFT = "kraft"  # a KRaft controller owns it
 
 
 class InItsName(msgspec.Struct, frozen=True, array_like=True):
-    """What somebody else wrote to /controller in the acting controller's name, which therefore acts on."""
+    """Edit of /controller by another session that names the active controller, which therefore stays active."""
 
     mzxid: int
     session: int  # the owner of the znode
 
 
 class Term(msgspec.Struct, array_like=True):
-    """The controller as /controller names it, and the term of the last one that took over."""
+    """Controller in /controller, and the term of the last one that took over."""
 
-    since_ms: int = 0  # /controller names it
+    since_ms: int = 0  # when /controller began to name it
     session: int = 0  # the owner of /controller
     standing: Standing = Standing.ELECTED
-    in_its_name: InItsName | None = None  # /controller as it is, where no election left it so
+    in_its_name: InItsName | None = None  # the present /controller, where it is an edit and no election's
     epoch_zxid: int = -1  # of the write of /controller_epoch
     epoch: int = -1  # the newest whose controller took over
-    began_ms: int = 0  # when, 0 if that was before the last complete read
-    broker: int = NO_BROKER  # that controller
-    active: bool = False  # that controller is still there
+    began_ms: int = 0  # when it took over, 0 if before the last complete read
+    broker: int = NO_BROKER  # the controller of that epoch
+    active: bool = False  # it has not resigned or failed
     heard_ms: int = 0  # when its session last wrote anything
-    migrating: bool = False  # /migration is there: the cluster is on its way to KRaft
-    duplicate_topic_ids: tuple[tuple[str, str, str], ...] = ()  # id and two topics that have it
+    migrating: bool = False  # /migration exists: the cluster migrates to KRaft
+    duplicate_topic_ids: tuple[tuple[str, str, str], ...] = ()  # id, and two topics that have it
 
 
 class Unfinished(msgspec.Struct, frozen=True, array_like=True):
-    """What a former controller was reassigning and has not forgotten, while its broker has this registration."""
+    """Reassignments that a former controller remembers, while its broker has this registration."""
 
     epoch: int
     entries: tuple[ReassignmentEntry, ...]
 
 
 class UnfencedController(msgspec.Struct, frozen=True, array_like=True):
-    """A deposed controller that may go on as if it still were one, and what it was still to do; see `deposed`."""
+    """Deposed controller that may resume unfenced, and what it still had to do; see `events/unfenced_controller.py`."""
 
     broker: int
     epoch: int
@@ -62,11 +62,11 @@ class UnfencedController(msgspec.Struct, frozen=True, array_like=True):
 
 
 class FormerControllers(msgspec.Struct, array_like=True):
-    """What outlives a term."""
+    """Facts about former controllers that outlive their term."""
 
-    deposed: int = NO_BROKER  # the last controller, while it may not know yet that it is none any more
-    unfenced: UnfencedController | None = None  # only of releases that do not fence a controller's writes
+    deposed: int = NO_BROKER  # the last controller, while it may not know yet that it was deposed
+    unfenced: UnfencedController | None = None  # only in releases that do not fence a controller's writes
     poisoned: dict[int, int] = {}  # KAFKA-12315: broker -> epoch of its registration
-    unfinished: dict[int, Unfinished] = {}  # by the broker that was controller: see `Profile.forgets_reassignments`
+    unfinished: dict[int, Unfinished] = {}  # by broker of the former controller: see `Profile.forgets_reassignments`
     changes: int = 0
-    terms_since_ms: tuple[int, ...] = ()  # when the last controllers took over
+    terms_since_ms: tuple[int, ...] = ()  # when the newest controllers took over

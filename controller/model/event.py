@@ -1,4 +1,4 @@
-"""Events of the controller while steps of them are not certain yet, and the requests that they wait to send."""
+"""In-flight events of the controller, and the requests that they wait to send."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from controller.model.brokers import NO_BROKER, Broker
 
 
 class EventKind(Enum):
-    """The events of the controller, by Kafka's names (`ControllerEvent`, 0.11 to 3.9)."""
+    """Events of the controller, by Kafka's names (`ControllerEvent`, 0.11 to 3.9)."""
 
     BROKER_CHANGE = "BrokerChange"
     BROKER_MODIFICATIONS = "BrokerModifications"
@@ -34,21 +34,21 @@ class EventKind(Enum):
     ALTER_PARTITION_RECEIVED = "AlterPartitionReceived"
     UNEXPLAINED = "Unexplained"  # none of Kafka's: a write that nothing explains
 
-    __hash__ = object.__hash__  # there is one of each: what the enum's own takes time for is not needed
+    __hash__ = object.__hash__  # members are singletons: identity is enough, and much faster than the enum's own
 
 
 class Sending(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A request to brokers; what it says of partitions stands in their queues, as entries with its ordinal."""
+    """Request that waits to be sent; its partition states are entries with its ordinal in the partitions' queues."""
 
     ordinal: int
     api: str  # LeaderAndIsr | UpdateMetadata | StopReplica
     brokers: tuple[int, ...]
-    partitions: int | None  # how many it was to speak of; None: of all that there are, without an entry in any queue
+    partitions: int | None  # how many it was planned with; None: all partitions, without an entry in any queue
     deletes: bool = False  # StopReplica up to 2.5
 
 
 class Batch(msgspec.Struct, frozen=True, array_like=True):
-    """The requests that one pass of a state machine sends, and the live brokers then, while that is not certain."""
+    """Requests that wait to be sent together after a batch of a state machine, with the live brokers of that time."""
 
     at_batch: int
     requests: tuple[Sending, ...]
@@ -57,10 +57,10 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Event(msgspec.Struct, array_like=True):
-    """Something that the controller handles, in Kafka's words, while steps of it are not certain yet.
+    """Event of the controller that is in flight: some of its planned actions are not certain yet.
 
-    It runs in passes of the state machines, one after the other: what belongs to a pass is certain once the event is
-    known to have begun and no earlier write of it is due. A turn changes copies of its own.
+    It runs in batches of the state machines, one after the other: the actions of a batch are certain once the event has
+    begun and no earlier write of it is due. A transaction changes a copy.
     """
 
     id: int
@@ -69,40 +69,40 @@ class Event(msgspec.Struct, array_like=True):
     zxid: int
     time_ms: int
     epoch: int  # the controller's
-    due: list[int] = []  # writes by pass that ZooKeeper has not shown yet
+    due: list[int] = []  # writes by batch that ZooKeeper has not shown yet
     begun: bool = False  # a write of it was seen, or it has none
-    pending: int = 0  # steps and batches that are not certain yet
-    topics: dict[str, None] = {}  # that it concerns, in order
-    batches: tuple[Batch, ...] = ()  # of requests, by pass, not certain yet
-    may_have_asked: int = NO_BROKER  # to be shut down once more: the broker whose session's end will show it
-    may_not_know: int = NO_BROKER  # a broker that registered while the controller loaded
-    taken_up: bool = False  # nothing kept the controller from it, if it was still there
-    proven_ms: int = 0  # from when on it is certain though nothing shows it; a controller may die before it acts
-    failed_brokers: dict[int, Broker] = {}  # the brokers whose death it handles, as they were
-    started_broker: int = NO_BROKER  # the broker whose registration it handles
+    pending: int = 0  # planned actions and request batches that are not certain yet
+    topics: dict[str, None] = {}  # affected, in order
+    batches: tuple[Batch, ...] = ()  # of requests that are not certain yet
+    may_have_asked: int = NO_BROKER  # a broker that may have asked to shut down again: its session's end will show it
+    may_not_know: int = NO_BROKER  # a broker that registered while the controller loaded its context
+    taken_up: bool = False  # no older event held the controller up, if it was still active
+    proven_ms: int = 0  # from then on it is certain without a write; a controller may fail before it handles the event
+    failed_brokers: dict[int, Broker] = {}  # the brokers whose failure it handles, with their last registrations
+    started_broker: int = NO_BROKER  # the broker whose startup it handles
     first_write_ms: int = 0  # when its first write was seen, 0 while none was
     last_write_ms: int = 0
     controller: int = NO_BROKER  # the broker that handles it
-    held_by: int = -1  # the older event whose writes stand before its next batch, where those have not come
+    held_by: int = -1  # the older event whose due writes stand before its next batch
 
     @property
     def sentence(self) -> str:
-        """The event in words, as rows give it."""
+        """Event in words, as rows give it."""
         return f"{self.kind.value}: {self.cause}"
 
     @property
     def holds_back(self) -> bool:
-        """Whether it stays doubtful though it has begun: only what it writes for the broker shows."""
+        """Whether it stays doubtful after it has begun: a write for the broker in doubt is still due."""
         return self.may_not_know != NO_BROKER and self.writes_due > 0
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether it may not have been, or not with the brokers that it has."""
+        """Whether the event may not have happened, or not with these brokers."""
         return self.may_have_asked != NO_BROKER or self.may_not_know != NO_BROKER
 
     @property
     def next_batch(self) -> int:
-        """The first pass that still has a write due: what is before it is done."""
+        """First batch that still has a write due: those before it are done."""
         for at, count in enumerate(self.due):
             if count:
                 return at
@@ -110,5 +110,5 @@ class Event(msgspec.Struct, array_like=True):
 
     @property
     def writes_due(self) -> int:
-        """How many writes are due in all."""
+        """Number of writes that are due."""
         return sum(self.due)

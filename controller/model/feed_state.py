@@ -1,4 +1,4 @@
-"""What the forwarder says of itself, and how far its records can be gone by."""
+"""State of the feed: the forwarder's session, clocks and complete reads, and what keeps its records from being used."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ from controller.model.wall_clock import WallClocks
 
 
 class RefusedGeneration(msgspec.Struct, frozen=True, array_like=True):
-    """An older generation whose heartbeats come: by their own times since when, and the newest."""
+    """Older generation whose heartbeats still come, by their own times: the first and the newest."""
 
     generation: int
     first_ms: int
     last_ms: int
-    followed_ms: int  # the time of what was followed when the newest came
-    told: bool  # whether it has gone on for so long that somebody has to know
+    followed_ms: int  # the cluster's time when the newest came
+    told: bool  # whether it has lasted long enough for an alert
 
 
 class Quarantines(msgspec.Struct, frozen=True, array_like=True):
-    """How often this cluster's records could not be applied of late; see `quarantine`."""
+    """Recent failures to apply this cluster's records; see `feed/quarantine.py`."""
 
-    times: int = 0  # in a row: a complete read in between does not end it, only time without a failure
+    times: int = 0  # in a row: a complete read in between does not end the row, only time without a failure
     last_ms: int = 0
-    kept: tuple[str, ...] = ()  # where it failed, of the failures whose records were written to `refused`
-    unkept: int = 0  # records that were not, for such a failure's are there already
+    kept: tuple[str, ...] = ()  # places in the code of the failures whose records were written to `refused`
+    unkept: int = 0  # records that were not written: those of an earlier failure at the same place are there
 
 
 class Feed(msgspec.Struct, array_like=True):
-    """The forwarder's session with ZooKeeper, and what keeps its records from being followed."""
+    """Forwarder's session with ZooKeeper, and what keeps its records from being used."""
 
     session: str = "unknown"
     watch_mode: str = "unknown"
-    disconnected_ms: int = 0  # since when the forwarder has no session with ZooKeeper, 0 if it has one
-    lacks_records: bool = False  # some were lost, and no complete read has come in since
-    refused: RefusedGeneration | None = None  # an older forwarder that goes on
-    quarantined: str = ""  # why all that was known was given up; until a complete read has come in
+    disconnected_ms: int = 0  # when the forwarder lost its ZooKeeper session, 0 if it has one
+    lacks_records: bool = False  # records were lost, and no complete read has come in since
+    refused: RefusedGeneration | None = None  # an older forwarder that still sends
+    quarantined: str = ""  # why the cluster's state was dropped; until a complete read has come in
     quarantines: Quarantines = Quarantines()
 
 
 class CompleteRead(msgspec.Struct, array_like=True):
-    """What the complete read that is coming in has named so far."""
+    """Znodes that the complete read in progress has named so far."""
 
     names_controller: bool = False
     brokers: tuple[int, ...] = ()
@@ -47,8 +47,8 @@ class CompleteRead(msgspec.Struct, array_like=True):
 
 
 class Clocks(msgspec.Struct, array_like=True):
-    """The forwarder's clocks, and how the cluster's own time is shown by them."""
+    """Forwarder's clocks, and how they show the cluster's own time."""
 
     steady_ms: int = -1  # of the newest record, -1 where its forwarder has none
-    walls: WallClocks = ()  # how `time_ms` and all moments are shown; none: as they are
-    wall_clock_of: str = ""  # whose wall clock this generation's times are by
+    walls: WallClocks = ()  # by which `time_ms` and all moments are shown; none: unchanged
+    wall_clock_of: str = ""  # the host whose wall clock this generation's times follow

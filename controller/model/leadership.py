@@ -1,9 +1,9 @@
-"""What a partition's state znode says, and how a write of the controller changes it.
+"""Leader and ISR of a partition (its state znode), and the planned actions by which the controller changes them.
 
-Here belong the value (`LeaderAndIsr`) and the steps of the controller. A write is an intent: it holds what the
-controller knew when it decided, never the value that results. A partition's predicted value is its pending writes
-folded over the value that ZooKeeper confirmed, so an ISR change that lands in between needs no repair. Moves and
-requests that belong between two writes stand between them, and take the value that is there once ZooKeeper shows it.
+A write is an intent: it holds what the controller knew when it decided, never the value that results. A partition's
+predicted value is its pending writes folded over its state in ZooKeeper, so an ISR change that lands in between needs
+no repair. State changes and requests that belong between two writes stand between them, and take the value that is
+there once ZooKeeper shows it.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ EPOCH_DURING_DELETE = -2  # in StopReplica, in place of a leader epoch
 NO_EPOCH = -1
 _OFFLINE = Strategy.OFFLINE
 
-# After a death the same choice is asked for again and again: expected, judged, told, confirmed.
+# After a broker failure the same choice is made for many partitions, and several times for each.
 _elect_offline = lru_cache(1 << 15)(elect_offline)
 
 
 class LeaderAndIsr(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The content of a partition's state znode; `partition_epoch` is its data version, -1 while only predicted."""
+    """Content of a partition's state znode; `partition_epoch` is its data version, -1 while only predicted."""
 
     leader: int
     leader_epoch: int
@@ -45,40 +45,40 @@ class LeaderAndIsr(msgspec.Struct, frozen=True, array_like=True, gc=False):
     recovering: bool = False
 
     def same_write(self, other: LeaderAndIsr) -> bool:
-        """Whether both say the same about leader, leader epoch and ISR: the identity of a controller's write."""
+        """Whether leader, leader epoch and ISR are equal: the identity of a controller's write."""
         return self.leader_epoch == other.leader_epoch and self.leader == other.leader and self.isr == other.isr
 
 
 class PlannedAction(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What every step of the controller has: its event, the pass of a state machine in it, and its place."""
+    """Planned action of the controller: its event, the batch of a state machine in the event, and its place there."""
 
     event: int
     at_batch: int
     ordinal: int
 
     def apply(self, value: LeaderAndIsr | None, controller_epoch: int) -> LeaderAndIsr | None:  # noqa: ARG002
-        """The value after the step; None where it writes nothing."""
+        """Value after the action; None where it writes nothing."""
         return None
 
 
 class Write(PlannedAction, frozen=True, array_like=True, gc=False):
-    """A step that ZooKeeper shows, unless it turns out that there is nothing to write."""
+    """Planned write of a partition's state, unless it turns out that there is nothing to write."""
 
 
 class Create(Write, frozen=True, array_like=True, tag=1, gc=False):
-    """The first state of a new partition: the first live replica leads, all live replicas are in sync."""
+    """First state of a new partition: the first live replica leads, all live replicas are in sync."""
 
     isr: tuple[int, ...]
 
     def apply(self, value: LeaderAndIsr | None, controller_epoch: int) -> LeaderAndIsr | None:
-        """The first state; nothing is written over one that is there."""
+        """First state; None where there is one already: it is never overwritten."""
         return None if value else LeaderAndIsr(self.isr[0], 0, self.isr, controller_epoch)
 
 
 class Elect(Write, frozen=True, array_like=True, tag=2, gc=False):
-    """A leader election, with what the controller knew when it began.
+    """Leader election, with what the controller knew when it began.
 
-    `online` are the candidates that count as alive for the strategy (registered ones for a controlled shutdown).
+    `online` are the candidates that count as live for the strategy (registered ones for a controlled shutdown).
     """
 
     strategy: Strategy
@@ -88,7 +88,7 @@ class Elect(Write, frozen=True, array_like=True, tag=2, gc=False):
     allow_unclean: bool = False
 
     def choose(self, isr: tuple[int, ...]) -> Elected | None:
-        """The election's result for this ISR."""
+        """Result of the election for this ISR."""
         if self.strategy is _OFFLINE:
             return _elect_offline(self.candidates, isr, self.online, allow_unclean=self.allow_unclean)
         if self.strategy is Strategy.REASSIGN:
@@ -98,7 +98,7 @@ class Elect(Write, frozen=True, array_like=True, tag=2, gc=False):
         return elect_for_controlled_shutdown(self.candidates, isr, self.online, self.shutting_down)
 
     def apply(self, value: LeaderAndIsr | None, controller_epoch: int) -> LeaderAndIsr | None:
-        """The elected leader with its ISR; None where nobody can be elected."""
+        """Elected leader with its ISR; None where no replica can be elected."""
         elected = self.choose(value.isr) if value is not None else None
         if value is None or elected is None:
             return None
@@ -109,13 +109,13 @@ class Elect(Write, frozen=True, array_like=True, tag=2, gc=False):
 
 
 class RemoveFromIsr(Write, frozen=True, array_like=True, tag=3, gc=False):
-    """A replica that goes offline leaves the ISR; the last member stays, but no longer leads."""
+    """Removal of an offline replica from the ISR; the last member stays, but no longer leads."""
 
     replica: int
     empties: bool = False  # up to 1.0: the last member leaves too where unclean elections are allowed
 
     def apply(self, value: LeaderAndIsr | None, controller_epoch: int) -> LeaderAndIsr | None:
-        """The value without the replica; None where it is not in the ISR."""
+        """Value without the replica; None where it is not in the ISR."""
         if value is None or self.replica not in value.isr:
             return None
         leader = NO_LEADER if value.leader == self.replica else value.leader
@@ -125,10 +125,10 @@ class RemoveFromIsr(Write, frozen=True, array_like=True, tag=3, gc=False):
 
 
 class BumpLeaderEpoch(Write, frozen=True, array_like=True, tag=4, gc=False):
-    """The leader epoch alone grows, so that the brokers accept a changed replica list."""
+    """Increment of the leader epoch alone, so that the brokers accept a changed replica list."""
 
     def apply(self, value: LeaderAndIsr | None, controller_epoch: int) -> LeaderAndIsr | None:
-        """The same value under the next leader epoch."""
+        """Same value under the next leader epoch."""
         if value is None:
             return None
         epoch = value.leader_epoch + 1
@@ -136,9 +136,9 @@ class BumpLeaderEpoch(Write, frozen=True, array_like=True, tag=4, gc=False):
 
 
 class StateChange(PlannedAction, frozen=True, array_like=True, tag=5, gc=False):
-    """A partition (`replica` None) or one of its replicas moved from one state to another.
+    """State change of a partition (`replica` None) or of one of its replicas.
 
-    `written` moves were part of a write; `value` is what that write left, once ZooKeeper has shown it.
+    `written` ones are part of a write; `value` is the state after that write, once ZooKeeper has shown it.
     """
 
     replica: int | None
@@ -149,21 +149,21 @@ class StateChange(PlannedAction, frozen=True, array_like=True, tag=5, gc=False):
 
     @property
     def takes_replica_offline(self) -> bool:
-        """Whether it is a replica's move to OfflineReplica."""
+        """Whether a replica changes to OfflineReplica."""
         return self.replica is not None and self.to_state == ReplicaState.OFFLINE
 
 
 class StateEntry(PlannedAction, frozen=True, array_like=True, tag=6, gc=False):
-    """The partition's state in the requests of a pass: LeaderAndIsr to some brokers, and UpdateMetadata.
+    """Partition state in the requests of a batch: LeaderAndIsr to some brokers, and UpdateMetadata.
 
     `value` is that state, once ZooKeeper has shown it. `read` says that the controller read it just before, so that its
-    own copy is not older than ZooKeeper's.
+    cached state is not older than ZooKeeper's.
     """
 
     replicas: tuple[int, ...]
     read: bool
-    brokers: tuple[int, ...]  # that LeaderAndIsr goes to
-    new_on: tuple[int, ...] = ()  # those of them whose replica is new
+    brokers: tuple[int, ...]  # receivers of LeaderAndIsr
+    new_on: tuple[int, ...] = ()  # receivers whose replica is new
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
     offline: tuple[int, ...] = ()
@@ -173,7 +173,7 @@ class StateEntry(PlannedAction, frozen=True, array_like=True, tag=6, gc=False):
 
 
 class StopEntry(PlannedAction, frozen=True, array_like=True, tag=7, gc=False):
-    """The partition in a StopReplica request, whose place it has; the leader epoch is what the controller knew."""
+    """Partition in a StopReplica request, whose place it has; the leader epoch is the one that the controller knew."""
 
     broker: int
     delete: bool
@@ -184,21 +184,21 @@ AnyEntry = Union[StateEntry, StopEntry]  # noqa: UP007 (msgspec needs it at run 
 AnyAction = Union[Create, Elect, RemoveFromIsr, BumpLeaderEpoch, StateChange, StateEntry, StopEntry]  # noqa: UP007
 
 
-def speaking_of_copy(steps: Iterable[AnyAction], copy: LeaderAndIsr | None) -> tuple[AnyAction, ...]:
-    """The steps, in which entries that were not read speak of the controller's own copy of the state."""
+def with_cached_state(actions: Iterable[AnyAction], cached: LeaderAndIsr | None) -> tuple[AnyAction, ...]:
+    """Actions in which entries that were not read get the controller's cached state."""
     return tuple(
         [
-            msgspec.structs.replace(step, value=copy)
-            if isinstance(step, StateEntry) and not step.read and step.value is None
-            else step
-            for step in steps
+            msgspec.structs.replace(action, value=cached)
+            if isinstance(action, StateEntry) and not action.read and action.value is None
+            else action
+            for action in actions
         ]
     )
 
 
-def fold(steps: Iterable[PlannedAction], zk_state: LeaderAndIsr | None, controller_epoch: int) -> LeaderAndIsr | None:
-    """The value that ZooKeeper will hold once all writes among the steps are done."""
+def fold(actions: Iterable[PlannedAction], zk_state: LeaderAndIsr | None, controller_epoch: int) -> LeaderAndIsr | None:
+    """Value that ZooKeeper will hold once all writes among the actions are done."""
     value = zk_state
-    for step in steps:
-        value = step.apply(value, controller_epoch) or value
+    for action in actions:
+        value = action.apply(value, controller_epoch) or value
     return value

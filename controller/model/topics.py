@@ -1,7 +1,6 @@
-"""A cluster's topics and partitions as the replica holds them, in chunks that can be stored and loaded one by one.
+"""Topics and partitions of a cluster, in a persistent map whose chunks can be stored and loaded one by one.
 
-Here belong the immutable `Topic` and `Partition`, and the persistent map of topics. What their states mean is in the
-machines; how chunks become bytes is in `state`.
+`derived/stored_context.py` turns the chunks into bytes.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _NON_EXISTENT: Final = ReplicaState.NON_EXISTENT
 
 
 class TopicPartition(msgspec.Struct, frozen=True, order=True, array_like=True, gc=False):
-    """A partition's name."""
+    """Name of a partition."""
 
     topic: str
     partition: int
@@ -32,61 +31,61 @@ class TopicPartition(msgspec.Struct, frozen=True, order=True, array_like=True, g
 
 
 class Problem(Enum):
-    """What is wrong with a partition, the worst first: it has the first that applies. `health` judges it."""
+    """Problem of a partition, the worst first: it has the first that applies, as `derived/health.py` judges."""
 
-    NO_LIVE_IN_SYNC_REPLICA = "no_live_in_sync_replica"  # offline until one of them returns
-    ELECTION_DUE = "election_due"  # the leader is gone, the controller must elect another replica
+    NO_LIVE_IN_SYNC_REPLICA = "no_live_in_sync_replica"  # offline until an in-sync replica returns
+    ELECTION_DUE = "election_due"  # the leader is not live, the controller must elect another replica
     NOT_YET_CREATED = "not_yet_created"  # the controller must still write the first state
-    NO_LIVE_REPLICA_AT_CREATION = "no_live_replica_at_creation"  # created while all its brokers were away
+    NO_LIVE_REPLICA_AT_CREATION = "no_live_replica_at_creation"  # created while none of its brokers was live
     LEADERLESS = "leaderless"  # an in-sync replica is live, yet the controller has no reason to elect it
     UNDER_MIN_ISR = "under_min_isr"  # led, but fewer replicas are in sync than a write with acks=all needs
     UNDER_REPLICATED = "under_replicated"  # usable, but not every assigned replica is in sync
 
-    __hash__ = object.__hash__  # there is one of each: what the enum's own takes time for is not needed
+    __hash__ = object.__hash__  # members are singletons: identity is enough, and much faster than the enum's own
 
 
 class OverdueElection(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """An election that the controller passed over: it wrote what came later, and not this."""
+    """Election that the controller passed over: it wrote later events, and not this election."""
 
-    leader: int  # whom it was to elect
-    leader_epoch: int  # of the value that it was to replace
+    leader: int  # the expected one
+    leader_epoch: int  # of the state that the election was to replace
     controller_epoch: int
-    since_ms: int  # when the event came of which it was to be written
+    since_ms: int  # when the event came to which the election belongs
 
 
 class Partition(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A partition: what ZooKeeper confirmed, what the controller is still to write, and the states of the machines."""
+    """Partition: its state in ZooKeeper, the controller's planned actions, and its states in the state machines."""
 
-    replicas: tuple[int, ...]  # as the controller has them in memory
-    replica_states: dict[int, ReplicaState] = {}  # by broker, of replicas that are on their way out too
+    replicas: tuple[int, ...]  # in the controller's memory
+    replica_states: dict[int, ReplicaState] = {}  # by broker, of replicas that are being removed too
     state: PartitionState = PartitionState.NON_EXISTENT
     zk_state: LeaderAndIsr | None = None
-    queue: tuple[AnyAction, ...] = ()  # what the controller does with it, from the oldest write that is still due on
+    queue: tuple[AnyAction, ...] = ()  # planned actions that are not certain yet, the oldest first
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
     problem: Problem | None = None
     problem_since_ms: int = 0
-    cached: LeaderAndIsr | None = None  # the controller's own copy of the state, where it lags behind ZooKeeper
+    cached: LeaderAndIsr | None = None  # the controller's cached state, where it lags behind ZooKeeper
     offline_dirs: tuple[int, ...] = ()  # replicas whose log directory failed
-    zk_assignment: ReplicaAssignment | None = None  # what the topic's znode says, where that is not what memory says
-    pending_assignments: tuple[ReplicaAssignment, ...] = ()  # what the controller is still to write there, in order
+    zk_assignment: ReplicaAssignment | None = None  # in the topic znode, where it differs from `assignment`
+    pending_assignments: tuple[ReplicaAssignment, ...] = ()  # that the controller has still to write there, in order
     passed_over: OverdueElection | None = None
-    in_sync_lacking: int = 0  # of a led partition: so many more replicas must be in sync before it takes acks=all
+    in_sync_lacking: int = 0  # replicas that must still get in sync before its leader accepts acks=all
 
     def value(self, controller_epoch: int) -> LeaderAndIsr | None:
-        """The value that ZooKeeper will hold once the controller has done what it must."""
+        """State that ZooKeeper will hold once the controller has done its due writes."""
         return fold(self.queue, self.zk_state, controller_epoch) if self.queue else self.zk_state
 
     @property
     def write_due(self) -> bool:
-        """Whether the controller must still write its state."""
-        for step in self.queue:  # noqa: SIM110 (asked of every change: a generator takes twice as long)
-            if isinstance(step, Write):
+        """Whether the controller has a write of its state due."""
+        for action in self.queue:  # noqa: SIM110 (runs for every change: a generator takes twice as long)
+            if isinstance(action, Write):
                 return True
         return False
 
     def owed(self, controller_epoch: int) -> OverdueElection | None:
-        """The election that this controller still owes: nothing was written since that would be in its place."""
+        """Election that this controller still owes: no later write has taken its place."""
         owed, value = self.passed_over, self.zk_state
         if owed is None or value is None:
             return None
@@ -95,8 +94,8 @@ class Partition(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def has_value(self) -> bool:
-        """Whether ZooKeeper holds a value, or will once the controller has done what it must."""
-        return self.zk_state is not None or any(isinstance(step, Create) for step in self.queue)
+        """Whether ZooKeeper holds a state, or will once the controller has created it."""
+        return self.zk_state is not None or any(isinstance(action, Create) for action in self.queue)
 
     @property
     def reassigning(self) -> bool:
@@ -104,11 +103,11 @@ class Partition(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return bool(self.adding or self.removing)
 
     def replica_state(self, broker: int) -> ReplicaState:
-        """The state of the replica on this broker."""
+        """State of the replica on this broker."""
         return self.replica_states.get(broker, _NON_EXISTENT)
 
     def with_replica_state(self, broker: int, state: ReplicaState) -> Partition:
-        """The partition with one replica in another state; one that no longer exists is forgotten."""
+        """Partition with one replica in another state; a replica that no longer exists is left out."""
         states = {**self.replica_states, broker: state}
         if state is _NON_EXISTENT:
             del states[broker]
@@ -116,50 +115,48 @@ class Partition(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def assignment(self) -> ReplicaAssignment:
-        """The replicas, with those that are being added and removed."""
+        """Replicas, with the ones that are being added and removed."""
         return ReplicaAssignment(self.replicas, self.adding, self.removing)
 
     def with_assignment(self, assignment: ReplicaAssignment) -> Partition:
-        """The partition with other replicas in the controller's memory."""
+        """Partition with another assignment in the controller's memory."""
         return msgspec.structs.replace(
             self, replicas=assignment.replicas, adding=assignment.adding, removing=assignment.removing
         )
 
 
 class Topic(msgspec.Struct, frozen=True, array_like=True):
-    """A topic's partitions, the settings that the controller reads, and where its deletion stands."""
+    """Topic: its partitions, the settings that the controller reads, and the progress of its deletion."""
 
     partitions: dict[int, Partition] = {}
-    exists: bool = True  # False: only its configuration is known so far
+    exists: bool = True  # False: only its configuration is known
     topic_id: str | None = None
     min_insync_replicas: int | None = None
     unclean_election: bool | None = None
-    queued_for_deletion: bool = False  # its deletion was asked for
+    queued_for_deletion: bool = False
     deletion_started: bool = False
     ineligible: bool = False  # its deletion waits for a broker
-    request_removed: bool = (
-        False  # its entry was taken away since: the next controller does not know that it is to be deleted
-    )
-    asked_ms: int = 0  # when its replicas were last told to delete
-    doubtful_ms: int = 0  # so long after that a silent broker lost its session: others may be silent too
+    request_removed: bool = False  # its entry in /admin/delete_topics was removed: the next controller keeps the topic
+    asked_ms: int = 0  # when StopReplica with delete was last sent for it
+    doubtful_ms: int = 0  # from then until a silent broker lost its session: others may be silent too
     leaked: tuple[int, ...] = ()  # partitions whose states a controller kept when the topic was removed by hand
-    leaked_epoch: int = -1  # that controller's
-    seen_generation: int = 0  # of the forwarder that last spoke of it
+    leaked_epoch: int = -1  # of that controller
+    seen_generation: int = 0  # of the forwarder whose records last named it
 
 
-InTopic = tuple["Topic | None", "Partition | None"]  # a partition with the topic that it is in, where they are there
+InTopic = tuple["Topic | None", "Partition | None"]  # a partition with its topic, None where they do not exist
 Chunk = Mapping[str, Topic]
 ChunkLoader = Callable[[int], "dict[str, Topic]"]
 
 
 @lru_cache(1 << 15)
 def chunk_of(topic: str, chunk_count: int) -> int:
-    """The chunk that holds a topic: the same on every machine and in every version."""
+    """Index of the chunk that holds a topic: the same on every machine and in every version."""
     return zlib.crc32(topic.encode()) % chunk_count
 
 
 class StoredChunks:
-    """The chunks as they are stored, each loaded once at its first touch."""
+    """Stored chunks, each loaded once when it is first used."""
 
     __slots__ = ("_load", "_loaded")
 
@@ -174,9 +171,9 @@ class StoredChunks:
 
 
 class Topics:
-    """A persistent map from topic name to `Topic`; changing it gives another map that shares all untouched chunks.
+    """Persistent map from topic name to `Topic`; changing it gives another map that shares all unchanged chunks.
 
-    A chunk that no step has changed is None here and read from the stored ones.
+    A chunk that no transaction has changed is None here and read from the stored ones.
     """
 
     __slots__ = ("_chunks", "_stored")
@@ -187,32 +184,32 @@ class Topics:
 
     @classmethod
     def load(cls, chunk_count: int, load: ChunkLoader) -> Topics:
-        """The stored topics; `load` gives a chunk when it is first touched."""
+        """Stored topics; `load` gives a chunk when it is first used."""
         return cls([None] * chunk_count, StoredChunks(load))
 
     @classmethod
     def empty(cls, chunk_count: int) -> Topics:
-        """No topics, in this many chunks."""
+        """Empty map of this many chunks."""
         return cls.load(chunk_count, lambda _: {})
 
     def chunk(self, index: int) -> dict[str, Topic]:
-        """One chunk; treat it as read-only."""
+        """Chunk at this index; treat it as read-only."""
         chunk = self._chunks[index]
         return self._stored[index] if chunk is None else chunk
 
     def get(self, topic: str) -> Topic | None:
-        """The topic, None if unknown."""
+        """Topic of this name, None if unknown."""
         index = chunk_of(topic, len(self._chunks))
         chunk = self._chunks[index]
         return (self._stored[index] if chunk is None else chunk).get(topic)
 
     def partition(self, tp: TopicPartition) -> Partition | None:
-        """The partition, None if unknown."""
+        """Partition of this name, None if unknown."""
         topic = self.get(tp.topic)
         return None if topic is None else topic.partitions.get(tp.partition)
 
     def __getitem__(self, topic: str) -> Topic:
-        """A topic that is known."""
+        """Topic of this name, which must be known."""
         found = self.get(topic)
         assert found is not None, f"{topic} is no known topic"
         return found
@@ -221,18 +218,18 @@ class Topics:
         for index in range(len(self._chunks)):
             yield from list(self.chunk(index).items())
 
-    def draft(self) -> MutableTopics:
-        """A private copy to change."""
+    def mutable_copy(self) -> MutableTopics:
+        """Private copy to change."""
         return MutableTopics(list(self._chunks), self._stored)
 
     def changed_since(self, before: Topics) -> list[int]:
-        """The chunks that are not the very same as before."""
+        """Indexes of the chunks that are not the same objects as before."""
         pairs = enumerate(zip(self._chunks, before._chunks, strict=True))
         return [index for index, (now, then) in pairs if now is not then]
 
 
 class MutableTopics(Topics):
-    """Topics that one step changes in place: each touched chunk is copied once, the rest stays shared."""
+    """Topics that one transaction changes in place: each changed chunk is copied once, the rest stays shared."""
 
     __slots__ = ("_owned", "_owned_topics")
 
@@ -243,7 +240,7 @@ class MutableTopics(Topics):
         self._owned_topics: dict[str, Topic] = {}
 
     def get(self, topic: str) -> Topic | None:
-        """The topic as it is now, None if unknown."""
+        """Topic as it is now, None if unknown."""
         owned = self._owned_topics.get(topic)
         return Topics.get(self, topic) if owned is None else owned
 
@@ -257,7 +254,7 @@ class MutableTopics(Topics):
             chunk[name] = topic
 
     def own(self, name: str) -> Topic:
-        """A known topic whose partitions may be changed in place: they are copied at the step's first change."""
+        """Known topic whose partitions may be changed in place: they are copied at the first change."""
         owned = self._owned_topics.get(name)
         if owned is None:
             chunk = self._own_chunk(name)
@@ -274,5 +271,5 @@ class MutableTopics(Topics):
         return self.chunk(index)
 
     def freeze(self) -> Topics:
-        """The result; the draft must not be changed any more."""
+        """Immutable result; this copy must not be changed any more."""
         return Topics(self._chunks, self._stored)

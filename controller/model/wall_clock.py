@@ -1,6 +1,6 @@
-"""How a cluster's time is shown: by the forwarder's wall clock, which may have been set since.
+"""Wall time of a cluster's moments in rows: by the forwarder's wall clock, which may have been set since.
 
-The time by which deadlines are judged is in `clock`.
+Deadlines follow the time in `clock`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _Struct = TypeVar("_Struct", bound=msgspec.Struct)
 
 
 class WallClock(msgspec.Struct, frozen=True, array_like=True):
-    """How far the wall clock is ahead of the cluster's time, for moments from `from_ms` on."""
+    """Lead of the wall clock over the cluster's time, for moments from `from_ms` on."""
 
     from_ms: int
     ahead_ms: int
@@ -26,7 +26,7 @@ WallClocks = tuple[WallClock, ...]
 
 
 def shown(row: _Struct, walls: WallClocks) -> _Struct:
-    """The row with its moments by the wall clock."""
+    """Row with its moments by the wall clock."""
     changed: dict[str, Any] = {}
     for name in _moments_of(type(row)):
         value = getattr(row, name)
@@ -52,7 +52,7 @@ def _shown_value(value: Any, walls: WallClocks) -> Any:  # noqa: ANN401 (of any 
 
 @lru_cache(None)
 def _moments_of(row_type: type[msgspec.Struct]) -> tuple[str, ...]:
-    """The fields that are moments or have some in them, by their types."""
+    """Names of the fields that are moments or contain some, by their types."""
     info = msgspec.inspect.type_info(row_type)
     assert isinstance(info, msgspec.inspect.StructType)
     return tuple(field.name for field in info.fields if _has_moment(field.type))

@@ -1,1 +1,1 @@
-"""Kafka's own tables and pure choices: legal states, elections, assignments, placement, what each release does."""
+"""Kafka's rules as tables and pure functions: legal states, elections, assignments, placement, settings, releases."""

@@ -1,7 +1,6 @@
-"""A partition's replica assignment, with what a reassignment adds and removes.
+"""Replica assignment of a partition, with the replicas that a reassignment adds and removes.
 
-Here belongs the arithmetic of KIP-455 (Kafka 2.4 to 3.9, `ReplicaAssignment`); when a reassignment runs and what it
-writes does not, and where the replicas of new partitions go is `placement`.
+The arithmetic of KIP-455 (Kafka 2.4 to 3.9, `ReplicaAssignment`).
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import msgspec
 
 
 class ReplicaAssignment(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """All replicas of a partition, new ones first while it is being reassigned."""
+    """Replicas of a partition, the new ones first while it is being reassigned."""
 
     replicas: tuple[int, ...]
     adding: tuple[int, ...] = ()
@@ -21,23 +20,23 @@ class ReplicaAssignment(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def origin(self) -> tuple[int, ...]:
-        """The replicas before the reassignment, in today's order: where the target shared some, theirs is lost."""
+        """Replicas before the reassignment, in their present order: the former order of replicas it shares is lost."""
         return _without(self.replicas, self.adding)
 
     @property
     def target(self) -> tuple[int, ...]:
-        """The replicas once the reassignment is complete."""
+        """Replicas once the reassignment is complete."""
         return _without(self.replicas, self.removing)
 
     @property
     def is_being_reassigned(self) -> bool:
-        """Whether any replica is still being added or removed; a mere change of order is no reassignment."""
+        """Whether any replica is still being added or removed; a change of order alone is no reassignment."""
         return bool(self.adding or self.removing)
 
     def reassign_to(self, target: Sequence[int]) -> ReplicaAssignment:
-        """The assignment that begins the way to a target, also from the middle of the way to another.
+        """First assignment on the way to a target, also where another reassignment is still running.
 
-        Only the origin counts of what is there: replicas that a superseded reassignment was adding are dropped.
+        Only the origin counts of the present replicas: those that a superseded reassignment was adding are dropped.
         """
         origin = self.origin
         replicas = tuple(dict.fromkeys((*target, *origin)))

@@ -1,7 +1,6 @@
-"""Leader elections: which replica becomes leader, with which ISR, and who is told.
+"""Leader elections: which replica becomes leader, with which ISR, and which brokers receive LeaderAndIsr.
 
-Pure choices only (Kafka 3.9 `PartitionLeaderElectionAlgorithms` and `Election`); when an election runs and what it
-costs in writes is the business of `partition_machine`.
+Pure choices (Kafka 3.9 `PartitionLeaderElectionAlgorithms` and `Election`); `partition_machine` runs them.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import msgspec
 
 
 class Strategy(Enum):
-    """Kafka's four strategies; an offline election is clean or, where allowed, unclean."""
+    """Kafka's four election strategies; an offline election is clean or, where allowed, unclean."""
 
     OFFLINE = "OfflinePartitionLeaderElection"
     REASSIGN = "ReassignPartitionLeaderElection"
@@ -22,7 +21,7 @@ class Strategy(Enum):
 
 
 class Elected(msgspec.Struct, frozen=True, gc=False):
-    """An election's result; `unclean` means that records may be lost."""
+    """Result of an election; `unclean` means that records may be lost."""
 
     leader: int
     isr: tuple[int, ...]
@@ -32,7 +31,7 @@ class Elected(msgspec.Struct, frozen=True, gc=False):
 def elect_offline(
     assignment: Sequence[int], isr: Sequence[int], online: Collection[int], *, allow_unclean: bool
 ) -> Elected | None:
-    """The first live in-sync replica in assignment order, else (if allowed) any live one; the ISR loses its dead."""
+    """First live in-sync replica in assignment order, else (if allowed) any live one; the ISR keeps live members."""
     for replica in assignment:
         if replica in online and replica in isr:
             return Elected(replica, tuple(member for member in isr if member in online))
@@ -44,7 +43,7 @@ def elect_offline(
 
 
 def elect_for_reassignment(target: Sequence[int], isr: Sequence[int], online: Collection[int]) -> Elected | None:
-    """The first live in-sync replica of the target; the ISR stays as it is, dead members too."""
+    """First live in-sync replica of the target; the ISR stays as it is, members on failed brokers too."""
     for replica in target:
         if replica in online and replica in isr:
             return Elected(replica, tuple(isr))
@@ -52,7 +51,7 @@ def elect_for_reassignment(target: Sequence[int], isr: Sequence[int], online: Co
 
 
 def elect_preferred(assignment: Sequence[int], isr: Sequence[int], online: Collection[int]) -> Elected | None:
-    """The first assigned replica if it is live and in sync; the ISR stays as it is."""
+    """First assigned replica if it is live and in sync; the ISR stays as it is."""
     if assignment and assignment[0] in online and assignment[0] in isr:
         return Elected(assignment[0], tuple(isr))
     return None
@@ -61,7 +60,7 @@ def elect_preferred(assignment: Sequence[int], isr: Sequence[int], online: Colle
 def elect_for_controlled_shutdown(
     assignment: Sequence[int], isr: Sequence[int], registered: Collection[int], shutting_down: Collection[int]
 ) -> Elected | None:
-    """The first registered in-sync replica that stays; every broker that is shutting down leaves the ISR."""
+    """First registered in-sync replica whose broker is not shutting down; those that are leave the ISR."""
     for replica in assignment:
         if replica in registered and replica in isr and replica not in shutting_down:
             return Elected(replica, tuple(member for member in isr if member not in shutting_down))
@@ -69,10 +68,10 @@ def elect_for_controlled_shutdown(
 
 
 def recipients(strategy: Strategy, candidates: Sequence[int], online: Collection[int]) -> tuple[int, ...]:
-    """The replicas that learn the result; as in every election `online` means registered in a controlled shutdown.
+    """Replicas that receive the result; in a controlled shutdown `online` means registered, as in its election.
 
-    Candidates are the assignment, in a reassignment its target. Only a preferred election and a reassignment name dead
-    replicas too; a broker that is shutting down must learn that it no longer leads (since Kafka 2.1, KAFKA-7482).
+    Candidates are the assignment, in a reassignment its target. Only a preferred election and a reassignment name
+    offline replicas too; a broker that is shutting down must learn that it no longer leads (since 2.1, KAFKA-7482).
     """
     if strategy in (Strategy.PREFERRED, Strategy.REASSIGN):
         return tuple(candidates)

@@ -1,7 +1,6 @@
-"""The partition of a record's key, as the default partitioner of Kafka's producers finds it.
+"""Partition of a record's key, as the default partitioner of Kafka's producers computes it (`Utils.murmur2`).
 
-Here belongs the hash (`Utils.murmur2`) and its way to a partition; records without a key go where the producer likes,
-so they do not belong here.
+Records without a key go where the producer likes.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ _POSITIVE_MASK = 0x7FFFFFFF
 
 
 def partition_for_key(key: bytes, partition_count: int) -> int:
-    """The partition that a key's records go to, for as long as the topic keeps its number of partitions.
+    """Partition that a key's records go to, as long as the topic keeps its number of partitions.
 
     Raises ValueError for a topic without partitions.
     """

@@ -1,8 +1,7 @@
-"""Where the replicas of new partitions go, as Kafka's own tools and controllers compute it.
+"""Placement of new partitions' replicas on brokers (Kafka 3.9 `AdminUtils.assignReplicasToBrokers`).
 
-Here belongs the arithmetic (Kafka 3.9 `AdminUtils.assignReplicasToBrokers`), without racks and with them. Kafka draws
-the start index and the shift at random unless it is told one number for both; here they are always arguments, so that
-a placement can be computed again. What becomes of a partition's replicas later is `assignment`.
+With racks and without. Kafka draws the start index and the shift at random unless it is given one number for both; here
+they are always arguments, so that a placement can be computed again.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from itertools import zip_longest
 
 
 class Refusal(Enum):
-    """Why Kafka places no replicas; the values are the names of its exceptions."""
+    """Reason for which Kafka places no replicas; the values are the names of its exceptions."""
 
     PARTITIONS = "InvalidPartitionsException"
     REPLICATION_FACTOR = "InvalidReplicationFactorException"
@@ -21,7 +20,7 @@ class Refusal(Enum):
 
 
 class PlacementError(ValueError):
-    """Replicas that Kafka would refuse to place: the kind of refusal, and Kafka's own sentence as the message."""
+    """Refusal to place replicas: its kind, and Kafka's own sentence as the message."""
 
     def __init__(self, kind: Refusal, message: str) -> None:
         super().__init__(message)
@@ -37,7 +36,7 @@ def place_replicas(
     shift: int,
     start_partition_id: int = 0,
 ) -> dict[int, tuple[int, ...]]:
-    """The replicas of `partition_count` new partitions, by partition id; the first replica is the preferred leader.
+    """Replicas of `partition_count` new partitions, by partition id; the first replica is the preferred leader.
 
     `brokers` gives each broker's rack, or None. Without racks the order of the brokers counts (Kafka's callers sort
     them by id); with racks it does not. To add partitions to a topic, start at the number that it already has.
@@ -85,7 +84,7 @@ def _alternate_racks(racks: Mapping[int, str]) -> tuple[int, ...]:
 
 
 def _walk(ring: Sequence[int], first: int, shift: int) -> Iterator[int]:
-    # For ever round the ring, never over the first replica's place.
+    # Endless round of the ring that leaves out the first replica's place.
     while True:
         yield ring[(first + 1 + shift % (len(ring) - 1)) % len(ring)]
         shift += 1

@@ -1,7 +1,4 @@
-"""What the brokers' static configuration decides and no znode shows.
-
-Here belong the settings under Kafka's own names, the defaults that each release gives them, and how their text is read.
-"""
+"""Static broker settings that no znode shows: Kafka's names, each release's defaults, and how their text is read."""
 
 from __future__ import annotations
 
@@ -13,16 +10,16 @@ import msgspec
 
 from controller.rules.releases import NEWEST, Release
 
-# What somebody said, by Kafka's names with dots; the release's defaults hold for the rest.
+# Settings that the operator gave, by Kafka's names with dots; the release's defaults hold for the rest.
 GivenSettings = Mapping[str, bool | int]
 
-# Kafka's INT; of what is a LONG there, nobody needs more: 2**31 ms are 24 days.
+# Kafka's INT; settings that are a LONG there need no more: 2**31 ms are 24 days.
 _AtLeast0 = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
 _AtLeast1 = Annotated[int, msgspec.Meta(ge=1, lt=2**31)]
 
 
 class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: name.replace("_", ".")):
-    """The brokers' settings that the controller's choices and gauges depend on; the defaults are those of Kafka 3.9."""
+    """Broker settings that the controller's choices and gauges depend on; the defaults are those of Kafka 3.9."""
 
     unclean_leader_election_enable: bool = False
     min_insync_replicas: _AtLeast1 = 1
@@ -35,7 +32,7 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda na
     leader_imbalance_check_interval_seconds: _AtLeast1 = 300
 
 
-# Read as: before the release, KEY was VALUE where nobody said otherwise.
+# Read as: before the release, the default of KEY was VALUE.
 DEFAULT_BEFORE: Final[Mapping[str, tuple[Release, bool | int]]] = MappingProxyType(
     {
         "unclean.leader.election.enable": ((0, 11), True),
@@ -49,17 +46,17 @@ SETTING_NAMES: Final = frozenset(_FIELDS)
 
 
 class SettingError(ValueError):
-    """A setting that is not known, or whose value cannot be read."""
+    """Setting that is not known, or whose value cannot be read."""
 
 
 def settings_in_force(given: GivenSettings, release: Release = NEWEST) -> BrokerSettings:
-    """What holds on a broker of this release that was configured so."""
+    """Settings in force on a broker of this release with the given configuration."""
     of_release = {name: value for name, (until, value) in DEFAULT_BEFORE.items() if release < until}
     return msgspec.convert({**of_release, **given}, BrokerSettings)
 
 
 def read_settings(texts: Mapping[str, str]) -> dict[str, bool | int]:
-    """The settings that these texts give, by Kafka's names with dots; raises SettingError."""
+    """Settings from their texts, by Kafka's names with dots; raises SettingError."""
     return {name: _read_setting(name, text) for name, text in texts.items()}
 
 

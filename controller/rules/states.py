@@ -1,7 +1,7 @@
-"""The states of partitions and replicas, and which state may follow which.
+"""States of partitions and replicas, and two tables of which state may follow which.
 
-Everything about legality lives here, as two tables; what a transition does is in `partition_machine` and
-`replica_machine`. The numbers are Kafka's own (`PartitionState`, `ReplicaState`, 3.9).
+The numbers are Kafka's own (`PartitionState`, `ReplicaState`, 3.9); `partition_machine` and `replica_machine` do what a
+state change requires.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Final
 
 
 class PartitionState(IntEnum):
-    """A partition's state in the controller's memory."""
+    """State of a partition in the controller's memory."""
 
     NEW = 0  # assigned, no leader was ever elected
-    ONLINE = 1  # a leader was elected and is not known to be dead
-    OFFLINE = 2  # the leader is known to be dead
+    ONLINE = 1  # a leader was elected and is live, as far as the controller knows
+    OFFLINE = 2  # the controller knows that the leader is not live
     NON_EXISTENT = 3  # never seen, or deleted
 
     @property
@@ -27,7 +27,7 @@ class PartitionState(IntEnum):
 
 
 class ReplicaState(IntEnum):
-    """A replica's state in the controller's memory."""
+    """State of a replica in the controller's memory."""
 
     NEW = 1
     ONLINE = 2

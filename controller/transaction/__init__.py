@@ -1,1 +1,1 @@
-"""One step in progress: events that wait for their writes, the requests they send, and the end that publishes."""
+"""A transaction: in-flight events that wait for their writes, the requests they send, and the rows at its end."""

@@ -1,7 +1,6 @@
-"""The requests of events: how they wait for what makes them certain, and how they look to the outside.
+"""Requests of in-flight events: how they wait until they are certain, and their rows, a large one in parts.
 
-Here belongs that a request is one row, or some parts of one. Which requests a pass sends is decided in `requests`, when
-they are certain in `turn`.
+`request_batch` decides which requests a batch sends, `transaction` when they are certain.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from controller.transaction.pending_events import PendingEvents
 
 replace = msgspec.structs.replace
 
-# A message of Kafka's default size (1 MB) holds a row with so much of partition states, by an upper bound.
+# A message of Kafka's default size (1 MB) holds a row with partition states up to this size, by an upper bound.
 _PART_BYTES: Final = 700_000
 _STATE_BYTES: Final = 350  # the names of a state's fields and its numbers
 _ID_BYTES: Final = 11  # a broker's id and a comma
@@ -41,58 +40,57 @@ _SURELY_ONE_PART: Final = 100
 
 
 class RequestContents:
-    """What requests say of partitions, gathered from the partitions' queues."""
+    """Partition states in requests, gathered from the partitions' queues."""
 
     __slots__ = ("_by_broker", "_profile", "_states")
 
     def __init__(self, batches: Iterable[Batch], profile: Profile) -> None:
         self._profile = profile
         self._states: dict[int, list[RequestedState]] = {}  # by the request's ordinal
-        self._by_broker: dict[int, dict[int, list[RequestedState]]] = {}  # of LeaderAndIsr, by pass
+        self._by_broker: dict[int, dict[int, list[RequestedState]]] = {}  # of LeaderAndIsr, by batch
         for batch in batches:
-            of_pass = self._by_broker[batch.at_batch] = {}
+            in_batch = self._by_broker[batch.at_batch] = {}
             for request in batch.requests:
                 states = self._states[request.ordinal] = []
                 if request.api == LEADER_AND_ISR:
-                    of_pass[request.brokers[0]] = states
+                    in_batch[request.brokers[0]] = states
 
     def __getitem__(self, ordinal: int) -> list[RequestedState]:
         return self._states[ordinal]
 
     def takes(self, entry: AnyEntry) -> bool:
-        """Whether the entry, of the same event, is one of these requests'."""
+        """Whether the entry, of the same event, belongs to one of these requests."""
         return entry.at_batch in self._by_broker
 
     def add(self, tp: TopicPartition, entry: AnyEntry, value: LeaderAndIsr | None) -> None:
-        """Let the requests that have this entry say it."""
+        """Add the partition's state to the requests that have this entry."""
         profile = self._profile
         if isinstance(entry, StopEntry):
             self._states[entry.ordinal].append(stop_state(tp, entry, profile))
             return
         if entry.brokers:
-            led, of_pass = led_state(tp, entry, value, profile), self._by_broker[entry.at_batch]
+            led, in_batch = led_state(tp, entry, value, profile), self._by_broker[entry.at_batch]
             new = profile.sends_new_and_offline_replicas and entry.new_on
             for broker in entry.brokers:
-                said = replace(led, is_new=True) if new and broker in new else led
-                of_pass[broker].append(said)
+                in_batch[broker].append(replace(led, is_new=True) if new and broker in new else led)
         if entry.in_metadata and entry.ordinal in self._states:
             offline = entry.offline if profile.sends_new_and_offline_replicas else ()
-            said = metadata_state(tp, entry.replicas, offline, value, deleted=entry.deleted)
-            self._states[entry.ordinal].append(said)
+            state = metadata_state(tp, entry.replicas, offline, value, deleted=entry.deleted)
+            self._states[entry.ordinal].append(state)
 
 
 class PendingRequests(PendingEvents):
-    """A step's private copy of the context with events and the requests that they wait to send."""
+    """Transaction's private copy of the context with events and the requests that they wait to send."""
 
     __slots__ = ("_expected",)
 
     def __init__(self, context: Context, record: Record) -> None:
         super().__init__(context, record)
-        # What requests of events that began in this step are expected to say.
+        # Expected contents of the requests of events that began in this transaction.
         self._expected: dict[int, RequestContents] = {}
 
     def broadcast(self, brokers: Sequence[int], *, of_all: bool = False) -> None:
-        """Tell brokers who is live by UpdateMetadata, and of all partitions or of none, behind the writes so far."""
+        """Send brokers an UpdateMetadata with the live brokers, and all partitions or none, after the writes so far."""
         if brokers:
             self.begin_batch()
             _, _, ordinal = self.place()
@@ -100,17 +98,17 @@ class PendingRequests(PendingEvents):
             self.await_sending([Sending(ordinal, UPDATE_METADATA, tuple(brokers), None if of_all else 0)])
 
     def await_sending(self, requests: Sequence[Sending]) -> None:
-        """Let the current event wait for the requests of its newest pass; their entries are in queues already."""
+        """Queue the requests of the current event's newest batch; their entries are in partitions' queues already."""
         assert self.event is not None, "a request outside of an event"
         if requests:
             epochs = self.broker_epochs if self.header.profile.sends_broker_epochs else ()
             self.event.batches += (Batch(len(self.event.due) - 1, tuple(requests), self.registered, epochs),)
             self.event.pending += 1
 
-    def announce_at_once(self, kind: EventKind, cause: str, tp: TopicPartition) -> None:
-        """An event that only tells all brokers of a partition, and is certain, for nothing is pending.
+    def publish_update_metadata(self, kind: EventKind, cause: str, tp: TopicPartition) -> None:
+        """Publish an event that only sends UpdateMetadata of a partition; it is certain, because no event is in flight.
 
-        Each ISR change comes by here: the row is made without what a request that waits needs.
+        Every ISR change comes by here: the row is made without the bookkeeping of requests that wait.
         """
         topic, profile = self.topics[tp.topic], self.header.profile
         partition = topic.partitions[tp.partition]
@@ -136,7 +134,7 @@ class PendingRequests(PendingEvents):
         )
 
     def undo(self, event: Event) -> None:
-        """Take back an event that has not begun: its steps were only expected."""
+        """Take back an event that has not begun, with its planned actions and requests."""
         for name in list(event.topics):
             topic = self.topics.get(name)
             for number in list(topic.partitions) if topic else ():
@@ -144,7 +142,7 @@ class PendingRequests(PendingEvents):
         self.withdraw_requests(event)
 
     def withdraw_requests(self, event: Event) -> None:
-        """What the event was still to send is not sent."""
+        """Withdraw the requests that the event has not sent."""
         for batch in event.batches if event.id not in self._fresh else ():
             for request in batch.requests:
                 self._publish_request(event, batch, request, WITHDRAWN, ())
@@ -152,31 +150,33 @@ class PendingRequests(PendingEvents):
         event.batches = ()
 
     def expect(self, tp: TopicPartition, entry: AnyEntry, value: LeaderAndIsr | None) -> None:
-        """A request of an event that began in this step is expected to say this of a partition."""
-        said = self._expected.get(entry.event)
-        if said is None:
-            said = self._expected[entry.event] = RequestContents(self._open[entry.event].batches, self.header.profile)
-        said.add(tp, entry, value)
+        """Add an entry to the expected contents of an event that began in this transaction."""
+        contents = self._expected.get(entry.event)
+        if contents is None:
+            contents = self._expected[entry.event] = RequestContents(
+                self._open[entry.event].batches, self.header.profile
+            )
+        contents.add(tp, entry, value)
 
     def publish_expected_requests(self) -> None:
-        """Publish the requests of events that began in this step; those of which nothing came to be are forgotten."""
+        """Publish the expected requests of events that began in this transaction, without those that became empty."""
         for event_id in sorted(self._fresh):
             event = self._open[event_id]
-            said = self._expected.get(event_id) or RequestContents(event.batches, self.header.profile)
+            contents = self._expected.get(event_id) or RequestContents(event.batches, self.header.profile)
             batches = []
             for batch in event.batches:
-                left = tuple([each for each in batch.requests if said[each.ordinal] or not each.partitions])
+                left = tuple([each for each in batch.requests if contents[each.ordinal] or not each.partitions])
                 for request in left:
-                    self._publish_request(event, batch, request, PROVISIONAL, said[request.ordinal])
+                    self._publish_request(event, batch, request, PROVISIONAL, contents[request.ordinal])
                 batches.append(replace(batch, requests=left))
             event.batches = tuple(batches)
         self._expected.clear()
 
-    def publish_sent(self, event: Event, batches: Iterable[Batch], said: RequestContents) -> None:
-        """Publish requests that are certain, with what they say; one of whose partitions none is left was not sent."""
+    def publish_sent(self, event: Event, batches: Iterable[Batch], contents: RequestContents) -> None:
+        """Publish requests that are certain, with their contents; one that has lost all its partitions was not sent."""
         for batch in batches:
             for request in batch.requests:
-                states = said[request.ordinal]
+                states = contents[request.ordinal]
                 if states or not request.partitions:
                     self._publish_request(event, batch, request, FINAL, states)
                 elif event.id not in self._fresh:
@@ -221,7 +221,7 @@ def _epochs(brokers: tuple[int, ...], batch: Batch) -> tuple[int, ...]:
 
 
 def _parts(states: Sequence[RequestedState]) -> list[tuple[RequestedState, ...]]:
-    """The states as rows can hold them: all together unless there are very many."""
+    """Split the states by the size of a row: all together unless there are very many."""
     if len(states) <= _SURELY_ONE_PART:
         return [tuple(states)]
     longest_name = max(map(len, {state.topic for state in states}))

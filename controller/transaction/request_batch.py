@@ -1,8 +1,7 @@
-"""The requests that one pass of the controller sends, gathered and then sent together.
+"""Request batch: the requests of one batch of a state machine, gathered and then sent together.
 
-Here belongs what Kafka's `AbstractControllerBrokerRequestBatch` does: who receives what, that a later entry for the
-same broker and partition replaces an earlier one while `is_new` sticks, the order LeaderAndIsr, UpdateMetadata,
-StopReplica, and which entries travel in one request. What must be said is decided by the machines.
+As in Kafka's `AbstractControllerBrokerRequestBatch`, a later entry for the same broker and partition replaces an
+earlier one while `is_new` sticks, and the order is LeaderAndIsr, UpdateMetadata, StopReplica.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from controller.transaction.pending_requests import PendingRequests
 
 
 class RequestBatch:
-    """What one pass of a state machine must send."""
+    """Requests of one batch of a state machine."""
 
     __slots__ = ("_entries", "_leader_and_isr", "_read", "_stop_replica", "_tx", "_update_metadata")
 
@@ -31,29 +30,29 @@ class RequestBatch:
         self._entries: defaultdict[TopicPartition, list[AnyEntry]] = defaultdict(list)
 
     def leader_and_isr(self, brokers: Iterable[int], tp: TopicPartition, *, is_new: bool, read: bool = False) -> None:
-        """Tell brokers who leads the partition (`read`: the controller has just read it); all learn it by metadata."""
+        """Add the partition to the brokers' LeaderAndIsr (`read`: its state was just read), and to UpdateMetadata."""
         if read:
             self._read.add(tp)
         for broker in brokers:
-            if self._is_told(broker):
-                told = self._leader_and_isr[tp]
-                told[broker] = is_new or told.get(broker, False)
+            if self._receives(broker):
+                new_by_broker = self._leader_and_isr[tp]
+                new_by_broker[broker] = is_new or new_by_broker.get(broker, False)
         self.update_metadata(tp)
 
-    def _is_told(self, broker: int) -> bool:
+    def _receives(self, broker: int) -> bool:
         header = self._tx.header
         return broker in header.brokers or not header.profile.sends_to_live_brokers_only
 
     def update_metadata(self, tp: TopicPartition) -> None:
-        """Tell every broker of the partition."""
+        """Add the partition to UpdateMetadata, which goes to every broker."""
         self._update_metadata[tp] = None
 
     def stop_replica(self, broker: int, tp: TopicPartition, *, delete: bool) -> None:
-        """Tell a broker to stop its replica, and to delete it or not."""
-        if self._is_told(broker):
-            told = self._stop_replica[broker]
+        """Add the replica to the broker's StopReplica, to be deleted or not."""
+        if self._receives(broker):
+            stopped = self._stop_replica[broker]
             epoch = self._leader_epoch(tp)
-            told[tp] = (delete or told.get(tp, (False, 0))[0], epoch)
+            stopped[tp] = (delete or stopped.get(tp, (False, 0))[0], epoch)
 
     def _leader_epoch(self, tp: TopicPartition) -> int:
         topic, partition = self._tx.topic(tp.topic), self._tx.partition(tp)
@@ -63,38 +62,38 @@ class RequestBatch:
         return NO_EPOCH if value is None else value.leader_epoch
 
     def send(self) -> None:
-        """Put the requests behind the writes of this pass."""
+        """Queue the requests after the writes of this batch."""
         if not (self._leader_and_isr or self._update_metadata or self._stop_replica):
             return
         tx = self._tx
         tx.begin_batch()
-        known = {tp: partition for tp in self._update_metadata if (partition := self._known(tp)) is not None}
-        requests = [*self._leader_and_isrs(known), *self._metadata(known), *self._stop_replicas()]
+        partitions = {tp: found for tp in self._update_metadata if (found := self._with_state(tp)) is not None}
+        requests = [*self._leader_and_isrs(partitions), *self._metadata(partitions), *self._stop_replicas()]
         for tp, entries in self._entries.items():
             tx.queue(tp, tx.topics[tp.topic].partitions[tp.partition], *entries)
         tx.await_sending(requests)
 
-    def _leader_and_isrs(self, known: Collection[TopicPartition]) -> Iterator[Sending]:
-        told: defaultdict[int, int] = defaultdict(int)
+    def _leader_and_isrs(self, partitions: Collection[TopicPartition]) -> Iterator[Sending]:
+        counts: defaultdict[int, int] = defaultdict(int)
         for tp, brokers in self._leader_and_isr.items():
-            for broker in brokers if tp in known else ():
-                told[broker] += 1
-        for broker, count in sorted(told.items()):
+            for broker in brokers if tp in partitions else ():
+                counts[broker] += 1
+        for broker, count in sorted(counts.items()):
             yield Sending(self._tx.place()[-1], LEADER_AND_ISR, (broker,), count)
 
-    def _metadata(self, known: Mapping[TopicPartition, Partition]) -> Iterator[Sending]:
+    def _metadata(self, partitions: Mapping[TopicPartition, Partition]) -> Iterator[Sending]:
         tx = self._tx
         if not self._update_metadata:
             return
         place = tx.place()
-        for tp, partition in known.items():
-            told = self._leader_and_isr.get(tp, {})
+        for tp, partition in partitions.items():
+            new_by_broker = self._leader_and_isr.get(tp, {})
             entry = StateEntry(
                 *place,
                 partition.replicas,
                 tp in self._read,
-                tuple(told),
-                tuple([broker for broker, is_new in told.items() if is_new]),
+                tuple(new_by_broker),
+                tuple([broker for broker, is_new in new_by_broker.items() if is_new]),
                 partition.adding,
                 partition.removing,
                 tx.offline_replicas(partition),
@@ -102,29 +101,29 @@ class RequestBatch:
             )
             self._entries[tp].append(entry)
         if tx.registered:
-            yield Sending(place[-1], UPDATE_METADATA, tx.registered, len(known))
+            yield Sending(place[-1], UPDATE_METADATA, tx.registered, len(partitions))
 
     def _stop_replicas(self) -> Iterator[Sending]:
-        for broker, told in sorted(self._stop_replica.items()):
-            known = {tp: stop for tp, stop in told.items() if self._tx.partition(tp) is not None}
-            for together in self._travelling_together(known):
+        for broker, stopped in sorted(self._stop_replica.items()):
+            existing = {tp: stop for tp, stop in stopped.items() if self._tx.partition(tp) is not None}
+            for together in self._by_request(existing):
                 place = self._tx.place()
                 for tp in together:
-                    self._entries[tp].append(StopEntry(*place, broker, *known[tp]))
-                deletes = known[together[0]][0] and not self._tx.header.profile.flags_each_stopped_replica
+                    self._entries[tp].append(StopEntry(*place, broker, *existing[tp]))
+                deletes = existing[together[0]][0] and not self._tx.header.profile.flags_each_stopped_replica
                 yield Sending(place[-1], STOP_REPLICA, (broker,), len(together), deletes)
 
-    def _travelling_together(self, told: dict[TopicPartition, tuple[bool, int]]) -> Iterator[list[TopicPartition]]:
-        """The replicas that a broker is told to stop, by request."""
+    def _by_request(self, stopped: dict[TopicPartition, tuple[bool, int]]) -> Iterator[list[TopicPartition]]:
+        """Group the replicas that a broker must stop by StopReplica request."""
         profile = self._tx.header.profile
         if profile.flags_each_stopped_replica:
-            groups = [list(told)]
+            groups = [list(stopped)]
         elif profile.groups_stopped_replicas:
-            groups = [[tp for tp, (delete, _) in told.items() if delete is deleted] for deleted in (True, False)]
+            groups = [[tp for tp, (delete, _) in stopped.items() if delete is deleted] for deleted in (True, False)]
         else:
-            groups = [[tp] for tp in told]
+            groups = [[tp] for tp in stopped]
         yield from filter(None, groups)
 
-    def _known(self, tp: TopicPartition) -> Partition | None:
+    def _with_state(self, tp: TopicPartition) -> Partition | None:
         partition = self._tx.partition(tp)
         return partition if partition is not None and partition.has_value else None

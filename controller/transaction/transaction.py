@@ -1,8 +1,7 @@
-"""One step in progress, and its end: what is certain is published, what was touched is judged and counted.
+"""Transaction: a context while records change it, and its end, which publishes, judges and counts every change.
 
-Here belongs what happens to every change alike, so that rows, counts and alerts can never be forgotten. The context
-changes by `draft`, events by `events`; what changes and why is decided by the machines and handlers that are given a
-turn.
+Every change passes through here, so that no row, count or alert can be forgotten. The machines and event handlers that
+are given a transaction decide what changes and why.
 """
 
 from __future__ import annotations
@@ -35,51 +34,51 @@ from controller.transaction.request_batch import RequestBatch
 
 replace = msgspec.structs.replace
 
-# Within this a controller that lives has taken up what it hears of.
+# Within this an active controller has taken up an event that it was notified of.
 _HEARING_MS = 20
 
-# For how long an event whose writes are due holds up the certainty of what follows it.
+# For this long an event with due writes holds up the certainty of the events after it.
 UNFINISHED_MS = 3_000
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """The context after a record, and what is to be published, in order."""
+    """Context after a record, and the rows to be published, in order."""
 
     context: Context
     effects: tuple[Row, ...]
 
 
 class Transaction(PendingRequests):
-    """A step's private copy of the context, the events in it, and what is to be published."""
+    """Transaction: a private copy of the context, its in-flight events, and the rows to be published."""
 
     __slots__ = ("_gauge_counts", "_counted_by", "_issue_index", "_rules", "_ruled_by")
 
     def __init__(self, context: Context, record: Record) -> None:
         super().__init__(context, record)
-        self._count_on()
+        self._start_counting()
 
-    def _count_on(self) -> None:
+    def _start_counting(self) -> None:
         header = self.header
         self._rules = self._counted_by = rules = header.counting_rules
         self._ruled_by = (header.settings, header.profile, header.configuration.dynamic)
         self._gauge_counts = GaugeCounts(header.tally.gauges, rules)
         self._issue_index = PartitionIssueIndex(header.tally.issues, header.tally.offline_by_topic, rules)
 
-    def go_on(self, record: Record) -> None:
-        """The record that was taken up is handled: publish what came of it, and take up the next one."""
+    def next_record(self, record: Record) -> None:
+        """Conclude the current record, and advance to the next one."""
         self.conclude()
         self._touched, self._touched_topics = {}, {}
         if self._open or self.event is not None:
             self.event, self._open, self._fresh, self._advanced = None, {}, set(), set()
         self._first = len(self.effects)
-        self.take_up(record)
+        self.advance_to(record)
 
     def fork(self) -> Transaction:
-        """A trial of this transaction: what is done to it does not touch this one."""
+        """Trial copy of this transaction, whose changes do not affect this one."""
         trial = copy.copy(self)
         trial.header = self.header.copy()
         trial.header.tally.happened = self.header.tally.happened.copy()
-        trial.topics = self.topics.draft()
+        trial.topics = self.topics.mutable_copy()
         trial.effects = list(self.effects)
         trial._open = {key: replace(e, due=list(e.due), topics=dict(e.topics)) for key, e in self._open.items()}
         trial._fresh, trial._advanced = set(self._fresh), set(self._advanced)
@@ -87,7 +86,7 @@ class Transaction(PendingRequests):
         return trial
 
     def adopt(self, trial: Transaction) -> None:
-        """Go on from where the trial stands."""
+        """Take over the state of a trial."""
         for name in (
             *MutableState.__slots__,
             *PendingEvents.__slots__,
@@ -97,21 +96,21 @@ class Transaction(PendingRequests):
             setattr(self, name, getattr(trial, name))
 
     def finish(self) -> Context:
-        """Publish what came of the last record, and give the new context."""
+        """Conclude the last record, and return the new context."""
         self.conclude()
         topics = self.topics.freeze()
         return Context(self.header, topics, self._next_replica_index(topics))
 
     def conclude(self) -> None:
-        """Publish what is certain and what is expected, and judge what was touched."""
+        """Publish certain and expected effects, and judge the touched partitions."""
         if not self.is_idle:
             self._publish_certain({**self.header.events, **self._open})
         wants_judging = self._conclude_touched() or self.header.brokers is not self._judged_brokers
         if self._fresh:
             self.publish_expected_requests()
         if self._open:
-            known = {**self.header.events, **self._open}
-            self.header.events = {key: event for key, event in known.items() if event.pending > 0}
+            events = {**self.header.events, **self._open}
+            self.header.events = {key: event for key, event in events.items() if event.pending > 0}
         if self.shows_gauges or wants_judging or self.shows_all:
             lifecycle.judge(self)
             self._judged_brokers = self.header.brokers
@@ -121,7 +120,7 @@ class Transaction(PendingRequests):
             self.effects[self._first :] = [shown(row, self.header.clocks.walls) for row in self.effects[self._first :]]
 
     def _conclude_touched(self) -> bool:
-        """Publish and count what was touched; whether a person may have to know of it at once."""
+        """Publish and count touched partitions and topics; returns whether alerts must be judged at once."""
         follows = self.header.phase is FOLLOWING
         if not (follows or self._touched_topics):
             return False
@@ -142,14 +141,14 @@ class Transaction(PendingRequests):
         if self.shows_all or self.rules != self._counted_by:
             header.tally.gauges = count_gauges(self.topics, self.rules)
             header.tally.issues, header.tally.offline_by_topic = index_issues(self.topics, header)
-            self._count_on()
+            self._start_counting()
         else:
             header.tally.gauges, header.tally.issues = self._gauge_counts.counts, self._issue_index.groups
             header.tally.offline_by_topic = self._issue_index.offline_by_topic
 
     @property
     def rules(self) -> CountingRules:
-        """What counts and partitions' health depend on beside the topics, as of now."""
+        """Rules that counts and partitions' health depend on beside the topics, as of now."""
         header, (settings, profile, dynamic) = self.header, self._ruled_by
         if header.settings is settings and header.profile is profile and header.configuration.dynamic is dynamic:
             return self._rules
@@ -166,17 +165,17 @@ class Transaction(PendingRequests):
             self._replica_index.follow(topics)
         return self._replica_index
 
-    def _publish_certain(self, known: dict[int, Event]) -> None:
-        for event_id in self._begun_now(known):
+    def _publish_certain(self, events: dict[int, Event]) -> None:
+        for event_id in self._begun_now(events):
             event, stored = self.open_event(event_id), self.header.events.get(event_id)
             event.begun = True
-            # Only a pass that is done makes certain what stands in partitions that were not touched.
-            same_pass = stored is not None and stored.begun and event.next_batch == stored.next_batch
-            batches = self._certain_batches(event, known)
-            self._send(event, batches, list(self._touched) if same_pass and not batches else self.waiting(event))
+            # Only a finished batch makes actions certain in partitions that were not touched.
+            same_batch = stored is not None and stored.begun and event.next_batch == stored.next_batch
+            batches = self._certain_batches(event, events)
+            self._send(event, batches, list(self._touched) if same_batch and not batches else self.waiting(event))
 
     def waiting(self, event: Event) -> list[TopicPartition]:
-        """The partitions of an event's topics that wait for something."""
+        """Partitions of an event's topics with queued actions."""
         found = ((name, self.topics.get(name)) for name in event.topics)
         return [
             TopicPartition(name, number)
@@ -186,19 +185,19 @@ class Transaction(PendingRequests):
             if partition.queue
         ]
 
-    def steps_of(self, event: Event) -> Iterator[AnyAction]:
-        """What the event is still to do to partitions."""
+    def actions_of(self, event: Event) -> Iterator[AnyAction]:
+        """Queued actions of the event."""
         for tp in self.waiting(event):
-            for step in self.topics[tp.topic].partitions[tp.partition].queue:
-                if step.event == event.id:
-                    yield step
+            for action in self.topics[tp.topic].partitions[tp.partition].queue:
+                if action.event == event.id:
+                    yield action
 
-    def _certain_batches(self, event: Event, known: Mapping[int, Event]) -> Sequence[Batch]:
-        """The batches that are certain: nothing that was to be written before is due, by this event or an older one.
+    def _certain_batches(self, event: Event, events: Mapping[int, Event]) -> Sequence[Batch]:
+        """Request batches that are certain: no write before them is due, of this event or an older one.
 
-        Where a write came before that of an older event, whether the older one was handled is not known yet.
+        Where a write came before one of an older event, it is not known yet whether the older event was handled.
         """
-        held_by = known.get(event.held_by)
+        held_by = events.get(event.held_by)
         done = [batch for batch in event.batches if _is_done(event, batch.at_batch)]
         if not done or (held_by is not None and held_by.writes_due):
             return ()
@@ -206,36 +205,36 @@ class Transaction(PendingRequests):
         held_from = len(event.due)
         for tp in self.waiting(event):
             older = -1
-            for step in self.topics[tp.topic].partitions[tp.partition].queue:
-                if isinstance(step, Write):
-                    older = step.event
+            for action in self.topics[tp.topic].partitions[tp.partition].queue:
+                if isinstance(action, Write):
+                    older = action.event
                 elif (
                     older >= 0
-                    and step.event == event.id
-                    and step.at_batch < held_from
-                    and not isinstance(step, StateChange)
+                    and action.event == event.id
+                    and action.at_batch < held_from
+                    and not isinstance(action, StateChange)
                 ):
-                    event.held_by, held_from = older, step.at_batch
+                    event.held_by, held_from = older, action.at_batch
         return [batch for batch in done if batch.at_batch < held_from]
 
-    def announce(self, kind: EventKind, cause: str, tp: TopicPartition) -> None:
-        """An event that only tells all brokers of a partition; where nothing is pending that is certain at once."""
+    def begin_update_metadata(self, kind: EventKind, cause: str, tp: TopicPartition) -> None:
+        """Begin an event that only sends UpdateMetadata of a partition; if none is in flight it is certain at once."""
         if self.is_idle:
-            self.announce_at_once(kind, cause, tp)
+            self.publish_update_metadata(kind, cause, tp)
         else:
             self.begin(kind, cause)
             batch = RequestBatch(self)
             batch.update_metadata(tp)
             batch.send()
 
-    def _begun_now(self, known: dict[int, Event]) -> list[int]:
-        """The events of which more is certain now.
+    def _begun_now(self, events: dict[int, Event]) -> list[int]:
+        """Events of which more is certain now.
 
-        The controller is one thread: an event without writes leaves no trace of its own, and is certain once nothing
-        that came before it is due any more, or is due for so long that it will not come.
+        The controller is one thread: an event without writes leaves no trace of its own, and is certain once no write
+        of an older event is due any more, or only writes that are overdue and will not come.
         """
         certain, unfinished = [], False
-        for event_id, event in known.items():
+        for event_id, event in events.items():
             if event.is_doubtful and (event.holds_back or not event.begun):
                 unfinished = unfinished or event.holds_back
                 continue
@@ -257,83 +256,85 @@ class Transaction(PendingRequests):
         return event.proven_ms > self.header.time_ms and not wrote_since
 
     def conclude_events(self, *, expired: bool) -> None:
-        """The controller is gone: publish what it had surely done; of one that expired, only what is proven."""
-        known = {**self.header.events, **self._open}
-        for event_id in () if expired else list(known):
-            known[event_id] = self.open_event(event_id)
-            known[event_id].proven_ms = 0
-            known[event_id].may_have_asked = known[event_id].may_not_know = NO_BROKER
-        if known:
-            self._publish_certain(known)
+        """Publish what the controller had done when it resigned; after its session expired, only what is proven."""
+        events = {**self.header.events, **self._open}
+        for event_id in () if expired else list(events):
+            events[event_id] = self.open_event(event_id)
+            events[event_id].proven_ms = 0
+            events[event_id].may_have_asked = events[event_id].may_not_know = NO_BROKER
+        if events:
+            self._publish_certain(events)
 
     def frozen(self, partition: Partition) -> tuple[AnyAction, ...]:
-        """The partition's queue; the entries of events that write nothing keep the value that they were sent with."""
+        """Partition's queue, in which entries of events without due writes keep the state that they were sent with."""
         return tuple(
-            replace(step, value=sent_value(partition, step))
-            if isinstance(step, StateEntry) and step.value is None and not self.open_event(step.event).writes_due
-            else step
-            for step in partition.queue
+            replace(action, value=sent_value(partition, action))
+            if isinstance(action, StateEntry) and action.value is None and not self.open_event(action.event).writes_due
+            else action
+            for action in partition.queue
         )
 
     def make_certain(self, name: str) -> None:
-        """All that a topic's partitions wait for was done: what was seen of the topic comes only after it."""
+        """Publish all queued actions of a topic as done: its znodes show an event that comes after them."""
         topic = self.topics.get(name)
-        sent: dict[int, dict[int, None]] = {}  # the passes whose requests speak of it, by event
+        sent: dict[int, dict[int, None]] = {}  # the batches whose requests contain it, by event
         for number, partition in list(topic.partitions.items()) if topic else ():
             tp, value = TopicPartition(name, number), partition.zk_state
             entries: list[AnyAction] = []
-            for step in partition.queue:
-                if isinstance(step, Write):
-                    value = step.apply(value, self.open_event(step.event).epoch) or value
-                    self.settle(step, seen=False)
-                elif isinstance(step, StateChange):
-                    self._publish_move(tp, step, FINAL, step.value or value)
-                    self.open_event(step.event).pending -= 1
+            for action in partition.queue:
+                if isinstance(action, Write):
+                    value = action.apply(value, self.open_event(action.event).epoch) or value
+                    self.settle(action, seen=False)
+                elif isinstance(action, StateChange):
+                    self._publish_state_change(tp, action, FINAL, action.value or value)
+                    self.open_event(action.event).pending -= 1
                 else:
-                    sent.setdefault(step.event, {})[step.at_batch] = None
-                    entries.append(replace(step, value=step.value or value) if isinstance(step, StateEntry) else step)
+                    sent.setdefault(action.event, {})[action.at_batch] = None
+                    entries.append(
+                        replace(action, value=action.value or value) if isinstance(action, StateEntry) else action
+                    )
             self.put_partition(tp, replace(partition, queue=tuple(entries)))
-        for event_id, passes in sorted(sent.items()):
+        for event_id, numbers in sorted(sent.items()):
             event = self.open_event(event_id)
-            batches = [batch for batch in event.batches if batch.at_batch in passes]
+            batches = [batch for batch in event.batches if batch.at_batch in numbers]
             self._send(event, batches, self.waiting(event))
 
     def _send(self, event: Event, batches: Sequence[Batch], tps: Iterable[TopicPartition]) -> None:
-        """Publish what is certain of partitions that wait for an event, and these requests of it."""
-        said = RequestContents(batches, self.header.profile)
+        """Publish the certain actions of partitions that wait for an event, and these requests of it."""
+        contents = RequestContents(batches, self.header.profile)
         for tp in tps:
-            self._flush(tp, event, said)
+            self._flush(tp, event, contents)
         if batches:
-            self.publish_sent(event, batches, said)
+            self.publish_sent(event, batches, contents)
             event.batches = tuple(batch for batch in event.batches if batch not in batches)
             event.pending -= len(batches)
 
-    def _flush(self, tp: TopicPartition, event: Event, said: RequestContents) -> None:
-        """Publish certain moves at the front of the partition's queue, and take out what requests say of it."""
+    def _flush(self, tp: TopicPartition, event: Event, contents: RequestContents) -> None:
+        """Publish certain state changes at the front of the partition's queue, and move its entries into requests."""
         partition = self.partition(tp)
         if partition is None:
             return
         kept: list[AnyAction] = []
         is_front = True
-        for step in partition.queue:
-            is_front = is_front and self._is_certain(step)
-            if isinstance(step, (StateEntry, StopEntry)) and step.event == event.id and said.takes(step):
-                said.add(tp, step, sent_value(partition, step))
+        for action in partition.queue:
+            is_front = is_front and self._is_certain(action)
+            if isinstance(action, (StateEntry, StopEntry)) and action.event == event.id and contents.takes(action):
+                contents.add(tp, action, sent_value(partition, action))
                 event.pending -= 1
-            elif is_front and isinstance(step, StateChange):
-                self._publish_move(tp, step, FINAL, step.value or partition.zk_state)
-                self.open_event(step.event).pending -= 1
+            elif is_front and isinstance(action, StateChange):
+                self._publish_state_change(tp, action, FINAL, action.value or partition.zk_state)
+                self.open_event(action.event).pending -= 1
             else:
-                kept.append(step)
+                kept.append(action)
         if len(kept) < len(partition.queue):
             self.put_partition(tp, replace(partition, queue=tuple(kept)))
 
-    def _is_certain(self, step: AnyAction) -> bool:
-        event = self.open_event(step.event)
-        return event.begun and _is_done(event, step.at_batch) and not isinstance(step, Write)
+    def _is_certain(self, action: AnyAction) -> bool:
+        event = self.open_event(action.event)
+        return event.begun and _is_done(event, action.at_batch) and not isinstance(action, Write)
 
     def _conclude(self, tp: TopicPartition, was: InTopic) -> None:
-        """Publish and count what a touched partition has become."""
+        """Publish and count a touched partition as it is now."""
         now, before = self.topics.get(tp.topic), was[1]
         partition = now.partitions.get(tp.partition) if now else None
         if now is not None and partition is not None:
@@ -351,15 +352,15 @@ class Transaction(PendingRequests):
 
     def _publish_expected(self, tp: TopicPartition, partition: Partition) -> None:
         value = partition.zk_state
-        for step in partition.queue:
-            if isinstance(step, Write):
-                value = step.apply(value, self.open_event(step.event).epoch) or value
-            elif step.event not in self._fresh:
+        for action in partition.queue:
+            if isinstance(action, Write):
+                value = action.apply(value, self.open_event(action.event).epoch) or value
+            elif action.event not in self._fresh:
                 continue
-            elif isinstance(step, StateChange):
-                self._publish_move(tp, step, PROVISIONAL, step.value or value)
+            elif isinstance(action, StateChange):
+                self._publish_state_change(tp, action, PROVISIONAL, action.value or value)
             else:
-                self.expect(tp, step, step.value or value if isinstance(step, StateEntry) else None)
+                self.expect(tp, action, action.value or value if isinstance(action, StateEntry) else None)
 
     def _publish_gone(self, tp: TopicPartition, before: Partition) -> None:
         gone = Partition(before.replicas, zk_state=before.zk_state)
@@ -384,7 +385,7 @@ class Transaction(PendingRequests):
 
 
 def sent_value(partition: Partition, entry: AnyEntry) -> LeaderAndIsr | None:
-    """What an entry speaks of: ZooKeeper's value, or the controller's own copy where it has not read it again."""
+    """State that an entry is sent with: ZooKeeper's, or the controller's cached one until it reads the state again."""
     if not isinstance(entry, StateEntry):
         return None
     if entry.value is None and not entry.read and partition.cached is not None:
@@ -393,15 +394,16 @@ def sent_value(partition: Partition, entry: AnyEntry) -> LeaderAndIsr | None:
 
 
 def _differ_by_entries(before: Partition | None, now: Partition) -> bool:
-    """Whether a partition differs in nothing but what requests are to say of it, which its row does not show."""
+    """Whether a partition differs only in queued entries of requests, which its row does not show."""
     if before is None or before.queue == now.queue or replace(now, queue=before.queue) != before:
         return False
     then, left = (
-        [step for step in queue if not isinstance(step, (StateEntry, StopEntry))] for queue in (before.queue, now.queue)
+        [action for action in queue if not isinstance(action, (StateEntry, StopEntry))]
+        for queue in (before.queue, now.queue)
     )
     return then == left
 
 
 def _is_done(event: Event, at_batch: int) -> bool:
-    """Whether nothing that the event writes before the end of this pass is due any more."""
+    """Whether no write of the event up to the end of this batch is due any more."""
     return at_batch < event.next_batch or not event.writes_due

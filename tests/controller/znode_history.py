@@ -17,7 +17,7 @@ from controller.contract.records import Record, RecordKind, data_fields
 from controller.contract.refused_row import RefusedRow
 from controller.contract.row import Row
 from controller.contract.znodes import ForwarderStatus, MaintenanceWindow
-from controller.derived.partition_issues import index_issues, troubles_of
+from controller.derived.partition_issues import index_issues, issues_of
 from controller.derived.stored_context import new_context
 from controller.model.broker_replica_index import BrokerReplicaIndex
 from controller.model.context import Context, Phase
@@ -356,7 +356,7 @@ def names_in(context: Context, key: str) -> set[str]:
         f"{name}-{number}"
         for name, topic in context.topics
         for number, partition in topic.partitions.items()
-        if key in troubles_of(topic, partition, rules)
+        if key in issues_of(topic, partition, rules)
     }
 
 

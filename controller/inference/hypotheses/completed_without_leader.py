@@ -1,4 +1,4 @@
-"""A reassignment completes with another leader than the live one: that broker had asked to be shut down before."""
+"""Reassignment that completes with another leader than the live one, which had sent ControlledShutdown before."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from controller.transaction.transaction import Transaction, replace
 
 
 def propose(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
-    """The leader asked to be shut down when nobody could take over from it, and was passed over at the completion."""
+    """Propose that the leader sent ControlledShutdown when no other replica could lead, and was then not re-elected."""
     before = write.before
     if before is None or not write.is_next or not write.moves_leader or write.left_isr:
         return
@@ -23,9 +23,9 @@ def propose(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
 
 
 def _completion(tx: Transaction, tp: TopicPartition) -> Event | None:
-    """The event in which the partition's reassignment is expected to complete with the leader that it has."""
+    """Event in which the partition's reassignment is expected to complete with its present leader."""
     partition = tx.partition(tp)
-    bumps = [step for step in partition.queue if isinstance(step, BumpLeaderEpoch)] if partition else []
+    bumps = [action for action in partition.queue if isinstance(action, BumpLeaderEpoch)] if partition else []
     if partition is None or partition.zk_assignment is None or partition.reassigning or len(bumps) != 1:
         return None
     event = tx.open_event(bumps[0].event)
@@ -35,8 +35,8 @@ def _completion(tx: Transaction, tp: TopicPartition) -> Event | None:
 def _complete_without(tx: Transaction, event: Event, tp: TopicPartition, leaving: int) -> None:
     tx.undo(event)
     partition = tx.partition(tp)
-    assert partition is not None, f"{tp} has moved, and is not known"
-    assert partition.zk_assignment is not None, f"{tp} has moved, and was announced"
+    assert partition is not None, f"{tp} was reassigned, and is not known"
+    assert partition.zk_assignment is not None, f"{tp} was reassigned, and its topic's znode does not differ"
     before = partition.with_assignment(partition.zk_assignment)
     tx.put_partition(tp, replace(before, zk_assignment=None, pending_assignments=partition.pending_assignments[:-1]))
     controlled_shutdown.ask_in_vain(tx, leaving)

@@ -1,6 +1,6 @@
-"""A topic is created without a live broker: that broker had asked to be shut down before.
+"""Topic created without a live broker: that broker had sent ControlledShutdown before.
 
-Where it leads nothing and is in no ISR, no other write shows that it asked.
+Where it leads no partition and is in no ISR, no other write shows its request.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from controller.transaction.transaction import Transaction
 
 
 def propose(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
-    """The brokers that are missing asked to be shut down before the topic was created."""
+    """Propose that the missing brokers sent ControlledShutdown before the topic was created."""
     event, missing = missing_brokers(tx, write)
     if event is not None and not event.first_write_ms:
         yield lambda trial: _create_without(trial, trial.open_event(event.id), missing)
 
 
 def missing_brokers(tx: Transaction, write: ObservedWrite) -> tuple[Event | None, set[int]]:
-    """The live brokers that a partition was created without, with the event that creates it; None where none is."""
-    create = next((step for step in write.partition.queue if isinstance(step, Create)), None)
+    """Live brokers that a partition was created without, and the event that creates it; None where none is missing."""
+    create = next((action for action in write.partition.queue if isinstance(action, Create)), None)
     if write.before is not None or create is None:
         return None, set()
     missing = set(create.isr) - set(write.written.isr)

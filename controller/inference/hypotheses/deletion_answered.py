@@ -1,6 +1,6 @@
-"""A topic's deletion that a dead replica holds up goes on: the live brokers have answered their StopReplica.
+"""Topic deletion that an offline replica holds up continues: the live brokers have answered their StopReplica.
 
-An answer is never seen; it shows in what the controller does next (Kafka 3.9 `TopicDeletionManager`).
+The response is never seen; the controller's next writes show it (Kafka 3.9 `TopicDeletionManager`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,6 @@ from controller.transaction.transaction import Transaction
 
 
 def propose(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
-    """The live brokers deleted their replicas of the partition's topic."""
+    """Propose that the live brokers have deleted their replicas of the partition's topic."""
     if write.is_next and write.tp.topic in tx.header.deletions.halted:
         yield lambda trial: halted_answered(trial, write.tp.topic)

@@ -1,6 +1,6 @@
-"""An offline partition gets a leader out of its ISR: it was elected with the others after a change of brokers.
+"""Offline partition that gets a leader from its ISR: it was elected with the others after a broker change.
 
-Who stays in an ISR when all its members leave at once shows only as it is written, and with it who can lead again.
+Where all members of an ISR leave at once, only the write shows which one stays in it, and so which one can lead again.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from controller.model.topics import TopicPartition
 from controller.rules.states import PartitionState
 from controller.transaction.transaction import Transaction
 
-# The events after which every partition without a leader is tried again.
+# Events that try to elect a leader for every offline partition.
 _TRY_AGAIN: Final = (EventKind.BROKER_CHANGE, EventKind.CONTROLLER_FAILOVER)
 
 
 def propose(_: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
-    """It was elected by the newest event that tries offline partitions."""
+    """Propose that the newest event that tries offline partitions elected it."""
     elected = write.is_next and write.moves_leader and not write.left_isr
     if elected and write.partition.state is PartitionState.OFFLINE:
         yield lambda trial: _elect(trial, write.tp)

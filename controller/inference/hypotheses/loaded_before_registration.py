@@ -1,7 +1,7 @@
-"""A topic is created without a live broker: the takeover had read the topic before that broker registered.
+"""Topic created without a live broker: the failover had read the topic before that broker registered.
 
-A takeover reads the brokers before the topics (Kafka 3.9 `initializeControllerContext`), so a broker that registers in
-between is taken up only after it.
+A failover reads the brokers before the topics (Kafka 3.9 `initializeControllerContext`), so a BrokerChange after it
+handles a broker that registers in between.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from controller.transaction.transaction import Transaction, replace
 
 
 def propose(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
-    """The takeover created the topic, without a broker that it may not have known."""
+    """Propose that the failover created the topic, without a broker that it may not have known."""
     event, missing = missing_brokers(tx, write)
     if event is not None and event.may_not_know in missing:
         yield lambda trial: _load_before(trial, trial.open_event(event.id), missing)
 
 
 def _load_before(tx: Transaction, event: Event, registered: set[int]) -> None:
-    """The topic that this event creates turns out to be read by the takeover, before these brokers had registered."""
+    """Load the topic that this event creates in the failover, before these brokers had registered."""
     (name,) = event.topics
     tx.undo(event)
     created = {}
@@ -39,7 +39,7 @@ def _load_before(tx: Transaction, event: Event, registered: set[int]) -> None:
             created[tp] = partition.zk_state
             tx.put_partition(tp, replace(partition, zk_state=None))
     now = tx.header.brokers
-    tx.header.brokers = {broker: known for broker, known in now.items() if broker not in registered}
+    tx.header.brokers = {broker: registration for broker, registration in now.items() if broker not in registered}
     load(tx, name, tx.topics[name].partitions)
     tx.header.brokers = now
     for broker in sorted(registered):

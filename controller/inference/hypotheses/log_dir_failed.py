@@ -1,6 +1,6 @@
-"""A live broker loses a replica: a log directory of it failed, as it or an unnamed broker reported lately.
+"""Live broker that loses a replica: its log directory failed, as it or an unknown broker reported shortly before.
 
-The report names no replicas; the broker's answer to the controller's probe does, and is never seen (KIP-112).
+The report names no replicas; the broker's LeaderAndIsr response does, and is never seen (KIP-112).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from controller.transaction.transaction import Transaction
 
 
 def propose(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
-    """The partition's replica on a broker that was lost is in the failed directory."""
+    """Propose that the lost replica is in the failed directory of its broker."""
     if not write.is_next:
         return
     for broker in write.departed(tx.header.brokers):
@@ -27,6 +27,6 @@ def propose(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
 
 
 def _failed_unnamed(tx: Transaction, broker: int, tp: TopicPartition) -> None:
-    """The report was gone before it could be read: this write names the broker."""
+    """Run the failure of a broker whose report was gone before it could be read; this write shows the broker."""
     named(tx, broker)
     failed(tx, broker, tp)

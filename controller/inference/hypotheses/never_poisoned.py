@@ -1,7 +1,7 @@
-"""A controller that was believed to be poisoned (KAFKA-12315) moves replicas: it is not.
+"""Controller believed to be poisoned (KAFKA-12315) changes replica states: it is not poisoned.
 
-Poisoned processes are told by where a term was cut; a process that restarted without its broker's znode going, or a cut
-that fell between two removals by chance, looks the same. No recording has one.
+The end of a term among removals from the ISR shows a poisoned process; a process that restarted while its broker's
+znode stayed, or a term that ended there by chance, looks the same. No recording has one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from controller.transaction.transaction import Transaction
 
 
 def propose(tx: Transaction, _: ObservedWrite) -> Iterator[Hypothesis]:
-    """It took over as any other controller does."""
+    """Propose that it failed over as any other controller does."""
     if tx.header.is_poisoned:
         yield _run_unpoisoned
 

@@ -1,4 +1,4 @@
-"""The leader epoch grows and nothing else: the partition was reassigned to the replicas that it has."""
+"""Leader epoch that grows alone: the partition was reassigned to its present replicas."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from controller.transaction.transaction import Transaction
 
 
 def propose(_: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
-    """A reassignment asked for by the API completed at once."""
+    """Propose a reassignment requested by the API that completed at once."""
     if write.is_next and not (write.moves_leader or write.left_isr):
         yield lambda trial: _reassign(trial, write)
 

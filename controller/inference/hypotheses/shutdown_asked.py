@@ -1,4 +1,4 @@
-"""A live broker leaves an ISR: it asked to be shut down, for the first time or once more (ControlledShutdown).
+"""Live broker that leaves an ISR: it sent ControlledShutdown, for the first time or again.
 
 The request itself is never seen; its first write shows it.
 """
@@ -14,6 +14,6 @@ from controller.transaction.transaction import Transaction
 
 
 def propose(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
-    """A broker that left the ISR asked to be shut down."""
+    """Propose that a broker that left the ISR sent ControlledShutdown."""
     for broker in sorted(write.left_isr.intersection(tx.header.brokers)) if write.is_next else ():
         yield partial(ask, broker=broker)

@@ -1,6 +1,6 @@
-"""A live broker leaves an ISR: its controlled shutdown, which is under way, comes to the partition only now.
+"""Live broker that leaves an ISR: its controlled shutdown, which is under way, reaches the partition only now.
 
-It had passed the partition over while nobody else was in sync.
+The shutdown had passed the partition over while no other replica was in sync.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from controller.transaction.transaction import Transaction
 
 
 def propose(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
-    """The attempt of a broker that left the ISR reaches the partition."""
+    """Propose that the shutdown attempt of a broker that left the ISR reaches the partition."""
     for broker in sorted(write.left_isr.intersection(tx.header.brokers)) if write.is_next else ():
         if is_under_way(tx, broker):
             yield partial(reach_late, broker=broker, tp=write.tp)

@@ -1,8 +1,7 @@
-"""The rules of inference, in the order in which they are tried.
+"""Rules of inference, in the order in which they are tried.
 
-A rule stands before another where both would give the same written state and the first is the likelier cause: what a
-takeover explains before what a broker asked, what a broker asked before what a person asked. Where no recording shows a
-rule's writes, its file says what it rests on.
+Where two rules would give the same written state, the likelier cause comes first: failovers before requests of brokers,
+requests of brokers before requests of operators. Where no recording shows a rule's writes, its file names its evidence.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ from controller.transaction.transaction import Transaction
 
 
 class Rule(NamedTuple):
-    """A rule of inference, and the recordings of real clusters that it explains writes of."""
+    """Rule of inference, with the recordings of real clusters in which it explains writes."""
 
-    name: str  # as it is counted
+    name: str  # in its counter
     propose: Callable[[Transaction, ObservedWrite], Iterator[Hypothesis]]
     seen_in: tuple[str, ...]
 

@@ -1,4 +1,4 @@
-"""Another broker leads than any election by the settings gives: an unclean election was asked for by the API."""
+"""Leader that no election by the settings gives: an unclean election was requested by the API."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from controller.transaction.transaction import Transaction
 
 
 def propose(_: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
-    """The partition was elected whatever its settings say (Kafka 2.4, ElectLeaders)."""
+    """Propose an unclean election whatever the settings say (ElectLeaders, from Kafka 2.4 on)."""
     if write.is_next and write.moves_leader:
         yield lambda trial: unclean(trial, write.tp)
