@@ -29,8 +29,9 @@ from controller.model.leadership import (
 )
 from controller.model.topics import OverdueElection, Partition, TopicPartition
 from controller.rules.states import PartitionState
+from controller.transaction.certainty import UNFINISHED_MS
 from controller.transaction.pending_events import before_state_change
-from controller.transaction.transaction import UNFINISHED_MS, Transaction, replace
+from controller.transaction.transaction import Transaction, replace
 
 # Up to this number of removals from one partition's ISR are tried in every order; more do not happen at once.
 _PERMUTED_REMOVALS = 4

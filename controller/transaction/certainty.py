@@ -1,0 +1,204 @@
+"""Certainty of events: which have begun, which of their batches are done, and what is published of them then.
+
+The controller is one thread: what came before a write that ZooKeeper shows is done, and what comes behind one that is
+due is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from controller.contract.effect_rows import FINAL
+from controller.model.brokers import NO_BROKER
+from controller.model.event import Batch, Event
+from controller.model.leadership import AnyAction, AnyEntry, LeaderAndIsr, StateChange, StateEntry, StopEntry, Write
+from controller.model.topics import Partition, TopicPartition
+from controller.transaction.pending_requests import PendingRequests, RequestContents
+
+replace = msgspec.structs.replace
+
+# Within this an active controller has taken up an event that it was notified of.
+_HEARING_MS = 20
+
+# For this long an event with due writes holds up the certainty of the events after it.
+UNFINISHED_MS = 3_000
+
+
+class CertainEvents(PendingRequests):
+    """A step's private copy of the context, with what is certain of its in-flight events."""
+
+    __slots__ = ()
+
+    def _publish_certain(self, events: dict[int, Event]) -> None:
+        for event_id in self._begun_now(events):
+            event, stored = self.open_event(event_id), self.header.events.get(event_id)
+            event.begun = True
+            # Only a finished batch makes actions certain in partitions that were not touched.
+            same_batch = stored is not None and stored.begun and event.next_batch == stored.next_batch
+            batches = self._certain_batches(event, events)
+            self._send(event, batches, list(self._touched) if same_batch and not batches else self.waiting(event))
+
+    def waiting(self, event: Event) -> list[TopicPartition]:
+        """Partitions of an event's topics with queued actions."""
+        found = ((name, self.topics.get(name)) for name in event.topics)
+        return [
+            TopicPartition(name, number)
+            for name, topic in found
+            if topic is not None
+            for number, partition in topic.partitions.items()
+            if partition.queue
+        ]
+
+    def actions_of(self, event: Event) -> Iterator[AnyAction]:
+        """Queued actions of the event."""
+        for tp in self.waiting(event):
+            for action in self.topics[tp.topic].partitions[tp.partition].queue:
+                if action.event == event.id:
+                    yield action
+
+    def _certain_batches(self, event: Event, events: Mapping[int, Event]) -> Sequence[Batch]:
+        """Request batches that are certain: no write before them is due, of this event or an older one.
+
+        Where a write came before one of an older event, it is not known yet whether the older event was handled.
+        """
+        held_by = events.get(event.held_by)
+        done = [batch for batch in event.batches if _is_done(event, batch.at_batch)]
+        if not done or (held_by is not None and held_by.writes_due):
+            return ()
+        event.held_by = -1
+        held_from = len(event.due)
+        for tp in self.waiting(event):
+            older = -1
+            for action in self.topics[tp.topic].partitions[tp.partition].queue:
+                if isinstance(action, Write):
+                    older = action.event
+                elif (
+                    older >= 0
+                    and action.event == event.id
+                    and action.at_batch < held_from
+                    and not isinstance(action, StateChange)
+                ):
+                    event.held_by, held_from = older, action.at_batch
+        return [batch for batch in done if batch.at_batch < held_from]
+
+    def _begun_now(self, events: dict[int, Event]) -> list[int]:
+        """Events of which more is certain now.
+
+        The controller is one thread: an event without writes leaves no trace of its own, and is certain once no write
+        of an older event is due any more, or only writes that are overdue and will not come.
+        """
+        certain, unfinished = [], False
+        for event_id, event in events.items():
+            if event.is_doubtful and (event.holds_back or not event.begun):
+                unfinished = unfinished or event.holds_back
+                continue
+            if event.writes_due:
+                if event.begun and event_id in self._advanced:
+                    certain.append(event_id)
+                unfinished = unfinished or self.header.time_ms - event.time_ms <= UNFINISHED_MS
+            elif event.begun or not (unfinished or self._may_never_have_been(event)):
+                certain.append(event_id)
+            else:
+                self.open_event(event_id).taken_up = not unfinished
+                unfinished = True
+        return certain
+
+    def _may_never_have_been(self, event: Event) -> bool:
+        wrote_since = (
+            event.id <= self.header.last_written_event or event.time_ms + _HEARING_MS < self.header.term.heard_ms
+        )
+        return event.proven_ms > self.header.time_ms and not wrote_since
+
+    def conclude_events(self, *, expired: bool) -> None:
+        """Publish what the controller had done when it resigned; after its session expired, only what is proven."""
+        events = {**self.header.events, **self._open}
+        for event_id in () if expired else list(events):
+            events[event_id] = self.open_event(event_id)
+            events[event_id].proven_ms = 0
+            events[event_id].may_have_asked = events[event_id].may_not_know = NO_BROKER
+        if events:
+            self._publish_certain(events)
+
+    def frozen(self, partition: Partition) -> tuple[AnyAction, ...]:
+        """Partition's queue, in which entries of events without due writes keep the state that they were sent with."""
+        return tuple(
+            replace(action, value=sent_value(partition, action))
+            if isinstance(action, StateEntry) and action.value is None and not self.open_event(action.event).writes_due
+            else action
+            for action in partition.queue
+        )
+
+    def make_certain(self, name: str) -> None:
+        """Publish all queued actions of a topic as done: its znodes show an event that comes after them."""
+        topic = self.topics.get(name)
+        sent: dict[int, dict[int, None]] = {}  # the batches whose requests contain it, by event
+        for number, partition in list(topic.partitions.items()) if topic else ():
+            tp, value = TopicPartition(name, number), partition.zk_state
+            entries: list[AnyAction] = []
+            for action in partition.queue:
+                if isinstance(action, Write):
+                    value = action.apply(value, self.open_event(action.event).epoch) or value
+                    self.settle(action, seen=False)
+                elif isinstance(action, StateChange):
+                    self._publish_state_change(tp, action, FINAL, action.value or value)
+                    self.open_event(action.event).pending -= 1
+                else:
+                    sent.setdefault(action.event, {})[action.at_batch] = None
+                    entries.append(
+                        replace(action, value=action.value or value) if isinstance(action, StateEntry) else action
+                    )
+            self.put_partition(tp, replace(partition, queue=tuple(entries)))
+        for event_id, numbers in sorted(sent.items()):
+            event = self.open_event(event_id)
+            batches = [batch for batch in event.batches if batch.at_batch in numbers]
+            self._send(event, batches, self.waiting(event))
+
+    def _send(self, event: Event, batches: Sequence[Batch], tps: Iterable[TopicPartition]) -> None:
+        """Publish the certain actions of partitions that wait for an event, and these requests of it."""
+        contents = RequestContents(batches, self.header.profile)
+        for tp in tps:
+            self._flush(tp, event, contents)
+        if batches:
+            self.publish_sent(event, batches, contents)
+            event.batches = tuple(batch for batch in event.batches if batch not in batches)
+            event.pending -= len(batches)
+
+    def _flush(self, tp: TopicPartition, event: Event, contents: RequestContents) -> None:
+        """Publish certain state changes at the front of the partition's queue, and move its entries into requests."""
+        partition = self.partition(tp)
+        if partition is None:
+            return
+        kept: list[AnyAction] = []
+        is_front = True
+        for action in partition.queue:
+            is_front = is_front and self._is_certain(action)
+            if isinstance(action, (StateEntry, StopEntry)) and action.event == event.id and contents.takes(action):
+                contents.add(tp, action, sent_value(partition, action))
+                event.pending -= 1
+            elif is_front and isinstance(action, StateChange):
+                self._publish_state_change(tp, action, FINAL, action.value or partition.zk_state)
+                self.open_event(action.event).pending -= 1
+            else:
+                kept.append(action)
+        if len(kept) < len(partition.queue):
+            self.put_partition(tp, replace(partition, queue=tuple(kept)))
+
+    def _is_certain(self, action: AnyAction) -> bool:
+        event = self.open_event(action.event)
+        return event.begun and _is_done(event, action.at_batch) and not isinstance(action, Write)
+
+
+def sent_value(partition: Partition, entry: AnyEntry) -> LeaderAndIsr | None:
+    """State that an entry is sent with: ZooKeeper's, or the controller's cached one until it reads the state again."""
+    if not isinstance(entry, StateEntry):
+        return None
+    if entry.value is None and not entry.read and partition.cached is not None:
+        return partition.cached
+    return entry.value or partition.zk_state
+
+
+def _is_done(event: Event, at_batch: int) -> bool:
+    """Whether no write of the event up to the end of this batch is due any more."""
+    return at_batch < event.next_batch or not event.writes_due
