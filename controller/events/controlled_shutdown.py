@@ -127,6 +127,8 @@ def session_ended(tx: Transaction, broker: int) -> None:
     """Handle the attempts that a broker had made when its session ended, even where no write shows them."""
     header, record = tx.header, tx.record
     registered = header.brokers.get(broker)
+    if not header.settings.controlled_shutdown_enable:
+        return
     # Only ZooKeeper's transaction log shows whether the broker closed its session or it expired; a live watch does not.
     if registered is None or record.author not in (0, registered.session):
         return

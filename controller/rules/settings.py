@@ -24,6 +24,7 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda na
     unclean_leader_election_enable: bool = False
     min_insync_replicas: _AtLeast1 = 1
     delete_topic_enable: bool = True
+    controlled_shutdown_enable: bool = True  # a broker asks the controller before it closes
     controlled_shutdown_max_retries: _AtLeast0 = 3
     controlled_shutdown_retry_backoff_ms: _AtLeast0 = 5_000
     zookeeper_session_timeout_ms: _AtLeast1 = 18_000

@@ -61,12 +61,9 @@ LARGE: Mapping[str, Known] = {
         50,
     ),
     "operator39": Known(
-        {
-            1: (UNASKED, Parted(22, 22, 0, 50)),
-            2: (UNASKED, Parted(40, 101, 0, 280)),
-        },
+        {},
         24,
-        leaderless=[665],
+        leaderless=[666],  # the last record of all: elections are due that nobody writes any more
     ),
     "roll11to24": Known(
         {

@@ -26,6 +26,21 @@ def test_brokers_that_shut_down_one_after_the_other_leave_the_last_its_leadershi
     assert_all_as_foretold(history)
 
 
+def test_a_broker_that_closes_without_asking_fails_where_controlled_shutdown_is_off():
+    settings = {"controlled.shutdown.enable": False}
+    history = ZnodeHistory(settings=settings).start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
+    effects = history.broker_closes(2)
+    assert {row.cause for row in effects if isinstance(row, Transition)} == {"BrokerChange: broker 2 left"}
+    assert_all_as_foretold(history)
+
+
+def test_no_write_is_taken_for_a_shutdown_where_controlled_shutdown_is_off():
+    history = ZnodeHistory(settings={"controlled.shutdown.enable": False}).start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
+    effects = history.state("t", 0, 3, 1, [3])  # as if broker 2, which lives, had asked
+    assert not [row for row in effects if getattr(row, "cause", "").startswith("ControlledShutdown")]
+    assert history.context.header.shutdowns.asked == {}
+
+
 def shutting_down(retries: int, *, leads_more: bool = True) -> ZnodeHistory:
     """2 shuts down: t-0 moves to 3; u-0, whose other replica is out of sync, cannot move."""
     topics = on([2, 3], 2, 0, [2, 3])

@@ -15,5 +15,7 @@ from controller.transaction.transaction import Transaction
 
 def propose(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
     """Propose that a broker that left the ISR sent ControlledShutdown."""
-    for broker in sorted(write.left_isr.intersection(tx.header.brokers)) if write.is_next else ():
+    if not (write.is_next and tx.header.settings.controlled_shutdown_enable):
+        return
+    for broker in sorted(write.left_isr.intersection(tx.header.brokers)):
         yield partial(ask, broker=broker)
