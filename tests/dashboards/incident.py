@@ -22,6 +22,7 @@ from controller.contract.row import Row
 from dashboards.alerting.book import Book
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.standing import of_outputs
+from dashboards.build import BuildCollector
 from dashboards.collector import DetailLimits, ViewCollector
 from dashboards.reading import Reading
 from dashboards.view import View
@@ -144,6 +145,10 @@ def _moved(row: Row, cluster: str, shift_ms: int) -> Row:
     return msgspec.structs.replace(row, session="connected", watch_mode="persistent", maintenance=windows)
 
 
+SERVE_PAGE = 'job="kontrast",instance="kontrast:9642"'
+WATCH_PAGE = 'job="kontrast-watch",instance="kontrast:9643"'
+
+
 class _Pipeline:
     """The exporter and the watcher as they were at each moment."""
 
@@ -173,8 +178,10 @@ class _Pipeline:
         self._reading.caught_up()
         standings = (of_outputs(snapshot, certain=snapshot.ready) for snapshot in self._view.snapshot())
         self._book.update(standings, now * 1000, now * 1000)
-        yield from _lines(self._serve, 'job="kontrast",instance="kontrast:9642"', now)
-        yield from _lines(self._watch, 'job="kontrast-watch",instance="kontrast:9643"', now)
+        pages = {SERVE_PAGE: self._serve, WATCH_PAGE: self._watch}
+        for page, collector in pages.items():
+            yield from _lines(BuildCollector(), page, now)
+            yield from _lines(collector, page, now)
 
     def _take(self, cluster: str, row: Row) -> None:
         self._rows += 1

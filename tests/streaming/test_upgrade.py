@@ -29,8 +29,8 @@ def _newer(directory: Path) -> Path:
         '        StructField("body", BinaryType()),\n        StructField("added", StringType()),\n    ]\n)\n_CHUNK_KEY',
     )
     _change(replica, "self._header_state.update(tuple(header))", 'self._header_state.update((*header, "newer"))')
-    context = directory / "controller" / "context.py"
-    behind_the_fields = "\n    @property\n    def acting(self)"
+    context = directory / "controller" / "model" / "context.py"
+    behind_the_fields = "\n    def copy(self) -> Header:"
     _change(context, behind_the_fields, f"    added: int = 7\n{behind_the_fields}")
     return directory
 
