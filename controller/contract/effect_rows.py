@@ -45,6 +45,8 @@ class Transition(Row, frozen=True, gc=False, tag="transition", omit_defaults=Tru
     leader: Int64 | None = None
     leader_epoch: Int64 | None = None
     isr: tuple[Int64, ...] | None = None
+    inferred_by: str = ""  # the rule of inference that its event rests on; empty: a znode announced the event
+    inferred_from: str = ""  # the write that shows it: the path of its znode and the zxid
 
 
 # The requests of the controller, by Kafka's names.
@@ -100,3 +102,5 @@ class Request(Row, frozen=True, gc=False, tag="request", omit_defaults=True):
     delete_partitions: bool = False  # StopReplica up to 2.5
     topic_ids: dict[str, str] = {}  # by topic, LeaderAndIsr and UpdateMetadata from 2.8
     partition_states: tuple[RequestedState, ...] = ()
+    inferred_by: str = ""  # as in transitions
+    inferred_from: str = ""

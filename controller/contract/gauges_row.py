@@ -89,6 +89,8 @@ class GaugesRow(Row, frozen=True, kw_only=True, gc=False, tag="gauges"):
     divergences: dict[str, Count]  # by kind
     reactions: dict[str, ReactionTimes] = {}  # the controller's, by kind of event
     slowest_reactions: tuple[SlowReaction, ...] = ()
+    writes: dict[str, Count] = {}  # of partition states by the controller: expected | inferred | unexplained
+    inferences: dict[str, Count] = {}  # the inferred ones, by rule
     maintenance: tuple[Maintenance, ...] = ()  # the windows in force
 
     def subject_key(self) -> str:

@@ -261,6 +261,8 @@ def gauges_row(header: Header, stamp: Stamp) -> GaugesRow:
         isr_changes=_part(header.tally.happened, "isr_changes/"),
         refused=header.tally.happened.get("refused", 0),
         divergences=_part(header.tally.happened, "divergences/"),
+        writes=_part(header.tally.happened, "writes/"),
+        inferences=_part(header.tally.happened, "inferred/"),
         reactions=header.reactions.by_event,
         slowest_reactions=header.reactions.slowest,
         maintenance=tuple(

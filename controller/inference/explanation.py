@@ -31,8 +31,10 @@ def _is_explained(tx: Transaction, write: ObservedWrite) -> bool:
         for hypothesis in rule.propose(tx, write):
             for deferred in [deferrable, []] if deferrable else [[]]:
                 trial = tx.fork()
+                trial.rule = rule.name
                 if _explains(trial, hypothesis, write, deferred):
                     tx.adopt(trial)
+                    tx.count("writes/inferred")
                     tx.count(f"inferred/{rule.name}")
                     return True
     return False
@@ -45,7 +47,7 @@ def _explains(tx: Transaction, hypothesis: Hypothesis, write: ObservedWrite, def
         # Up to 2.0 a deposed controller is not fenced: its writes belong to its own term.
         tx.header.controller_epoch = written.controller_epoch
         hypothesis(tx)
-        tx.header.controller_epoch = epoch
+        tx.rule, tx.header.controller_epoch = "", epoch
     if expected_writes.match_expected_write(tx, tp, written):
         return True
     return before is not None and isr_change.match_across_unread_isr_change(tx, tp, before, written)
@@ -53,6 +55,7 @@ def _explains(tx: Transaction, hypothesis: Hypothesis, write: ObservedWrite, def
 
 def _accept(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
     divergences.note_unexplained(tx, tp, partition, written)
+    tx.count("writes/unexplained")
     tx.begin(EventKind.UNEXPLAINED, f"partition {tp} was written, and nothing that the controller does explains it")
     for action in reversed(partition.queue):
         tx.withdraw(tp, action)

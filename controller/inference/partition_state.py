@@ -39,17 +39,29 @@ def state_written(tx: Transaction, tp: TopicPartition, znode: StateZnode, versio
     if tx.header.phase is not FOLLOWING:
         tx.put_partition(tp, replace(partition, zk_state=written))
         return
+    _follow(tx, tp, partition, written)
+
+
+def _follow(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
+    """Hold a written state against what was expected, and count how it is explained."""
+    before = partition.zk_state
     divergences.note_flaws(tx, tp, partition, written)
     if unfenced_controller.has_resumed(tx, before, written):
         unfenced_controller.resume(tx)
         partition = tx.partition(tp) or partition
     if _was_reassigned_unseen(partition, written):
         topic_assignment.adopt_zk_assignment(tx, tp, partition, written)
+        tx.count("writes/unexplained")
     elif before is not None and before.leader_epoch == written.leader_epoch and before.leader == written.leader:
         change_isr(tx, tp, partition, written)  # each write of the controller makes the leader epoch grow
-    elif not tx.is_idle and (shows_both_read(tx, tp, written) or match_expected_write(tx, tp, written)):
+    elif not tx.is_idle and shows_both_read(tx, tp, written):
         topic_deletion.written_before_asking(tx, tp.topic)
-    elif before is None or not match_across_unread_isr_change(tx, tp, before, written):
+    elif not tx.is_idle and match_expected_write(tx, tp, written):
+        topic_deletion.written_before_asking(tx, tp.topic)
+        tx.count("writes/expected")
+    elif before is not None and match_across_unread_isr_change(tx, tp, before, written):
+        tx.count("writes/expected")
+    else:
         explanation.explain(tx, tp, written)
 
 

@@ -7,6 +7,7 @@ ZooKeeper showed the failure before.
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Final
 
 from controller.events.broker_change import names_of, on_broker_failure, on_broker_startup
 from controller.inference.expected_writes import match_expected_write
@@ -15,6 +16,8 @@ from controller.model.event import Event, EventKind
 from controller.model.leadership import LeaderAndIsr
 from controller.model.topics import TopicPartition
 from controller.transaction.transaction import Transaction
+
+_RULE: Final = "read-together"
 
 
 def shows_both_read(tx: Transaction, tp: TopicPartition, written: LeaderAndIsr) -> bool:
@@ -27,10 +30,14 @@ def shows_both_read(tx: Transaction, tp: TopicPartition, written: LeaderAndIsr) 
     if match_expected_write(as_seen, tp, written) and not as_seen.open_event(start.id).begun:
         return False
     trial = tx.fork()
+    trial.rule = _RULE
     _read_together(trial, trial.open_event(failure.id), trial.open_event(start.id))
     if not match_expected_write(trial, tp, written):
         return False
     tx.adopt(trial)
+    tx.rule = ""
+    tx.count("writes/inferred")
+    tx.count(f"inferred/{_RULE}")
     return True
 
 

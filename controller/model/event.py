@@ -84,6 +84,8 @@ class Event(msgspec.Struct, array_like=True):
     last_write_ms: int = 0
     controller: int = NO_BROKER  # the broker that handles it
     held_by: int = -1  # the older event whose due writes stand before its next batch
+    inferred_by: str = ""  # the rule of inference that it rests on; empty: a znode announced it
+    inferred_from: str = ""  # the write that shows it
 
     @property
     def sentence(self) -> str:

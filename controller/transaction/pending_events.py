@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from controller.contract.effect_rows import FINAL, WITHDRAWN, EffectStamp, Status, Transition
+from controller.contract.effect_rows import FINAL, WITHDRAWN, EffectStamp, Request, Status, Transition
 from controller.contract.records import Record
 from controller.derived import reaction_times
 from controller.derived.rows import state_change_row
@@ -32,11 +32,12 @@ _ACTING_MS = 1_000
 class PendingEvents(MutableState):
     """Transaction's private copy of the context with the events in it."""
 
-    __slots__ = ("_advanced", "_fresh", "_open", "_ordinal", "event")
+    __slots__ = ("_advanced", "_fresh", "_open", "_ordinal", "event", "rule")
 
     def __init__(self, context: Context, record: Record) -> None:
         super().__init__(context, record)
         self.event: Event | None = None
+        self.rule = ""  # of inference, by which events begin now
         self._ordinal = 0
         self._open: dict[int, Event] = {}
         self._fresh: set[int] = set()
@@ -55,6 +56,8 @@ class PendingEvents(MutableState):
         event = Event(header.next_event, kind, cause, record.zxid, header.time_ms, header.controller_epoch)
         if header.controller_epoch == header.term.epoch:  # else the event is a deposed controller's
             event.controller = header.term.broker
+        if self.rule:
+            event.inferred_by, event.inferred_from = self.rule, f"{record.path} at {record.zxid:#x}"
         header.next_event += 1
         return event
 
@@ -181,7 +184,7 @@ class PendingEvents(MutableState):
     def _publish(self, row: Any, status: Status, **fields: Any) -> None:  # noqa: ANN401
         assert self.event is not None, "an effect outside of an event"
         self._ordinal += 1
-        self.effects.append(row(*self._effect(self.event, self._ordinal - 1, status), **fields))
+        self.append_effect(self.event, row(*self._effect(self.event, self._ordinal - 1, status), **fields))
 
     def _effect(self, event: Event, ordinal: int, status: Status) -> EffectStamp:
         effect = f"{event.epoch}-{event.id}-{ordinal}"
@@ -190,8 +193,14 @@ class PendingEvents(MutableState):
     def _publish_state_change(
         self, tp: TopicPartition, change: StateChange, status: Status, value: LeaderAndIsr | None
     ) -> None:
-        effect = self._effect(self.open_event(change.event), change.ordinal, status)
-        self.effects.append(state_change_row(tp, change, value, effect))
+        event = self.open_event(change.event)
+        self.append_effect(event, state_change_row(tp, change, value, self._effect(event, change.ordinal, status)))
+
+    def append_effect(self, event: Event, row: Transition | Request) -> None:
+        """Publish a row of the event, with the inference that the event rests on."""
+        if event.inferred_by:
+            row = replace(row, inferred_by=event.inferred_by, inferred_from=event.inferred_from)
+        self.effects.append(row)
 
     def open_events(self) -> list[Event]:
         """In-flight events, the oldest first."""

@@ -189,7 +189,8 @@ class PendingRequests(PendingEvents):
         by_leader = request.api == LEADER_AND_ISR
         leaders = {state.leader for state in states} if by_leader else ()
         for number, part in enumerate(parts, start=1):
-            self.effects.append(
+            self.append_effect(
+                event,
                 Request(
                     *self._effect(event, request.ordinal, status),
                     event.controller,
@@ -204,7 +205,7 @@ class PendingRequests(PendingEvents):
                     request.deletes,
                     {} if request.api == STOP_REPLICA else self._topic_ids(part),
                     part,
-                )
+                ),
             )
 
     def _topic_ids(self, states: Sequence[RequestedState]) -> dict[str, str]:

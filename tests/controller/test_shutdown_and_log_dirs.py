@@ -40,6 +40,26 @@ def test_no_write_is_taken_for_a_shutdown_where_controlled_shutdown_is_off():
     assert history.context.header.shutdowns.asked == {}
 
 
+def test_rows_that_rest_on_an_inference_name_its_rule_and_the_write_that_shows_it():
+    history = ZnodeHistory().start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
+    effects = history.state("t", 0, 3, 1, [3])
+    rows = [row for row in effects if isinstance(row, (Transition, Request))]
+    shown_by = f"/brokers/topics/t/partitions/0/state at {history.context.header.zxid:#x}"
+    assert rows
+    assert {(row.inferred_by, row.inferred_from) for row in rows} == {("shutdown-asked", shown_by)}
+    gauges = history.gauges()
+    assert (gauges.writes, gauges.inferences) == ({"inferred": 1}, {"shutdown-asked": 1})
+
+
+def test_what_a_znode_announces_rests_on_no_inference():
+    history = ZnodeHistory().start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
+    rows = history.broker_leaves(2)
+    history.the_controller_writes_its_due()
+    assert {row.inferred_by for row in rows if isinstance(row, (Transition, Request))} == {""}
+    gauges = history.gauges()
+    assert (set(gauges.writes), gauges.inferences) == ({"expected"}, {})
+
+
 def shutting_down(retries: int, *, leads_more: bool = True) -> ZnodeHistory:
     """2 shuts down: t-0 moves to 3; u-0, whose other replica is out of sync, cannot move."""
     topics = on([2, 3], 2, 0, [2, 3])
