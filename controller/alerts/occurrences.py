@@ -1,7 +1,6 @@
-"""What happened at a moment and is told of for a while: divergences, elections that lost records, brokers that bounced.
+"""Occurrences: divergences, unclean elections, bounced brokers and other moments, kept until their alert resolves.
 
-Here belongs how such things are remembered, those of one kind and subject together. What kinds there are is said in
-`alert_kinds`.
+Occurrences of one kind and subject are kept as one.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from controller.model.mutable_state import MutableState
 
 THE_CLUSTER: Final = "the cluster"
 
-# What happened to 100,000 partitions is some 400 names a bucket: adding one copies little and compares little.
+# An occurrence on 100,000 partitions has some 400 names a bucket: adding one copies little and compares little.
 _BUCKETS: Final = 256
 
 
-def note(  # noqa: PLR0913 (what an alert tells)
+def note(  # noqa: PLR0913 (what an alert says)
     draft: MutableState,
     kind: AlertKind,
     cause: str,
@@ -30,9 +29,9 @@ def note(  # noqa: PLR0913 (what an alert tells)
     evidence: tuple[str, ...] = (),
     times: int = 1,
 ) -> None:
-    """Remember that this happened, to a broker if one is given; a divergence is counted too.
+    """Records an occurrence, of a broker if one is given, and counts it if it is a divergence.
 
-    Of a complete read nothing else is said.
+    During a complete read divergences are counted, and only kinds about Kontrast itself are recorded.
     """
     if kind.divergence is not None:
         draft.count(f"divergences/{kind.divergence}", times)
@@ -66,17 +65,17 @@ def note(  # noqa: PLR0913 (what an alert tells)
 
 
 def forget_old(header: Header) -> None:
-    """Let go of what happened too long ago to be told of."""
+    """Removes occurrences older than their kind lasts."""
     occurrences = header.alerts.occurrences
     over = [
         alert_id
-        for alert_id, happening in occurrences.items()
-        if header.time_ms - happening.last_ms > ALERT_KINDS[happening.kind].lasts_ms
+        for alert_id, occurrence in occurrences.items()
+        if header.time_ms - occurrence.last_ms > ALERT_KINDS[occurrence.kind].lasts_ms
     ]
     if over:
         header.alerts.occurrences = {key: value for key, value in occurrences.items() if key not in over}
 
 
 def id_of(kind: AlertKind, subject: str) -> str:
-    """The id of an alert of this kind: of the cluster, or of something in it."""
+    """Id of an alert of this kind on this subject."""
     return kind.name if subject == THE_CLUSTER else f"{kind.name}/{subject}"

@@ -1,4 +1,4 @@
-"""What alerts are made of and what is open, kept between heartbeats."""
+"""State of alerts: incidents, occurrences, open alerts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 from controller.contract.alert_row import Severity
 
-# Of topics and partitions that belong to the same, so many are named.
+# How many topics or partitions an alert names.
 EXAMPLES_NAMED: Final = 10
 
 
@@ -21,7 +21,7 @@ class Incident(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Occurrence(msgspec.Struct, frozen=True, array_like=True):
-    """Something that happened, and may have happened again, while it is told of; see `happenings`."""
+    """A moment that has an alert for a while, with its repetitions; see `alerts/occurrences`."""
 
     kind: str  # of alert
     subject: str
@@ -37,14 +37,14 @@ class Occurrence(msgspec.Struct, frozen=True, array_like=True):
 
 
 class OpenAlert(msgspec.Struct, frozen=True, array_like=True):
-    """An alert that is open, as it was told last."""
+    """An open alert, as published last."""
 
     kind: str
     subject: str
     group: str
     severity: Severity
     since_ms: int
-    told_ms: int
+    published_ms: int
     cause: str
     ending: str
     partitions: int
