@@ -105,10 +105,7 @@ tools take `--zookeeper ZK` in place of `--bootstrap-server BOOTSTRAP`; before 2
 
 def alerts_page() -> str:
     """The whole page."""
-    sections = [
-        "\n".join([f"## {section}\n", *map(_entry, kinds)])
-        for section, kinds in SECTIONS.items()
-    ]
+    sections = ["\n".join([f"## {section}\n", *map(_entry, kinds)]) for section, kinds in SECTIONS.items()]
     return "\n".join([_HEAD, *sections])
 
 

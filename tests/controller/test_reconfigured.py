@@ -128,7 +128,7 @@ def configure(history: ZnodeHistory, broker: object, **config: str) -> None:
     history.write(f"/config/brokers/{broker}", {"version": 1, "config": settings})
 
 
-def test_the_least_in_sync_is_the_topics_then_the_leaders_then_that_of_all_brokers_then_the_static_one():
+def test_min_isr_is_the_topics_then_the_leaders_then_all_brokers_then_the_static():
     led = ZnodeHistory(release=(3, 6)).start(1, 2, 3, topics=LED_BY_EACH)
     assert under_min_isr(led) == {1: 0, 2: 0, 3: 0}
     configure(led, "<default>", min_insync_replicas="2")
