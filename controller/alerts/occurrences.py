@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import Final
 from zlib import crc32
 
+import msgspec
+
 from controller.alerts.kinds import ALERT_KINDS, AlertKind
 from controller.model.alert_state import EXAMPLES_NAMED, Occurrence
 from controller.model.context import FOLLOWING, Header
@@ -40,28 +42,31 @@ def note(  # noqa: PLR0913 (what an alert says)
         return
     subject = THE_CLUSTER if broker is None else f"broker {broker}"
     alert_id = id_of(kind, subject)
-    before = header.alerts.occurrences.get(alert_id)
-    named, concerned, names = (before.about, before.concerned, before.names) if before else ((), 0, {})
-    bucket = crc32(about.encode("utf-8", "surrogatepass")) % _BUCKETS
-    if about and about not in names.get(bucket, ()):
-        named, concerned = (*named, about)[-EXAMPLES_NAMED:], concerned + 1
-        names = {**names, bucket: (*names.get(bucket, ()), about)}
+    first = Occurrence(kind.name, subject, broker, header.time_ms, header.time_ms, 0, cause, (), ())
+    before = header.alerts.occurrences.get(alert_id, first)
     seen = f"zxid {draft.record.zxid:#x}" if draft.record.zxid >= 0 else "a later read"
     at = f"{seen}, record {draft.record.generation}-{draft.record.seq}"
-    now = Occurrence(
-        kind.name,
-        subject,
-        broker,
-        before.since_ms if before else header.time_ms,
-        header.time_ms,
-        (before.count if before else 0) + times,
-        cause,
-        named,
-        (at, *evidence),
-        concerned,
-        names,
+    now = msgspec.structs.replace(
+        _with_name(before, about),
+        last_ms=header.time_ms,
+        count=before.count + times,
+        cause=cause,
+        evidence=(at, *evidence),
     )
     header.alerts.occurrences = {**header.alerts.occurrences, alert_id: now}
+
+
+def _with_name(occurrence: Occurrence, about: str) -> Occurrence:
+    bucket = crc32(about.encode("utf-8", "surrogatepass")) % _BUCKETS
+    names = occurrence.names.get(bucket, ())
+    if not about or about in names:
+        return occurrence
+    return msgspec.structs.replace(
+        occurrence,
+        about=(*occurrence.about, about)[-EXAMPLES_NAMED:],
+        concerned=occurrence.concerned + 1,
+        names={**occurrence.names, bucket: (*names, about)},
+    )
 
 
 def forget_old(header: Header) -> None:
