@@ -44,7 +44,7 @@ LONG_FILES = {
 
 A_TABLE = "panels in the order of the board, without a branch"
 LONG_FUNCTIONS = {
-    "cli/show.py show": "one check a line",
+    "cli/show.py show": "ten lines are its options",
     "controller/derived/gauges.py gauges_row": "one field of a row a line, without a branch",
     "dashboards/boards/brokers.py board": A_TABLE,
     "dashboards/boards/controller.py board": A_TABLE,
@@ -56,7 +56,7 @@ LONG_FUNCTIONS = {
     "dashboards/boards/pipeline.py _truth": A_TABLE,
     "dashboards/boards/pipeline.py _watch": A_TABLE,
     "dashboards/metrics_page.py metrics_page": "the page's text in its order",
-    "streaming/job.py _start": "two lines too many, to be split",
+    "streaming/job.py _start": "ten lines are its signature",
     "transport/journal.py __init__": "one attribute a line",
 }
 
