@@ -358,7 +358,7 @@ def test_a_failed_log_directory_moves_the_leader_and_the_broker_stays():
     assert next(row.cause for row in effects if isinstance(row, Transition)) == (
         "LeaderAndIsrResponseReceived: a log directory of broker 2 failed"
     )
-    assert 2 in history.context.header.brokers
+    assert 2 in history.brokers()
     assert_all_as_foretold(history)
 
 

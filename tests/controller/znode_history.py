@@ -14,7 +14,7 @@ import msgspec
 from controller.contract.alert_row import AlertRow
 from controller.contract.effect_rows import Request, RequestedState, Status, Transition
 from controller.contract.gauges_row import GaugesRow
-from controller.contract.metadata_rows import PartitionRow
+from controller.contract.metadata_rows import BrokerRow, PartitionRow
 from controller.contract.records import Record, RecordKind, data_fields
 from controller.contract.refused_row import RefusedRow
 from controller.contract.row import Row
@@ -291,6 +291,11 @@ class ZnodeHistory:
     def row(self, topic: str, partition: int) -> PartitionRow:
         rows = [row for row in self.effects if isinstance(row, PartitionRow)]
         return next(row for row in reversed(rows) if (row.topic, row.partition) == (topic, partition))
+
+    def brokers(self) -> dict[int, BrokerRow]:
+        """The brokers that are registered, by their newest rows."""
+        last = {row.broker: row for row in self.effects if isinstance(row, BrokerRow)}
+        return {broker: row for broker, row in last.items() if row.registered}
 
     def alerts(self) -> list[tuple[str, str]]:
         return [(row.state, row.id) for row in self.effects if isinstance(row, AlertRow)]
