@@ -1,4 +1,4 @@
-"""A story for each kind of alert, told with one partition, topic or broker and with three; `test_sentences` runs them.
+"""A story for each kind of alert, with one partition, topic or broker and with three; `test_sentences` runs them.
 
 A story yields its history when the alert is open, and goes on until it has ended.
 """
@@ -39,7 +39,7 @@ STORIES: list[Story] = []
 
 
 def of(kind: str, *, counts: bool = False) -> Callable[[Callable[..., Telling]], Callable[..., Telling]]:
-    """Mark a story of an alert; one that counts is told with the count as its argument."""
+    """Registers a story of an alert; one that counts gets the count as its argument."""
 
     def mark(tell: Callable[..., Telling]) -> Callable[..., Telling]:
         STORIES.append(Story(kind, counts, tell))

@@ -1,4 +1,4 @@
-"""Alerts: each kind opens when it must, is told again when it changes, and ends; nothing else opens."""
+"""Alerts: each kind opens when it must, is updated when it changes, and resolves; nothing else opens."""
 
 from __future__ import annotations
 

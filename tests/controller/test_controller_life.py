@@ -1,4 +1,4 @@
-"""The life of a cluster as Kafka's ControllerIntegrationTest tells it, in what ZooKeeper shows of it.
+"""The scenarios of Kafka's ControllerIntegrationTest, as ZooKeeper shows them.
 
 Here belong its cases that are not a trap of their own; deletion is in `test_topic_deletion`.
 """

@@ -1,4 +1,4 @@
-"""Records that never came: nothing is concluded from what follows, until everything is read anew."""
+"""Lost records: nothing is concluded from what follows until the next complete read."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ DELETES = {"delete.topic.enable": True}  # not the default before 1.0
 
 
 def told_to(effects, api: str = "LeaderAndIsr") -> list[tuple[int, int | None]]:
-    """To whom something is told, with which leader epoch."""
+    """Recipients of requests, with their leader epoch."""
     rows = [row for row in effects if isinstance(row, Request) and row.api == api]
     said = [(broker, state) for row in rows for broker in row.brokers for state in row.partition_states]
     return sorted((broker, state.leader_epoch) for broker, state in said)

@@ -1,4 +1,4 @@
-"""Brokers that go in order, and brokers that live on without a disk: nobody sees it asked for, its writes tell.
+"""Controlled shutdowns and failed log directories: no znode has the request, only the controller's writes show it.
 
 After Kafka's own ControllerIntegrationTest and LogDirFailureTest, by meaning.
 """

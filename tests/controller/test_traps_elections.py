@@ -282,7 +282,7 @@ NOTIFICATION = "/isr_change_notification/isr_change_0000000000"
 
 
 def isr_told_to_a_newcomer(release: tuple[int, int], *, notified: str = "", dies_first: bool = False) -> set:
-    """The ISR shrinks by its leader's own write; then 3 comes, and is told of the partition."""
+    """The ISR shrinks by its leader's own write; then 3 comes and gets the partition's state."""
     brokers = (1, 2, 3) if dies_first else (1, 2)
     history = ZnodeHistory(release=release).start(*brokers, topics={"t": {0: ([1, 2, 3], 1, 4, [1, 2])}})
     history.state("t", 0, 1, 4, [1])

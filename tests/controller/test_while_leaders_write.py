@@ -14,7 +14,7 @@ BACKOFF = {"controlled.shutdown.retry.backoff.ms": 1_000}
 
 
 def told_finally(rows: list[Row], broker: int) -> list[tuple[int | None, tuple[int, ...] | None]]:
-    """Leader epoch and ISR of what a broker was told for certain, in order."""
+    """Leader epoch and ISR of the final requests to a broker, in order."""
     requests = [row for row in rows if isinstance(row, Request) and row.status is Status.FINAL]
     sent = [row for row in requests if row.api == "LeaderAndIsr" and broker in row.brokers]
     return [(state.leader_epoch, state.isr) for row in sent for state in row.partition_states]

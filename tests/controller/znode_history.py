@@ -1,7 +1,4 @@
-"""A ZooKeeper that exists only as the records it would cause: for telling the core stories.
-
-Here belongs the bookkeeping of zxids, versions and sequence numbers. What the core makes of them is the tests' matter.
-"""
+"""A ZooKeeper that exists only as the records it would cause, with its zxids, versions and sequence numbers."""
 
 from __future__ import annotations
 
@@ -38,7 +35,7 @@ Topics = Mapping[str, Mapping[int, tuple[Any, ...]]]
 
 
 class ZnodeHistory:
-    """Changes znodes, hands each change to the core as a record, and keeps what came of it."""
+    """Changes znodes, hands each change to the core as a record, and keeps the rows."""
 
     def __init__(
         self,
@@ -117,7 +114,7 @@ class ZnodeHistory:
         return self.sessions.setdefault(broker, _FIRST_SESSION + broker)
 
     def lose(self, name: str, partition: int, count: int = 1) -> None:
-        """A partition's state is written so often without that anybody reads it: only its version tells."""
+        """Writes a partition's state this often without a record of it: only its version shows the writes."""
         path = f"/brokers/topics/{name}/partitions/{partition}/state"
         czxid, version = self.znodes[path]
         self.znodes[path] = (czxid, version + count)
@@ -212,7 +209,7 @@ class ZnodeHistory:
         return self.delete(f"/brokers/ids/{broker}")
 
     def broker_closes(self, broker: int) -> tuple[Row, ...]:
-        """The broker closes its session itself; only ZooKeeper's log tells that from an expiry."""
+        """The broker closes its session itself; only ZooKeeper's log distinguishes that from an expiry."""
         return self.delete(f"/brokers/ids/{broker}", cxid=9, author=self.session_of(broker))
 
     def broker_bounces(self, broker: int) -> tuple[Row, ...]:
@@ -286,7 +283,7 @@ class ZnodeHistory:
         written_by = max(1, self.context.header.controller_epoch) if controller_epoch is None else controller_epoch
         return self.write(path, state_znode(leader, leader_epoch, isr, written_by, **more))
 
-    # --- what came of it
+    # --- the rows
 
     def row(self, topic: str, partition: int) -> PartitionRow:
         rows = [row for row in self.effects if isinstance(row, PartitionRow)]
@@ -301,7 +298,7 @@ class ZnodeHistory:
         return [(row.state, row.id) for row in self.effects if isinstance(row, AlertRow)]
 
     def open_alerts(self) -> dict[str, AlertRow]:
-        """The alerts that are open or unknown, as they were told last."""
+        """Alerts that are open or unknown, by their last rows."""
         last = {row.id: row for row in self.effects if isinstance(row, AlertRow)}
         return {key: row for key, row in last.items() if row.state != "resolved"}
 
