@@ -1,7 +1,6 @@
-"""Prints `alerts.md`: how alerts live, and what each kind says and asks for, from `controller.alert_kinds`.
+"""Prints `alerts.md`: how alerts live, and what each kind says and asks for, from `controller.alerts.kinds`.
 
-Run it by `make docs`. Here belongs the page's form and what is true of all alerts; what a kind says is in the
-catalogue, and how a person works on it in `runbooks/`.
+`make docs` runs it. The page's form and what is true of all alerts are here, how a person works on one in `runbooks/`.
 """
 
 from __future__ import annotations
@@ -9,12 +8,11 @@ from __future__ import annotations
 import sys
 import textwrap
 from collections.abc import Iterator
-from itertools import groupby
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from controller.alerts.kinds import ALERT_KINDS, AlertKind  # noqa: E402 (needs the path above)
+from controller.alerts.kinds import SECTIONS, AlertKind  # noqa: E402 (needs the path above)
 
 _WIDTH = 120
 
@@ -107,10 +105,7 @@ tools take `--zookeeper ZK` in place of `--bootstrap-server BOOTSTRAP`; before 2
 
 def alerts_page() -> str:
     """The whole page."""
-    sections = [
-        "\n".join([f"## {section}\n", *map(_entry, kinds)])
-        for section, kinds in groupby(ALERT_KINDS.values(), lambda kind: kind.section)
-    ]
+    sections = ["\n".join([f"## {section}\n", *map(_entry, kinds)]) for section, kinds in SECTIONS.items()]
     return "\n".join([_HEAD, *sections])
 
 

@@ -9,17 +9,18 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 _LINES = 25
 _TAIL_BYTES = 16 * 1024
 LOGS = pytest.StashKey[list[Path]]()  # of the servers that a test shares with others
-_processes: dict[Path, subprocess.Popen] = {}  # by log; the newest one where several wrote into it
+_processes: dict[Path, subprocess.Popen[Any]] = {}  # by log; the newest one where several wrote into it
 _start = subprocess.Popen.__init__
 
 
-def _start_and_note(process: subprocess.Popen, *arguments: object, **options: object) -> None:
+def _start_and_note(process: subprocess.Popen[Any], *arguments: Any, **options: Any) -> None:
     _start(process, *arguments, **options)
     for written in (options.get("stdout"), options.get("stderr")):
         name = getattr(written, "name", None)
@@ -27,7 +28,7 @@ def _start_and_note(process: subprocess.Popen, *arguments: object, **options: ob
             _processes[Path(name)] = process
 
 
-subprocess.Popen.__init__ = _start_and_note
+subprocess.Popen.__init__ = _start_and_note  # type: ignore[method-assign, assignment]
 
 
 @pytest.hookimpl(tryfirst=True)

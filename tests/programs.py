@@ -18,7 +18,7 @@ _PACKAGES = {
 }
 
 
-class MissingProgramError(pytest.fail.Exception):
+class MissingProgramError(pytest.fail.Exception):  # type: ignore[name-defined, misc] # no stub
     """A program that is not in PATH; pytest shows the sentence alone."""
 
     def __init__(self, name: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow, Maintenance, ReactionTimes
 from controller.contract.job_row import ClusterProgress, JobRow
@@ -17,38 +19,38 @@ class Rows:
     def __init__(self) -> None:
         self.seq = 0
 
-    def _place(self, place: dict) -> dict:
+    def _place(self, place: dict[str, Any]) -> dict[str, Any]:
         self.seq += 1
         first = {"cluster": "north", "generation": 1, "seq": self.seq, "ordinal": 0, "zxid": self.seq}
         return {**first, "time_ms": TIME_MS + self.seq, **place}
 
-    def partition(self, topic: str, partition: int = 0, **fields) -> PartitionRow:
+    def partition(self, topic: str, partition: int = 0, **fields: Any) -> PartitionRow:
         healthy = {"state": "OnlinePartition", "leader": 1, "leader_epoch": 0, "isr": (1, 2), "replicas": (1, 2)}
         return PartitionRow(**self._place({**healthy, **fields}), topic=topic, partition=partition)
 
-    def offline(self, topic: str, partition: int = 0, **fields) -> PartitionRow:
+    def offline(self, topic: str, partition: int = 0, **fields: Any) -> PartitionRow:
         trouble = {"state": "OfflinePartition", "leader": -1, "problem": "no_live_in_sync_replica"}
         return self.partition(topic, partition, **{**trouble, "problem_since_ms": TIME_MS, **fields})
 
-    def under_min_isr(self, topic: str, partition: int = 0, **fields) -> PartitionRow:
+    def under_min_isr(self, topic: str, partition: int = 0, **fields: Any) -> PartitionRow:
         lacks = {"isr": (1,), "writable_acks_all": False, "in_sync_lacking": 1, "in_sync_candidates": (2,)}
         trouble = {"problem": "under_min_isr", "problem_since_ms": TIME_MS}
         return self.partition(topic, partition, **{**lacks, **trouble, **fields})
 
-    def broker(self, broker: int, *, registered: bool = True, **fields) -> BrokerRow:
+    def broker(self, broker: int, *, registered: bool = True, **fields: Any) -> BrokerRow:
         return BrokerRow(
             **self._place({"epoch": 5, "since_ms": TIME_MS, **fields}), broker=broker, registered=registered
         )
 
-    def controller(self, broker: int, **fields) -> ControllerRow:
+    def controller(self, broker: int, **fields: Any) -> ControllerRow:
         return ControllerRow(**self._place({"epoch": 7, "since_ms": TIME_MS, **fields}), broker=broker)
 
-    def alert(self, id_: str, state: str = "open", **fields) -> AlertRow:
+    def alert(self, id_: str, state: str = "open", **fields: Any) -> AlertRow:
         what = {"alert": "PartitionOffline", "subject": "partition orders-0", "group": "broker 1 crashed"}
         rest = {"severity": Severity.PAGE, "since_ms": TIME_MS, "cause": "broker 1 crashed"}
         return AlertRow(**self._place({**what, **rest, **fields}), id=id_, state=state)
 
-    def gauges(self, **fields) -> GaugesRow:
+    def gauges(self, **fields: Any) -> GaugesRow:
         counts = dict.fromkeys(
             (
                 "offline_partitions",
@@ -91,8 +93,8 @@ class Rows:
         }
         return GaugesRow(**self._place({**counts, **whole, **fields}))
 
-    def job(self, **fields) -> JobRow:
-        totals = {
+    def job(self, **fields: Any) -> JobRow:
+        totals: dict[str, Any] = {
             "batch": 7,
             "batches": 3,
             "records": 20,

@@ -1,1 +1,1 @@
-"""What a person must hear of: conditions, incidents, the kinds of alerts and their life."""
+"""Alerts: conditions, incidents, occurrences, the catalogue of kinds, and when one opens and resolves."""

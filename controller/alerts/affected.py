@@ -1,7 +1,7 @@
-"""The partitions that an incident affects: counted by trouble from the groups of the header, and put into words.
+"""Counts the partitions that an incident affects, by issue, and says it in sentences.
 
-A count is exact; names are a few examples. What excuses a group (a maintenance, a shutdown in order) is kept apart, so
-that an outage behind a planned restart is still seen.
+Counts are exact; names are a few examples. Groups with an excuse (a maintenance, a controlled shutdown) are kept apart:
+an outage behind a planned restart is still seen.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _WAITING: Final = (PartitionIssue.ELECTION_OWED, PartitionIssue.ELECTION_DUE)
 
 
 class Group(msgspec.Struct, frozen=True):
-    """Partitions with one trouble and one set of brokers that is its cause; `excuse`: why nobody is to be woken."""
+    """Partitions with one issue and one set of brokers that causes it; `excuse`: why it shall page nobody."""
 
-    trouble: PartitionIssue
+    issue: PartitionIssue
     brokers: tuple[int, ...]
     others: tuple[int, ...]
     count: int
@@ -39,78 +39,78 @@ class Group(msgspec.Struct, frozen=True):
 
 
 def read_group(key: str, group: IssueGroup, header: Header) -> Group:
-    """A group of the header with what its key says."""
-    trouble, brokers, others = parse_group(key)
-    in_failed_dirs = trouble is PartitionIssue.OFFLINE and header.brokers.keys() >= set(brokers)
+    """Decodes the key of a group of the header, and looks up its excuse."""
+    issue, brokers, others = parse_group(key)
+    in_failed_dirs = issue is PartitionIssue.OFFLINE and header.brokers.keys() >= set(brokers)
     excuse = None if in_failed_dirs else explanation(brokers, header)
-    return Group(trouble, brokers, others, group.count, group.since_ms, group.examples, excuse)
+    return Group(issue, brokers, others, group.count, group.since_ms, group.examples, excuse)
 
 
 class Affected(msgspec.Struct, frozen=True):
-    """The partitions of some groups together."""
+    """The partitions of several groups."""
 
     groups: tuple[Group, ...]
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """Number of partitions."""
         return sum(group.count for group in self.groups)
 
     @property
     def partitions(self) -> str:
-        """How many there are, in words."""
+        """Number of partitions with its noun."""
         return counted(self.count, "partition")
 
     @property
     def verb(self) -> str:
-        """The verb that goes with their number."""
+        """Whether they "have" or the one "has"."""
         return plural(self.count, "has", "have")
 
     @property
     def since_ms(self) -> int:
-        """When the first of them came into this."""
+        """When the first partition got the issue."""
         return min(group.since_ms for group in self.groups)
 
     @property
     def brokers(self) -> tuple[int, ...]:
-        """The brokers that are the cause, in order."""
+        """Brokers that cause it, in order."""
         return tuple(sorted({broker for group in self.groups for broker in group.brokers}))
 
     @property
     def others(self) -> tuple[int, ...]:
-        """The other brokers of the groups, in order."""
+        """Other brokers of the groups, in order."""
         return tuple(sorted({broker for group in self.groups for broker in group.others}))
 
     @property
     def examples(self) -> tuple[str, ...]:
-        """Some of them by name, one of each group before the second of any."""
-        turns = range(max((len(group.examples) for group in self.groups), default=0))
-        named = [group.examples[tx] for tx in turns for group in self.groups if tx < len(group.examples)]
+        """Names of some partitions: one of each group before the second of any."""
+        rounds = range(max((len(group.examples) for group in self.groups), default=0))
+        named = [group.examples[at] for at in rounds for group in self.groups if at < len(group.examples)]
         return tuple(dict.fromkeys(named))[:EXAMPLES_NAMED]
 
     @property
     def excuse(self) -> str | None:
-        """Why nobody is to be woken for any of them; None where one group has no excuse."""
+        """Why all of it shall page nobody; None where one group has no excuse."""
         return excuse_of(group.excuse for group in self.groups)
 
     def of(self, *issues: PartitionIssue) -> Affected:
-        """Those with one of these troubles."""
-        return Affected(tuple(group for group in self.groups if group.trouble in issues))
+        """Partitions with one of these issues."""
+        return Affected(tuple(group for group in self.groups if group.issue in issues))
 
     def unexcused(self) -> Affected:
-        """Those that nothing excuses; all of them where everything is excused."""
+        """Partitions without an excuse; all where every group has one."""
         left = tuple(group for group in self.groups if group.excuse is None)
         return Affected(left) if left else self
 
 
 def affected_by_incident(header: Header) -> Iterator[tuple[Incident | None, Affected]]:
-    """What each incident affects, and at last what no broker's absence explains."""
+    """Partitions by incident; last, with None, partitions that no broker's absence explains."""
     incidents = incident_by_broker(header.alerts.incidents)
     groups: dict[str | None, list[Group]] = {}
     for key, group in header.tally.issues.items():
         read = read_group(key, group, header)
-        why = causes(read.trouble, read.brokers, header)
-        incident = incidents[why[0]] if why else None
+        brokers = causes(read.issue, read.brokers, header)
+        incident = incidents[brokers[0]] if brokers else None
         groups.setdefault(incident.name if incident else None, []).append(read)
     for incident in header.alerts.incidents:
         if incident.name in groups:
@@ -120,14 +120,14 @@ def affected_by_incident(header: Header) -> Iterator[tuple[Incident | None, Affe
 
 
 def names(examples: Collection[str], count: int) -> str:
-    """Two examples in brackets, with dots where there are more."""
+    """Two examples in brackets, an ellipsis where there are more."""
     shown = list(examples)[:_NAMED_IN_A_SENTENCE]
     more = ", …" if count > len(shown) else ""
     return f" ({', '.join(shown)}{more})" if shown else ""
 
 
 def listed(brokers: Collection[int]) -> str:
-    """Brokers in a sentence: broker 3, brokers 1 and 3, 12 brokers (1, 2, 3, …); no broker where there is none."""
+    """Brokers in a sentence: no broker, broker 3, brokers 1 and 3, 12 brokers (1, 2, 3, …)."""
     shown = [str(broker) for broker in sorted(brokers)]
     if not shown:
         return "no broker"
@@ -139,15 +139,15 @@ def listed(brokers: Collection[int]) -> str:
 
 
 def where_they_are(brokers: Collection[int], header: Header) -> str:
-    """Which of the brokers are away and which lag: brokers 1 and 3 are away, broker 4 lags."""
+    """Says which brokers are away and which lag: brokers 1 and 3 are away, broker 4 lags."""
     away = [broker for broker in brokers if broker not in header.brokers]
     live = [broker for broker in brokers if broker in header.brokers]
-    said = [f"{listed(away)} {plural(len(away), 'is', 'are')} away"] if away else []
-    return ", ".join([*said, f"{listed(live)} {plural(len(live), 'lags', 'lag')} behind"] if live else said)
+    parts = [f"{listed(away)} {plural(len(away), 'is', 'are')} away"] if away else []
+    return ", ".join([*parts, f"{listed(live)} {plural(len(live), 'lags', 'lag')} behind"] if live else parts)
 
 
 def worst_topics(affected: Affected, header: Header) -> str:
-    """The topics with most offline partitions, where that says more than the examples do."""
+    """Topics with most offline partitions, where that says more than the examples."""
     worst = sorted(header.tally.offline_by_topic.items(), key=lambda item: (-item[1], item[0]))[:_TOPICS_IN_A_SENTENCE]
     if len(worst) <= 1 or worst[0][1] == 1 or affected.count <= _NAMED_IN_A_SENTENCE:
         return ""
@@ -155,7 +155,7 @@ def worst_topics(affected: Affected, header: Header) -> str:
 
 
 def returns(affected: Affected, header: Header) -> str:
-    """What ends it: the brokers whose return brings back most, where any broker of a group brings back all of it."""
+    """Says which brokers' return brings partitions back, most first; any broker of a group brings back all of it."""
     if not affected.brokers:
         return "; no replica is in sync: only an unclean election makes one leader"
     away = [(frozenset(group.brokers).difference(header.brokers), group.count) for group in affected.groups]
@@ -186,7 +186,7 @@ def _returning(groups: list[tuple[frozenset[int], int]]) -> str:
 
 
 def _best_returns(groups: list[tuple[frozenset[int], int]]) -> Iterator[tuple[int, int]]:
-    """Brokers, each the one that brings back most of what is left, with how many are back then."""
+    """Yields the broker that brings back most of the rest, with the partitions that are back by then, and so on."""
     back = 0
     while groups:
         gains: dict[int, int] = {}
@@ -200,7 +200,7 @@ def _best_returns(groups: list[tuple[frozenset[int], int]]) -> Iterator[tuple[in
 
 
 def toll(affected: Affected, hosted: int | None = None) -> str:
-    """What partitions suffer, the worst first; `hosted`: the replicas of the one broker that is away."""
+    """Says what partitions suffer, the worst first; `hosted`: the replicas of the one broker that is away."""
     offline, waiting = affected.of(*OFFLINE_ISSUES), affected.of(*_WAITING)
     lacking = affected.of(PartitionIssue.UNDER_REPLICATED)
     fewer = lacking.count
@@ -217,7 +217,7 @@ def toll(affected: Affected, hosted: int | None = None) -> str:
 
 
 def in_sync_only_on(count: object, alone: Affected) -> str:
-    """The brokers that alone have partitions in sync: none of them may be restarted."""
+    """Says which brokers hold the only in-sync replica of a partition, and must stay up."""
     return f"{count} in sync only on {listed(alone.others)}: keep {plural(len(alone.others), 'it', 'them')} up"
 
 
@@ -231,5 +231,5 @@ def _of_which(affected: Affected) -> str:
 
 
 def together(groups: Iterable[Group]) -> Affected:
-    """The groups as one."""
+    """Joins groups."""
     return Affected(tuple(groups))

@@ -1,7 +1,7 @@
-"""What is the case with brokers: those that are away, how they left, and those that come and go.
+"""Conditions of brokers: crashed, shut down, never seen, flapping.
 
-The brokers of one incident that left in the same way are one condition, with what their absence costs. What partitions
-suffer from it is in `conditions_of_partitions`.
+Brokers of one incident that left in the same way are one condition, with what their absence costs; what partitions
+suffer from it is in `partition_conditions`.
 """
 
 from __future__ import annotations
@@ -33,10 +33,9 @@ def conditions_of_brokers(
     by_incident: Iterable[tuple[Incident | None, Affected]],
     paged: Collection[str],
 ) -> Iterator[Condition]:
-    """The brokers that are away, by incident and by how they left, and those that keep leaving.
+    """Yields brokers that are away, by incident and by how they left, and brokers that keep leaving.
 
-    `away`: how many replicas each of them hosts. `paged`: the incidents whose partitions page; their brokers need not
-    page too.
+    `away`: replicas by broker. `paged`: incidents whose partitions page already, so that their brokers only warn.
     """
     affected = {incident.name: found for incident, found in by_incident if incident}
     for incident in header.alerts.incidents:
@@ -53,7 +52,7 @@ def conditions_of_brokers(
 def _away(
     header: Header, incident: Incident, missing: Mapping[int, int], affected: Affected, *, pages: bool
 ) -> Iterator[Condition]:
-    # Only of one broker it is known how many partitions lack it before the controller has written it.
+    # Before the controller has written ISRs, only for one broker is it known how many partitions lack a replica.
     cost = toll(affected, sum(missing.values()) if len(missing) == 1 else None)
     offline_first = (*affected.of(*OFFLINE_ISSUES).examples, *affected.examples)
     examples = tuple(dict.fromkeys(offline_first))[:EXAMPLES_NAMED]
@@ -86,7 +85,7 @@ def _away(
 
 
 def _nothing_to_spare(affected: Affected, header: Header) -> bool:
-    """Whether, for longer than a restart explains, one more loss takes partitions offline or stops acks=all."""
+    """Whether for longer than a restart takes one more loss would take partitions offline or stop acks=all."""
     patience_ms = kinds.UNDER_REPLICATED.patience_ms
     little_left = affected.of(PartitionIssue.AT_MIN_ISR, PartitionIssue.ONE_LEFT).groups
     return any(group.excuse is None and header.time_ms - group.since_ms >= patience_ms for group in little_left)
@@ -97,7 +96,7 @@ def _host(brokers: list[int]) -> str:
 
 
 def _warned_before(condition: Condition, header: Header) -> bool:
-    """Whether the partitions of this incident have paged for its brokers: that they are led again is no new page."""
+    """Whether this alert is open as a warning: that its partitions have leaders again is no new page."""
     before = header.alerts.open.get(condition.id)
     return before is not None and before.severity is Severity.WARN
 
@@ -107,7 +106,7 @@ def _at_most_a_warning(condition: Condition) -> Condition:
 
 
 def _how(header: Header, brokers: list[int], left: str) -> str:
-    """How these brokers left, and when: by zxid for one, within which time and of which rack for more."""
+    """Says how these brokers left and when: the zxid of one, the time span and the rack of more."""
     departures = [header.departures.last[broker] for broker in brokers]
     if len(brokers) == 1:
         (departure,) = departures
@@ -125,7 +124,7 @@ def _lasting(ms: int) -> str:
 def _missed(  # noqa: PLR0913 (what the condition says)
     header: Header, kind: AlertKind, incident: Incident, brokers: list[int], replicas: int, cause: str
 ) -> Condition:
-    """Brokers that are away; those that host nothing are nobody's loss."""
+    """Brokers that are away; info only where they host no replica."""
     excuse = excuse_of(maintained(broker, header) for broker in brokers)
     if not replicas:
         how, _, _ = cause.rpartition(":")

@@ -1,8 +1,7 @@
-"""What is the case with a cluster now that a person may have to know of, made from the header alone.
+"""A condition, which may open an alert, and its excuse: a controlled shutdown or an announced maintenance.
 
-Here belong the condition, and the question what explains it: a broker that shut down in order, or a maintenance that
-somebody announced. Which conditions there are is said in `conditions_of_partitions`, `conditions_of_brokers` and
-`conditions_of_controller`; when one becomes an alert in `alerts`.
+Conditions are made from the header alone, in `partition_conditions`, `broker_conditions` and `controller_conditions`;
+`lifecycle` opens alerts from them.
 """
 
 from __future__ import annotations
@@ -18,19 +17,19 @@ from controller.contract.alert_row import Severity
 from controller.model import clock
 from controller.model.context import Header
 
-# For so long after a broker left in order, and after it came back, what it lacks is explained by that.
+# How long after a controlled shutdown, and after the broker's return, lagging replicas are explained by it.
 _AWAY_IN_ORDER_MS: Final = 10 * 60_000
 _CATCHING_UP_MS: Final = 5 * 60_000
 
 
 class Condition(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that is the case; `since_ms` None: since it was first seen to be so."""
+    """A problem that lasts; `since_ms` None: since it was first seen."""
 
     kind: AlertKind
     subject: str = THE_CLUSTER
     group: str = ""
     cause: str
-    ending: str  # the sentence for when it is no longer so
+    ending: str  # the sentence of its resolution
     since_ms: int | None = None
     patience_ms: int | None = None  # else the kind's
     severity: Severity | None = None  # else the kind's
@@ -39,12 +38,12 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
     partitions: int = 0
     examples: tuple[str, ...] = ()
     broker: int | None = None
-    brokers: tuple[int, ...] = ()  # that it is about, where it may be about more than one
-    replaces: tuple[AlertKind, ...] = ()  # kinds whose alert of the same subject ends because this one says more
+    brokers: tuple[int, ...] = ()  # where it may concern more than one
+    replaces: tuple[AlertKind, ...] = ()  # kinds whose alert on this subject resolves into this one
 
     @property
     def id(self) -> str:
-        """What stays the same while it is so."""
+        """Identity of its alert, the same while it lasts."""
         return id_of(self.kind, self.subject)
 
 
@@ -66,12 +65,12 @@ def counted(count: int, noun: str) -> str:
 
 
 def plural(count: int, one: str, many: str) -> str:
-    """The word that goes with a count."""
+    """Singular or plural, by the count."""
     return one if count == 1 else many
 
 
 def whereabouts(brokers: Iterable[int], header: Header) -> tuple[str, ...]:
-    """Where each broker is, a sentence each."""
+    """Says of each broker whether it is live or how it left, a sentence each."""
     return tuple(_whereabout(broker, header) for broker in sorted(brokers))
 
 
@@ -87,18 +86,18 @@ def _whereabout(broker: int, header: Header) -> str:
 
 
 def explanation(brokers: Collection[int], header: Header) -> str | None:
-    """Why these brokers need not be missed, if each of them has a reason; None if one has none."""
+    """Excuse for the absence of these brokers; None if one has none."""
     return excuse_of(_reason(broker, header) for broker in sorted(brokers))
 
 
 def excuse_of(reasons: Iterable[str | None]) -> str | None:
-    """The reasons as one, each said once; None where one is missing or there is none at all."""
+    """Joins reasons, each once; None where one is missing or there is none."""
     given = list(dict.fromkeys(reasons))
     return "; ".join(reason for reason in given if reason) if given and None not in given else None
 
 
 def maintained(broker: int | None, header: Header) -> str | None:
-    """The maintenance that covers the broker, None for one of the whole cluster; None if there is none."""
+    """Maintenance window that covers the broker (None: the whole cluster); None if there is none."""
     now_ms = clock.wall_ms(header)  # people announce windows by the wall clock
     for window in header.maintenance:
         if window.until_ms > now_ms and (not window.brokers or broker in window.brokers):

@@ -1,7 +1,4 @@
-"""What is the case with the controller, and with what only it can do.
-
-Here belongs what is said of the cluster as a whole. Brokers and partitions have files of their own.
-"""
+"""Conditions of the controller and of the cluster as a whole: absent, overdue, flapping, topics without ids."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from controller.model.controllership import Standing
 _OVERDUE_NAMED: Final = 5
 _ENTRIES_IN_A_SENTENCE: Final = 2
 
-# So many controllers in such a time are not failovers any more.
+# Five terms within a minute are no ordinary failovers.
 _FLAPPING_TERMS: Final = 5
 _FLAPPING_WITHIN_MS: Final = 60_000
 
@@ -31,8 +28,8 @@ _IDS_SINCE: Final = (2, 8)
 
 
 def conditions_of_controller(header: Header) -> Iterator[Condition]:
-    """All that is wrong with the controller and its duties."""
-    for look in (
+    """Yields what is wrong with the controller and its duties."""
+    for check in (
         _absent,
         _overdue,
         _ghost,
@@ -47,7 +44,7 @@ def conditions_of_controller(header: Header) -> Iterator[Condition]:
         _missing_ids,
         _storm,
     ):
-        condition = look(header)
+        condition = check(header)
         if condition is not None:
             yield condition
 
@@ -204,7 +201,7 @@ def _backlog(header: Header) -> Condition | None:
         cause=f"controller {header.controller} has not read {counted(len(waiting), 'notification')} of ISR changes: "
         "brokers and clients know old ISRs",
         ending="no notification is left",
-        since_ms=min(told.since_ms for told in waiting.values()),
+        since_ms=min(notification.since_ms for notification in waiting.values()),
     )
 
 

@@ -1,6 +1,6 @@
-"""Incidents: brokers that are away or lag together are one cause, which keeps its name while brokers join and leave it.
+"""Incidents: brokers that are away or lag for one cause, under a name that stays while brokers join and leave.
 
-Brokers belong together where a partition lacks more than one of them, where those of one rack left within the time in
+Brokers belong together where a partition lacks more than one of them, where brokers of one rack left within the time in
 which the sessions of one failure expire, and where they belonged together before and none has recovered since.
 """
 
@@ -16,16 +16,16 @@ from controller.derived.partition_issues import PartitionIssue, parse_group
 from controller.model.alert_state import Incident
 from controller.model.context import Header
 
-# These groups name replicas that are not in sync: each is one that the partitions lack, live or not.
-_NAMES_WHAT_IS_MISSING: Final = frozenset(
+# Their groups name replicas out of the ISR, live or not: each is a cause.
+_OUT_OF_SYNC: Final = frozenset(
     {PartitionIssue.UNDER_MIN_ISR, PartitionIssue.AT_MIN_ISR, PartitionIssue.ONE_LEFT, PartitionIssue.UNDER_REPLICATED}
 )
-# These name replicas that may be live and at work: only one that is away is a cause.
-_NAMES_WHO_IS_AT_WORK: Final = frozenset({PartitionIssue.UNDELETED, PartitionIssue.REASSIGNING})
-# A live replica could lead these: the controller is the cause, whichever broker was lost before.
-_FOR_THE_CONTROLLER: Final = frozenset({PartitionIssue.LEADERLESS, PartitionIssue.ELECTION_OWED})
+# Their groups name replicas that may be live and copying or deleting: only one that is away is a cause.
+_IN_PROGRESS: Final = frozenset({PartitionIssue.UNDELETED, PartitionIssue.REASSIGNING})
+# A live replica could lead: the controller is the cause, whichever broker was lost before.
+_UP_TO_CONTROLLER: Final = frozenset({PartitionIssue.LEADERLESS, PartitionIssue.ELECTION_OWED})
 
-# A broker that hosts nothing is missed for this long only.
+# How long a broker that hosts no replica counts as away.
 _MISSED_MS: Final = 10 * 60_000
 
 # A client asks for its session each third of the timeout, so brokers that fail at once expire up to a third apart, and
@@ -34,13 +34,13 @@ _TICK_MS: Final = 2_000
 
 
 def incidents_of(header: Header, away: Collection[int]) -> tuple[Incident, ...]:
-    """The incidents of now; one that goes on keeps its name, and the oldest's where incidents have become one."""
+    """Incidents as of now; one that goes on keeps its name, merged ones have the name of the oldest."""
     together = _Together()
     for broker in away:
         together.add((broker,))
     for key in header.tally.issues:
-        trouble, brokers, _ = parse_group(key)
-        together.add(causes(trouble, brokers, header))
+        issue, brokers, _ = parse_group(key)
+        together.add(causes(issue, brokers, header))
     for brokers in (*_sharing(header, away), *_left_together(header, away)):
         together.add(brokers)
     for incident in header.alerts.incidents:
@@ -48,18 +48,18 @@ def incidents_of(header: Header, away: Collection[int]) -> tuple[Incident, ...]:
     return _with_names(together.sets(), header.alerts.incidents)
 
 
-def causes(trouble: PartitionIssue, brokers: tuple[int, ...], header: Header) -> tuple[int, ...]:
-    """The brokers of a group that are why its partitions are in trouble: those that are away, or else the first."""
-    if trouble in _NAMES_WHAT_IS_MISSING:
+def causes(issue: PartitionIssue, brokers: tuple[int, ...], header: Header) -> tuple[int, ...]:
+    """Brokers of a group that cause its issue: the ones that are away, else the first."""
+    if issue in _OUT_OF_SYNC:
         return brokers
-    if trouble in _FOR_THE_CONTROLLER and header.acting:
+    if issue in _UP_TO_CONTROLLER and header.acting:
         return ()
     away = tuple(broker for broker in brokers if broker not in header.brokers)
-    return away or (() if trouble in _NAMES_WHO_IS_AT_WORK else brokers[:1])
+    return away or (() if issue in _IN_PROGRESS else brokers[:1])
 
 
 def brokers_away(header: Header) -> dict[int, int]:
-    """Brokers that are not registered and are missed, with their replicas: they host some, or left a while ago."""
+    """Unregistered brokers that host replicas or left lately, with their number of replicas."""
     hosted = replicas_by_broker(header)
     recent = [
         broker
@@ -70,12 +70,12 @@ def brokers_away(header: Header) -> dict[int, int]:
 
 
 def incident_by_broker(incidents: Iterable[Incident]) -> Mapping[int, Incident]:
-    """The incident of each broker that is in one."""
+    """Incident by broker."""
     return {broker: incident for incident in incidents for broker in incident.brokers}
 
 
 def _sharing(header: Header, away: Collection[int]) -> Iterator[tuple[int, ...]]:
-    """Brokers that have replicas of the same partitions, before the controller has written what these lack."""
+    """Brokers with replicas of the same partitions, before the controller has written their ISRs."""
     for broker in away:
         departure = header.departures.last.get(broker)
         if departure is not None:
@@ -83,7 +83,7 @@ def _sharing(header: Header, away: Collection[int]) -> Iterator[tuple[int, ...]]
 
 
 def _left_together(header: Header, away: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Pairs of brokers of one rack, or of none, that left close enough for one failure to explain both."""
+    """Pairs of brokers of one rack, or of none, whose sessions one failure can have ended."""
     within_ms = header.settings.zookeeper_session_timeout_ms // 3 + _TICK_MS
     racks: dict[str | None, list[tuple[int, int]]] = {}
     for broker in away:
@@ -111,7 +111,7 @@ class _Together:
             self._lower[root] = roots[0]
 
     def sets(self) -> list[tuple[int, ...]]:
-        """The sets, each in order, by their lowest broker."""
+        """Sets in order of their lowest broker."""
         found: dict[int, list[int]] = {}
         for broker in sorted(self._lower):
             found.setdefault(self._root(broker), []).append(broker)
@@ -137,7 +137,7 @@ def _with_names(sets: list[tuple[int, ...]], before: tuple[Incident, ...]) -> tu
 
 
 def _begun(brokers: tuple[int, ...], taken: set[str]) -> Incident:
-    """A new incident, by the name of its first broker of which no other one has the name."""
+    """A new incident, named after its first broker that names no other."""
     for broker in brokers:
         if f"broker {broker}" not in taken:
             return Incident(f"broker {broker}", broker, brokers)

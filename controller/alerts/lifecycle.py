@@ -1,7 +1,6 @@
-"""Alerts: what a person must know of, opened once, updated when it changes, resolved.
+"""Opens, updates and resolves alerts from conditions and occurrences.
 
-Here belongs the life of an alert. What is the case is said in `conditions` and `happenings`, what kinds there are in
-`alert_kinds`. All are judged at every heartbeat, and at once when brokers come or go or partitions cannot be used.
+Alerts are judged at every heartbeat, and at once when brokers come or go or partitions cannot be used.
 """
 
 from __future__ import annotations
@@ -27,35 +26,37 @@ from controller.model.mutable_state import MutableState
 
 OPEN, UNKNOWN, RESOLVED = "open", "unknown", "resolved"
 
-# An alert whose counts change all the time is updated no more often.
+# Least time between two updates of an alert whose counts keep changing.
 _UPDATED_AGAIN_MS: Final = 5_000
 
 
 def judge(tx: MutableState) -> None:
-    """Open, change and resolve alerts by what is the case now; what cannot be seen is unknown, and not resolved."""
+    """Opens, updates and resolves alerts by the conditions of now; unseen ones become unknown, not resolved."""
     header = tx.header
     header.alerts.recent_elections = _pace(header)
     forget_old(header)
     blind = _is_blind(header)
     sees_cluster = header.phase is FOLLOWING and not blind
-    cases = {case.id: case for case in _cases(header, sees_cluster=sees_cluster)}
-    replaced = {id_of(kind, case.subject): case.id for case in cases.values() for kind in case.replaces}
-    suspected_ms = {key: header.alerts.suspected_ms.get(key, header.time_ms) for key in cases}
+    conditions = {condition.id: condition for condition in _conditions(header, sees_cluster=sees_cluster)}
+    replaced = {
+        id_of(kind, condition.subject): condition.id for condition in conditions.values() for kind in condition.replaces
+    }
+    suspected_ms = {key: header.alerts.suspected_ms.get(key, header.time_ms) for key in conditions}
     if suspected_ms != header.alerts.suspected_ms:
         header.alerts.suspected_ms = suspected_ms
-    for case in cases.values():
-        _tell(tx, case)
+    for condition in conditions.values():
+        _publish(tx, condition)
     for alert_id, alert in list(header.alerts.open.items()):
-        if alert_id in cases:
+        if alert_id in conditions:
             continue
         if sees_cluster or ALERT_KINDS[alert.kind].of_replica:
             ending = f"it is part of {replaced[alert_id]} now" if alert_id in replaced else alert.ending
             _resolve(tx, alert_id, alert, ending)
         elif blind and not alert.unknown:
-            _lose_sight(tx, alert_id, alert)
+            _mark_unknown(tx, alert_id, alert)
 
 
-def _cases(header: Header, *, sees_cluster: bool) -> Iterator[Condition]:
+def _conditions(header: Header, *, sees_cluster: bool) -> Iterator[Condition]:
     if sees_cluster:
         away = brokers_away(header)
         _follow_incidents(header, away)
@@ -64,9 +65,9 @@ def _cases(header: Header, *, sees_cluster: bool) -> Iterator[Condition]:
         yield from of_partitions
         yield from conditions_of_brokers(header, away, by_incident, _paged(of_partitions))
         yield from conditions_of_controller(header)
-    for case in _happenings(header):
-        if sees_cluster or case.kind.of_replica:
-            yield case
+    for condition in _occurred(header):
+        if sees_cluster or condition.kind.of_replica:
+            yield condition
     yield from _conditions_of_replica(header)
 
 
@@ -77,13 +78,13 @@ def _follow_incidents(header: Header, away: Collection[int]) -> None:
 
 
 def _paged(of_partitions: list[Condition]) -> set[str]:
-    """The incidents whose partitions page because no client can use them or none can write to them with acks=all."""
+    """Incidents whose partitions page because no client can use them or write to them with acks=all."""
     unusable = (kinds.PARTITIONS_OFFLINE, kinds.UNDER_MIN_ISR)
-    return {case.subject for case in of_partitions if case.kind in unusable and case.severity is None}
+    return {found.subject for found in of_partitions if found.kind in unusable and found.severity is None}
 
 
 def _is_blind(header: Header) -> bool:
-    """Whether what is known is too old to be believed."""
+    """Whether the state is too old to be trusted."""
     patience_ms = kinds.REPLICA_DISCONNECTED.patience_ms
     lost = header.feed.disconnected_ms > 0 and header.time_ms - header.feed.disconnected_ms >= patience_ms
     return lost or header.phase is BOOTSTRAPPING
@@ -132,91 +133,104 @@ def _conditions_of_replica(header: Header) -> Iterator[Condition]:
         )
 
 
-def _happenings(header: Header) -> Iterator[Condition]:
-    for happening in header.alerts.occurrences.values():
-        kind = ALERT_KINDS[happening.kind]
+def _occurred(header: Header) -> Iterator[Condition]:
+    for occurrence in header.alerts.occurrences.values():
+        kind = ALERT_KINDS[occurrence.kind]
         yield Condition(
             kind=kind,
-            subject=happening.subject,
-            group=kind.name if happening.broker is None else happening.subject,
-            cause=_happened(happening, kind),
+            subject=occurrence.subject,
+            group=kind.name if occurrence.broker is None else occurrence.subject,
+            cause=_sentence_of(occurrence, kind),
             ending=f"it did not happen again for {kind.lasts_ms // MINUTE_MS} min",
-            since_ms=happening.since_ms,
-            evidence=happening.evidence if happening.concerned <= 1 else (happening.cause, *happening.evidence),
-            partitions=happening.concerned,
-            examples=happening.about,
-            broker=happening.broker,
+            since_ms=occurrence.since_ms,
+            evidence=occurrence.evidence if occurrence.concerned <= 1 else (occurrence.cause, *occurrence.evidence),
+            partitions=occurrence.concerned,
+            examples=occurrence.about,
+            broker=occurrence.broker,
         )
 
 
-def _happened(happening: Occurrence, kind: AlertKind) -> str:
-    """What happened, with how many it happened to where that is more than one."""
-    count = max(1, happening.concerned)
-    several = kind.several.format(count=count, names=names(happening.about, count))
-    times = f" ({happening.count} times)" if happening.count > count else ""
-    return (several if count > 1 else happening.cause) + times
+def _sentence_of(occurrence: Occurrence, kind: AlertKind) -> str:
+    """The sentence of an occurrence, with how many topics or partitions it concerns where there are more than one."""
+    count = max(1, occurrence.concerned)
+    several = kind.several.format(count=count, names=names(occurrence.about, count))
+    times = f" ({occurrence.count} times)" if occurrence.count > count else ""
+    return (several if count > 1 else occurrence.cause) + times
 
 
-def _tell(tx: MutableState, case: Condition) -> None:
-    header, kind = tx.header, case.kind
-    before = header.alerts.open.get(case.id)
-    since_ms = case.since_ms if case.since_ms is not None else header.alerts.suspected_ms[case.id]
-    patience_ms = kind.patience_ms if case.patience_ms is None else case.patience_ms
+def _publish(tx: MutableState, condition: Condition) -> None:
+    header, kind = tx.header, condition.kind
+    before = header.alerts.open.get(condition.id)
+    since_ms = condition.since_ms if condition.since_ms is not None else header.alerts.suspected_ms[condition.id]
+    patience_ms = kind.patience_ms if condition.patience_ms is None else condition.patience_ms
     if before is None and header.time_ms - since_ms < patience_ms:
         return
-    severity = Severity.INFO if _is_held_back(case, header) else case.severity or kind.severity
-    since_ms = min(since_ms, before.since_ms) if before else since_ms
-    now = OpenAlert(
-        case.kind.name, case.subject, case.group, severity, since_ms, header.time_ms, case.cause, case.ending,
-        case.partitions, case.broker, has_examples=bool(case.examples), brokers=_brokers(case, before),
-    )  # fmt: skip
+    now = _opened(condition, before, since_ms, header)
     if before is not None and not (
-        _is_another(before, now)
-        or (tx.shows_gauges and _says_something_else(before, now))
-        or _has_another_time(before, header)
+        _is_another_page(before, now)
+        or (tx.shows_gauges and _says_more(before, now))
+        or _has_stale_times(before, header)
     ):
         return
-    header.alerts.open = {**header.alerts.open, case.id: now}
-    row = _row(tx, case.id, now, OPEN, case.cause)
+    header.alerts.open = {**header.alerts.open, condition.id: now}
+    row = _row(tx, condition.id, now, OPEN, condition.cause)
     tx.effects.append(
         msgspec.structs.replace(
             row,
-            expected=case.expected or kind.expected,
+            expected=condition.expected or kind.expected,
             action=kind.action,
-            evidence=case.evidence,
-            examples=case.examples,
+            evidence=condition.evidence,
+            examples=condition.examples,
         )
     )
 
 
-def _brokers(case: Condition, before: OpenAlert | None) -> tuple[int, ...]:
-    """Its brokers and those that were part of it before: it becomes another alert to a pager when one joins only."""
-    now = case.brokers or (() if case.broker is None else (case.broker,))
+def _opened(condition: Condition, before: OpenAlert | None, since_ms: int, header: Header) -> OpenAlert:
+    severity = Severity.INFO if _is_held_back(condition, header) else condition.severity or condition.kind.severity
+    return OpenAlert(
+        kind=condition.kind.name,
+        subject=condition.subject,
+        group=condition.group,
+        severity=severity,
+        since_ms=min(since_ms, before.since_ms) if before else since_ms,
+        published_ms=header.time_ms,
+        cause=condition.cause,
+        ending=condition.ending,
+        partitions=condition.partitions,
+        broker=condition.broker,
+        has_examples=bool(condition.examples),
+        brokers=_brokers(condition, before),
+    )
+
+
+def _brokers(condition: Condition, before: OpenAlert | None) -> tuple[int, ...]:
+    """Brokers of it now and before: only a broker that joins makes it another alert to a pager."""
+    now = condition.brokers or (() if condition.broker is None else (condition.broker,))
     return tuple(sorted({*now, *(before.brokers if before else ())}))
 
 
-def _is_held_back(case: Condition, header: Header) -> bool:
-    """Whether a maintenance of its brokers, or of the whole cluster, explains it."""
-    brokers = case.brokers or (case.broker,)
-    return not case.kind.of_replica and all(maintained(broker, header) is not None for broker in brokers)
+def _is_held_back(condition: Condition, header: Header) -> bool:
+    """Whether a maintenance window of its brokers, or of the whole cluster, covers it."""
+    brokers = condition.brokers or (condition.broker,)
+    return not condition.kind.of_replica and all(maintained(broker, header) is not None for broker in brokers)
 
 
-def _is_another(before: OpenAlert, now: OpenAlert) -> bool:
-    """Whether it is known again, or goes to other people or by another name."""
+def _is_another_page(before: OpenAlert, now: OpenAlert) -> bool:
+    """Whether a pager would see another alert: known again, of another severity, of more brokers."""
     return before.unknown or before.severity is not now.severity or before.brokers != now.brokers
 
 
-def _says_something_else(before: OpenAlert, now: OpenAlert) -> bool:
-    """Asked at heartbeats only: what a broker's return leaves offline until it is elected lasts some milliseconds."""
+def _says_more(before: OpenAlert, now: OpenAlert) -> bool:
+    """Whether its sentence changed; asked at heartbeats only: elections after a broker's return take milliseconds."""
     named_first = now.has_examples and not before.has_examples
     changed = named_first or (before.cause, before.partitions) != (now.cause, now.partitions)
-    return changed and now.told_ms - before.told_ms >= _UPDATED_AGAIN_MS
+    return changed and now.published_ms - before.published_ms >= _UPDATED_AGAIN_MS
 
 
-def _has_another_time(before: OpenAlert, header: Header) -> bool:
-    """Whether the wall clock was set since the alert's last row: its beginning is to be shown by the new one."""
+def _has_stale_times(before: OpenAlert, header: Header) -> bool:
+    """Whether the wall clock was set after the alert's last row, whose times are by the old one."""
     stepped = header.alerts.occurrences.get(kinds.CLOCK_STEPPED.name)
-    return stepped is not None and before.told_ms < stepped.last_ms
+    return stepped is not None and before.published_ms < stepped.last_ms
 
 
 def _resolve(tx: MutableState, alert_id: str, alert: OpenAlert, ending: str) -> None:
@@ -225,7 +239,7 @@ def _resolve(tx: MutableState, alert_id: str, alert: OpenAlert, ending: str) -> 
     tx.header.alerts.open = left
 
 
-def _lose_sight(tx: MutableState, alert_id: str, alert: OpenAlert) -> None:
+def _mark_unknown(tx: MutableState, alert_id: str, alert: OpenAlert) -> None:
     tx.effects.append(_row(tx, alert_id, alert, UNKNOWN, f"cannot be seen now; before: {alert.cause}"))
     unknown = msgspec.structs.replace(alert, unknown=True)
     tx.header.alerts.open = {**tx.header.alerts.open, alert_id: unknown}

@@ -1,13 +1,14 @@
-"""What happened at a moment and is told of for a while: divergences, elections that lost records, brokers that bounced.
+"""Occurrences: divergences, unclean elections, bounced brokers and other moments, kept until their alert resolves.
 
-Here belongs how such things are remembered, those of one kind and subject together. What kinds there are is said in
-`alert_kinds`.
+Occurrences of one kind and subject are kept as one.
 """
 
 from __future__ import annotations
 
 from typing import Final
 from zlib import crc32
+
+import msgspec
 
 from controller.alerts.kinds import ALERT_KINDS, AlertKind
 from controller.model.alert_state import EXAMPLES_NAMED, Occurrence
@@ -16,11 +17,11 @@ from controller.model.mutable_state import MutableState
 
 THE_CLUSTER: Final = "the cluster"
 
-# What happened to 100,000 partitions is some 400 names a bucket: adding one copies little and compares little.
+# An occurrence on 100,000 partitions has some 400 names a bucket: adding one copies little and compares little.
 _BUCKETS: Final = 256
 
 
-def note(  # noqa: PLR0913 (what an alert tells)
+def note(  # noqa: PLR0913 (what an alert says)
     draft: MutableState,
     kind: AlertKind,
     cause: str,
@@ -30,9 +31,9 @@ def note(  # noqa: PLR0913 (what an alert tells)
     evidence: tuple[str, ...] = (),
     times: int = 1,
 ) -> None:
-    """Remember that this happened, to a broker if one is given; a divergence is counted too.
+    """Records an occurrence, of a broker if one is given, and counts it if it is a divergence.
 
-    Of a complete read nothing else is said.
+    During a complete read divergences are counted, and only kinds about Kontrast itself are recorded.
     """
     if kind.divergence is not None:
         draft.count(f"divergences/{kind.divergence}", times)
@@ -41,42 +42,45 @@ def note(  # noqa: PLR0913 (what an alert tells)
         return
     subject = THE_CLUSTER if broker is None else f"broker {broker}"
     alert_id = id_of(kind, subject)
-    before = header.alerts.occurrences.get(alert_id)
-    named, concerned, names = (before.about, before.concerned, before.names) if before else ((), 0, {})
-    bucket = crc32(about.encode("utf-8", "surrogatepass")) % _BUCKETS
-    if about and about not in names.get(bucket, ()):
-        named, concerned = (*named, about)[-EXAMPLES_NAMED:], concerned + 1
-        names = {**names, bucket: (*names.get(bucket, ()), about)}
+    first = Occurrence(kind.name, subject, broker, header.time_ms, header.time_ms, 0, cause, (), ())
+    before = header.alerts.occurrences.get(alert_id, first)
     seen = f"zxid {draft.record.zxid:#x}" if draft.record.zxid >= 0 else "a later read"
     at = f"{seen}, record {draft.record.generation}-{draft.record.seq}"
-    now = Occurrence(
-        kind.name,
-        subject,
-        broker,
-        before.since_ms if before else header.time_ms,
-        header.time_ms,
-        (before.count if before else 0) + times,
-        cause,
-        named,
-        (at, *evidence),
-        concerned,
-        names,
+    now = msgspec.structs.replace(
+        _with_name(before, about),
+        last_ms=header.time_ms,
+        count=before.count + times,
+        cause=cause,
+        evidence=(at, *evidence),
     )
     header.alerts.occurrences = {**header.alerts.occurrences, alert_id: now}
 
 
+def _with_name(occurrence: Occurrence, about: str) -> Occurrence:
+    bucket = crc32(about.encode("utf-8", "surrogatepass")) % _BUCKETS
+    names = occurrence.names.get(bucket, ())
+    if not about or about in names:
+        return occurrence
+    return msgspec.structs.replace(
+        occurrence,
+        about=(*occurrence.about, about)[-EXAMPLES_NAMED:],
+        concerned=occurrence.concerned + 1,
+        names={**occurrence.names, bucket: (*names, about)},
+    )
+
+
 def forget_old(header: Header) -> None:
-    """Let go of what happened too long ago to be told of."""
+    """Removes occurrences older than their kind lasts."""
     occurrences = header.alerts.occurrences
     over = [
         alert_id
-        for alert_id, happening in occurrences.items()
-        if header.time_ms - happening.last_ms > ALERT_KINDS[happening.kind].lasts_ms
+        for alert_id, occurrence in occurrences.items()
+        if header.time_ms - occurrence.last_ms > ALERT_KINDS[occurrence.kind].lasts_ms
     ]
     if over:
         header.alerts.occurrences = {key: value for key, value in occurrences.items() if key not in over}
 
 
 def id_of(kind: AlertKind, subject: str) -> str:
-    """The id of an alert of this kind: of the cluster, or of something in it."""
+    """Id of an alert of this kind on this subject."""
     return kind.name if subject == THE_CLUSTER else f"{kind.name}/{subject}"

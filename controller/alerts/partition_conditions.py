@@ -1,7 +1,7 @@
-"""What is the case with partitions: one condition a kind for each incident, with the sentence a person reads first.
+"""Conditions of partitions: one for each kind and incident, with its sentence.
 
-Which partitions are in trouble is counted by `troubles`, which brokers are one incident by `incidents`, and what an
-incident affects is put into words by `affected`. Partitions that no broker's absence explains are one condition a kind.
+Partitions by issue are counted in `derived/partition_issues`, brokers joined to incidents in `incidents`. Partitions
+that no broker's absence explains are one condition for each kind.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from controller.derived.partition_issues import OFFLINE_ISSUES, PartitionIssue
 from controller.model.alert_state import EXAMPLES_NAMED, Incident
 from controller.model.context import Header
 
-# A live broker may take its time to delete, or to copy a replica.
+# How long a live broker may take to delete a replica, and to copy one.
 _DELETING_MS: Final = 5 * 60_000
 _COPYING_MS: Final = 30 * 60_000
 
@@ -43,14 +43,14 @@ _CONTROLLER: Final = "controller"
 
 
 class Scene(msgspec.Struct, frozen=True):
-    """What an incident affects; `incident` None: what no broker's absence explains."""
+    """Partitions of an incident; `incident` None: partitions that no broker's absence explains."""
 
     header: Header
     incident: Incident | None
     affected: Affected
 
     def condition(self, kind: kinds.AlertKind, found: Affected, cause: str, ending: str, **more: object) -> Condition:
-        """A condition of this kind, held back to info where everything that it counts has an excuse."""
+        """A condition of this kind, of severity info where all its partitions have an excuse."""
         excuse = found.excuse
         subject = _NO_INCIDENT if self.incident is None else self.incident.name
         condition = Condition(
@@ -73,7 +73,7 @@ class Scene(msgspec.Struct, frozen=True):
 def conditions_of_partitions(
     header: Header, by_incident: Iterable[tuple[Incident | None, Affected]]
 ) -> Iterator[Condition]:
-    """One for each kind and each incident."""
+    """Yields a condition for each kind and incident."""
     for incident, affected in by_incident:
         scene = Scene(header, incident, affected)
         yield from _unusable(scene)
@@ -85,7 +85,7 @@ def conditions_of_partitions(
 
 
 def _unusable(scene: Scene) -> Iterator[Condition]:
-    """The worst that clients meet: partitions that are offline, which names those that refuse acks=all, or these."""
+    """Partitions that are offline, with the ones that refuse acks=all in the same sentence; else these alone."""
     refusing = scene.affected.of(PartitionIssue.UNDER_MIN_ISR).unexcused()
     offline = _offline(scene)
     if offline is not None:
@@ -95,7 +95,7 @@ def _unusable(scene: Scene) -> Iterator[Condition]:
 
 
 def _offline(scene: Scene) -> Condition | None:
-    """Partitions that no client can use, with the brokers whose return ends it; the rest of the incident in a line."""
+    """Offline partitions, with the brokers whose return ends it; the rest of the incident in a line."""
     header, kind = scene.header, kinds.PARTITIONS_OFFLINE
     offline = scene.affected.of(*OFFLINE_ISSUES).unexcused()
     lost = offline.of(PartitionIssue.OFFLINE, PartitionIssue.NEVER_CREATED)
@@ -121,7 +121,7 @@ def _offline(scene: Scene) -> Condition | None:
 
 
 def _coming_back(scene: Scene, waiting: Affected) -> Condition | None:
-    """Those that only have to be elected, unless the controller may still be about it."""
+    """Partitions that only wait for an election, once the controller is late with it."""
     kind, header = kinds.PARTITIONS_OFFLINE, scene.header
     cause = f"{_offline_partitions(waiting)} until {_elector(header)} elects a leader"
     condition = scene.condition(kind, waiting, cause, _BACK, patience_ms=0, replaces=(kinds.UNDER_MIN_ISR,))
@@ -136,7 +136,7 @@ def _offline_partitions(offline: Affected) -> str:
 
 
 def _unclean(offline: Affected, header: Header) -> str:
-    """What an unclean election would cost, where a live replica could win it."""
+    """Says what an unclean election would cost, where a live replica could win it."""
     winners = [broker for broker in offline.others if broker in header.brokers]
     if not winners or not offline.brokers:
         return ""
@@ -173,7 +173,7 @@ def _leaderless(scene: Scene, found: Affected) -> Condition:
 
 
 def _election_due(scene: Scene, found: Affected) -> Condition | None:
-    """Elections that the controller has yet to hold; without one, also those that the last one passed over."""
+    """Elections that the controller has yet to hold; without a controller, also what the last one passed over."""
     due = found.of(PartitionIssue.ELECTION_DUE) if scene.header.acting else found
     if not due.groups:
         return None
@@ -186,7 +186,7 @@ def _election_due(scene: Scene, found: Affected) -> Condition | None:
 
 
 def _election_owed(scene: Scene, found: Affected) -> Condition | None:
-    """Only the controller can be the cause, whatever excuses the brokers: it lives, for it has written since."""
+    """Elections that the controller passed over: its fault whatever excuses the brokers, for it has written since."""
     if not scene.header.acting:
         return None
     cause = (
@@ -221,7 +221,7 @@ def _elector(header: Header) -> str:
 
 
 def _under_replicated(scene: Scene, found: Affected) -> Condition | None:
-    """Only of replicas that are there and have nothing to excuse them: other brokers have an alert of their own."""
+    """Replicas on live brokers without an excuse; brokers that are away have an alert of their own."""
     header, patience_ms = scene.header, kinds.UNDER_REPLICATED.patience_ms
     lagging = {}
     for group in found.groups:
@@ -280,7 +280,7 @@ def _patience_ms(group: Group, header: Header, where_away_ms: int, where_live_ms
 
 
 def _ripe(groups: Iterable[Group], header: Header, patience_ms: Callable[[Group], int]) -> Affected:
-    """The groups that have been so for as long as theirs may."""
+    """Groups that have lasted for their patience."""
     return together(group for group in groups if header.time_ms - group.since_ms >= patience_ms(group))
 
 

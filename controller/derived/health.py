@@ -1,8 +1,4 @@
-"""Whether a partition can be used, and if not, why: in a word for machines and in a sentence for people.
-
-Here belong pure judgements over a partition and the header. When they are asked, and the alerts that follow, is the
-business of `turn` and `alerts`.
-"""
+"""Judges whether a partition can be used, and if not, why: as a Problem for machines, as a sentence for people."""
 
 from __future__ import annotations
 
@@ -32,9 +28,10 @@ def judged(  # noqa: PLR0913 (all that decides it)
     predicted: LeaderAndIsr | None,
     now_ms: int,
 ) -> Partition:
-    """The partition with what is wrong with it now, the very same if it had that before.
+    """The partition with its problem of now, the same object if nothing changed.
 
-    `predicted` is its value once the controller has done what it must. A topic that is being deleted has no problems.
+    `predicted` is its state after the controller's pending writes. Partitions of a topic that is queued for deletion
+    have no problem.
     """
     lacking = in_sync_lacking(partition, topic, header, rules)
     problem = _UNDER_MIN_ISR if lacking else _problem_of(partition, topic, header, predicted)
@@ -45,7 +42,7 @@ def judged(  # noqa: PLR0913 (all that decides it)
 
 
 def in_sync_lacking(partition: Partition, topic: Topic, header: Header, rules: CountingRules) -> int:
-    """How many more replicas must be in sync before the partition, if it is led, takes writes with acks=all again."""
+    """Number of replicas that must join the ISR before a partition with a leader takes acks=all again."""
     value = partition.zk_state
     if value is None or topic.queued_for_deletion or not _is_online(value.leader, partition, header):
         return 0
@@ -54,7 +51,7 @@ def in_sync_lacking(partition: Partition, topic: Topic, header: Header, rules: C
 
 
 def needed_in_sync(by_topic: int | None, leader: int, replicas: int, rules: CountingRules) -> int:
-    """The in-sync replicas that a write with acks=all needs, of a partition with this leader and so many replicas."""
+    """In-sync replicas that acks=all needs in a partition with this leader and number of replicas."""
     needed = by_topic or rules.least_in_sync_under(leader)
     return min(needed, replicas) if rules.least_is_capped else needed
 
@@ -77,7 +74,7 @@ def _problem_of(partition: Partition, topic: Topic, header: Header, predicted: L
 
 
 def _problem_since(partition: Partition, problem: Problem | None, now_ms: int) -> int:
-    """A partition that cannot be used for one reason after another could not be used since the first."""
+    """When the problem began; one that makes a partition unusable after another began with the first."""
     if problem is None:
         return 0
     was = partition.problem
@@ -90,7 +87,7 @@ def _is_online(replica: int, partition: Partition, header: Header) -> bool:
 
 
 def successor(partition: Partition, topic: Topic, header: Header, predicted: LeaderAndIsr | None) -> int | None:
-    """The live broker that the controller, or without one the next controller, must make leader; None if nobody."""
+    """Live broker that the controller, or the next one where none is active, must elect; None if there is none."""
     if header.acting:
         if predicted is not None and predicted.leader in header.brokers:
             return predicted.leader
@@ -105,17 +102,17 @@ def successor(partition: Partition, topic: Topic, header: Header, predicted: Lea
 
 
 def is_under_replicated(in_sync: int, replicas: int, adding: int) -> bool:
-    """Kafka's definition: fewer in-sync replicas than assigned ones, those that are being added not counted."""
+    """Whether the ISR is smaller than the assignment without its adding replicas (Kafka's definition)."""
     return in_sync < replicas - adding
 
 
 def takes_acks_all(partition: Partition, topic: Topic) -> bool:
-    """Whether a write with acks=all is taken, by what ZooKeeper shows; a topic that is being deleted promises none."""
+    """Whether the partition takes acks=all, by its state in ZooKeeper; False where its topic is queued for deletion."""
     return not topic.queued_for_deletion and partition.problem in (None, _UNDER_REPLICATED)
 
 
 def back_in_sync_for_acks_all(partition: Partition) -> tuple[int, ...]:
-    """The replicas of which as many as it lacks would make the partition take writes with acks=all again."""
+    """Replicas out of the ISR, of which `in_sync_lacking` must return before acks=all is taken again."""
     value = partition.zk_state
     if value is None or not partition.in_sync_lacking:
         return ()
@@ -125,7 +122,7 @@ def back_in_sync_for_acks_all(partition: Partition) -> tuple[int, ...]:
 def reason_for(
     problem: Problem, partition: Partition, topic: Topic, header: Header, predicted: LeaderAndIsr | None
 ) -> str:
-    """The problem as a sentence that names brokers and zxids."""
+    """Says the problem in a sentence with brokers and zxids."""
 
     def where(brokers: Iterable[int]) -> str:
         return ", ".join([_whereabout(broker, partition, header) for broker in brokers])

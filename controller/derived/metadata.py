@@ -1,7 +1,6 @@
-"""A cluster's metadata as its znodes say it at one moment, without any history.
+"""Derives a cluster's metadata from its znodes at one moment, without history.
 
-Here belongs what each znode tells of brokers, controller and partitions. What the controller would do about it, and
-what it did before, takes the replica: see `step`.
+What the controller does about it takes the whole state: see `step`.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from controller.rules.states import PartitionState
 
 
 class BrokerMetadata(msgspec.Struct, frozen=True, tag_field="type", tag="broker"):
-    """A broker that is registered, or only hosts replicas; its epoch is its znode's czxid, -1 without one."""
+    """A broker that is registered or hosts replicas; its epoch is its znode's czxid, -1 without one."""
 
     broker: int
     epoch: int
@@ -39,7 +38,7 @@ class BrokerMetadata(msgspec.Struct, frozen=True, tag_field="type", tag="broker"
 
 
 class ControllerMetadata(msgspec.Struct, frozen=True, tag_field="type", tag="controller"):
-    """Who is controller, -1 for nobody, and the newest controller epoch, -1 before the first."""
+    """The controller's broker id, -1 for none, and the newest controller epoch, -1 before the first."""
 
     broker: int
     epoch: int
@@ -61,7 +60,7 @@ class PartitionMetadata(msgspec.Struct, frozen=True, tag_field="type", tag="part
 
 
 class UnreadableZnode(msgspec.Struct, frozen=True, tag_field="type", tag="unreadable"):
-    """A znode whose content cannot be read, and why; what it says is missing from the metadata."""
+    """A znode whose content cannot be read, and why; the metadata lacks what it says."""
 
     path: str
     reason: str
@@ -83,7 +82,7 @@ class Znode(msgspec.Struct, frozen=True, gc=False):
 
 
 def cluster_metadata(znodes: Iterable[Znode], forbidden: Collection[str] = ()) -> Iterator[Metadata]:
-    """What cannot be read, then the brokers, the controller and the partitions, each in their order.
+    """Yields unreadable znodes, then the brokers, the controller and the partitions, each in order.
 
     `forbidden` are the paths that may not be read or listed: what is below them is missing too.
     """
@@ -107,7 +106,7 @@ def cluster_metadata(znodes: Iterable[Znode], forbidden: Collection[str] = ()) -
 
 
 class _Found:
-    """What the znodes that were read say."""
+    """Metadata of the znodes read so far."""
 
     def __init__(self, forbidden: Collection[str]) -> None:
         self.unreadable = set(forbidden)
@@ -119,7 +118,7 @@ class _Found:
         self._deletions: set[str] = set()
 
     def take(self, znode: Znode) -> None:
-        """Add what a znode says; raises ZnodeError."""
+        """Adds a znode; raises ZnodeError."""
         where = locate(znode.path)
         if where.place is Place.PARTITION_STATE:
             self._states.setdefault(where.name, {})[where.number] = decode(znode.data, StateZnode)
@@ -138,7 +137,7 @@ class _Found:
             decode_config(znode.data)  # nothing of it is metadata; one that cannot be read is named
 
     def partitions_of(self, name: str) -> Iterator[PartitionMetadata]:
-        """A topic's partitions by number; a state whose partition is not assigned any more is not one."""
+        """A topic's assigned partitions by number; a state without an assignment is left out."""
         topic, states = self.topics[name], self._states.get(name, {})
         deleting = name in self._deletions
         for number in sorted(topic.partitions):

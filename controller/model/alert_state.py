@@ -44,7 +44,7 @@ class OpenAlert(msgspec.Struct, frozen=True, array_like=True):
     group: str
     severity: Severity
     since_ms: int
-    told_ms: int
+    published_ms: int
     cause: str
     ending: str
     partitions: int

@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from controller.alerts.kinds import ALERT_KINDS, AlertKind  # noqa: E402 (needs the path above)
+from controller.alerts.kinds import SECTIONS, AlertKind  # noqa: E402 (needs the path above)
 from controller.contract.alert_row import Severity
 from dashboards.alerting.message import NAME_PREFIX  # noqa: E402
 from dashboards.alerting.standing import BROKER_VIEW  # noqa: E402
@@ -35,7 +35,6 @@ _BOARDS = {
 
 # Not the core's: `kontrast serve --probe-brokers` judges it.
 _BROKER_VIEW = AlertKind(
-    section="Brokers",
     name=BROKER_VIEW,
     severity=Severity.WARN,
     meaning="A live broker gives clients old metadata of partitions, for longer than news travels.",
@@ -125,15 +124,16 @@ _RULE = """
 def cluster_rules() -> str:
     """The whole file."""
     head = _HEAD.replace("LABELS", ", ".join(ALERT_SINCE.labels))
-    return head + "".join(_rule(kind) for kind in (*ALERT_KINDS.values(), _BROKER_VIEW))
+    rules = [_rule(kind, _BOARDS[section]) for section, kinds in SECTIONS.items() for kind in kinds]
+    return head + "".join([*rules, _rule(_BROKER_VIEW, _BOARDS["Brokers"])])
 
 
-def _rule(kind: AlertKind) -> str:
+def _rule(kind: AlertKind, board: str) -> str:
     return _RULE.format(
         prefix=NAME_PREFIX,
         name=kind.name,
         texts="\n".join(_texts(kind)),
-        board=_BOARDS[kind.section],
+        board=board,
     )
 
 

@@ -13,10 +13,11 @@ import json
 import random
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
 from time import process_time
+from typing import Any
 
 import msgspec
 from rich.console import Console
@@ -54,8 +55,8 @@ class Lines:
         """One record, a millisecond after the one before."""
         seq, zxid = next(self._seq), next(self._zxid)
         data = None if content is None else json.dumps(content)
-        fields = {"path": path, "data": data, "version": version, "ephemeral_owner": session}
-        zxids = {"czxid": zxid, "mzxid": zxid, "zxid": zxid}
+        fields: dict[str, Any] = {"path": path, "data": data, "version": version, "ephemeral_owner": session}
+        zxids: dict[str, Any] = {"czxid": zxid, "mzxid": zxid, "zxid": zxid}
         now_ms = 1_700_000_000_000 + seq
         return encode_record(
             Record(cluster="bench", generation=1, seq=seq, kind=kind, observed_ms=now_ms, **zxids, **fields)
@@ -66,7 +67,7 @@ class Lines:
         content = {"controller_epoch": 1, "leader": leader, "version": 1, "leader_epoch": epoch, "isr": list(isr)}
         return self.record(RecordKind.NODE, f"/brokers/topics/{topic}/partitions/{partition}/state", content, version)
 
-    def topic(self, name: str, assignment: dict[int, tuple[int, ...]]) -> bytes:
+    def topic(self, name: str, assignment: Mapping[int, tuple[int, ...]]) -> bytes:
         """A topic's znode."""
         content = {"version": 3, "topic_id": name, "partitions": assignment, "adding_replicas": {}}
         return self.record(RecordKind.NODE, f"/brokers/topics/{name}", content)
@@ -120,8 +121,8 @@ class Lines:
                 row.topic,
                 row.partition,
                 row.predicted_leader,
-                row.predicted_leader_epoch,
-                row.predicted_isr,
+                row.predicted_leader_epoch or 0,
+                row.predicted_isr or (),
                 row.partition_epoch + 1,
             )
             for row in rows

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from rich.console import Console
@@ -73,14 +74,20 @@ class Outputs:
         self._seq = count(1)
         self._topics = 0
 
-    def place(self) -> dict[str, object]:
+    def place(self) -> dict[str, Any]:
         seq = next(self._seq)
         return {"cluster": "bench", "generation": 1, "seq": seq, "ordinal": 0, "zxid": seq,
                 "time_ms": int(time.time() * 1000)}  # fmt: skip
 
-    def partition(self, at: int, **fields: object) -> PartitionRow:
+    def partition(self, at: int, **fields: Any) -> PartitionRow:
         hosts = tuple((at + place) % BROKERS for place in range(3))
-        well = {"state": "OnlinePartition", "leader": hosts[0], "leader_epoch": 3, "isr": hosts, "replicas": hosts}
+        well: dict[str, Any] = {
+            "state": "OnlinePartition",
+            "leader": hosts[0],
+            "leader_epoch": 3,
+            "isr": hosts,
+            "replicas": hosts,
+        }
         topic, number = f"topic-{at // PARTITIONS_A_TOPIC:05}", at % PARTITIONS_A_TOPIC
         return PartitionRow(**self.place(), topic=topic, partition=number, **{**well, **fields})
 
@@ -92,16 +99,17 @@ class Outputs:
         """Each one counts one topic more, so that a reader knows which it has."""
         self._topics += 1
         shares = dict.fromkeys(range(BROKERS), self.partitions // BROKERS)
-        states = {"partitions_by_state": {"OnlinePartition": self.partitions}, "replicas_by_state": {}}
+        states: dict[str, Any] = {"partitions_by_state": {"OnlinePartition": self.partitions}, "replicas_by_state": {}}
+        none: dict[str, Any] = dict.fromkeys(_NO_COUNTS, 0)
         return GaugesRow(
-            **self.place(), **dict.fromkeys(_NO_COUNTS, 0), **states, ready=True, session="connected",
+            **self.place(), **none, **states, ready=True, session="connected",
             watch_mode="persistent", controller=1, controller_epoch=1, controller_changes=1, active_brokers=BROKERS,
             topics=self._topics, partitions=self.partitions, leaders_by_broker=shares, replicas_by_broker=shares,
             records={}, elections={}, isr_changes={}, divergences={},
         )  # fmt: skip
 
     def offline(self, at: int) -> Iterable[Row]:
-        trouble = {"state": "OfflinePartition", "leader": -1, "problem": "no_live_in_sync_replica"}
+        trouble: dict[str, Any] = {"state": "OfflinePartition", "leader": -1, "problem": "no_live_in_sync_replica"}
         row = self.partition(at, **trouble, problem_since_ms=at, reason="no live in-sync replica: in sync [1]")
         yield row
         yield AlertRow(
@@ -157,6 +165,7 @@ class Exporter:
         with self._log.open("wb") as log:
             self._process = subprocess.Popen([*command, *flags], stderr=log, cwd=Path(__file__).parents[2])
         found = until(lambda: re.search(r"metrics: http://([^/]+)/metrics", self._log.read_text()))
+        assert found is not None
         self._connection = http.client.HTTPConnection(found[1], timeout=DEADLINE_SECONDS)
 
     def get(self, path: str, **headers: str) -> bytes:
@@ -196,7 +205,8 @@ class Exporter:
 
     def memory_bytes(self) -> float:
         status = Path(f"/proc/{self._process.pid}/status").read_text()
-        return 1024 * int(re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)[1])
+        (kilobytes,) = re.findall(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
+        return 1024 * int(kilobytes)
 
     def cpu_seconds(self) -> float:
         fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()

@@ -212,9 +212,9 @@ def readings(zookeeper: ZooKeeper, client: KazooClient, partitions: int) -> Iter
     znodes = partitions + partitions // PARTITIONS_A_TOPIC
     pipelined = kazoo_reads(client, partitions)
     started = time.perf_counter()
-    values = read_once(ZooKeeperConfig(zookeeper=zookeeper.connect_string), threading.Event())
+    read = read_once(ZooKeeperConfig(zookeeper=zookeeper.connect_string), threading.Event())
     ours = time.perf_counter() - started
-    assert len(values) >= znodes
+    assert len(read.values) >= znodes
     watching = connected(zookeeper)
     rereader = Rereader(watching)
     one_shot = kazoo_reads(watching, partitions, rereader)

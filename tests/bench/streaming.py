@@ -250,9 +250,8 @@ def figures(partitions: int, options: Sequence[str], say: Callable[[str], None])
             yield from latencies("under 1,000 changes a second", under_load(job, changes))
             say("a broker's death")
             # Rows of a batch are written output by output, metadata behind transitions and requests.
-            yield Figure(
-                "a broker's loss, all its rows out", "s", job.seconds_of(*lines.death(), "metadata"), "at most 1.5"
-            )
+            (death,) = lines.death()
+            yield Figure("a broker's loss, all its rows out", "s", job.seconds_of(death, "metadata"), "at most 1.5")
             yield Figure("rows of this loss", "rows", len(expected))
             writes = lines.writes_after(expected)
             began, last = time.perf_counter(), json.loads(writes[-1])["seq"]
@@ -324,8 +323,8 @@ def forcing_figures(options: Sequence[str], say: Callable[[str], None]) -> Itera
             for name, job in jobs.items():
                 seconds = job.seconds_of(next(changes[name]), "metadata")
                 took[name] += [seconds] if number >= WARM_UP else []
-    for name, seconds in took.items():
-        yield from latencies(f"one change, checkpoint {name}", seconds)
+    for name, all_seconds in took.items():
+        yield from latencies(f"one change, checkpoint {name}", all_seconds)
 
 
 def flood(job: Job, lines: Lines, healed: threading.Event) -> None:
@@ -376,7 +375,11 @@ def main() -> None:
         return
     columns = []
     for size in asked.partitions:
-        columns.append(list(figures(size, asked.option, lambda word, size=size: screen.print(f"{size:,}: {word}"))))
+
+        def say(word: str, size: int = size) -> None:
+            screen.print(f"{size:,}: {word}")
+
+        columns.append(list(figures(size, asked.option, say)))
     fleet = list(fleet_figures(asked.option, lambda word: screen.print(f"fleet: {word}"))) if asked.fleet else []
     if asked.json:
         named = [{figure.name: figure.value for figure in column} for column in columns]

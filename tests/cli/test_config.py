@@ -81,7 +81,7 @@ def test_chosen_clusters_are_watched_once_each_and_no_other(file):
     assert [config.cluster for config in configs] == ["pay-eu"]
 
 
-def test_a_flag_wins_over_the_environment_which_wins_over_the_file_which_wins_over_the_default(tmp_path):
+def test_a_flag_wins_over_the_environment_then_the_file_then_the_default(tmp_path):
     text = '[watch]\nzookeeper = "zk:2181"\nto = "journal:/x"\n'
     flags = {"to": "journal:/x"}
 
@@ -99,7 +99,7 @@ def test_a_flag_wins_over_the_environment_which_wins_over_the_file_which_wins_ov
     assert coalesce_ms(text, variable, **flags) == 12
 
 
-def test_a_cluster_wins_over_the_defaults_of_all_and_its_own_variable_over_its_table(file):
+def test_a_clusters_table_wins_over_the_defaults_and_its_variable_over_its_table(file):
     settings = read_settings(file, {"KONTRAST_WATCH__COALESCE_MS": "1", "KONTRAST_CLUSTERS__PAY_EU__COALESCE_MS": "2"})
     assert [config.coalesce_ms for config in watch_configs(settings, (), {})] == [1, 2]
 
@@ -193,7 +193,7 @@ def test_variables_that_are_no_settings_are_left_alone(tmp_path):
         ("a = " + "[" * 2_000, ["not a TOML file"]),
     ],
 )
-def test_a_value_that_cannot_be_used_is_refused_with_its_place_and_what_was_expected(tmp_path, text, named):
+def test_an_unusable_value_is_refused_with_its_place_and_what_was_expected(tmp_path, text, named):
     sentence = refusal(tmp_path, text)
     for part in [str(tmp_path / "kontrast.toml"), *named]:
         assert part in sentence
@@ -332,7 +332,7 @@ kafka_version = "none"
 """
 
 
-def test_what_a_cluster_says_of_its_brokers_wins_name_by_name_over_what_is_said_of_all(tmp_path):
+def test_a_clusters_broker_settings_win_name_by_name_over_the_defaults(tmp_path):
     config = stream_config(settings_of(tmp_path, BROKERS), {})
     orders, profile = config.brokers_of("orders").read()
     assert orders == {

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.metadata_rows import BrokerRow
@@ -80,7 +80,7 @@ def _registered(registrations: list[BrokerRow], at_ms: int) -> set[int]:
     return {broker for broker, registered in newest.items() if registered}
 
 
-def _pairs(sample: Mapping, row: GaugesRow) -> list[tuple[str, int, int]]:
+def _pairs(sample: Mapping[str, Any], row: GaugesRow) -> list[tuple[str, int, int]]:
     gauges, broker = sample["m"], sample["b"]
     pairs = []
     if row.controller == broker:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+from typing import cast
 
 from controller.contract.records import Record, RecordKind
 from ingest.batch import observe_window
@@ -19,6 +20,7 @@ from ingest.maintenance import MaintenanceFile
 from ingest.observations import UNKNOWN_ZXID, EventKind, Value, ZnodeEvent
 from ingest.publisher import Publisher
 from ingest.reading import WatchMode
+from ingest.sinks import Sink
 from ingest.tree import complete
 from transport.forwarding import Forwarding
 
@@ -48,7 +50,7 @@ class _Forwarder:
         no_windows = MaintenanceFile(None, forwarding)
         clocks = Clocks(lambda: self._now_ms * 1_000_000, lambda: self._now_ms * 1_000_000)
         term = Term(1, lambda: True)
-        self._publisher = Publisher(self, term, threading.Event(), forwarding, no_windows, clocks)
+        self._publisher = Publisher(cast(Sink, self), term, threading.Event(), forwarding, no_windows, clocks)
         self._published: list[Record] = []
         self._now_ms = 0
         self._zxid = -1

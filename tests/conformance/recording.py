@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.records import Record
@@ -80,15 +81,16 @@ class Recording:
         said = self._description().get("settings", {})
         return SETTINGS | read_settings({name: text for name, text in said.items() if name in SETTING_NAMES})
 
-    def _description(self) -> dict:
-        description = self.directory / "recording.json"
-        return json.loads(description.read_text()) if description.exists() else {}
+    def _description(self) -> dict[str, Any]:
+        file = self.directory / "recording.json"
+        description: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+        return description
 
     def account(self) -> Account:
         """What the controllers said that they did."""
         return read_account(sorted(self.directory.glob("logs*")))
 
-    def jmx(self) -> list[dict]:
+    def jmx(self) -> list[dict[str, Any]]:
         """The samples of the brokers' gauges."""
         file = self.directory / "jmx.jsonl"
         return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []

@@ -62,7 +62,7 @@ def test_a_release_is_told_from_others_by_what_it_leaves(seen):
 
 
 @pytest.mark.parametrize("seen", SEEN, ids=lambda seen: f"{seen['kafka']} {seen['protocol']}".strip())
-def test_who_tells_the_controller_of_isr_changes_follows_from_the_protocol_not_from_the_binary(seen):
+def test_isr_notifications_follow_from_the_protocol_not_from_the_binary(seen):
     """From IBP 2.7 on leaders ask the controller to write; before, they write and notify it."""
     asks = read_release(seen["protocol"] or seen["kafka"]) >= (2, 7)
     assert header_of(seen["znodes"]).profile.hears_isr_changes_at_once is asks

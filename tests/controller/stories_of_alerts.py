@@ -1,4 +1,4 @@
-"""A story for each kind of alert, told with one partition, topic or broker and with three; `test_sentences` runs them.
+"""A story for each kind of alert, with one partition, topic or broker and with three; `test_sentences` runs them.
 
 A story yields its history when the alert is open, and goes on until it has ended.
 """
@@ -6,8 +6,8 @@ A story yields its history when the alert is open, and goes on until it has ende
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
 
 from controller.contract.records import Record, RecordKind
 from controller.derived.stored_context import new_context
@@ -39,7 +39,7 @@ STORIES: list[Story] = []
 
 
 def of(kind: str, *, counts: bool = False) -> Callable[[Callable[..., Telling]], Callable[..., Telling]]:
-    """Mark a story of an alert; one that counts is told with the count as its argument."""
+    """Registers a story of an alert; one that counts gets the count as its argument."""
 
     def mark(tell: Callable[..., Telling]) -> Callable[..., Telling]:
         STORIES.append(Story(kind, counts, tell))
@@ -48,7 +48,9 @@ def of(kind: str, *, counts: bool = False) -> Callable[[Callable[..., Telling]],
     return mark
 
 
-def a_cluster(replicas: list[int], isr: list[int], count: int = 1, *, brokers=(1, 2, 3, 4), **more) -> ZnodeHistory:
+def a_cluster(
+    replicas: list[int], isr: list[int], count: int = 1, *, brokers: Iterable[int] = (1, 2, 3, 4), **more: Any
+) -> ZnodeHistory:
     """Topic t with so many partitions like this, led by the first of the ISR; broker 4 is controller."""
     made = {key: more.pop(key) for key in ("release", "settings", "preferred_controllers") if key in more}
     topics = {"t": {number: (replicas, isr[0], 4, isr) for number in range(count)}}

@@ -1,4 +1,4 @@
-"""Alerts: each kind opens when it must, is told again when it changes, and ends; nothing else opens."""
+"""Alerts: each kind opens when it must, is updated when it changes, and resolves; nothing else opens."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ def test_what_only_waits_to_be_elected_for_less_than_a_heartbeat_is_no_news():
         assert all(row.cause.endswith(said) for row, said in zip(rows, sentences, strict=False))
 
 
-def test_under_min_isr_pages_at_once_and_what_lags_warns_after_a_minute_with_who_must_stay_up():
+def test_under_min_isr_pages_at_once_and_lagging_replicas_warn_after_a_minute():
     history = a_cluster(topics=on([1, 2, 3], 1, 0, [1, 2, 3]), settings={"min.insync.replicas": 2})
     history.state("t", 0, 1, 0, [1, 2])
     assert opened(history.heartbeat(30_000)) == []
@@ -274,7 +274,7 @@ def test_replicas_may_catch_up_after_their_broker_returned_however_long_it_was_a
     assert "PartitionsUnderReplicated/broker 3" in opened(history.heartbeat(40_000))
 
 
-def test_a_topic_that_asks_for_more_replicas_than_it_has_is_told_though_all_are_in_sync():
+def test_a_topic_whose_min_isr_exceeds_its_replicas_alerts_though_all_are_in_sync():
     history = a_cluster(topics=on([1, 2], 1, 0, [1, 2]), release=(2, 8))
     history.write("/config/topics/t", {"version": 1, "config": {"min.insync.replicas": "3"}})
     assert history.open_alerts()["PartitionsUnderMinIsr/partitions"].cause.endswith(
@@ -637,7 +637,7 @@ def test_a_reassignment_to_a_dead_broker_names_it():
     )
 
 
-def test_partitions_that_are_reassigned_and_those_that_only_one_broker_has_in_sync_are_counted():
+def test_reassigned_partitions_and_partitions_with_one_in_sync_replica_are_counted():
     history = a_cluster(topics={"t": {0: ([1, 2], 1, 0, [1]), 1: ([2, 1], 2, 0, [2, 1]), 2: ([3], 3, 0, [3])}})
     assert history.gauges().sole_in_sync_by_broker == {1: 1, 3: 1}
     history.topic("t", {0: [1, 2], 1: [2, 1, 3], 2: [3]}, adding_replicas={"1": [3]})

@@ -242,7 +242,7 @@ def test_stored_state_of_another_version_is_refused():
 
 
 @pytest.mark.parametrize("collecting", [True, False])
-def test_a_broken_chunk_is_refused_at_its_first_touch_and_the_collector_is_as_it_was(collecting):
+def test_a_broken_chunk_is_refused_at_its_first_touch_and_leaves_the_collector(collecting):
     header, chunks = stored(a_life())
     broken = {index: chunk[:-3] for index, chunk in chunks.items()}
     context = restore_context("c", header, broken.get)

@@ -42,7 +42,7 @@ def started(**more) -> ZnodeHistory:
 
 
 def acts(history: ZnodeHistory) -> bool:
-    """Whether somebody is expected to elect a leader for what a death leaves without one."""
+    """Whether a controller is expected to elect leaders after a death."""
     row = history.row("t", 0)
     return row.problem == "election_due" and history.predicted("t", 0) is not None
 
@@ -166,7 +166,7 @@ def test_a_complete_read_finds_something_else(found):
 
 @pytest.mark.parametrize("epoch_first", [False, True])
 def test_an_election_that_only_looks_like_it_is_one(epoch_first):
-    """Of the broker's restart the new /controller is told first, by servers that do not say when what changed."""
+    """After the broker's restart the new /controller comes first, from servers that send no zxids."""
     history = started()
     history.delete("/controller")
     history.sessions[1] += 0x10000

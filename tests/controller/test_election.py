@@ -9,7 +9,7 @@ from controller.rules.election import (
 )
 
 
-def test_trap_1_the_leader_is_the_first_live_member_in_assignment_order_not_isr_order():
+def test_trap_1_the_leader_is_the_first_live_member_by_assignment_not_by_isr():
     assert elect_offline([3, 1, 2], isr=[2, 1, 3], online={1, 2}, allow_unclean=False) == Elected(1, (2, 1))
 
 

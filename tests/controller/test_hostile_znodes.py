@@ -243,7 +243,7 @@ contents = st.one_of(
 
 
 class HostileZnodes(RuleBasedStateMachine):
-    """A sensible cluster, and somebody who writes whatever comes to mind."""
+    """A sensible cluster, and arbitrary writes by hand."""
 
     @initialize()
     def begin(self) -> None:

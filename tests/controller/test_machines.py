@@ -93,7 +93,7 @@ def moves(tx: Transaction) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("target", PartitionState)
 @pytest.mark.parametrize("state", PartitionState)
-def test_a_partition_enters_a_state_only_from_a_valid_one_and_keeps_its_own_otherwise(history, state, target):
+def test_a_partition_enters_a_state_only_from_a_valid_one_else_keeps_its_own(history, state, target):
     zk_state = None if state is PartitionState.NEW else after(a_turn(history)).zk_state
     tx = a_turn(history, state=state, zk_state=zk_state)
     if target is PartitionState.ONLINE:
@@ -130,7 +130,7 @@ def test_a_new_partition_whose_brokers_are_all_dead_stays_new(history):
     assert (after(tx).state, after(tx).queue) == (PartitionState.NEW, ())
 
 
-def test_a_new_partition_whose_state_exists_already_stays_new_because_nothing_is_overwritten(history):
+def test_a_new_partition_whose_state_exists_stays_new_for_nothing_is_overwritten(history):
     tx = a_turn(history, state=PartitionState.NEW)
     partition_machine.bring_online(tx, [T0])
     assert (after(tx).state, writes(tx)) == (PartitionState.NEW, [])
@@ -228,7 +228,7 @@ def test_a_replica_without_a_state_goes_offline_without_a_write(history):
     assert told(tx) == [("StopReplica", 1, False)]
 
 
-def test_replicas_of_a_topic_that_is_being_deleted_leave_without_the_others_being_told(history):
+def test_replicas_of_a_deleted_topic_leave_without_requests_to_the_others(history):
     tx = a_turn(history)
     tx.put_topic("t", replace(tx.topic("t"), queued_for_deletion=True))
     replica_machine.enter_state(tx, [Replica(T0, 1)], ReplicaState.OFFLINE)

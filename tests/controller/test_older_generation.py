@@ -1,4 +1,4 @@
-"""A generation that goes back: refused, and after a minute told of, with the way out of it."""
+"""A generation that goes back: refused, with an alert after a minute that says the way out."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def test_it_resumes_when_the_broker_comes_and_costs_four_epochs():
 
 
 @pytest.mark.parametrize("release", [(2, 6), (3, 9)])
-def test_new_replicas_that_are_in_sync_before_they_are_waited_for_cost_no_epoch_of_their_own(release):
+def test_new_replicas_in_sync_before_they_are_waited_for_cost_no_epoch(release):
     history = ZnodeHistory(release=release).start(1, 2, topics=on([1], 1, 0, [1]))
     history.reassign(("t", 0, [1, 2]))
     history.topic("t", {0: [1, 2]}, adding_replicas={"0": [2]})
@@ -162,7 +162,7 @@ def test_a_completion_of_a_partition_without_state_has_no_leader_to_move():
     assert_all_as_foretold(history)
 
 
-def test_a_reassignment_that_is_over_before_anything_of_it_was_due_takes_what_was_due_with_it():
+def test_a_reassignment_that_ends_before_its_writes_takes_the_due_ones_with_it():
     history = ZnodeHistory().start(*ALL, topics=on([1, 2], 1, 0, [1, 2]))
     history.broker_leaves(2)
     history.topic("t", {0: [3, 1]})
@@ -177,7 +177,7 @@ def test_a_reassignment_that_is_over_before_anything_of_it_was_due_takes_what_wa
     )
 
 
-def test_a_change_of_order_by_the_api_costs_an_epoch_and_makes_another_replica_preferred():
+def test_reordering_by_the_api_costs_an_epoch_and_changes_the_preferred_replica():
     history = ZnodeHistory().start(*ALL, topics=on([1, 2], 1, 0, [1, 2]))
     history.write("/brokers/topics/t", topic_znode({0: [2, 1]}), author=history.session_of(1))
     assert t0(history) == (1, 1, (1, 2))
@@ -197,7 +197,7 @@ def test_a_change_of_order_by_hand_is_an_edit(release):
     assert history.gauges().divergences == {"assignment_edited": 1}
 
 
-def test_an_isr_with_a_replica_that_was_never_assigned_is_the_end_of_a_reassignment_not_an_edit():
+def test_an_isr_with_an_unassigned_replica_is_the_end_of_a_reassignment_not_an_edit():
     history = ZnodeHistory().start(*ALL, topics=on([1, 2], 1, 0, [1, 2]))
     history.state("t", 0, 1, 0, [1, 3])
     history.topic("t", {0: [1, 3]})
@@ -246,7 +246,7 @@ def test_preferred_elections_back_to_back():
     assert_all_as_foretold(history)
 
 
-def test_up_to_2_1_a_preferred_election_whose_znode_nobody_could_read_is_seen_in_the_epoch_that_it_costs():
+def test_up_to_2_1_an_unread_preferred_election_is_seen_in_the_epoch_it_costs():
     history = ZnodeHistory(release=(2, 1)).start(1, 2, topics=on([2, 1], 2, 4, [1, 2]))
     history.came_and_went("/admin/preferred_replica_election")
     effects = history.state("t", 0, 2, 5, [1, 2])

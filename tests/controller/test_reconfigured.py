@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from controller.contract.gauges_row import GaugesRow
 from controller.contract.records import RecordKind
-from controller.derived.gauges import count_gauges
+from controller.derived.gauges import count_gauges, gauges_row
 from controller.derived.stored_context import changed_chunks, encode_header, new_context, reconfigured, restore_context
 from controller.model.context import Context, Header, Phase
 from controller.model.topics import Partition
@@ -26,6 +27,11 @@ def restored(context: Context) -> Context:
     return restore_context("c", encode_header(context), chunks.get)
 
 
+def shown(context: Context) -> GaugesRow:
+    """The gauges as its next row has them."""
+    return gauges_row(context.header, ("c", 1, 0, 0, 0, 0))
+
+
 def test_what_is_the_same_changes_nothing():
     context = history().context
     assert reconfigured(context, {}, None) is context
@@ -37,8 +43,8 @@ def test_another_least_in_sync_is_counted_at_once():
     before = restored(history(release=(3, 6)).context)
     after = reconfigured(before, TWO, profile_of((3, 6)))
     assert [life.header.settings.min_insync_replicas for life in (before, after)] == [1, 2]
-    assert (before.header.tally.gauges.get("under_min_isr", 0), after.header.tally.gauges["under_min_isr"]) == (0, 2)
-    assert after.header.tally.gauges == history(settings=TWO, release=(3, 6)).context.header.tally.gauges
+    assert [shown(life).under_min_isr_partitions for life in (before, after)] == [0, 2]
+    assert shown(after) == shown(history(settings=TWO, release=(3, 6)).context)
     assert changed_chunks(before, after) == {}
 
 
@@ -46,7 +52,7 @@ def test_a_release_that_counts_the_least_in_sync_otherwise_is_counted_at_once():
     before = history(settings=TWO, release=(3, 6)).context
     after = reconfigured(before, TWO, profile_of((3, 7)))
     assert (after.header.profile, after.header.configuration.profile_is_set) == (profile_of((3, 7)), True)
-    assert (before.header.tally.gauges["under_min_isr"], after.header.tally.gauges["under_min_isr"]) == (2, 1)
+    assert [shown(life).under_min_isr_partitions for life in (before, after)] == [2, 1]
 
 
 def test_what_follows_is_counted_as_if_it_had_been_so_from_the_beginning():
@@ -54,7 +60,7 @@ def test_what_follows_is_counted_as_if_it_had_been_so_from_the_beginning():
     told.context = reconfigured(told.context, TWO, profile_of((3, 6)))
     for life in (told, always):
         life.state("t", 1, 1, 1, [1])
-    assert told.context.header.tally.gauges == always.context.header.tally.gauges
+    assert shown(told.context) == shown(always.context)
     assert told.context.header.tally.gauges == count_gauges(told.context.topics, told.context.header.counting_rules)
 
 
@@ -98,14 +104,14 @@ def timeless_partitions(context: Context) -> dict[str, dict[int, Partition]]:
 def test_at_whatever_record_it_changes_the_counts_end_as_if_it_had_always_been_so():
     always = history(settings=TWO, release=(3, 6))
     always.heartbeat()
-    for abort_in_flight_events in range(len(always.records)):
+    for at in range(len(always.records)):
         context = new_context("c", 8, profile=profile_of((3, 6)))
-        for record in always.records[:abort_in_flight_events]:
+        for record in always.records[:at]:
             context = step(context, record).context
         following = context.header.phase is Phase.FOLLOWING
         changed = reconfigured(context, TWO, profile_of((3, 6)))
         assert following or changed.header.tally.gauges == context.header.tally.gauges == {}
-        for record in always.records[abort_in_flight_events:]:
+        for record in always.records[at:]:
             changed = step(changed, record).context
         assert timeless(changed.header) == timeless(always.context.header)
         assert timeless_partitions(changed) == timeless_partitions(always.context)
@@ -116,10 +122,12 @@ LED_BY_EACH = {"t": {0: ([1, 2, 3], 1, 0, [1]), 1: ([2, 1, 3], 2, 0, [2]), 2: ([
 
 def under_min_isr(history: ZnodeHistory) -> dict[int, int]:
     """By the broker that leads them."""
-    gauge_counts = history.context.header.tally.gauges
-    assert gauge_counts == count_gauges(history.context.topics, history.context.header.counting_rules)
-    found = {broker: gauge_counts.get(f"under_min_isr_by_broker/{broker}", 0) for broker in (1, 2, 3)}
-    assert sum(found.values()) == gauge_counts.get("under_min_isr", 0)
+    row = shown(history.context)
+    assert history.context.header.tally.gauges == count_gauges(
+        history.context.topics, history.context.header.counting_rules
+    )
+    found = {broker: row.under_min_isr_by_broker.get(broker, 0) for broker in (1, 2, 3)}
+    assert sum(found.values()) == row.under_min_isr_partitions
     return found
 
 
@@ -128,7 +136,7 @@ def configure(history: ZnodeHistory, broker: object, **config: str) -> None:
     history.write(f"/config/brokers/{broker}", {"version": 1, "config": settings})
 
 
-def test_the_least_in_sync_is_the_topics_then_the_leaders_then_that_of_all_brokers_then_the_static_one():
+def test_min_isr_is_the_topics_then_the_leaders_then_all_brokers_then_the_static():
     led = ZnodeHistory(release=(3, 6)).start(1, 2, 3, topics=LED_BY_EACH)
     assert under_min_isr(led) == {1: 0, 2: 0, 3: 0}
     configure(led, "<default>", min_insync_replicas="2")

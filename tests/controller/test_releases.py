@@ -16,7 +16,7 @@ DELETES = {"delete.topic.enable": True}  # not the default before 1.0
 
 
 def told_to(effects, api: str = "LeaderAndIsr") -> list[tuple[int, int | None]]:
-    """To whom something is told, with which leader epoch."""
+    """Recipients of requests, with their leader epoch."""
     rows = [row for row in effects if isinstance(row, Request) and row.api == api]
     said = [(broker, state) for row in rows for broker in row.brokers for state in row.partition_states]
     return sorted((broker, state.leader_epoch) for broker, state in said)
@@ -34,7 +34,7 @@ def test_a_death_takes_offline_what_another_dead_broker_led_from_1_0_on(release,
 
 
 @pytest.mark.parametrize(("release", "stays"), [((1, 0), False), ((1, 1), True)])
-def test_up_to_1_0_the_last_replica_leaves_the_isr_where_unclean_elections_are_allowed(release, stays):
+def test_up_to_1_0_the_last_replica_leaves_the_isr_with_unclean_elections_allowed(release, stays):
     history = ZnodeHistory(release=release, settings={"unclean.leader.election.enable": True})
     history.start(1, 2, topics={"t": {0: ([2], 2, 0, [2])}})
     history.broker_leaves(2)
@@ -42,7 +42,7 @@ def test_up_to_1_0_the_last_replica_leaves_the_isr_where_unclean_elections_are_a
 
 
 @pytest.mark.parametrize(("release", "writes", "moves"), [((1, 0), 0, 1), ((1, 1), 1, 1), ((2, 2), 0, 0)])
-def test_a_preferred_replica_that_leads_already_is_written_again_from_1_1_to_2_1_only(release, writes, moves):
+def test_a_preferred_replica_that_leads_is_written_again_from_1_1_to_2_1_only(release, writes, moves):
     history = ZnodeHistory(release=release).start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
     effects = history.elect_preferred(("t", 0))
     assert history.gauges().pending_writes == writes
@@ -88,7 +88,7 @@ def test_who_shuts_down_is_told_to_stop_replicas_of_topics_being_deleted_up_to_2
 
 
 @pytest.mark.parametrize(("release", "leader_epoch"), [((1, 0), 1), ((1, 1), 0), ((2, 4), 1)])
-def test_a_replica_that_is_being_added_hears_of_the_state_as_it_is_or_of_the_controllers_copy(release, leader_epoch):
+def test_an_adding_replica_gets_the_state_of_zookeeper_or_the_controllers_copy(release, leader_epoch):
     history = ZnodeHistory(release=release).start(*ALL, topics=on([2], 2, 0, [2]))
     history.reassign(("t", 0, [2, 3]))
     history.topic("t", {0: [2, 3]})
@@ -124,7 +124,7 @@ def test_up_to_1_0_an_edited_reassignment_starts_what_is_new_in_it():
     assert history.predicted("t", 1) == (2, 1, (2,))
 
 
-def test_a_replica_that_gets_into_the_isr_before_the_controller_reads_it_leaves_by_a_write_of_its_own():
+def test_a_replica_that_joins_the_isr_unread_leaves_by_a_write_of_its_own():
     history = ZnodeHistory(release=(2, 3)).start(*ALL, topics={"t": {n: ([3, 2], 3, 0, [3, 2]) for n in (0, 1)}})
     history.state("t", 1, 3, 0, [3])
     history.broker_leaves(2)
@@ -135,7 +135,7 @@ def test_a_replica_that_gets_into_the_isr_before_the_controller_reads_it_leaves_
     assert_all_as_foretold(history)
 
 
-def test_what_brokers_are_told_before_the_controller_reads_a_state_again_is_its_own_copy():
+def test_requests_before_the_controller_reads_a_state_again_have_its_own_copy():
     history = ZnodeHistory(release=(2, 3)).start(*ALL, topics=on([2, 1], 2, 0, [2, 1]))
     history.reassign(("t", 0, [2, 3]))
     history.topic("t", {0: [2, 3, 1]})

@@ -198,7 +198,7 @@ def deletion_in(release: tuple[int, int]) -> list[Request]:
         ((2, 6), 2, {False}, {False, True}),
     ],
 )
-def test_stopped_replicas_travel_together_from_2_3_on_and_whatever_becomes_of_them_from_2_6_on(
+def test_stopped_replicas_share_a_request_by_deletion_from_2_3_and_always_from_2_6(
     release, partitions, by_request, by_partition
 ):
     rows = deletion_in(release)
@@ -282,7 +282,7 @@ def test_a_log_dir_event_tells_of_no_partition_that_has_no_leader_yet():
 # Very large ones
 
 
-def test_a_request_about_200_000_partitions_comes_in_parts_that_any_message_can_hold():
+def test_a_request_about_200_000_partitions_is_split_to_fit_into_any_message():
     tx = a_turn(new_context("c", 16))
     tx.header.brokers = {broker: Broker(100 + broker, broker, 0) for broker in (1, 2, 3)}
     led = Partition((1, 2, 3), state=PartitionState.ONLINE, zk_state=LeaderAndIsr(1, 7, (1, 2, 3), 1, 9))

@@ -66,7 +66,7 @@ def stored(context: Context) -> tuple[bytes, dict[int, bytes]]:
 
 
 def test_states_that_belong_to_several_events_are_as_one_by_one() -> None:
-    """Two brokers shut down one after the other, of which only the states of their partitions tell."""
+    """Two brokers shut down one after the other, as only the states of their partitions show."""
     history = ZnodeHistory()
     history.start(1, 2, 3, topics={"t": {number: ([2, 3, 1], 2, 0, [2, 3, 1]) for number in range(3)}})
     for number in range(3):

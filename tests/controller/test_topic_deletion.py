@@ -60,7 +60,7 @@ def test_up_to_2_0_the_partitions_are_retired_at_the_end():
     )
 
 
-def test_the_end_of_a_topic_proves_its_brokers_answers_though_something_else_is_still_due():
+def test_the_end_of_a_topic_proves_its_brokers_answers_while_other_writes_are_due():
     history = ZnodeHistory().start(1, 2, topics=TOPIC | {"u": {0: ([2, 1], 2, 0, [2, 1])}})
     history.delete_topic("u")  # what the controller is still to write of it never comes
     history.delete_topic("t")
@@ -102,7 +102,7 @@ def test_with_deletion_disabled_the_entry_goes_and_the_topic_stays():
     assert history.row("t", 0).state == "OnlinePartition"
 
 
-def test_an_entry_that_is_taken_away_while_the_topic_stays_is_forgotten_by_the_next_controller_only():
+def test_a_deletion_taken_back_by_hand_is_forgotten_by_the_next_controller_only():
     history = ZnodeHistory().start(1, 2, topics=TOPIC)
     history.delete_topic("t")
     history.delete("/admin/delete_topics/t")
@@ -192,7 +192,7 @@ def test_a_broker_that_dies_before_it_answered_holds_the_deletion():
     finish(history, 0)
 
 
-def test_who_was_not_seen_to_have_answered_before_a_broker_came_back_answers_after_it():
+def test_a_broker_without_a_seen_answer_answers_after_another_has_come_back():
     history = ZnodeHistory().start(1, topics={"t": {0: ([1, 8, 9], 1, 0, [1]), 1: ([8], -1, 3, [8])}})
     history.delete_topic("t")
     history.the_controller_writes_its_due()
@@ -236,7 +236,7 @@ def test_a_broker_that_was_there_until_its_znode_went_had_answered(author, cxid,
 
 
 @pytest.mark.parametrize(("told_ms_before", "answered"), [(0, False), (30, True), (1_000, True)])
-def test_a_broker_that_was_let_go_when_it_was_told_had_closed_its_sockets_and_does_not_answer(told_ms_before, answered):
+def test_a_broker_that_may_shut_down_when_it_is_asked_to_delete_does_not_answer(told_ms_before, answered):
     topics = {"t": {0: ([1, 2, 9], 1, 0, [1, 2])}, "u": {0: ([2, 1], 2, 0, [2, 1])}}
     history = ZnodeHistory().start(1, 2, 3, topics=topics)
     history.now_ms += 10_000  # no broker is just starting
@@ -350,7 +350,7 @@ def test_the_topics_own_settings_outlive_nothing_but_themselves():
     assert history.context.topics.get("t") is None
 
 
-def test_a_topic_that_goes_while_a_broker_holds_it_stays_in_the_ineligible_count_until_failover():
+def test_a_topic_that_goes_while_a_broker_holds_it_counts_ineligible_until_failover():
     history = ZnodeHistory().start(1, 2, topics={"t": {0: ([1, 9], 1, 0, [1])}})
     history.delete_topic("t")
     history.the_controller_writes_its_due()
@@ -363,7 +363,7 @@ def test_a_topic_that_goes_while_a_broker_holds_it_stays_in_the_ineligible_count
     assert history.gauges().topics_ineligible_to_delete == 0
 
 
-def test_the_rows_of_a_topic_say_that_it_is_being_deleted_from_the_request_to_the_end():
+def test_the_rows_of_a_topic_show_its_deletion_from_the_request_to_the_end():
     history = ZnodeHistory().start(1, 2, topics={"t": {0: ([1, 2], 1, 0, [1, 2])}, "u": {0: ([1, 2], 1, 0, [1, 2])}})
 
     def deleting() -> list[tuple[str, bool]]:

@@ -1,4 +1,4 @@
-"""The stories in `traces/`, told again: what the replica makes of each must be what is written there.
+"""The stories in `traces/`, run again: the replica's rows must be the ones that are written there.
 
 `REWRITE=1 pytest tests/controller/test_traces.py` writes down what it makes of them now; commit only what you can
 explain.

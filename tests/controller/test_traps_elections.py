@@ -16,7 +16,7 @@ from tests.controller.znode_history import ZnodeHistory, t0
 # 1: who leads, and what it costs the ISR
 
 
-def test_trap_01_the_leader_is_the_first_live_member_in_assignment_order_not_isr_order():
+def test_trap_01_the_leader_is_the_first_live_member_by_assignment_not_by_isr():
     assert elect_offline([3, 1, 2], isr=[2, 1, 3], online={1, 2}, allow_unclean=False) == Elected(1, (2, 1))
     history = ZnodeHistory().start(1, 2, 3, topics={"t": {0: ([3, 1, 2], 3, 0, [2, 3, 1])}})
     history.broker_leaves(3)
@@ -54,7 +54,7 @@ def test_trap_02_a_new_partitions_isr_is_its_live_replicas_only():
     assert t0(history) == (3, 0, (3, 1))
 
 
-def test_trap_02_a_new_partition_without_a_live_replica_stays_new_and_is_not_counted_offline():
+def test_trap_02_a_new_partition_without_live_replica_stays_new_and_is_not_offline():
     history = ZnodeHistory().start(1)
     history.topic("t", {0: [8, 9]})
     row, gauges = history.row("t", 0), history.gauges()
@@ -97,7 +97,7 @@ def test_trap_03_a_failover_with_a_dead_leader_makes_two_writes():
     assert (gauges.pending_writes, gauges.divergences) == (0, {})
 
 
-def test_trap_03_a_failover_up_to_2_2_makes_one_write_and_leaves_dead_followers_in_the_isr():
+def test_trap_03_a_failover_up_to_2_2_writes_once_and_leaves_dead_followers_in_isr():
     topics = {"t": {0: ([1, 2, 3], 1, 2, [1, 3, 2]), 1: ([2, 1, 3], 2, 0, [2, 1, 3])}}
     history = ZnodeHistory(release=(2, 2)).start(1, 2, 3, topics=topics)
     history.controller_dies(1)
@@ -113,7 +113,7 @@ def test_trap_04_the_last_member_of_the_isr_is_never_removed():
 
 
 @pytest.mark.parametrize(("unclean", "isr"), [(True, ()), (False, (2,))])
-def test_trap_04_up_to_1_0_the_isr_becomes_empty_where_unclean_elections_are_allowed(unclean, isr):
+def test_trap_04_up_to_1_0_the_isr_becomes_empty_with_unclean_elections_allowed(unclean, isr):
     settings = {"unclean.leader.election.enable": unclean}
     history = ZnodeHistory(release=(1, 0), settings=settings).start(1, 2, topics={"t": {0: ([2], 2, 5, [2])}})
     history.broker_leaves(2)
@@ -199,7 +199,7 @@ def test_trap_23_a_controlled_shutdown_drops_every_broker_that_shuts_down():
     assert t0(history) == (1, 2, (1,))
 
 
-def test_trap_23_a_controlled_shutdown_leaves_partitions_with_one_replica_until_the_broker_is_gone():
+def test_trap_23_a_controlled_shutdown_keeps_partitions_with_one_replica_to_the_end():
     topics = {"t": {0: ([2, 1], 2, 0, [2, 1])}, "single": {0: ([2], 2, 0, [2])}}
     history = ZnodeHistory().start(1, 2, topics=topics)
     history.state("t", 0, 1, 1, [1])
@@ -269,7 +269,7 @@ def test_trap_27_the_preferred_replica_must_be_in_the_isr():
 
 
 @pytest.mark.parametrize(("release", "write"), [((1, 1), (2, 5, (2, 1))), ((2, 1), (2, 5, (2, 1))), ((2, 2), None)])
-def test_trap_28_up_to_2_1_a_preferred_election_costs_an_epoch_though_the_preferred_replica_leads(release, write):
+def test_trap_28_up_to_2_1_a_preferred_election_of_the_leader_costs_an_epoch(release, write):
     history = ZnodeHistory(release=release).start(1, 2, topics={"t": {0: ([2, 1], 2, 4, [2, 1])}})
     history.elect_preferred(("t", 0))
     assert t0(history) == write
@@ -282,7 +282,7 @@ NOTIFICATION = "/isr_change_notification/isr_change_0000000000"
 
 
 def isr_told_to_a_newcomer(release: tuple[int, int], *, notified: str = "", dies_first: bool = False) -> set:
-    """The ISR shrinks by its leader's own write; then 3 comes, and is told of the partition."""
+    """The ISR shrinks by its leader's own write; then 3 comes and gets the partition's state."""
     brokers = (1, 2, 3) if dies_first else (1, 2)
     history = ZnodeHistory(release=release).start(*brokers, topics={"t": {0: ([1, 2, 3], 1, 4, [1, 2])}})
     history.state("t", 0, 1, 4, [1])
@@ -309,7 +309,7 @@ def isr_told_to_a_newcomer(release: tuple[int, int], *, notified: str = "", dies
         ((2, 7), "", (1,)),
     ],
 )
-def test_trap_29_before_2_7_the_controller_knows_an_isr_change_only_once_it_is_notified(release, notified, isr):
+def test_trap_29_before_2_7_the_controller_knows_an_isr_change_once_notified(release, notified, isr):
     assert isr_told_to_a_newcomer(release, notified=notified) == {isr}
 
 
@@ -329,7 +329,7 @@ def test_trap_29_a_notification_is_read_only_when_the_controller_removes_it(remo
     assert state.leader_epoch == leader_epoch
 
 
-def test_trap_29_a_death_that_costs_no_write_lets_the_controller_read_the_state_again():
+def test_trap_29_a_death_without_a_write_lets_the_controller_read_the_state_again():
     assert isr_told_to_a_newcomer((2, 6), dies_first=True) == {(1,)}
 
 

@@ -49,7 +49,7 @@ def test_trap_13_up_to_1_0_an_edit_counts_too(path):
     assert t0(history) is not None
 
 
-def test_trap_14_deleting_the_reassign_znode_by_hand_blinds_the_controller_to_the_next_one():
+def test_trap_14_deleting_the_reassign_znode_by_hand_hides_the_next_one():
     history = on_1_2_3()
     history.reassign(("t", 0, [9, 2, 3]))  # 9 never comes: it stays in progress
     moving(history, [9, 2, 3, 1], [9], [1])
@@ -63,7 +63,7 @@ def test_trap_14_deleting_the_reassign_znode_by_hand_blinds_the_controller_to_th
 
 
 @pytest.mark.parametrize("content", [b"not json", {"version": 1, "partitions": []}])
-def test_trap_14_a_reassign_znode_that_names_nothing_is_left_and_its_deletion_by_hand_blinds_too(content):
+def test_trap_14_an_empty_reassign_znode_stays_and_its_deletion_by_hand_blinds_too(content):
     history = on_1_2_3()
     history.write(REASSIGN, content)
     history.delete(REASSIGN)
@@ -95,7 +95,7 @@ def test_trap_14_a_new_controller_takes_up_the_reassign_znode_it_finds():
 
 
 @pytest.mark.parametrize("by_znode", [True, False])
-def test_trap_15_a_reassignment_costs_one_at_its_start_one_at_its_completion_one_for_each_removed_member(by_znode):
+def test_trap_15_a_reassignment_costs_a_start_a_completion_and_each_removed_member(by_znode):
     history = on_1_2_3()
     if by_znode:
         history.reassign(("t", 0, [2, 4]))
@@ -148,7 +148,7 @@ def test_trap_16_the_truth_of_a_reassignment_is_in_the_topic_znode():
     assert row.problem is None  # the replica that is being added is not missed
 
 
-def test_trap_16_up_to_2_3_the_assignment_is_inflated_and_the_target_stands_only_in_the_reassign_znode():
+def test_trap_16_up_to_2_3_the_target_stands_only_in_the_reassign_znode():
     history = on_1_2_3((2, 3))
     history.reassign(("t", 0, [4, 2]))
     assert t0(history) == (1, 1, (1, 2, 3))
@@ -164,7 +164,7 @@ def test_trap_16_up_to_2_3_the_assignment_is_inflated_and_the_target_stands_only
     assert_settled(history, 4, 4, (2, 4), (4, 2))
 
 
-def test_trap_17_complete_means_that_the_target_is_in_the_isr_though_its_brokers_may_be_dead():
+def test_trap_17_a_reassignment_completes_with_the_target_in_the_isr_though_dead():
     history = ZnodeHistory().start(1, 2, topics={"t": {0: ([1, 2, 9], 1, 0, [1, 2, 9])}})
     history.reassign(("t", 0, [1, 9]))
     history.topic("t", {0: [1, 9, 2]}, removing_replicas={"0": [2]})
@@ -217,7 +217,7 @@ def test_trap_18_only_a_failover_finds_the_reassignment_in_the_way():
     assert history.gauges().topics_ineligible_to_delete == 1
 
 
-def test_trap_19_a_deletion_writes_once_for_each_live_replica_before_the_znodes_vanish():
+def test_trap_19_a_deletion_writes_once_for_each_live_replica_before_znodes_go():
     history = ZnodeHistory().start(1, 2, 3, topics={"t": {0: ([1, 2, 3], 1, 0, [1, 2, 3])}})
     history.delete_topic("t")
     assert history.gauges().pending_writes == 3
@@ -256,7 +256,7 @@ def test_trap_22_partitions_added_to_a_topic_that_is_being_deleted_are_reverted(
     assert sorted(history.context.topics.get("t").partitions) == [0]
 
 
-def test_trap_22_up_to_1_1_partitions_added_to_a_topic_that_is_being_deleted_are_created():
+def test_trap_22_up_to_1_1_partitions_added_to_a_topic_in_deletion_are_created():
     history = ZnodeHistory(release=(1, 1)).start(1, 2, topics={"t": {0: ([1], 1, 0, [1])}})
     history.delete_topic("t")
     history.topic("t", {0: [1], 1: [2]})
@@ -293,7 +293,7 @@ def test_trap_20_a_removed_partition_is_ignored():
     assert t0(history) == (2, 1, (2, 3))
 
 
-def test_trap_21_a_topic_deleted_by_hand_and_made_again_stays_leaderless_until_failover():
+def test_trap_21_a_topic_recreated_by_hand_stays_leaderless_until_failover():
     history = ZnodeHistory().start(1, 2, topics={"t": {0: ([1, 2], 1, 0, [1, 2])}})
     history.delete("/brokers/topics/t/partitions/0/state")
     history.delete("/brokers/topics/t")
@@ -317,7 +317,7 @@ def test_trap_21_a_topic_deleted_in_order_and_made_again_is_created():
 # 25 and 26: gauges
 
 
-def test_trap_25_from_2_1_the_offline_count_counts_transitions_so_a_topic_removed_by_hand_stays_in_it():
+def test_trap_25_from_2_1_a_topic_removed_by_hand_stays_in_the_offline_count():
     history = ZnodeHistory().start(1, 2, topics={"t": {0: ([2], 2, 0, [2])}})
     history.broker_leaves(2)
     history.state("t", 0, -1, 1, [2])
@@ -330,7 +330,7 @@ def test_trap_25_from_2_1_the_offline_count_counts_transitions_so_a_topic_remove
 
 
 @pytest.mark.parametrize(("release", "offline"), [((3, 9), 0), ((2, 1), 0), ((2, 0), 1), ((1, 1), 1)])
-def test_trap_25_up_to_2_0_a_partition_without_leader_counts_as_offline_whatever_its_state(release, offline):
+def test_trap_25_up_to_2_0_no_leader_counts_as_offline_whatever_the_state(release, offline):
     # 9 is dead and in the ISR: the reassignment to it is complete at once, nobody can be elected, 1 leaves.
     history = ZnodeHistory(release=release).start(1, 2, topics={"t": {0: ([1, 9], 1, 0, [1, 9])}})
     history.reassign(("t", 0, [9]))
@@ -350,7 +350,7 @@ def test_trap_25_topics_that_are_being_deleted_do_not_count(release):
     assert history.gauges().offline_partitions == 0
 
 
-def test_trap_26_a_preferred_replica_that_is_being_added_counts_as_imbalanced_only_once_it_is_in_the_isr():
+def test_trap_26_an_adding_preferred_replica_is_imbalanced_only_once_in_the_isr():
     history = on_1_2_3()
     moving(history, [4, 2, 3, 1], [4], [1])
     history.state("t", 0, 1, 1, [1, 2, 3])
@@ -360,12 +360,12 @@ def test_trap_26_a_preferred_replica_that_is_being_added_counts_as_imbalanced_on
     assert any(isinstance(row, Transition) for row in effects)  # it is complete: the rest follows
 
 
-def test_trap_26_up_to_2_3_a_preferred_replica_that_is_being_added_counts_as_any_other():
+def test_trap_26_up_to_2_3_an_adding_preferred_replica_counts_as_any_other():
     history = ZnodeHistory(release=(2, 3)).start(1, 2, 3, 4, topics={"t": {0: ([1, 2], 1, 0, [1, 2])}})
     history.reassign(("t", 0, [4, 2]))
     assert history.gauges().preferred_replica_imbalance == 1
 
 
-def test_trap_26_otherwise_a_partition_is_imbalanced_while_another_than_the_preferred_replica_leads():
+def test_trap_26_a_partition_is_imbalanced_while_another_than_the_preferred_leads():
     history = ZnodeHistory().start(1, 2, topics={"t": {0: ([2, 1], 1, 0, [1]), 1: ([2, 1], -1, 0, [9])}})
     assert history.gauges().preferred_replica_imbalance == 2

@@ -93,7 +93,7 @@ def test_every_answer_is_kafkas_own(name, answer):
 # Who is told of an election
 
 
-def test_a_dead_replica_is_a_recipient_of_a_preferred_election_and_of_a_reassignment_only():
+def test_a_dead_replica_gets_requests_of_preferred_elections_and_reassignments_only():
     told = {strategy: recipients(strategy, [1, 2, 3], online={1, 3}) for strategy in Strategy}
     assert told == {
         Strategy.OFFLINE: (1, 3),

@@ -14,7 +14,7 @@ BACKOFF = {"controlled.shutdown.retry.backoff.ms": 1_000}
 
 
 def told_finally(rows: list[Row], broker: int) -> list[tuple[int | None, tuple[int, ...] | None]]:
-    """Leader epoch and ISR of what a broker was told for certain, in order."""
+    """Leader epoch and ISR of the final requests to a broker, in order."""
     requests = [row for row in rows if isinstance(row, Request) and row.status is Status.FINAL]
     sent = [row for row in requests if row.api == "LeaderAndIsr" and broker in row.brokers]
     return [(state.leader_epoch, state.isr) for row in sent for state in row.partition_states]
@@ -29,7 +29,7 @@ def causes_of(rows: list[Row]) -> list[str]:
 # A shutdown that is under way
 
 
-def test_a_shutdown_that_is_under_way_moves_what_somebody_got_in_sync_for_and_is_no_second_attempt():
+def test_a_shutdown_under_way_moves_what_a_replica_got_in_sync_for_as_one_attempt():
     topics = on([2, 3], 2, 0, [2, 3]) | {"u": {0: ([2, 3], 2, 0, [2])}}
     history = ZnodeHistory(release=(0, 11), settings=BACKOFF).start(*ALL, topics=topics)
     history.state("t", 0, 3, 1, [3])
@@ -51,7 +51,7 @@ def test_a_shutdown_that_is_under_way_and_leaves_something_is_tried_again():
     assert set(history.context.header.shutdowns.attempts) == {2}  # v
 
 
-def test_a_replica_that_left_the_isr_by_a_shutdown_and_joins_again_leaves_it_with_its_broker():
+def test_a_replica_that_rejoins_during_its_shutdown_leaves_the_isr_with_its_broker():
     topics = on([1, 2], 1, 5, [1, 2]) | {"u": {0: ([1, 2], 1, 5, [1, 2])}}
     history = ZnodeHistory(release=(0, 11)).start(*ALL, controller=3, topics=topics)
     history.state("t", 0, 1, 6, [1])
@@ -64,7 +64,7 @@ def test_a_replica_that_left_the_isr_by_a_shutdown_and_joins_again_leaves_it_wit
     assert final == [f"final LeaderAndIsr to 1: t-0 leader=1 epoch={epoch} isr=[1]" for epoch in (6, 7)]
 
 
-def test_a_replica_that_left_the_isr_by_itself_and_joins_again_is_removed_though_its_removal_was_not_needed_before():
+def test_a_replica_that_left_the_isr_by_itself_and_rejoined_is_removed_after_all():
     topics = on([1, 2], 1, 5, [1, 2]) | {"u": {0: ([1, 2], 1, 5, [1, 2])}}
     history = ZnodeHistory(release=(0, 11)).start(*ALL, controller=3, topics=topics)
     history.broker_leaves(2)
@@ -98,9 +98,7 @@ def test_a_controller_that_shuts_down_itself_and_was_let_go_answers_nobody():
 
 
 @pytest.mark.parametrize(("first", "epoch_of_1", "epoch_of_2"), [(1, 7, 6), (2, 6, 7)])
-def test_up_to_2_1_the_last_of_two_that_died_is_told_what_was_written_before_its_own_removal(
-    first, epoch_of_1, epoch_of_2
-):
+def test_up_to_2_1_the_last_of_two_dead_gets_the_state_before_its_own_removal(first, epoch_of_1, epoch_of_2):
     topics = on([3, 1, 2], 3, 5, [3, 1, 2])
     history = ZnodeHistory(release=(2, 0)).start(1, 2, 3, controller=3, topics=topics)
     history.broker_leaves(1)
@@ -115,7 +113,7 @@ def test_up_to_2_1_the_last_of_two_that_died_is_told_what_was_written_before_its
 @pytest.mark.parametrize(
     ("waits", "cause"), [(True, "broker 1 registered with epoch 112"), (False, "partition t-0 can be led again")]
 )
-def test_who_returns_before_its_death_is_handled_leads_again_if_the_isr_keeps_it_against_expectation(waits, cause):
+def test_a_broker_back_before_its_death_is_handled_leads_again_if_still_in_the_isr(waits, cause):
     """Which of two that died together stays in the ISR shows only as it is written."""
     topics = on([1, 2], 1, 0, [1, 2]) | ({"u": {0: ([1, 2], 1, 0, [1, 2])}} if waits else {})
     history = ZnodeHistory().start(1, 2, 3, controller=3, topics=topics)
@@ -136,7 +134,7 @@ def test_who_returns_before_its_death_is_handled_leads_again_if_the_isr_keeps_it
 # A shutdown that nobody saw
 
 
-def test_a_new_controller_tells_its_copy_until_it_reads_the_state_of_what_went_offline():
+def test_a_new_controller_sends_its_copy_until_it_reads_the_offline_state_again():
     topics = {"t": {0: ([1, 2, 3], 1, 0, [1])}, "u": {0: ([3], 3, 0, [3])}}  # 3 is not there
     moving = {"adding_replicas": {"0": [2]}, "removing_replicas": {"0": [3]}}
     history = ZnodeHistory(release=(2, 6)).start(1, 2, topics=topics, **moving)
@@ -155,7 +153,7 @@ def test_a_new_controller_tells_its_copy_until_it_reads_the_state_of_what_went_o
 
 
 @pytest.mark.parametrize("retries", [1, 3])
-def test_a_reassignment_that_ends_without_its_leader_shows_that_the_leader_shuts_down(retries):
+def test_a_reassignment_that_ends_without_its_leader_shows_the_leaders_shutdown(retries):
     settings = BACKOFF | {"controlled.shutdown.max.retries": retries}
     topics = on([1, 3], 1, 4, [1]) | {"followed": {0: ([3, 1], 3, 0, [3])}}
     history = ZnodeHistory(release=(2, 4), settings=settings).start(1, 2, 3, controller=3, topics=topics)
@@ -188,7 +186,7 @@ def test_brokers_are_asked_to_delete_only_after_what_the_controller_writes_befor
 
 
 @pytest.mark.parametrize(("release", "moves"), [((0, 10), True), ((0, 11), False)])
-def test_up_to_0_10_a_process_that_is_controller_again_goes_on_with_what_it_was_reassigning(release, moves):
+def test_up_to_0_10_a_process_that_is_controller_again_resumes_its_reassignments(release, moves):
     history = ZnodeHistory(release=release).start(1, 2, 3, topics=on([1, 2], 1, 0, [1, 2]))
     history.reassign(("t", 0, [1, 3]))
     history.topic("t", {0: [1, 2, 3]})

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable
 
 from controller.contract.alert_row import AlertRow
 from controller.contract.effect_rows import Request, Transition
-from controller.contract.gauges_row import GaugesRow
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.records import RecordKind
 from controller.contract.refused_row import RefusedRow
@@ -54,14 +53,17 @@ def run_story(text: str) -> str:
         seen = len(history.effects)
         for line in commands:
             word, *arguments = line.split()
-            shown += COMMANDS[word](history, arguments) or []
+            lines = COMMANDS[word](history, arguments)
+            shown += lines if isinstance(lines, list) else []
         told_blocks.append("\n".join([head, "----", *describe(history.effects[seen:]), *shown]))
     return "\n\n".join(told_blocks) + "\n"
 
 
 def _cluster(commands: list[str]) -> tuple[ZnodeHistory, list[str]]:
     """The cluster with the release and the settings that a story opens with, and the commands that are left."""
-    release, settings, left = None, {}, []
+    release: tuple[int, int] | None = None
+    settings: dict[str, str] = {}
+    left: list[str] = []
     for line in commands:
         word, *arguments = line.split()
         if word == "release":
@@ -113,12 +115,11 @@ def _show(history: ZnodeHistory, topics: list[str]) -> list[str]:
 
 def _gauges(history: ZnodeHistory, _: list[str]) -> list[str]:
     row = history.gauges()
-    assert isinstance(row, GaugesRow)
     return [f"{name} {getattr(row, name)}" for name in GAUGES if getattr(row, name)]
 
 
 def _topic(history: ZnodeHistory, arguments: list[str]) -> None:
-    lists: dict[str, dict] = {"": {}, "adding": {}, "removing": {}}
+    lists: dict[str, dict[int, list[int]]] = {"": {}, "adding": {}, "removing": {}}
     for argument in arguments[1:]:
         where, brokers = argument.split("=")
         kind, _, number = where.rpartition(":")
@@ -183,28 +184,28 @@ def _partition_name(text: str) -> tuple[str, int]:
     return topic, int(number)
 
 
-COMMANDS: dict[str, Callable[[ZnodeHistory, list[str]], list[str] | None]] = {
-    "read-begin": lambda history, _: history.send(RecordKind.SNAPSHOT_BEGIN) and None,
+COMMANDS: dict[str, Callable[[ZnodeHistory, list[str]], list[str] | tuple[Row, ...] | None]] = {
+    "read-begin": lambda history, _: history.send(RecordKind.SNAPSHOT_BEGIN),
     "read-again": _read_again,
-    "read-end": lambda history, _: history.send(RecordKind.SNAPSHOT_END, zxid=history.zxid) and None,
-    "broker": lambda history, arguments: history.broker(int(arguments[0])) and None,
-    "broker-bounces": lambda history, arguments: history.broker_bounces(int(arguments[0])) and None,
-    "broker-leaves": lambda history, arguments: history.broker_leaves(int(arguments[0])) and None,
-    "broker-closes": lambda history, arguments: history.broker_closes(int(arguments[0])) and None,
+    "read-end": lambda history, _: history.send(RecordKind.SNAPSHOT_END, zxid=history.zxid),
+    "broker": lambda history, arguments: history.broker(int(arguments[0])),
+    "broker-bounces": lambda history, arguments: history.broker_bounces(int(arguments[0])),
+    "broker-leaves": lambda history, arguments: history.broker_leaves(int(arguments[0])),
+    "broker-closes": lambda history, arguments: history.broker_closes(int(arguments[0])),
     "controller": _controller,
-    "controller-leaves": lambda history, _: history.delete("/controller") and None,
-    "controller-dies": lambda history, arguments: history.controller_dies(int(arguments[0])) and None,
+    "controller-leaves": lambda history, _: history.delete("/controller"),
+    "controller-dies": lambda history, arguments: history.controller_dies(int(arguments[0])),
     "topic": _topic,
     "state": _state,
     "config": _config,
-    "delete-topic": lambda history, arguments: history.delete_topic(arguments[0]) and None,
+    "delete-topic": lambda history, arguments: history.delete_topic(arguments[0]),
     "topic-vanishes": _vanishes,
     "reassign": _reassign,
-    "elect-preferred": lambda history, names: history.elect_preferred(*map(_partition_name, names)) and None,
+    "elect-preferred": lambda history, names: history.elect_preferred(*map(_partition_name, names)),
     "log-dir-event": _log_dir_event,
     "heartbeat": _heartbeat,
     "write": _write,
-    "remove": lambda history, arguments: history.delete(arguments[0]) and None,
+    "remove": lambda history, arguments: history.delete(arguments[0]),
     "show": _show,
     "gauges": _gauges,
 }

@@ -1,18 +1,17 @@
-"""A ZooKeeper that exists only as the records it would cause: for telling the core stories.
-
-Here belongs the bookkeeping of zxids, versions and sequence numbers. What the core makes of them is the tests' matter.
-"""
+"""A ZooKeeper that exists only as the records it would cause, with its zxids, versions and sequence numbers."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import msgspec
 
 from controller.contract.alert_row import AlertRow
 from controller.contract.effect_rows import Request, RequestedState, Status, Transition
-from controller.contract.metadata_rows import PartitionRow
+from controller.contract.gauges_row import GaugesRow
+from controller.contract.metadata_rows import BrokerRow, PartitionRow
 from controller.contract.records import Record, RecordKind, data_fields
 from controller.contract.refused_row import RefusedRow
 from controller.contract.row import Row
@@ -31,8 +30,12 @@ _FIRST_SESSION, _NEXT_LIFE = 0x1000, 0x10000
 LOG_DIR_EVENT = "/log_dir_event_notification/log_dir_event_0000000000"
 
 
+# By topic and partition: (replicas,), or (replicas, leader, leader epoch, ISR).
+Topics = Mapping[str, Mapping[int, tuple[Any, ...]]]
+
+
 class ZnodeHistory:
-    """Changes znodes, hands each change to the core as a record, and keeps what came of it."""
+    """Changes znodes, hands each change to the core as a record, and keeps the rows."""
 
     def __init__(
         self,
@@ -60,7 +63,7 @@ class ZnodeHistory:
         self.registered: set[int] = set()  # brokers that were there before: another registration is another session
         self.reading = False  # between a complete read's begin and its end
 
-    def send(self, kind: RecordKind, **fields) -> tuple[Row, ...]:
+    def send(self, kind: RecordKind, **fields: Any) -> tuple[Row, ...]:
         self.seq += 1
         self.now_ms += 10
         self.reading = kind is RecordKind.SNAPSHOT_BEGIN or (self.reading and kind is not RecordKind.SNAPSHOT_END)
@@ -80,7 +83,7 @@ class ZnodeHistory:
         return outcome.effects
 
     def write(
-        self, path: str, content: object = None, *, same_zxid: bool = False, owner: int | None = None, **fields
+        self, path: str, content: object = None, *, same_zxid: bool = False, owner: int | None = None, **fields: Any
     ) -> tuple[Row, ...]:
         if owner is None:
             owner = self._owner(path, content)
@@ -103,14 +106,15 @@ class ZnodeHistory:
                 self.sessions[broker] += _NEXT_LIFE
             self.registered.add(broker)
             return self.session_of(broker)
-        names_broker = path == "/controller" and isinstance(content, dict)
-        return self.session_of(content["brokerid"]) if names_broker else 0
+        if path == "/controller" and isinstance(content, dict):
+            return self.session_of(content["brokerid"])
+        return 0
 
     def session_of(self, broker: int) -> int:
         return self.sessions.setdefault(broker, _FIRST_SESSION + broker)
 
     def lose(self, name: str, partition: int, count: int = 1) -> None:
-        """A partition's state is written so often without that anybody reads it: only its version tells."""
+        """Writes a partition's state this often without a record of it: only its version shows the writes."""
         path = f"/brokers/topics/{name}/partitions/{partition}/state"
         czxid, version = self.znodes[path]
         self.znodes[path] = (czxid, version + count)
@@ -120,7 +124,7 @@ class ZnodeHistory:
         self.zxid += 1
         return self.send(RecordKind.CREATED, path=path, zxid=self.zxid)
 
-    def delete(self, path: str, *, same_zxid: bool = False, **fields) -> tuple[Row, ...]:
+    def delete(self, path: str, *, same_zxid: bool = False, **fields: Any) -> tuple[Row, ...]:
         if not same_zxid:
             self.zxid += 1
         self.znodes.pop(path, None)
@@ -144,7 +148,7 @@ class ZnodeHistory:
         *brokers: int,
         controller: int = 1,
         epoch: int = 1,
-        topics: dict[str, dict[int, tuple]] | None = None,
+        topics: Topics | None = None,
         **more: object,
     ) -> ZnodeHistory:
         """A complete read: `topics` gives each partition's (replicas,) or (replicas, leader, epoch, isr)."""
@@ -166,7 +170,11 @@ class ZnodeHistory:
 
     def start_from(self, znodes: dict[str, object]) -> None:
         """A complete read of many znodes, applied at once; its records are not kept."""
-        kinds = [(RecordKind.SNAPSHOT_BEGIN, {}), *self._read(znodes), (RecordKind.SNAPSHOT_END, {"zxid": self.zxid})]
+        kinds: list[tuple[RecordKind, dict[str, Any]]] = [
+            (RecordKind.SNAPSHOT_BEGIN, {}),
+            *self._read(znodes),
+            (RecordKind.SNAPSHOT_END, {"zxid": self.zxid}),
+        ]
         records = []
         for kind, fields in kinds:
             self.seq += 1
@@ -184,7 +192,7 @@ class ZnodeHistory:
         self.context = outcome.context
         self.effects.extend(row for row in outcome.effects if isinstance(row, AlertRow))
 
-    def _read(self, znodes: dict[str, object]) -> Iterator[tuple[RecordKind, dict[str, object]]]:
+    def _read(self, znodes: dict[str, object]) -> Iterator[tuple[RecordKind, dict[str, Any]]]:
         for path, content in znodes.items():
             owner = self._owner(path, content)
             self.znodes[path] = (self.zxid, 0)
@@ -201,7 +209,7 @@ class ZnodeHistory:
         return self.delete(f"/brokers/ids/{broker}")
 
     def broker_closes(self, broker: int) -> tuple[Row, ...]:
-        """The broker closes its session itself; only ZooKeeper's log tells that from an expiry."""
+        """The broker closes its session itself; only ZooKeeper's log distinguishes that from an expiry."""
         return self.delete(f"/brokers/ids/{broker}", cxid=9, author=self.session_of(broker))
 
     def broker_bounces(self, broker: int) -> tuple[Row, ...]:
@@ -244,7 +252,7 @@ class ZnodeHistory:
             written = write
         return effects
 
-    def _next_write(self, name: str) -> tuple | None:
+    def _next_write(self, name: str) -> tuple[str, int, int, int, list[int], int] | None:
         topic = self.context.topics.get(name)
         epoch = self.context.header.controller_epoch
         for number, partition in topic.partitions.items() if topic else ():
@@ -270,27 +278,34 @@ class ZnodeHistory:
         isr: list[int],
         controller_epoch: int | None = None,
         **more: object,
-    ):
+    ) -> tuple[Row, ...]:
         path = f"/brokers/topics/{name}/partitions/{partition}/state"
         written_by = max(1, self.context.header.controller_epoch) if controller_epoch is None else controller_epoch
         return self.write(path, state_znode(leader, leader_epoch, isr, written_by, **more))
 
-    # --- what came of it
+    # --- the rows
 
     def row(self, topic: str, partition: int) -> PartitionRow:
         rows = [row for row in self.effects if isinstance(row, PartitionRow)]
         return next(row for row in reversed(rows) if (row.topic, row.partition) == (topic, partition))
 
+    def brokers(self) -> dict[int, BrokerRow]:
+        """The brokers that are registered, by their newest rows."""
+        last = {row.broker: row for row in self.effects if isinstance(row, BrokerRow)}
+        return {broker: row for broker, row in last.items() if row.registered}
+
     def alerts(self) -> list[tuple[str, str]]:
         return [(row.state, row.id) for row in self.effects if isinstance(row, AlertRow)]
 
     def open_alerts(self) -> dict[str, AlertRow]:
-        """The alerts that are open or unknown, as they were told last."""
+        """Alerts that are open or unknown, by their last rows."""
         last = {row.id: row for row in self.effects if isinstance(row, AlertRow)}
         return {key: row for key, row in last.items() if row.state != "resolved"}
 
-    def gauges(self):
-        return self.heartbeat(0)[-1]
+    def gauges(self) -> GaugesRow:
+        row = self.heartbeat(0)[-1]
+        assert isinstance(row, GaugesRow)
+        return row
 
     def transitions(self, effects: tuple[Row, ...]) -> list[str]:
         return [told(row) for row in effects if isinstance(row, Transition)]
@@ -308,14 +323,17 @@ class ZnodeHistory:
 
     def predicted(self, topic: str, partition: int) -> tuple[int, int, tuple[int, ...]] | None:
         """What the controller must still make of the partition's state: leader, leader epoch, ISR."""
-        known = self.context.topics.get(topic).partitions[partition]
+        in_topic = self.context.topics.get(topic)
+        assert in_topic is not None
+        known = in_topic.partitions[partition]
         if not known.write_due:
             return None
         value = known.value(self.context.header.controller_epoch)
+        assert value is not None
         return value.leader, value.leader_epoch, value.isr
 
 
-def on(replicas: list[int], leader: int, epoch: int, isr: list[int]) -> dict[str, dict[int, tuple]]:
+def on(replicas: list[int], leader: int, epoch: int, isr: list[int]) -> Topics:
     """Topics for a start: t with one partition in this state."""
     return {"t": {0: (replicas, leader, epoch, isr)}}
 
@@ -363,7 +381,7 @@ def names_in(context: Context, key: str) -> set[str]:
 def told(row: Transition) -> str:
     subject = {"partition": f"{row.topic}-{row.partition}", "replica": f"{row.topic}-{row.partition}@{row.broker}"}
     what = subject.get(row.subject, f"{row.subject} {row.topic or row.broker}")
-    led = "" if row.leader is None else f" leader={row.leader} epoch={row.leader_epoch} isr={list(row.isr)}"
+    led = "" if row.leader is None else f" leader={row.leader} epoch={row.leader_epoch} isr={list(row.isr or ())}"
     return f"{row.status.value} {what} {row.from_state} -> {row.to_state}{led}"
 
 
@@ -380,24 +398,26 @@ def asked(row: Request) -> list[str]:
 def _requested(row: Request, state: RequestedState) -> str:
     said = f"{state.topic}-{state.partition}"
     if state.leader is not None:
-        said += f" leader={state.leader} epoch={state.leader_epoch} isr={list(state.isr)}"
+        said += f" leader={state.leader} epoch={state.leader_epoch} isr={list(state.isr or ())}"
     said += f" offline={list(state.offline_replicas)}" * bool(state.offline_replicas)
     return said + " new" * state.is_new + " delete" * (row.delete_partitions or state.delete_partition)
 
 
-def broker_znode(broker: int) -> dict:
+def broker_znode(broker: int) -> dict[str, Any]:
     return {"version": 5, "host": "h", "port": 9092, "endpoints": [f"PLAINTEXT://h:{9092 + broker}"], "rack": None}
 
 
-def controller_znode(broker: int) -> dict:
+def controller_znode(broker: int) -> dict[str, Any]:
     return {"version": 2, "brokerid": broker, "timestamp": "1", "kraftControllerEpoch": -1}
 
 
-def topic_znode(assignment: dict[int, list[int]], **more: object) -> dict:
+def topic_znode(assignment: dict[int, list[int]], **more: object) -> dict[str, Any]:
     partitions = {str(number): replicas for number, replicas in assignment.items()}
     return {"version": 3, "partitions": partitions, "adding_replicas": {}, "removing_replicas": {}} | more
 
 
-def state_znode(leader: int, leader_epoch: int, isr: list[int], controller_epoch: int = 1, **more: object) -> dict:
+def state_znode(
+    leader: int, leader_epoch: int, isr: list[int], controller_epoch: int = 1, **more: object
+) -> dict[str, Any]:
     base = {"version": 1, "leader": leader, "leader_epoch": leader_epoch, "controller_epoch": controller_epoch}
     return base | {"isr": isr} | more

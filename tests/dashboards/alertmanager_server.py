@@ -8,6 +8,7 @@ import shutil
 import ssl
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 from cli.embedded.process import ChildProcess, accepts_connections, free_port
 from tests.programs import program
@@ -63,7 +64,7 @@ class AlertmanagerServer:
         """Let it go on."""
         self._process.resume()
 
-    def alerts(self) -> dict[str, dict]:
+    def alerts(self) -> dict[str, dict[str, Any]]:
         """The alerts that are not over, by the id that Kontrast has for them; two of one id are a failure."""
         request = urllib.request.Request(f"{self.url}/api/v2/alerts")
         if self._login:

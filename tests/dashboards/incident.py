@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from prometheus_client.core import Metric as Family
@@ -63,7 +64,7 @@ class _Cluster:
     name: str
     records: Sequence[Record]
     rows: Sequence[Row]
-    jmx: Sequence[dict]
+    jmx: Sequence[dict[str, Any]]
     shift_ms: int
     forwarding: Forwarding
     paths: set[str] = field(default_factory=set)

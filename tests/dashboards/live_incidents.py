@@ -14,21 +14,24 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from controller.contract.alert_row import AlertRow
 from controller.contract.outputs import STANDING_OUTPUTS, encode_row
 from controller.contract.row import Row
+from controller.contract.znodes import MaintenanceWindow
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import message_of
 from dashboards.config import ServeConfig
-from tests.controller.znode_history import ZnodeHistory
+from tests.controller.znode_history import Topics, ZnodeHistory
 from tests.dashboards.alertmanager_server import AlertmanagerServer
 from tests.dashboards.prometheus_server import running_prometheus
 from tests.waiting import eventually
@@ -105,7 +108,7 @@ class Pager:
         self._server.shutdown()
         self._server.server_close()
 
-    def _take(self, receiver: str, message: dict) -> None:
+    def _take(self, receiver: str, message: dict[str, Any]) -> None:
         with self._lock:
             for alert in message["alerts"]:
                 labels = alert["labels"]
@@ -131,7 +134,7 @@ def shipped_config(pager: Pager, speed: float) -> str:
 class Way:
     """One way from rows to a person: an exporter, an Alertmanager as it is shipped, perhaps a Prometheus; a pager."""
 
-    def __init__(self, name: str, directory: Path, start_exporter: Callable) -> None:
+    def __init__(self, name: str, directory: Path, start_exporter: Callable[..., Any]) -> None:
         self.name = name
         self.outputs = directory / "outputs"
         self.pager = Pager()
@@ -219,13 +222,11 @@ class LiveCluster:
         self._lock = threading.RLock()
         self._written = 0
         self._opened_at: dict[tuple[str, ...], float] = {}
-        self.maintenance: tuple = ()
+        self.maintenance: tuple[MaintenanceWindow, ...] = ()
         self.session = "connected"
         self.history = ZnodeHistory(name)
 
-    def start(
-        self, topics: Mapping[str, dict[int, tuple]], brokers: Sequence[int] = (1, 2, 3), controller: int = 1
-    ) -> LiveCluster:
+    def start(self, topics: Topics, brokers: Sequence[int] = (1, 2, 3), controller: int = 1) -> LiveCluster:
         """The first complete read, and two minutes of nothing."""
         with self._lock:
             self.history.start(*brokers, controller=controller, topics=dict(topics))
@@ -276,7 +277,10 @@ class LiveCluster:
         """Wait until this was heard by every way: `page firing BrokerCrashed of broker 3`; {} is the cluster's name."""
         wanted = {each.format(self.name) for each in said}
         for way in self._ways:
-            eventually(lambda way=way: {str(each) for each in self.heard(way)}, lambda heard: wanted <= heard)
+            eventually(partial(self._said_by, way), lambda heard: wanted <= heard)
+
+    def _said_by(self, way: Way) -> set[str]:
+        return {str(each) for each in self.heard(way)}
 
     def pass_real(self, seconds: int) -> None:
         """Let the time of the records pass while as much passes for Alertmanager, at its speed."""

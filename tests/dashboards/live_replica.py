@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from controller.contract.outputs import OUTPUTS, encode_row
@@ -48,7 +49,7 @@ class LiveReplica:
             assert not thread.is_alive()
         assert not self._failures, self._failures
 
-    def _run(self, job) -> None:
+    def _run(self, job: Callable[[threading.Event], None]) -> None:
         try:
             job(self._stop)
         except BaseException as error:

@@ -5,17 +5,15 @@ Here belong what happens in ZooKeeper and when. What carries it to a person is `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from controller.contract.znodes import MaintenanceWindow
 from controller.derived.stored_context import new_context
 from controller.feed.quarantine import quarantine
 from controller.model.feed_state import Quarantines
-from tests.controller.znode_history import LOG_DIR_EVENT, ZnodeHistory, broker_znode, controller_znode
+from tests.controller.znode_history import LOG_DIR_EVENT, Topics, ZnodeHistory, broker_znode, controller_znode
 from tests.dashboards.live_incidents import LiveCluster
-
-Topics = Mapping[str, dict[int, tuple]]
 
 # Broker 3 leads some partitions, follows in others, and has one for itself.
 TOPICS: Topics = {
@@ -101,8 +99,10 @@ def shuts_down(broker: int) -> Callable[[ZnodeHistory], None]:
         for name, topic in list(history.context.topics):
             for number, partition in topic.partitions.items():
                 value = partition.zk_state
-                left = [at for at in value.isr if at != broker] if value is not None else []
-                if left and broker in value.isr:
+                if value is None or broker not in value.isr:
+                    continue
+                left = [at for at in value.isr if at != broker]
+                if left:
                     leader = value.leader if value.leader != broker else left[0]
                     history.state(name, number, leader, value.leader_epoch + 1, left)
 

@@ -293,7 +293,7 @@ def job_that_knows(rows, behind_ms: int) -> JobRow:
     return rows.job(clusters={"north": progress})
 
 
-def test_a_forwarder_whose_clock_is_wrong_is_not_called_stale_and_its_standstill_is_seen(alertmanager, serving, rows):
+def test_a_forwarder_with_a_wrong_clock_is_not_stale_and_its_standstill_is_seen(alertmanager, serving, rows):
     server = alertmanager().start()
     with serving(server, stale_after_seconds=4, resolve_timeout_seconds=NEVER_STALE) as exporter:
         for ahead_ms in (-3_600_000, 3_600_000):
@@ -307,7 +307,7 @@ def test_a_forwarder_whose_clock_is_wrong_is_not_called_stale_and_its_standstill
             eventually(server.alerts, lambda alerts: states(alerts) == {"a": "unknown", "ReplicaStale": "open"})
 
 
-def test_a_forwarders_clock_that_the_job_has_yet_to_compare_pages_only_once_it_should_have(alertmanager, serving, rows):
+def test_a_forwarders_uncompared_clock_pages_only_once_the_job_is_late_to_compare(alertmanager, serving, rows):
     server = alertmanager().start()
     with serving(server, stale_after_seconds=5, resolve_timeout_seconds=NEVER_STALE) as exporter:
         exporter.write(rows.gauges(time_ms=now_ms()), rows.alert("a"))
@@ -356,7 +356,7 @@ def certificate(tmp_path) -> tuple[str, str]:
     return str(shown), str(key)
 
 
-def test_an_alertmanager_with_tls_and_a_login_is_told_and_one_without_the_password_is_not(
+def test_an_alertmanager_with_tls_and_a_login_gets_alerts_only_with_the_password(
     alertmanager, serving, rows, certificate, tmp_path, caplog
 ):
     password = tmp_path / "password"

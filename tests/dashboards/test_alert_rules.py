@@ -132,9 +132,7 @@ def series_of(row: AlertRow) -> str:
 
 
 @pytest.mark.parametrize("severity", SEVERITIES)
-def test_each_kind_fires_with_the_labels_and_the_runbook_that_are_told_directly_and_else_is_quiet(
-    severity, promtool, tmp_path
-):
+def test_each_kind_fires_with_the_labels_and_runbook_of_direct_delivery(severity, promtool, tmp_path):
     """All kinds in one run of promtool: JSON is YAML."""
     checks, series = [], [{"series": 'kontrast_ready{kafka_cluster="north"}', "values": "1x20"}]
     for kind in KINDS:

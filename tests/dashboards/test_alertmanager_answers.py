@@ -129,7 +129,7 @@ def test_an_answer_that_is_not_alertmanagers_accepts_nothing(answer, answering):
         asked.alerts()
 
 
-def test_a_server_that_answers_everything_with_200_and_nothing_counts_no_alert_as_accepted(answering, caplog):
+def test_a_server_that_answers_200_to_everything_counts_no_alert_as_accepted(answering, caplog):
     everything = answering(say(200))
     config = AlertmanagerConfig(urls=(everything.url,))
     book = Book(config)

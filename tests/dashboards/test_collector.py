@@ -88,7 +88,7 @@ def exported_name(name: str) -> str:
     return name
 
 
-def test_every_exported_sample_is_in_the_catalogue_and_every_metric_of_the_catalogue_is_exported(bench, rows):
+def test_the_exported_metrics_are_exactly_those_of_the_catalogue(bench, rows):
     bench.apply(*rows.of_everything())
     exported = {exported_name(s.name): s.labels.keys() for f in bench.families().values() for s in f.samples}
     assert set(exported) == {metric.name for metric in SERVED}
@@ -163,7 +163,7 @@ def progress(lag_ms):
     return ClusterProgress(records=1, observed_ms=1, lag_ms=lag_ms)
 
 
-def test_what_has_not_happened_yet_is_zero_so_that_its_first_time_is_seen_as_a_change(bench, rows):
+def test_what_has_not_happened_yet_is_zero_so_that_increase_sees_its_first_time(bench, rows):
     bench.apply(rows.broker(4), rows.gauges(elections={}, isr_changes={}, records={}, leaders_by_broker={}))
     assert bench.value("kontrast_leader_elections_total", strategy="UncleanOfflinePartitionLeaderElection") == 0
     assert bench.value("kontrast_isr_changes_total", operation="shrink") == 0

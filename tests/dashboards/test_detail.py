@@ -150,7 +150,7 @@ def test_what_pages_is_named_before_what_is_older(rows):
     assert set(labels_of(bench.samples(SINCE), "subject")) == {("page",), ("older",)}
 
 
-def test_an_alert_has_the_labels_that_alertmanager_is_told_and_stays_while_its_cluster_is_read_anew(bench, rows):
+def test_an_alert_has_alertmanagers_labels_and_stays_during_a_complete_read(bench, rows):
     bench.apply(rows.gauges(), rows.alert("a", alert="BrokerCrashed", subject="broker 3", group="broker 3", broker=3))
     (before,) = bench.samples(SINCE)
     assert dict(before) == {

@@ -56,7 +56,7 @@ def test_without_a_port_a_broker_s_own_is_the_target(tmp_path, rows, start_expor
         assert [group["targets"] for group in brokers_of(running)] == [["b1:9092"]]
 
 
-def test_it_refuses_while_brokers_are_not_known_for_an_empty_answer_would_drop_all_targets(all_pages, rows):
+def test_it_refuses_while_no_broker_is_known_for_empty_answers_drop_all_targets(all_pages, rows):
     all_pages.metrics_with("^kontrast_source_up 1")
     assert all_pages.get("/sd/brokers")[0] == 503
     south = rows.broker(9, cluster="south", endpoints=("PLAINTEXT://b9:9092",))

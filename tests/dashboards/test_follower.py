@@ -212,9 +212,7 @@ NEWER = b'{"kind":"of-tomorrow","v":99,"cluster":"north"}'
 
 
 @pytest.mark.parametrize("output", ["metadata", "alerts", "gauges"])
-def test_what_a_newer_kontrast_wrote_is_left_out_and_silences_its_cluster_until_it_is_void(
-    exporter, rows, caplog, output
-):
+def test_rows_of_a_newer_kontrast_are_left_out_and_silence_their_cluster_until_void(exporter, rows, caplog, output):
     exporter.write(*rows.of_everything(), rows.gauges(cluster="south", topics=3))
     exporter.metrics_with(r'^kontrast_ready\{kafka_cluster="north"\} 1')
     exporter.write_lines(output, NEWER, NEWER)
@@ -233,7 +231,7 @@ def test_what_a_newer_kontrast_wrote_is_left_out_and_silences_its_cluster_until_
     assert exporter.get("/readyz")[0] == 200
 
 
-def test_a_cluster_of_which_all_was_written_by_a_newer_kontrast_is_named_and_not_ready(exporter):
+def test_a_cluster_written_only_by_a_newer_kontrast_is_named_and_not_ready(exporter):
     exporter.write_lines("gauges", NEWER)
     exporter.metrics_with(r'^kontrast_ready\{kafka_cluster="north"\} 0')
 

@@ -119,7 +119,7 @@ def alertmanager(tmp_path):
     server.kill()
 
 
-def test_a_broker_that_differs_for_long_is_counted_and_told_to_alertmanager_until_it_agrees(
+def test_a_broker_that_differs_for_long_is_counted_and_alerts_until_it_agrees(
     start_kafka_cluster, start_exporter, alertmanager, rows, tmp_path
 ):
     cluster = start_kafka_cluster()

@@ -42,7 +42,7 @@ def test_the_ordinal_decides_within_one_record(rows):
     assert len(only_cluster(view).unusable) == 1
 
 
-def test_a_partition_that_no_longer_exists_is_removed_and_an_older_row_does_not_bring_it_back(rows):
+def test_a_partition_that_is_gone_is_removed_and_no_older_row_brings_it_back(rows):
     view = View()
     offline = rows.offline("orders")
     view.apply(offline)

@@ -78,7 +78,7 @@ def test_a_cause_stands_at_its_first_change_and_a_state_at_its_last() -> None:
     ]
 
 
-def test_without_zxids_changes_keep_the_order_of_their_events_and_values_bring_their_own() -> None:
+def test_without_zxids_changes_keep_their_events_order_and_values_bring_their_own() -> None:
     events = [ZnodeEvent(CHANGED, STATE), ZnodeEvent(CHANGED, TOPIC), ZnodeEvent(CREATED, "/brokers/ids/2")]
     values = {STATE: value(1, 5, 2), TOPIC: value(2, 6, 2), "/brokers/ids/2": value(7, 7)}
     assert told(observe_window(events, values, {STATE: Known(1, 1, 0), TOPIC: Known(2, 2, 0)})) == [
@@ -109,7 +109,7 @@ def test_what_a_complete_read_has_told_is_not_told_again(known: Known) -> None:
     assert observe_window(events, {TOPIC: value(*known)}, {TOPIC: known}) == []
 
 
-def test_an_old_deletion_without_a_zxid_is_recognised_by_the_znode_that_is_still_there() -> None:
+def test_an_old_deletion_without_a_zxid_is_recognised_by_the_znode_that_remains() -> None:
     events = [ZnodeEvent(DELETED, TOPIC), ZnodeEvent(CREATED, TOPIC)]
     assert observe_window(events, {TOPIC: value(4, 4)}, {TOPIC: Known(4, 4, 0)}) == []
 
@@ -124,7 +124,7 @@ def test_a_deletion_of_what_was_never_told_is_not_told() -> None:
     assert observe_window([ZnodeEvent(DELETED, TOPIC, 9)], {TOPIC: None}, {}) == []
 
 
-def test_what_a_one_shot_watch_saw_vanish_and_the_read_found_again_is_told_with_its_value() -> None:
+def test_a_znode_that_a_watch_saw_go_and_the_read_found_again_comes_with_its_value() -> None:
     events = [ZnodeEvent(DELETED, "/controller"), ZnodeEvent(DELETED, "/brokers/ids/1")]
     values = {"/controller": value(9, 9), "/brokers/ids/1": None}
     known = {"/controller": Known(1, 1, 0), "/brokers/ids/1": Known(2, 2, 0)}

@@ -119,7 +119,7 @@ def effects(records: list[Record]) -> list[object]:
 
 
 @pytest.mark.faults
-def test_another_forwarder_takes_over_from_one_that_is_killed_and_from_one_that_is_paused(
+def test_another_forwarder_takes_over_from_a_killed_one_and_from_a_paused_one(
     forwarders: Forwarders, kafka: KazooClient
 ) -> None:
     make_cluster(kafka)
@@ -209,14 +209,12 @@ def test_terms_follow_each_other_with_growing_generations(watched: str, kafka: K
     assert second.holds()
 
 
-def test_a_generation_is_newer_than_the_streams_though_the_election_and_the_clock_know_less(
-    watched: str, candidate
-) -> None:
+def test_a_generation_is_newer_than_the_streams_whatever_the_election_and_the_clock(watched: str, candidate) -> None:
     election, _ = candidate(watched, newest=10**15)
     assert election.next_term().generation == 10**15 + 1
 
 
-def test_the_terms_of_an_only_forwarder_are_newer_than_the_streams_and_wait_until_it_can_be_read() -> None:
+def test_terms_of_an_only_forwarder_wait_for_the_stream_and_are_newer() -> None:
     answers: list[int | Exception] = [10**15, SinkUnavailableError("away"), 10**15]
 
     def newest() -> int:

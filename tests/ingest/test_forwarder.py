@@ -285,7 +285,7 @@ def test_records_wait_for_a_journal_without_room_and_none_is_lost(
     ]
 
 
-def test_after_too_many_changes_what_no_read_could_tell_is_told_and_the_rest_is_read(
+def test_after_too_many_changes_only_what_no_read_can_show_is_sent_before_the_read(
     kafka: KazooClient, watch: Watch, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_cluster(kafka)
@@ -339,7 +339,7 @@ def test_a_forwarder_knows_its_own_work(kafka: KazooClient, watch: Watch) -> Non
     assert shown.records >= len(watching.records()) - 1
 
 
-def test_a_reader_that_lacks_the_beginning_gets_a_new_generation_with_a_complete_read(
+def test_a_reader_without_the_beginning_gets_a_new_generation_with_a_complete_read(
     kafka: KazooClient, watch: Watch, tmp_path: Path
 ) -> None:
     make_cluster(kafka)

@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import decode_row
+from controller.contract.row import Row
 from tests.streaming.cluster_records import Streams
 
 
@@ -16,6 +17,7 @@ def newest_rows(lines: list[bytes]) -> dict[str, bytes]:
     kept: dict[str, tuple[tuple[int, int, int], bytes]] = {}
     for line in lines:
         row = decode_row(line)
+        assert isinstance(row, Row)
         place = (row.generation, row.seq, row.ordinal)
         if isinstance(row, BeginningRow):
             kept.clear()
@@ -26,6 +28,7 @@ def newest_rows(lines: list[bytes]) -> dict[str, bytes]:
 
 def forget_state(spark: SparkSession) -> None:
     """What a job's own Java process would take with it: else it writes what it remembers into another history."""
+    assert spark._jvm is not None
     spark._jvm.org.apache.spark.sql.execution.streaming.state.StateStore.stop()
 
 

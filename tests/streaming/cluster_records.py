@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -28,7 +29,7 @@ class ClusterLife:
         self.records: list[Record] = []
         self._zxid = 100
 
-    def send(self, kind: RecordKind, path: str = "", value: object = None, **fields: int) -> None:
+    def send(self, kind: RecordKind, path: str = "", value: object = None, **fields: Any) -> None:
         self._zxid += 1
         seq = len(self.records)
         self.records.append(
@@ -41,7 +42,7 @@ class ClusterLife:
                 path=path,
                 data=None if value is None else json.dumps(value),
                 zxid=self._zxid,
-                **{"mzxid": self._zxid, "czxid": self._zxid, **fields},
+                **({"mzxid": self._zxid, "czxid": self._zxid} | fields),
             )
         )
 
@@ -127,8 +128,8 @@ class Streams:
         self.outputs = directory / "outputs"
         self.checkpoint = directory / "checkpoint"
 
-    def config(self, **changes: object) -> StreamConfig:
-        settings = {
+    def config(self, **changes: Any) -> StreamConfig:
+        settings: dict[str, Any] = {
             "source": JournalAddress(self.input),
             "sink": JournalAddress(self.outputs),
             "checkpoint": str(self.checkpoint),

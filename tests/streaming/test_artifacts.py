@@ -73,7 +73,7 @@ def test_a_set_is_fetched_once_and_then_taken_from_the_cache(repository):
     assert told == ["fetching 2 of 2 jars for kafka-broker"]
 
 
-def test_an_older_broker_is_fetched_by_ivy_alone_with_all_that_spark_would_leave_out(repository):
+def test_an_older_broker_is_fetched_by_ivy_with_all_that_spark_would_leave_out(repository):
     assert [jar.name for jar in jars(OLDER_BROKER)] == sorted([*JARS, SCALA])
 
 

@@ -84,7 +84,7 @@ def test_a_damaged_settings_file_is_refused_and_given_up_with_rebuild(streams, d
     _prepare(streams.config(), rebuild=True)
 
 
-def test_a_missing_settings_file_is_named_and_no_foreign_directory_counts_as_a_checkpoint(streams):
+def test_a_missing_settings_file_is_named_and_a_foreign_directory_is_no_checkpoint(streams):
     _prepare(streams.config())
     (streams.checkpoint / "spark").mkdir()
     (streams.checkpoint / "kontrast.json").unlink()

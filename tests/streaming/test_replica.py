@@ -110,7 +110,7 @@ def test_a_fresh_process_says_the_same_as_one_that_remembers(tester):
     assert rows == life.rows()
 
 
-def test_a_repeated_batch_is_worked_on_the_stored_state_and_not_on_the_remembered_one(tester):
+def test_a_repeated_batch_works_on_the_stored_state_not_on_the_remembered_one(tester):
     life = life_of("east", topics=TOPICS)
     half = len(life.lines) // 2
     tester.apply(life.lines[:half])
@@ -123,7 +123,7 @@ def test_a_repeated_batch_is_worked_on_the_stored_state_and_not_on_the_remembere
     assert tester.apply(life.lines[half:]) == first
 
 
-def test_what_is_no_record_is_counted_and_kept_with_its_place_its_bytes_and_the_reason(tester):
+def test_what_is_no_record_is_counted_and_kept_with_its_place_bytes_and_reason(tester):
     life = life_of("east", topics=1)
     other = life_of("west", topics=1).lines[0]
     rows = tester.apply([life.lines[0], b"\xff\x00", other, *life.lines[1:]])
@@ -213,7 +213,7 @@ def test_a_cluster_whose_records_fail_is_in_quarantine_until_a_complete_read(tes
     assert expected <= set(rows["metadata"])
 
 
-def test_a_cluster_that_fails_over_each_complete_read_fills_no_output_with_its_records(tester, monkeypatch):
+def test_a_cluster_that_fails_each_complete_read_fills_no_output_with_its_records(tester, monkeypatch):
     kept, causes = [], []
     for generation in range(1, 6):
         life = life_of("east", topics=TOPICS, losses=0).in_generation(generation)
@@ -232,7 +232,7 @@ def test_a_cluster_that_fails_over_each_complete_read_fills_no_output_with_its_r
     assert f"failure 5 in a row ({3 * size} records" in causes[4]
 
 
-def test_a_cluster_that_failed_and_has_recovered_is_asked_for_with_patience_when_it_fails_again(tester, monkeypatch):
+def test_a_recovered_cluster_that_fails_again_is_asked_for_with_patience(tester, monkeypatch):
     for generation in (1, 3):
         life = life_of("east", topics=2).in_generation(generation)
         with monkeypatch.context() as patched:

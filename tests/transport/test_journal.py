@@ -265,7 +265,7 @@ def test_a_journal_is_its_owner_s_to_read_unless_the_directory_says_otherwise(tm
 
 
 @pytest.mark.parametrize("what", ["directory", "segments"])
-def test_a_writer_whose_journal_is_removed_says_so_and_another_goes_on_behind_a_hole(tmp_path: Path, what: str) -> None:
+def test_a_writer_whose_journal_is_removed_says_so_and_the_next_leaves_a_hole(tmp_path: Path, what: str) -> None:
     with JournalWriter(tmp_path / "j") as writer:
         writer.append([b"one", b"two"])
         position = writer.append([b"three"])

@@ -48,7 +48,7 @@ def test_it_ends_with_its_block(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_next_start_removes_what_a_killed_process_left_and_nothing_of_a_living_one(tmp_path):
+def test_the_next_start_removes_the_files_of_killed_processes_not_of_live_ones(tmp_path):
     with holder(tmp_path, "alone") as (process, directory):
         start(tmp_path)
         assert (directory / "file").exists()

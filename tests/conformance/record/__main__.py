@@ -92,8 +92,8 @@ class Recorder:
             if registered:
                 self._fill([broker.broker_id for broker in registered])
             client.start(timeout=30)
-            for broker in registered:
-                broker.register()
+            for one in registered:
+                one.register()
             heartbeats.start()
             self._start(brokers, client)
             sampler = GaugeSampler(brokers)
@@ -184,7 +184,8 @@ class Recorder:
 
     def _zxid(self, client: KazooClient) -> int:
         client.exists("/")  # an answer names the newest transaction
-        return client.last_zxid
+        zxid: int = client.last_zxid
+        return zxid
 
     def _describe(self, last_zxid: int) -> None:
         options = self._options
@@ -240,7 +241,10 @@ def main() -> int:
         except (EmbeddedError, StreamError) as error:
             sys.stderr.write(f"error: {error}\n")
             return 1
-        with tarfile.open(options.out, "w:xz", preset=_PRESET) as archive:
+        with (
+            lzma.open(options.out, "wb", preset=_PRESET) as compressed,
+            tarfile.open(fileobj=compressed, mode="w") as archive,
+        ):
             archive.add(folder, arcname=name)
     return 0
 

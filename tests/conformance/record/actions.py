@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from kafka import TopicPartition
 from kazoo.exceptions import KazooException
@@ -113,7 +114,7 @@ class Actions:
             due = [course for at, course in self._courses if at <= now]
             self._courses = [(at, course) for at, course in self._courses if at > now]
             for course in due:
-                self._try(lambda course=course: self._advance(course))
+                self._try(partial(self._advance, course))
             if now >= end:
                 return
             time.sleep(min(_TICK_SECONDS, end - now))

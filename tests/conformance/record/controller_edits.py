@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import sys
 import tempfile
 import time
 import urllib.request
@@ -78,13 +77,19 @@ class Editor:
         return float(value) == 1
 
     def _read(self) -> bytes:
-        return self._client.get("/controller")[0]
+        content: bytes = self._client.get("/controller")[0]
+        return content
 
 
 def _another_then_its_own(editor: Editor) -> None:
     editor.set(editor.with_id(7))
     time.sleep(_QUIET_SECONDS)
     editor.set(editor.with_id(1))
+
+
+def _itself_twice(editor: Editor) -> None:
+    for _ in range(2):
+        editor.replace_in_one_transaction(editor.elected)
 
 
 EDITS: dict[str, Callable[[Editor], object]] = {
@@ -101,7 +106,7 @@ EDITS: dict[str, Callable[[Editor], object]] = {
     ),
     "the same, with another time in it": lambda editor: editor.replace_in_one_transaction(editor.with_id(1)),
     "the same, with another id": lambda editor: editor.replace_in_one_transaction(editor.with_id(7)),
-    "the same, twice": lambda editor: [editor.replace_in_one_transaction(editor.elected) for _ in range(2)],
+    "the same, twice": _itself_twice,
     "the same, nobody's": lambda editor: editor.replace_in_one_transaction(editor.elected, ephemeral=False),
 }
 
@@ -142,4 +147,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from kafka.admin import KafkaAdminClient, NewTopic
 from kazoo.client import KazooClient
@@ -60,7 +60,7 @@ def _make_topic(client: KazooClient, broker: RecordedBroker, name: str) -> None:
     eventually(lambda: client.exists(f"/brokers/topics/{name}/partitions/0/state"))
 
 
-def _content(client: KazooClient, path: str) -> dict | None:
+def _content(client: KazooClient, path: str) -> dict[str, Any] | None:
     """The content and its version, None where there is no such znode."""
     if not client.exists(path):
         return None
@@ -81,4 +81,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

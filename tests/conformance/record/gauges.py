@@ -11,6 +11,7 @@ import time
 import urllib.request
 from http.client import HTTPException
 from pathlib import Path
+from typing import Any
 
 from tests.conformance.record.broker import RecordedBroker
 
@@ -23,7 +24,7 @@ class GaugeSampler:
     """One thread a broker, so that a paused one holds up nobody else."""
 
     def __init__(self, brokers: list[RecordedBroker]) -> None:
-        self._samples: list[dict] = []
+        self._samples: list[dict[str, Any]] = []
         self._ended = threading.Event()
         self._threads = [threading.Thread(target=self._sample, args=(broker,), daemon=True) for broker in brokers]
 

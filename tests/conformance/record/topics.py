@@ -43,7 +43,8 @@ class Topics:
             data, _ = self._client.get(f"/brokers/topics/{name}/partitions/{partition}/state")
         except NoNodeError:
             return -1
-        return json.loads(data)["leader"]
+        leader: int = json.loads(data)["leader"]
+        return leader
 
     def create(self, name: str, assignment: Assignment, config: Mapping[str, str]) -> None:
         """Make a topic as the tools did before there were topic ids."""

@@ -1,0 +1,32 @@
+"""The kind of an alert: its severity, its sentences, and its patience."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from controller.contract.alert_row import Severity
+
+SECOND_MS: Final = 1_000
+MINUTE_MS: Final = 60_000
+
+
+class AlertKind(msgspec.Struct, frozen=True, kw_only=True):
+    """A kind of alert, under the name that Alertmanager groups and routes by.
+
+    An occurrence stays open for `lasts_ms` after its last time; a condition opens when it has lasted for `patience_ms`,
+    and stays open while it lasts.
+    """
+
+    name: str
+    severity: Severity
+    meaning: str
+    action: str  # for a person
+    expected: str | None = None  # of the controller
+    patience_ms: int = 0
+    patience_else: str | None = None  # where a condition has another: when, and which
+    lasts_ms: int = 0
+    several: str = ""  # the sentence for more than one occurrence, with {count} and {names} of what it happened to
+    divergence: str | None = None  # the count of divergences that each adds to
+    of_replica: bool = False  # about Kontrast itself: it stays known when the cluster is not
