@@ -115,7 +115,7 @@ def _conditions_of_replica(header: Header) -> Iterator[Condition]:
             f"{header.feed.quarantined}",
             ending="a complete read has come in",
         )
-    if header.feed.refused is not None and header.feed.refused.told:
+    if header.feed.refused is not None and header.feed.refused.alerts:
         yield Condition(
             kind=kinds.OLDER_GENERATION,
             group="replica",

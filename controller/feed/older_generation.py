@@ -41,7 +41,7 @@ def refuse(context: Context, record: Record) -> Transaction | None:
     )
     tx = Transaction(context, stand_in)
     tx.header.feed.refused = refused
-    if refused.told and not (before and before.told):
+    if refused.alerts and not (before and before.alerts):
         tx.number_rows_from(_ORDINAL)
         lifecycle.judge(tx)  # but no gauges, which would pass for a heartbeat
     return tx
@@ -51,7 +51,7 @@ def _refused(before: RefusedGeneration | None, record: Record, followed_ms: int)
     at_ms = record.observed_ms if record.steady_ms < 0 else record.steady_ms
     first_ms, alerts = at_ms, False
     if before is not None:
-        alerts = before.told
+        alerts = before.alerts
         if before.generation == record.generation and 0 <= at_ms - before.last_ms <= _PATIENCE_MS:
             first_ms = before.first_ms
     alerts = alerts or at_ms - first_ms >= _PATIENCE_MS

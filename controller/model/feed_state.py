@@ -14,7 +14,7 @@ class RefusedGeneration(msgspec.Struct, frozen=True, array_like=True):
     first_ms: int
     last_ms: int
     followed_ms: int  # the cluster's time when the newest came
-    told: bool  # whether it has lasted long enough for an alert
+    alerts: bool  # whether it has lasted long enough for an alert
 
 
 class Quarantines(msgspec.Struct, frozen=True, array_like=True):

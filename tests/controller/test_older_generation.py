@@ -114,4 +114,4 @@ def test_it_is_stored_with_the_state(history):
     follow(history, older(0), older(MINUTE_MS))
     restored = restore_context("c", encode_header(history.context), {}.get)
     assert restored.header.feed.refused == history.context.header.feed.refused
-    assert restored.header.feed.refused.told
+    assert restored.header.feed.refused.alerts
