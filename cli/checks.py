@@ -71,9 +71,9 @@ def of_watch(configs: Sequence[IngestConfig]) -> Iterator[Question]:
 
 def of_stream(config: StreamConfig) -> Iterator[Question]:
     """What `kontrast stream` needs."""
-    from streaming.java import find_java
+    from streaming.java.installation import find_java
     from streaming.job import check_settings
-    from streaming.sinks import output_topics
+    from streaming.sinks.sink import output_topics
 
     yield "Java", lambda _: str(find_java())
     yield f"source {config.source}", _ask_to_read(config.source, config.connect_timeout_seconds)
@@ -97,7 +97,7 @@ def of_serve(config: ServeConfig) -> Iterator[Question]:
 
 def _ask_zookeeper(config: IngestConfig) -> Callable[[threading.Event], str]:
     def ask(stop: threading.Event) -> str:
-        from ingest.snapshot import find_chroots, read_once
+        from ingest.complete_read import find_chroots, read_once
 
         read = read_once(config, stop)
         if read.forbidden:
@@ -216,7 +216,7 @@ def _ask_kafka(
         from kafka.admin import KafkaAdminClient
         from kafka.errors import KafkaError
 
-        from ingest.kafka_sink import identity_of
+        from ingest.sinks.kafka_sink import identity_of
         from outputs.kafka_connections import BoundedKafkaClient, in_words
         from outputs.kafka_topics import existing_topics
 

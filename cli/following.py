@@ -12,9 +12,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from cli.config import ConfigError, Layer, Settings
-from cli.keys import keys_of
-from cli.options import settings_options
+from cli.settings.config import ConfigError, Layer, Settings
+from cli.settings.keys import keys_of
+from cli.settings.options import settings_options
 from dashboards.config import ServeConfig
 from dashboards.errors import ServeError
 from dashboards.follower import Follower

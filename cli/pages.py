@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from cli.config import Layer
+from cli.settings.config import Layer
 from transport.listening import Listening, ListeningError
 
 _TIMEOUT_SECONDS: Final = 3

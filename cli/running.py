@@ -16,7 +16,7 @@ from enum import IntEnum
 from types import FrameType, MappingProxyType
 from typing import NamedTuple, TypeAlias
 
-from cli import output
+from cli.printing import output
 from dashboards.errors import ServeError
 from ingest.errors import IngestError
 from streaming.errors import StreamError

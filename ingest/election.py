@@ -23,7 +23,7 @@ from kazoo.recipe.lock import Lock
 
 from ingest.config import IngestConfig
 from ingest.separation import refuse_watched_ensemble
-from ingest.sinks import SinkUnavailableError
+from ingest.sinks.sink import SinkUnavailableError
 
 _LOG = logging.getLogger("kontrast.ingest.election")
 _KAZOO_LOG = logging.getLogger("kontrast.ingest.kazoo")
@@ -209,7 +209,7 @@ class _Candidacy:
             if time.monotonic() - said >= self._seconds:
                 said = time.monotonic()
                 _LOG.warning("%s: the election's ZooKeeper at %s is not reachable", self._cluster, self._address)
-        return self._client.connected
+        return bool(self._client.connected)
 
     def _contenders(self) -> list[str]:
         try:

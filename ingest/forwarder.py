@@ -15,21 +15,22 @@ from contextlib import closing
 
 from controller.alerts.conditions import counted
 from controller.contract.records import RecordKind
-from ingest.batch import observe_window
 from ingest.clocks import Clocks
+from ingest.complete_read import read_everything, wait_for_connection
 from ingest.config import IngestConfig
 from ingest.election import Term, open_terms
 from ingest.errors import IngestError
-from ingest.inbox import Inbox, SessionState
 from ingest.maintenance import MaintenanceFile
-from ingest.observations import Observation, Value, ZnodeEvent
-from ingest.paths import WATCHED
+from ingest.observed.batch import observe_window
+from ingest.observed.inbox import Inbox, SessionState
+from ingest.observed.observations import Observation, Value, ZnodeEvent
+from ingest.observed.paths import WATCHED
+from ingest.observed.tree import complete
 from ingest.publisher import DeposedError, Publisher, StoppedError
-from ingest.reading import ConnectionLostError
-from ingest.sinks import Sink, SinkUnavailableError, open_sink
-from ingest.snapshot import read_everything, wait_for_connection
-from ingest.tree import complete
-from ingest.zookeeper import WatchedZooKeeper
+from ingest.sinks.opening import open_sink
+from ingest.sinks.sink import Sink, SinkUnavailableError
+from ingest.zookeeper.client import WatchedZooKeeper
+from ingest.zookeeper.reading import ConnectionLostError
 from transport.forwarding import Forwarding, ReadReason
 
 _LOG = logging.getLogger("kontrast.ingest.forwarder")

@@ -17,12 +17,12 @@ from controller.contract.records import Record, RecordKind, data_fields
 from controller.contract.znodes import ForwarderStatus
 from ingest.clocks import Clocks
 from ingest.election import Term
-from ingest.inbox import SessionState
 from ingest.maintenance import MaintenanceFile
-from ingest.observations import Observation
-from ingest.reading import WatchMode
-from ingest.sinks import Sink, SinkUnavailableError
-from ingest.tree import Tree
+from ingest.observed.inbox import SessionState
+from ingest.observed.observations import Observation
+from ingest.observed.tree import Tree
+from ingest.sinks.sink import Sink, SinkUnavailableError
+from ingest.zookeeper.reading import WatchMode
 from transport.forwarding import Forwarding
 
 _LOG = logging.getLogger("kontrast.ingest.publisher")

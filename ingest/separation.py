@@ -19,14 +19,14 @@ from kazoo.protocol.states import ZnodeStat
 
 from controller.contract.decoding import JsonDecoder, UndecodableError
 from controller.contract.znodes import BrokerZnode, ZnodeError, decode
+from ingest.complete_read import wait_for_connection
 from ingest.config import IngestConfig
 from ingest.errors import IngestError
-from ingest.inbox import Inbox
-from ingest.observations import Value
-from ingest.reading import ConnectionLostError
-from ingest.snapshot import wait_for_connection
-from ingest.zookeeper import WatchedZooKeeper
-from ingest.zookeeper_requests import SingleRead
+from ingest.observed.inbox import Inbox
+from ingest.observed.observations import Value
+from ingest.zookeeper.client import WatchedZooKeeper
+from ingest.zookeeper.reading import ConnectionLostError
+from ingest.zookeeper.requests import SingleRead
 
 _IN_THE_ROOT: Final = ("/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota")
 _IN_THE_CLUSTER: Final = ("/brokers/ids", "/brokers/topics", "/cluster/id", "/controller_epoch")
@@ -57,7 +57,7 @@ class _Watched:
     def look(self) -> _Look:
         self.session.catch_up()
         stats = tuple(self.session.wait(self.session.call(Exists(path, None))) for path in self.paths)
-        return _Look(self.session.moment()[1], stats)  # type: ignore[arg-type]  # Exists is answered with a stat
+        return _Look(self.session.moment()[1], stats)  # Exists is answered with a stat
 
     def read(self, path: str) -> bytes | None:
         """The znode's data; None where there is none, or none that may be read."""

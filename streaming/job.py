@@ -21,9 +21,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from controller.contract.decoding import UndecodableError
 from controller.derived.stored_context import STATE_VERSION
-from streaming.artifacts import ArtifactSet, jars
-from streaming.asking import Asking
-from streaming.checkpoint import (
+from streaming.checkpoint.damage import damage_behind
+from streaming.checkpoint.directory import (
     LOCK_WAIT_SECONDS,
     REBUILDS,
     STATE_FORMAT,
@@ -34,19 +33,20 @@ from streaming.checkpoint import (
     require,
     stored_settings,
 )
-from streaming.checkpoint_damage import damage_behind
-from streaming.checkpoint_files import CheckpointFiles, drop_torn, source_of
+from streaming.checkpoint.files import CheckpointFiles, drop_torn, source_of
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
-from streaming.failure import is_full_disk, stream_error
+from streaming.java.artifacts import LOCAL_FILE_SYSTEM, SPARK_KAFKA_CONNECTOR, jars
 from streaming.progress import JobProgress, observed
 from streaming.replica import OUTPUT_SCHEMA, Replica
 from streaming.separation import StreamBroker
-from streaming.session import spark_session
-from streaming.sinks import Batch, Sink, open_sink
-from streaming.snapshots import Starts, as_text, from_text, newest_snapshots
-from streaming.sources import check_journal, read_records, wait_for_kafka
-from streaming.submitted import submitted
+from streaming.sinks.sink import Batch, Sink, open_sink
+from streaming.sources.complete_read_requests import Asking
+from streaming.sources.newest_complete_reads import Starts, as_text, from_text, newest_snapshots
+from streaming.sources.records import check_journal, read_records, wait_for_kafka
+from streaming.spark.failure import is_full_disk, stream_error
+from streaming.spark.session import spark_session
+from streaming.spark.submitted import submitted
 from streaming.topics import prepare_topics
 from transport.address import Address, JournalAddress
 from transport.disk import no_room
@@ -273,11 +273,11 @@ def _identity(address: Address) -> str:
 def _jars(config: StreamConfig) -> tuple[Path, ...]:
     if submitted():  # by --packages or --jars of spark-submit
         return ()
-    return jars(ArtifactSet.SPARK_KAFKA_CONNECTOR, tell=logger.info) if config.kafka_addresses else ()
+    return jars(SPARK_KAFKA_CONNECTOR, report=logger.info) if config.kafka_addresses else ()
 
 
 def fast_files(config: StreamConfig) -> tuple[Path, ...]:
     """The jar that the fast way of writing checkpoints needs, where it is asked for."""
     if submitted() or config.file_system != "fast":
         return ()
-    return jars(ArtifactSet.LOCAL_FILE_SYSTEM, tell=logger.info)
+    return jars(LOCAL_FILE_SYSTEM, report=logger.info)

@@ -106,6 +106,7 @@ class JobProgress(StreamingQueryListener):
         from pyspark import SparkContext
 
         if not hasattr(self, "_jlistenerobj"):
+            assert SparkContext._jvm is not None, "a listener without a session"
             self._jlistenerobj = SparkContext._jvm.PythonStreamingQueryListenerWrapper(_InOneCall(self))
         return self._jlistenerobj
 

@@ -42,7 +42,7 @@ from controller.model.feed_state import Quarantines
 from controller.rules.releases import Profile
 from controller.rules.settings import GivenSettings
 from controller.step import steps
-from streaming.checkpoint import REBUILD
+from streaming.checkpoint.directory import REBUILD
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
 from streaming.packed import pack, unpack
@@ -229,25 +229,19 @@ class Replica(StatefulProcessor):
         failure = " ".join(f"{type(error).__name__}: {error}".split())[:_FAILURE_CHARACTERS]
         why = f"records up to number {last.seq} of generation {last.generation} could not be applied: {failure}"
         _LOG.error("%s is in quarantine until a complete read comes: %s", cluster, why, exc_info=error)
-        stored = self._header_state.get()
+        stored = self._stored_header()
         unknown = self._unknown(cluster)
-        before = self._quarantines(cluster, stored)
+        before = _quarantines(cluster, stored)
         quarantines = quarantines_with(before, len(records), last, _place_of(error))
         outcome = quarantine(unknown, quarantines, last, why)
         self._chunk_state.clear()
-        applied = (stored[2] if stored else 0) + len(records)
+        applied = (stored.applied if stored else 0) + len(records)
         self._store(cluster, unknown, outcome.context, last.position, applied, Chunks(self._chunk_state))
         published.begin(cluster, last)
         if quarantines.unkept <= before.unkept:
             published.add(encoded(_refuse_record(record, why) for record in records))
         published.add(encoded(outcome.effects))
         return outcome.context
-
-    def _quarantines(self, cluster: str, stored: tuple | None) -> Quarantines:
-        """How often the cluster failed before, as its last stored state has it."""
-        if stored is None:
-            return Quarantines()
-        return restore_context(cluster, bytes(stored[3]), lambda _: None).header.feed.quarantines
 
     def _expected(self, cluster: str) -> tuple[GivenSettings, Profile | None, tuple[int, ...]]:
         """What the configuration says of the cluster's brokers."""
@@ -257,12 +251,15 @@ class Replica(StatefulProcessor):
     def _unknown(self, cluster: str) -> Context:
         return new_context(cluster, self._config.chunk_count, *self._expected(cluster))
 
-    def _restore(self, cluster: str) -> tuple[Context, int, Chunks]:
+    def _stored_header(self) -> Header | None:
         stored = self._header_state.get()
+        return None if stored is None else Header(stored[0], stored[1], stored[2], bytes(stored[3]))
+
+    def _restore(self, cluster: str) -> tuple[Context, int, Chunks]:
+        header = self._stored_header()
         chunks = Chunks(self._chunk_state)
-        if stored is None:
+        if header is None:
             return self._unknown(cluster), 0, chunks
-        header = Header(stored[0], stored[1], stored[2], bytes(stored[3]))
         remembered = _remembered.get((self._run, cluster))
         if remembered is not None and remembered.header == header:
             remembered.chunks.state = self._chunk_state
@@ -281,6 +278,13 @@ class Replica(StatefulProcessor):
         for other in [key for key in _remembered if key[0] != self._run]:
             del _remembered[other]
         _remembered[self._run, cluster] = _Remembered(header, after, chunks)
+
+
+def _quarantines(cluster: str, stored: Header | None) -> Quarantines:
+    """How often the cluster failed before, as its last stored state has it."""
+    if stored is None:
+        return Quarantines()
+    return restore_context(cluster, stored.body, lambda _: None).header.feed.quarantines
 
 
 def _place_of(error: BaseException) -> str:

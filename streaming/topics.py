@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
 from streaming.separation import StreamBroker
-from streaming.sinks import output_topics
+from streaming.sinks.sink import output_topics
 from transport.address import KafkaAddress
 from transport.topics import PARTITIONS, SETTINGS, ExistingTopic, Topic, refusal, stream_topics, unfit
 

@@ -17,7 +17,7 @@ from cli.demo.published import Published
 from cli.embedded.cluster import KafkaCluster
 from cli.embedded.process import ChildProcess, accepts_connections, free_port
 from controller.rules.settings import SETTING_NAMES
-from streaming.artifacts import ArtifactSet, jars
+from streaming.java.artifacts import KAFKA_BROKER, jars
 
 CLUSTER = "demo"
 BROKER_IDS = (1, 2, 3)
@@ -38,7 +38,7 @@ class Stage:
         self._directory = directory
         self._listen = f"127.0.0.1:{port or free_port()}"
         with narrator.progress("get the jars of Kafka, from the cache after the first time"):
-            jars(ArtifactSet.KAFKA_BROKER)
+            jars(KAFKA_BROKER)
         self.cluster = KafkaCluster(
             directory / "cluster",
             broker_ids=BROKER_IDS,

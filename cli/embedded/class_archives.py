@@ -16,9 +16,9 @@ from cli.embedded.errors import EmbeddedError
 from cli.embedded.kafka import KafkaBroker, kafka_class_path
 from cli.embedded.server import Server
 from cli.embedded.zookeeper import ZooKeeper, zookeeper_class_path
-from streaming.artifacts import ArtifactSet
-from streaming.class_archive import find_archive, written
 from streaming.errors import StreamError
+from streaming.java.artifacts import KAFKA_BROKER, jars
+from streaming.java.class_archive import find_archive, written
 from transport.scratch import scratch_directory
 
 _JAVA_OPTIONS = "JAVA_TOOL_OPTIONS"  # what each Java adds to its command line
@@ -29,7 +29,7 @@ def make() -> None:
     with scratch_directory() as scratch:
         directory = scratch.directory
         _make(zookeeper_class_path(), lambda: ZooKeeper(directory / "archived"))
-        broker_jars = kafka_class_path(ArtifactSet.KAFKA_BROKER)
+        broker_jars = kafka_class_path(jars(KAFKA_BROKER))
         with ZooKeeper(directory / "zookeeper") as zookeeper:
             _make(broker_jars, lambda: KafkaBroker(1, zookeeper.connect_string, directory / "broker"))
 

@@ -1,6 +1,6 @@
 """How an embedded Java server is run: its command line, the jars that it takes from pyspark, where it logs.
 
-Finding Java is `streaming.java`; the life of the process is `process`.
+Finding Java is `streaming.java.installation`; the life of the process is `process`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from pathlib import Path
 import pyspark
 
 from cli.embedded.errors import EmbeddedError
-from streaming.class_archive import archive_options
-from streaming.java import find_java
+from streaming.java.class_archive import archive_options
+from streaming.java.installation import find_java
 
 # Both servers log through SLF4J, which pyspark binds to Log4j 2.
 LOGGING_JARS = (

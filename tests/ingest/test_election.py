@@ -22,8 +22,9 @@ from controller.step import step
 from ingest.config import IngestConfig
 from ingest.election import Election, UnopposedTerms
 from ingest.errors import IngestError
-from ingest.kafka_sink import KafkaSink
-from ingest.sinks import JournalSink, SinkUnavailableError
+from ingest.sinks.journal_sink import JournalSink
+from ingest.sinks.kafka_sink import KafkaSink
+from ingest.sinks.sink import SinkUnavailableError
 from tests.ingest.conftest import make_cluster, replayed_tree, server_tree
 from tests.ingest.relay import Relay
 from tests.ingest.test_kafka_sink import consume

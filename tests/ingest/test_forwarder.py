@@ -289,7 +289,7 @@ def test_after_too_many_changes_what_no_read_could_tell_is_told_and_the_rest_is_
     kafka: KazooClient, watch: Watch, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_cluster(kafka)
-    monkeypatch.setattr("ingest.inbox.MAX_WAITING_EVENTS", 20)
+    monkeypatch.setattr("ingest.observed.inbox.MAX_WAITING_EVENTS", 20)
     watching = watch(heartbeat_seconds=60)
     eventually(lambda: watching.count(RecordKind.HEARTBEAT, "connected") == 1)  # the last that its start tells
     seq = watching.records()[-1].seq

@@ -17,8 +17,8 @@ from controller.contract.records import Record, RecordKind, decode_record
 from ingest.config import IngestConfig
 from ingest.errors import IngestError
 from ingest.forwarder import Forwarder
-from ingest.kafka_sink import KafkaSink
-from ingest.sinks import SinkUnavailableError
+from ingest.sinks.kafka_sink import KafkaSink
+from ingest.sinks.sink import SinkUnavailableError
 from tests.waiting import eventually
 from transport.address import KafkaAddress
 from transport.wanted import wanted_topic

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from streaming import asking
-from streaming.asking import Asking, wait_seconds
+from streaming.sources import complete_read_requests
+from streaming.sources.complete_read_requests import Asking, wait_seconds
 from transport.address import JournalAddress
 from transport.wanted import snapshot_wanted_ns
 
@@ -37,7 +37,7 @@ class Clock:
 @pytest.fixture
 def clock(tmp_path: Path, monkeypatch) -> Clock:
     clock = Clock(tmp_path)
-    monkeypatch.setattr(asking, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(complete_read_requests, "time", SimpleNamespace(monotonic=lambda: clock.now))
     return clock
 
 

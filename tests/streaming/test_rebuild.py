@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from controller.contract.outputs import STANDING_OUTPUTS, decode_row
-from streaming.checkpoint import Checkpoint
+from streaming.checkpoint.directory import Checkpoint
 from tests.streaming.cluster_records import Streams, life_of
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from streaming.checkpoint import Checkpoint
-from streaming.checkpoint_files import drop_torn
+from streaming.checkpoint.directory import Checkpoint
+from streaming.checkpoint.files import drop_torn
 from streaming.errors import StreamError
 from streaming.job import check_settings, prepare
 from transport.address import JournalAddress, KafkaAddress
