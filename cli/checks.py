@@ -1,8 +1,4 @@
-"""`--check`: whether a command could start: everything that its settings name is reached, and nothing is started.
-
-Here belong the questions to each thing that a setting can name. Whether a setting may be is its dataclass's business,
-and was decided before.
-"""
+"""`--check`: reach everything that a command's settings name, and start nothing."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What the commands that look at outputs share: which outputs, reading them to their present end, and following them.
-
-Here belongs the wiring of the exporter's reader (`dashboards.follower`) to a command. What is shown is the command's.
-"""
+"""Choose outputs, read them to their present end and follow them, for the commands that show rows."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from cli.settings.config import ConfigError
 _COMMANDS: Final = {
     "watch": "Watch clusters' ZooKeeper and forward every change into a stream.",
     "stream": "Derive metadata, transitions, requests and alerts in a Spark job.",
-    "serve": "Serve /metrics for Prometheus, tell Alertmanager of alerts, compare the view of brokers.",
+    "serve": "Serve /metrics for Prometheus, deliver alerts to Alertmanager, compare the view of brokers.",
     "status": "Say whether watch, stream and serve are up, how far behind, and what is wrong.",
     "alerts": "Print the alerts that are open now, worst first.",
     "show": "Print the rows of an output for people.",
@@ -43,7 +43,7 @@ Exit codes:
 
 
 class _LazyGroup(click.Group):
-    """A group that knows its commands by name and imports one when it is asked for."""
+    """A group that knows its commands by name and imports one when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)

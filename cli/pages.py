@@ -1,7 +1,4 @@
-"""Asking the pages that `kontrast watch` and `kontrast serve` answer with, as their settings say where these are.
-
-Here belongs the asking. What an answer means is up to who asks.
-"""
+"""Fetch the pages that `kontrast watch` and `kontrast serve` answer with, from where their settings say these are."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Run the parts that a command wires, each in a thread, until they end or a signal asks them to.
-
-Here belong signals, isolation of the parts from each other, and exit codes. What a part does is its own business.
-"""
+"""Run the parts of a command, each in a thread, until they end or a signal stops them; gives the exit code."""
 
 from __future__ import annotations
 
@@ -40,7 +37,7 @@ class ExitCode(IntEnum):
 
 
 class _Stop(int):
-    """The number of a signal that asked for the end."""
+    """The number of a signal to stop."""
 
 
 class _Ended(NamedTuple):

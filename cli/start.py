@@ -1,4 +1,4 @@
-"""Begins the `kontrast` command: Ctrl-C ends it in order, whatever is being imported or taken down.
+"""Begin the `kontrast` command: Ctrl-C ends it in order, whatever is being imported or taken down.
 
 What is imported before the handler is set is not protected by it.
 """

@@ -1,8 +1,4 @@
-"""The complete read: every znode that gets records, in few requests.
-
-Here belongs which znodes there are, how they are read once without watching, and where else a cluster may be; what a
-reading means for readers is `tree`'s business.
-"""
+"""Read every recorded znode in few requests, watched or not, and find where else below a ZooKeeper a Kafka may be."""
 
 from __future__ import annotations
 
@@ -24,7 +20,7 @@ from ingest.observed.tree import complete
 from ingest.zookeeper.client import WatchedZooKeeper
 from ingest.zookeeper.reading import ConnectionLostError
 
-_LOG = logging.getLogger("kontrast.ingest.snapshot")
+_LOG = logging.getLogger("kontrast.ingest.complete_read")
 
 _STOP_CHECK_SECONDS = 0.2
 _JUTE_MAXBUFFER_BYTES = 0xFFFFF
@@ -42,7 +38,7 @@ def read_everything(
 ) -> dict[str, Value]:
     """The value of each recorded znode that exists; raises ConnectionLostError.
 
-    Not of one moment: with the watches set before, what changes meanwhile comes as events. `show` is told how many
+    Not of one moment: with the watches set before, what changes meanwhile comes as events. `show` gets how many
     znodes were read, of how many.
     """
     children = zookeeper.read_children(PARENTS)

@@ -1,8 +1,4 @@
-"""What the ingest can be told about one cluster, checked before anything is opened.
-
-Here belong the settings of a session on its ZooKeeper and of a forwarder, and what makes them valid. Where they are
-read from is `cli/`'s business.
-"""
+"""The settings of a ZooKeeper session and of a forwarder, checked before anything is opened."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Which of several forwarders of a cluster forwards: an election over a ZooKeeper ensemble that is named for it.
+"""Elect which of a cluster's forwarders forwards, over a ZooKeeper ensemble that is named for it.
 
-Here belong terms and how they are won and lost; it is the only part of the ingest that writes to a ZooKeeper, and never
-to the watched one unless the configuration says so. What protects the stream is the generation: it grows from term to
-term, and readers drop what an older one says. That a leader stops by itself only spares them the work.
+Only this part of the ingest writes to a ZooKeeper, and never to the watched one unless the configuration allows it. The
+generation protects the stream: it grows from term to term, and readers drop what an older one sends. A leader that
+stops by itself only spares them the work.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ class _Candidacy:
         self._closing = threading.Lock()
         self._closed = False
         self._verdict = threading.Condition()
-        self._sure_until = 0.0  # the session cannot have expired before, or nobody can tell
+        self._sure_until = 0.0  # the session cannot have expired before, or nobody knows
         self._client = KazooClient(
             hosts=servers,  # a chroot that kazoo adds would have to exist
             timeout=self._seconds,

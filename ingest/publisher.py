@@ -1,7 +1,4 @@
-"""From observations to acknowledged records: their place in the order, their times, and patience with a sink.
-
-Here belongs what makes the stream one gapless order whatever the sink does. What is observed is decided elsewhere.
-"""
+"""Turn observations into acknowledged records, with their place in the order and their times, however a sink fails."""
 
 from __future__ import annotations
 
@@ -73,7 +70,7 @@ class Publisher:
             self.tree.apply(chunk)
             self._forwarding.znodes = len(self.tree.known)
 
-    def publish_snapshot(self, observations: Sequence[Observation], zxid: int) -> None:
+    def publish_complete_read(self, observations: Sequence[Observation], zxid: int) -> None:
         """Publish a complete read between its marks; raises StoppedError, DeposedError."""
         begin = Observation(kind=RecordKind.SNAPSHOT_BEGIN, path="", zxid=zxid)
         self._deliver([begin], _encoded(ForwarderStatus(clock_of=f"host {socket.gethostname()}")))

@@ -1,7 +1,7 @@
-"""Makes sure that nothing is written to what is watched: that elections and the stream are somewhere else.
+"""Refuse an election or a stream in the watched cluster itself.
 
-Names and addresses do not say whether two are one: `localhost` is `127.0.0.1`. So what the servers say of themselves is
-compared, by reads alone, before anything is created. Here belong what is compared and the refusals.
+Names and addresses do not show whether two are one: `localhost` is `127.0.0.1`. What the servers report of themselves
+is compared, by reads alone, before anything is created.
 """
 
 from __future__ import annotations

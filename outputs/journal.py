@@ -1,7 +1,4 @@
-"""Outputs in a directory that holds one journal an output.
-
-Here belongs where in each journal the reader is.
-"""
+"""Read outputs from a directory that holds one journal an output."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Outputs in Kafka topics, one topic an output, named PREFIX.output.
-
-Here belongs where in each topic the reader is.
-"""
+"""Read outputs from Kafka topics, one topic an output, named PREFIX.output."""
 
 from __future__ import annotations
 

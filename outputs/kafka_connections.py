@@ -1,7 +1,7 @@
-"""kafka-python's connections, whose reads have an end, and its errors in words of ours.
+"""Bound the reads of kafka-python's connections, and put its errors into words for people.
 
 kafka-python reads a socket until it is empty before it looks at what it has: a peer that sends faster than that fills
-the memory, and no timer runs. Here belongs the bound. Which frames are too large is a setting of the library's own
+the memory, and no timer runs. Which frames are too large is a setting of the library's own
 (`receive_message_max_bytes`).
 """
 

@@ -1,7 +1,4 @@
-"""What brokers have of the topics that Kontrast needs, asked by kafka-python.
-
-Here belongs the asking; what a topic must be is `transport.topics`' business.
-"""
+"""Ask brokers, by kafka-python, what they have of the topics that Kontrast needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a reader of outputs is given, whether they are journals or topics."""
+"""The interface of a reader of outputs, whether they are journals or topics."""
 
 from __future__ import annotations
 

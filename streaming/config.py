@@ -1,7 +1,4 @@
-"""What `kontrast stream` can be told, checked before anything is started.
-
-Here belong the settings of the Spark job and what makes them valid. Where they are read from is `cli/`'s business.
-"""
+"""The settings of the Spark job, checked before anything is started."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How far forwarders' wall clocks are from the job's own: without that a wrong clock looks like a late job.
+"""Measure how far forwarders' wall clocks are from the job's own, which would make a wrong clock look like a late job.
 
-Here belongs how it is learned. A batch that took all that there was ends with a record that was made just before, so
-that the two clocks can be compared. A backlog, or the last words of a forwarder that ended, teach nothing.
+A batch that took all there was ends with a record that was made just before, so the two clocks can be compared. A
+backlog, or the last records of a forwarder that ended, teach nothing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The job: from the source through the replica to the sink, from its checks at the start to its orderly end.
-
-Here belongs the order in which things are checked, started and stopped. What they do is in the other files.
-"""
+"""Run the job: from the source through the replica to the sink, from its checks at the start to its orderly end."""
 
 from __future__ import annotations
 
@@ -41,8 +38,8 @@ from streaming.progress import JobProgress, observed
 from streaming.replica import OUTPUT_SCHEMA, Replica
 from streaming.separation import StreamBroker
 from streaming.sinks.sink import Batch, Sink, open_sink
-from streaming.sources.complete_read_requests import Asking
-from streaming.sources.newest_complete_reads import Starts, as_text, from_text, newest_snapshots
+from streaming.sources.complete_read_requests import CompleteReadRequests
+from streaming.sources.newest_complete_reads import Starts, as_text, from_text, newest_complete_reads
 from streaming.sources.records import check_journal, read_records, wait_for_kafka
 from streaming.spark.failure import is_full_disk, stream_error
 from streaming.spark.session import spark_session
@@ -66,7 +63,7 @@ def run(config: StreamConfig, stop: threading.Event, *, available_now: bool = Fa
     """Run the job until `stop` is set, or with `available_now` until the source's present end; raises StreamError.
 
     A running batch is finished first. What cannot work is refused before anything is started or changed. With `rebuild`
-    the checkpoint is given up and the job begins at the newest complete snapshot that the source holds.
+    the checkpoint is given up and the job begins at the newest complete read that the source holds.
     """
     with prepare(config, stop, rebuild=rebuild) as job:
         if stop.is_set():
@@ -83,7 +80,7 @@ def run(config: StreamConfig, stop: threading.Event, *, available_now: bool = Fa
         except StreamError as error:
             if not stop.is_set():
                 raise
-            # Whoever asked for the stop may have ended Spark's processes too.
+            # What sent the signal to stop may have ended Spark's processes too.
             logger.warning("the last batch was not finished and comes again at the next start: %s", error)
 
 
@@ -137,7 +134,7 @@ class Job:
         if stop.is_set():
             return
         if self.rebuild:
-            self._begin_anew(session)
+            self._rebuild_from_source(session)
         pause_seconds = _FIRST_PAUSE_SECONDS
         while (failure := self._query(session, stop, brokers, available_now=available_now)) is not None:
             if not is_full_disk(failure) or stop.is_set():
@@ -160,15 +157,15 @@ class Job:
         self, session: SparkSession, stop: threading.Event, brokers: Sequence[StreamBroker], *, available_now: bool
     ) -> Exception | None:
         """Run a query until `stop` is set or it ends; why it failed, None where it did not."""
-        failures: list[Exception] = []  # raised while a batch was written; Spark would tell of it in Java's way
+        failures: list[Exception] = []  # raised while a batch was written; Spark would report it in Java's way
         progress = JobProgress(self._name, self.config)
         session.streams.addListener(progress)
         try:
             replica = Replica(run=uuid.uuid4().hex, config=self.config, stream_brokers=brokers)
             query = self._start(session, stop, replica, failures, progress, available_now=available_now)
             logger.info("reading %s, writing %s", self.config.source, self.config.sink)
-            asking = Asking(session, self.config.source)
-            _wait(query, stop, lambda: asking.look(progress.lacking))
+            requests = CompleteReadRequests(session, self.config.source)
+            _wait(query, stop, lambda: requests.look(progress.lacking))
             failures += filter(None, [query.exception()])
         except (PySparkException, Py4JJavaError) as error:
             failures.append(error)
@@ -178,12 +175,12 @@ class Job:
         # A batch that began after the stop is not written: its query ends with _StoppedError, and it comes again.
         return failures[0] if failures and not isinstance(failures[0], _StoppedError) else None
 
-    def _begin_anew(self, session: SparkSession) -> None:
-        """Replace what the checkpoint holds by a beginning at the newest snapshots, all at once."""
-        starts = newest_snapshots(session, self.config)
+    def _rebuild_from_source(self, session: SparkSession) -> None:
+        """Replace what the checkpoint holds by a beginning at the newest complete reads, all at once."""
+        starts = newest_complete_reads(session, self.config)
         chosen = {**_settings(self.config), _FIRST_BATCH: self.sink.next_batch}
         self.checkpoint.begin({**chosen, REBUILDS: self.checkpoint.next_rebuild, _STARTS: as_text(starts)})
-        logger.info("begins anew at the newest complete snapshots of %s", self.config.source)
+        logger.info("rebuild: begins at the newest complete reads of %s", self.config.source)
 
     def _starts(self, stored: Settings) -> Starts:
         """From where the source is read after a rebuild."""
@@ -245,7 +242,7 @@ class _StoppedError(Exception):
 
 
 def _wait(query: StreamingQuery, stop: threading.Event, look: Callable[[], None]) -> None:
-    """Return when the query has ended, look around until then; after `stop`, end it between two batches."""
+    """Return when the query has ended, look at what is due until then; after `stop`, end it between two batches."""
     while query.isActive and not stop.wait(_LOOK_SECONDS):
         look()
     while query.isActive and query.status["isDataAvailable"]:
@@ -277,7 +274,7 @@ def _jars(config: StreamConfig) -> tuple[Path, ...]:
 
 
 def fast_files(config: StreamConfig) -> tuple[Path, ...]:
-    """The jar that the fast way of writing checkpoints needs, where it is asked for."""
+    """The jar that the fast way of writing checkpoints needs, where it is configured."""
     if submitted() or config.file_system != "fast":
         return ()
     return jars(LOCAL_FILE_SYSTEM, report=logger.info)

@@ -1,6 +1,6 @@
-"""Bytes on their way through Spark, which copies them a dozen times: packed, they are a twentieth of their size.
+"""Compress bytes on their way through Spark, which copies them a dozen times, to a twentieth of their size.
 
-Here belongs the packing of what only Kontrast's own Python reads again. It outlives no batch.
+Only for what Kontrast's own Python reads again; it outlives no batch.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The replica inside Spark: takes a cluster's records to `controller.step` and its state to Spark's state store.
+"""Apply a cluster's records by `controller.step` inside Spark, with its state in Spark's state store.
 
-Here belongs the adapter, and nothing that interprets or repairs: what a record means is `controller/`'s business.
-State is a small header and chunks, of which only the touched ones are read and written.
+State is a small header and chunks, of which only the touched ones are read and written. Nothing here interprets or
+repairs a record.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     refused: int  # lines that were no record
     observed_ms: int
     newest_ms: int
-    lacks_records: bool  # nothing is said of the cluster until a complete read has come
+    lacks_records: bool  # output is paused until a complete read arrives
     picture: str = ""  # the cluster in a sentence, once a complete read stands behind it
     failures: int = 0  # how often in a row its records could not be applied
 
@@ -341,7 +341,7 @@ class Line(NamedTuple):
 
 def encoded(rows: Iterable[OutputRow]) -> list[Line]:
     """The rows as they are written, all of them or an exception."""
-    # A topic that somebody made in ZooKeeper by hand may have any name.
+    # A topic that was made in ZooKeeper by hand may have any name.
     return [Line(row.output, row.subject_key().replace("\n", "\\n"), encode_row(row)) for row in rows]
 
 
@@ -359,7 +359,7 @@ class _Published:
             self._lines.setdefault(line.output, []).append(line)
 
     def begin(self, cluster: str, record: Record) -> None:
-        """What was said before this record is void."""
+        """Void what was published before this record."""
         stamp = {"zxid": record.zxid, "time_ms": record.observed_ms, "ordinal": -1}
         (beginning,) = encoded([BeginningRow(cluster=cluster, generation=record.generation, seq=record.seq, **stamp)])
         self.add(beginning._replace(output=output) for output in STANDING_OUTPUTS)

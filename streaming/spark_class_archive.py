@@ -1,4 +1,4 @@
-"""Makes the archive of Spark's classes by running a small job once: `python -m streaming.spark_class_archive`."""
+"""Make the archive of Spark's classes by running a small job once: `python -m streaming.spark_class_archive`."""
 
 from __future__ import annotations
 

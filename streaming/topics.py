@@ -1,8 +1,6 @@
-"""The job's Kafka topics, made before the first batch or refused with the command that makes or mends them.
+"""Make the job's Kafka topics before the first batch, or refuse with the command that makes or mends them.
 
-Here belongs asking the brokers, by the client that Spark itself uses: which topics they have, and who they are. Which
-topics there are is `sinks`' business, which of them a stream has `transport.topics`', whose brokers they may be
-`separation`'s.
+The brokers are asked by the client that Spark itself uses.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Fetches the jars of other releases, which tests and their recorder run: `python -m tests.older_releases`."""
+"""Fetch the jars of other releases, which tests and their recorder run: `python -m tests.older_releases`."""
 
 from __future__ import annotations
 

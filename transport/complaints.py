@@ -1,7 +1,4 @@
-"""One line a minute about the same trouble, however often it comes.
-
-Here belongs the counting. What is said is the business of whoever meets the trouble.
-"""
+"""Log one line a minute about the same trouble, however often it comes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Reading a journal while it is written: whole lines from an offset on, past what is damaged or missing.
-
-Here belong the readers of a journal, which change nothing in it.
-"""
+"""Read a journal while it is written: whole lines from an offset on, past what is damaged or missing."""
 
 from __future__ import annotations
 
@@ -79,7 +76,7 @@ def end_offset(directory: Path) -> int:
 
 
 def journal_identity(directory: Path) -> str:
-    """What tells the journal from others that were in its place; empty where it is not known."""
+    """A text that no other journal in its place has had; empty where it is not known."""
     declared = read_format(directory)
     return "" if declared is None else declared.identity
 
@@ -216,7 +213,7 @@ class _SegmentFile:
             block = self._read(offset, min(size, self.end - offset))
             whole = block.rfind(b"\n") + 1
             if whole:
-                # Of a line that was longer than the bytes asked for, nothing that follows.
+                # Of a line that was longer than the bytes to read, nothing that follows.
                 whole = whole if size == max_bytes else block.find(b"\n") + 1
                 lines = (line for line in block[:whole].split(b"\n")[:-1] if not line.startswith(b"#"))
                 return Piece(offset, tuple(lines)), offset + whole

@@ -1,7 +1,4 @@
-"""Where something answers over HTTP, and whom: the settings that every part with pages of its own shares.
-
-Here belongs what these settings may be. Serving is the business of `dashboards/`.
-"""
+"""The settings of an HTTP address that a part answers on: certificate, username and password."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 """Pieces: how lines stand in a segment, a few together, each piece closed by a mark that has their checksum.
 
-Here belongs what a piece looks like, and whether it is what was written. Where pieces are, and what is between them, is
-`journal`'s business.
-
 A mark is a line that starts with `#`, so `grep -v '^#'` leaves the lines alone. `#part SUM` closes a piece behind which
 more of the same append comes, `#end SUM` the last one of an append, `#batch NUMBER SOURCE ROWS SUM` the last one of a
 batch. The sum covers the piece's lines, the words of its mark and the offset at which it stands: what was changed, cut

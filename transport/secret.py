@@ -1,8 +1,4 @@
-"""A secret that a setting names: in a file, or in a variable of the environment, never in the setting itself.
-
-Here belongs reading it. Which settings may be given together, and the sentences for those that may not, are their
-owners' business.
-"""
+"""Read a secret that a setting names: from a file or a variable of the environment, never from the setting itself."""
 
 from __future__ import annotations
 

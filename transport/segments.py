@@ -1,7 +1,4 @@
-"""How a journal lies on disk: its directory, its segment files, where its committed part ends, and what can be wrong.
-
-Here belongs what the writer and the readers of a journal must agree on. Not here: appending and reading (`journal`).
-"""
+"""How a journal lies on disk: its directory, its segment files, where its committed part ends, what can be wrong."""
 
 from __future__ import annotations
 
@@ -71,7 +68,7 @@ class ForeignOffsetError(JournalError):
         directory, offset, end = self.args
         return (
             f"journal {directory}: offset {offset} is not the start of a line (the journal ends at {end}); "
-            "it was replaced or lost its tail; begin anew with `kontrast stream --rebuild`"
+            "it was replaced or lost its tail; begin again with `kontrast stream --rebuild`"
         )
 
 

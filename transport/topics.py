@@ -1,7 +1,4 @@
-"""Which Kafka topics Kontrast needs, and the commands that make or mend them where it may not do it itself.
-
-Here belong what a topic must be and the sentences for a person. Asking brokers is up to whoever has a client.
-"""
+"""What each of Kontrast's Kafka topics must be, and the commands that make or mend it where Kontrast may not."""
 
 from __future__ import annotations
 
@@ -65,7 +62,7 @@ class _Fault:
 
 
 def stream_topics(address: KafkaAddress) -> tuple[Topic, ...]:
-    """The topic of a stream, and the one beside it in which a complete read is asked for."""
+    """The topic of a stream, and the one beside it in which complete reads are requested."""
     return Topic(address.topic, ordered_by_key=True), Topic(wanted_topic(address))
 
 

@@ -1,8 +1,4 @@
-"""How a reader of a stream that lacks its beginning asks the stream's writer for a complete read.
-
-Here belongs where the asking is left: a file in the journal's directory, or a Kafka topic beside the stream's. What a
-writer makes of it is its own business.
-"""
+"""Leave and find a reader's request for a complete read: a file beside the journal, or a topic beside the stream's."""
 
 from __future__ import annotations
 
@@ -15,16 +11,16 @@ _FILE = "snapshot-wanted"
 _TOPIC_SUFFIX = ".snapshot-wanted"
 
 
-def want_snapshot(directory: Path) -> None:
+def request_complete_read(directory: Path) -> None:
     """Ask the writer of a journal for a complete read; raises JournalError."""
     try:
         (directory / _FILE).touch()
     except OSError as error:
-        raise JournalError(f"journal {directory}: a complete read cannot be asked for: {error.strerror}") from error
+        raise JournalError(f"journal {directory}: a complete read cannot be requested: {error.strerror}") from error
 
 
-def snapshot_wanted_ns(directory: Path) -> int:
-    """When a complete read was asked for last, in nanoseconds since 1970; 0 for never."""
+def complete_read_requested_ns(directory: Path) -> int:
+    """When a complete read was requested last, in nanoseconds since 1970; 0 for never."""
     try:
         return (directory / _FILE).stat().st_mtime_ns
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""`kontrast alerts`: what is open now, worst first. Only the wiring and the looks are here."""
+"""`kontrast alerts`: the open alerts, worst first."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def alerts(
 
 
 class _Shown:
-    """Which alerts are asked for, and how they are printed."""
+    """Which alerts are shown, and how they are printed."""
 
     def __init__(
         self,

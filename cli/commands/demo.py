@@ -1,8 +1,4 @@
-"""`kontrast demo`: a short story on an embedded cluster, told as it happens and judged by what Kontrast publishes.
-
-Here is the command: where its data is, how it ends. The chapters are in `story`, the processes in `stage`, what is
-read of Kontrast's outputs in `published`, and how it is told in `narrator`.
-"""
+"""`kontrast demo`: play a short story on an embedded cluster, judged by what Kontrast publishes."""
 
 from __future__ import annotations
 
@@ -36,17 +32,17 @@ def demo(*, once: bool, keep: Path | None, port: int) -> int:
     from streaming.errors import StreamError
 
     narrator = Narrator()
-    told = False
+    played = False
     with _signals_as_ctrl_c(), _directory(keep) as directory:
         try:
             with Stage(directory, port, narrator) as stage:
                 play(stage, narrator)
-                told = True
+                played = True
                 if not once:
                     narrator.stays_up(stage.metrics_address)
                     stage.run_on()
         except KeyboardInterrupt:
-            return ExitCode.OK if told and not once else INTERRUPTED
+            return ExitCode.OK if played and not once else INTERRUPTED
         except (EmbeddedError, StreamError) as error:
             narrator.fail(str(error))
             return ExitCode.UNAVAILABLE

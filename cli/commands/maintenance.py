@@ -1,7 +1,4 @@
-"""`kontrast maintenance`: say that people work on brokers; what follows from it pages nobody then.
-
-Here belong the three commands and what they print. The file that they write, and how it is read, is `ingest`'s.
-"""
+"""`kontrast maintenance`: begin, list and end windows in which work on brokers pages nobody."""
 
 from __future__ import annotations
 
@@ -128,7 +125,7 @@ def start(
 
 
 def _doubts(settings: Settings, window: Window) -> Iterator[str]:
-    """What may be wrong with a window that is in force all the same: whoever begins one is in a hurry."""
+    """What may be wrong with a window that is in force all the same, for people in a hurry."""
     if not known_clusters(settings):
         yield f"whether a cluster is called {window.cluster} was not checked, nothing here names any: give --config"
     config = cluster_zookeeper(settings, window.cluster)

@@ -1,8 +1,4 @@
-"""`kontrast replay`: what the controller did, worked out afterwards from the files of a ZooKeeper server.
-
-Here belongs the wiring: files to records, records to `controller.step`, rows to standard output. How a row is written
-is in `replay_lines`.
-"""
+"""`kontrast replay`: work out what the controller did from the files of a ZooKeeper server."""
 
 from __future__ import annotations
 

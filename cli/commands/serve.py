@@ -1,4 +1,4 @@
-"""`kontrast serve`: answer Prometheus from what `kontrast stream` derived. Only the wiring is here."""
+"""`kontrast serve`: answer Prometheus from what `kontrast stream` derived."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _EXAMPLES: Final = """
 @settings_options("serve.alertmanager")
 @settings_options("serve.probe")
 def serve(config_file: Path | None, *, check: bool, **flags: object) -> int:
-    """Serve /metrics for Prometheus, tell Alertmanager of alerts, compare the view of brokers.
+    """Serve /metrics for Prometheus, deliver alerts to Alertmanager, compare the view of brokers.
 
     It reads what `kontrast stream` derived.
     """

@@ -1,4 +1,4 @@
-"""`kontrast show`: the rows of an output, as lines for people or as they are. Only the wiring is here."""
+"""`kontrast show`: the rows of an output, as lines for people or as they are."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ Exit codes:
 @config_option
 @outputs_options
 @click.option("--cluster", metavar="NAME", help="Only this cluster's rows.")
-@click.option("--topic", metavar="NAME", help="Only rows that tell of this topic.")
+@click.option("--topic", metavar="NAME", help="Only rows of this topic.")
 @click.option(
     "--all",
     "everything",
@@ -109,7 +109,7 @@ def show(  # noqa: PLR0913 (one parameter an option)
 
 @dataclass(slots=True, kw_only=True)
 class _Rows:
-    """The rows that are asked for: those in force, by what they are about, or the newest in their order."""
+    """The chosen rows: those in force, by what they are about, or the newest in their order."""
 
     cluster: str | None
     topic: str | None

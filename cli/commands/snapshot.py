@@ -1,4 +1,4 @@
-"""`kontrast snapshot`: a cluster's metadata as its ZooKeeper has it now. Only the wiring is here."""
+"""`kontrast snapshot`: a cluster's metadata as its ZooKeeper has it now."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`kontrast status`: whether watch, stream and serve are up, how far behind, and what is wrong.
-
-Here belong the questions and what their answers mean together. What a row says is `controller.outputs`' business.
-"""
+"""`kontrast status`: whether watch, stream and serve are up, how far behind, and what is wrong."""
 
 from __future__ import annotations
 
@@ -105,7 +102,7 @@ def _parts(settings: Settings, outputs: Followed, address: str) -> Iterator[Part
 
 
 def _watchers(settings: Settings) -> dict[str, Page]:
-    """Where each cluster's watcher tells of itself."""
+    """Where each cluster's watcher serves its metrics."""
     everywhere = settings.sections["watch"]
     layers = {cluster: {**everywhere, **layer} for cluster, layer in settings.clusters.items()}
     if "cluster" in everywhere:

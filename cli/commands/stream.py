@@ -1,4 +1,4 @@
-"""`kontrast stream`: run the Spark job that derives the metadata. Only the wiring is here."""
+"""`kontrast stream`: run the Spark job that derives the metadata."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _EXAMPLES: Final = """
 @click.option(
     "--rebuild",
     is_flag=True,
-    help="Give the checkpoint up and begin again at the newest complete snapshot that the stream holds.",
+    help="Give the checkpoint up and begin again at the newest complete read that the stream holds.",
 )
 def stream(config_file: Path | None, *, check: bool, available_now: bool, rebuild: bool, **flags: object) -> int:
     """Derive metadata, transitions, requests and alerts in a Spark job.

@@ -1,4 +1,4 @@
-"""`kontrast watch`: observe the ZooKeeper of one or more clusters and forward what changes. Only the wiring is here."""
+"""`kontrast watch`: observe the ZooKeeper of one or more clusters and forward what changes."""
 
 from __future__ import annotations
 

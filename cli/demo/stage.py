@@ -1,7 +1,4 @@
-"""What the demo plays on: a real cluster, and Kontrast's three commands as processes of their own that watch it.
-
-Here belong starting and ending them and looking after them; what happens on the stage is `story`.
-"""
+"""Start and end what the demo plays on: a real cluster, and Kontrast's three commands as processes that watch it."""
 
 from __future__ import annotations
 
@@ -48,13 +45,13 @@ class Stage:
         changes, derived = f"journal:{directory / 'changes'}", f"journal:{directory / 'derived'}"
         zookeeper = self.cluster.zookeeper.connect_string
         settings = self.cluster.brokers[BROKER_IDS[0]].settings
-        told = ",".join(f"{name}={value}" for name, value in settings.items() if name in SETTING_NAMES)
+        given = ",".join(f"{name}={value}" for name, value in settings.items() if name in SETTING_NAMES)
         self._parts = (
             self._part("watch", "--zookeeper", zookeeper, "--cluster", CLUSTER, "--to", changes),
             self._part(
                 *("stream", "--from", changes, "--to", derived),
                 *("--checkpoint", str(directory / "checkpoint")),
-                *("--broker-config", told),
+                *("--broker-config", given),
             ),
             self._part("serve", "--from", derived, "--listen", self._listen),
         )

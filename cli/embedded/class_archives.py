@@ -1,7 +1,6 @@
-"""Archives of the classes of ZooKeeper and of a Kafka broker, with which they start in half the time.
+"""Make the archives of ZooKeeper's and a Kafka broker's classes, with which they start in half the time.
 
-Here belongs how they are made: by a server that is started and ended once. `python -m cli.embedded.class_archives`
-makes those that are not there yet.
+`python -m cli.embedded.class_archives` starts and ends a server of each once, where its archive is missing.
 """
 
 from __future__ import annotations

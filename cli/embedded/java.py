@@ -1,7 +1,4 @@
-"""How an embedded Java server is run: its command line, the jars that it takes from pyspark, where it logs.
-
-Finding Java is `streaming.java.installation`; the life of the process is `process`.
-"""
+"""Build an embedded Java server's command line, with the jars that it takes from pyspark and where it logs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""One real Kafka 3.9.2 broker in ZooKeeper mode.
-
-Here belongs a broker's configuration and life; topics and clients belong to those who use it.
-"""
+"""Configure, start and end one real Kafka 3.9.2 broker in ZooKeeper mode."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""One real ZooKeeper server, run from the jars that pyspark ships unless others are given.
-
-Here belongs the server's configuration and life; who talks to it belongs elsewhere.
-"""
+"""Configure, start and end one real ZooKeeper server, from the jars that pyspark ships unless others are given."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""What the command says on standard error: its own sentences (`kontrast: …`) and the log, as text or as JSON.
+"""Print sentences (`kontrast: …`) and the log to standard error, as text or as JSON.
 
-The only place that prints sentences for the commands. What is said is decided where it is known. The rows that a
-command is asked for it prints itself, to standard output; only what becomes of them without a reader is here.
+Commands print their rows themselves, to standard output; only a closed standard output is handled here.
 """
 
 from __future__ import annotations
@@ -132,7 +131,7 @@ class _JsonLine(logging.Formatter):
 
 
 def _harmless(text: str) -> str:
-    """One line that does nothing to a terminal, whoever wrote what is quoted in it."""
+    """One line that does nothing to a terminal, whatever is quoted in it."""
     return printable(text, _LONGEST_LINE)
 
 

@@ -1,7 +1,4 @@
-"""How `kontrast replay` writes what the replica derived: as JSON objects, or as lines for people.
-
-Here belong the names and the looks of what is printed, and which rows are. What they say comes from `controller`.
-"""
+"""Print what `kontrast replay` derived: as JSON objects, or as lines for people."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What `kontrast snapshot` prints of a complete read, worst first.
-
-Here belong the order of what is wrong and the looks of it. What is wrong with a partition, and why, `controller` says.
-"""
+"""Print the metadata of a complete read for `kontrast snapshot`, worst first."""
 
 from __future__ import annotations
 
@@ -80,7 +77,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which partitions are asked for: those of some topics, those with one concern; nothing given: all."""
+    """Which partitions are shown: those of some topics, those with one concern; nothing given: all."""
 
     topics: frozenset[str] = frozenset()
     only: Concern | None = None
@@ -89,7 +86,7 @@ class Selection:
         return bool(self.topics) or self.only is not None
 
     def has(self, partition: Judged) -> bool:
-        """Whether it is asked for."""
+        """Whether it is shown."""
         of_topic = not self.topics or partition.metadata.topic in self.topics
         return of_topic and (self.only is None or self.only in partition.concerns)
 
@@ -131,7 +128,7 @@ def _judged(
 
 
 def print_json(picture: Picture, selection: Selection) -> None:
-    """One JSON object a line: what cannot be read, brokers, controller, then the partitions that are asked for."""
+    """One JSON object a line: what cannot be read, brokers, controller, then the chosen partitions."""
     encode = msgspec.json.Encoder().encode
     write = sys.stdout.buffer.write
     for line in (*picture.unreadable, *picture.brokers, picture.controller):
@@ -154,7 +151,7 @@ def _object(partition: Judged) -> dict[str, Any]:
 
 
 def print_summary(picture: Picture, selection: Selection) -> None:
-    """Who is there, the counts, and the partitions that are asked for or not well, the worst first."""
+    """Who is there, the counts, and the partitions that are chosen or not well, the worst first."""
     for line in _cluster_lines(picture):
         click.echo(line)
     if selection:

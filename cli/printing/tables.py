@@ -1,7 +1,4 @@
-"""Tables for people: as wide as the terminal and in colours on one, plain lines without trailing blanks elsewhere.
-
-Here belong looks; what is in a table is decided where it is known.
-"""
+"""Print tables: as wide as the terminal and in colours on one, plain lines without trailing blanks elsewhere."""
 
 from __future__ import annotations
 

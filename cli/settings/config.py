@@ -1,8 +1,7 @@
-"""One TOML file and the environment, read into the configuration of each part.
+"""Read one TOML file and the environment into the configuration of each part.
 
-Here belong the shape of the file (`[watch]`, `[clusters.NAME]`, `[stream]`, `[serve]`), the names of the environment
-variables, and which source wins: defaults < TOML < environment < flags. The keys themselves are the fields of the
-parts' dataclasses (`cli.settings.keys`); nothing here lists them.
+The file has `[watch]`, `[clusters.NAME]`, `[stream]` and `[serve]`; defaults < TOML < environment < flags. The keys are
+the fields of the parts' dataclasses (`cli.settings.keys`); nothing here lists them.
 """
 
 from __future__ import annotations
@@ -229,7 +228,7 @@ def maintenance_files(settings: Settings, flags: Layer) -> list[Path]:
 
 
 def stream_config(settings: Settings, flags: Layer) -> StreamConfig:
-    """The job, and what is said of each cluster's brokers."""
+    """The job, and the settings of each cluster's brokers."""
     everywhere = settings.sections["stream"]
     brokers = {
         name: build(BrokersConfig, "stream", everywhere, layer, flags, subject=f"cluster {name}")
@@ -370,7 +369,7 @@ def _refuse_shared_zookeeper(configs: Sequence[IngestConfig]) -> None:
 
 
 def _refuse_disagreement_about_a_journal(configs: Sequence[IngestConfig]) -> None:
-    # Clusters of one process share a journal's one writer, and so what it is told.
+    # Clusters of one process share a journal's one writer, and so its settings.
     first_by_journal: dict[JournalAddress, IngestConfig] = {}
     for config in configs:
         if not isinstance(config.to, JournalAddress):

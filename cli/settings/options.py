@@ -1,6 +1,6 @@
-"""The command-line options of a part, made from the fields of its configuration, and `--config`.
+"""Make a part's command-line options from the fields of its configuration, and `--config`.
 
-Here belongs what each key is for, in words: help pages and `docs/reference-config.toml` take them from here.
+The words on each key are here: help pages and `docs/reference-config.toml` take them from this file.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ check_option = click.option(
 _GROUPS: Final[Mapping[str, str]] = {
     "serve": "What is read, and who is answered where: [serve]",
     "serve.alertmanager": "Telling Alertmanagers: [serve.alertmanager]",
-    "serve.probe": "Comparing what brokers tell clients: [serve.probe]",
+    "serve.probe": "Comparing what brokers answer clients: [serve.probe]",
 }
 
 
@@ -201,7 +201,7 @@ def settings_options(section: str, *, leave_out: Collection[str] = ()) -> Callab
 
 
 def describe_default(key: Key) -> str:
-    """A key's default as it would be written, empty where there is none to tell."""
+    """A key's default as it would be written, empty where there is none to name."""
     if key.required or key.default in ("", (), {}):
         return ""
     if key.default is None:

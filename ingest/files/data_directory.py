@@ -1,11 +1,8 @@
-"""The history that a ZooKeeper server's data directories hold: one snapshot, then every transaction after it.
+"""Read the history in a ZooKeeper server's data directories: one snapshot file, then every transaction after it.
 
-Here belongs which files are read, in which order, and what to do about damaged and missing ones. The formats are in
-`transaction_log` and `snapshot_file`; what becomes of the znodes is in `history`.
-
-A history begins with the newest good snapshot before its start, which is the first log's where none is wanted, or else
-with the oldest one after it. Where transactions are missing (a server that lags far behind is sent a snapshot in their
-place) it goes on from the next snapshot.
+A history begins with the newest good snapshot file before its start, which is the first log's where none is wanted, or
+else with the oldest one after it. Where transactions are missing (a server that lags far behind is sent a snapshot in
+their place) it goes on from the next snapshot file.
 """
 
 from __future__ import annotations
@@ -95,7 +92,7 @@ class ZooKeeperFiles:
 
     def read(self) -> Iterator[Snapshot | Transaction]:
         """The history in its order; raises IngestError where it cannot go on."""
-        first = self._first_snapshot()
+        first = self._first_complete_read()
         if self.until.is_passed(first.zxid, first.time_ms):
             raise IngestError(f"the history in {self._named} begins after the wanted end, with zxid {first.zxid:#x}")
         self._zxid = first.zxid
@@ -131,7 +128,7 @@ class ZooKeeperFiles:
 
     # --- the beginning
 
-    def _first_snapshot(self) -> Snapshot:
+    def _first_complete_read(self) -> Snapshot:
         first_log = self._logs[0].zxid if self._logs else _NEVER
         start = first_log if self._start_zxid is None else self._start_zxid
         usable = [file for file in self._snapshots if file.zxid >= first_log or _follows(file.zxid, first_log)]

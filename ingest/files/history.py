@@ -1,11 +1,8 @@
-"""From ZooKeeper's transactions to the records that a forwarder would have written, had it missed nothing.
-
-Here belong the watched znodes as they are at each transaction, the order of the records inside one, and the heartbeats.
-Reading the files is `zookeeper_files`' business; what a record means is the core's.
+"""Turn ZooKeeper's transactions into the records that a forwarder would have written, had it missed nothing.
 
 The rules:
-- A snapshot is a complete read, and a generation of its own: the first is 1, each that bridges a gap one more. Its time
-  is its newest znode's.
+- A snapshot file is a complete read, and a generation of its own: the first is 1, each that bridges a gap one more.
+  Its time is its newest znode's.
 - A transaction's records stay together, causes before effects as in a live window; each has the transaction's time, by
   the clock of ZooKeeper's leader, or the newest before it if that is less than a second later: a clock that was set
   back goes on from there. A znode that is changed more than once in it has one record, of what it is at the end; one
@@ -14,7 +11,7 @@ The rules:
   lives. It is a write in vain, like the deletion at each failover, up to 2.3, of requests that are not there.
 - The log has no heartbeats, but deadlines are judged against them: one is put in each second of the transactions' time,
   and one each three-hundredth of a silence that lasts longer than five minutes. After the last transaction they go on
-  for ten seconds, or up to what `until` leaves out: silence is told only where there was some.
+  for ten seconds, or up to what `until` leaves out: silence is recorded only where there was some.
 """
 
 from __future__ import annotations
@@ -106,7 +103,7 @@ class _WatchedZnodes:
 class History:
     """The records of one cluster's history, from its ZooKeeper's files; raises IngestError.
 
-    It begins with the newest good snapshot before `start_zxid`, or before the oldest log. `files` tells how far the
+    It begins with the newest good snapshot before `start_zxid`, or before the oldest log. `files` knows how far the
     reading is, and what was found damaged.
     """
 

@@ -1,8 +1,4 @@
-"""ZooKeeper's own serialization (Jute): big-endian numbers, and bytes and texts behind their length.
-
-Here belongs how a value is read, from an entry in memory or from a whole file. What the values mean is in
-`transaction_log` and `snapshot_file`.
-"""
+"""Read values of Jute, ZooKeeper's serialization, from an entry in memory or from a whole file."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""One of ZooKeeper's snapshots, `snapshot.<zxid>`, plain or gzipped: every znode that a server had.
-
-Here belongs the file's format. Which snapshot a history begins with is decided in `zookeeper_files`.
+"""Read one snapshot file of ZooKeeper, `snapshot.<zxid>`, plain or gzipped: every znode that a server had.
 
 ZooKeeper goes on working while it writes one: it is complete up to the zxid in its name, and may also have some of what
 came after that. Behind the checksum 3.6 and later have digests, which are not needed here.

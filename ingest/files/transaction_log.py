@@ -1,12 +1,4 @@
-"""One of ZooKeeper's transaction logs, `log.<zxid>`: every change of a server in its order (ZooKeeper 3.4 to 3.9).
-
-Here belong the file's format and what a transaction says by itself. Which files make up a history is in
-`zookeeper_files`; what a transaction does to the znodes that Kafka has is in `history`.
-
-The file is a header, then entries: Adler-32, length, that many bytes, and 0x42. ZooKeeper allocates ahead, so a log
-that was closed in order ends in zeros. From 3.6 on an entry has a digest of the tree behind the transaction, which is
-not needed here.
-"""
+"""Read one transaction log of ZooKeeper, `log.<zxid>`: what each transaction did."""
 
 from __future__ import annotations
 
@@ -61,7 +53,7 @@ class Change(NamedTuple):
 
 
 class Transaction(NamedTuple):
-    """What ZooKeeper did at once; `session` asked for it as its request number `cxid`.
+    """What ZooKeeper did at once; `session` requested it as its request number `cxid`.
 
     A session's end has cxid 0 when the server expired it, a higher one when the client closed it. `closed` are then the
     znodes that go with it, as far as the log names them (from 3.6 on); otherwise it is None.
@@ -76,7 +68,7 @@ class Transaction(NamedTuple):
 
 
 def read_log(path: Path, at: Callable[[int], None] = lambda _: None) -> Iterator[Transaction]:
-    """The log's transactions from its beginning; `at` is told the offset behind each.
+    """The log's transactions from its beginning; `at` is called with the offset behind each.
 
     Raises DamagedFileError behind the last good one if the log does not end in order, and IngestError.
     """

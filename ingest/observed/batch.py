@@ -1,8 +1,8 @@
-"""From a window of watch events and the values read after them to observations in the order of the controller's world.
+"""Order a window of watch events and the values read after them as the controller's world has them.
 
-Pure. Three rules: what came into being or vanished is told even when no value could be read; what ZooKeeper changed at
-once stays together; and causes come before effects. A value stands where the first change of its window was, a
-partition's state where the last was: a topic's znode, say, may have been written again after the state it caused.
+Pure. Three rules: what came into being or vanished is an observation even when no value could be read; what ZooKeeper
+changed at once stays together; and causes come before effects. A value stands where the first change of its window was,
+a partition's state where the last was: a topic's znode, say, may have been written again after the state it caused.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _Indexed = tuple[int, ZnodeEvent]
 
 
 def observe_window(events: Sequence[ZnodeEvent], values: Values, known: Mapping[str, Known]) -> list[Observation]:
-    """What the events and values tell beyond what is known, in the order in which it is to be applied.
+    """The observations that events and values add to what is known, in the order in which they are to be applied.
 
     The values must have been read after the events. Where the server sends no zxids (before 3.9) the window is ordered
     by rank alone: that keeps a closing session's `/controller` and broker together, in that order.
@@ -65,7 +65,7 @@ def _observe_path(
 ) -> Iterator[tuple[int, Observation]]:
     """One znode's lives in the window: each but the last ended unread, the last may have a value.
 
-    A one-shot watch tells one change: that it was the last, or that another followed, is told by the read.
+    A one-shot watch names one change: whether it was the last, or another followed, is seen by the read.
     """
     exists = known is not None
     created: _Indexed | None = None
@@ -74,7 +74,7 @@ def _observe_path(
         if event.kind is EventKind.DELETED:
             if created:
                 yield _existence(RecordKind.CREATED, created)
-            if exists:  # else it came before the watch and went before it was ever told
+            if exists:  # else it came before the watch and went before it was ever published
                 yield _existence(RecordKind.DELETED, (index, event))
             exists, created, changes = False, None, [(index, event)] if event.zxid == UNKNOWN_ZXID else []
         else:
@@ -90,7 +90,7 @@ def _observe_path(
 
 
 def _is_old(event: ZnodeEvent, value: Value | None, known: Known | None) -> bool:
-    """Whether a complete read, made between the event and now, has told already what the event tells."""
+    """Whether a complete read, made between the event and now, has shown already what the event shows."""
     if known is None:
         return False
     if event.zxid > 0:

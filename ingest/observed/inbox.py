@@ -1,7 +1,4 @@
-"""Where the connection's thread leaves what ZooKeeper told, for the forwarder's thread to take.
-
-Here belong the order and the bound of what waits. Making something of it is the forwarder's business.
-"""
+"""Hold the events of the connection's thread, in order and bounded, for the forwarder's thread to take."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ class Inbox:
 
     A position counts all events that ever came; what was taken up to a position is gone. When more than
     MAX_WAITING_EVENTS wait, only those are kept that a complete read cannot make good: what came and went, but for
-    partitions' states, of which there are many and whose coming and going their topics tell.
+    partitions' states, of which there are many and whose coming and going their topics show.
     """
 
     def __init__(self) -> None:

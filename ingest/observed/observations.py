@@ -1,7 +1,7 @@
-"""The ingest's vocabulary: what ZooKeeper tells (events, values) and what is made of it (observations).
+"""The ingest's vocabulary: events and values from ZooKeeper, and the observations that are made of them.
 
-Here belong plain values and nothing that acts. An observation becomes a `controller.records.Record` when it is
-published, with its cluster and its place in the order.
+An observation becomes a `controller.contract.records.Record` when it is published, with its cluster and its place in
+the order.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class EventKind(Enum):
     CREATED = 1
     DELETED = 2
     CHANGED = 3
-    CHILDREN = 4  # only one-shot watches tell it: some child came or went
+    CHILDREN = 4  # of one-shot watches only: some child came or went
 
 
 @dataclass(frozen=True, slots=True)
 class ZnodeEvent:
-    """What a watch told; servers before 3.9 do not send the zxid of the change."""
+    """An event of a watch; servers before 3.9 do not send the zxid of the change."""
 
     kind: EventKind
     path: str

@@ -1,7 +1,4 @@
-"""What is watched of a Kafka cluster, and which kind of change comes before which. All paths are below the chroot.
-
-Here belongs knowledge of where Kafka keeps things, none of what they mean.
-"""
+"""The znodes that are watched of a Kafka cluster, and which kind of change comes before which; below the chroot."""
 
 from __future__ import annotations
 

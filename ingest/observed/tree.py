@@ -1,7 +1,4 @@
-"""What was published of a cluster's znodes, so that only what differs is published again.
-
-Pure. Here belong the memory of published states and the comparison with a complete read; reading is in `snapshot`.
-"""
+"""Remember the published states of a cluster's znodes, so that a complete read publishes only what differs. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ class Tree:
         return self._known
 
     def apply(self, observations: Iterable[Observation]) -> None:
-        """Remember what these observations, now published, told."""
+        """Remember these observations, which are published now."""
         for observation in observations:
             if observation.kind is RecordKind.DELETED:
                 self._known.pop(observation.path, None)
@@ -35,7 +32,7 @@ class Tree:
                 self._known[observation.path] = Known(value.czxid, value.mzxid, value.version)
 
     def differences(self, values: Mapping[str, Value]) -> list[Observation]:
-        """What a complete read tells beyond what is known, causes first; the gap's own order is lost."""
+        """The observations that a complete read adds to what is known, causes first; the gap's own order is lost."""
         vanished = [
             Observation(kind=RecordKind.DELETED, path=path, resync=True) for path in self._known if path not in values
         ]

@@ -1,4 +1,4 @@
-"""A journal as a sink: one writer a process, shared by the clusters that name the same directory."""
+"""Append records to a journal: one writer a process, shared by the clusters that name the same directory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ingest.sinks.sink import SinkUnavailableError
 from transport.address import JournalAddress
 from transport.journal import JournalError, JournalFullError, JournalRemovedError, JournalWriter
 from transport.segments import newest_lines
-from transport.wanted import snapshot_wanted_ns
+from transport.wanted import complete_read_requested_ns
 
 _LOG = logging.getLogger("kontrast.ingest.sinks")
 
@@ -65,7 +65,7 @@ class JournalSink:
                 _open_journals[self._directory] = _OpenJournal(_first_writer(open_writer), open_writer)
             self._journal = _open_journals[self._directory]
             self._journal.users += 1
-        self._wanted_ns = snapshot_wanted_ns(self._directory)
+        self._wanted_ns = complete_read_requested_ns(self._directory)
         self._removals = self._journal.removals
 
     def append(self, records: Sequence[Record]) -> None:
@@ -78,15 +78,15 @@ class JournalSink:
             except JournalError as error:
                 raise SinkUnavailableError(str(error)) from error
 
-    def snapshot_wanted(self) -> bool:
-        """Whether a complete read is due: a reader has asked for one, or the journal was removed and begun again."""
+    def complete_read_requested(self) -> bool:
+        """Whether a complete read is due: a reader has requested one, or the journal was removed and begun again."""
         with self._journal.lock:
             try:
                 self._journal.begin_again_if_removed()
             except JournalError as error:
                 _LOG.warning("%s", error)  # the next record finds it again, and is kept until it is mended
             removals, self._removals = self._removals, self._journal.removals
-        before, self._wanted_ns = self._wanted_ns, snapshot_wanted_ns(self._directory)
+        before, self._wanted_ns = self._wanted_ns, complete_read_requested_ns(self._directory)
         return self._wanted_ns > before or self._journal.removals > removals
 
     def newest_generation(self) -> int:

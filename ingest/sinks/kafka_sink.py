@@ -49,7 +49,7 @@ _THERE_NOW = (NoError, TopicAlreadyExistsError)
 
 
 class KafkaSink:
-    """A Kafka topic, created with one partition if it is not there, and beside it one for asking (`transport.wanted`).
+    """A Kafka topic, created with one partition if it is missing, and beside it one for requests (`transport.wanted`).
 
     The producer is idempotent with acks=all. After a failure a new one is made and the records are sent again: readers
     see some of them twice, with the same place in the order, and drop the second. `check` sees whose brokers these are
@@ -64,10 +64,10 @@ class KafkaSink:
         self._stop = stop
         self._check = check
         self._producer: KafkaProducer | None = None
-        self._asking: KafkaConsumer | None = None
+        self._requests: KafkaConsumer | None = None
         self._topics_exist = False
         self._connect()
-        self.snapshot_wanted()  # what was asked before the first complete read is answered by it
+        self.complete_read_requested()  # what was asked before the first complete read is answered by it
 
     def append(self, records: Sequence[Record]) -> None:
         """Return when all in-sync replicas of the topic have the records."""
@@ -85,14 +85,14 @@ class KafkaSink:
             self._drop_producer()
             raise self._unavailable(error) from error
 
-    def snapshot_wanted(self) -> bool:
-        """Whether a reader has asked for a complete read since this was asked last; no while Kafka is away."""
+    def complete_read_requested(self) -> bool:
+        """Whether a reader has requested a complete read since the last call; no while Kafka is away."""
         try:
-            if self._asking is None:
-                self._asking = self._listen_for_asking()
-            return bool(self._asking.poll(timeout_ms=0))
+            if self._requests is None:
+                self._requests = self._listen_for_requests()
+            return bool(self._requests.poll(timeout_ms=0))
         except KafkaError as error:
-            _LOG.debug("%s: whether a complete read is asked for is not known: %s", self._address, error)
+            _LOG.debug("%s: whether a complete read is requested is not known: %s", self._address, error)
             return False
 
     def newest_generation(self) -> int:
@@ -133,11 +133,11 @@ class KafkaSink:
     def close(self) -> None:
         """Let the producer go; everything was acknowledged, or its append has failed."""
         self._drop_producer()
-        if self._asking is not None:
+        if self._requests is not None:
             with suppress(KafkaError):
-                self._asking.close(timeout_ms=int(_CLOSE_SECONDS * 1000))
+                self._requests.close(timeout_ms=int(_CLOSE_SECONDS * 1000))
 
-    def _listen_for_asking(self) -> KafkaConsumer:
+    def _listen_for_requests(self) -> KafkaConsumer:
         consumer = self._consumer()
         partition = TopicPartition(wanted_topic(self._address), 0)
         consumer.assign([partition])

@@ -1,4 +1,4 @@
-"""Opens the sink that a configuration names."""
+"""Open the sink that a configuration names."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ class Sink(Protocol):
     def append(self, records: Sequence[Record]) -> None:
         """Return when all are acknowledged; raises SinkUnavailableError when some may not have arrived."""
 
-    def snapshot_wanted(self) -> bool:
-        """Whether a reader has asked for a complete read since this was asked last."""
+    def complete_read_requested(self) -> bool:
+        """Whether a reader has requested a complete read since the last call."""
 
     def newest_generation(self) -> int:
         """The generation of the cluster's newest record that is there, -1 without one; raises SinkUnavailableError."""

@@ -1,9 +1,9 @@
-"""The session on the watched ensemble: persistent recursive watches and reads of many znodes in one request.
+"""Hold the session on the watched ensemble: persistent recursive watches, and reads of many znodes in one request.
 
-The one place that knows kazoo's insides: version 2.11 has neither AddWatch nor MultiRead (`zookeeper_requests`), drops
-the zxid that ZooKeeper 3.9 sends with an event, and hands an event only to the watchers of its very path. Every request
-that is ever sent is sent from here, and each of them only reads. A server that does not know these requests is watched
-and read the old way (`single_reads`). What to watch and read is not decided here.
+The one place that knows kazoo's insides: version 2.11 has neither AddWatch nor MultiRead (`requests`), drops the zxid
+that ZooKeeper 3.9 sends with an event, and hands an event only to the watchers of its very path. Every request that is
+ever sent is sent from here, and each of them only reads. A server that does not know these requests is watched and read
+the old way (`single_reads`).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _LOG = logging.getLogger("kontrast.ingest.zookeeper")
 _KAZOO_LOG = logging.getLogger("kontrast.ingest.kazoo")
 
 _CLOSE_SECONDS = 1.5
-# The longest that is asked for: the first request of a read has up to 96 znodes, which ZooKeeper's jute.maxbuffer keeps
+# The longest answer to expect: the first request of a read has up to 96 znodes, which ZooKeeper's jute.maxbuffer keeps
 # at 1 MB each. kazoo would gather as much as the four bytes of a length can say.
 _LARGEST_PACKET_BYTES = 128 * 1024**2
 _ASK_AGAIN_SECONDS = 60.0  # an ensemble may be upgraded, server by server
@@ -75,7 +75,7 @@ class _Connection(ConnectionHandler):
         if self._complaints.due():
             _LOG.error(
                 "what answers for ZooKeeper at %s announces a packet of %d bytes, expected at most %d: the connection "
-                "is dropped and tried anew; check that it is ZooKeeper",
+                "is dropped and tried again; check that it is ZooKeeper",
                 ",".join(f"{host}:{port}" for host, port in self.client.hosts),
                 length,
                 _LARGEST_PACKET_BYTES,
@@ -169,7 +169,7 @@ class WatchedZooKeeper:
         self._client.start_async()
 
     def restart_if_dead(self) -> None:
-        """Begin anew after a failure that kazoo does not recover from by itself; raises IngestError."""
+        """Begin again after a failure that kazoo does not recover from by itself; raises IngestError."""
         self.check_login()
         if not self._client._connection._connection_routine.is_alive():
             _LOG.error("the ZooKeeper client for %s ended by itself, starting a new one", self._config.zookeeper)
@@ -248,7 +248,7 @@ class WatchedZooKeeper:
         self.wait(self.call(Sync(self.absolute(""))))
 
     def name(self, events: list[ZnodeEvent]) -> list[ZnodeEvent]:
-        """The events, those that only say that children came or went as events of these; raises ConnectionLostError."""
+        """The events, with children that came or went in place of their parent's event; raises ConnectionLostError."""
         return self._reads.name(events)
 
     def _choose_reads(self, *, watch: bool) -> None:
@@ -266,7 +266,7 @@ class WatchedZooKeeper:
     def read_values(self, paths: Sequence[str], show: Callable[[int], None] = lambda _: None) -> Reading:
         """The values of the paths (None: not there; missing: may not be read); raises ConnectionLostError.
 
-        `show` is told how many were read so far.
+        `show` is called with how many were read so far.
         """
         answers = self._reads.values(paths, show)
         return Reading(self._readable(answers), answers.position, answers.zxid)

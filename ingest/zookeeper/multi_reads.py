@@ -1,7 +1,4 @@
-"""Reading many znodes in one request: what ZooKeeper 3.6 and newer know.
-
-Here belongs how paths are put into requests. Sending and waiting is the session's business (`zookeeper`).
-"""
+"""Read many znodes in one request, as ZooKeeper 3.6 and newer can: which paths go into which request."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ class MultiReads:
         self._bytes_a_path = float(_FIRST_GUESS_BYTES_A_PATH)
 
     def values(self, paths: Sequence[str], show: Callable[[int], None]) -> Answers:
-        """The values of the paths; `show` is told how many were read so far."""
+        """The values of the paths; `show` is called with how many were read so far."""
         return self._read(GetData.type, paths, show)
 
     def children(self, paths: Sequence[str]) -> Answers:

@@ -1,7 +1,4 @@
-"""What reading ZooKeeper needs and gives, whichever way it is done.
-
-Here belong the words that the session (`zookeeper`) and the two ways to read (`multi_reads`, `single_reads`) share.
-"""
+"""The interface of the two ways to read ZooKeeper (`multi_reads`, `single_reads`), their answers and errors."""
 
 from __future__ import annotations
 
@@ -79,10 +76,10 @@ class Reads(Protocol):
     mode: WatchMode
 
     def values(self, paths: Sequence[str], show: Callable[[int], None]) -> Answers:
-        """The values of the paths; `show` is told how many were read so far."""
+        """The values of the paths; `show` is called with how many were read so far."""
 
     def children(self, paths: Sequence[str]) -> Answers:
         """The names of the children of the paths."""
 
     def name(self, events: list[ZnodeEvent]) -> list[ZnodeEvent]:
-        """The events, those that only say that children came or went as events of these."""
+        """The events, with children that came or went in place of their parent's event."""

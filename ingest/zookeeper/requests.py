@@ -1,7 +1,6 @@
-"""Requests as bytes: AddWatch (op 106) and MultiRead (op 22) of ZooKeeper 3.6 and newer, and the single reads of older.
+"""Requests as bytes: AddWatch (op 106) and MultiRead (op 22) of ZooKeeper 3.6 and newer, and single reads.
 
-kazoo lacks the first two, and keeps a table of who set a watch with the last. Here belongs their form on the wire.
-Sending them, and what an answer means, is the business of `zookeeper`, `multi_reads` and `single_reads`.
+kazoo lacks the first two, and keeps a table of who set a watch with the last.
 """
 
 from __future__ import annotations
@@ -97,7 +96,7 @@ class MultiRead:
 
 
 class SingleRead:
-    """A read of one path by its operation (GetData, GetChildren, Exists), with a one-shot watch if asked for.
+    """A read of one path by its operation (GetData, GetChildren, Exists), with a one-shot watch where `watch` is set.
 
     Answered with a value, with children, or with whether it exists; no node is an error but for Exists.
     """

@@ -1,8 +1,7 @@
-"""Watching and reading servers before 3.6, which know neither persistent watches nor MultiRead.
+"""Watch and read servers before 3.6, which know neither persistent watches nor MultiRead.
 
-Here belong the rules of one-shot watches: each is set by a read and ends with its first event, so that what an event
-names is read again with a watch, and children are found by listing their parents. A znode that came and went between
-two lists leaves no trace here. Sending and waiting is the session's business (`zookeeper`).
+A one-shot watch is set by a read and ends with its first event, so what an event names is read again with a watch, and
+children are found by listing their parents. A znode that came and went between two lists leaves no trace here.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class SingleReads:
         self._awaited: set[str] = set()
 
     def values(self, paths: Sequence[str], show: Callable[[int], None]) -> Answers:
-        """The values of the paths; `show` is told how many were read so far."""
+        """The values of the paths; `show` is called with how many were read so far."""
         promise = self._session.call(Moment(self._session.moment))
         results = self._read_and_watch(GetData.type, paths, show)
         for path, result in results.items():
@@ -65,7 +64,7 @@ class SingleReads:
         return Answers(results, _has_failures(results))
 
     def name(self, events: list[ZnodeEvent]) -> list[ZnodeEvent]:
-        """The events, those that only say that children came or went as events of these."""
+        """The events, with children that came or went in place of their parent's event."""
         for event in events:
             if event.kind is EventKind.DELETED:
                 self._forget(event.path)

@@ -1,7 +1,6 @@
-"""Which file of a checkpoint is damaged or missing, when Spark fails over it.
+"""Find which file of a checkpoint is damaged or missing, when Spark fails over it.
 
-Here belongs what is looked at after a failure: Spark's own sentence is often that of whatever stumbled first, up to a
-NullPointerException without a word.
+Spark's own sentence is often that of whatever stumbled first, up to a NullPointerException without a word.
 """
 
 from __future__ import annotations

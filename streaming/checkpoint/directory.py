@@ -1,6 +1,6 @@
-"""The checkpoint directory: whose it is, what was chosen at its first start, and that one job uses it at a time.
+"""Hold a checkpoint directory: its lock, and the settings that were chosen at its first start.
 
-Here belong its lock and its settings file. What Spark keeps in it is Spark's business, in a directory of its own.
+Spark's own files are in a directory of their own within it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LOCK_WAIT_SECONDS = 10.0  # a job that was killed a moment ago may still be on i
 
 REBUILDS = "rebuilds"
 REBUILD = (
-    "begin anew with `kontrast stream --rebuild`, which goes back to the newest complete snapshot that the source holds"
+    "begin again with `kontrast stream --rebuild`, which goes back to the newest complete read that the source holds"
 )
 
 _SPARK = "spark"

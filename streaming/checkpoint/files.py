@@ -1,7 +1,6 @@
-"""Spark's files in a checkpoint across a power cut: forced to disk before the outputs that rest on them.
+"""Force Spark's files in a checkpoint to disk before the outputs that rest on them.
 
-Here belongs what is done with the files from outside. Spark itself forces none of them: after a power cut any of the
-newest may be missing, empty or full of zeros.
+Spark itself forces none of them: after a power cut any of the newest may be missing, empty or full of zeros.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Fetches the Java archives that pyspark lacks through Spark's own Ivy, checks them against a lock file, caches them.
+"""Fetch the Java archives that pyspark lacks through Spark's own Ivy, check them against a lock file, cache them.
 
 Standard library only. `python -m streaming.java.artifacts` fetches all that Kontrast needs. After a change of a
 request, `--relock` resolves every set again and writes `artifacts.lock`: read the difference before you commit it.

@@ -1,4 +1,4 @@
-"""Finds, writes and removes archives of loaded Java classes, which halve what the start of a program costs.
+"""Find, write and remove archives of loaded Java classes, which halve what the start of a program costs.
 
 Java checks that an archive fits (its own version, the jars, their times) and does without where it does not; whether it
 is whole, its name says by its digest. `streaming.spark_class_archive` makes Spark's.
@@ -34,7 +34,7 @@ def spark_jars() -> list[Path]:
 
 
 def archive_options(class_path: Sequence[Path]) -> tuple[str, ...]:
-    """What tells Java to use the archive of this class path; nothing where there is none."""
+    """Java's options to use the archive of this class path; nothing where there is none."""
     remove_unusable()
     archive = find_archive(class_path)
     return () if archive is None else (f"-XX:SharedArchiveFile={archive}", "-XX:+VerifySharedSpaces")

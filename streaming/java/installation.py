@@ -1,7 +1,4 @@
-"""Finds the Java that Spark and the embedded servers run on.
-
-Here belongs the search and its one sentence of failure; what is run with it belongs to the caller.
-"""
+"""Find the Java that Spark and the embedded servers run on."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Where the output rows go: one journal or one Kafka topic an output.
+"""Write the output rows of a batch that may come twice: one journal or one Kafka topic an output.
 
-Here belongs the writing of a batch that may come twice. A journal skips a batch that is its newest already. Otherwise,
-and in Kafka always, the rows are written once more, with the same keys and places: readers end with the same.
+A journal skips a batch that is its newest already. Otherwise, and in Kafka always, the rows are written once more, with
+the same keys and places: readers end with the same.
 """
 
 from __future__ import annotations

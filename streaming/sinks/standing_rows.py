@@ -1,8 +1,4 @@
-"""Which rows of an output still hold: the newest of each subject since its cluster's beginning.
-
-Here belongs what the compaction of an output's journal keeps. How journals are compacted is `transport.compaction`'s
-business.
-"""
+"""Keep the rows of an output that still hold, for compaction: the newest of each subject since its beginning."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""The journal as a source of Spark: whole lines, a cluster's together, each with the offset at which it stands.
+"""Read a journal as a source of Spark: whole lines, a cluster's together, each with the offset at which it stands.
 
-Here belongs what Spark must know to read a journal; how a journal lies on disk is `transport.journal`'s business.
 This code runs in a Python process of Spark's, not in the one that started the job.
 """
 

@@ -1,6 +1,6 @@
-"""Where in the source a cluster's newest complete snapshot begins: the point to which a rebuild goes back.
+"""Find where in the source a cluster's newest complete read begins: the point to which a rebuild goes back.
 
-Here belongs the search. A snapshot is complete when its end is there; what follows it is read as it always is.
+A read is complete when its end is there; what follows it is read as it always is.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ class Place(NamedTuple):
     offset: int
 
 
-def newest_snapshots(session: SparkSession, config: StreamConfig) -> Starts:
+def newest_complete_reads(session: SparkSession, config: StreamConfig) -> Starts:
     """From where each partition of the source is to be read, if not from its beginning; raises StreamError.
 
-    Of a cluster that has no complete snapshot nothing is said until one has come.
+    Of a cluster without a complete read there is no output until one arrives.
     """
     lines, clusters = _journal(config.source) if isinstance(config.source, JournalAddress) else _kafka(session, config)
     complete = find_complete(lines)
     for cluster in sorted(clusters - complete.keys() - {""}):
-        logger.warning("%s holds no complete snapshot of cluster %s", config.source, cluster)
+        logger.warning("%s holds no complete read of cluster %s", config.source, cluster)
     starts: dict[int, int] = {}
     for partition, offset in complete.values():
         starts[partition] = min(offset, starts.get(partition, offset))
@@ -54,7 +54,7 @@ def newest_snapshots(session: SparkSession, config: StreamConfig) -> Starts:
 
 
 def find_complete(lines: Iterable[tuple[Place, bytes]]) -> dict[str, Place]:
-    """The beginning of each cluster's newest complete snapshot among these lines, which are in order."""
+    """The beginning of each cluster's newest complete read among these lines, which are in order."""
     begun: dict[str, tuple[int, Place]] = {}
     complete: dict[str, Place] = {}
     for place, line in lines:

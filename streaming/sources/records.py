@@ -1,7 +1,4 @@
-"""Where the records come from: a journal or a Kafka topic, as one table of Spark.
-
-Here belong the reading ends, the wait until they can be reached, and the routing of a line to its cluster.
-"""
+"""Read records from a journal or a Kafka topic as one table of Spark, each line with its cluster."""
 
 from __future__ import annotations
 

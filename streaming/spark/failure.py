@@ -1,7 +1,4 @@
-"""Turns the failure of a Spark query into one sentence.
-
-Here belongs the search for the cause in what Spark wraps around it.
-"""
+"""Turn the failure of a Spark query into one sentence, by the cause in what Spark wraps around it."""
 
 from __future__ import annotations
 

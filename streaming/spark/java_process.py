@@ -1,8 +1,8 @@
-"""Spark's Java process: how it is started beside the job, what it says, and how it ends.
+"""Start and end Spark's Java process beside the job, and forward what it prints to the log.
 
-Here belongs its command. Spark's settings are `session`'s business. It is started without the shell scripts that
-Spark has for it, which cost a second Java process and set SPARK_HOME: with it, every Python process of Spark's would
-import pyspark from an archive of sources and translate it anew, 0.7 seconds of CPU time for each of seven.
+It is started without Spark's shell scripts, which cost a second Java process and set SPARK_HOME: with it, every Python
+process of Spark's would import pyspark from an archive of sources and compile it again, 0.7 seconds of CPU time for
+each of seven.
 """
 
 from __future__ import annotations
@@ -93,10 +93,10 @@ class JavaProcess:
         """Start it, and end it in order, so that none is left behind; raises StreamError."""
         words = _Words()
         with scratch_directory() as scratch:
-            told = scratch.directory / "gateway"
-            process = self._start(told, words)
+            address_file = scratch.directory / "gateway"
+            process = self._start(address_file, words)
             try:
-                gateway = _connect(process, told, words)
+                gateway = _connect(process, address_file, words)
             except BaseException:
                 process.kill()
                 process.wait()
@@ -131,7 +131,7 @@ class JavaProcess:
             return (f"-XX:ArchiveClassesAtExit={self.archive_to}",)
         return archive_options((*self.jars_before, *spark_jars()))
 
-    def _start(self, told: Path, words: _Words) -> subprocess.Popen[bytes]:
+    def _start(self, address_file: Path, words: _Words) -> subprocess.Popen[bytes]:
         try:
             return subprocess.Popen(
                 self.command(),
@@ -139,7 +139,7 @@ class JavaProcess:
                 stdout=words.write_end,
                 stderr=words.write_end,
                 pass_fds=tuple(self.inherited_files),
-                env=_environment(told),
+                env=_environment(address_file),
                 # A signal to the whole group is for this process, which then ends the other in order.
                 start_new_session=True,
             )
@@ -149,7 +149,7 @@ class JavaProcess:
             os.close(words.write_end)
 
 
-def _environment(told: Path) -> dict[str, str]:
+def _environment(address_file: Path) -> dict[str, str]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     path = os.pathsep.join([str(_CODE), *(path for path in paths if path not in {"", str(_CODE)})])
@@ -157,18 +157,18 @@ def _environment(told: Path) -> dict[str, str]:
         **{name: value for name, value in os.environ.items() if name != "SPARK_HOME"},
         "PYTHONPATH": path,
         "PYTHONHASHSEED": "0",
-        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told),
+        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(address_file),
     }
 
 
-def _connect(process: subprocess.Popen[bytes], told: Path, words: _Words) -> ClientServer:
-    """The gateway to the process, when it has told its address."""
+def _connect(process: subprocess.Popen[bytes], address_file: Path, words: _Words) -> ClientServer:
+    """The gateway to the process, as soon as it has written its address."""
     deadline = time.monotonic() + _START_SECONDS
-    while not told.exists():
+    while not address_file.exists():
         if process.poll() is not None or time.monotonic() > deadline:
             raise StreamError(f"Spark's Java process did not start: {words.last() or 'it said nothing'}")
         time.sleep(0.01)
-    with told.open("rb") as answer:
+    with address_file.open("rb") as answer:
         port, secret = read_int(answer), UTF8Deserializer().loads(answer)
     os.environ.update({"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret})
     try:
@@ -212,7 +212,7 @@ class _Words:
         self._thread.start()
 
     def last(self) -> str:
-        """The last line, which tells best why the process ended; waits a moment for it to be read."""
+        """The last line, which says best why the process ended; waits a moment for it to be read."""
         self._thread.join(_LAST_WORDS_SECONDS)
         return self._last
 

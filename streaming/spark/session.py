@@ -1,7 +1,4 @@
-"""The Spark session of the job, and Spark's settings.
-
-Here belongs what Spark must be told to be fast on one machine; each setting that is not obvious says why it is there.
-"""
+"""Open the Spark session of the job with the settings that make it fast on one machine, each with its reason."""
 
 from __future__ import annotations
 
@@ -79,8 +76,8 @@ def spark_session(
     """A session with a Java process of its own, which ends with it and holds `inherited_files` open until then.
 
     `jars` are behind Spark's own, `class_path` is before them. With `archive_to` the process leaves the archive of its
-    classes there when it ends (see `class_archive`). Under spark-submit it is spark-submit's process, and what was told
-    to it of the cluster holds; when that process is asked to end, `stop` is set, and it waits for the session's end.
+    classes there when it ends (see `class_archive`). Under spark-submit it is spark-submit's process, and what it was
+    given of the cluster holds; when that process is asked to end, `stop` is set, and it waits for the session's end.
     """
     logging.getLogger("py4j").setLevel(logging.CRITICAL)  # the job itself says what failed
     with contextlib.ExitStack() as stack:

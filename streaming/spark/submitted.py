@@ -1,7 +1,6 @@
-"""The session under spark-submit: its Java process is not the job's own, and may be asked to end before the job is.
+"""Open the session under spark-submit, whose Java process is not the job's own and may be stopped before the job is.
 
-Here belongs what is different there. SIGTERM to spark-submit reaches Java alone, whose own way to end is to stop Spark
-in the middle of a batch.
+SIGTERM to spark-submit reaches Java alone, which by itself would stop Spark in the middle of a batch.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class _Forwarder:
             self._values[record.path] = _value(record)
         elif record.kind is RecordKind.SNAPSHOT_END:
             self._now_ms, self.is_reading = record.observed_ms, False
-            self._publisher.publish_snapshot(complete(self._values), record.zxid)
+            self._publisher.publish_complete_read(complete(self._values), record.zxid)
         elif record.kind is RecordKind.HEARTBEAT and not record.author:  # a write in vain shows in the log alone
             self._heartbeats_due += 1
             if not self._events:

@@ -33,13 +33,13 @@ from tests.waiting import eventually
 from transport.address import JournalAddress
 from transport.forwarding import ReadReason
 from transport.journal import JournalWriter, end_offset, read_journal
-from transport.wanted import want_snapshot
+from transport.wanted import request_complete_read
 
 Watch = Callable[..., Watching]
 
 
 @pytest.mark.parametrize("chroot", ["", "/kafka/blue"])
-def test_the_first_snapshot_holds_every_recorded_znode_in_order(kafka: KazooClient, watch: Watch, chroot: str) -> None:
+def test_the_first_read_holds_every_recorded_znode_in_order(kafka: KazooClient, watch: Watch, chroot: str) -> None:
     make_cluster(kafka, chroot)
     records = watch(chroot=chroot).records()
     assert [record.seq for record in records] == list(range(len(records)))
@@ -343,12 +343,12 @@ def test_a_reader_that_lacks_the_beginning_gets_a_new_generation_with_a_complete
     kafka: KazooClient, watch: Watch, tmp_path: Path
 ) -> None:
     make_cluster(kafka)
-    want_snapshot(tmp_path)  # elsewhere: nobody's business
+    request_complete_read(tmp_path)  # elsewhere: nobody's business
     watching = watch()
     kafka.delete("/config/topics/t")
     watching.settled()
     first = watching.records()[0].generation
-    want_snapshot(tmp_path / "journal")
+    request_complete_read(tmp_path / "journal")
     eventually(lambda: watching.count(RecordKind.SNAPSHOT_END) == 2)
     kafka.set("/brokers/topics/t", b"later")
     watching.settled()

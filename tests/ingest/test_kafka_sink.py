@@ -151,12 +151,12 @@ def test_an_unreachable_kafka_is_named_in_time() -> None:
 
 
 def test_a_message_in_the_topic_beside_it_asks_for_a_complete_read_once(changes: KafkaAddress, sink: KafkaSink) -> None:
-    assert not sink.snapshot_wanted()
+    assert not sink.complete_read_requested()
     producer = KafkaProducer(bootstrap_servers=changes.bootstrap_servers)
     producer.send(wanted_topic(changes), b"please").get(60)
     producer.close()
-    eventually(sink.snapshot_wanted)
-    assert not sink.snapshot_wanted()
+    eventually(sink.complete_read_requested)
+    assert not sink.complete_read_requested()
 
 
 def test_a_topic_knows_each_clusters_newest_generation(sink: KafkaSink, changes: KafkaAddress) -> None:

@@ -21,7 +21,7 @@ from tests.streaming.job_in_a_thread import running
 from tests.waiting import eventually
 from transport.address import KafkaAddress
 from transport.journal import JournalWriter, end_offset
-from transport.wanted import snapshot_wanted_ns, wanted_topic
+from transport.wanted import complete_read_requested_ns, wanted_topic
 
 
 def gauges(streams: Streams) -> list[GaugesRow]:
@@ -47,9 +47,9 @@ def test_a_journal_that_dropped_what_was_not_read(spark: SparkSession, streams: 
     with JournalWriter(streams.input, segment_bytes=1000, retain_bytes=3000) as writer:
         for line in life.lines[10:]:
             writer.append([line])
-    assert snapshot_wanted_ns(streams.input) == 0
+    assert complete_read_requested_ns(streams.input) == 0
     with running(spark, streams.config()):
-        eventually(lambda: snapshot_wanted_ns(streams.input) > 0)
+        eventually(lambda: complete_read_requested_ns(streams.input) > 0)
         eventually(lambda: bool(gauges(streams)))
         assert not gauges(streams)[-1].ready
         assert gauges(streams)[-1].divergences["records_missing"] == 1
@@ -70,7 +70,7 @@ def test_a_journal_with_a_hole(spark: SparkSession, streams: Streams, work_off) 
         file.seek(hole_begins)
         file.write(bytes(5000))
     with running(spark, streams.config()):
-        eventually(lambda: snapshot_wanted_ns(streams.input) > 0)
+        eventually(lambda: complete_read_requested_ns(streams.input) > 0)
         eventually(lambda: bool(gauges(streams)))
         assert not gauges(streams)[-1].ready
         streams.append(later.lines)
@@ -109,7 +109,7 @@ def test_a_stream_whose_beginning_is_gone_when_the_job_first_starts(spark: Spark
     later = new_life()
     streams.append([line for line in life_of("east").lines if b'"kind":"heartbeat"' in line])
     with running(spark, streams.config()):
-        eventually(lambda: snapshot_wanted_ns(streams.input) > 0)
+        eventually(lambda: complete_read_requested_ns(streams.input) > 0)
         streams.append(later.lines)
         eventually(lambda: the_end_is_known(streams, later))
 

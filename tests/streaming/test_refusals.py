@@ -79,7 +79,7 @@ def test_a_damaged_settings_file_is_refused_and_given_up_with_rebuild(streams, d
     streams.checkpoint.mkdir()
     (streams.checkpoint / "kontrast.json").write_text(damaged)
     for look in (_prepare, check_settings):
-        with pytest.raises(StreamError, match="kontrast.json is damaged: restore it, or begin anew with .*--rebuild"):
+        with pytest.raises(StreamError, match="kontrast.json is damaged: restore it, or begin again with .*--rebuild"):
             look(streams.config())
     _prepare(streams.config(), rebuild=True)
 
@@ -88,7 +88,7 @@ def test_a_missing_settings_file_is_named_and_no_foreign_directory_counts_as_a_c
     _prepare(streams.config())
     (streams.checkpoint / "spark").mkdir()
     (streams.checkpoint / "kontrast.json").unlink()
-    with pytest.raises(StreamError, match="kontrast.json is missing: restore it, or begin anew with .*--rebuild"):
+    with pytest.raises(StreamError, match="kontrast.json is missing: restore it, or begin again with .*--rebuild"):
         _prepare(streams.config())
     _prepare(streams.config(), rebuild=True)
     (streams.checkpoint / "spark").rename(streams.checkpoint / "spark-4.2.0-bin-hadoop3")

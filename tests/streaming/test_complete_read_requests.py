@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from streaming.sources import complete_read_requests
-from streaming.sources.complete_read_requests import Asking, wait_seconds
+from streaming.sources.complete_read_requests import CompleteReadRequests, wait_seconds
 from transport.address import JournalAddress
-from transport.wanted import snapshot_wanted_ns
+from transport.wanted import complete_read_requested_ns
 
 
 class Clock:
@@ -19,15 +19,15 @@ class Clock:
     def __init__(self, directory: Path) -> None:
         self.now = 1_000.0
         self._directory = directory
-        self._asking = Asking(None, JournalAddress(directory))
+        self._requests = CompleteReadRequests(None, JournalAddress(directory))
 
     def asked_during(self, seconds: int, lacking: dict[str, int]) -> list[int]:
         """At which of the next seconds it asked."""
         found = []
         for second in range(seconds):
-            before = snapshot_wanted_ns(self._directory)
-            self._asking.look(lacking)
-            if snapshot_wanted_ns(self._directory) != before:
+            before = complete_read_requested_ns(self._directory)
+            self._requests.look(lacking)
+            if complete_read_requested_ns(self._directory) != before:
                 found.append(second)
                 (self._directory / "snapshot-wanted").unlink()
             self.now += 1
