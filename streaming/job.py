@@ -145,7 +145,7 @@ class Job:
             logger.warning("%s; the job waits for room", self._full(failure))
             stop.wait(pause_seconds)
             pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
-        logger.info("ended between two batches")
+        logger.info("stopped between two batches")
 
     def _full(self, failure: Exception) -> str:
         """Which disk has no room."""

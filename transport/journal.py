@@ -200,7 +200,7 @@ class JournalWriter:
         except FileNotFoundError:
             is_there = False
         except OSError as error:
-            raise JournalError(f"journal {self._directory} cannot be looked at: {error.strerror}") from error
+            raise JournalError(f"journal {self._directory} cannot be read: {error.strerror}") from error
         if not is_there:
             raise JournalRemovedError(f"journal {self._directory} was removed or replaced while it was written")
         self._check_at = time.monotonic() + _CHECK_SECONDS

@@ -38,7 +38,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class ExistingTopic:
-    """A topic as brokers have it; 0 partitions while they do not know yet, of `SETTINGS` those that may be seen."""
+    """A topic as brokers have it; 0 partitions while they do not know yet, with the `SETTINGS` that may be seen."""
 
     topic: Topic
     partitions: int

@@ -17,7 +17,7 @@ _Place = tuple[int, int, int]
 
 
 class StandingRows:
-    """The rows that hold of those that were added, in their order; a cluster's beginning stays before its rows.
+    """The added rows that still hold, in their order; a cluster's beginning stays before its rows.
 
     Rows may come twice and late, as places say. What cannot be read is kept: a newer Kontrast may have written it.
     """

@@ -106,7 +106,7 @@ class JavaProcess:
         except (Py4JError, ConnectionError) as error:
             if isinstance(error, Py4JJavaError):
                 raise
-            raise StreamError(f"Spark's Java process is gone, its last words were: {words.last()}") from error
+            raise StreamError(f"Spark's Java process is gone, its last line was: {words.last()}") from error
         finally:
             SparkContext._gateway = None
             SparkContext._jvm = None

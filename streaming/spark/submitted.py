@@ -79,7 +79,7 @@ class _JavasEnd:
 
     def run(self) -> None:
         """Ask the job to stop, and return when it has."""
-        logger.info("spark-submit was asked to end: the running batch is finished first")
+        logger.info("spark-submit was stopped: the job finishes the running batch first")
         self._stop.set()
         self.is_ours.wait()
 

@@ -133,7 +133,7 @@ def _sigterm_ends_it_between_two_batches(spark_master, streams, submit, tmp_path
             os.killpg(process.pid, signal.SIGKILL)
     said = (tmp_path / "submit.log").read_text(errors="replace")
     assert "the running batch is finished first" in said
-    assert "ended between two batches" in said
+    assert "stopped between two batches" in said
     assert "not finished" not in said
     written = len(streams.read("metadata"))
     assert 0 < written < len(life.rows()["metadata"]), "it was not stopped in the middle"
