@@ -151,7 +151,9 @@ class IngestConfig(ZooKeeperConfig):
         except ListeningError as error:
             raise IngestError(str(error)) from error
         if self.maintenance_file is not None and not self.maintenance_file.parent.is_dir():
-            raise IngestError(f"maintenance_file {self.maintenance_file} cannot be used: create its directory, or name another")
+            raise IngestError(
+                f"maintenance_file {self.maintenance_file} cannot be used: create its directory, or name another"
+            )
         if self.election_zookeeper is not None:
             self._check_election(self.election_zookeeper)
 

@@ -79,13 +79,17 @@ class Forwarder:
                 self._connect(inbox, stop)
             watch = _Watch(self._config, zookeeper, inbox, publisher, stop, self._forwarding)
             if watch.run(reason, sink.complete_read_requested):
-                _LOG.warning("%s: a reader of %s lacks records: everything is read again", self._config.cluster, self._config.to)
+                _LOG.warning(
+                    "%s: readers of %s lack records: everything is read again", self._config.cluster, self._config.to
+                )
                 return ReadReason.ASKED
         except StoppedError:
             _LOG.warning("%s: stopped while the sink was unavailable", self._config.cluster)
         except DeposedError:
             if not stop.is_set():
-                _LOG.warning("%s: another forwarder leads now, this one stops forwarding and waits for its turn", self._config.cluster)
+                _LOG.warning(
+                    "%s: this forwarder is no longer the leader: it stops and waits for its turn", self._config.cluster
+                )
         finally:
             self._forwarding.leads = False
             zookeeper.close()

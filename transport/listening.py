@@ -24,7 +24,7 @@ class ListeningError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listening:
-    """An address to answer on: over TLS with a certificate, and with a username only to a client that knows the password.
+    """An address to answer on: over TLS with a certificate, with a username only to who knows the password.
 
     `listen` is HOST:PORT or [IPV6]:PORT; port 0 takes any that is free. The password is in a file or in the
     environment: nothing here is one. `prefix` comes before the names of the settings in what ListeningError says.

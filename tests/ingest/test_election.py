@@ -146,7 +146,7 @@ def test_another_forwarder_takes_over_from_one_that_is_killed_and_from_one_that_
     kafka.set("/brokers/topics/after", b"changed")
     forwarders.wait_for_heartbeats()
     forwarders.processes["second"].resume()
-    eventually(lambda: forwarders.has_said("second", "another forwarder leads now, this one stops forwarding"))
+    eventually(lambda: forwarders.has_said("second", "this forwarder is no longer the leader"))
     kafka.delete("/brokers/topics/after")
     forwarders.wait_for_heartbeats()
     records = as_readers_have_it(forwarders.records())
