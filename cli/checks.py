@@ -53,7 +53,7 @@ def check(questions: Iterable[Question]) -> ExitCode:
 
 
 def of_watch(configs: Sequence[IngestConfig]) -> Iterator[Question]:
-    """What `kontrast watch` needs."""
+    """The checks of what `kontrast watch` needs."""
     for config in configs:
         yield f"{config.cluster}: ZooKeeper {config.zookeeper}", _ask_zookeeper(config)
         yield f"{config.cluster}: stream {config.to}", _ask_stream_to_write(config)
@@ -66,7 +66,7 @@ def of_watch(configs: Sequence[IngestConfig]) -> Iterator[Question]:
 
 
 def of_stream(config: StreamConfig) -> Iterator[Question]:
-    """What `kontrast stream` needs."""
+    """The checks of what `kontrast stream` needs."""
     from streaming.java.installation import find_java
     from streaming.job import check_settings
     from streaming.sinks.sink import output_topics
@@ -82,7 +82,7 @@ def of_stream(config: StreamConfig) -> Iterator[Question]:
 
 
 def of_serve(config: ServeConfig) -> Iterator[Question]:
-    """What `kontrast serve` needs."""
+    """The checks of what `kontrast serve` needs."""
     from dashboards.alerting.alertmanager import Alertmanager
 
     yield f"outputs {config.source}", _ask_outputs(config)

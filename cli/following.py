@@ -37,7 +37,7 @@ class Where:
 
 
 def where_outputs_are(settings: Settings, flags: Layer) -> Where:
-    """What [serve] reads, else what [stream] writes; raises ConfigError."""
+    """The address that [serve] reads, else the one that [stream] writes; raises ConfigError."""
     serve = {**settings.sections["serve"], **flags}
     named = serve.get("from") or settings.sections["stream"].get("to")
     if named is None:

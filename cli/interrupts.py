@@ -1,4 +1,4 @@
-"""What Ctrl-C does: end the process at once, or interrupt what runs."""
+"""Let Ctrl-C end the process at once, or interrupt what runs."""
 
 import _signal as signal  # the module itself takes milliseconds to import, in which Ctrl-C would be a traceback
 import os

@@ -19,14 +19,14 @@ _MOST_BYTES: Final = 64 * 1024**2
 
 
 class Page(NamedTuple):
-    """Where a process answers, and whether only to those who log in."""
+    """The address of a process's pages, and whether they need a login."""
 
     address: str
     needs_login: bool
 
 
 def page_of(layer: Layer, key: str, prefix: str, default: str | None = None) -> Page | None:
-    """Where a process with these settings answers; None where nothing says so, or any free port is taken."""
+    """The address of a process with these settings; None where none is set, or any free port is taken."""
     listen = str(layer[key].value) if key in layer else default
     try:
         listening = None if listen is None else Listening(listen=listen)
@@ -41,7 +41,7 @@ def page_of(layer: Layer, key: str, prefix: str, default: str | None = None) -> 
 
 
 def ask_page(page: Page, path: str) -> str | OSError:
-    """What the page says, or why it says nothing. No login is sent: a certificate is not checked here."""
+    """The text of the page, or the error of asking for it. No login is sent: a certificate is not checked here."""
     unchecked = ssl.create_default_context()
     unchecked.check_hostname, unchecked.verify_mode = False, ssl.CERT_NONE
     handlers = urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=unchecked)

@@ -28,7 +28,7 @@ _WAKE_EVERY_SECONDS = 0.2
 
 
 class ExitCode(IntEnum):
-    """What the command's end says."""
+    """The exit codes of the command."""
 
     OK = 0
     FAILED = 1  # a defect in Kontrast, or a finding of a command that looks for some

@@ -71,7 +71,7 @@ def _complain_of_a_long_list(parent: str, names: list[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CompleteRead:
-    """What one complete read found: the znodes' values by path, and the paths that an ACL keeps from being read."""
+    """The result of one complete read: the znodes' values by path, and the paths that an ACL keeps from being read."""
 
     values: Mapping[str, Value]
     forbidden: frozenset[str] = frozenset()
@@ -120,7 +120,7 @@ def read_registered_brokers(config: ZooKeeperConfig, stop: threading.Event) -> f
 
 
 def find_chroots(config: ZooKeeperConfig, stop: threading.Event) -> list[str]:
-    """Where the same ensemble has a Kafka cluster, as chroots; "/" for none. Raises IngestError."""
+    """The chroots at which the same ensemble has a Kafka cluster; "/" for none. Raises IngestError."""
     return _ask_once(dataclasses.replace(config, zookeeper=config.servers), stop, _search_chroots, [])
 
 

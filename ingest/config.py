@@ -88,7 +88,7 @@ class ZooKeeperConfig:
 
     @property
     def password(self) -> str:
-        """What the password file says, without the newline at its end, or the variable; raises IngestError."""
+        """The content of the password file, without the newline at its end, or the variable; raises IngestError."""
         try:
             password = read_secret(self.zookeeper_password_file, self.zookeeper_password_variable)
         except (OSError, UnicodeDecodeError) as error:
@@ -159,7 +159,7 @@ class IngestConfig(ZooKeeperConfig):
 
     @property
     def listening(self) -> Listening | None:
-        """Where to answer Prometheus about the forwarder, and whom; None: nowhere. Raises ListeningError."""
+        """The address and login for Prometheus to ask the forwarder; None: there is none. Raises ListeningError."""
         given = {name: getattr(self, f"{_METRICS}{name}") for name in _LISTENING}
         if self.metrics_listen is not None:
             return Listening(listen=self.metrics_listen, prefix=_METRICS, **given)

@@ -47,7 +47,7 @@ class Term:
 
 
 class Terms(Protocol):
-    """What gives a forwarder its terms."""
+    """An election, which gives a forwarder its terms."""
 
     def next_term(self) -> Term | None:
         """The next term, once it is this forwarder's turn; the one before has ended; None if asked to stop."""

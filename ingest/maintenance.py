@@ -53,7 +53,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def name(self) -> str:
-        """What it is called when it is ended: its id; of one that was written without, a name made of the rest."""
+        """The name by which it is ended: its id; of one that was written without, a name made of the rest."""
         said = f"{self.cluster} {self.until_ms} {self.brokers} {self.reason}"
         return self.id or hashlib.sha256(said.encode()).hexdigest()[:8]
 

@@ -36,7 +36,7 @@ _CLUSTER_ID = JsonDecoder(dict[str, str])
 
 
 class KafkaIdentity(NamedTuple):
-    """What a Kafka cluster says of itself: its id (from 0.10.1 on), and HOST:PORT of each broker by its number."""
+    """A Kafka cluster by its own answers: its id (from 0.10.1 on), and HOST:PORT of each broker by its number."""
 
     cluster_id: str | None
     addresses: Mapping[int, str]

@@ -50,7 +50,7 @@ class KafkaSource:
         )
 
     def poll(self) -> Sequence[Chunk]:
-        """What is new; waits a moment for it."""
+        """The new rows; waits a moment for them."""
         try:
             if self._consumer is None:
                 self._consumer = self._connect()

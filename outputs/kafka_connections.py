@@ -26,7 +26,7 @@ _NOBODY_THERE = (KafkaConnectionError, MetadataEmptyBrokerList, NodeNotReadyErro
 
 
 def in_words(error: Exception) -> str:
-    """What a failure means, in half a sentence: Kafka's own name of what brokers answered, nothing of the library's."""
+    """The meaning of a failure, in half a sentence: Kafka's name of the brokers' answer, nothing of the library's."""
     if isinstance(error, BrokerResponseError):
         return f"the brokers answer {error.message}"
     if isinstance(error, _NOBODY_THERE) or (isinstance(error, KafkaTimeoutError) and "bootstrap" in str(error)):
@@ -48,7 +48,7 @@ class BoundedConnectionManager(KafkaConnectionManager):  # type: ignore[misc]  #
 
 
 class BoundedKafkaClient(KafkaNetClient):  # type: ignore[misc]
-    """What consumers, producers and admins take as `kafka_client`."""
+    """The client that consumers, producers and admins take as `kafka_client`."""
 
     def __init__(self, **configs: Any) -> None:  # noqa: ANN401
         net = NetworkSelector(**configs)

@@ -14,7 +14,7 @@ _NONE: Final[dict[str, Any]] = {}
 
 
 def existing_topics(admin: KafkaAdminClient, topics: Sequence[Topic]) -> list[ExistingTopic]:
-    """Those of the topics that are there; of settings that may not be seen nothing is said. Raises KafkaError."""
+    """The topics that exist, with the settings that may be seen. Raises KafkaError."""
     present = set(admin.list_topics())
     there = [topic for topic in topics if topic.name in present]
     if not there:

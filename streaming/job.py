@@ -148,7 +148,7 @@ class Job:
         logger.info("stopped between two batches")
 
     def _full(self, failure: Exception) -> str:
-        """Which disk has no room."""
+        """The sentence that names the disk without room."""
         if isinstance(failure, JournalFullError):
             return str(failure)
         return f"checkpoint {self.checkpoint.directory}: {no_room(self.checkpoint.directory)}"
@@ -261,7 +261,7 @@ def _settings(config: StreamConfig) -> Settings:
 
 
 def _identity(address: Address) -> str:
-    """What of an address may not change under a checkpoint: a Kafka cluster's bootstrap servers may."""
+    """The part of an address that may not change under a checkpoint: a Kafka cluster's bootstrap servers may."""
     if isinstance(address, JournalAddress):
         return f"journal:{address.directory.absolute()}"
     return f"kafka topic {address.topic}"

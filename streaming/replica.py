@@ -82,7 +82,7 @@ _NO_GENERATION = -1
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
-    """What a batch did for one cluster, and when its oldest and newest records were observed (0: it had none)."""
+    """The work of a batch for one cluster, and when its oldest and newest records were observed (0: it had none)."""
 
     cluster: str
     records: int
@@ -244,7 +244,7 @@ class Replica(StatefulProcessor):
         return outcome.context
 
     def _expected(self, cluster: str) -> tuple[GivenSettings, Profile | None, tuple[int, ...]]:
-        """What the configuration says of the cluster's brokers."""
+        """The settings, release and preferred controllers that are configured of the cluster's brokers."""
         brokers = self._config.brokers_of(cluster)
         return *brokers.read(), brokers.preferred_controllers
 
@@ -281,7 +281,7 @@ class Replica(StatefulProcessor):
 
 
 def _quarantines(cluster: str, stored: Header | None) -> Quarantines:
-    """How often the cluster failed before, as its last stored state has it."""
+    """The cluster's earlier failures, as its last stored state has them."""
     if stored is None:
         return Quarantines()
     return restore_context(cluster, stored.body, lambda _: None).header.feed.quarantines

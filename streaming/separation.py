@@ -35,7 +35,7 @@ def refuse_watched_cluster(watched: Header, brokers: Iterable[StreamBroker]) -> 
 
 
 def _shown(watched: Header, broker: StreamBroker) -> str:
-    """What shows that the broker is the watched cluster's; empty where nothing does."""
+    """The evidence that the broker is the watched cluster's; empty where there is none."""
     if watched.cluster_id and broker.cluster_id:
         return f"cluster id {watched.cluster_id}" if watched.cluster_id == broker.cluster_id else ""
     registered = watched.brokers.get(broker.broker)

@@ -89,7 +89,7 @@ class _Brokers:
         return [StreamBroker(node.id(), _address(node), str(self._address), cluster_id) for node in nodes]
 
     def missing(self, topics: Sequence[Topic]) -> list[Topic]:
-        """Those of the topics that are not there, or that this client may not see."""
+        """The topics that do not exist, or that this client may not see."""
         present = self._answer(self._admin.listTopics().names())
         return [topic for topic in topics if not present.contains(topic.name)]
 
@@ -166,7 +166,7 @@ def _address(node: _Java) -> str:
 
 
 def _reason(error: Py4JJavaError) -> str:
-    """What Kafka says, without the names of Java's exceptions."""
+    """Kafka's own sentence, without the names of Java's exceptions."""
     throwable = error.java_exception
     cause = throwable.getCause() or throwable
     return f"{cause.getClass().getSimpleName()}: {cause.getMessage()}"

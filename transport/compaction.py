@@ -21,13 +21,13 @@ _READ_BYTES = 1024**2
 
 
 class Standing(Protocol):
-    """What of many lines still holds."""
+    """The lines of many that still hold."""
 
     def add(self, line: bytes) -> None:
         """Take the next line in."""
 
     def lines(self) -> Sequence[bytes]:
-        """Those that hold, in an order in which they may be read."""
+        """The lines that hold, in an order in which they may be read."""
 
 
 def compact(directory: Path, begin: int, end: int, words: bytes, standing: Callable[[], Standing]) -> Segment | None:

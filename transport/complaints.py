@@ -8,7 +8,7 @@ _PAUSE_SECONDS = 60.0
 
 
 class Complaints:
-    """How often one trouble has come since it was last complained of; for one thread."""
+    """The number of times that one trouble has come since it was last logged; for one thread."""
 
     def __init__(self) -> None:
         self._count = 0

@@ -1,4 +1,4 @@
-"""What a forwarder knows of its own work: `ingest/` writes it while it works, `dashboards/` shows it.
+"""The figures of a forwarder's own work: `ingest/` writes it while it works, `dashboards/` shows it.
 
 Each figure is whole by itself, together they are of no one moment.
 """

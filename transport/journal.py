@@ -250,7 +250,7 @@ class JournalWriter:
         return kept
 
     def _beyond_what_was_lost(self, end: int) -> int:
-        """Where to go on if the machine went down under an earlier writer: readers may have what is no longer there."""
+        """The offset to go on at if the machine went down under an earlier writer: readers may have lost lines."""
         lock, boot = self._locks[1], _boot()
         earlier = os.pread(lock, 64, 0)
         os.ftruncate(lock, 0)

@@ -160,7 +160,7 @@ class _Reading:
         return JournalBatch(tuple(self._pieces), self._position, self._hole)
 
     def _room(self) -> int:
-        """How many bytes may be read yet; at the beginning some always."""
+        """The number of bytes that may be read yet; at the beginning some always."""
         read = self._position - self._begin
         return self._max_bytes - read if read else max(1, self._max_bytes)
 
@@ -245,7 +245,7 @@ class _SegmentFile:
         return _behind(offset, around[0]), around[1]
 
     def next_good(self, offset: int) -> int:
-        """Where behind the offset the next piece begins that is what was written; the end where there is none."""
+        """The offset of the next undamaged piece; the end where there is none."""
         while offset < self.end:
             window = self._read(offset, _SEARCH_BYTES)
             at = 0

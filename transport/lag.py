@@ -17,7 +17,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """How many came with a lag of at most each bound and more than the one before, and the sum of all lags.
+    """The counts of lags of at most each bound and more than the one before, and the sum of all lags.
 
     The last bound is infinity. `examples` has the newest one of each bound whose zxid is known.
     """

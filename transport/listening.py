@@ -80,7 +80,7 @@ class Listening:
 
     @property
     def password(self) -> str:
-        """What the password file says, without the newline at its end, or the variable; raises ListeningError."""
+        """The content of the password file, without the newline at its end, or the variable; raises ListeningError."""
         try:
             password = read_secret(self.password_file, self.password_variable)
         except (OSError, UnicodeDecodeError) as error:

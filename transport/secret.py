@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def read_secret(file: str | Path | None, variable: str | None) -> str | None:
-    """What the file, without the newline at its end, or the variable holds now; None where neither is named.
+    """The present content of the file, without the newline at its end, or of the variable; None where neither is named.
 
     Raises OSError, UnicodeDecodeError for the file, KeyError for the variable.
     """

@@ -96,7 +96,7 @@ def alerts(
 
 
 class _Shown:
-    """Which alerts are shown, and how they are printed."""
+    """The choice of alerts, and how they are printed."""
 
     def __init__(
         self,
@@ -199,7 +199,7 @@ def _follow(outputs: Followed, shown: _Shown, stop: threading.Event) -> None:
 
 
 def _picture(outputs: Followed, shown: _Shown, height: int) -> Group:
-    """What is open now in that many lines, one an alert; what does not fit is counted."""
+    """The open alerts in that many lines, one an alert; what does not fit is counted."""
     from rich.console import Group
     from rich.text import Text
 

@@ -125,7 +125,7 @@ def start(
 
 
 def _doubts(settings: Settings, window: Window) -> Iterator[str]:
-    """What may be wrong with a window that is in force all the same, for people in a hurry."""
+    """Warn of what may be wrong with a window that is in force all the same, for people in a hurry."""
     if not known_clusters(settings):
         yield f"whether a cluster is called {window.cluster} was not checked, nothing here names any: give --config"
     config = cluster_zookeeper(settings, window.cluster)

@@ -129,7 +129,7 @@ class _Rows:
 
     @property
     def asked_for(self) -> str:
-        """Which rows these are, behind the name of their output."""
+        """The choice of rows in words, behind the name of their output."""
         of_topic = f" for topic {self.topic}" if self.topic else ""
         in_cluster = f" in cluster {self.cluster}" if self.cluster else ""
         return of_topic + in_cluster + (" that is in force" if self.in_force else "")

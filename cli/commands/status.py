@@ -102,7 +102,7 @@ def _parts(settings: Settings, outputs: Followed, address: str) -> Iterator[Part
 
 
 def _watchers(settings: Settings) -> dict[str, Page]:
-    """Where each cluster's watcher serves its metrics."""
+    """The address at which each cluster's watcher serves its metrics."""
     everywhere = settings.sections["watch"]
     layers = {cluster: {**everywhere, **layer} for cluster, layer in settings.clusters.items()}
     if "cluster" in everywhere:

@@ -58,7 +58,7 @@ class Stage:
 
     @property
     def metrics_address(self) -> str:
-        """Where Prometheus would scrape."""
+        """The address that Prometheus would scrape."""
         return f"http://{self._listen}/metrics"
 
     def check(self) -> None:

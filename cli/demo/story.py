@@ -34,7 +34,7 @@ _ADMIN_ATTEMPTS = 5
 
 
 class ChapterFailedError(Exception):
-    """What a chapter expected and Kontrast did not publish in time."""
+    """The failure of a chapter: Kontrast did not publish what it expected in time."""
 
 
 def play(stage: Stage, narrator: Narrator) -> None:

@@ -135,7 +135,7 @@ class KafkaBroker(Server):
 
 
 def kafka_class_path(release: Iterable[Path]) -> list[Path]:
-    """What a broker runs from, given the jars of its release; raises EmbeddedError."""
+    """The class path of a broker, given the jars of its release; raises EmbeddedError."""
     # Kafka's own SLF4J has no logger bound to it, or Log4j 1.
     kafka = [jar for jar in release if not jar.name.startswith(("org.slf4j_", "log4j_"))]
     # Spark's Ivy leaves out Scala's library because Spark has it.

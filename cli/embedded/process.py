@@ -49,7 +49,7 @@ class ChildProcess:
 
     @property
     def exit_status(self) -> int | None:
-        """How it ended, negative for a signal; None while it runs and before its first start."""
+        """Its exit status, negative for a signal; None while it runs and before its first start."""
         return self._process.poll() if self._process is not None else None
 
     def launch(self) -> None:

@@ -49,7 +49,7 @@ class OneProcess:
 
     @property
     def log(self) -> Path:
-        """Where its output goes."""
+        """The file of its output."""
         return self._process.log
 
     @property

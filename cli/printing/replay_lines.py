@@ -143,7 +143,7 @@ def _by_broker(counts: Mapping[int, int]) -> dict[str, int]:
 
 
 class Incidents:
-    """What went wrong, from its first alert to its last end: alerts of a group that overlap are one incident."""
+    """An incident, from its first alert to its last end: alerts of a group that overlap are one incident."""
 
     def __init__(self) -> None:
         self._newest: dict[str, _Incident] = {}  # by group

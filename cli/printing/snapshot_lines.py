@@ -31,7 +31,7 @@ _NAMED_PARTITIONS: Final = 20
 
 
 class Concern(Enum):
-    """What may be wrong with a partition, the worst first; the words of kafka-topics.sh."""
+    """The concerns about a partition, the worst first; the words of kafka-topics.sh."""
 
     OFFLINE = "offline"
     UNDER_MIN_ISR = "under-min-isr"
@@ -64,7 +64,7 @@ class Judged:
 
     @property
     def reason(self) -> str | None:
-        """What is wrong with it in a sentence."""
+        """The concern about it in a sentence."""
         if self.metadata.state == UNREADABLE:
             return "its state cannot be read"
         return None if self.row is None else self.row.reason
@@ -77,7 +77,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which partitions are shown: those of some topics, those with one concern; nothing given: all."""
+    """The partitions to show: of some topics, with one concern; nothing given: all."""
 
     topics: frozenset[str] = frozenset()
     only: Concern | None = None
@@ -106,7 +106,7 @@ class Picture:
 
 
 def _concerns(context: Context) -> dict[_Key, tuple[Concern, ...]]:
-    """What is wrong by partition, as the gauges count it."""
+    """The concerns by partition, as the gauges count them."""
     rules = context.header.counting_rules
     found: dict[_Key, tuple[Concern, ...]] = {}
     for name, topic in context.topics:
@@ -151,7 +151,7 @@ def _object(partition: Judged) -> dict[str, Any]:
 
 
 def print_summary(picture: Picture, selection: Selection) -> None:
-    """Who is there, the counts, and the partitions that are chosen or not well, the worst first."""
+    """The brokers, the counts, and the partitions that are chosen or not well, the worst first."""
     for line in _cluster_lines(picture):
         click.echo(line)
     if selection:

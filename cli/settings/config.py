@@ -58,7 +58,7 @@ class Setting:
     place: str
 
     def over(self, earlier: Setting | None) -> Setting:
-        """What holds when there was another one: it takes its place, a table does so key by key."""
+        """Override an earlier setting: a table does it key by key."""
         if earlier is None or not isinstance(earlier.value, dict) or not isinstance(self.value, dict):
             return self
         return Setting({**earlier.value, **self.value}, self.place)
@@ -69,7 +69,7 @@ Layer = Mapping[str, Setting]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the file and the environment say: a layer a section, and one a cluster."""
+    """The settings of the file and the environment: a layer a section, and one a cluster."""
 
     sections: Mapping[str, Layer]
     clusters: Mapping[str, Layer]
@@ -210,7 +210,7 @@ def known_clusters(settings: Settings) -> list[str]:
 
 
 def cluster_zookeeper(settings: Settings, cluster: str) -> ZooKeeperConfig | None:
-    """Where a cluster's ZooKeeper is; None where nothing says so. Raises ConfigError."""
+    """The address of a cluster's ZooKeeper; None where none is set. Raises ConfigError."""
     own, everywhere = settings.clusters.get(cluster, {}), settings.sections["watch"]
     if "zookeeper" not in {**everywhere, **own}:
         return None
@@ -249,7 +249,7 @@ def flag_name(section: str, key: Key) -> str:
 
 
 def option_name(section: str, key: Key) -> str:
-    """What a command calls the flag's value."""
+    """The name of the flag's value in a command."""
     *_, table = section.split(".")
     return key.field if table == section else f"{table}_{key.field}"
 

@@ -77,7 +77,7 @@ class Key:
 
     @property
     def expected(self) -> str:
-        """What may be written, in words."""
+        """The values that may be written, in words."""
         words = [_words(hint) for hint in _without_none(self.hint)]
         return " or ".join([*words, repr(NONE)] if self.can_be_none else words)
 
@@ -133,7 +133,7 @@ def keys_of(config_type: type) -> dict[str, Key]:
 
 
 def read_pairs(items: Iterable[str]) -> dict[str, str]:
-    """What KEY=VALUE texts say; raises ValueError."""
+    """Read KEY=VALUE texts; raises ValueError."""
     pairs: dict[str, str] = {}
     for item in items:
         name, equals, value = (part.strip() for part in item.partition("="))

@@ -29,7 +29,7 @@ _COUNTER: Final = (1 << 32) - 1
 
 @dataclass(frozen=True, slots=True)
 class Until:
-    """Where a history ends, that moment included: at a zxid, or at a time in milliseconds since 1970."""
+    """The end of a history, that moment included: at a zxid, or at a time in milliseconds since 1970."""
 
     zxid: int | None = None
     time_ms: int | None = None

@@ -129,7 +129,7 @@ class History:
 
     @property
     def other_chroots(self) -> frozenset[str]:
-        """Where the files that were read until now have other Kafka clusters."""
+        """The chroots of other Kafka clusters in the files that were read until now."""
         return frozenset(self._below.others)
 
     def records(self) -> Iterator[Record]:
@@ -213,7 +213,7 @@ class History:
         return controller is not None and controller.ephemeral_owner == session
 
     def _apply(self, transaction: Transaction) -> dict[str, Value | None]:
-        """What each watched znode that the transaction touched is at its end, None if it is gone."""
+        """The watched znodes that the transaction touched, as they are at its end, None if one is gone."""
         ended: dict[str, Value | None] = {}
         for change in transaction.changes:
             if self._below.watches(change.path):

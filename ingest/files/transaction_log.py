@@ -35,7 +35,7 @@ _TTL_OWNER: Final = -(1 << 56)  # the highest byte set, the time to live in the 
 
 
 class ChangeKind(Enum):
-    """What a transaction does to a znode."""
+    """The kinds of changes that a transaction makes."""
 
     CREATED = "created"
     SET = "set"
@@ -53,7 +53,7 @@ class Change(NamedTuple):
 
 
 class Transaction(NamedTuple):
-    """What ZooKeeper did at once; `session` requested it as its request number `cxid`.
+    """One transaction of ZooKeeper; `session` requested it as its request number `cxid`.
 
     A session's end has cxid 0 when the server expired it, a higher one when the client closed it. `closed` are then the
     znodes that go with it, as far as the log names them (from 3.6 on); otherwise it is None.

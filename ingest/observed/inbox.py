@@ -63,7 +63,7 @@ class Inbox:
 
     @property
     def position(self) -> int:
-        """How many events ever came."""
+        """The number of events that ever came."""
         return self._position
 
     def wait(self, timeout_seconds: float) -> bool:
@@ -85,7 +85,7 @@ class Inbox:
             return states
 
     def take_dropped(self) -> int:
-        """How many events were dropped since this was asked last."""
+        """The number of events that were dropped since the last call."""
         with self._changed:
             dropped, self._dropped = self._dropped, 0
             return dropped

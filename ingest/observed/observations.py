@@ -19,7 +19,7 @@ UNKNOWN_ZXID = -1
 
 
 class EventKind(Enum):
-    """What a watch says of a znode, in ZooKeeper's numbers."""
+    """The kinds of events, in ZooKeeper's numbers."""
 
     CREATED = 1
     DELETED = 2
@@ -52,7 +52,7 @@ Values = Mapping[str, Value | None]
 
 
 class Known(NamedTuple):
-    """Which state of a znode was published last; mzxid and version -1 where only its existence was."""
+    """The state of a znode that was published last; mzxid and version -1 where only its existence was."""
 
     czxid: int
     mzxid: int

@@ -77,12 +77,12 @@ def is_listed(path: str) -> bool:
 
 
 def recorded_child(path: str, child: str) -> str:
-    """What gets records for a child of a listed znode: the child itself, or a partition's state."""
+    """The path with records for a child of a listed znode: the child itself, or a partition's state."""
     return f"{path}/{child}" if path in _PARENTS else f"{path}/{child}/state"
 
 
 def rank(path: str) -> Rank:
-    """Where a recorded path stands among changes that were made at once."""
+    """The place of a recorded path among changes that were made at once."""
     if path in _CONTROLLER:
         return Rank.CONTROLLER
     if path.startswith("/brokers/ids/"):

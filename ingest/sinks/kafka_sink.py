@@ -32,8 +32,8 @@ from ingest.sinks.sink import SinkUnavailableError
 from outputs.kafka_connections import BoundedKafkaClient, in_words
 from outputs.kafka_topics import existing_topics
 from transport.address import KafkaAddress
+from transport.complete_read_requests import request_topic
 from transport.topics import PARTITIONS, ExistingTopic, Topic, refusal, stream_topics, unfit
-from transport.wanted import wanted_topic
 
 _LOG = logging.getLogger("kontrast.ingest.kafka")
 
@@ -49,7 +49,7 @@ _THERE_NOW = (NoError, TopicAlreadyExistsError)
 
 
 class KafkaSink:
-    """A Kafka topic, created with one partition if it is missing, and beside it one for requests (`transport.wanted`).
+    """A Kafka topic, created with one partition if it is missing, and beside it one for requests of complete reads.
 
     The producer is idempotent with acks=all. After a failure a new one is made and the records are sent again: readers
     see some of them twice, with the same place in the order, and drop the second. `check` sees whose brokers these are
@@ -139,7 +139,7 @@ class KafkaSink:
 
     def _listen_for_requests(self) -> KafkaConsumer:
         consumer = self._consumer()
-        partition = TopicPartition(wanted_topic(self._address), 0)
+        partition = TopicPartition(request_topic(self._address), 0)
         consumer.assign([partition])
         consumer.seek(partition, consumer.end_offsets([partition])[partition])
         return consumer
@@ -256,7 +256,7 @@ class KafkaSink:
 
 
 def identity_of(admin: KafkaAdminClient) -> KafkaIdentity:
-    """What the brokers say of their cluster; raises KafkaError."""
+    """The id and addresses that the brokers give of their cluster; raises KafkaError."""
     described = admin.describe_cluster()
     addresses = {broker["broker_id"]: _address(broker["host"], broker["port"]) for broker in described["brokers"]}
     return KafkaIdentity(described.get("cluster_id"), addresses)

@@ -13,7 +13,7 @@ class SinkUnavailableError(Exception):
 
 
 class Sink(Protocol):
-    """Where records go, in order."""
+    """A sink, which takes records in order."""
 
     def append(self, records: Sequence[Record]) -> None:
         """Return when all are acknowledged; raises SinkUnavailableError when some may not have arrived."""

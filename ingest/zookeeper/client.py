@@ -203,7 +203,7 @@ class WatchedZooKeeper:
 
     @property
     def connections(self) -> int:
-        """How many connections were made: work that spans two of them has missed events."""
+        """The number of connections that were made: work that spans two of them has missed events."""
         return self._connections
 
     @property
@@ -219,7 +219,7 @@ class WatchedZooKeeper:
 
     @property
     def watch_mode(self) -> WatchMode:
-        """How the present connection's server is watched."""
+        """The kind of watches that the present connection's server has."""
         return self._reads.mode
 
     def add_watches(self, paths: Sequence[str]) -> None:
@@ -277,7 +277,7 @@ class WatchedZooKeeper:
         return {path: children or [] for path, children in found.items()}
 
     def _readable(self, answers: Answers) -> dict[str, Any]:
-        """What may be read; of the rest each path is reported once, until it may be read again."""
+        """The answers that may be read; each other path is reported once, until it may be read again."""
         if answers.has_failures or self._forbidden:
             before = frozenset(self._forbidden)
             readable = dict(self._without_forbidden(answers.results.items()))
@@ -343,7 +343,7 @@ class WatchedZooKeeper:
         raise ConnectionLostError
 
     def moment(self) -> tuple[int, int]:
-        """How many events have come and the newest zxid; for the connection's thread."""
+        """The number of events that have come and the newest zxid; for the connection's thread."""
         return self._inbox.position, self._client._connection.newest_zxid
 
     def absolute(self, path: str) -> str:

@@ -15,7 +15,7 @@ class ConnectionLostError(Exception):
 
 
 class WatchMode(Enum):
-    """How a server is watched, as session and heartbeat records name it."""
+    """The kind of watches that a server has, as session and heartbeat records name it."""
 
     PERSISTENT = "persistent"
     ONE_SHOT = "one-shot"  # servers before 3.6
@@ -36,7 +36,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What was answered for each path: a result, None (no node) or an exception; the moment as a `Reading` has it."""
+    """The answer for each path: a result, None (no node) or an exception; the moment as a `Reading` has it."""
 
     results: dict[str, Any]
     has_failures: bool  # whether a result is an exception
@@ -52,7 +52,7 @@ class Promise(Protocol):
 
 
 class Session(Protocol):
-    """What sends requests and waits for their answers."""
+    """A session, which sends requests and waits for their answers."""
 
     def call(self, request: object) -> Promise:
         """A promise of the answer; raises ConnectionLostError."""
@@ -67,7 +67,7 @@ class Session(Protocol):
         """The path with the chroot."""
 
     def moment(self) -> tuple[int, int]:
-        """How many events have come and the newest zxid; for the connection's thread."""
+        """The number of events that have come and the newest zxid; for the connection's thread."""
 
 
 class Reads(Protocol):

@@ -21,7 +21,7 @@ _PERSISTENT_RECURSIVE = 1
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a MultiRead was answered, and the moment of it: events that came before, newest change of the server."""
+    """The answer to a MultiRead, and the moment of it: events that came before, newest change of the server."""
 
     results: list[Any]
     has_failures: bool  # whether a result is an exception

@@ -33,7 +33,7 @@ _UNREADABLE: Final = (
 
 
 def damage_behind(failure: BaseException, spark_directory: Path) -> StreamError | None:
-    """What to say of a query that failed over what is in the checkpoint, None where it failed over something else."""
+    """The error of a query that failed over a damaged checkpoint, None where it failed over something else."""
     if not is_of_java(failure):
         return None
     for found in _damage(spark_directory):
@@ -49,7 +49,7 @@ def damage_behind(failure: BaseException, spark_directory: Path) -> StreamError 
 
 
 def _damage(spark_directory: Path) -> Iterator[str]:
-    """What is damaged or missing, by file."""
+    """The damaged and missing files, a sentence each."""
     metadata, offsets = spark_directory / "metadata", spark_directory / "offsets"
     try:
         if not is_json(metadata.read_bytes()):
@@ -83,7 +83,7 @@ def _without_checksums(spark_directory: Path) -> Iterator[str]:
 
 
 def _damage_of_snapshot(snapshot: Path) -> Iterator[str]:
-    """What is wrong with a snapshot of a state store: an archive, and files of RocksDB that it names."""
+    """The damage of a state store's snapshot: an archive, and files of RocksDB that it names."""
     try:
         with zipfile.ZipFile(snapshot) as archive:
             damaged = archive.testzip()

@@ -52,7 +52,7 @@ class Checkpoint:
 
     @property
     def spark_directory(self) -> Path:
-        """Where Spark keeps offsets, commits and state: a new place after each rebuild."""
+        """The directory in which Spark keeps offsets, commits and state: a new one after each rebuild."""
         rebuilds = number(self.directory, {REBUILDS: 0, **(self.settings() or {})}, REBUILDS)
         return self.directory / (f"{_SPARK}-{rebuilds}" if rebuilds else _SPARK)
 
@@ -62,7 +62,7 @@ class Checkpoint:
         return next(number for number in count(1) if not (self.directory / f"{_SPARK}-{number}").exists())
 
     def settings(self) -> Settings | None:
-        """What was chosen at the first start, None before it."""
+        """The settings of the first start, None before it."""
         return stored_settings(self.directory)
 
     def require(self, wanted: Settings) -> None:
@@ -107,7 +107,7 @@ class Checkpoint:
 
 
 def stored_settings(directory: Path) -> Settings | None:
-    """What was chosen at the first start of the checkpoint in this directory, None before it; raises StreamError."""
+    """The settings of the first start of the checkpoint in this directory, None before it; raises StreamError."""
     path = directory / _SETTINGS_FILE
     try:
         stored = json.loads(path.read_bytes())
@@ -137,7 +137,7 @@ def number(directory: Path, stored: Settings, name: str) -> int:
 
 
 def damaged_settings(directory: Path, why: str) -> StreamError:
-    """What to say of settings in which something is missing or cannot be read."""
+    """The error for settings in which something is missing or cannot be read."""
     return StreamError(f"{directory / _SETTINGS_FILE} is damaged, {why}: restore it, or {REBUILD}")
 
 

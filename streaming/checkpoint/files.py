@@ -115,7 +115,7 @@ def agrees_with_checksum(path: Path) -> bool:
 
 
 def checksum_file(path: Path) -> Path:
-    """Where Hadoop keeps the checksums of a file."""
+    """The file in which Hadoop keeps the checksums of another."""
     return path.with_name(f".{path.name}.crc")
 
 
@@ -128,7 +128,7 @@ def _has_begun(spark_directory: Path) -> bool:
 
 
 def source_of(spark_directory: Path, batch: int) -> bytes:
-    """What names the part of the source that a batch covers: where the batch before it ended, and where it ends."""
+    """The name of the part of the source that a batch covers: where the batch before it ended, and where it ends."""
     ends = []
     for number in (batch - 1, batch):
         path = spark_directory / "offsets" / str(number)

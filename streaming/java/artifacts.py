@@ -249,7 +249,7 @@ def _run(command: Sequence[str]) -> tuple[int, str]:
 
 
 def spark_home() -> Path:
-    """Where pyspark is installed; raises ArtifactError."""
+    """The directory of the installed pyspark; raises ArtifactError."""
     found = importlib.util.find_spec("pyspark")
     if found is None or found.origin is None:
         raise ArtifactError("pyspark is not installed in this environment: run make install")

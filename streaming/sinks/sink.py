@@ -46,7 +46,7 @@ class Batch:
 
 
 class Sink(Protocol):
-    """What takes the batches of a job."""
+    """A sink, which takes the batches of a job."""
 
     @property
     def next_batch(self) -> int:

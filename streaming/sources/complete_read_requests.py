@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
 from transport.address import Address, JournalAddress
+from transport.complete_read_requests import request_complete_read, request_topic
 from transport.journal import JournalError
-from transport.wanted import request_complete_read, wanted_topic
 
 _LOG = logging.getLogger("kontrast.streaming")
 
@@ -29,7 +29,7 @@ _LONGEST_WAIT_SECONDS = 3_600.0
 
 
 def wait_seconds(failures: int) -> float:
-    """How long after a request the next one is due, of a cluster that failed `failures` times in a row."""
+    """The time between two requests for a cluster that failed `failures` times in a row."""
     return min(_REQUEST_AGAIN_SECONDS * 2.0 ** min(max(0, failures - 1), 32), _LONGEST_WAIT_SECONDS)
 
 
@@ -73,4 +73,4 @@ class CompleteReadRequests:
         servers = self._source.bootstrap_servers
         writer = message.write.format("kafka").option("kafka.bootstrap.servers", servers)
         # Kafka's producer waits a minute for a topic that is not there, and the job with it.
-        writer.option("kafka.max.block.ms", _LONGEST_WAIT_MS).option("topic", wanted_topic(self._source)).save()
+        writer.option("kafka.max.block.ms", _LONGEST_WAIT_MS).option("topic", request_topic(self._source)).save()

@@ -85,7 +85,7 @@ class JournalReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         self._short_since: float | None = None  # since when the journal has ended before what was read
 
     def initialOffset(self) -> Offset:  # noqa: N802 (Spark's name)
-        """Where a query without a checkpoint begins: where it is asked to, else the oldest line that is left."""
+        """The beginning of a query without a checkpoint: the given offset, else the oldest line that is left."""
         return self._offset(earliest_offset(self._directory) if self._begin is None else self._begin)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 (Spark's name)

@@ -77,7 +77,7 @@ def as_text(starts: Starts) -> str:
 
 
 def from_text(text: str) -> Starts:
-    """What `as_text` wrote; raises UndecodableError."""
+    """Read the text of `as_text`; raises UndecodableError."""
     return JsonDecoder(dict[int, int]).decode(text)
 
 

@@ -26,7 +26,7 @@ _LONGEST_PAUSE_SECONDS = 4.0
 
 
 def read_records(session: SparkSession, config: StreamConfig, starts: Mapping[int, int]) -> DataFrame:
-    """What the source holds, with the columns cluster, partition, offset, offsets and value.
+    """The records of the source, with the columns cluster, partition, offset, offsets and value.
 
     Where `offsets` is null, a value is one message at its offset; else it is many lines, and that is where each stands.
     Each goes to the cluster that it names; what names none goes to the cluster "", whose replica refuses it.

@@ -49,7 +49,7 @@ def is_of_java(failure: BaseException) -> bool:
 
 
 def messages(failure: BaseException) -> Iterator[str]:
-    """What each exception says, from the outermost to the cause of all."""
+    """The sentences of all exceptions, from the outermost to the cause of all."""
     cause: BaseException | None = failure
     while cause is not None:
         if isinstance(cause, Py4JJavaError):

@@ -77,7 +77,7 @@ _ARCHIVING_SECONDS = 180
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaProcess:
-    """What a Java process is started with: memory as Java writes it, the jars before and behind Spark's own.
+    """A Java process to start: memory as Java writes it, the jars before and behind Spark's own.
 
     It holds `inherited_files` open until it ends. With `archive_to` it leaves the archive of its classes there.
     """
@@ -203,7 +203,7 @@ def _signal_handlers_kept() -> Iterator[None]:
 
 
 class _Words:
-    """What the Java process and its Python workers print, on its way to the log."""
+    """The lines that the Java process and its Python workers print, on their way to the log."""
 
     def __init__(self) -> None:
         read_end, self.write_end = os.pipe()

@@ -71,7 +71,7 @@ def _ends_after_us(gateway: Any, stop: threading.Event) -> Iterator[None]:  # no
 
 
 class _JavasEnd:
-    """What Java runs when it is asked to end."""
+    """A hook that Java runs before it ends."""
 
     def __init__(self, stop: threading.Event) -> None:
         self._stop = stop
@@ -84,6 +84,6 @@ class _JavasEnd:
         self.is_ours.wait()
 
     class Java:
-        """What py4j asks for."""
+        """The interface, as py4j reads it."""
 
         implements = ["java.lang.Runnable"]  # noqa: RUF012 (as py4j reads it)

@@ -31,9 +31,9 @@ from tests.ingest.conftest import (
 )
 from tests.waiting import eventually
 from transport.address import JournalAddress
+from transport.complete_read_requests import request_complete_read
 from transport.forwarding import ReadReason
 from transport.journal import JournalWriter, end_offset, read_journal
-from transport.wanted import request_complete_read
 
 Watch = Callable[..., Watching]
 

@@ -20,8 +20,8 @@ from tests.streaming.cluster_records import ClusterLife, Streams, life_of
 from tests.streaming.job_in_a_thread import running
 from tests.waiting import eventually
 from transport.address import KafkaAddress
+from transport.complete_read_requests import complete_read_requested_ns, request_topic
 from transport.journal import JournalWriter, end_offset
-from transport.wanted import complete_read_requested_ns, wanted_topic
 
 
 def gauges(streams: Streams) -> list[GaugesRow]:
@@ -135,13 +135,13 @@ def test_a_kafka_topic_that_dropped_what_was_not_read(
     source = KafkaAddress(shared_broker, own_name)
     life, later = life_of("east", topics=4), new_life()
     admin = KafkaAdminClient(bootstrap_servers=shared_broker)
-    admin.create_topics([NewTopic(topic, num_partitions=1) for topic in (own_name, wanted_topic(source))])
+    admin.create_topics([NewTopic(topic, num_partitions=1) for topic in (own_name, request_topic(source))])
     send(shared_broker, own_name, life.lines[:10])
     work_off(streams.config(source=source))
     send(shared_broker, own_name, life.lines[10:])
     admin.delete_records({TopicPartition(own_name, 0): 15})
     admin.close()
-    wanted = TopicPartition(wanted_topic(source), 0)
+    wanted = TopicPartition(request_topic(source), 0)
     consumer = KafkaConsumer(bootstrap_servers=shared_broker)
     with running(spark, streams.config(source=source)):
         eventually(lambda: consumer.end_offsets([wanted])[wanted] > 0)

@@ -27,6 +27,6 @@ def complete_read_requested_ns(directory: Path) -> int:
         return 0
 
 
-def wanted_topic(address: KafkaAddress) -> str:
+def request_topic(address: KafkaAddress) -> str:
     """The topic in which any message asks the writers of a stream for a complete read."""
     return address.topic + _TOPIC_SUFFIX
