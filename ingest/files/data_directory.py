@@ -92,7 +92,7 @@ class ZooKeeperFiles:
 
     def read(self) -> Iterator[Snapshot | Transaction]:
         """The history in its order; raises IngestError where it cannot go on."""
-        first = self._first_complete_read()
+        first = self._first_snapshot_file()
         if self.until.is_passed(first.zxid, first.time_ms):
             raise IngestError(f"the history in {self._named} begins after the wanted end, with zxid {first.zxid:#x}")
         self._zxid = first.zxid
@@ -128,7 +128,7 @@ class ZooKeeperFiles:
 
     # --- the beginning
 
-    def _first_complete_read(self) -> Snapshot:
+    def _first_snapshot_file(self) -> Snapshot:
         first_log = self._logs[0].zxid if self._logs else _NEVER
         start = first_log if self._start_zxid is None else self._start_zxid
         usable = [file for file in self._snapshots if file.zxid >= first_log or _follows(file.zxid, first_log)]

@@ -1,4 +1,4 @@
-"""Read values of Jute, ZooKeeper's serialization, from an entry in memory or from a whole file."""
+"""Read Jute, ZooKeeper's serialization: big-endian numbers, and bytes and texts behind their length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Read one transaction log of ZooKeeper, `log.<zxid>`: what each transaction did."""
+"""Read one transaction log of ZooKeeper 3.4 to 3.9, `log.<zxid>`: every change of a server in its order.
+
+The file is a header, then entries: Adler-32, length, that many bytes, and 0x42. ZooKeeper allocates ahead, so a log
+that was closed in order ends in zeros. From 3.6 on an entry has a digest of the tree behind the transaction, which is
+not needed here.
+"""
 
 from __future__ import annotations
 

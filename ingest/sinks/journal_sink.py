@@ -65,7 +65,7 @@ class JournalSink:
                 _open_journals[self._directory] = _OpenJournal(_first_writer(open_writer), open_writer)
             self._journal = _open_journals[self._directory]
             self._journal.users += 1
-        self._wanted_ns = complete_read_requested_ns(self._directory)
+        self._requested_ns = complete_read_requested_ns(self._directory)
         self._removals = self._journal.removals
 
     def append(self, records: Sequence[Record]) -> None:
@@ -86,8 +86,8 @@ class JournalSink:
             except JournalError as error:
                 _LOG.warning("%s", error)  # the next record finds it again, and is kept until it is mended
             removals, self._removals = self._removals, self._journal.removals
-        before, self._wanted_ns = self._wanted_ns, complete_read_requested_ns(self._directory)
-        return self._wanted_ns > before or self._journal.removals > removals
+        before, self._requested_ns = self._requested_ns, complete_read_requested_ns(self._directory)
+        return self._requested_ns > before or self._journal.removals > removals
 
     def newest_generation(self) -> int:
         """The generation of the cluster's newest record that is there, -1 without one; raises SinkUnavailableError."""
