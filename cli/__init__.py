@@ -1,4 +1,1 @@
-"""The `kontrast` command: reads configuration and wires the parts.
-
-Everything may be imported here; nobody imports this. What a part does belongs into the part.
-"""
+"""The `kontrast` command, which reads the configuration and connects the parts; no part imports it."""

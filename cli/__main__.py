@@ -1,4 +1,4 @@
-"""`python -m cli`, the same as `kontrast`. Nothing else belongs here."""
+"""Run `python -m cli`, the same as `kontrast`."""
 
 from cli.start import main
 

@@ -1,8 +1,4 @@
-"""`--check`: whether a command could start: everything that its settings name is reached, and nothing is started.
-
-Here belong the questions to each thing that a setting can name. Whether a setting may be is its dataclass's business,
-and was decided before.
-"""
+"""`--check`: reach everything that a command's settings name, and start nothing."""
 
 from __future__ import annotations
 
@@ -57,7 +53,7 @@ def check(questions: Iterable[Question]) -> ExitCode:
 
 
 def of_watch(configs: Sequence[IngestConfig]) -> Iterator[Question]:
-    """What `kontrast watch` needs."""
+    """The checks of what `kontrast watch` needs."""
     for config in configs:
         yield f"{config.cluster}: ZooKeeper {config.zookeeper}", _ask_zookeeper(config)
         yield f"{config.cluster}: stream {config.to}", _ask_stream_to_write(config)
@@ -70,10 +66,10 @@ def of_watch(configs: Sequence[IngestConfig]) -> Iterator[Question]:
 
 
 def of_stream(config: StreamConfig) -> Iterator[Question]:
-    """What `kontrast stream` needs."""
-    from streaming.java import find_java
+    """The checks of what `kontrast stream` needs."""
+    from streaming.java.installation import find_java
     from streaming.job import check_settings
-    from streaming.sinks import output_topics
+    from streaming.sinks.sink import output_topics
 
     yield "Java", lambda _: str(find_java())
     yield f"source {config.source}", _ask_to_read(config.source, config.connect_timeout_seconds)
@@ -86,7 +82,7 @@ def of_stream(config: StreamConfig) -> Iterator[Question]:
 
 
 def of_serve(config: ServeConfig) -> Iterator[Question]:
-    """What `kontrast serve` needs."""
+    """The checks of what `kontrast serve` needs."""
     from dashboards.alerting.alertmanager import Alertmanager
 
     yield f"outputs {config.source}", _ask_outputs(config)
@@ -97,7 +93,7 @@ def of_serve(config: ServeConfig) -> Iterator[Question]:
 
 def _ask_zookeeper(config: IngestConfig) -> Callable[[threading.Event], str]:
     def ask(stop: threading.Event) -> str:
-        from ingest.snapshot import find_chroots, read_once
+        from ingest.complete_read import find_chroots, read_once
 
         read = read_once(config, stop)
         if read.forbidden:
@@ -216,7 +212,7 @@ def _ask_kafka(
         from kafka.admin import KafkaAdminClient
         from kafka.errors import KafkaError
 
-        from ingest.kafka_sink import identity_of
+        from ingest.sinks.kafka_sink import identity_of
         from outputs.kafka_connections import BoundedKafkaClient, in_words
         from outputs.kafka_topics import existing_topics
 

@@ -1,7 +1,4 @@
-"""What the commands that look at outputs share: which outputs, reading them to their present end, and following them.
-
-Here belongs the wiring of the exporter's reader (`dashboards.follower`) to a command. What is shown is the command's.
-"""
+"""Choose outputs, read them to their present end and follow them, for the commands that show rows."""
 
 from __future__ import annotations
 
@@ -12,9 +9,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from cli.config import ConfigError, Layer, Settings
-from cli.keys import keys_of
-from cli.options import settings_options
+from cli.settings.config import ConfigError, Layer, Settings
+from cli.settings.keys import keys_of
+from cli.settings.options import settings_options
 from dashboards.config import ServeConfig
 from dashboards.errors import ServeError
 from dashboards.follower import Follower
@@ -40,7 +37,7 @@ class Where:
 
 
 def where_outputs_are(settings: Settings, flags: Layer) -> Where:
-    """What [serve] reads, else what [stream] writes; raises ConfigError."""
+    """The address that [serve] reads, else the one that [stream] writes; raises ConfigError."""
     serve = {**settings.sections["serve"], **flags}
     named = serve.get("from") or settings.sections["stream"].get("to")
     if named is None:

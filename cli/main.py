@@ -13,23 +13,23 @@ from typing import Any, Final, NoReturn
 
 import click
 
-from cli import output
-from cli.config import ConfigError
+from cli.interrupts import INTERRUPTED, interrupt_at_ctrl_c, leave_at_ctrl_c
+from cli.printing import output
 from cli.running import ExitCode
-from cli.start import INTERRUPTED, interrupt_at_ctrl_c, leave_at_ctrl_c
+from cli.settings.config import ConfigError
 
-# Name: (module that has the command under this name, its line in `kontrast --help`).
+# Each is in the module of its name in `cli.commands`; beside it, its line in `kontrast --help`.
 _COMMANDS: Final = {
-    "watch": ("cli.watch", "Watch clusters' ZooKeeper and forward every change into a stream."),
-    "stream": ("cli.stream", "Derive metadata, transitions, requests and alerts in a Spark job."),
-    "serve": ("cli.serve", "Serve /metrics for Prometheus, tell Alertmanager of alerts, compare the view of brokers."),
-    "status": ("cli.status", "Say whether watch, stream and serve are up, how far behind, and what is wrong."),
-    "alerts": ("cli.alerts", "Print the alerts that are open now, worst first."),
-    "show": ("cli.show", "Print the rows of an output for people."),
-    "snapshot": ("cli.snapshot", "Print a cluster's metadata as its ZooKeeper has it now."),
-    "replay": ("cli.replay", "Work out what the controller did from the files of a ZooKeeper server."),
-    "maintenance": ("cli.maintenance", "Say that people work on brokers; what follows from it pages nobody then."),
-    "demo": ("cli.demo", "Play a short story on an embedded cluster."),
+    "watch": "Watch clusters' ZooKeeper and forward every change into a stream.",
+    "stream": "Derive metadata, transitions, requests and alerts in a Spark job.",
+    "serve": "Serve /metrics for Prometheus, deliver alerts to Alertmanager, compare the view of brokers.",
+    "status": "Say whether watch, stream and serve are up, how far behind, and what is wrong.",
+    "alerts": "Print the alerts that are open now, worst first.",
+    "show": "Print the rows of an output for people.",
+    "snapshot": "Print a cluster's metadata as its ZooKeeper has it now.",
+    "replay": "Work out what the controller did from the files of a ZooKeeper server.",
+    "maintenance": "Say that people work on brokers; what follows from it pages nobody then.",
+    "demo": "Play a short story on an embedded cluster.",
 }
 
 _EXIT_CODES: Final = """\b
@@ -43,7 +43,7 @@ Exit codes:
 
 
 class _LazyGroup(click.Group):
-    """A group that knows its commands by name and imports one when it is asked for."""
+    """A group that knows its commands by name and imports one when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -51,13 +51,13 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = getattr(importlib.import_module(_COMMANDS[cmd_name][0]), cmd_name)
+        command: click.Command = getattr(importlib.import_module(f"cli.commands.{cmd_name}"), cmd_name)
         interrupt_at_ctrl_c()
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
+            formatter.write_dl(list(_COMMANDS.items()))
 
     def main(self, *args: Any, **extra: Any) -> NoReturn:  # noqa: ANN401 (click's own)
         """Run a command and exit; every mistake of its user ends as one sentence."""

@@ -1,7 +1,4 @@
-"""Asking the pages that `kontrast watch` and `kontrast serve` answer with, as their settings say where these are.
-
-Here belongs the asking. What an answer means is up to who asks.
-"""
+"""Fetch the pages that `kontrast watch` and `kontrast serve` answer with, from where their settings say these are."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from typing import Final, NamedTuple
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from cli.config import Layer
+from cli.settings.config import Layer
 from transport.listening import Listening, ListeningError
 
 _TIMEOUT_SECONDS: Final = 3
@@ -22,14 +19,14 @@ _MOST_BYTES: Final = 64 * 1024**2
 
 
 class Page(NamedTuple):
-    """Where a process answers, and whether only to those who log in."""
+    """The address of a process's pages, and whether they need a login."""
 
     address: str
     needs_login: bool
 
 
 def page_of(layer: Layer, key: str, prefix: str, default: str | None = None) -> Page | None:
-    """Where a process with these settings answers; None where nothing says so, or any free port is taken."""
+    """The address of a process with these settings; None where none is set, or any free port is taken."""
     listen = str(layer[key].value) if key in layer else default
     try:
         listening = None if listen is None else Listening(listen=listen)
@@ -44,7 +41,7 @@ def page_of(layer: Layer, key: str, prefix: str, default: str | None = None) -> 
 
 
 def ask_page(page: Page, path: str) -> str | OSError:
-    """What the page says, or why it says nothing. No login is sent: a certificate is not checked here."""
+    """The text of the page, or the error of asking for it. No login is sent: a certificate is not checked here."""
     unchecked = ssl.create_default_context()
     unchecked.check_hostname, unchecked.verify_mode = False, ssl.CERT_NONE
     handlers = urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=unchecked)

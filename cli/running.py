@@ -1,7 +1,4 @@
-"""Run the parts that a command wires, each in a thread, until they end or a signal asks them to.
-
-Here belong signals, isolation of the parts from each other, and exit codes. What a part does is its own business.
-"""
+"""Run the parts of a command, each in a thread, until they end or a signal stops them; gives the exit code."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from enum import IntEnum
 from types import FrameType, MappingProxyType
 from typing import NamedTuple, TypeAlias
 
-from cli import output
+from cli.printing import output
 from dashboards.errors import ServeError
 from ingest.errors import IngestError
 from streaming.errors import StreamError
@@ -31,7 +28,7 @@ _WAKE_EVERY_SECONDS = 0.2
 
 
 class ExitCode(IntEnum):
-    """What the command's end says."""
+    """The exit codes of the command."""
 
     OK = 0
     FAILED = 1  # a defect in Kontrast, or a finding of a command that looks for some
@@ -40,7 +37,7 @@ class ExitCode(IntEnum):
 
 
 class _Stop(int):
-    """The number of a signal that asked for the end."""
+    """The number of a signal to stop."""
 
 
 class _Ended(NamedTuple):

@@ -35,9 +35,9 @@ def make(directory: Path) -> tuple[Path, ...]:
 
 def connector_jars() -> list[str]:
     """The jars of Spark's Kafka connector, by Maven's names, for clusters that cannot reach a repository."""
-    from streaming.artifacts import ArtifactSet, read_lock
+    from streaming.java.artifacts import LOCK_FILE, SPARK_KAFKA_CONNECTOR, read_lock
 
-    return sorted(read_lock()[ArtifactSet.SPARK_KAFKA_CONNECTOR])
+    return sorted(read_lock(LOCK_FILE)[SPARK_KAFKA_CONNECTOR.name])
 
 
 def _belongs(path: Path) -> bool:

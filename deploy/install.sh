@@ -97,7 +97,7 @@ install_packages() {
 java_problem() {
     "$venv_python" -c '
 import sys
-from streaming.java import JavaError, find_java
+from streaming.java.installation import JavaError, find_java
 try:
     find_java()
 except JavaError as error:
@@ -165,6 +165,6 @@ get_java
 get_monitoring
 # For whoever runs it without the right to write here: each of Spark's Python processes would translate it anew.
 "$venv_python" -m compileall -q cli controller dashboards ingest outputs streaming transport
-"$venv_python" -m streaming.artifacts --quiet
-"$venv_python" -m streaming.class_archive
+"$venv_python" -m streaming.java.artifacts --quiet
+"$venv_python" -m streaming.spark_class_archive
 [ "$profile" != dev ] || "$venv_python" -m cli.embedded.class_archives

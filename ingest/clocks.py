@@ -1,6 +1,6 @@
-"""The forwarder's two clocks, read together: one that people and NTP set, and one that only runs.
+"""Read the forwarder's two clocks together: the wall clock, and one that nobody sets.
 
-Here belongs how they are read so that their difference changes only where the wall clock was set.
+They are read in a way that their difference changes only where the wall clock was set.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""What the ingest can be told about one cluster, checked before anything is opened.
-
-Here belong the settings of a session on its ZooKeeper and of a forwarder, and what makes them valid. Where they are
-read from is `cli/`'s business.
-"""
+"""The settings of a ZooKeeper session and of a forwarder, checked before anything is opened."""
 
 from __future__ import annotations
 
@@ -92,7 +88,7 @@ class ZooKeeperConfig:
 
     @property
     def password(self) -> str:
-        """What the password file says, without the newline at its end, or the variable; raises IngestError."""
+        """The content of the password file, without the newline at its end, or the variable; raises IngestError."""
         try:
             password = read_secret(self.zookeeper_password_file, self.zookeeper_password_variable)
         except (OSError, UnicodeDecodeError) as error:
@@ -155,13 +151,15 @@ class IngestConfig(ZooKeeperConfig):
         except ListeningError as error:
             raise IngestError(str(error)) from error
         if self.maintenance_file is not None and not self.maintenance_file.parent.is_dir():
-            raise IngestError(f"maintenance_file {self.maintenance_file} cannot be: there is no such folder")
+            raise IngestError(
+                f"maintenance_file {self.maintenance_file} cannot be used: create its directory, or name another"
+            )
         if self.election_zookeeper is not None:
             self._check_election(self.election_zookeeper)
 
     @property
     def listening(self) -> Listening | None:
-        """Where to answer Prometheus about the forwarder, and whom; None: nowhere. Raises ListeningError."""
+        """The address and login for Prometheus to ask the forwarder; None: there is none. Raises ListeningError."""
         given = {name: getattr(self, f"{_METRICS}{name}") for name in _LISTENING}
         if self.metrics_listen is not None:
             return Listening(listen=self.metrics_listen, prefix=_METRICS, **given)

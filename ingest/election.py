@@ -1,8 +1,8 @@
-"""Which of several forwarders of a cluster forwards: an election over a ZooKeeper ensemble that is named for it.
+"""Elect which of a cluster's forwarders forwards, over a ZooKeeper ensemble that is named for it.
 
-Here belong terms and how they are won and lost; it is the only part of the ingest that writes to a ZooKeeper, and never
-to the watched one unless the configuration says so. What protects the stream is the generation: it grows from term to
-term, and readers drop what an older one says. That a leader stops by itself only spares them the work.
+Only this part of the ingest writes to a ZooKeeper, and never to the watched one unless the configuration allows it. The
+generation protects the stream: it grows from term to term, and readers drop what an older one sends. A leader that
+stops by itself only spares them the work.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kazoo.recipe.lock import Lock
 
 from ingest.config import IngestConfig
 from ingest.separation import refuse_watched_ensemble
-from ingest.sinks import SinkUnavailableError
+from ingest.sinks.sink import SinkUnavailableError
 
 _LOG = logging.getLogger("kontrast.ingest.election")
 _KAZOO_LOG = logging.getLogger("kontrast.ingest.kazoo")
@@ -47,7 +47,7 @@ class Term:
 
 
 class Terms(Protocol):
-    """What gives a forwarder its terms."""
+    """An election, which gives a forwarder its terms."""
 
     def next_term(self) -> Term | None:
         """The next term, once it is this forwarder's turn; the one before has ended; None if asked to stop."""
@@ -156,7 +156,7 @@ class _Candidacy:
         self._closing = threading.Lock()
         self._closed = False
         self._verdict = threading.Condition()
-        self._sure_until = 0.0  # the session cannot have expired before, or nobody can tell
+        self._sure_until = 0.0  # the session cannot have expired before, or nobody knows
         self._client = KazooClient(
             hosts=servers,  # a chroot that kazoo adds would have to exist
             timeout=self._seconds,
@@ -209,7 +209,7 @@ class _Candidacy:
             if time.monotonic() - said >= self._seconds:
                 said = time.monotonic()
                 _LOG.warning("%s: the election's ZooKeeper at %s is not reachable", self._cluster, self._address)
-        return self._client.connected
+        return bool(self._client.connected)
 
     def _contenders(self) -> list[str]:
         try:

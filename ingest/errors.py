@@ -1,4 +1,4 @@
-"""What goes wrong in the ingest for a reason that its user can mend: one sentence each."""
+"""The errors of the ingest that its user can mend: one sentence each."""
 
 
 class IngestError(Exception):

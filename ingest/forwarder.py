@@ -1,7 +1,7 @@
-"""The forwarder: one cluster's ZooKeeper, watched and forwarded into one sink, whatever comes in between.
+"""Watch one cluster's ZooKeeper and forward its changes into one sink, across lost connections and changed leaders.
 
-Here belongs the order of work: connect, watch, read everything, then windows of events, heartbeats, and all of it again
-after a lost connection. How each is done is in the modules this one names.
+The order of work is: connect, watch, read everything, then windows of events and heartbeats; and all of it again
+after a lost connection.
 """
 
 from __future__ import annotations
@@ -15,21 +15,22 @@ from contextlib import closing
 
 from controller.alerts.conditions import counted
 from controller.contract.records import RecordKind
-from ingest.batch import observe_window
 from ingest.clocks import Clocks
+from ingest.complete_read import read_everything, wait_for_connection
 from ingest.config import IngestConfig
 from ingest.election import Term, open_terms
 from ingest.errors import IngestError
-from ingest.inbox import Inbox, SessionState
 from ingest.maintenance import MaintenanceFile
-from ingest.observations import Observation, Value, ZnodeEvent
-from ingest.paths import WATCHED
+from ingest.observed.batch import observe_window
+from ingest.observed.inbox import Inbox, SessionState
+from ingest.observed.observations import Observation, Value, ZnodeEvent
+from ingest.observed.paths import WATCHED
+from ingest.observed.tree import complete
 from ingest.publisher import DeposedError, Publisher, StoppedError
-from ingest.reading import ConnectionLostError
-from ingest.sinks import Sink, SinkUnavailableError, open_sink
-from ingest.snapshot import read_everything, wait_for_connection
-from ingest.tree import complete
-from ingest.zookeeper import WatchedZooKeeper
+from ingest.sinks.opening import open_sink
+from ingest.sinks.sink import Sink, SinkUnavailableError
+from ingest.zookeeper.client import WatchedZooKeeper
+from ingest.zookeeper.reading import ConnectionLostError
 from transport.forwarding import Forwarding, ReadReason
 
 _LOG = logging.getLogger("kontrast.ingest.forwarder")
@@ -77,14 +78,18 @@ class Forwarder:
             if not self._has_connected:
                 self._connect(inbox, stop)
             watch = _Watch(self._config, zookeeper, inbox, publisher, stop, self._forwarding)
-            if watch.run(reason, sink.snapshot_wanted):
-                _LOG.warning("%s: readers of %s need a complete read", self._config.cluster, self._config.to)
+            if watch.run(reason, sink.complete_read_requested):
+                _LOG.warning(
+                    "%s: readers of %s lack records: everything is read again", self._config.cluster, self._config.to
+                )
                 return ReadReason.ASKED
         except StoppedError:
             _LOG.warning("%s: stopped while the sink was unavailable", self._config.cluster)
         except DeposedError:
             if not stop.is_set():
-                _LOG.warning("%s: this forwarder leads no longer", self._config.cluster)
+                _LOG.warning(
+                    "%s: this forwarder is no longer the leader: it stops and waits for its turn", self._config.cluster
+                )
         finally:
             self._forwarding.leads = False
             zookeeper.close()
@@ -145,12 +150,12 @@ class _Watch:
         self._stop = stop
         self._state = SessionState.SUSPENDED
         self._in_step = False  # watches are set, and everything was read after that
-        self._has_snapshot = False
+        self._has_complete_read = False
         self._reason = ReadReason.START  # why everything is to be read
         self._zxid = -1
         self._heartbeat_at = self._look_at = self._read_at = time.monotonic()
 
-    def run(self, reason: ReadReason, snapshot_wanted: Callable[[], bool]) -> bool:
+    def run(self, reason: ReadReason, complete_read_requested: Callable[[], bool]) -> bool:
         """Forward until asked to stop, or for a complete read, which is to be a new generation's."""
         self._reason = reason
         while not self._stop.is_set():
@@ -165,7 +170,7 @@ class _Watch:
                 self._stop.wait(_READ_AGAIN_SECONDS)
             if self._in_step and time.monotonic() >= self._look_at:
                 self._look_at = time.monotonic() + _LOOK_FOR_READERS_SECONDS
-                if snapshot_wanted():
+                if complete_read_requested():
                     return True
         return False
 
@@ -179,7 +184,7 @@ class _Watch:
         elif self._in_step and has_news:
             self._stop.wait(self._config.coalesce_ms / 1000)
             self._forward_window()
-        if self._has_snapshot and time.monotonic() >= self._heartbeat_at:
+        if self._has_complete_read and time.monotonic() >= self._heartbeat_at:
             self._heartbeat()
 
     def _take_states(self) -> None:
@@ -197,18 +202,18 @@ class _Watch:
 
     def _put_off_reading(self) -> None:
         """Let not all who watch an ensemble read it at once when it is back."""
-        if self._has_snapshot:
+        if self._has_complete_read:
             jitter_seconds = random.uniform(0, self._config.resync_jitter_seconds)
             self._forwarding.jitter_wait_seconds += jitter_seconds
             self._read_at = time.monotonic() + jitter_seconds
 
     def _fall_out_of_step(self, reason: ReadReason) -> None:
-        """Tell what waits as far as it can be told; all is to be read again."""
+        """Publish what waits as far as it is known; everything is to be read again."""
         events = self._inbox.take_events()
         if self._in_step:  # else they may not follow on what is known
             self._publish_unread(events)
         self._in_step = False
-        if self._has_snapshot:
+        if self._has_complete_read:
             self._reason = reason
 
     def _get_in_step(self) -> None:
@@ -221,12 +226,12 @@ class _Watch:
         values = read_everything(self._zookeeper)
         if self._zookeeper.connections != connections:
             raise ConnectionLostError
-        if self._has_snapshot:
+        if self._has_complete_read:
             published = self._publisher.tree.differences(values)
             self._publisher.publish(published)
             self._forwarding.differences += len(published)
         else:
-            published = self._first_snapshot(values, zxid)
+            published = self._first_complete_read(values, zxid)
         self._zxid = max(self._zxid, zxid)
         self._in_step = True
         self._forwarding.complete_reads[self._reason] += 1
@@ -240,7 +245,7 @@ class _Watch:
             time.monotonic() - started,
         )
 
-    def _first_snapshot(self, values: dict[str, Value], zxid: int) -> list[Observation]:
+    def _first_complete_read(self, values: dict[str, Value], zxid: int) -> list[Observation]:
         if not values:
             _LOG.warning(
                 "%s: there is nothing of a Kafka cluster at %s yet: is the address with its chroot right?",
@@ -248,12 +253,12 @@ class _Watch:
                 self._config.zookeeper,
             )
         observations = complete(values)
-        self._publisher.publish_snapshot(observations, zxid)
-        self._has_snapshot = True
+        self._publisher.publish_complete_read(observations, zxid)
+        self._has_complete_read = True
         return observations
 
     def _forward_window(self) -> None:
-        """Publish what the waiting events tell, with the values read after them.
+        """Publish the waiting events, with the values read after them.
 
         A window ends where a read was answered: by then the server has sent every event of each change it had made, so
         no change is split. Events that come while the read is under way belong to the window and are read in turn; a
@@ -284,7 +289,7 @@ class _Watch:
         for event in events:
             if event.received_at:  # else it was found by a list
                 value = values.get(event.path)
-                # Before 3.9 an event does not say which change it tells of: the newest one of its znode was read.
+                # Before 3.9 an event does not say which change it is of: the newest one of its znode was read.
                 zxid = event.zxid if event.zxid > 0 or value is None else value.mzxid
                 lag = self._forwarding.lag
                 self._forwarding.lag = lag.observe(now - event.received_at, zxid=zxid, at_seconds=at_seconds)
@@ -296,7 +301,7 @@ class _Watch:
         self._publisher.publish(observe_window(events, {}, self._publisher.tree.known))
 
     def _publish_session(self, state: SessionState) -> None:
-        if self._has_snapshot:
+        if self._has_complete_read:
             self._publisher.publish_state(RecordKind.SESSION, state, self._zookeeper.watch_mode, self._zxid)
 
     def _heartbeat(self) -> None:

@@ -1,8 +1,4 @@
-"""The file of maintenance windows: what people tell a forwarder of their work on brokers.
-
-Here belong the file's form, reading it while people and commands write it, and which windows are in force. What a
-window explains is decided by `controller/`; the command that writes one is in `cli/`.
-"""
+"""Read and write the file of maintenance windows, while people and commands write it, and find those in force."""
 
 from __future__ import annotations
 
@@ -35,7 +31,7 @@ else:
 _LOG = logging.getLogger("kontrast.ingest.maintenance")
 
 _HEADER: Final = """\
-# Maintenance windows, read by `kontrast watch` at every heartbeat. `kontrast maintenance` writes this file anew: it
+# Maintenance windows, read by `kontrast watch` at every heartbeat. `kontrast maintenance` rewrites this file: it
 # keeps the windows that are not over, and no comments.
 """
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
@@ -57,7 +53,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def name(self) -> str:
-        """What it is called when it is ended: its id; of one that was written without, a name made of the rest."""
+        """The name by which it is ended: its id; of one that was written without, a name made of the rest."""
         said = f"{self.cluster} {self.until_ms} {self.brokers} {self.reason}"
         return self.id or hashlib.sha256(said.encode()).hexdigest()[:8]
 
@@ -67,7 +63,7 @@ class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_windows(path: Path) -> tuple[Window, ...]:
-    """The windows of a file, over or not; none if it is not there; raises IngestError for what is no such file."""
+    """The windows of a file, over or not; none if it is not there; raises IngestError for a file of anything else."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -138,7 +134,7 @@ def _text(value: str) -> str:
 class MaintenanceFile:
     """The windows of one cluster, as its forwarder asks for them at every heartbeat.
 
-    A file that cannot be read is told once and counted; what was last read stays in force until it ends.
+    A file that cannot be read is logged once and counted; what was last read stays in force until it ends.
     """
 
     def __init__(self, path: Path | None, forwarding: Forwarding) -> None:

@@ -1,7 +1,4 @@
-"""From observations to acknowledged records: their place in the order, their times, and patience with a sink.
-
-Here belongs what makes the stream one gapless order whatever the sink does. What is observed is decided elsewhere.
-"""
+"""Turn observations into acknowledged records, with their place in the order and their times, however a sink fails."""
 
 from __future__ import annotations
 
@@ -17,12 +14,12 @@ from controller.contract.records import Record, RecordKind, data_fields
 from controller.contract.znodes import ForwarderStatus
 from ingest.clocks import Clocks
 from ingest.election import Term
-from ingest.inbox import SessionState
 from ingest.maintenance import MaintenanceFile
-from ingest.observations import Observation
-from ingest.reading import WatchMode
-from ingest.sinks import Sink, SinkUnavailableError
-from ingest.tree import Tree
+from ingest.observed.inbox import SessionState
+from ingest.observed.observations import Observation
+from ingest.observed.tree import Tree
+from ingest.sinks.sink import Sink, SinkUnavailableError
+from ingest.zookeeper.reading import WatchMode
 from transport.forwarding import Forwarding
 
 _LOG = logging.getLogger("kontrast.ingest.publisher")
@@ -73,7 +70,7 @@ class Publisher:
             self.tree.apply(chunk)
             self._forwarding.znodes = len(self.tree.known)
 
-    def publish_snapshot(self, observations: Sequence[Observation], zxid: int) -> None:
+    def publish_complete_read(self, observations: Sequence[Observation], zxid: int) -> None:
         """Publish a complete read between its marks; raises StoppedError, DeposedError."""
         begin = Observation(kind=RecordKind.SNAPSHOT_BEGIN, path="", zxid=zxid)
         self._deliver([begin], _encoded(ForwarderStatus(clock_of=f"host {socket.gethostname()}")))

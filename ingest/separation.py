@@ -1,7 +1,7 @@
-"""Makes sure that nothing is written to what is watched: that elections and the stream are somewhere else.
+"""Refuse an election or a stream in the watched cluster itself.
 
-Names and addresses do not say whether two are one: `localhost` is `127.0.0.1`. So what the servers say of themselves is
-compared, by reads alone, before anything is created. Here belong what is compared and the refusals.
+Names and addresses do not show whether two are one: `localhost` is `127.0.0.1`. What the servers report of themselves
+is compared, by reads alone, before anything is created.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from kazoo.protocol.states import ZnodeStat
 
 from controller.contract.decoding import JsonDecoder, UndecodableError
 from controller.contract.znodes import BrokerZnode, ZnodeError, decode
+from ingest.complete_read import wait_for_connection
 from ingest.config import IngestConfig
 from ingest.errors import IngestError
-from ingest.inbox import Inbox
-from ingest.observations import Value
-from ingest.reading import ConnectionLostError
-from ingest.snapshot import wait_for_connection
-from ingest.zookeeper import WatchedZooKeeper
-from ingest.zookeeper_requests import SingleRead
+from ingest.observed.inbox import Inbox
+from ingest.observed.observations import Value
+from ingest.zookeeper.client import WatchedZooKeeper
+from ingest.zookeeper.reading import ConnectionLostError
+from ingest.zookeeper.requests import SingleRead
 
 _IN_THE_ROOT: Final = ("/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota")
 _IN_THE_CLUSTER: Final = ("/brokers/ids", "/brokers/topics", "/cluster/id", "/controller_epoch")
@@ -36,7 +36,7 @@ _CLUSTER_ID = JsonDecoder(dict[str, str])
 
 
 class KafkaIdentity(NamedTuple):
-    """What a Kafka cluster says of itself: its id (from 0.10.1 on), and HOST:PORT of each broker by its number."""
+    """A Kafka cluster by its own answers: its id (from 0.10.1 on), and HOST:PORT of each broker by its number."""
 
     cluster_id: str | None
     addresses: Mapping[int, str]
@@ -57,7 +57,7 @@ class _Watched:
     def look(self) -> _Look:
         self.session.catch_up()
         stats = tuple(self.session.wait(self.session.call(Exists(path, None))) for path in self.paths)
-        return _Look(self.session.moment()[1], stats)  # type: ignore[arg-type]  # Exists is answered with a stat
+        return _Look(self.session.moment()[1], stats)  # Exists is answered with a stat
 
     def read(self, path: str) -> bytes | None:
         """The znode's data; None where there is none, or none that may be read."""

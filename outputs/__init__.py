@@ -1,8 +1,4 @@
-"""Read what the streaming job publishes, from journals or Kafka topics; for whoever shows it.
-
-Here belongs what every reader of the outputs needs: where they are, how far they were read, and what to do when they
-cannot be. What a row has is `controller.outputs`' business, what it means to a person that of the reader.
-"""
+"""Read what the streaming job publishes, from journals or Kafka topics."""
 
 from __future__ import annotations
 

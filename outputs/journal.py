@@ -1,7 +1,4 @@
-"""Outputs in a directory that holds one journal an output.
-
-Here belongs where in each journal the reader is.
-"""
+"""Read outputs from a directory that holds one journal an output."""
 
 from __future__ import annotations
 
@@ -93,7 +90,7 @@ class JournalSource:
         return bool(self._journals) and all(journal.caught_up for journal in self._journals)
 
     def poll(self) -> Sequence[Chunk]:
-        """What is new, a part of it if there is much; an output is read to its end before the next one is begun."""
+        """The new rows, a part of them if there are many; an output is read to its end before the next one is begun."""
         try:
             if not self._journals:
                 self._open()

@@ -1,7 +1,4 @@
-"""Outputs in Kafka topics, one topic an output, named PREFIX.output.
-
-Here belongs where in each topic the reader is.
-"""
+"""Read outputs from Kafka topics, one topic an output, named PREFIX.output."""
 
 from __future__ import annotations
 
@@ -53,7 +50,7 @@ class KafkaSource:
         )
 
     def poll(self) -> Sequence[Chunk]:
-        """What is new; waits a moment for it."""
+        """The new rows; waits a moment for them."""
         try:
             if self._consumer is None:
                 self._consumer = self._connect()

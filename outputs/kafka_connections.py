@@ -1,7 +1,7 @@
-"""kafka-python's connections, whose reads have an end, and its errors in words of ours.
+"""Bound the reads of kafka-python's connections, and put its errors into words for people.
 
 kafka-python reads a socket until it is empty before it looks at what it has: a peer that sends faster than that fills
-the memory, and no timer runs. Here belongs the bound. Which frames are too large is a setting of the library's own
+the memory, and no timer runs. Which frames are too large is a setting of the library's own
 (`receive_message_max_bytes`).
 """
 
@@ -26,7 +26,7 @@ _NOBODY_THERE = (KafkaConnectionError, MetadataEmptyBrokerList, NodeNotReadyErro
 
 
 def in_words(error: Exception) -> str:
-    """What a failure means, in half a sentence: Kafka's own name of what brokers answered, nothing of the library's."""
+    """The meaning of a failure, in half a sentence: Kafka's name of the brokers' answer, nothing of the library's."""
     if isinstance(error, BrokerResponseError):
         return f"the brokers answer {error.message}"
     if isinstance(error, _NOBODY_THERE) or (isinstance(error, KafkaTimeoutError) and "bootstrap" in str(error)):
@@ -48,7 +48,7 @@ class BoundedConnectionManager(KafkaConnectionManager):  # type: ignore[misc]  #
 
 
 class BoundedKafkaClient(KafkaNetClient):  # type: ignore[misc]
-    """What consumers, producers and admins take as `kafka_client`."""
+    """The client that consumers, producers and admins take as `kafka_client`."""
 
     def __init__(self, **configs: Any) -> None:  # noqa: ANN401
         net = NetworkSelector(**configs)

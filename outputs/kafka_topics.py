@@ -1,7 +1,4 @@
-"""What brokers have of the topics that Kontrast needs, asked by kafka-python.
-
-Here belongs the asking; what a topic must be is `transport.topics`' business.
-"""
+"""Ask brokers, by kafka-python, what they have of the topics that Kontrast needs."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ _NONE: Final[dict[str, Any]] = {}
 
 
 def existing_topics(admin: KafkaAdminClient, topics: Sequence[Topic]) -> list[ExistingTopic]:
-    """Those of the topics that are there; of settings that may not be seen nothing is said. Raises KafkaError."""
+    """The topics that exist, with the settings that may be seen. Raises KafkaError."""
     present = set(admin.list_topics())
     there = [topic for topic in topics if topic.name in present]
     if not there:

@@ -1,4 +1,4 @@
-"""What a reader of outputs is given, whether they are journals or topics."""
+"""The interface of a reader of outputs, whether they are journals or topics."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Chunk:
 
 
 class OutputsSource(Protocol):
-    """Where outputs are read."""
+    """A reader of outputs."""
 
     def poll(self) -> Sequence[Chunk]:
-        """What is new; raises SourceDownError, or OutputsError if trying again cannot help."""
+        """The new rows; raises SourceDownError, or OutputsError if trying again cannot help."""
 
     @property
     def caught_up(self) -> bool:

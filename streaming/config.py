@@ -1,7 +1,4 @@
-"""What `kontrast stream` can be told, checked before anything is started.
-
-Here belong the settings of the Spark job and what makes them valid. Where they are read from is `cli/`'s business.
-"""
+"""The settings of the Spark job, checked before anything is started."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ _SMALLEST = {
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How much of an output's journal is kept, and for how long; None: there is no bound."""
+    """The bounds in bytes and seconds of an output's journal; None: there is no bound."""
 
     bytes: int | None = RETAIN_BYTES
     seconds: int | None = None
@@ -52,7 +49,7 @@ def read_retention(texts: Mapping[str, str]) -> dict[str, int | None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokersConfig:
-    """What no znode shows of a cluster's brokers, as text; creating it raises StreamError for what cannot be read.
+    """A cluster's broker settings and release, as text; creating it raises StreamError for what cannot be read.
 
     `broker_config` has Kafka's names; `kafka_version` None: the release is inferred from the znodes. The controller
     should be on one of `preferred_controllers`, if any are named.
@@ -132,7 +129,7 @@ class StreamConfig:
 
     @property
     def retention(self) -> dict[str, Retention]:
-        """How much is kept of each output's journal; raises StreamError."""
+        """The retention of each output's journal; raises StreamError."""
         try:
             in_bytes, in_seconds = read_retention(self.output_retain_bytes), read_retention(self.output_retain_seconds)
         except ValueError as error:
@@ -143,7 +140,7 @@ class StreamConfig:
 
     @property
     def checkpoint_directory(self) -> Path:
-        """Where the job keeps what it must not forget, as an absolute path."""
+        """The directory of the checkpoint, as an absolute path."""
         return Path(self.checkpoint).expanduser().absolute()
 
     def with_shuffle_partitions(self, fixed: int | None) -> StreamConfig:
@@ -156,7 +153,7 @@ class StreamConfig:
         return replace(self, shuffle_partitions=fixed or max(1, min(there_are, len(self.clusters))))
 
     def brokers_of(self, cluster: str) -> BrokersConfig:
-        """What is configured of a cluster's brokers."""
+        """The configuration of a cluster's brokers."""
         return self.clusters.get(cluster) or self._brokers_of_the_others()
 
     def _brokers_of_the_others(self) -> BrokersConfig:

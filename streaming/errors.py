@@ -1,4 +1,4 @@
-"""What goes wrong in the Spark job for a reason that its user can mend: one sentence each."""
+"""The errors of the Spark job that its user can mend: one sentence each."""
 
 
 class StreamError(Exception):

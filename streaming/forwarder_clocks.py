@@ -1,7 +1,7 @@
-"""How far forwarders' wall clocks are from the job's own: without that a wrong clock looks like a late job.
+"""Measure how far forwarders' wall clocks are from the job's own, which would make a wrong clock look like a late job.
 
-Here belongs how it is learned. A batch that took all that there was ends with a record that was made just before, so
-that the two clocks can be compared. A backlog, or the last words of a forwarder that ended, teach nothing.
+A batch that took all there was ends with a record that was made just before, so the two clocks can be compared. A
+backlog, or the last records of a forwarder that ended, teach nothing.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from controller.contract.job_row import CLOCKS_AGREE_WITHIN_MS
 
 
 class ForwarderClocks:
-    """What is known of the clocks, by cluster."""
+    """The forwarders' clocks as far as they are known, by cluster."""
 
     def __init__(self) -> None:
         self._seen_ms: dict[str, int] = {}
@@ -27,5 +27,5 @@ class ForwarderClocks:
             self._behind_ms[cluster] = behind_ms if abs(behind_ms) > CLOCKS_AGREE_WITHIN_MS else 0
 
     def behind_ms(self, cluster: str) -> int:
-        """How far the clock of the cluster's forwarder is behind the job's, 0 if they agree or nothing is known."""
+        """The milliseconds that the forwarder's clock is behind the job's, 0 if they agree or nothing is known."""
         return self._behind_ms.get(cluster, 0)

@@ -1,7 +1,4 @@
-"""The job: from the source through the replica to the sink, from its checks at the start to its orderly end.
-
-Here belongs the order in which things are checked, started and stopped. What they do is in the other files.
-"""
+"""Run the job: from the source through the replica to the sink, from its checks at the start to its orderly end."""
 
 from __future__ import annotations
 
@@ -21,9 +18,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from controller.contract.decoding import UndecodableError
 from controller.derived.stored_context import STATE_VERSION
-from streaming.artifacts import ArtifactSet, jars
-from streaming.asking import Asking
-from streaming.checkpoint import (
+from streaming.checkpoint.damage import damage_behind
+from streaming.checkpoint.directory import (
     LOCK_WAIT_SECONDS,
     REBUILDS,
     STATE_FORMAT,
@@ -34,19 +30,20 @@ from streaming.checkpoint import (
     require,
     stored_settings,
 )
-from streaming.checkpoint_damage import damage_behind
-from streaming.checkpoint_files import CheckpointFiles, drop_torn, source_of
+from streaming.checkpoint.files import CheckpointFiles, drop_torn, source_of
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
-from streaming.failure import is_full_disk, stream_error
+from streaming.java.artifacts import LOCAL_FILE_SYSTEM, SPARK_KAFKA_CONNECTOR, jars
 from streaming.progress import JobProgress, observed
 from streaming.replica import OUTPUT_SCHEMA, Replica
 from streaming.separation import StreamBroker
-from streaming.session import spark_session
-from streaming.sinks import Batch, Sink, open_sink
-from streaming.snapshots import Starts, as_text, from_text, newest_snapshots
-from streaming.sources import check_journal, read_records, wait_for_kafka
-from streaming.submitted import submitted
+from streaming.sinks.sink import Batch, Sink, open_sink
+from streaming.sources.complete_read_requests import CompleteReadRequests
+from streaming.sources.newest_complete_reads import Starts, as_text, from_text, newest_complete_reads
+from streaming.sources.records import check_journal, read_records, wait_for_kafka
+from streaming.spark.failure import is_full_disk, stream_error
+from streaming.spark.session import spark_session
+from streaming.spark.submitted import submitted
 from streaming.topics import prepare_topics
 from transport.address import Address, JournalAddress
 from transport.disk import no_room
@@ -66,7 +63,7 @@ def run(config: StreamConfig, stop: threading.Event, *, available_now: bool = Fa
     """Run the job until `stop` is set, or with `available_now` until the source's present end; raises StreamError.
 
     A running batch is finished first. What cannot work is refused before anything is started or changed. With `rebuild`
-    the checkpoint is given up and the job begins at the newest complete snapshot that the source holds.
+    the checkpoint is given up and the job begins at the newest complete read that the source holds.
     """
     with prepare(config, stop, rebuild=rebuild) as job:
         if stop.is_set():
@@ -83,7 +80,7 @@ def run(config: StreamConfig, stop: threading.Event, *, available_now: bool = Fa
         except StreamError as error:
             if not stop.is_set():
                 raise
-            # Whoever asked for the stop may have ended Spark's processes too.
+            # What sent the signal to stop may have ended Spark's processes too.
             logger.warning("the last batch was not finished and comes again at the next start: %s", error)
 
 
@@ -137,7 +134,7 @@ class Job:
         if stop.is_set():
             return
         if self.rebuild:
-            self._begin_anew(session)
+            self._rebuild_from_source(session)
         pause_seconds = _FIRST_PAUSE_SECONDS
         while (failure := self._query(session, stop, brokers, available_now=available_now)) is not None:
             if not is_full_disk(failure) or stop.is_set():
@@ -148,10 +145,10 @@ class Job:
             logger.warning("%s; the job waits for room", self._full(failure))
             stop.wait(pause_seconds)
             pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
-        logger.info("ended between two batches")
+        logger.info("stopped between two batches")
 
     def _full(self, failure: Exception) -> str:
-        """Which disk has no room."""
+        """The sentence that names the disk without room."""
         if isinstance(failure, JournalFullError):
             return str(failure)
         return f"checkpoint {self.checkpoint.directory}: {no_room(self.checkpoint.directory)}"
@@ -160,15 +157,15 @@ class Job:
         self, session: SparkSession, stop: threading.Event, brokers: Sequence[StreamBroker], *, available_now: bool
     ) -> Exception | None:
         """Run a query until `stop` is set or it ends; why it failed, None where it did not."""
-        failures: list[Exception] = []  # raised while a batch was written; Spark would tell of it in Java's way
+        failures: list[Exception] = []  # raised while a batch was written; Spark would report it in Java's way
         progress = JobProgress(self._name, self.config)
         session.streams.addListener(progress)
         try:
             replica = Replica(run=uuid.uuid4().hex, config=self.config, stream_brokers=brokers)
             query = self._start(session, stop, replica, failures, progress, available_now=available_now)
             logger.info("reading %s, writing %s", self.config.source, self.config.sink)
-            asking = Asking(session, self.config.source)
-            _wait(query, stop, lambda: asking.look(progress.lacking))
+            requests = CompleteReadRequests(session, self.config.source)
+            _wait(query, stop, lambda: requests.look(progress.lacking))
             failures += filter(None, [query.exception()])
         except (PySparkException, Py4JJavaError) as error:
             failures.append(error)
@@ -178,12 +175,12 @@ class Job:
         # A batch that began after the stop is not written: its query ends with _StoppedError, and it comes again.
         return failures[0] if failures and not isinstance(failures[0], _StoppedError) else None
 
-    def _begin_anew(self, session: SparkSession) -> None:
-        """Replace what the checkpoint holds by a beginning at the newest snapshots, all at once."""
-        starts = newest_snapshots(session, self.config)
+    def _rebuild_from_source(self, session: SparkSession) -> None:
+        """Replace what the checkpoint holds by a beginning at the newest complete reads, all at once."""
+        starts = newest_complete_reads(session, self.config)
         chosen = {**_settings(self.config), _FIRST_BATCH: self.sink.next_batch}
         self.checkpoint.begin({**chosen, REBUILDS: self.checkpoint.next_rebuild, _STARTS: as_text(starts)})
-        logger.info("begins anew at the newest complete snapshots of %s", self.config.source)
+        logger.info("rebuild: begins at the newest complete reads of %s", self.config.source)
 
     def _starts(self, stored: Settings) -> Starts:
         """From where the source is read after a rebuild."""
@@ -245,7 +242,7 @@ class _StoppedError(Exception):
 
 
 def _wait(query: StreamingQuery, stop: threading.Event, look: Callable[[], None]) -> None:
-    """Return when the query has ended, look around until then; after `stop`, end it between two batches."""
+    """Return when the query has ended, look at what is due until then; after `stop`, end it between two batches."""
     while query.isActive and not stop.wait(_LOOK_SECONDS):
         look()
     while query.isActive and query.status["isDataAvailable"]:
@@ -264,7 +261,7 @@ def _settings(config: StreamConfig) -> Settings:
 
 
 def _identity(address: Address) -> str:
-    """What of an address may not change under a checkpoint: a Kafka cluster's bootstrap servers may."""
+    """The part of an address that may not change under a checkpoint: a Kafka cluster's bootstrap servers may."""
     if isinstance(address, JournalAddress):
         return f"journal:{address.directory.absolute()}"
     return f"kafka topic {address.topic}"
@@ -273,11 +270,11 @@ def _identity(address: Address) -> str:
 def _jars(config: StreamConfig) -> tuple[Path, ...]:
     if submitted():  # by --packages or --jars of spark-submit
         return ()
-    return jars(ArtifactSet.SPARK_KAFKA_CONNECTOR, tell=logger.info) if config.kafka_addresses else ()
+    return jars(SPARK_KAFKA_CONNECTOR, report=logger.info) if config.kafka_addresses else ()
 
 
 def fast_files(config: StreamConfig) -> tuple[Path, ...]:
-    """The jar that the fast way of writing checkpoints needs, where it is asked for."""
+    """The jar that the fast way of writing checkpoints needs, where it is configured."""
     if submitted() or config.file_system != "fast":
         return ()
-    return jars(ArtifactSet.LOCAL_FILE_SYSTEM, tell=logger.info)
+    return jars(LOCAL_FILE_SYSTEM, report=logger.info)

@@ -1,6 +1,6 @@
-"""Bytes on their way through Spark, which copies them a dozen times: packed, they are a twentieth of their size.
+"""Compress bytes on their way through Spark, which copies them a dozen times, to a twentieth of their size.
 
-Here belongs the packing of what only Kontrast's own Python reads again. It outlives no batch.
+Only for what Kontrast's own Python reads again; it outlives no batch.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ _SIZE_BYTES = 8
 
 
 def pack(content: bytes) -> bytes:
-    """What `unpack` makes the content of."""
-    packed = pa.Codec(_CODEC, compression_level=_LEVEL).compress(content, asbytes=True)
+    """Compress the content and put its size in front."""
+    packed: bytes = pa.Codec(_CODEC, compression_level=_LEVEL).compress(content, asbytes=True)
     return len(content).to_bytes(_SIZE_BYTES, "big") + packed
 
 
 def unpack(packed: bytes) -> bytes:
-    """What was packed."""
+    """The content that was packed."""
     size = int.from_bytes(packed[:_SIZE_BYTES], "big")
-    return pa.decompress(packed[_SIZE_BYTES:], decompressed_size=size, codec=_CODEC, asbytes=True)
+    content: bytes = pa.decompress(packed[_SIZE_BYTES:], decompressed_size=size, codec=_CODEC, asbytes=True)
+    return content

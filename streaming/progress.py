@@ -1,7 +1,6 @@
-"""How the job itself does: what Spark and the replica tell of each batch, as a row of the output `job`.
+"""Report how the job itself does: what Spark and the replica report of each batch, as a row of the output `job`.
 
-Here belongs the listener and the row that is made from it. The row of a batch is written with the next one, so that a
-sink needs no second writer.
+The row of a batch is written with the next one, so a sink needs no second writer.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ _VERSION = _version()
 
 
 def observed(rows: DataFrame) -> DataFrame:
-    """The rows of the outputs; what the replica told of its clusters goes to the progress of the batch."""
+    """The rows of the outputs; what the replica reports of its clusters goes to the progress of the batch."""
     applied = sql.when(sql.col("output") == APPLIED, sql.col("values").cast("string"))
     watched = rows.observe(_OBSERVED, sql.sum("count").alias("rows"), sql.collect_list(applied).alias("applied"))
     return watched.where(sql.col("output") != APPLIED)
@@ -106,23 +105,24 @@ class JobProgress(StreamingQueryListener):
         from pyspark import SparkContext
 
         if not hasattr(self, "_jlistenerobj"):
+            assert SparkContext._jvm is not None, "a listener without a session"
             self._jlistenerobj = SparkContext._jvm.PythonStreamingQueryListenerWrapper(_InOneCall(self))
         return self._jlistenerobj
 
     def _row_of(self, progress: Any) -> JobRow:  # noqa: ANN401 (pyspark's dictionary)
         seen = progress.observedMetrics.get(_OBSERVED)
         applied = [_APPLIED.decode(line) for line in (seen["applied"] if seen else ())]
-        told = [of_cluster for of_cluster in applied if of_cluster.records]
-        told_of = {of_cluster.cluster for of_cluster in told}
+        reported = [of_cluster for of_cluster in applied if of_cluster.records]
+        reported_names = {of_cluster.cluster for of_cluster in reported}
         self.lacking = {
-            **{cluster: failures for cluster, failures in self.lacking.items() if cluster not in told_of},
-            **{of_cluster.cluster: of_cluster.failures for of_cluster in told if of_cluster.lacks_records},
+            **{cluster: failures for cluster, failures in self.lacking.items() if cluster not in reported_names},
+            **{of_cluster.cluster: of_cluster.failures for of_cluster in reported if of_cluster.lacks_records},
         }
         self._log_first_pictures(applied)
         written_ms = self._written_ms.get(progress.batchId, _now_ms())
         if _took_all(progress, sum(of_cluster.records + of_cluster.refused for of_cluster in applied), self._config):
             planned_ms = round(datetime.fromisoformat(progress.timestamp.replace("Z", "+00:00")).timestamp() * 1000)
-            for of_cluster in told:
+            for of_cluster in reported:
                 self._clocks.compare(of_cluster.cluster, planned_ms, of_cluster.newest_ms)
         self._batches += 1
         self._records += sum(of_cluster.records for of_cluster in applied)
@@ -144,7 +144,7 @@ class JobProgress(StreamingQueryListener):
             state_bytes=sum(state.memoryUsedBytes for state in states),
             state_values=sum(state.numRowsTotal for state in states),
             state_commit_ms=sum(state.commitTimeMs for state in states),
-            clusters={of_cluster.cluster: self._progress_of(of_cluster, written_ms) for of_cluster in told},
+            clusters={of_cluster.cluster: self._progress_of(of_cluster, written_ms) for of_cluster in reported},
         )
 
     def _progress_of(self, applied: Applied, written_ms: int) -> ClusterProgress:

@@ -1,7 +1,7 @@
-"""The replica inside Spark: takes a cluster's records to `controller.step` and its state to Spark's state store.
+"""Apply a cluster's records by `controller.step` inside Spark, with its state in Spark's state store.
 
-Here belongs the adapter, and nothing that interprets or repairs: what a record means is `controller/`'s business.
-State is a small header and chunks, of which only the touched ones are read and written.
+State is a small header and chunks, of which only the touched ones are read and written. Nothing here interprets or
+repairs a record.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from controller.model.feed_state import Quarantines
 from controller.rules.releases import Profile
 from controller.rules.settings import GivenSettings
 from controller.step import steps
-from streaming.checkpoint import REBUILD
+from streaming.checkpoint.directory import REBUILD
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
 from streaming.packed import pack, unpack
@@ -82,14 +82,14 @@ _NO_GENERATION = -1
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
-    """What a batch did for one cluster, and when its oldest and newest records were observed (0: it had none)."""
+    """The work of a batch for one cluster, and when its oldest and newest records were observed (0: it had none)."""
 
     cluster: str
     records: int
     refused: int  # lines that were no record
     observed_ms: int
     newest_ms: int
-    lacks_records: bool  # nothing is said of the cluster until a complete read has come
+    lacks_records: bool  # output is paused until a complete read arrives
     picture: str = ""  # the cluster in a sentence, once a complete read stands behind it
     failures: int = 0  # how often in a row its records could not be applied
 
@@ -229,13 +229,13 @@ class Replica(StatefulProcessor):
         failure = " ".join(f"{type(error).__name__}: {error}".split())[:_FAILURE_CHARACTERS]
         why = f"records up to number {last.seq} of generation {last.generation} could not be applied: {failure}"
         _LOG.error("%s is in quarantine until a complete read comes: %s", cluster, why, exc_info=error)
-        stored = self._header_state.get()
+        stored = self._stored_header()
         unknown = self._unknown(cluster)
-        before = self._quarantines(cluster, stored)
+        before = _quarantines(cluster, stored)
         quarantines = quarantines_with(before, len(records), last, _place_of(error))
         outcome = quarantine(unknown, quarantines, last, why)
         self._chunk_state.clear()
-        applied = (stored[2] if stored else 0) + len(records)
+        applied = (stored.applied if stored else 0) + len(records)
         self._store(cluster, unknown, outcome.context, last.position, applied, Chunks(self._chunk_state))
         published.begin(cluster, last)
         if quarantines.unkept <= before.unkept:
@@ -243,26 +243,23 @@ class Replica(StatefulProcessor):
         published.add(encoded(outcome.effects))
         return outcome.context
 
-    def _quarantines(self, cluster: str, stored: tuple | None) -> Quarantines:
-        """How often the cluster failed before, as its last stored state has it."""
-        if stored is None:
-            return Quarantines()
-        return restore_context(cluster, bytes(stored[3]), lambda _: None).header.feed.quarantines
-
     def _expected(self, cluster: str) -> tuple[GivenSettings, Profile | None, tuple[int, ...]]:
-        """What the configuration says of the cluster's brokers."""
+        """The settings, release and preferred controllers that are configured of the cluster's brokers."""
         brokers = self._config.brokers_of(cluster)
         return *brokers.read(), brokers.preferred_controllers
 
     def _unknown(self, cluster: str) -> Context:
         return new_context(cluster, self._config.chunk_count, *self._expected(cluster))
 
-    def _restore(self, cluster: str) -> tuple[Context, int, Chunks]:
+    def _stored_header(self) -> Header | None:
         stored = self._header_state.get()
+        return None if stored is None else Header(stored[0], stored[1], stored[2], bytes(stored[3]))
+
+    def _restore(self, cluster: str) -> tuple[Context, int, Chunks]:
+        header = self._stored_header()
         chunks = Chunks(self._chunk_state)
-        if stored is None:
+        if header is None:
             return self._unknown(cluster), 0, chunks
-        header = Header(stored[0], stored[1], stored[2], bytes(stored[3]))
         remembered = _remembered.get((self._run, cluster))
         if remembered is not None and remembered.header == header:
             remembered.chunks.state = self._chunk_state
@@ -281,6 +278,13 @@ class Replica(StatefulProcessor):
         for other in [key for key in _remembered if key[0] != self._run]:
             del _remembered[other]
         _remembered[self._run, cluster] = _Remembered(header, after, chunks)
+
+
+def _quarantines(cluster: str, stored: Header | None) -> Quarantines:
+    """The cluster's earlier failures, as its last stored state has them."""
+    if stored is None:
+        return Quarantines()
+    return restore_context(cluster, stored.body, lambda _: None).header.feed.quarantines
 
 
 def _place_of(error: BaseException) -> str:
@@ -337,7 +341,7 @@ class Line(NamedTuple):
 
 def encoded(rows: Iterable[OutputRow]) -> list[Line]:
     """The rows as they are written, all of them or an exception."""
-    # A topic that somebody made in ZooKeeper by hand may have any name.
+    # A topic that was made in ZooKeeper by hand may have any name.
     return [Line(row.output, row.subject_key().replace("\n", "\\n"), encode_row(row)) for row in rows]
 
 
@@ -355,7 +359,7 @@ class _Published:
             self._lines.setdefault(line.output, []).append(line)
 
     def begin(self, cluster: str, record: Record) -> None:
-        """What was said before this record is void."""
+        """Void what was published before this record."""
         stamp = {"zxid": record.zxid, "time_ms": record.observed_ms, "ordinal": -1}
         (beginning,) = encoded([BeginningRow(cluster=cluster, generation=record.generation, seq=record.seq, **stamp)])
         self.add(beginning._replace(output=output) for output in STANDING_OUTPUTS)

@@ -1,7 +1,7 @@
-"""Makes sure that the job neither writes to a watched cluster nor reads its stream from one.
+"""Refuse a job that would write to a watched cluster or read its stream from one.
 
-Here belongs the comparison of the Kafkas that the job's addresses lead to with the clusters that records are of: by
-cluster id, or by brokers where one of both has none. The forwarder compares them before it writes: `ingest.separation`.
+The Kafkas of the job's addresses are compared with the clusters of the records: by cluster id, or by brokers where one
+of both has none. The forwarder compares them before it writes: `ingest.separation`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def refuse_watched_cluster(watched: Header, brokers: Iterable[StreamBroker]) -> 
 
 
 def _shown(watched: Header, broker: StreamBroker) -> str:
-    """What shows that the broker is the watched cluster's; empty where nothing does."""
+    """The evidence that the broker is the watched cluster's; empty where there is none."""
     if watched.cluster_id and broker.cluster_id:
         return f"cluster id {watched.cluster_id}" if watched.cluster_id == broker.cluster_id else ""
     registered = watched.brokers.get(broker.broker)

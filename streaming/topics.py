@@ -1,8 +1,6 @@
-"""The job's Kafka topics, made before the first batch or refused with the command that makes or mends them.
+"""Make the job's Kafka topics before the first batch, or refuse with the command that makes or mends them.
 
-Here belongs asking the brokers, by the client that Spark itself uses: which topics they have, and who they are. Which
-topics there are is `sinks`' business, which of them a stream has `transport.topics`', whose brokers they may be
-`separation`'s.
+The brokers are asked by the client that Spark itself uses.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from pyspark.sql import SparkSession
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
 from streaming.separation import StreamBroker
-from streaming.sinks import output_topics
+from streaming.sinks.sink import output_topics
 from transport.address import KafkaAddress
 from transport.topics import PARTITIONS, SETTINGS, ExistingTopic, Topic, refusal, stream_topics, unfit
 
@@ -91,7 +89,7 @@ class _Brokers:
         return [StreamBroker(node.id(), _address(node), str(self._address), cluster_id) for node in nodes]
 
     def missing(self, topics: Sequence[Topic]) -> list[Topic]:
-        """Those of the topics that are not there, or that this client may not see."""
+        """The topics that do not exist, or that this client may not see."""
         present = self._answer(self._admin.listTopics().names())
         return [topic for topic in topics if not present.contains(topic.name)]
 
@@ -168,7 +166,7 @@ def _address(node: _Java) -> str:
 
 
 def _reason(error: Py4JJavaError) -> str:
-    """What Kafka says, without the names of Java's exceptions."""
+    """Kafka's own sentence, without the names of Java's exceptions."""
     throwable = error.java_exception
     cause = throwable.getCause() or throwable
     return f"{cause.getClass().getSimpleName()}: {cause.getMessage()}"

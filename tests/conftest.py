@@ -18,7 +18,7 @@ from kazoo.client import KazooClient
 
 from cli.embedded.cluster import KafkaCluster
 from cli.embedded.zookeeper import ZooKeeper
-from streaming.java import find_java
+from streaming.java.installation import find_java
 from tests.process_logs import LOGS, pytest_runtest_makereport, pytest_runtest_setup  # noqa: F401 (hooks of pytest)
 from tests.rows import Rows
 from tests.shared_servers import STARTS, OwnedServers, SharedServers

@@ -1,7 +1,4 @@
-"""Where a stream is: `journal:DIRECTORY` or `kafka://HOST:PORT[,HOST:PORT…]/TOPIC`.
-
-Here belongs the grammar of addresses and nothing that opens one.
-"""
+"""Parse the address of a stream: `journal:DIRECTORY` or `kafka://HOST:PORT[,HOST:PORT…]/TOPIC`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Compaction: the oldest segments of a journal become one, which has what of them still holds.
-
-Here belongs how that is done beside readers and across a crash. What still holds is the business of whoever writes.
+"""Compact a journal: its oldest segments become one with the lines that still hold, beside readers and across a crash.
 
 The new segment is named by an offset before its end, as any other, and ends where the last one it replaces did. Readers
 take it whole: offsets inside it were another segment's, and are gone.
@@ -23,13 +21,13 @@ _READ_BYTES = 1024**2
 
 
 class Standing(Protocol):
-    """What of many lines still holds."""
+    """The lines of many that still hold."""
 
     def add(self, line: bytes) -> None:
         """Take the next line in."""
 
     def lines(self) -> Sequence[bytes]:
-        """Those that hold, in an order in which they may be read."""
+        """The lines that hold, in an order in which they may be read."""
 
 
 def compact(directory: Path, begin: int, end: int, words: bytes, standing: Callable[[], Standing]) -> Segment | None:

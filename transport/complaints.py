@@ -1,7 +1,4 @@
-"""One line a minute about the same trouble, however often it comes.
-
-Here belongs the counting. What is said is the business of whoever meets the trouble.
-"""
+"""Log one line a minute about the same trouble, however often it comes."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ _PAUSE_SECONDS = 60.0
 
 
 class Complaints:
-    """How often one trouble has come since it was last complained of; for one thread."""
+    """The number of times that one trouble has come since it was last logged; for one thread."""
 
     def __init__(self) -> None:
         self._count = 0

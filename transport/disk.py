@@ -1,7 +1,4 @@
-"""What everybody who writes to disk shares: directories that nobody else reads, and what is said of a full disk.
-
-Here belongs nothing that knows what is written.
-"""
+"""Make directories that only their owner reads, and describe a full disk."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""What a forwarder knows of its own work: `ingest/` writes it while it works, `dashboards/` shows it.
+"""The figures of a forwarder's own work: `ingest/` writes it while it works, `dashboards/` shows it.
 
-Here belong the figures and nothing that makes or shows one. Each is whole by itself, together they are of no one
-moment.
+Each figure is whole by itself, together they are of no one moment.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The journal: an append-only log of lines in a directory, the embedded form of a stream.
 
-Here belongs its writer. Not here: reading it (`journal_reading`), what a line means, nor how files lie (`segments`) and
-lines in them (`pieces`).
+Its writer is here, its readers are in `journal_reading`, the layout of files and lines in `segments` and `pieces`.
 
 An offset is a byte position counted over all segments; a segment file is named by the offset of its first byte, so
 seeking needs no index. One process writes at a time, any number read while it does. Lines are given and returned
@@ -148,7 +147,7 @@ class JournalWriter:
 
     @property
     def identity(self) -> str:
-        """What tells the journal from others that were in its place."""
+        """A text that no other journal in its place has had."""
         return self._format.identity
 
     @property
@@ -201,7 +200,7 @@ class JournalWriter:
         except FileNotFoundError:
             is_there = False
         except OSError as error:
-            raise JournalError(f"journal {self._directory} cannot be looked at: {error.strerror}") from error
+            raise JournalError(f"journal {self._directory} cannot be read: {error.strerror}") from error
         if not is_there:
             raise JournalRemovedError(f"journal {self._directory} was removed or replaced while it was written")
         self._check_at = time.monotonic() + _CHECK_SECONDS
@@ -251,7 +250,7 @@ class JournalWriter:
         return kept
 
     def _beyond_what_was_lost(self, end: int) -> int:
-        """Where to go on if the machine went down under an earlier writer: readers may have what is no longer there."""
+        """The offset to go on at if the machine went down under an earlier writer: readers may have lost lines."""
         lock, boot = self._locks[1], _boot()
         earlier = os.pread(lock, 64, 0)
         os.ftruncate(lock, 0)
@@ -377,7 +376,7 @@ def _check(lines: Sequence[bytes]) -> None:
 
 
 def _boot() -> bytes:
-    """What tells this run of the machine from others."""
+    """A text that no other run of the machine has had."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_bytes().strip()
     except OSError:

@@ -1,7 +1,4 @@
-"""Reading a journal while it is written: whole lines from an offset on, past what is damaged or missing.
-
-Here belong the readers of a journal, which change nothing in it.
-"""
+"""Read a journal while it is written: whole lines from an offset on, past what is damaged or missing."""
 
 from __future__ import annotations
 
@@ -79,7 +76,7 @@ def end_offset(directory: Path) -> int:
 
 
 def journal_identity(directory: Path) -> str:
-    """What tells the journal from others that were in its place; empty where it is not known."""
+    """A text that no other journal in its place has had; empty where it is not known."""
     declared = read_format(directory)
     return "" if declared is None else declared.identity
 
@@ -163,7 +160,7 @@ class _Reading:
         return JournalBatch(tuple(self._pieces), self._position, self._hole)
 
     def _room(self) -> int:
-        """How many bytes may be read yet; at the beginning some always."""
+        """The number of bytes that may be read yet; at the beginning some always."""
         read = self._position - self._begin
         return self._max_bytes - read if read else max(1, self._max_bytes)
 
@@ -216,7 +213,7 @@ class _SegmentFile:
             block = self._read(offset, min(size, self.end - offset))
             whole = block.rfind(b"\n") + 1
             if whole:
-                # Of a line that was longer than the bytes asked for, nothing that follows.
+                # Of a line that was longer than the bytes to read, nothing that follows.
                 whole = whole if size == max_bytes else block.find(b"\n") + 1
                 lines = (line for line in block[:whole].split(b"\n")[:-1] if not line.startswith(b"#"))
                 return Piece(offset, tuple(lines)), offset + whole
@@ -248,7 +245,7 @@ class _SegmentFile:
         return _behind(offset, around[0]), around[1]
 
     def next_good(self, offset: int) -> int:
-        """Where behind the offset the next piece begins that is what was written; the end where there is none."""
+        """The offset of the next undamaged piece; the end where there is none."""
         while offset < self.end:
             window = self._read(offset, _SEARCH_BYTES)
             at = 0

@@ -1,7 +1,4 @@
-"""How long things were on their way: a histogram that grows.
-
-Here belong the counts; what is measured, and how it is shown, is up to who measures and who shows.
-"""
+"""Count how long things were on their way: a histogram that grows."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One thing of those that were measured: the change in ZooKeeper that it came from, and when it was measured."""
+    """One measurement: the change in ZooKeeper that it came from, and when it was measured."""
 
     zxid: int
     lag_seconds: float
@@ -20,7 +17,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """How many came with a lag of at most each bound and more than the one before, and the sum of all lags.
+    """The counts of lags of at most each bound and more than the one before, and the sum of all lags.
 
     The last bound is infinity. `examples` has the newest one of each bound whose zxid is known.
     """

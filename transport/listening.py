@@ -1,7 +1,4 @@
-"""Where something answers over HTTP, and whom: the settings that every part with pages of its own shares.
-
-Here belongs what these settings may be. Serving is the business of `dashboards/`.
-"""
+"""The settings of an HTTP address that a part answers on: certificate, username and password."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ class ListeningError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listening:
-    """An address to answer on: over TLS with a certificate, and with a username only to whoever knows the password.
+    """An address to answer on: over TLS with a certificate, with a username only to who knows the password.
 
     `listen` is HOST:PORT or [IPV6]:PORT; port 0 takes any that is free. The password is in a file or in the
     environment: nothing here is one. `prefix` comes before the names of the settings in what ListeningError says.
@@ -83,7 +80,7 @@ class Listening:
 
     @property
     def password(self) -> str:
-        """What the password file says, without the newline at its end, or the variable; raises ListeningError."""
+        """The content of the password file, without the newline at its end, or the variable; raises ListeningError."""
         try:
             password = read_secret(self.password_file, self.password_variable)
         except (OSError, UnicodeDecodeError) as error:

@@ -1,8 +1,5 @@
 """Pieces: how lines stand in a segment, a few together, each piece closed by a mark that has their checksum.
 
-Here belongs what a piece looks like, and whether it is what was written. Where pieces are, and what is between them, is
-`journal`'s business.
-
 A mark is a line that starts with `#`, so `grep -v '^#'` leaves the lines alone. `#part SUM` closes a piece behind which
 more of the same append comes, `#end SUM` the last one of an append, `#batch NUMBER SOURCE ROWS SUM` the last one of a
 batch. The sum covers the piece's lines, the words of its mark and the offset at which it stands: what was changed, cut
@@ -34,7 +31,7 @@ class Batch(NamedTuple):
     rows: int | None = None  # the checksum of its lines
 
     def words(self) -> bytes:
-        """What its mark says before the sum."""
+        """The words of its mark before the sum."""
         return b"batch %d %08x %08x" % (self.number, self.source or 0, self.rows or 0)
 
 
@@ -46,7 +43,7 @@ class Piece(NamedTuple):
 
 
 class CutPiece(NamedTuple):
-    """What stands up to a mark: `end` is behind the mark; `lines` is None for what was never written so."""
+    """The lines up to a mark: `end` is behind the mark; `lines` is None for what was never written so."""
 
     end: int
     lines: tuple[bytes, ...] | None
@@ -100,7 +97,7 @@ def good_pieces(buffer: bytes, offset: int, enough: int) -> tuple[list[Piece], i
 
 
 def next_piece(buffer: bytes, at: int, offset: int) -> CutPiece | None:
-    """What stands at `at` of the buffer, the journal's `offset`; None where the buffer ends before it does."""
+    """The piece at `at` of the buffer, the journal's `offset`; None where the buffer ends before it does."""
     mark = at if buffer.startswith(b"#", at) else buffer.find(b"\n#", at) + 1
     end = buffer.find(b"\n", mark) + 1
     if (mark == 0 and at != 0) or not end or not buffer.startswith(b"#", mark):

@@ -1,7 +1,4 @@
-"""Text that others wrote, on its way to a log or a terminal.
-
-Here belongs making it harmless to whoever reads it. What is said of it is its owners' business.
-"""
+"""Make foreign text harmless in a log or on a terminal."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""A secret that a setting names: in a file, or in a variable of the environment, never in the setting itself.
-
-Here belongs reading it. Which settings may be given together, and the sentences for those that may not, are their
-owners' business.
-"""
+"""Read a secret that a setting names: from a file or a variable of the environment, never from the setting itself."""
 
 from __future__ import annotations
 
@@ -11,7 +7,7 @@ from pathlib import Path
 
 
 def read_secret(file: str | Path | None, variable: str | None) -> str | None:
-    """What the file, without the newline at its end, or the variable holds now; None where neither is named.
+    """The present content of the file, without the newline at its end, or of the variable; None where neither is named.
 
     Raises OSError, UnicodeDecodeError for the file, KeyError for the variable.
     """

@@ -1,7 +1,4 @@
-"""How a journal lies on disk: its directory, its segment files, where its committed part ends, and what can be wrong.
-
-Here belongs what the writer and the readers of a journal must agree on. Not here: appending and reading (`journal`).
-"""
+"""The layout of a journal on disk: its directory, segment files, the end of its committed part, and its errors."""
 
 from __future__ import annotations
 
@@ -71,13 +68,13 @@ class ForeignOffsetError(JournalError):
         directory, offset, end = self.args
         return (
             f"journal {directory}: offset {offset} is not the start of a line (the journal ends at {end}); "
-            "it was replaced or lost its tail; begin anew with `kontrast stream --rebuild`"
+            "it was replaced or lost its tail; begin again with `kontrast stream --rebuild`"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class JournalFormat:
-    """What a journal says of itself; `identity` is another one for each journal that was ever begun.
+    """The description of a journal; `identity` is another one for each journal that was ever begun.
 
     Segments that start before `checked_from` are of a Kontrast that wrote no checksums.
     """
@@ -103,7 +100,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """Where the committed part of a journal ends, and the batch that it ends with."""
+    """The end of a journal's committed part, and the batch that it ends with."""
 
     offset: int
     batch: Batch = Batch(-1)
@@ -151,7 +148,7 @@ def all_segments(directory: Path) -> tuple[Segment, ...]:
 
 
 def read_format(directory: Path) -> JournalFormat | None:
-    """What the journal says of itself; None where no journal has been written yet."""
+    """The description of the journal; None where no journal has been written yet."""
     path = directory / FORMAT_FILE
     try:
         settings = json.loads(path.read_bytes())
@@ -213,7 +210,7 @@ def open_private(path: Path, flags: int) -> int:
 
 
 def find_tail(segments: tuple[Segment, ...], declared: JournalFormat) -> Tail:
-    """Where the last whole append or, in a journal of batches, the last whole batch ends.
+    """The end of the last whole append or, in a journal of batches, of the last whole batch.
 
     What lies behind is torn: an append or a batch that was cut short. Before checksums an append ended at any line. A
     segment is begun where all before it is committed, or lost.

@@ -1,7 +1,4 @@
-"""Which Kafka topics Kontrast needs, and the commands that make or mend them where it may not do it itself.
-
-Here belong what a topic must be and the sentences for a person. Asking brokers is up to whoever has a client.
-"""
+"""Define Kontrast's Kafka topics, and print the commands that make or mend them where Kontrast may not."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from transport.address import KafkaAddress
-from transport.wanted import wanted_topic
+from transport.complete_read_requests import request_topic
 
 PARTITIONS = 1  # the order of what is in a topic is part of what it says
 
@@ -35,13 +32,13 @@ class Topic:
 
     @property
     def settings(self) -> dict[str, str]:
-        """What is set, whatever the brokers' defaults are."""
+        """The settings to create it with, whatever the brokers' defaults are."""
         return {CLEANUP_POLICY: "compact" if self.compacted else "delete"}
 
 
 @dataclass(frozen=True, slots=True)
 class ExistingTopic:
-    """A topic as brokers have it; 0 partitions while they do not know yet, of `SETTINGS` those that may be seen."""
+    """A topic as brokers have it; 0 partitions while they do not know yet, with the `SETTINGS` that may be seen."""
 
     topic: Topic
     partitions: int
@@ -50,7 +47,7 @@ class ExistingTopic:
 
 @dataclass(frozen=True, slots=True)
 class Unfit:
-    """What is wrong with topics that exist, a sentence for all of them, empty where nothing is."""
+    """The defects of existing topics, a sentence for all of them, empty where there is none."""
 
     refused: str  # rows would be lost or come in another order
     doubted: str
@@ -65,8 +62,8 @@ class _Fault:
 
 
 def stream_topics(address: KafkaAddress) -> tuple[Topic, ...]:
-    """The topic of a stream, and the one beside it in which a complete read is asked for."""
-    return Topic(address.topic, ordered_by_key=True), Topic(wanted_topic(address))
+    """The topic of a stream, and the one beside it in which complete reads are requested."""
+    return Topic(address.topic, ordered_by_key=True), Topic(request_topic(address))
 
 
 def output_topic(address: KafkaAddress, output: str) -> str:
@@ -101,7 +98,7 @@ def creation_command(bootstrap_servers: str, topics: Iterable[Topic]) -> str:
 
 
 def unfit(address: KafkaAddress, existing: Iterable[ExistingTopic]) -> Unfit:
-    """What is wrong with topics that are there, with the commands that mend it."""
+    """Find the defects of existing topics, with the commands that mend them."""
     by_fault: dict[_Fault, list[str]] = {}
     for found in existing:
         for fault in _faults(address.bootstrap_servers, found):

@@ -1,7 +1,4 @@
-"""How the demo's story is told: with colours and a spinner on a terminal, as plain lines elsewhere.
-
-Here belong looks; what is said comes from `story` and `stage`.
-"""
+"""Print the demo's story: with colours and a spinner on a terminal, as plain lines elsewhere."""
 
 from __future__ import annotations
 

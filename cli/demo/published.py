@@ -1,6 +1,6 @@
-"""What Kontrast says of the demo's cluster, read where an operator would: /metrics over HTTP, and the output journals.
+"""Read what Kontrast publishes of the demo's cluster where an operator would: /metrics and the output journals.
 
-Here belongs reading only. The cluster itself is never asked: what Kontrast does not publish is not known here.
+The cluster itself is never asked: what Kontrast does not publish is not known here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What the demo plays on: a real cluster, and Kontrast's three commands as processes of their own that watch it.
-
-Here belong starting and ending them and looking after them; what happens on the stage is `story`.
-"""
+"""Start and end what the demo plays on: a real cluster, and Kontrast's three commands as processes that watch it."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from cli.demo.published import Published
 from cli.embedded.cluster import KafkaCluster
 from cli.embedded.process import ChildProcess, accepts_connections, free_port
 from controller.rules.settings import SETTING_NAMES
-from streaming.artifacts import ArtifactSet, jars
+from streaming.java.artifacts import KAFKA_BROKER, jars
 
 CLUSTER = "demo"
 BROKER_IDS = (1, 2, 3)
@@ -38,7 +35,7 @@ class Stage:
         self._directory = directory
         self._listen = f"127.0.0.1:{port or free_port()}"
         with narrator.progress("get the jars of Kafka, from the cache after the first time"):
-            jars(ArtifactSet.KAFKA_BROKER)
+            jars(KAFKA_BROKER)
         self.cluster = KafkaCluster(
             directory / "cluster",
             broker_ids=BROKER_IDS,
@@ -48,20 +45,20 @@ class Stage:
         changes, derived = f"journal:{directory / 'changes'}", f"journal:{directory / 'derived'}"
         zookeeper = self.cluster.zookeeper.connect_string
         settings = self.cluster.brokers[BROKER_IDS[0]].settings
-        told = ",".join(f"{name}={value}" for name, value in settings.items() if name in SETTING_NAMES)
+        given = ",".join(f"{name}={value}" for name, value in settings.items() if name in SETTING_NAMES)
         self._parts = (
             self._part("watch", "--zookeeper", zookeeper, "--cluster", CLUSTER, "--to", changes),
             self._part(
                 *("stream", "--from", changes, "--to", derived),
                 *("--checkpoint", str(directory / "checkpoint")),
-                *("--broker-config", told),
+                *("--broker-config", given),
             ),
             self._part("serve", "--from", derived, "--listen", self._listen),
         )
 
     @property
     def metrics_address(self) -> str:
-        """Where Prometheus would scrape."""
+        """The address that Prometheus would scrape."""
         return f"http://{self._listen}/metrics"
 
     def check(self) -> None:

@@ -1,7 +1,7 @@
-"""The demo's chapters: what is done to the cluster, and what Kontrast must publish of it.
+"""Play the demo's chapters: change the cluster, and wait for what Kontrast must publish of it.
 
-Here belong the deeds and the expectations. A chapter is judged by what Kontrast publishes alone, as an operator would:
-the deed says what is expected, `published` what is seen, and both must become equal in time.
+A chapter is judged as an operator would: its deed gives what is expected, `published` what is seen, and both must
+become equal in time.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ADMIN_ATTEMPTS = 5
 
 
 class ChapterFailedError(Exception):
-    """What a chapter expected and Kontrast did not publish in time."""
+    """The failure of a chapter: Kontrast did not publish what it expected in time."""
 
 
 def play(stage: Stage, narrator: Narrator) -> None:

@@ -1,7 +1,6 @@
-"""Archives of the classes of ZooKeeper and of a Kafka broker, with which they start in half the time.
+"""Make the archives of ZooKeeper's and a Kafka broker's classes, with which they start in half the time.
 
-Here belongs how they are made: by a server that is started and ended once. `python -m cli.embedded.class_archives`
-makes those that are not there yet.
+`python -m cli.embedded.class_archives` starts and ends a server of each once, where its archive is missing.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from cli.embedded.errors import EmbeddedError
 from cli.embedded.kafka import KafkaBroker, kafka_class_path
 from cli.embedded.server import Server
 from cli.embedded.zookeeper import ZooKeeper, zookeeper_class_path
-from streaming.artifacts import ArtifactSet
-from streaming.class_archive import find_archive, written
 from streaming.errors import StreamError
+from streaming.java.artifacts import KAFKA_BROKER, jars
+from streaming.java.class_archive import find_archive, written
 from transport.scratch import scratch_directory
 
 _JAVA_OPTIONS = "JAVA_TOOL_OPTIONS"  # what each Java adds to its command line
@@ -29,7 +28,7 @@ def make() -> None:
     with scratch_directory() as scratch:
         directory = scratch.directory
         _make(zookeeper_class_path(), lambda: ZooKeeper(directory / "archived"))
-        broker_jars = kafka_class_path(ArtifactSet.KAFKA_BROKER)
+        broker_jars = kafka_class_path(jars(KAFKA_BROKER))
         with ZooKeeper(directory / "zookeeper") as zookeeper:
             _make(broker_jars, lambda: KafkaBroker(1, zookeeper.connect_string, directory / "broker"))
 

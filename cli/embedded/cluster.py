@@ -1,7 +1,4 @@
-"""A whole Kafka cluster on loopback: one ZooKeeper server and a few brokers.
-
-Here belongs starting and ending them together; what happens to one of them is up to whoever holds the cluster.
-"""
+"""Start and end a whole Kafka cluster on loopback: one ZooKeeper server and a few brokers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong when an embedded server is started: one sentence each, for the person who started it."""
+"""The error of an embedded server."""
 
 
 class EmbeddedError(Exception):

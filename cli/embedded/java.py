@@ -1,7 +1,4 @@
-"""How an embedded Java server is run: its command line, the jars that it takes from pyspark, where it logs.
-
-Finding Java is `streaming.java`; the life of the process is `process`.
-"""
+"""Build an embedded Java server's command line, with the jars that it takes from pyspark and where it logs."""
 
 from __future__ import annotations
 
@@ -11,8 +8,8 @@ from pathlib import Path
 import pyspark
 
 from cli.embedded.errors import EmbeddedError
-from streaming.class_archive import archive_options
-from streaming.java import find_java
+from streaming.java.class_archive import archive_options
+from streaming.java.installation import find_java
 
 # Both servers log through SLF4J, which pyspark binds to Log4j 2.
 LOGGING_JARS = (

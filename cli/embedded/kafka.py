@@ -1,12 +1,9 @@
-"""One real Kafka 3.9.2 broker in ZooKeeper mode.
-
-Here belongs a broker's configuration and life; topics and clients belong to those who use it.
-"""
+"""Configure, start and end one real Kafka 3.9.2 broker in ZooKeeper mode."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,7 +14,7 @@ from cli.embedded.errors import EmbeddedError
 from cli.embedded.java import LOGGING_JARS, java_command, pyspark_jars, write_configuration
 from cli.embedded.process import ChildProcess, accepts_connections, free_port
 from cli.embedded.server import Server
-from streaming.artifacts import ArtifactSet, jars
+from streaming.java.artifacts import KAFKA_BROKER, jars
 
 _START_SECONDS = 120
 _ZOOKEEPER_SECONDS = 30
@@ -61,7 +58,7 @@ class KafkaBroker(Server):
         self.settings = {**_SETTINGS, **(properties or {})}
         self._configuration = directory / "server.properties"
         command = java_command(
-            "kafka.Kafka", self._configuration, class_path=kafka_class_path(ArtifactSet.KAFKA_BROKER), heap_mb=256
+            "kafka.Kafka", self._configuration, class_path=kafka_class_path(jars(KAFKA_BROKER)), heap_mb=256
         )
         super().__init__(ChildProcess(f"broker {broker_id}", command, directory / "broker.log"))
         self._log_begin = 0  # of this start
@@ -137,10 +134,10 @@ class KafkaBroker(Server):
         return log.stat().st_size if log.exists() else 0
 
 
-def kafka_class_path(release: ArtifactSet) -> list[Path]:
-    """What a broker of this release runs from; gets its jars where they are missing."""
+def kafka_class_path(release: Iterable[Path]) -> list[Path]:
+    """The class path of a broker, given the jars of its release; raises EmbeddedError."""
     # Kafka's own SLF4J has no logger bound to it, or Log4j 1.
-    kafka = [jar for jar in jars(release) if not jar.name.startswith(("org.slf4j_", "log4j_"))]
+    kafka = [jar for jar in release if not jar.name.startswith(("org.slf4j_", "log4j_"))]
     # Spark's Ivy leaves out Scala's library because Spark has it.
     scala = () if any("scala-library-" in jar.name for jar in kafka) else ("scala-library-*.jar",)
     return [*kafka, *pyspark_jars((*scala, *LOGGING_JARS))]

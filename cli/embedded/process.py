@@ -1,7 +1,4 @@
-"""A child process that cannot outlive its parent, with its output in a log file.
-
-Here belong starting, waiting for and ending a process; what it runs is up to `zookeeper`, `kafka` and the demo.
-"""
+"""Start, wait for and end a child process that cannot outlive its parent, with its output in a log file."""
 
 from __future__ import annotations
 
@@ -52,7 +49,7 @@ class ChildProcess:
 
     @property
     def exit_status(self) -> int | None:
-        """How it ended, negative for a signal; None while it runs and before its first start."""
+        """Its exit status, negative for a signal; None while it runs and before its first start."""
         return self._process.poll() if self._process is not None else None
 
     def launch(self) -> None:
@@ -155,7 +152,7 @@ def free_port() -> int:
 
 
 def accepts_connections(port: int) -> bool:
-    """Whether somebody listens on this loopback port."""
+    """Whether a process listens on this loopback port."""
     with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
         return True
     return False

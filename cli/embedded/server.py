@@ -1,7 +1,4 @@
-"""What embedded servers share: the life of the process that each of them is, and how `with` starts and ends them.
-
-Here belongs nothing of what a server runs or is configured with: that is in `zookeeper`, `kafka` and `cluster`.
-"""
+"""The life that embedded servers share: launched, ready, stopped or killed, and all of it by `with`."""
 
 from __future__ import annotations
 
@@ -52,7 +49,7 @@ class OneProcess:
 
     @property
     def log(self) -> Path:
-        """Where its output goes."""
+        """The file of its output."""
         return self._process.log
 
     @property

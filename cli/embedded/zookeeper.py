@@ -1,7 +1,4 @@
-"""One real ZooKeeper server, run from the jars that pyspark ships unless others are given.
-
-Here belongs the server's configuration and life; who talks to it belongs elsewhere.
-"""
+"""Configure, start and end one real ZooKeeper server, from the jars that pyspark ships unless others are given."""
 
 from __future__ import annotations
 
@@ -82,7 +79,7 @@ class ZooKeeper(Server):
 
     @property
     def data_directory(self) -> Path:
-        """Where its transaction logs and snapshots are, in the folder version-2."""
+        """The directory of its transaction logs and snapshot files, in the folder version-2."""
         return self._directory / "data"
 
     def launch(self) -> None:
@@ -119,5 +116,5 @@ class ZooKeeper(Server):
 
 
 def zookeeper_class_path() -> list[Path]:
-    """What the newest server runs from: jars that pyspark ships; raises EmbeddedError."""
+    """The class path of the newest server: jars that pyspark ships; raises EmbeddedError."""
     return pyspark_jars(_JARS)

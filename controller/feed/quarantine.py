@@ -14,8 +14,8 @@ from controller.model.context import Context
 from controller.model.feed_state import Quarantines
 from controller.transaction.transaction import Outcome, Transaction
 
-# Twice the longest time between two requests for a complete read (`streaming.asking`): a cluster that fails at each of
-# them has not stopped failing.
+# Twice the longest time between two requests for a complete read (`streaming/sources/complete_read_requests.py`): a
+# cluster that fails at each of them has not stopped failing.
 _OVER_AFTER_MS: Final = 2 * 3_600_000
 
 _PLACES_REMEMBERED: Final = 16

@@ -30,8 +30,8 @@ from rich.table import Table
 from cli.embedded.process import ChildProcess
 from cli.embedded.zookeeper import ZooKeeper
 from controller.contract.records import Record, RecordKind, decode_record
+from ingest.complete_read import read_once
 from ingest.config import ZooKeeperConfig
-from ingest.snapshot import read_once
 from tests.ingest.relay import Relay
 from tests.waiting import eventually
 from transport.journal import end_offset, read_journal

@@ -50,7 +50,7 @@ KONTRAST = (sys.executable, "-m", "cli")
 WITHOUT_FORCING = (
     sys.executable,
     "-c",
-    "from streaming.checkpoint_files import CheckpointFiles; CheckpointFiles.force = lambda self: None; "
+    "from streaming.checkpoint.files import CheckpointFiles; CheckpointFiles.force = lambda self: None; "
     "from cli.start import main; main()",
 )
 CHANGES_A_SECOND, LOADED_SECONDS = 1_000, 10

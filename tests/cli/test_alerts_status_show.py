@@ -140,7 +140,8 @@ def test_on_a_terminal_what_is_open_is_one_picture_that_fits(derived, rows):
     own, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 8, 70, 0, 0))
     shown = bytearray()
-    kind = {**os.environ, "TERM": "xterm"}
+    # Processes of xdist have a size of their own in these, which would win over the terminal's.
+    kind = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES"}} | {"TERM": "xterm"}
     with subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=subprocess.PIPE, env=kind) as process:
         os.close(terminal)
         try:

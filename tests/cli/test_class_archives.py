@@ -6,7 +6,7 @@ import pytest
 
 from cli.embedded.class_archives import make
 from cli.embedded.zookeeper import ZooKeeper
-from streaming import class_archive
+from streaming.java import class_archive
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.config import (
+from cli.settings.config import (
     SECTIONS,
     ConfigError,
     Settings,
@@ -15,7 +15,7 @@ from cli.config import (
     stream_config,
     watch_configs,
 )
-from cli.keys import keys_of
+from cli.settings.keys import keys_of
 from controller.rules.releases import profile_of
 from streaming.config import StreamConfig
 from transport.address import JournalAddress, KafkaAddress

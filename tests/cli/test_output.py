@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from cli import output
+from cli.printing import output
 
 HOSTILE = "one\ntwo\r\x1b[2Jthree\u202efour\x00"
 ESCAPED = r"one\ntwo\r\x1b[2Jthree\u202efour\x00"

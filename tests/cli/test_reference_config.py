@@ -11,10 +11,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cli.config import SECTIONS, build, read_settings, serve_config, stream_config, watch_configs
-from cli.keys import NONE, Key, keys_of
-from cli.options import HELP
 from cli.running import ExitCode
+from cli.settings.config import SECTIONS, build, read_settings, serve_config, stream_config, watch_configs
+from cli.settings.keys import NONE, Key, keys_of
+from cli.settings.options import HELP
 from controller.rules.settings import DEFAULT_BEFORE, BrokerSettings
 
 DOCUMENTATION = Path(__file__).parents[2] / "docs" / "cli.md"

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
-from cli.replay_lines import Incidents, row_object, sentence
+from cli.printing.replay_lines import Incidents, row_object, sentence
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.effect_rows import Request, RequestedState, Status, Transition
 from tests.rows import Rows

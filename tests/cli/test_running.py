@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 SCRIPT = """
 import sys, time
-from cli import output
+from cli.printing import output
 from cli.running import run_until_stopped
 from ingest.errors import IngestError
 

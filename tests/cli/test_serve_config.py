@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cli.config import SECTIONS, ConfigError, read_flags, read_settings, serve_config, watch_configs
-from cli.keys import keys_of
+from cli.settings.config import SECTIONS, ConfigError, read_flags, read_settings, serve_config, watch_configs
+from cli.settings.keys import keys_of
 from dashboards.probe.config import KafkaLoginConfig
 
 FILE = """

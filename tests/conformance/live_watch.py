@@ -1,7 +1,7 @@
 """A recording as a live forwarder would have told it: events in windows, each value read once at a window's end.
 
 Here belongs what ZooKeeper would have sent and what a read would have found. What is made of it is the forwarder's own
-code: `ingest.batch` orders a window, the publisher numbers it.
+code: `ingest.observed.batch` orders a window, the publisher numbers it.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from itertools import groupby
 from typing import cast
 
 from controller.contract.records import Record, RecordKind
-from ingest.batch import observe_window
 from ingest.clocks import Clocks
 from ingest.election import Term
-from ingest.inbox import SessionState
 from ingest.maintenance import MaintenanceFile
-from ingest.observations import UNKNOWN_ZXID, EventKind, Value, ZnodeEvent
+from ingest.observed.batch import observe_window
+from ingest.observed.inbox import SessionState
+from ingest.observed.observations import UNKNOWN_ZXID, EventKind, Value, ZnodeEvent
+from ingest.observed.tree import complete
 from ingest.publisher import Publisher
-from ingest.reading import WatchMode
-from ingest.sinks import Sink
-from ingest.tree import complete
+from ingest.sinks.sink import Sink
+from ingest.zookeeper.reading import WatchMode
 from transport.forwarding import Forwarding
 
 _CHANGES = (RecordKind.NODE, RecordKind.DELETED)
@@ -83,7 +83,7 @@ class _Forwarder:
             self._values[record.path] = _value(record)
         elif record.kind is RecordKind.SNAPSHOT_END:
             self._now_ms, self.is_reading = record.observed_ms, False
-            self._publisher.publish_snapshot(complete(self._values), record.zxid)
+            self._publisher.publish_complete_read(complete(self._values), record.zxid)
         elif record.kind is RecordKind.HEARTBEAT and not record.author:  # a write in vain shows in the log alone
             self._heartbeats_due += 1
             if not self._events:

@@ -22,8 +22,8 @@ from controller.model.context import Context
 from controller.rules.releases import Profile, profile_of, read_release
 from controller.rules.settings import SETTING_NAMES, GivenSettings, read_settings
 from controller.step import step
-from ingest.history import History
-from ingest.zookeeper_files import Until
+from ingest.files.data_directory import Until
+from ingest.files.history import History
 from tests.conformance.controller_log import Account, read_account
 
 ARCHIVES = Path(__file__).parent / "recordings"

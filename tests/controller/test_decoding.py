@@ -121,7 +121,7 @@ def test_any_bytes_that_are_no_stored_state_are_refused(encoded):
 # Files that Kontrast or Spark wrote on the same machine, and what is read when pages of docs/ are made.
 OWN_FILES = {
     "transport/segments.py",
-    "streaming/checkpoint.py",
+    "streaming/checkpoint/directory.py",
     "dashboards/boards/board.py",
     "dashboards/preview/board.py",
     "dashboards/preview/prometheus.py",

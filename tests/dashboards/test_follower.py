@@ -17,7 +17,7 @@ from dashboards.follower import Follower
 from dashboards.reading import FOLLOWED_OUTPUTS, Reading
 from dashboards.view import View
 from outputs import open_outputs
-from streaming.standing_rows import StandingRows
+from streaming.sinks.standing_rows import StandingRows
 from tests.outputs.topics import Topics
 from tests.waiting import eventually
 from transport.address import JournalAddress

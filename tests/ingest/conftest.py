@@ -15,7 +15,7 @@ from controller.contract.records import Record, RecordKind, decode_record
 from ingest.clocks import Clocks
 from ingest.config import IngestConfig
 from ingest.forwarder import Forwarder
-from ingest.paths import is_recorded
+from ingest.observed.paths import is_recorded
 from tests.waiting import eventually
 from transport.address import JournalAddress
 from transport.forwarding import Forwarding

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from kazoo.exceptions import ConnectionLoss
 from kazoo.protocol.serialization import Exists, GetChildren, GetData
 
-from ingest.observations import Value
-from ingest.zookeeper_requests import Answer, MultiRead, SingleRead
+from ingest.observed.observations import Value
+from ingest.zookeeper.requests import Answer, MultiRead, SingleRead
 
 PATHS = [b"/a", b"/b"]
 STAT = struct.pack("!qqqqiiiqiiq", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)

@@ -22,8 +22,9 @@ from controller.step import step
 from ingest.config import IngestConfig
 from ingest.election import Election, UnopposedTerms
 from ingest.errors import IngestError
-from ingest.kafka_sink import KafkaSink
-from ingest.sinks import JournalSink, SinkUnavailableError
+from ingest.sinks.journal_sink import JournalSink
+from ingest.sinks.kafka_sink import KafkaSink
+from ingest.sinks.sink import SinkUnavailableError
 from tests.ingest.conftest import make_cluster, replayed_tree, server_tree
 from tests.ingest.relay import Relay
 from tests.ingest.test_kafka_sink import consume
@@ -145,7 +146,7 @@ def test_another_forwarder_takes_over_from_a_killed_one_and_from_a_paused_one(
     kafka.set("/brokers/topics/after", b"changed")
     forwarders.wait_for_heartbeats()
     forwarders.processes["second"].resume()
-    eventually(lambda: forwarders.has_said("second", "this forwarder leads no longer"))
+    eventually(lambda: forwarders.has_said("second", "this forwarder is no longer the leader"))
     kafka.delete("/brokers/topics/after")
     forwarders.wait_for_heartbeats()
     records = as_readers_have_it(forwarders.records())

@@ -31,15 +31,15 @@ from tests.ingest.conftest import (
 )
 from tests.waiting import eventually
 from transport.address import JournalAddress
+from transport.complete_read_requests import request_complete_read
 from transport.forwarding import ReadReason
 from transport.journal import JournalWriter, end_offset, read_journal
-from transport.wanted import want_snapshot
 
 Watch = Callable[..., Watching]
 
 
 @pytest.mark.parametrize("chroot", ["", "/kafka/blue"])
-def test_the_first_snapshot_holds_every_recorded_znode_in_order(kafka: KazooClient, watch: Watch, chroot: str) -> None:
+def test_the_first_read_holds_every_recorded_znode_in_order(kafka: KazooClient, watch: Watch, chroot: str) -> None:
     make_cluster(kafka, chroot)
     records = watch(chroot=chroot).records()
     assert [record.seq for record in records] == list(range(len(records)))
@@ -289,7 +289,7 @@ def test_after_too_many_changes_only_what_no_read_can_show_is_sent_before_the_re
     kafka: KazooClient, watch: Watch, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_cluster(kafka)
-    monkeypatch.setattr("ingest.inbox.MAX_WAITING_EVENTS", 20)
+    monkeypatch.setattr("ingest.observed.inbox.MAX_WAITING_EVENTS", 20)
     watching = watch(heartbeat_seconds=60)
     eventually(lambda: watching.count(RecordKind.HEARTBEAT, "connected") == 1)  # the last that its start tells
     seq = watching.records()[-1].seq
@@ -343,12 +343,12 @@ def test_a_reader_without_the_beginning_gets_a_new_generation_with_a_complete_re
     kafka: KazooClient, watch: Watch, tmp_path: Path
 ) -> None:
     make_cluster(kafka)
-    want_snapshot(tmp_path)  # elsewhere: nobody's business
+    request_complete_read(tmp_path)  # elsewhere: nobody's business
     watching = watch()
     kafka.delete("/config/topics/t")
     watching.settled()
     first = watching.records()[0].generation
-    want_snapshot(tmp_path / "journal")
+    request_complete_read(tmp_path / "journal")
     eventually(lambda: watching.count(RecordKind.SNAPSHOT_END) == 2)
     kafka.set("/brokers/topics/t", b"later")
     watching.settled()

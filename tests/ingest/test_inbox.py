@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ingest import inbox as inbox_module
-from ingest.inbox import Inbox
-from ingest.observations import EventKind, ZnodeEvent
+from ingest.observed import inbox as inbox_module
+from ingest.observed.inbox import Inbox
+from ingest.observed.observations import EventKind, ZnodeEvent
 
 STATE = "/brokers/topics/t/partitions/0/state"
 DELETION = "/admin/delete_topics/t"

@@ -17,11 +17,11 @@ from controller.contract.records import Record, RecordKind, decode_record
 from ingest.config import IngestConfig
 from ingest.errors import IngestError
 from ingest.forwarder import Forwarder
-from ingest.kafka_sink import KafkaSink
-from ingest.sinks import SinkUnavailableError
+from ingest.sinks.kafka_sink import KafkaSink
+from ingest.sinks.sink import SinkUnavailableError
 from tests.waiting import eventually
 from transport.address import KafkaAddress
-from transport.wanted import wanted_topic
+from transport.complete_read_requests import request_topic
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_topics_that_may_not_be_made_are_named_all_at_once_with_the_command(
 
 
 def test_topics_that_would_lose_or_misplace_messages_are_refused_with_the_commands(changes: KafkaAddress) -> None:
-    server, beside = changes.bootstrap_servers, KafkaAddress(changes.bootstrap_servers, wanted_topic(changes))
+    server, beside = changes.bootstrap_servers, KafkaAddress(changes.bootstrap_servers, request_topic(changes))
     create(changes, 1, **{"cleanup.policy": "compact,delete"})
     create(beside, 2)
     with pytest.raises(IngestError) as refused:
@@ -151,12 +151,12 @@ def test_an_unreachable_kafka_is_named_in_time() -> None:
 
 
 def test_a_message_in_the_topic_beside_it_asks_for_a_complete_read_once(changes: KafkaAddress, sink: KafkaSink) -> None:
-    assert not sink.snapshot_wanted()
+    assert not sink.complete_read_requested()
     producer = KafkaProducer(bootstrap_servers=changes.bootstrap_servers)
-    producer.send(wanted_topic(changes), b"please").get(60)
+    producer.send(request_topic(changes), b"please").get(60)
     producer.close()
-    eventually(sink.snapshot_wanted)
-    assert not sink.snapshot_wanted()
+    eventually(sink.complete_read_requested)
+    assert not sink.complete_read_requested()
 
 
 def test_a_topic_knows_each_clusters_newest_generation(sink: KafkaSink, changes: KafkaAddress) -> None:

@@ -15,9 +15,9 @@ from kazoo.security import ACL, ANYONE_ID_UNSAFE, OPEN_ACL_UNSAFE, Permissions
 
 from cli.embedded.zookeeper import ZooKeeper
 from controller.contract.records import RecordKind
+from ingest.complete_read import read_once
 from ingest.config import ZooKeeperConfig
-from ingest.snapshot import read_once
-from streaming.artifacts import ArtifactSet, jars
+from streaming.java.artifacts import ArtifactSet
 from tests.conftest import make_chroot
 from tests.ingest.conftest import (
     TREE,
@@ -28,22 +28,23 @@ from tests.ingest.conftest import (
     server_tree,
 )
 from tests.ingest.relay import Relay
+from tests.older_releases import ZOOKEEPER_3_4, ZOOKEEPER_3_5, ZOOKEEPER_3_8, older_jars
 from tests.waiting import eventually
 
 Watch = Callable[..., Watching]
 
 
 WATCH_MODES = {
-    ArtifactSet.ZOOKEEPER_3_4: "one-shot",
-    ArtifactSet.ZOOKEEPER_3_5: "one-shot",
-    ArtifactSet.ZOOKEEPER_3_8: "persistent",
+    ZOOKEEPER_3_4: "one-shot",
+    ZOOKEEPER_3_5: "one-shot",
+    ZOOKEEPER_3_8: "persistent",
 }
 
 
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param(release, id=release.value, marks=pytest.mark.xdist_group(release.value)) for release in WATCH_MODES
+        pytest.param(release, id=release.name, marks=pytest.mark.xdist_group(release.name)) for release in WATCH_MODES
     ],
 )
 def release(request: pytest.FixtureRequest) -> ArtifactSet:
@@ -54,7 +55,7 @@ def release(request: pytest.FixtureRequest) -> ArtifactSet:
 @pytest.fixture(scope="module")
 def server(java: Path, tmp_path_factory: pytest.TempPathFactory, release: ArtifactSet) -> Iterator[ZooKeeper]:
     """A server of that release, for all tests."""
-    with ZooKeeper(tmp_path_factory.mktemp(release.value), jars=jars(release)) as running:
+    with ZooKeeper(tmp_path_factory.mktemp(release.name), jars=older_jars(release)) as running:
         yield running
 
 

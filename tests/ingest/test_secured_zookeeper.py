@@ -12,9 +12,9 @@ import pytest
 from cli.embedded.process import free_port
 from cli.embedded.zookeeper import ZooKeeper
 from controller.contract.records import RecordKind
+from ingest.complete_read import read_once
 from ingest.config import IngestConfig, ZooKeeperConfig
 from ingest.errors import IngestError
-from ingest.snapshot import read_once
 from tests.ingest.conftest import Watching
 from tests.programs import program
 from tests.waiting import eventually

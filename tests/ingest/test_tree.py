@@ -1,8 +1,8 @@
 """Only what differs from what readers know is published again."""
 
 from controller.contract.records import RecordKind
-from ingest.observations import Observation, Value
-from ingest.tree import Tree, complete
+from ingest.observed.observations import Observation, Value
+from ingest.observed.tree import Tree, complete
 
 
 def value(czxid: int, mzxid: int, version: int) -> Value:

@@ -12,13 +12,13 @@ from kazoo.client import KazooClient
 from kazoo.security import ACL, ANYONE_ID_UNSAFE, OPEN_ACL_UNSAFE, Id, Permissions
 
 from cli.embedded.zookeeper import ZooKeeper
+from ingest.complete_read import read_everything
 from ingest.config import IngestConfig
-from ingest.inbox import Inbox, SessionState
-from ingest.observations import EventKind, ZnodeEvent
-from ingest.reading import ConnectionLostError
-from ingest.snapshot import read_everything
-from ingest.zookeeper import WatchedZooKeeper
-from ingest.zookeeper_requests import Answer, MultiRead
+from ingest.observed.inbox import Inbox, SessionState
+from ingest.observed.observations import EventKind, ZnodeEvent
+from ingest.zookeeper.client import WatchedZooKeeper
+from ingest.zookeeper.reading import ConnectionLostError
+from ingest.zookeeper.requests import Answer, MultiRead
 from tests.waiting import eventually
 from transport.address import JournalAddress
 

@@ -25,12 +25,12 @@ from controller.contract.records import Record, RecordKind, decode_record, encod
 from controller.derived.stored_context import new_context
 from controller.step import step
 from ingest.errors import IngestError
-from ingest.history import TRAILING_MS, History
-from ingest.jute import DamagedFileError
-from ingest.paths import PARENTS, is_recorded
-from ingest.snapshot_file import read_snapshot
-from ingest.transaction_log import Transaction, read_log
-from ingest.zookeeper_files import Until
+from ingest.files.data_directory import Until
+from ingest.files.history import TRAILING_MS, History
+from ingest.files.jute import DamagedFileError
+from ingest.files.snapshot_file import read_snapshot
+from ingest.files.transaction_log import Transaction, read_log
+from ingest.observed.paths import PARENTS, is_recorded
 from tests.ingest.conftest import DEADLINE_SECONDS
 from tests.waiting import eventually
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from streaming.artifacts import ArtifactSet, jars
 from streaming.config import StreamConfig
+from streaming.java.artifacts import SPARK_KAFKA_CONNECTOR, jars
 from streaming.job import fast_files, prepare
-from streaming.session import spark_session
+from streaming.spark.session import spark_session
 from tests.streaming.cluster_records import Streams
 from transport.address import JournalAddress
 
@@ -28,7 +28,7 @@ def spark(java: Path) -> Iterator[SparkSession]:
         master="local[2]",
         shuffle_partitions=1,
     )
-    connector = jars(ArtifactSet.SPARK_KAFKA_CONNECTOR)
+    connector = jars(SPARK_KAFKA_CONNECTOR)
     with spark_session(config, threading.Event(), jars=connector, class_path=fast_files(config)) as session:
         yield session
 

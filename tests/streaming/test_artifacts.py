@@ -6,11 +6,22 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from streaming import artifacts
-from streaming.artifacts import ArtifactError, ArtifactSet, MavenRequest, cache_directory, jars, main, read_lock
+from streaming.java import artifacts
+from streaming.java.artifacts import (
+    ArtifactError,
+    ArtifactSet,
+    SparkRequest,
+    cache_directory,
+    jars,
+    main,
+    read_lock,
+)
+from tests import older_releases
+from tests.older_releases import IvyRequest
 
-BROKER, OLDER_BROKER = ArtifactSet.KAFKA_BROKER, ArtifactSet.KAFKA_BROKER_2_3
-NEEDED = (BROKER, ArtifactSet.SPARK_KAFKA_CONNECTOR)
+PACKAGE = "example:first:1.0"
+BROKER = ArtifactSet("kafka-broker", (SparkRequest((PACKAGE,)),))
+OLDER_BROKER = ArtifactSet("kafka-broker-2.3", (IvyRequest(PACKAGE),))
 JARS = ["example_first-1.0.jar", "example_second-2.0.jar"]
 POM = """<project><modelVersion>4.0.0</modelVersion>
 <groupId>example</groupId><artifactId>{name}</artifactId><version>{version}</version>
@@ -32,18 +43,13 @@ def repository(java, tmp_path, monkeypatch):
     publish(root, "scala-library", "2.12.8", "")
     monkeypatch.setenv("DEFAULT_ARTIFACT_REPOSITORY", root.as_uri() + "/")
     monkeypatch.setenv("KONTRAST_CACHE", str(tmp_path / "a cache"))
-    request = ("example:first:1.0",)
-    requests = {
-        **dict.fromkeys(NEEDED, (MavenRequest(request),)),
-        OLDER_BROKER: (MavenRequest(request, with_scala=True),),
-    }
-    monkeypatch.setattr(artifacts, "REQUESTS", requests)
+    monkeypatch.setattr(artifacts, "SETS", (BROKER, OLDER_BROKER))
     monkeypatch.setattr(artifacts, "LOCK_FILE", tmp_path / "artifacts.lock")
     published = [("first", "1.0"), ("second", "2.0")]
     lines = [
-        f"{sha256(path_of(root, name, version))}  {each.value}/example_{name}-{version}.jar\n"
-        for each in requests
-        for name, version in (published if each in NEEDED else [*published, ("scala-library", "2.12.8")])
+        f"{sha256(path_of(root, name, version))}  {each.name}/example_{name}-{version}.jar\n"
+        for each in (BROKER, OLDER_BROKER)
+        for name, version in (published if each is BROKER else [*published, ("scala-library", "2.12.8")])
     ]
     artifacts.LOCK_FILE.write_text("".join(lines))
     return root
@@ -66,11 +72,11 @@ def sha256(path):
 
 
 def test_a_set_is_fetched_once_and_then_taken_from_the_cache(repository):
-    told = []
-    fetched = jars(BROKER, tell=told.append)
+    reported = []
+    fetched = jars(BROKER, report=reported.append)
     assert [jar.name for jar in fetched] == JARS
-    assert jars(BROKER, tell=told.append) == fetched
-    assert told == ["fetching 2 of 2 jars for kafka-broker"]
+    assert jars(BROKER, report=reported.append) == fetched
+    assert reported == ["fetching 2 of 2 jars for kafka-broker"]
 
 
 def test_an_older_broker_is_fetched_by_ivy_with_all_that_spark_would_leave_out(repository):
@@ -82,9 +88,9 @@ def test_a_damaged_or_missing_jar_is_noticed_and_fetched_again(repository):
     whole = first.read_bytes()
     first.write_bytes(whole[:-1])
     second.unlink()
-    told = []
-    assert jars(BROKER, tell=told.append) == (first, second)
-    assert told == ["fetching 2 of 2 jars for kafka-broker"]
+    reported = []
+    assert jars(BROKER, report=reported.append) == (first, second)
+    assert reported == ["fetching 2 of 2 jars for kafka-broker"]
     assert first.read_bytes() == whole
 
 
@@ -96,11 +102,11 @@ def test_a_jar_that_differs_from_the_lock_is_never_put_into_the_cache(repository
 
 
 def test_callers_at_the_same_time_fetch_once(repository):
-    told = []
+    reported = []
     with ThreadPoolExecutor(3) as callers:
-        results = set(callers.map(lambda _: jars(BROKER, tell=told.append), range(3)))
+        results = set(callers.map(lambda _: jars(BROKER, report=reported.append), range(3)))
     assert len(results) == 1
-    assert len(told) == 1
+    assert len(reported) == 1
 
 
 def test_an_unreachable_repository_is_one_sentence_and_a_failure(repository, tmp_path, monkeypatch, capsys):
@@ -111,10 +117,10 @@ def test_an_unreachable_repository_is_one_sentence_and_a_failure(repository, tmp
 
 
 def test_relock_writes_the_lock_file_that_the_fetch_is_checked_against(repository):
-    by_hand = read_lock()
+    by_hand = read_lock(artifacts.LOCK_FILE)
     artifacts.LOCK_FILE.unlink()
     assert main(["--relock"]) == 0
-    assert read_lock() == by_hand
+    assert read_lock(artifacts.LOCK_FILE) == by_hand
 
 
 def test_a_damaged_lock_file_is_refused_by_line(repository):
@@ -124,11 +130,13 @@ def test_a_damaged_lock_file_is_refused_by_line(repository):
 
 
 def test_the_committed_lock_file_names_every_set_with_the_pinned_versions():
-    lock = read_lock()
-    assert "org.apache.kafka_kafka_2.13-3.9.2.jar" in lock[BROKER]
-    assert sorted(lock[ArtifactSet.SPARK_KAFKA_CONNECTOR]) == [
+    lock = read_lock(artifacts.LOCK_FILE)
+    assert "org.apache.kafka_kafka_2.13-3.9.2.jar" in lock[artifacts.KAFKA_BROKER.name]
+    assert sorted(lock[artifacts.SPARK_KAFKA_CONNECTOR.name]) == [
         "org.apache.commons_commons-pool2-2.12.1.jar",
         "org.apache.kafka_kafka-clients-3.9.2.jar",
         "org.apache.spark_spark-sql-kafka-0-10_2.13-4.2.0.jar",
         "org.apache.spark_spark-token-provider-kafka-0-10_2.13-4.0.0.jar",
     ]
+    assert set(lock) == {each.name for each in artifacts.SETS}
+    assert set(read_lock(older_releases.LOCK_FILE)) == {each.name for each in older_releases.SETS}

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from streaming import class_archive
-from streaming.class_archive import find_archive, make, spark_jars
 from streaming.config import StreamConfig
+from streaming.java import class_archive
+from streaming.java.class_archive import find_archive, spark_jars
 from streaming.job import fast_files
-from streaming.session import spark_session
+from streaming.spark.session import spark_session
+from streaming.spark_class_archive import make
 from transport.address import JournalAddress
 
 GARBAGE = b"garbage\n"

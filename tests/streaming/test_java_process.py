@@ -10,7 +10,7 @@ import pyspark
 import pytest
 
 from streaming.errors import StreamError
-from streaming.java_process import SPARK_OPTIONS, JavaProcess
+from streaming.spark.java_process import SPARK_OPTIONS, JavaProcess
 
 _SPARK = Path(pyspark.__file__).parent
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from streaming import journal_source
-from streaming.journal_source import JournalReader
+from streaming.sources import journal_source
+from streaming.sources.journal_source import JournalReader
 from transport.journal import ForeignOffsetError, JournalWriter
 
 

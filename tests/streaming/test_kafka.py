@@ -97,7 +97,7 @@ def test_a_topic_that_does_not_exist_yet_is_no_error(shared_broker, own_name, st
 
 
 def test_stopping_does_not_wait_for_kafka_that_is_away(streams):
-    from streaming.sources import wait_for_kafka
+    from streaming.sources.records import wait_for_kafka
 
     stop = threading.Event()
     stop.set()

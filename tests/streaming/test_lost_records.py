@@ -20,8 +20,8 @@ from tests.streaming.cluster_records import ClusterLife, Streams, life_of
 from tests.streaming.job_in_a_thread import running
 from tests.waiting import eventually
 from transport.address import KafkaAddress
+from transport.complete_read_requests import complete_read_requested_ns, request_topic
 from transport.journal import JournalWriter, end_offset
-from transport.wanted import snapshot_wanted_ns, wanted_topic
 
 
 def gauges(streams: Streams) -> list[GaugesRow]:
@@ -47,9 +47,9 @@ def test_a_journal_that_dropped_what_was_not_read(spark: SparkSession, streams: 
     with JournalWriter(streams.input, segment_bytes=1000, retain_bytes=3000) as writer:
         for line in life.lines[10:]:
             writer.append([line])
-    assert snapshot_wanted_ns(streams.input) == 0
+    assert complete_read_requested_ns(streams.input) == 0
     with running(spark, streams.config()):
-        eventually(lambda: snapshot_wanted_ns(streams.input) > 0)
+        eventually(lambda: complete_read_requested_ns(streams.input) > 0)
         eventually(lambda: bool(gauges(streams)))
         assert not gauges(streams)[-1].ready
         assert gauges(streams)[-1].divergences["records_missing"] == 1
@@ -70,7 +70,7 @@ def test_a_journal_with_a_hole(spark: SparkSession, streams: Streams, work_off) 
         file.seek(hole_begins)
         file.write(bytes(5000))
     with running(spark, streams.config()):
-        eventually(lambda: snapshot_wanted_ns(streams.input) > 0)
+        eventually(lambda: complete_read_requested_ns(streams.input) > 0)
         eventually(lambda: bool(gauges(streams)))
         assert not gauges(streams)[-1].ready
         streams.append(later.lines)
@@ -109,7 +109,7 @@ def test_a_stream_whose_beginning_is_gone_when_the_job_first_starts(spark: Spark
     later = new_life()
     streams.append([line for line in life_of("east").lines if b'"kind":"heartbeat"' in line])
     with running(spark, streams.config()):
-        eventually(lambda: snapshot_wanted_ns(streams.input) > 0)
+        eventually(lambda: complete_read_requested_ns(streams.input) > 0)
         streams.append(later.lines)
         eventually(lambda: the_end_is_known(streams, later))
 
@@ -135,13 +135,13 @@ def test_a_kafka_topic_that_dropped_what_was_not_read(
     source = KafkaAddress(shared_broker, own_name)
     life, later = life_of("east", topics=4), new_life()
     admin = KafkaAdminClient(bootstrap_servers=shared_broker)
-    admin.create_topics([NewTopic(topic, num_partitions=1) for topic in (own_name, wanted_topic(source))])
+    admin.create_topics([NewTopic(topic, num_partitions=1) for topic in (own_name, request_topic(source))])
     send(shared_broker, own_name, life.lines[:10])
     work_off(streams.config(source=source))
     send(shared_broker, own_name, life.lines[10:])
     admin.delete_records({TopicPartition(own_name, 0): 15})
     admin.close()
-    wanted = TopicPartition(wanted_topic(source), 0)
+    wanted = TopicPartition(request_topic(source), 0)
     consumer = KafkaConsumer(bootstrap_servers=shared_broker)
     with running(spark, streams.config(source=source)):
         eventually(lambda: consumer.end_offsets([wanted])[wanted] > 0)

@@ -22,7 +22,7 @@ from controller.contract.records import RecordKind
 from controller.contract.row import Row
 from tests.streaming.cluster_records import ClusterLife, Streams, life_of
 from tests.waiting import eventually
-from transport.wanted import snapshot_wanted_ns
+from transport.complete_read_requests import complete_read_requested_ns
 
 pytestmark = pytest.mark.xdist_group("pipelines")
 
@@ -107,7 +107,7 @@ def test_its_cluster_is_given_up_others_go_on_and_a_complete_read_ends_it(stream
         eventually(lambda: is_at(streams, east, ready=False), meanwhile=still_runs)
         eventually(lambda: is_at(streams, west, ready=True), meanwhile=still_runs)
         assert quarantines(streams) == ["open"]
-        eventually(lambda: snapshot_wanted_ns(streams.input) > 0, meanwhile=still_runs)
+        eventually(lambda: complete_read_requested_ns(streams.input) > 0, meanwhile=still_runs)
         again = cursed(life_of("east", topics=6, losses=1)).in_generation(2)
         streams.append(again.lines)
         eventually(lambda: is_at(streams, again, ready=False), meanwhile=still_runs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from controller.contract.outputs import STANDING_OUTPUTS, decode_row
-from streaming.checkpoint import Checkpoint
+from streaming.checkpoint.directory import Checkpoint
 from tests.streaming.cluster_records import Streams, life_of
 
 
@@ -61,7 +61,7 @@ def test_without_a_complete_snapshot_it_begins_with_what_there_is(streams, work_
     work_off(streams.config())
     before = streams.read_all()
     work_off(streams.config(), rebuild=True)
-    assert "holds no complete snapshot of cluster east" in caplog.text
+    assert "holds no complete read of cluster east" in caplog.text
     assert streams.read_all() == {output: rows + rows for output, rows in before.items()}
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from streaming.checkpoint import Checkpoint
-from streaming.checkpoint_files import drop_torn
+from streaming.checkpoint.directory import Checkpoint
+from streaming.checkpoint.files import drop_torn
 from streaming.errors import StreamError
 from streaming.job import check_settings, prepare
 from transport.address import JournalAddress, KafkaAddress
@@ -79,7 +79,7 @@ def test_a_damaged_settings_file_is_refused_and_given_up_with_rebuild(streams, d
     streams.checkpoint.mkdir()
     (streams.checkpoint / "kontrast.json").write_text(damaged)
     for look in (_prepare, check_settings):
-        with pytest.raises(StreamError, match="kontrast.json is damaged: restore it, or begin anew with .*--rebuild"):
+        with pytest.raises(StreamError, match="kontrast.json is damaged: restore it, or begin again with .*--rebuild"):
             look(streams.config())
     _prepare(streams.config(), rebuild=True)
 
@@ -88,7 +88,7 @@ def test_a_missing_settings_file_is_named_and_a_foreign_directory_is_no_checkpoi
     _prepare(streams.config())
     (streams.checkpoint / "spark").mkdir()
     (streams.checkpoint / "kontrast.json").unlink()
-    with pytest.raises(StreamError, match="kontrast.json is missing: restore it, or begin anew with .*--rebuild"):
+    with pytest.raises(StreamError, match="kontrast.json is missing: restore it, or begin again with .*--rebuild"):
         _prepare(streams.config())
     _prepare(streams.config(), rebuild=True)
     (streams.checkpoint / "spark").rename(streams.checkpoint / "spark-4.2.0-bin-hadoop3")

@@ -14,9 +14,9 @@ from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, decode_row
 from controller.contract.records import RecordKind
 from streaming import replica as replica_module
-from streaming.journal_source import cluster_of
 from streaming.packed import pack, unpack
 from streaming.replica import APPLIED, Replica
+from streaming.sources.journal_source import cluster_of
 from tests.streaming.cluster_records import ClusterLife, Streams, life_of
 
 TOPICS = 30

@@ -126,14 +126,14 @@ def _sigterm_ends_it_between_two_batches(spark_master, streams, submit, tmp_path
     process = submit(spark_master, "--max-batch-bytes=4096")
     try:
         eventually(lambda: end_offset(streams.outputs / "metadata") > 0 or process.poll() is not None)
-        process.terminate()  # as an operator's `kill` does: Java alone is told
+        process.terminate()  # as an operator's `kill` does: it reaches Java alone
         assert process.wait(_DEADLINE_SECONDS) == 128 + signal.SIGTERM  # Java's own answer to it
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
     said = (tmp_path / "submit.log").read_text(errors="replace")
-    assert "the running batch is finished first" in said
-    assert "ended between two batches" in said
+    assert "the job finishes the running batch first" in said
+    assert "stopped between two batches" in said
     assert "not finished" not in said
     written = len(streams.read("metadata"))
     assert 0 < written < len(life.rows()["metadata"]), "it was not stopped in the middle"

@@ -13,8 +13,8 @@ from cli.embedded.java import java_command, write_configuration
 from cli.embedded.kafka import kafka_class_path
 from cli.embedded.process import ChildProcess, free_port
 from cli.embedded.server import OneProcess
-from streaming.artifacts import ArtifactSet, jars
-from tests.conformance.record.releases import RELEASES
+from streaming.java.artifacts import KAFKA_BROKER, jars
+from tests.older_releases import JMX_EXPORTER, KAFKA_BROKERS, older_jars
 
 # What all recordings have in common; `recording.SETTINGS` is what the replica is told of it.
 SETTINGS: Mapping[str, str] = {
@@ -63,18 +63,7 @@ rules:
 """
 
 # Up to 3.5.7 ZooKeeper's client takes a server's name apart in a way that ends in an exception from Java 14 on.
-_WITH_OLD_ZOOKEEPER_CLIENT = frozenset(
-    {
-        ArtifactSet.KAFKA_BROKER_0_10_2,
-        ArtifactSet.KAFKA_BROKER_0_11_0,
-        ArtifactSet.KAFKA_BROKER_1_0,
-        ArtifactSet.KAFKA_BROKER_1_1,
-        ArtifactSet.KAFKA_BROKER_2_0,
-        ArtifactSet.KAFKA_BROKER_2_2,
-        ArtifactSet.KAFKA_BROKER_2_3,
-        ArtifactSet.KAFKA_BROKER_2_4,
-    }
-)
+_WITH_OLD_ZOOKEEPER_CLIENT = frozenset({"0.10.2.2", "0.11.0.3", "1.0.2", "1.1.1", "2.0.1", "2.2.2", "2.3.1", "2.4.1"})
 
 
 class RecordedBroker(OneProcess):
@@ -132,9 +121,9 @@ class RecordedBroker(OneProcess):
         self._configure(settings)
 
     def _process_of(self, kafka: str) -> ChildProcess:
-        class_path = _class_path(RELEASES[kafka].jars)
+        class_path = _class_path(kafka)
         command = java_command("kafka.Kafka", self._configuration, class_path=class_path, heap_mb=self._heap_mb)
-        (agent,) = jars(ArtifactSet.JMX_EXPORTER)
+        (agent,) = older_jars(JMX_EXPORTER)
         command.insert(1, f"-javaagent:{agent}=127.0.0.1:{self.gauges_port}:{self._directory / 'gauges.yml'}")
         return ChildProcess(f"broker {self.broker_id}", command, self._directory / "broker.log")
 
@@ -157,7 +146,8 @@ def _clients_apart(address: str) -> Mapping[str, str]:
     }
 
 
-def _class_path(release: ArtifactSet) -> list[Path]:
+def _class_path(release: str) -> list[Path]:
     """The release's own jars; but ZooKeeper's client of 2.8 goes first where its own does not run on Java 17."""
-    newer = jars(ArtifactSet.KAFKA_BROKER_2_8) if release in _WITH_OLD_ZOOKEEPER_CLIENT else ()
-    return [*(jar for jar in newer if jar.name.startswith("org.apache.zookeeper_")), *kafka_class_path(release)]
+    newer = older_jars(KAFKA_BROKERS["2.8.2"]) if release in _WITH_OLD_ZOOKEEPER_CLIENT else ()
+    own = older_jars(KAFKA_BROKERS[release]) if release in KAFKA_BROKERS else jars(KAFKA_BROKER)
+    return [*(jar for jar in newer if jar.name.startswith("org.apache.zookeeper_")), *kafka_class_path(own)]

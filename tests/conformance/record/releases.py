@@ -9,13 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from streaming.artifacts import ArtifactSet
-
 
 class KafkaRelease(NamedTuple):
-    """A release: what its brokers run from, and what its admin API knows beside creating and deleting topics."""
+    """What a release's admin API knows beside creating and deleting topics."""
 
-    jars: ArtifactSet
     creates_partitions: bool = True  # from 1.0 on
     elects_preferred: bool = True  # from 2.2 on
     elects_uncleanly: bool = True  # from 2.4 on
@@ -27,21 +24,21 @@ _NO_ELECTIONS = {"elects_preferred": False, "elects_uncleanly": False, "reassign
 _ONLY_PREFERRED = {"elects_uncleanly": False, "reassigns": False}
 
 RELEASES: Mapping[str, KafkaRelease] = {
-    "0.10.2.2": KafkaRelease(ArtifactSet.KAFKA_BROKER_0_10_2, **_NO_PARTITIONS),
-    "0.11.0.3": KafkaRelease(ArtifactSet.KAFKA_BROKER_0_11_0, **_NO_PARTITIONS),
-    "1.0.2": KafkaRelease(ArtifactSet.KAFKA_BROKER_1_0, **_NO_ELECTIONS),
-    "1.1.1": KafkaRelease(ArtifactSet.KAFKA_BROKER_1_1, **_NO_ELECTIONS),
-    "2.0.1": KafkaRelease(ArtifactSet.KAFKA_BROKER_2_0, **_NO_ELECTIONS),
-    "2.2.2": KafkaRelease(ArtifactSet.KAFKA_BROKER_2_2, **_ONLY_PREFERRED),
-    "2.3.1": KafkaRelease(ArtifactSet.KAFKA_BROKER_2_3, **_ONLY_PREFERRED),
-    "2.4.1": KafkaRelease(ArtifactSet.KAFKA_BROKER_2_4),
-    "2.6.3": KafkaRelease(ArtifactSet.KAFKA_BROKER_2_6),
-    "2.7.2": KafkaRelease(ArtifactSet.KAFKA_BROKER_2_7),
-    "2.8.2": KafkaRelease(ArtifactSet.KAFKA_BROKER_2_8),
-    "3.0.2": KafkaRelease(ArtifactSet.KAFKA_BROKER_3_0),
-    "3.2.3": KafkaRelease(ArtifactSet.KAFKA_BROKER_3_2),
-    "3.5.2": KafkaRelease(ArtifactSet.KAFKA_BROKER_3_5),
-    "3.9.2": KafkaRelease(ArtifactSet.KAFKA_BROKER),
+    "0.10.2.2": KafkaRelease(**_NO_PARTITIONS),
+    "0.11.0.3": KafkaRelease(**_NO_PARTITIONS),
+    "1.0.2": KafkaRelease(**_NO_ELECTIONS),
+    "1.1.1": KafkaRelease(**_NO_ELECTIONS),
+    "2.0.1": KafkaRelease(**_NO_ELECTIONS),
+    "2.2.2": KafkaRelease(**_ONLY_PREFERRED),
+    "2.3.1": KafkaRelease(**_ONLY_PREFERRED),
+    "2.4.1": KafkaRelease(),
+    "2.6.3": KafkaRelease(),
+    "2.7.2": KafkaRelease(),
+    "2.8.2": KafkaRelease(),
+    "3.0.2": KafkaRelease(),
+    "3.2.3": KafkaRelease(),
+    "3.5.2": KafkaRelease(),
+    "3.9.2": KafkaRelease(),
 }
 
 

@@ -1,0 +1,259 @@
+"""`kontrast alerts`: the open alerts, worst first."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from cli.following import Followed, followed, outputs_options, where_outputs_are
+from cli.printing import output
+from cli.printing.tables import age_of, print_table, table_of
+from cli.running import ExitCode, run_until_stopped
+from cli.settings.config import known_clusters, read_flags, read_settings
+from cli.settings.options import config_option
+from controller.alerts.conditions import counted
+from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.outputs import encode_row
+from dashboards.view import ClusterSnapshot
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+_OUTPUTS: Final = ("job", "alerts", "gauges")
+_STALE_SECONDS: Final = 30.0  # of heartbeats that come each second, as in [serve.alertmanager]
+_LOOK_SECONDS: Final = 1.0
+_EXAMPLES: Final = 3
+_LINES_AROUND: Final = 3  # of the live picture: the title, the table's head and the rule below it
+_COLUMNS: Final = ("severity", "since", "cluster", "alert", "cause")
+_WORST_FIRST: Final = {severity: place for place, severity in enumerate(Severity)}
+_EPILOG: Final = """\b
+Examples:
+  kontrast alerts --from journal:/var/lib/kontrast/derived
+  kontrast alerts --config kontrast.toml --cluster orders --severity page --watch
+
+\b
+Exit codes:
+  0  nothing is open
+  1  something is open, or what is known of a cluster is old
+  2  a flag or setting is wrong
+  3  the outputs cannot be read, or there are none
+"""
+
+
+@click.command(epilog=_EPILOG)
+@config_option
+@outputs_options
+@click.option("--cluster", "clusters", multiple=True, metavar="NAME", help="Only this cluster's; may be given again.")
+@click.option(
+    "--severity",
+    type=click.Choice([severity.value for severity in Severity]),
+    default=Severity.INFO.value,
+    show_default=True,
+    help="Only what is at least as severe.",
+)
+@click.option("--long", "is_long", is_flag=True, help="Say too what is expected, what to do, and the evidence.")
+@click.option("--watch", "is_live", is_flag=True, help="Stay, and show what changes, until Ctrl-C.")
+@click.option("--json", "as_json", is_flag=True, help="Print the rows, one JSON object a line.")
+def alerts(
+    config_file: Path | None,
+    *,
+    clusters: tuple[str, ...],
+    severity: str,
+    is_long: bool,
+    is_live: bool,
+    as_json: bool,
+    **flags: object,
+) -> int:
+    """Print the alerts that are open now, worst first.
+
+    It reads what `kontrast stream` derived; nothing else has to run.
+    """
+    settings = read_settings(config_file, os.environ)
+    where = where_outputs_are(settings, read_flags("serve", flags))
+    expected = frozenset(clusters or known_clusters(settings))
+    shown = _Shown(frozenset(clusters), Severity(severity), expected, is_long=is_long, as_json=as_json)
+    findings: list[bool] = []
+
+    def run(stop: threading.Event) -> None:
+        with followed(where, _OUTPUTS) as outputs:
+            outputs.wait_until_read(stop)
+            if stop.is_set():
+                return
+            if is_live:
+                _follow(outputs, shown, stop)
+            else:
+                findings.append(_print(outputs, shown))
+
+    code = run_until_stopped({"alerts": run})
+    return code or (ExitCode.FAILED if any(findings) else ExitCode.OK)
+
+
+class _Shown:
+    """The choice of alerts, and how they are printed."""
+
+    def __init__(
+        self,
+        clusters: frozenset[str],
+        least: Severity,
+        expected: frozenset[str],
+        *,
+        is_long: bool,
+        as_json: bool,
+    ) -> None:
+        self.clusters = clusters
+        self._expected = expected  # to be known, whether something is open there or not
+        self.is_long = is_long
+        self.as_json = as_json
+        self._least = _WORST_FIRST[least]
+
+    def rows(self, snapshots: Collection[ClusterSnapshot]) -> list[AlertRow]:
+        found = [row for snapshot in snapshots for row in snapshot.open_alerts if self._has(row)]
+        return sorted(found, key=lambda row: (_WORST_FIRST[row.severity], row.since_ms, row.cluster, row.id))
+
+    def _has(self, row: AlertRow) -> bool:
+        of_cluster = not self.clusters or row.cluster in self.clusters
+        return of_cluster and _WORST_FIRST[row.severity] <= self._least
+
+    def doubts(self, outputs: Followed, snapshots: Collection[ClusterSnapshot]) -> dict[str, str]:
+        """Why silence means nothing, a sentence for each cluster of which it does."""
+        known = {snapshot.cluster: snapshot for snapshot in snapshots}
+        newer = outputs.newer()
+        found = {}
+        for cluster in sorted(self.clusters or known.keys() | self._expected):
+            doubt = "a newer Kontrast wrote of it: upgrade this one" if cluster in newer else _doubt(known.get(cluster))
+            if doubt:
+                found[cluster] = f"{cluster}: {doubt}"
+        return found if found or known else {"": "nothing is known of any cluster yet: see `kontrast status`"}
+
+
+def _doubt(snapshot: ClusterSnapshot | None) -> str:
+    heard_ms = None if snapshot is None else snapshot.heartbeat_ms
+    if snapshot is None or heard_ms is None:
+        return "nothing is known of it: check the name, and that `kontrast watch` forwards it"
+    age_seconds = time.time() - heard_ms / 1000
+    if age_seconds > _STALE_SECONDS:
+        return (
+            f"the newest heartbeat is {age_of(age_seconds)} old, what is said here may be over: see `kontrast status`"
+        )
+    return "" if snapshot.ready else "no complete read of it has come through yet"
+
+
+def _print(outputs: Followed, shown: _Shown) -> bool:
+    snapshots = outputs.view.snapshot()
+    rows, doubts = shown.rows(snapshots), shown.doubts(outputs, snapshots)
+    try:
+        if shown.as_json:
+            sys.stdout.buffer.writelines(encode_row(row) + b"\n" for row in rows)
+        elif rows and shown.is_long:
+            click.echo("\n\n".join("\n".join(_long(row)) for row in rows))
+        elif rows:
+            print_table(_COLUMNS, map(_cells, rows))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        output.discard_rows()
+    for doubt in doubts.values():
+        output.warn(doubt)
+    if not rows and not doubts:
+        output.say(f"no alert is open in {', '.join(snapshot.cluster for snapshot in snapshots)}")
+    return bool(rows or doubts)
+
+
+def _cells(row: AlertRow) -> Sequence[str]:
+    severity = row.severity.value if row.state == "open" else row.state
+    examples = f" ({', '.join(row.examples[:_EXAMPLES])})" if row.examples else ""
+    since = age_of(time.time() - row.since_ms / 1000)
+    return severity, since, row.cluster, f"{row.alert} {row.subject}", f"{row.cause}{examples}"
+
+
+def _long(row: AlertRow) -> Iterator[str]:
+    severity, since, cluster, alert, cause = _cells(row)
+    yield f"{severity}  {alert}  in {cluster} for {since}"
+    yield f"  {cause}"
+    for name, said in (("expected", row.expected), ("to do", row.action), ("runbook", f"Kontrast{row.alert}.md")):
+        if said:
+            yield f"  {name}: {said}"
+    for evidence in row.evidence:
+        yield f"  evidence: {evidence}"
+
+
+def _follow(outputs: Followed, shown: _Shown, stop: threading.Event) -> None:
+    """Show what changes until `stop` is set: as one picture on a terminal, as lines elsewhere."""
+    if shown.as_json or not sys.stdout.isatty():
+        _follow_as_lines(outputs, shown, stop)
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console()
+    with Live(_picture(outputs, shown, console.height), console=console, auto_refresh=False, screen=True) as live:
+        while not stop.wait(_LOOK_SECONDS):
+            outputs.check()
+            live.update(_picture(outputs, shown, console.height), refresh=True)
+
+
+def _picture(outputs: Followed, shown: _Shown, height: int) -> Group:
+    """The open alerts in that many lines, one an alert; what does not fit is counted."""
+    from rich.console import Group
+    from rich.text import Text
+
+    snapshots = outputs.view.snapshot()
+    rows, doubts = shown.rows(snapshots), shown.doubts(outputs, snapshots)
+    said = [*doubts.values(), *([] if outputs.is_up else ["the outputs cannot be read now: this was read before"])]
+    fit = max(0, height - len(said) - _LINES_AROUND)
+    more = f", {len(rows) - fit} more than fit here" if len(rows) > fit else ""
+    title = f"{counted(len(rows), 'open alert')}{more}, {time.strftime('%H:%M:%S')} (Ctrl-C ends this)"
+    return Group(
+        Text(title, no_wrap=True),
+        *(Text(doubt, style="yellow", no_wrap=True, overflow="ellipsis") for doubt in said),
+        table_of(_COLUMNS, map(_cells, rows[:fit]), is_one_line_a_row=True),
+    )
+
+
+def _follow_as_lines(outputs: Followed, shown: _Shown, stop: threading.Event) -> None:
+    shown_before: dict[tuple[str, str], AlertRow] = {}
+    doubts: dict[str, str] = {}
+    write: Callable[[AlertRow, str], None] = _write_json if shown.as_json else _write_line
+    while True:
+        outputs.check()
+        snapshots = outputs.view.snapshot()
+        now = {(row.cluster, row.id): row for row in shown.rows(snapshots)}
+        for key, row in now.items():
+            if _says(shown_before.get(key)) != _says(row):
+                write(row, row.state)
+        for key in shown_before.keys() - now.keys():
+            write(_ending(key, snapshots) or shown_before[key], "resolved")
+        shown_before = now
+        doubted, doubts = doubts, shown.doubts(outputs, snapshots)
+        for cluster in doubts.keys() - doubted.keys():
+            output.warn(doubts[cluster])
+        sys.stdout.flush()
+        if stop.wait(_LOOK_SECONDS):
+            return
+
+
+def _says(row: AlertRow | None) -> object:
+    return None if row is None else (row.state, row.severity, row.cause)
+
+
+def _ending(key: tuple[str, str], snapshots: Collection[ClusterSnapshot]) -> AlertRow | None:
+    cluster, id_ = key
+    endings: Mapping[str, AlertRow] = {
+        row.id: row for snapshot in snapshots if snapshot.cluster == cluster for row in snapshot.resolved_alerts
+    }
+    return endings.get(id_)
+
+
+def _write_json(row: AlertRow, _state: str) -> None:
+    sys.stdout.buffer.write(encode_row(row) + b"\n")
+
+
+def _write_line(row: AlertRow, state: str) -> None:
+    _, _, cluster, alert, cause = _cells(row)
+    click.echo(f"{time.strftime('%H:%M:%S')}  {state:<8}  {row.severity.value:<4}  {cluster}  {alert}: {cause}")

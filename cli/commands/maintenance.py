@@ -1,0 +1,216 @@
+"""`kontrast maintenance`: begin, list and end windows in which work on brokers pages nobody."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Final
+
+import click
+import msgspec
+
+from cli.printing import output
+from cli.running import ExitCode
+from cli.settings.config import (
+    Layer,
+    Settings,
+    cluster_zookeeper,
+    known_clusters,
+    maintenance_file,
+    maintenance_files,
+    read_flags,
+    read_settings,
+)
+from cli.settings.keys import keys_of
+from cli.settings.options import config_option, settings_options
+from ingest.config import IngestConfig
+from ingest.errors import IngestError
+from ingest.maintenance import Window, changing_windows, read_windows
+
+_DURATION: Final = re.compile(r"(?:(?P<days>\d+)d)?(?:(?P<hours>\d+)h)?(?:(?P<minutes>\d+)m)?(?:(?P<seconds>\d+)s)?")
+_LONGEST: Final = timedelta(days=366)
+_PATIENCE_SECONDS: Final = 3.0  # with ZooKeeper, for a warning: a session begins within tenths of a second
+_file_option = settings_options("watch", leave_out=keys_of(IngestConfig).keys() - {"maintenance_file"})
+
+
+class _Duration(click.ParamType[timedelta]):
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        match = _DURATION.fullmatch(str(value))
+        if match is None or not any(match.groups()):
+            self.fail(f"{value!r} is no duration: write it like 30m, 2h or 1h30m", param, ctx)
+        try:
+            duration = timedelta(**{unit: int(count) for unit, count in match.groupdict(default="0").items()})
+        except OverflowError:
+            duration = _LONGEST * 2
+        if not timedelta(0) < duration <= _LONGEST:
+            self.fail(f"{value!r} must be more than nothing and at most {_LONGEST.days} days", param, ctx)
+        return duration
+
+
+_EPILOG: Final = """\b
+Examples:
+  kontrast maintenance start --config kontrast.toml --cluster orders --broker 3 --for 30m --reason "new disks"
+  kontrast maintenance list --config kontrast.toml
+
+\b
+Exit codes:
+  0  done
+  2  a flag, a setting or the name of a cluster or window is wrong
+  3  the file cannot be read or written
+"""
+
+
+@click.group(epilog=_EPILOG)
+def maintenance() -> None:
+    """Say that people work on brokers; what follows from it pages nobody then.
+
+    The windows are in a file that `kontrast watch` reads (setting `maintenance_file`) and that may be edited by hand.
+    """
+
+
+@maintenance.command()
+@config_option
+@_file_option
+@click.option("--cluster", required=True, metavar="NAME", help="The cluster that is worked on.")
+@click.option("--broker", "brokers", multiple=True, type=click.IntRange(0), metavar="ID", help="May be given again.")
+@click.option("--all", "whole_cluster", is_flag=True, help="The whole cluster, in place of --broker.")
+@click.option("--for", "duration", required=True, type=_Duration(), metavar="TIME", help="Like 30m, 2h or 1h30m.")
+@click.option("--reason", default="", metavar="TEXT", help="Who works on what; shown wherever the window is.")
+def start(
+    config_file: Path | None,
+    *,
+    cluster: str,
+    brokers: tuple[int, ...],
+    whole_cluster: bool,
+    duration: timedelta,
+    reason: str,
+    **flags: object,
+) -> int:
+    """Begin a window now; it ends by itself.
+
+    A cluster that is not configured is refused; of a broker that is not registered you are warned.
+    """
+    if bool(brokers) == whole_cluster:
+        raise click.UsageError("Give --broker ID, as often as needed, or --all: one of them.")
+    settings, file_flags = _settings(config_file, flags)
+    file = maintenance_file(settings, cluster, file_flags)
+    now = datetime.now(timezone.utc)
+    window = Window(
+        id=secrets.token_hex(4),
+        cluster=cluster,
+        brokers=tuple(sorted(set(brokers))),
+        until=(now + duration).replace(microsecond=0),
+        reason=reason,
+    )
+
+    def add() -> int:
+        with changing_windows(file) as replace:
+            replace([*(kept for kept in read_windows(file) if kept.until > now), window])
+        output.say(f"{_sentence(window)}; `kontrast maintenance end {window.id}` ends it before")
+        return ExitCode.OK
+
+    code = _exit_code_of(add)
+    if code == ExitCode.OK:
+        for doubt in _doubts(settings, window):
+            output.warn(doubt)
+    return code
+
+
+def _doubts(settings: Settings, window: Window) -> Iterator[str]:
+    """Warn of what may be wrong with a window that is in force all the same, for people in a hurry."""
+    if not known_clusters(settings):
+        yield f"whether a cluster is called {window.cluster} was not checked, nothing here names any: give --config"
+    config = cluster_zookeeper(settings, window.cluster)
+    if config is None or not window.brokers:
+        return
+    from ingest.complete_read import read_registered_brokers  # not for --help
+
+    patience_seconds = min(_PATIENCE_SECONDS, config.connect_timeout_seconds)
+    try:
+        registered = read_registered_brokers(
+            replace(config, connect_timeout_seconds=patience_seconds), threading.Event()
+        )
+    except IngestError as error:
+        yield f"whether the brokers are registered was not checked: {error}"
+        return
+    absent = [str(broker) for broker in window.brokers if broker not in registered]
+    if absent:
+        named = f"broker {absent[0]} is" if len(absent) == 1 else f"brokers {', '.join(absent)} are"
+        there = ", ".join(map(str, sorted(registered))) or "none"
+        yield f"{named} not registered in {window.cluster} now (registered: {there}): end it if that is a mistake"
+
+
+@maintenance.command("list")
+@config_option
+@_file_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+def list_windows(config_file: Path | None, *, as_json: bool, **flags: object) -> int:
+    """Print the windows that are not over."""
+    files = maintenance_files(*_settings(config_file, flags))
+    now = datetime.now(timezone.utc)
+
+    def show() -> int:
+        windows = [window for file in files for window in read_windows(file) if window.until > now]
+        for window in sorted(windows, key=lambda window: (window.cluster, window.until)):
+            click.echo(_json(window) if as_json else f"{window.name}  {_sentence(window)}")
+        if not windows:
+            output.say("no maintenance window is in force")
+        return ExitCode.OK
+
+    return _exit_code_of(show)
+
+
+@maintenance.command()
+@config_option
+@_file_option
+@click.argument("window_id", metavar="ID")
+def end(config_file: Path | None, *, window_id: str, **flags: object) -> int:
+    """End a window now; `kontrast maintenance list` has the ids."""
+    files = maintenance_files(*_settings(config_file, flags))
+    now = datetime.now(timezone.utc)
+
+    def remove() -> int:
+        for file in files:
+            with changing_windows(file) as replace:
+                windows = [window for window in read_windows(file) if window.until > now]
+                kept = [window for window in windows if window.name != window_id]
+                if len(kept) < len(windows):
+                    replace(kept)
+                    output.say(f"ended maintenance window {window_id}")
+                    return ExitCode.OK
+        output.complain(f"no maintenance window {window_id} is in force: `kontrast maintenance list` has the ids")
+        return ExitCode.USAGE
+
+    return _exit_code_of(remove)
+
+
+def _settings(config_file: Path | None, flags: dict[str, object]) -> tuple[Settings, Layer]:
+    return read_settings(config_file, os.environ), read_flags("watch", flags)
+
+
+def _exit_code_of(do: Callable[[], int]) -> int:
+    try:
+        return do()
+    except IngestError as error:
+        output.complain(str(error))
+        return ExitCode.UNAVAILABLE
+
+
+def _sentence(window: Window) -> str:
+    brokers = f"broker {', '.join(map(str, window.brokers))}" if window.brokers else "all brokers"
+    until = window.until.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+    reason = f": {window.reason}" if window.reason else ""
+    return f"{window.cluster}: {brokers} until {until}{reason}"
+
+
+def _json(window: Window) -> str:
+    fields = {"id": window.name, "cluster": window.cluster, "brokers": window.brokers}
+    return msgspec.json.encode({**fields, "until_ms": window.until_ms, "reason": window.reason}).decode()

@@ -1,0 +1,256 @@
+"""`kontrast replay`: work out what the controller did from the files of a ZooKeeper server."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from cli.printing import output
+from cli.printing.replay_lines import EMITTABLE, RowWriter
+from cli.running import ExitCode, run_until_stopped
+from cli.settings.keys import read_pairs
+from controller.alerts.conditions import counted
+from controller.rules.releases import Profile, profile_of, read_release
+from controller.rules.settings import GivenSettings, read_settings
+
+if TYPE_CHECKING:
+    from controller.model.context import Context
+    from ingest.files.data_directory import Until
+    from ingest.files.history import History
+
+_CHUNK_COUNT: Final = 64
+_PROGRESS_EVERY_RECORDS: Final = 200
+
+
+class _Zxid(click.ParamType[int]):
+    """A zxid as ZooKeeper's tools write it."""
+
+    name = "ZXID"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        text = str(value)
+        try:
+            return int(text.removeprefix("0x"), 16) if text.startswith("0x") else self.fail(_not_a_zxid(text))
+        except ValueError:
+            self.fail(_not_a_zxid(text))
+
+
+class _Moment(click.ParamType["Until"]):
+    """A zxid or a time."""
+
+    name = "ZXID|TIME"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Until:
+        from ingest.files.data_directory import Until  # not for --help
+
+        if not isinstance(value, str):
+            assert isinstance(value, Until)
+            return value
+        if value.startswith("0x"):
+            return Until(zxid=_Zxid().convert(value, param, ctx))
+        if value.isascii() and value.isdigit():
+            return Until(time_ms=int(value))
+        try:
+            moment = datetime.fromisoformat(value[:-1] + "+00:00" if value.endswith("Z") else value)
+        except ValueError:
+            self.fail(
+                f"{value!r} is neither a zxid (0x1f) nor a time (2024-05-01T03:12:00Z, or milliseconds since 1970)."
+            )
+        return Until(
+            time_ms=round((moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp() * 1000)
+        )
+
+
+class _Outputs(click.ParamType[frozenset[str]]):
+    """A list of outputs."""
+
+    name = "LIST"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> frozenset[str]:
+        chosen = frozenset(filter(None, (name.strip() for name in str(value).split(","))))
+        unknown = sorted(chosen - set(EMITTABLE))
+        if unknown or not chosen:
+            self.fail(f"{', '.join(unknown) or 'nothing'!r} is not among {', '.join(EMITTABLE)}.")
+        return chosen
+
+
+def _not_a_zxid(text: str) -> str:
+    return f"{text!r} is no zxid: write it as ZooKeeper does, for example 0x1f."
+
+
+def _check_chroot(_ctx: click.Context, _param: click.Parameter, chroot: str) -> str:
+    if not chroot.startswith("/"):
+        raise click.BadParameter(f"{chroot!r} does not begin with /.")
+    return chroot
+
+
+def _read_settings(_ctx: click.Context, _param: click.Parameter, pairs: tuple[str, ...]) -> GivenSettings:
+    try:
+        return read_settings(read_pairs(pairs))
+    except ValueError as error:
+        raise click.BadParameter(f"{error}.") from error
+
+
+def _read_profile(_ctx: click.Context, _param: click.Parameter, release: str | None) -> Profile | None:
+    try:
+        return None if release is None else profile_of(read_release(release))
+    except ValueError as error:
+        raise click.BadParameter(f"{error}.") from error
+
+
+_EPILOG: Final = """\b
+Examples:
+  kontrast replay --zk-data /var/lib/zookeeper --chroot /kafka
+  kontrast replay --zk-data /var/lib/zookeeper --emit alerts --until 2024-05-01T03:12:00Z
+
+\b
+Exit codes:
+  0  done
+  2  a flag or the chroot is wrong
+  3  the files cannot be read
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.option(
+    "--zk-data",
+    "directories",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    required=True,
+    metavar="DIR",
+    help="A ZooKeeper server's dataDir; give its dataLogDir too, if that is another one.",
+)
+@click.option(
+    "--chroot",
+    default="/",
+    callback=_check_chroot,
+    metavar="PATH",
+    show_default=True,
+    help="The znode below which Kafka keeps everything.",
+)
+@click.option("--cluster", default="replay", metavar="NAME", show_default=True, help="What the cluster is called.")
+@click.option("--from", "start", type=_Zxid(), help="Begin with this transaction; what was before it is not printed.")
+@click.option("--until", type=_Moment(), help="End with this: 0x1f, 2024-05-01T03:12:00Z, or milliseconds since 1970.")
+@click.option(
+    "--emit",
+    type=_Outputs(),
+    default="transitions,alerts",
+    show_default=True,
+    help=f"What is printed: any of {','.join(EMITTABLE)}.",
+)
+@click.option(
+    "--broker-config",
+    "settings",
+    multiple=True,
+    callback=_read_settings,
+    metavar="KEY=VALUE",
+    help="What the brokers' files set, like min.insync.replicas=2; may be given again. Else: the release's defaults.",
+)
+@click.option(
+    "--kafka-version",
+    "profile",
+    callback=_read_profile,
+    metavar="VERSION",
+    help="The brokers' release, like 2.8. Without it: inferred from the znodes.",
+)
+@click.option(
+    "--unchanged",
+    is_flag=True,
+    help="Print too the moves from a state to itself that write nothing, as Kafka logs them.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+def replay(  # noqa: PLR0913 (one parameter an option)
+    directories: tuple[Path, ...],
+    chroot: str,
+    cluster: str,
+    start: int | None,
+    until: Until | None,
+    emit: frozenset[str],
+    settings: GivenSettings,
+    profile: Profile | None,
+    *,
+    unchanged: bool,
+    as_json: bool,
+) -> int:
+    """Work out what the controller did from the files of a ZooKeeper server.
+
+    Nothing needs to have run then: log.* and snapshot.* have every change with its zxid, time and session. What is
+    printed for people ends with the incidents, one line each.
+    """
+    found: list[bool] = []
+
+    def run(stop: threading.Event) -> None:
+        from controller.derived.stored_context import new_context  # not for --help
+        from ingest.files.history import History
+
+        context = new_context(cluster, _CHUNK_COUNT, settings, profile)
+        history = History(directories, cluster, chroot=chroot, start_zxid=start, until=until)
+        writer = RowWriter(emit, as_json=as_json, from_zxid=start or 0, unchanged=unchanged)
+        try:
+            _replay(history, context, writer, stop)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            output.discard_rows()
+            return
+        if not stop.is_set():
+            _tell(history, writer)
+            found.append(writer.saw_znodes or _refuse_chroot(history, chroot))
+
+    code = run_until_stopped({"replay": run})
+    return code or (ExitCode.OK if all(found) else ExitCode.USAGE)
+
+
+def _replay(history: History, context: Context, writer: RowWriter, stop: threading.Event) -> None:
+    from controller.step import step
+
+    with _progress(history) as show:
+        for count, record in enumerate(history.records()):
+            if stop.is_set():
+                break
+            writer.before(record, context)
+            outcome = step(context, record)
+            context = outcome.context
+            for row in outcome.effects:
+                writer.row(row)
+            if count % _PROGRESS_EVERY_RECORDS == 0:
+                show()
+    writer.end(context)
+
+
+@contextmanager
+def _progress(history: History) -> Iterator[Callable[[], None]]:
+    """A bar on standard error, if a person sees it and it does not run into what is printed."""
+    if not sys.stderr.isatty() or sys.stdout.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeElapsedColumn
+
+    columns = (BarColumn(), DownloadColumn(), TimeElapsedColumn())
+    # The rows go to standard output, which rich would take for its own.
+    with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as progress:
+        task = progress.add_task("replay", total=history.files.total_bytes)
+        yield lambda: progress.update(task, completed=history.files.read_bytes)
+
+
+def _tell(history: History, writer: RowWriter) -> None:
+    for note in history.files.notes:
+        output.say(note)
+    if writer.refused:
+        output.say(f"{counted(writer.refused, 'znode value')} could not be read; --emit refused shows what")
+
+
+def _refuse_chroot(history: History, chroot: str) -> bool:
+    """Say that there is nothing below the chroot, and where a cluster is."""
+    others = " and ".join(sorted(history.other_chroots))
+    hint = f"they have one below {others}: give --chroot" if others else "check --zk-data"
+    output.complain(f"the files have nothing of a Kafka cluster below {chroot}; {hint}")
+    return False

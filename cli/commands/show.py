@@ -1,0 +1,217 @@
+"""`kontrast show`: the rows of an output, as lines for people or as they are."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from cli.following import Where, lines_until_now, outputs_options, where_outputs_are
+from cli.printing import output
+from cli.printing.replay_lines import in_words, row_object, sentence
+from cli.running import ExitCode, run_until_stopped
+from cli.settings.config import read_flags, read_settings
+from cli.settings.options import config_option
+from controller.alerts.conditions import counted
+from controller.contract.effect_rows import Request
+from controller.contract.gauges_row import GaugesRow
+from controller.contract.job_row import JobRow
+from controller.contract.metadata_rows import BeginningRow
+from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, BadRowError, OutputRow, decode_row
+
+_TAIL: Final = 50
+_ENDED: Final = frozenset({"resolved", "NonExistentPartition"})
+_EPILOG: Final = """\b
+Examples:
+  kontrast show alerts --from journal:/var/lib/kontrast/derived
+  kontrast show transitions --from kafka://monitor:9092/kontrast --topic payments --tail 200
+  kontrast show metadata --config kontrast.toml --json
+
+\b
+Exit codes:
+  0  printed
+  1  some lines are no rows that this Kontrast knows
+  2  a flag or setting is wrong
+  3  the outputs cannot be read, or there are none
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("output_name", metavar="OUTPUT", type=click.Choice([*OUTPUTS, JobRow.output]))
+@config_option
+@outputs_options
+@click.option("--cluster", metavar="NAME", help="Only this cluster's rows.")
+@click.option("--topic", metavar="NAME", help="Only rows of this topic.")
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Every row in its order, of metadata, alerts and gauges too: not only those in force.",
+)
+@click.option(
+    "--tail",
+    type=click.IntRange(1),
+    default=_TAIL,
+    show_default=True,
+    help="How many rows, the newest, of what does not stay in force; --all for no bound.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the rows as they are, one JSON object a line.")
+def show(  # noqa: PLR0913 (one parameter an option)
+    output_name: str,
+    config_file: Path | None,
+    *,
+    cluster: str | None,
+    topic: str | None,
+    everything: bool,
+    tail: int,
+    as_json: bool,
+    **flags: object,
+) -> int:
+    """Print the rows of an output for people: metadata, alerts, gauges, transitions, requests, refused or job.
+
+    Of metadata, alerts, gauges and job the rows that are in force; of the others the newest.
+    """
+    where = where_outputs_are(read_settings(config_file, os.environ), read_flags("serve", flags))
+    rows = _Rows(
+        cluster=cluster,
+        topic=topic,
+        in_force=output_name in (*STANDING_OUTPUTS, JobRow.output) and not everything,
+        most=None if everything else tail,
+    )
+
+    def run(stop: threading.Event) -> None:
+        rows.read(where, output_name, stop)
+        try:
+            if not rows.has_any and not stop.is_set():
+                output.say(f"there is no row of {output_name}{rows.asked_for}")
+            for line, row in rows.chosen():
+                if as_json:
+                    sys.stdout.buffer.write(line + b"\n")
+                else:
+                    click.echo("\n".join(_sentences(row)))
+            sys.stdout.flush()
+        except BrokenPipeError:
+            output.discard_rows()
+
+    code = run_until_stopped({"show": run})
+    if rows.bad:
+        lines = counted(rows.bad, "line")
+        output.complain(f"left out {lines} of {output_name} that this Kontrast cannot read: {rows.last_error}")
+    return code or (ExitCode.FAILED if rows.bad else ExitCode.OK)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Rows:
+    """The chosen rows: those in force, by what they are about, or the newest in their order."""
+
+    cluster: str | None
+    topic: str | None
+    in_force: bool
+    most: int | None
+    bad: int = 0
+    last_error: str = ""
+    _newest: dict[str, tuple[bytes, OutputRow]] = field(default_factory=dict)
+    _in_order: deque[tuple[bytes, OutputRow]] = field(default_factory=deque)
+
+    def read(self, where: Where, output_name: str, stop: threading.Event) -> None:
+        for line, is_void in lines_until_now(where, output_name, stop):
+            if is_void:
+                self._newest.clear()
+            if line is not None:
+                self._take(line)
+
+    @property
+    def asked_for(self) -> str:
+        """The choice of rows in words, behind the name of their output."""
+        of_topic = f" for topic {self.topic}" if self.topic else ""
+        in_cluster = f" in cluster {self.cluster}" if self.cluster else ""
+        return of_topic + in_cluster + (" that is in force" if self.in_force else "")
+
+    @property
+    def has_any(self) -> bool:
+        return bool(self._newest or self._in_order)
+
+    def chosen(self) -> Iterator[tuple[bytes, OutputRow]]:
+        yield from self._newest.values() if self.in_force else self._in_order
+
+    def _take(self, line: bytes) -> None:
+        try:
+            row = decode_row(line)
+        except BadRowError as error:
+            self.bad, self.last_error = self.bad + 1, str(error)
+            return
+        if self.in_force and isinstance(row, BeginningRow):
+            for key in [key for key, (_, known) in self._newest.items() if _cluster_of(known) == row.cluster]:
+                del self._newest[key]
+        elif not self._is_asked_for(row):
+            return
+        elif self.in_force:
+            self._replace(line, row)
+        else:
+            self._in_order.append((line, row))
+            if self.most is not None and len(self._in_order) > self.most:
+                self._in_order.popleft()
+
+    def _replace(self, line: bytes, row: OutputRow) -> None:
+        self._newest.pop(row.subject_key(), None)  # the newest last
+        if getattr(row, "state", None) not in _ENDED:
+            self._newest[row.subject_key()] = (line, row)
+
+    def _is_asked_for(self, row: OutputRow) -> bool:
+        of_cluster = self.cluster is None or _cluster_of(row) == self.cluster
+        return of_cluster and (self.topic is None or _tells_of(row, self.topic))
+
+
+def _cluster_of(row: OutputRow) -> str | None:
+    return None if isinstance(row, JobRow) else row.cluster
+
+
+def _tells_of(row: OutputRow, topic: str) -> bool:
+    if isinstance(row, Request):
+        return any(state.topic == topic for state in row.partition_states)
+    return getattr(row, "topic", None) == topic
+
+
+def _sentences(row: OutputRow) -> Iterator[str]:
+    if isinstance(row, JobRow):
+        yield from _listed("", {"kind": "job", "zxid": None, **_without_v(row)}, first="batch")
+        return
+    fields = row_object(row)
+    if isinstance(row, GaugesRow):
+        fields.pop("reactions")  # a histogram
+        fields["slowest_reactions"] = ", ".join(
+            f"{slow['event']} after {slow['last_ms']} ms ({slow['cause']})" for slow in fields["slowest_reactions"]
+        )
+        yield from _listed(f"{row.cluster}  ", fields, first="ready")
+    else:
+        yield f"{row.cluster}  {sentence(fields)}"
+
+
+def _listed(prefix: str, fields: dict[str, Any], *, first: str) -> Iterator[str]:
+    """A line with the time and the first field, and one for each other that is not zero or empty."""
+    head = {name: fields.pop(name) for name in ("kind", "zxid", "time_ms", first)}
+    yield prefix + sentence(head)
+    for name, value in fields.items():
+        if isinstance(value, dict):
+            value = "  ".join(f"{key}: {in_words(part)}" for key, part in sorted(value.items(), key=_by_broker) if part)
+        if value not in (0, "", ()):
+            yield f"  {name:<32}{in_words(value)}"
+
+
+def _by_broker(item: tuple[object, object]) -> int:
+    """The key for an order by broker; what is by name keeps its own."""
+    return item[0] if isinstance(item[0], int) else 0
+
+
+def _without_v(row: JobRow) -> dict[str, object]:
+    import msgspec
+
+    fields: dict[str, object] = msgspec.to_builtins(row)
+    return {name: value for name, value in fields.items() if name not in ("v", "kind")}

@@ -1,0 +1,156 @@
+"""`kontrast snapshot`: a cluster's metadata as its ZooKeeper has it now."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.printing import output
+from cli.printing.snapshot_lines import Concern, Picture, Selection, print_json, print_summary
+from cli.running import ExitCode, run_until_stopped
+from cli.settings.config import read_flags, read_settings, snapshot_config
+from cli.settings.keys import keys_of
+from cli.settings.options import config_option, settings_options
+from controller.alerts.conditions import counted
+from controller.derived.metadata import UnreadableZnode, Znode, cluster_metadata
+from controller.derived.stored_context import new_context
+from controller.step import steps
+from ingest.config import IngestConfig, ZooKeeperConfig
+from streaming.config import BrokersConfig, StreamConfig
+
+if TYPE_CHECKING:
+    from ingest.complete_read import CompleteRead
+
+_NAMED_ZNODES = 20
+_NAMED_CHROOTS = 10
+_CHUNK_COUNT = 64
+_ONLY_OF_WATCHING = keys_of(IngestConfig).keys() - keys_of(ZooKeeperConfig).keys()
+_ONLY_OF_THE_JOB = keys_of(StreamConfig).keys() - {"broker_config", "kafka_version"}
+_EPILOG = """\b
+Examples:
+  kontrast snapshot --zookeeper zk1:2181/kafka
+  kontrast snapshot --zookeeper zk1:2181/kafka --only offline
+  kontrast snapshot --config kontrast.toml --cluster orders --topic payments --json
+
+\b
+Exit codes:
+  0  all that was asked for was read and is printed, whatever it says
+  1  something cannot be read; it is named, and what can be read is printed
+  2  a flag, a setting or the chroot is wrong
+  3  ZooKeeper cannot be reached
+"""
+
+
+@click.command(epilog=_EPILOG)
+@config_option
+@click.option(
+    "--cluster", metavar="NAME", help="The cluster of the file to read; may be left out if it is the only one."
+)
+@click.option(
+    "--only",
+    type=click.Choice([concern.value for concern in Concern]),
+    help="Print only these partitions, and all of them.",
+)
+@click.option("--topic", "topics", multiple=True, metavar="NAME", help="Print only this topic's; may be given again.")
+@settings_options("watch", leave_out=_ONLY_OF_WATCHING)
+@settings_options("stream", leave_out=_ONLY_OF_THE_JOB)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line: brokers, controller, partitions.")
+def snapshot(
+    config_file: Path | None,
+    cluster: str | None,
+    *,
+    only: str | None,
+    topics: tuple[str, ...],
+    as_json: bool,
+    **flags: object,
+) -> int:
+    """Print a cluster's metadata as its ZooKeeper has it now.
+
+    Reads everything once, in a few requests, and watches nothing. Partitions that are offline come first, then those
+    that have fewer in-sync replicas than min.insync.replicas, then those that are not fully in sync.
+    """
+    settings = read_settings(config_file, os.environ)
+    config, brokers = snapshot_config(settings, cluster, read_flags("watch", flags), read_flags("stream", flags))
+    selection = Selection(topics=frozenset(topics), only=Concern(only) if only else None)
+    outcome: list[ExitCode] = []
+
+    def run(stop: threading.Event) -> None:
+        read = _read(config, stop)
+        if stop.is_set():
+            return
+        if not read.values and not read.forbidden:
+            outcome.append(_refuse_chroot(config, stop))
+            return
+        picture = _picture(read, cluster or "snapshot", brokers)
+        outcome.append(_tell(picture, selection))
+        try:
+            (print_json if as_json else print_summary)(picture, selection)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            output.discard_rows()
+
+    code = run_until_stopped({"snapshot": run})
+    return code or next(iter(outcome), ExitCode.OK)
+
+
+def _read(config: ZooKeeperConfig, stop: threading.Event) -> CompleteRead:
+    from ingest.complete_read import read_once  # not for --help
+
+    with _progress() as show:
+        return read_once(config, stop, show)
+
+
+def _picture(read: CompleteRead, cluster: str, brokers: BrokersConfig) -> Picture:
+    znodes = (Znode(path, value.data, value.czxid) for path, value in read.values.items())
+    metadata = list(cluster_metadata(znodes, read.forbidden))
+    outcome = steps(new_context(cluster, _CHUNK_COUNT, *brokers.read()), read.records(cluster))
+    return Picture(metadata, outcome.context, outcome.effects)
+
+
+def _refuse_chroot(config: ZooKeeperConfig, stop: threading.Event) -> ExitCode:
+    from ingest.complete_read import find_chroots
+
+    found = find_chroots(config, stop)
+    addresses = [f"{config.servers}{chroot.rstrip('/')}" for chroot in found[:_NAMED_CHROOTS]]
+    more = f" and {len(found) - _NAMED_CHROOTS} more" if len(found) > _NAMED_CHROOTS else ""
+    others = f"there is one at {' and at '.join(addresses)}{more}" if found else "check the address"
+    output.complain(f"there is nothing of a Kafka cluster at ZooKeeper {config.servers}{config.chroot}: {others}")
+    return ExitCode.USAGE
+
+
+def _tell(picture: Picture, selection: Selection) -> ExitCode:
+    """Name what is missing from the picture."""
+    unreadable: list[UnreadableZnode] = picture.unreadable
+    for znode in unreadable[:_NAMED_ZNODES]:
+        output.complain(f"{znode.path} cannot be read: {znode.reason}")
+    if len(unreadable) > _NAMED_ZNODES:
+        more = counted(len(unreadable) - _NAMED_ZNODES, "more znode")
+        output.complain(f"{more} cannot be read; --json names them all")
+    known = {partition.metadata.topic for partition in picture.partitions}
+    absent = sorted(selection.topics - known)
+    if absent and not unreadable:
+        output.complain(f"there is no topic {', '.join(absent)}")
+        return ExitCode.USAGE
+    return ExitCode.FAILED if unreadable else ExitCode.OK
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int], None]]:
+    """A bar on standard error, if a person sees it."""
+    if not sys.stderr.isatty():
+        yield lambda _count, _total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
+
+    columns = ("read", BarColumn(), MofNCompleteColumn(), "znodes", TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as progress:
+        task = progress.add_task("read", total=None)
+        yield lambda count, total: progress.update(task, completed=count, total=total)

@@ -1,0 +1,175 @@
+"""`kontrast status`: whether watch, stream and serve are up, how far behind, and what is wrong."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import click
+import msgspec
+
+from cli.following import Followed, followed, outputs_options, where_outputs_are
+from cli.pages import Page, ask_page, label_of, page_of, sample_of
+from cli.printing.tables import age_of, print_table
+from cli.running import ExitCode, run_until_stopped
+from cli.settings.config import Settings, read_flags, read_settings
+from cli.settings.keys import keys_of
+from cli.settings.options import config_option
+from controller.contract.job_row import JobRow
+from dashboards.catalogue import BUILD_INFO, CLUSTER_LABEL, WATCH_CONNECTED, WATCH_LAG, WATCH_SINK_UP
+from dashboards.config import ServeConfig
+from dashboards.view import ClusterSnapshot
+
+_OUTPUTS: Final = ("job", "alerts", "gauges")
+_STALE_SECONDS: Final = 30.0  # of heartbeats that come each second, as in [serve.alertmanager]
+_COLUMNS: Final = ("part", "of", "state", "last", "lag", "version", "what is wrong")
+_EPILOG: Final = """\b
+Examples:
+  kontrast status --config kontrast.toml
+  kontrast status --from journal:/var/lib/kontrast/derived --json
+
+\b
+Exit codes:
+  0  all parts are up and nothing is wrong
+  1  something is wrong; the last column says what
+  2  a flag or setting is wrong
+  3  the outputs cannot be read, or there are none
+"""
+
+
+class Part(NamedTuple):
+    """A part of Kontrast: what it works on, when it last did, how far behind it was, and what is wrong with it."""
+
+    part: str
+    of: str
+    last_seconds: float | None
+    lag_seconds: float | None
+    version: str
+    wrong: str
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The row of the table."""
+        last = "-" if self.last_seconds is None else f"{age_of(self.last_seconds)} ago"
+        lag = "-" if self.lag_seconds is None else f"{self.lag_seconds:.2f} s"
+        return self.part, self.of, "wrong" if self.wrong else "ok", last, lag, self.version or "-", self.wrong
+
+
+@click.command(epilog=_EPILOG)
+@config_option
+@outputs_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+def status(config_file: Path | None, *, as_json: bool, **flags: object) -> int:
+    """Say whether watch, stream and serve are up, how far behind, and what is wrong.
+
+    It reads the outputs and asks the pages of `kontrast watch` (metrics_listen) and `kontrast serve` (listen), where
+    the file or the environment names them.
+    """
+    settings = read_settings(config_file, os.environ)
+    where = where_outputs_are(settings, read_flags("serve", flags))
+    parts: list[Part] = []
+
+    def run(stop: threading.Event) -> None:
+        with followed(where, _OUTPUTS) as outputs:
+            outputs.wait_until_read(stop)
+            if not stop.is_set():
+                parts.extend(_parts(settings, outputs, str(where.address)))
+        if as_json:
+            for part in parts:
+                click.echo(msgspec.json.encode({**part._asdict(), "ok": not part.wrong}).decode())
+        elif parts:
+            print_table(_COLUMNS, (part.cells for part in parts))
+
+    code = run_until_stopped({"status": run})
+    return code or (ExitCode.FAILED if any(part.wrong for part in parts) else ExitCode.OK)
+
+
+def _parts(settings: Settings, outputs: Followed, address: str) -> Iterator[Part]:
+    snapshots, job = outputs.view.snapshot(), outputs.view.job()
+    watchers = _watchers(settings)
+    known = {snapshot.cluster: snapshot for snapshot in snapshots}
+    job_age = None if job is None else time.time() - job.time_ms / 1000
+    for cluster in sorted(known.keys() | settings.clusters.keys()):
+        where = watchers.get(cluster)
+        page = ask_page(where, "/metrics") if where and not where.needs_login else None
+        yield _watch(cluster, known.get(cluster), job_age, page)
+    yield _stream(job, job_age, address, outputs.newer())
+    yield _serve(settings)
+
+
+def _watchers(settings: Settings) -> dict[str, Page]:
+    """The address at which each cluster's watcher serves its metrics."""
+    everywhere = settings.sections["watch"]
+    layers = {cluster: {**everywhere, **layer} for cluster, layer in settings.clusters.items()}
+    if "cluster" in everywhere:
+        layers.setdefault(str(everywhere["cluster"].value), dict(everywhere))
+    pages = {cluster: page_of(layer, "metrics_listen", "metrics_") for cluster, layer in layers.items()}
+    return {cluster: page for cluster, page in pages.items() if page is not None}
+
+
+def _watch(cluster: str, snapshot: ClusterSnapshot | None, job_age: float | None, page: str | OSError | None) -> Part:
+    gauges = None if snapshot is None else snapshot.gauges
+    heard_ms = None if snapshot is None else snapshot.heartbeat_ms
+    age = None if heard_ms is None else time.time() - heard_ms / 1000
+    wrong, lag, version = [], None, ""
+    if isinstance(page, OSError):
+        wrong.append(f"its page does not answer: {page.strerror or page}")
+    elif page is not None:
+        of_cluster = {CLUSTER_LABEL: cluster}
+        if sample_of(page, WATCH_CONNECTED.name, **of_cluster) == 0:
+            wrong.append("it has no ZooKeeper session")
+        if sample_of(page, WATCH_SINK_UP.name, **of_cluster) == 0:
+            wrong.append("the stream takes no records from it")
+        lag, version = _mean_lag(page, cluster), _version(page)
+    if gauges is None:
+        wrong.append("nothing of this cluster has come through the pipeline")
+    elif age is not None and age > _STALE_SECONDS:
+        # A job that still works off batches would have passed on a heartbeat.
+        stream_works = job_age is not None and job_age < _STALE_SECONDS
+        wrong.append("no heartbeat reaches `kontrast stream`" if stream_works else "no heartbeat comes through")
+    elif gauges.session != "connected":
+        wrong.append(f"its ZooKeeper session is {gauges.session}")
+    elif not gauges.ready:
+        wrong.append("a complete read has not come through yet")
+    return Part("watch", cluster, age, lag, version, "; ".join(wrong))
+
+
+def _mean_lag(page: str, cluster: str) -> float | None:
+    """From a watch's event to the stream's acknowledgement, on average since the watcher began."""
+    of_cluster = {CLUSTER_LABEL: cluster}
+    count, total = (sample_of(page, f"{WATCH_LAG.name}_{part}", **of_cluster) for part in ("count", "sum"))
+    return total / count if count and total is not None else None
+
+
+def _version(page: str) -> str:
+    return label_of(page, BUILD_INFO.name, "version")
+
+
+def _stream(job: JobRow | None, age: float | None, address: str, newer: frozenset[str]) -> Part:
+    if job is None or age is None:
+        return Part("stream", address, None, None, "", "it has finished no batch: look whether it runs, and at its log")
+    wrong = []
+    if age > _STALE_SECONDS:
+        wrong.append(f"no batch is done since {age_of(age)}: look whether it runs, and at its log")
+    if newer:
+        wrong.append(f"it is newer than this command ({', '.join(sorted(newer))}): upgrade")
+    lag = max((progress.lag_ms for progress in job.clusters.values()), default=0) / 1000
+    return Part("stream", f"batch {job.batch}", age, lag, job.version, "; ".join(wrong))
+
+
+def _serve(settings: Settings) -> Part:
+    layer = settings.sections["serve"]
+    page = page_of(layer, "listen", "", default=str(keys_of(ServeConfig)["listen"].default))
+    if page is None:
+        return Part("serve", "any free port", None, None, "", "nobody can say where it answers: give listen a port")
+    ready = ask_page(page, "/readyz")
+    if isinstance(ready, OSError):
+        elsewhere = "" if "listen" in layer else "; if it is elsewhere, name that by listen in [serve]"
+        return Part("serve", page.address, None, None, "", f"it does not answer: {ready.strerror or ready}{elsewhere}")
+    metrics = "" if page.needs_login else ask_page(page, "/metrics")
+    version = _version(metrics) if isinstance(metrics, str) else ""
+    return Part("serve", page.address, None, None, version, "" if ready == "ready" else ready)

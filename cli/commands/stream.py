@@ -1,0 +1,48 @@
+"""`kontrast stream`: run the Spark job that derives the metadata."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import Final
+
+import click
+
+from cli import checks
+from cli.running import run_until_stopped
+from cli.settings.config import read_flags, read_settings, stream_config
+from cli.settings.options import service_command, settings_options
+
+_EXAMPLES: Final = """
+  kontrast stream --from journal:/var/lib/kontrast/changes --to journal:/var/lib/kontrast/derived \\
+                  --checkpoint /var/lib/kontrast/checkpoint
+  kontrast stream --config kontrast.toml --check
+"""
+
+
+@service_command(_EXAMPLES, ended="stopped by Ctrl-C or SIGTERM, or done with --available-now")
+@settings_options("stream")
+@click.option("--available-now", is_flag=True, help="Work off what the stream holds now, then end.")
+@click.option(
+    "--rebuild",
+    is_flag=True,
+    help="Give the checkpoint up and begin again at the newest complete read that the stream holds.",
+)
+def stream(config_file: Path | None, *, check: bool, available_now: bool, rebuild: bool, **flags: object) -> int:
+    """Derive metadata, transitions, requests and alerts in a Spark job.
+
+    It reads what `kontrast watch` forwarded, and goes on from its checkpoint when it is started again.
+    """
+    settings = read_settings(config_file, os.environ)
+    config = stream_config(settings, read_flags("stream", flags))
+
+    if check:
+        return checks.check(checks.of_stream(config))
+
+    def run(stop: threading.Event) -> None:
+        from streaming import job  # brings pyspark, which the other commands do without
+
+        job.run(config, stop, available_now=available_now, rebuild=rebuild)
+
+    return run_until_stopped({"stream": run})

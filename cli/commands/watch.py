@@ -1,0 +1,75 @@
+"""`kontrast watch`: observe the ZooKeeper of one or more clusters and forward what changes."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import Final
+
+import click
+
+from cli import checks
+from cli.printing.output import complain, say
+from cli.running import ExitCode, Part, run_until_stopped
+from cli.settings.config import read_flags, read_settings, watch_configs
+from cli.settings.options import service_command, settings_options
+from dashboards.errors import ServeError
+from ingest.config import IngestConfig
+from transport.forwarding import Forwarding
+from transport.listening import Listening
+
+_EXAMPLES: Final = """
+  kontrast watch --cluster orders --zookeeper zk1:2181,zk2:2181/kafka --to journal:/var/lib/kontrast/changes
+  kontrast watch --config kontrast.toml --check
+"""
+
+
+@service_command(_EXAMPLES)
+@click.option(
+    "--cluster",
+    "clusters",
+    multiple=True,
+    metavar="NAME",
+    help="Watch this cluster; may be given again. Without it: all of the file. [env: KONTRAST_WATCH__CLUSTER]",
+)
+@settings_options("watch", leave_out=("cluster",))
+def watch(config_file: Path | None, clusters: tuple[str, ...], *, check: bool, **flags: object) -> int:
+    """Watch clusters' ZooKeeper and forward every change into a stream.
+
+    Read-only: the session on the watched ensemble creates, sets and deletes nothing.
+    """
+    settings = read_settings(config_file, os.environ)
+    configs = watch_configs(settings, clusters, read_flags("watch", flags))
+    if check:
+        return checks.check(checks.of_watch(configs))
+    parts: dict[str, Part] = {}
+    shown: dict[Listening, list[Forwarding]] = {}
+    for config in configs:
+        forwarding = Forwarding(config.cluster)
+        parts[config.cluster] = _forwarder(config, forwarding)
+        if config.listening is not None:
+            shown.setdefault(config.listening, []).append(forwarding)
+    try:
+        metrics = {f"metrics at {where.listen}": _metrics(where, forwardings) for where, forwardings in shown.items()}
+    except ServeError as error:
+        complain(str(error))
+        return ExitCode.UNAVAILABLE
+    return run_until_stopped(parts, beside=metrics)
+
+
+def _forwarder(config: IngestConfig, forwarding: Forwarding) -> Part:
+    def run(stop: threading.Event) -> None:
+        from ingest.forwarder import Forwarder  # not for --help
+
+        Forwarder(config, forwarding).run(stop)
+
+    return run
+
+
+def _metrics(listening: Listening, forwardings: list[Forwarding]) -> Part:
+    from dashboards import watching  # not for --help
+
+    # Its port is taken before anything is watched: what nobody can look at is not started.
+    server = watching.open_page(listening, forwardings)
+    return lambda stop: watching.run(server, stop, started=lambda address: say(f"metrics: {address}/metrics"))

@@ -1,0 +1,1 @@
+"""Print sentences, tables and lines for people."""

@@ -1,0 +1,144 @@
+"""Print sentences (`kontrast: …`) and the log to standard error, as text or as JSON.
+
+Commands print their rows themselves, to standard output; only a closed standard output is handled here.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from datetime import datetime, timezone
+from typing import Final
+
+import click
+import msgspec
+
+from transport.complaints import Complaints
+from transport.printable import printable
+
+_LONGEST_LINE: Final = 8_000  # kafka-python quotes what it cannot decode, megabytes of it
+_MOST_KNOWN: Final = 1_000
+
+_OWN = logging.getLogger("kontrast.cli")
+
+# What is let through of the client libraries' own logs; the parts say in their own words what these meet.
+_LIBRARIES: Final = {
+    "kafka": logging.CRITICAL,  # it calls each attempt that fails an error, several a second while brokers are away
+    "kazoo": logging.ERROR,
+    "kontrast.ingest.kazoo": logging.ERROR,
+    "py4j": logging.CRITICAL,  # it logs the stack of what a callback raises, which also comes as the query's failure
+    "uvicorn": logging.ERROR,
+}
+
+
+_COLOURS: Final = ((logging.ERROR, "red"), (logging.WARNING, "yellow"))
+
+
+def configure(level: str = "info", *, as_json: bool = False) -> None:
+    """Send sentences and log records of this level and above to standard error."""
+    root = logging.getLogger()
+    for handler in [handler for handler in root.handlers if isinstance(handler, _StandardError)]:
+        root.removeHandler(handler)
+    root.addHandler(_StandardError(_JsonLine() if as_json else _TextLine()))
+    root.setLevel(level.upper())
+    _OWN.setLevel(logging.INFO)  # the command's own sentences are its answer, not its log
+    for name, least in _LIBRARIES.items():
+        logging.getLogger(name).setLevel(logging.DEBUG if level == "debug" else least)
+
+
+def say(sentence: str) -> None:
+    """Tell the person who started the command something."""
+    _OWN.info(sentence)
+
+
+def warn(sentence: str) -> None:
+    """Tell the person who started the command what may be a mistake, in one sentence."""
+    _OWN.warning(sentence)
+
+
+def complain(sentence: str) -> None:
+    """Tell the person who started the command what went wrong, in one sentence."""
+    _OWN.error(sentence)
+
+
+def discard_rows() -> None:
+    """Drop what is still buffered for standard output: its reader has left, and the interpreter's end must not fail."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+class _OnceAMinute(logging.Filter):
+    """Lets a library say the same thing once a minute; what Kontrast itself says, it says as often as it means to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._known: dict[tuple[str, str], Complaints] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno < logging.WARNING or record.name.partition(".")[0] == "kontrast":
+            return True
+        said = record.name, str(record.msg)
+        if said not in self._known and len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        count = self._known.setdefault(said, Complaints()).due()
+        if count > 1:
+            record.msg, record.args = f"{record.getMessage()} ({count} times)", ()
+        return count > 0
+
+
+class _StandardError(logging.Handler):
+    """Writes to the standard error of the moment, in colour only on a terminal."""
+
+    def __init__(self, formatter: logging.Formatter) -> None:
+        super().__init__()
+        self.setFormatter(formatter)
+        self.addFilter(_OnceAMinute())
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            click.echo(self.format(record), err=True)
+        except OSError:
+            self.handleError(record)
+
+
+class _TextLine(logging.Formatter):
+    """`kontrast: sentence`, or `TIME LEVEL logger: message`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        if record.name == _OWN.name:
+            line = f"kontrast: {_harmless(' '.join(record.getMessage().split()))}"
+            colour = next((colour for level, colour in _COLOURS if record.levelno >= level), None)
+            return line if colour is None else click.style(line, fg=colour)
+        line = f"{_time(record)} {record.levelname} {record.name}: {_harmless(record.getMessage())}"
+        if record.exc_info is None:
+            return line
+        return "\n".join([line, *map(_harmless, self.formatException(record.exc_info).split("\n"))])
+
+
+class _JsonLine(logging.Formatter):
+    """One JSON object: time, level, logger, message, and the exception if there is one."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": _time(record),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": _cut(record.getMessage()),
+        }
+        if record.exc_info is not None:
+            line["exception"] = self.formatException(record.exc_info)
+        return msgspec.json.encode(line).decode()
+
+
+def _harmless(text: str) -> str:
+    """One line that does nothing to a terminal, whatever is quoted in it."""
+    return printable(text, _LONGEST_LINE)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_LINE else text[:_LONGEST_LINE] + "…"
+
+
+def _time(record: logging.LogRecord) -> str:
+    moment = datetime.fromtimestamp(record.created, timezone.utc)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,287 @@
+"""Print what `kontrast replay` derived: as JSON objects, or as lines for people."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping
+from datetime import datetime, timezone
+from typing import Any, Final
+
+import msgspec
+
+from controller.alerts.conditions import counted
+from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.effect_rows import Request, Status, Transition
+from controller.contract.gauges_row import GaugesRow
+from controller.contract.outputs import OUTPUTS
+from controller.contract.records import Record, RecordKind
+from controller.contract.refused_row import RefusedRow
+from controller.contract.row import Row
+from controller.derived.gauges import gauges_row
+from controller.model.context import Context, Phase
+
+EMITTABLE: Final = OUTPUTS
+
+# What belongs to the stream that a row usually travels in; a replay has none.
+_OF_THE_STREAM: Final = frozenset({"v", "cluster", "generation", "seq", "ordinal", "effect", "status"})
+
+# Kafka's name of each gauge, and where the row has it.
+_KAFKA_GAUGES: Final[Mapping[str, Callable[[GaugesRow], Any]]] = {
+    "ActiveControllerCount": lambda row: int(row.controller >= 0),
+    "ActiveBrokerCount": lambda row: row.active_brokers,
+    "GlobalTopicCount": lambda row: row.topics,
+    "GlobalPartitionCount": lambda row: row.partitions,
+    "OfflinePartitionsCount": lambda row: row.offline_partitions,
+    "PreferredReplicaImbalanceCount": lambda row: row.preferred_replica_imbalance,
+    "TopicsToDeleteCount": lambda row: row.topics_to_delete,
+    "ReplicasToDeleteCount": lambda row: row.replicas_to_delete,
+    "TopicsIneligibleToDeleteCount": lambda row: row.topics_ineligible_to_delete,
+    "ReplicasIneligibleToDeleteCount": lambda row: row.replicas_ineligible_to_delete,
+    "UnderReplicatedPartitions": lambda row: row.under_replicated_partitions,
+    "UnderMinIsrPartitionCount": lambda row: row.under_min_isr_partitions,
+    "AtMinIsrPartitionCount": lambda row: row.at_min_isr_partitions,
+    "LeaderCount": lambda row: _by_broker(row.leaders_by_broker),
+    "PartitionCount": lambda row: _by_broker(row.replicas_by_broker),
+}
+
+
+class RowWriter:
+    """Writes the chosen outputs to standard output, each transaction's gauges behind it if they differ.
+
+    Nothing is written before the first znode: of a chroot without a cluster there is nothing to say.
+    """
+
+    def __init__(self, outputs: Collection[str], *, as_json: bool, from_zxid: int = 0, unchanged: bool = False) -> None:
+        self.refused = 0
+        self.saw_znodes = False
+        self._outputs = outputs
+        self._as_json = as_json
+        self._from_zxid = from_zxid
+        self._unchanged = unchanged
+        self._incidents = Incidents()
+        self._gauges: dict[str, Any] | None = None
+        self._newest: Record | None = None
+        self._held: list[str] = []
+
+    def before(self, record: Record, context: Context) -> None:
+        """A record comes; when it is another transaction's, the one before is complete."""
+        if self._newest is not None and (record.zxid != self._newest.zxid or record.kind is RecordKind.HEARTBEAT):
+            self._write_gauges(context)
+        self._newest = record
+        if record.kind is RecordKind.NODE and not self.saw_znodes:
+            self.saw_znodes = True
+            sys.stdout.writelines(self._held)
+
+    def end(self, context: Context) -> None:
+        """No record comes any more."""
+        self._write_gauges(context)
+        if self.saw_znodes and not self._as_json:
+            sys.stdout.writelines(f"{line}\n" for line in self._incidents.lines())
+
+    def row(self, row: Row) -> None:
+        """Write the row if it is to be seen."""
+        if isinstance(row, RefusedRow) and "refused" not in self._outputs:
+            self.refused += 1
+        if row.zxid < self._from_zxid or not _is_written(row):
+            return
+        if isinstance(row, AlertRow):
+            self._incidents.take(row)
+        if row.output in self._outputs and (self._unchanged or not _changes_nothing(row)):
+            self._write(row_object(row))
+
+    def _write_gauges(self, context: Context) -> None:
+        record = self._newest
+        if "gauges" not in self._outputs or record is None or context.header.phase is not Phase.FOLLOWING:
+            return
+        stamp = (record.cluster, record.generation, record.seq, 0, record.zxid, record.observed_ms)
+        row = gauges_row(context.header, stamp)
+        gauges = {name: get(row) for name, get in _KAFKA_GAUGES.items()}
+        if gauges == self._gauges or record.zxid < self._from_zxid:
+            return
+        before = self._gauges or {}
+        changed = {name: value for name, value in gauges.items() if self._as_json or before.get(name) != value}
+        self._write({"kind": "gauges", "zxid": _hex(record.zxid), "time_ms": record.observed_ms} | changed)
+        self._gauges = gauges
+
+    def _write(self, fields: Mapping[str, Any]) -> None:
+        line = msgspec.json.encode(fields).decode() if self._as_json else sentence(fields)
+        if self.saw_znodes:
+            sys.stdout.write(f"{line}\n")
+        else:
+            self._held.append(f"{line}\n")
+
+
+def row_object(row: Row) -> dict[str, Any]:
+    """The row's JSON object, with the time and the zxid in front and the cause at the end."""
+    fields = {key: value for key, value in msgspec.to_builtins(row).items() if key not in _OF_THE_STREAM}
+    common = {"kind": fields.pop("kind"), "zxid": _hex(row.zxid), "time_ms": fields.pop("time_ms")}
+    last = {"cause": fields.pop("cause")} if "cause" in fields else {}
+    del fields["zxid"]
+    if isinstance(row, Transition) and row.subject == "replica":
+        fields["replica"] = fields.pop("broker")
+    return common | fields | last
+
+
+def _is_written(row: Row) -> bool:
+    """Transitions and requests are written when they are certain; gauges are written by transaction."""
+    if isinstance(row, (Transition, Request)):
+        return row.status is Status.FINAL
+    return not isinstance(row, GaugesRow)
+
+
+def _changes_nothing(row: Row) -> bool:
+    """Whether a transition is from a state to itself, and no leader was elected: Kafka's machines make many."""
+    return isinstance(row, Transition) and row.from_state == row.to_state and row.leader is None
+
+
+def _hex(zxid: int) -> str | None:
+    return f"{zxid:#x}" if zxid >= 0 else None
+
+
+def _by_broker(counts: Mapping[int, int]) -> dict[str, int]:
+    return {str(broker): count for broker, count in sorted(counts.items())}
+
+
+class Incidents:
+    """An incident, from its first alert to its last end: alerts of a group that overlap are one incident."""
+
+    def __init__(self) -> None:
+        self._newest: dict[str, _Incident] = {}  # by group
+        self._all: list[_Incident] = []
+
+    def take(self, row: AlertRow) -> None:
+        """Add what an alert's row says."""
+        if row.severity is Severity.INFO:
+            return
+        incident = self._newest.get(row.group)
+        if incident is None or (incident.is_over and row.state != _RESOLVED):
+            incident = self._newest[row.group] = _Incident()
+            self._all.append(incident)
+        if row.state == _RESOLVED:
+            incident.ended_ms[row.id] = row.time_ms
+            incident.alerts.setdefault(row.id, row)
+        else:
+            incident.ended_ms.pop(row.id, None)
+            incident.alerts[row.id] = row
+
+    def lines(self) -> Iterator[str]:
+        """One line an incident, the oldest first, behind a line that counts them."""
+        yield f"{counted(len(self._all), 'incident')}{':' if self._all else ''}"
+        for incident in sorted(self._all, key=lambda incident: incident.began_ms):
+            yield incident.line()
+
+
+_RESOLVED: Final = "resolved"
+
+
+class _Incident:
+    def __init__(self) -> None:
+        self.alerts: dict[str, AlertRow] = {}  # what was said last before the end
+        self.ended_ms: dict[str, int] = {}
+
+    @property
+    def is_over(self) -> bool:
+        return self.alerts.keys() <= self.ended_ms.keys()
+
+    @property
+    def began_ms(self) -> int:
+        return min(row.since_ms for row in self.alerts.values())
+
+    def line(self) -> str:
+        worst = min(self.alerts.values(), key=lambda row: (_SEVERITIES.index(row.severity), row.since_ms))
+        lasted_seconds = (max(self.ended_ms.values(), default=0) - self.began_ms) / 1000
+        how_long = f"{lasted_seconds:.1f} s" if self.is_over else "not over"
+        others = len(self.alerts) - 1
+        beside = f" (and {counted(others, 'more alert')})" if others else ""
+        said = f"{worst.severity.value:<4}  {worst.alert}: {worst.cause}{beside}"
+        return f"{_time(self.began_ms)}  {how_long:>10}  {said}"
+
+
+_SEVERITIES: Final = tuple(Severity)
+
+
+# --- lines for people
+
+
+def sentence(fields: Mapping[str, Any]) -> str:
+    """The JSON object as a line for people: time, zxid, kind, and what it says."""
+    said = _SAID.get(fields["kind"], _pairs)(fields)
+    return f"{_time(fields['time_ms'])}  {fields['zxid'] or '-':>8}  {fields['kind']:<10}  {said}"
+
+
+def _time(time_ms: int) -> str:
+    moment = datetime.fromtimestamp(time_ms / 1000, timezone.utc)
+    return moment.isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00")
+
+
+def _transition(fields: Mapping[str, Any]) -> str:
+    who = [fields["subject"], _topic_partition(fields), str(fields.get("broker", ""))]
+    who += [f"on broker {fields['replica']}"] if "replica" in fields else []
+    written = f"  {_written(fields)}" if "leader" in fields else ""
+    return f"{' '.join(filter(None, who))}: {fields['from']} -> {fields['to']}{written}  ({fields['cause']})"
+
+
+def _request(fields: Mapping[str, Any]) -> str:
+    part = f" (part {fields.get('part', 1)} of {fields['parts']})" if "parts" in fields else ""
+    deletes = " delete" if fields.get("delete_partitions") else ""
+    said = f"{fields['api']}{deletes} to {_numbers(fields['brokers'])}{part}: "
+    states = fields.get("partition_states", ())
+    if not states:
+        return said + ("all partitions" if fields.get("all_partitions") else "brokers only")
+    named = "; ".join(map(_requested, states[:_NAMED_PARTITIONS]))
+    more = f"; {len(states) - _NAMED_PARTITIONS} more" if len(states) > _NAMED_PARTITIONS else ""
+    return said + named + more
+
+
+def _requested(state: Mapping[str, Any]) -> str:
+    flags = (("is_new", "new"), ("delete_partition", "delete"))
+    details = [_written(state)] if "leader" in state else []
+    details += [f"replicas {_numbers(state['replicas'])}"] if "replicas" in state else []
+    details += [word for key, word in flags if state.get(key)]
+    return f"{_topic_partition(state)} {', '.join(details)}".rstrip()
+
+
+def _partition(fields: Mapping[str, Any]) -> str:
+    said = f"{_topic_partition(fields)} {fields['state']}  {_written(fields)}, replicas {_numbers(fields['replicas'])}"
+    return f"{said}  {fields['reason']}" if fields["reason"] else said
+
+
+def _alert(fields: Mapping[str, Any]) -> str:
+    return f"{fields['state']} {fields['severity']} {fields['alert']} of {fields['subject']}: {fields['cause']}"
+
+
+def _pairs(fields: Mapping[str, Any]) -> str:
+    said = {key: value for key, value in fields.items() if key not in ("kind", "zxid", "time_ms")}
+    return "  ".join(f"{key} {in_words(value)}" for key, value in said.items() if value is not None)
+
+
+def in_words(value: object) -> str:
+    """A value without Python's marks."""
+    if isinstance(value, Mapping):
+        return " ".join(f"{key}:{in_words(count)}" for key, count in value.items()) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
+def _written(fields: Mapping[str, Any]) -> str:
+    leader = {-1: "none", -2: "none (being deleted)"}.get(fields["leader"], fields["leader"])
+    return f"leader {leader} (epoch {fields['leader_epoch']}), isr {_numbers(fields['isr'])}"
+
+
+def _topic_partition(fields: Mapping[str, Any]) -> str:
+    topic = fields.get("topic", "")
+    return f"{topic}-{fields['partition']}" if "partition" in fields else topic
+
+
+def _numbers(numbers: Collection[int]) -> str:
+    return ",".join(map(str, numbers)) or "none"
+
+
+_NAMED_PARTITIONS: Final = 8
+_SAID: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
+    "transition": _transition,
+    "request": _request,
+    "partition": _partition,
+    "alert": _alert,
+}

@@ -1,0 +1,397 @@
+"""Read one TOML file and the environment into the configuration of each part.
+
+The file has `[watch]`, `[clusters.NAME]`, `[stream]` and `[serve]`; defaults < TOML < environment < flags. The keys are
+the fields of the parts' dataclasses (`cli.settings.keys`); nothing here lists them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from cli.settings.keys import Key, keys_of
+from dashboards.alerting.config import AlertmanagerConfig
+from dashboards.config import ServeConfig
+from dashboards.errors import ServeError
+from dashboards.probe.config import KafkaLoginConfig, ProbeConfig
+from ingest.config import IngestConfig, ZooKeeperConfig
+from ingest.errors import IngestError
+from streaming.config import BrokersConfig, StreamConfig
+from streaming.errors import StreamError
+from transport.address import JournalAddress
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+Config = TypeVar("Config")
+
+# A dot in a section's name stands for one step into a table.
+SECTIONS: Final[Mapping[str, type]] = {
+    "watch": IngestConfig,
+    "stream": StreamConfig,
+    "serve": ServeConfig,
+    "serve.alertmanager": AlertmanagerConfig,
+    "serve.probe": ProbeConfig,
+}
+
+_PREFIX: Final = "KONTRAST_"
+_NESTING: Final = "__"
+
+
+class ConfigError(Exception):
+    """A setting that cannot be used: one sentence that names it, its place, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A value of its key's type, and the place that gave it."""
+
+    value: object
+    place: str
+
+    def over(self, earlier: Setting | None) -> Setting:
+        """Override an earlier setting: a table does it key by key."""
+        if earlier is None or not isinstance(earlier.value, dict) or not isinstance(self.value, dict):
+            return self
+        return Setting({**earlier.value, **self.value}, self.place)
+
+
+Layer = Mapping[str, Setting]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings of the file and the environment: a layer a section, and one a cluster."""
+
+    sections: Mapping[str, Layer]
+    clusters: Mapping[str, Layer]
+
+
+def read_settings(path: Path | None, environment: Mapping[str, str]) -> Settings:
+    """The settings of a TOML file, if one is given, and of the environment, which overrides it key by key."""
+    sections: dict[str, dict[str, Setting]] = {name: {} for name in SECTIONS}
+    clusters: dict[str, dict[str, Setting]] = {}
+    for name, table in ({} if path is None else _load(path)).items():
+        if name == "clusters":
+            for cluster, cluster_table in _table(table, f"{path}: [clusters]").items():
+                place = f"{path}: [clusters.{cluster}]"
+                clusters[cluster] = _read_table(_cluster_keys(), _table(cluster_table, place), place)
+        elif name in SECTIONS:
+            sections.update(_read_section(name, _table(table, f"{path}: [{name}]"), path))
+        else:
+            raise ConfigError(_unknown(f"{path}: unknown table or key {name!r}", name, [*_tables_of(""), "clusters"]))
+    for variable in sorted(environment):
+        # A name with single underscores is not ours to judge: Kubernetes sets KONTRAST_PORT for a service "kontrast".
+        if variable.startswith(_PREFIX) and _NESTING in variable:
+            _read_variable(variable, environment[variable], sections, clusters)
+    return Settings(sections, clusters)
+
+
+def read_flags(section: str, values: Mapping[str, Any]) -> Layer:
+    """The settings given on a command line: values by option, None where the flag is absent."""
+    given = {}
+    for key in keys_of(SECTIONS[section]).values():
+        value = values.get(option_name(section, key))
+        if value is not None:
+            flag = flag_name(section, key)
+            given[key.name] = Setting(value if key.is_switch else _value(key.from_text, value, flag), flag)
+    return given
+
+
+def build(config_type: type[Config], section: str, *layers: Layer, subject: str = "") -> Config:
+    """The configuration that the layers give, a later one over an earlier one; raises ConfigError.
+
+    What a layer has beside the configuration's own keys is another configuration's.
+    """
+    keys = keys_of(config_type)
+    settings: dict[str, Setting] = {}
+    for layer in layers:
+        for name in keys.keys() & layer.keys():
+            settings[name] = layer[name].over(settings.get(name))
+    for key in keys.values():
+        if key.required and key.name not in settings:
+            raise ConfigError(
+                f"{subject or section}: {key.name!r} is not set: give {key.flag}, {variable_name(section, key)}, "
+                f"or {key.name} in the [{section}] table of the --config file"
+            )
+    try:
+        return config_type(**{keys[name].field: setting.value for name, setting in settings.items()})
+    except (ValueError, IngestError, StreamError, ServeError) as error:
+        raise ConfigError(f"{subject or section}: {error}") from error
+
+
+def watch_configs(settings: Settings, chosen: Sequence[str], flags: Layer) -> list[IngestConfig]:
+    """The clusters to watch: the chosen ones, else the one that [watch] names, else all that are configured."""
+    defaults = dict(settings.sections["watch"])
+    default_cluster = defaults.pop("cluster", None)
+    names = list(dict.fromkeys(chosen or ([str(default_cluster.value)] if default_cluster else settings.clusters)))
+    if not names:
+        raise ConfigError(
+            "no cluster to watch: give --cluster NAME --zookeeper HOST:PORT --to ADDRESS, "
+            "or a [clusters.NAME] table in the --config file"
+        )
+    configs = []
+    for name in names:
+        if settings.clusters and name not in settings.clusters and "zookeeper" not in flags:
+            raise ConfigError(_unknown(f"no cluster {name!r} is configured", name, settings.clusters))
+        identity = {"cluster": Setting(name, "--cluster")}
+        layers = (defaults, settings.clusters.get(name, {}), flags, identity)
+        configs.append(build(IngestConfig, "watch", *layers, subject=f"cluster {name}"))
+    _refuse_shared_zookeeper(configs)
+    _refuse_disagreement_about_a_journal(configs)
+    _refuse_disagreement_about_metrics(configs)
+    return configs
+
+
+def snapshot_config(
+    settings: Settings, cluster: str | None, flags: Layer, brokers_flags: Layer
+) -> tuple[ZooKeeperConfig, BrokersConfig]:
+    """The ZooKeeper to read once and its brokers: of the named cluster, else of the only one that is configured."""
+    name = cluster or (next(iter(settings.clusters)) if len(settings.clusters) == 1 else None)
+    if cluster is not None and cluster not in settings.clusters and "zookeeper" not in flags:
+        raise ConfigError(_unknown(f"no cluster {cluster!r} is configured", cluster, settings.clusters))
+    if name is None and "zookeeper" not in flags and len(settings.clusters) > 1:
+        raise ConfigError(f"which cluster? Give --cluster with one of {', '.join(sorted(settings.clusters))}")
+    own = settings.clusters.get(name, {}) if name is not None else {}
+    subject = "watch" if name is None else f"cluster {name}"
+    zookeeper = build(ZooKeeperConfig, "watch", settings.sections["watch"], own, flags, subject=subject)
+    brokers = build(BrokersConfig, "stream", settings.sections["stream"], own, brokers_flags, subject=subject)
+    return zookeeper, brokers
+
+
+def serve_config(settings: Settings, flags: Mapping[str, Layer]) -> ServeConfig:
+    """The exporter and what is switched on beside it; the flags are by section."""
+
+    def layers(section: str) -> tuple[Layer, Layer]:
+        return settings.sections[section], flags.get(section, {})
+
+    config = build(ServeConfig, "serve", *layers("serve"))
+    alertmanager = build(AlertmanagerConfig, "serve.alertmanager", *layers("serve.alertmanager"))
+    everywhere, given = layers("serve.probe")
+    logins = {
+        name: build(KafkaLoginConfig, "serve.probe", everywhere, layer, given, subject=f"cluster {name}")
+        for name, layer in settings.clusters.items()
+    }
+    probe = dataclasses.replace(build(ProbeConfig, "serve.probe", everywhere, given), clusters=logins)
+    return dataclasses.replace(config, alertmanager=alertmanager, probe=probe)
+
+
+def maintenance_file(settings: Settings, cluster: str, flags: Layer) -> Path:
+    """The file with the cluster's maintenance windows; raises ConfigError if none is set or nobody watches it."""
+    known = known_clusters(settings)
+    if known and cluster not in known:
+        raise ConfigError(_unknown(f"no cluster {cluster!r} is configured", cluster, known))
+    own = settings.clusters.get(cluster, {})
+    for layer in (flags, own, settings.sections["watch"]):
+        if "maintenance_file" in layer:
+            path = layer["maintenance_file"].value
+            if isinstance(path, Path):
+                return path
+            break
+    key = keys_of(IngestConfig)["maintenance_file"]
+    raise ConfigError(
+        f"cluster {cluster}: 'maintenance_file' is not set: give {key.flag}, {variable_name('watch', key)}, "
+        "or maintenance_file in the [watch] table of the --config file"
+    )
+
+
+def known_clusters(settings: Settings) -> list[str]:
+    """The clusters that the file and the environment name."""
+    named = settings.sections["watch"].get("cluster")
+    return list(dict.fromkeys([*settings.clusters, *([str(named.value)] if named else [])]))
+
+
+def cluster_zookeeper(settings: Settings, cluster: str) -> ZooKeeperConfig | None:
+    """The address of a cluster's ZooKeeper; None where none is set. Raises ConfigError."""
+    own, everywhere = settings.clusters.get(cluster, {}), settings.sections["watch"]
+    if "zookeeper" not in {**everywhere, **own}:
+        return None
+    return build(ZooKeeperConfig, "watch", everywhere, own, subject=f"cluster {cluster}")
+
+
+def maintenance_files(settings: Settings, flags: Layer) -> list[Path]:
+    """Every file of maintenance windows that is configured; raises ConfigError if none is."""
+    layers = [flags] if "maintenance_file" in flags else [settings.sections["watch"], *settings.clusters.values()]
+    files = [layer["maintenance_file"].value for layer in layers if "maintenance_file" in layer]
+    found = dict.fromkeys(file for file in files if isinstance(file, Path))
+    if not found:
+        raise ConfigError("'maintenance_file' is not set anywhere: give --maintenance-file, or set it in [watch]")
+    return list(found)
+
+
+def stream_config(settings: Settings, flags: Layer) -> StreamConfig:
+    """The job, and the settings of each cluster's brokers."""
+    everywhere = settings.sections["stream"]
+    brokers = {
+        name: build(BrokersConfig, "stream", everywhere, layer, flags, subject=f"cluster {name}")
+        for name, layer in settings.clusters.items()
+    }
+    return dataclasses.replace(build(StreamConfig, "stream", everywhere, flags), clusters=brokers)
+
+
+def variable_name(section: str, key: Key) -> str:
+    """The environment variable of a section's key."""
+    return f"{_PREFIX}{section.replace('.', _NESTING)}{_NESTING}{key.name}".upper()
+
+
+def flag_name(section: str, key: Key) -> str:
+    """The key on a command line: what is in a table of its own has that table's name in front."""
+    *_, table = section.split(".")
+    return key.flag if table == section else f"--{table}-{key.flag[2:]}"
+
+
+def option_name(section: str, key: Key) -> str:
+    """The name of the flag's value in a command."""
+    *_, table = section.split(".")
+    return key.field if table == section else f"{table}_{key.field}"
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        document: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot read the configuration: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ConfigError(f"{path}: not a TOML file: {error}") from error
+    return document
+
+
+def _cluster_keys() -> dict[str, Key]:
+    keys = keys_of(IngestConfig)
+    del keys["cluster"]  # the table's name says it
+    return keys | keys_of(BrokersConfig) | keys_of(KafkaLoginConfig)
+
+
+def _table(value: object, place: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ConfigError(f"{place} must be a table, not {value!r}")
+    return value
+
+
+def _tables_of(section: str) -> list[str]:
+    """The names of the tables within a section's."""
+    within = f"{section}." if section else ""
+    rest = [name.removeprefix(within) for name in SECTIONS if name.startswith(within)]
+    return [name for name in rest if "." not in name]
+
+
+def _read_section(section: str, table: Mapping[str, Any], path: Path | None) -> dict[str, dict[str, Setting]]:
+    """The settings of a section's table and of the tables within it, by section."""
+    inner = _tables_of(section)
+    sections = {}
+    for name in inner:
+        if name in table:
+            place = f"{path}: [{section}.{name}]"
+            sections.update(_read_section(f"{section}.{name}", _table(table[name], place), path))
+    own = {name: value for name, value in table.items() if name not in inner}
+    known = [*keys_of(SECTIONS[section]), *inner]
+    for name in own:
+        if name not in known:
+            raise ConfigError(_unknown(f"{path}: [{section}]: unknown key {name!r}", name, known))
+    return {section: _read_table(keys_of(SECTIONS[section]), own, f"{path}: [{section}]"), **sections}
+
+
+def _read_table(keys: Mapping[str, Key], table: Mapping[str, Any], place: str) -> dict[str, Setting]:
+    settings = {}
+    for name, value in table.items():
+        if name not in keys:
+            raise ConfigError(_unknown(f"{place}: unknown key {name!r}", name, keys))
+        settings[name] = Setting(_value(keys[name].from_toml, value, f"{place}: {name}"), f"{place} {name}")
+    return settings
+
+
+def _read_variable(
+    variable: str, text: str, sections: dict[str, dict[str, Setting]], clusters: dict[str, dict[str, Setting]]
+) -> None:
+    by_variable = {
+        variable_name(section, key): (section, key)
+        for section, config_type in SECTIONS.items()
+        for key in keys_of(config_type).values()
+    }
+    if variable in by_variable:
+        section, key = by_variable[variable]
+        setting = Setting(_value(key.from_text, text, variable), variable)
+        sections[section][key.name] = setting.over(sections[section].get(key.name))
+        return
+    of_cluster = re.fullmatch(rf"{_PREFIX}CLUSTERS__(?P<cluster>.+)__(?P<key>[A-Z0-9_]+?)", variable)
+    keys = {key.name.upper(): key for key in _cluster_keys().values()}
+    if of_cluster is None:
+        raise ConfigError(_unknown(f"unknown environment variable {variable}", variable, by_variable))
+    if of_cluster["key"] not in keys:
+        message = f"unknown key {of_cluster['key']} in the environment variable {variable}"
+        raise ConfigError(_unknown(message, of_cluster["key"], keys))
+    key = keys[of_cluster["key"]]
+    cluster = _cluster_meant(of_cluster["cluster"], clusters, variable)
+    layer = clusters.setdefault(cluster, {})
+    layer[key.name] = Setting(_value(key.from_text, text, variable), variable).over(layer.get(key.name))
+
+
+def _cluster_meant(written: str, clusters: Iterable[str], variable: str) -> str:
+    # A variable's name has no dash or dot and is mostly upper case; a cluster's name may have both.
+    meant = [name for name in clusters if re.sub(r"[^A-Za-z0-9]", "_", name).upper() == written.upper()]
+    if len(meant) > 1:
+        raise ConfigError(f"the environment variable {variable} could mean any of the clusters {', '.join(meant)}")
+    return meant[0] if meant else written.lower()
+
+
+def _value(convert: Callable[[Any], object], written: object, place: str) -> object:
+    try:
+        return convert(written)
+    except ValueError as error:
+        raise ConfigError(f"{place}: {error}") from error
+
+
+def _unknown(message: str, name: str, known: Iterable[str]) -> str:
+    choices = list(known)
+    near = difflib.get_close_matches(name, choices, cutoff=0.7)
+    if near:
+        return f"{message}: did you mean {' or '.join(near)}?"
+    return f"{message}: expected one of {', '.join(choices)}"
+
+
+def _refuse_shared_zookeeper(configs: Sequence[IngestConfig]) -> None:
+    first_by_zookeeper: dict[str, str] = {}
+    for config in configs:
+        first = first_by_zookeeper.setdefault(config.zookeeper, config.cluster)
+        if first != config.cluster:
+            raise ConfigError(
+                f"the clusters {first} and {config.cluster} have the same zookeeper {config.zookeeper}: "
+                "give each its own, or choose one with --cluster"
+            )
+
+
+def _refuse_disagreement_about_a_journal(configs: Sequence[IngestConfig]) -> None:
+    # Clusters of one process share a journal's one writer, and so its settings.
+    first_by_journal: dict[JournalAddress, IngestConfig] = {}
+    for config in configs:
+        if not isinstance(config.to, JournalAddress):
+            continue
+        first = first_by_journal.setdefault(config.to, config)
+        for name in keys_of(IngestConfig):
+            if name.startswith("journal_") and getattr(config, name) != getattr(first, name):
+                raise ConfigError(
+                    f"the clusters {first.cluster} and {config.cluster} write the same {config.to} with a different "
+                    f"{name}: set it in [watch] for both, or give each its own journal"
+                )
+
+
+def _refuse_disagreement_about_metrics(configs: Sequence[IngestConfig]) -> None:
+    # Clusters with one address have one server, which shows one certificate and knows one password.
+    first_by_listen: dict[str, IngestConfig] = {}
+    for config in configs:
+        if config.metrics_listen is None:
+            continue
+        first = first_by_listen.setdefault(config.metrics_listen, config)
+        if first.listening != config.listening:
+            raise ConfigError(
+                f"the clusters {first.cluster} and {config.cluster} have the same metrics_listen "
+                f"{config.metrics_listen} with different certificates or logins: set these in [watch] for both"
+            )

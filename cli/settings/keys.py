@@ -1,0 +1,182 @@
+"""The settings of a part as people write them: each field of its frozen dataclass is a key.
+
+A key has spellings (TOML, flag, environment) and reads what is written as the field's type. Which source wins is
+decided in `cli.settings.config`; what a value may be, by the dataclass.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import dataclasses
+import math
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from transport.address import JournalAddress, parse_address
+
+# A field that cannot be called what an operator calls it (`from` is a Python keyword).
+_WRITTEN_AS: Final = {"source": "from", "sink": "to"}
+
+# How a setting that may be None is written; TOML has no word for it.
+NONE: Final = "none"
+
+_TYPE_WORDS: Final[Mapping[object, str]] = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "a text",
+    Path: "a path",
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """One setting: how it is written, the field that takes it, and the field's type and default."""
+
+    name: str
+    field: str
+    hint: object
+    default: object  # dataclasses.MISSING: there is none
+    reader: Callable[[Any], object] | None = None  # raises ValueError for a value that the part could not read
+
+    @property
+    def required(self) -> bool:
+        """Whether the part cannot run without it."""
+        return self.default is dataclasses.MISSING
+
+    @property
+    def flag(self) -> str:
+        """The key on a command line."""
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def can_be_none(self) -> bool:
+        """Whether the setting may be switched off."""
+        return types.NoneType in typing.get_args(self.hint)
+
+    @property
+    def is_switch(self) -> bool:
+        """Whether the key is only ever true or false."""
+        return _without_none(self.hint) == (bool,)
+
+    @property
+    def is_table(self) -> bool:
+        """Whether the key holds names and values of its own."""
+        return typing.get_origin(self.hint) is collections.abc.Mapping
+
+    @property
+    def is_address(self) -> bool:
+        """Whether the key names a stream."""
+        return JournalAddress in typing.get_args(self.hint)
+
+    @property
+    def expected(self) -> str:
+        """The values that may be written, in words."""
+        words = [_words(hint) for hint in _without_none(self.hint)]
+        return " or ".join([*words, repr(NONE)] if self.can_be_none else words)
+
+    def from_toml(self, value: object) -> object:
+        """The field's value for a value of TOML; raises ValueError with what was expected."""
+        return self._checked(self._convert(_as_texts(value) if self.is_table else value, strict=True))
+
+    def from_text(self, text: str) -> object:
+        """The field's value for a flag or an environment variable; raises ValueError with what was expected."""
+        if self.is_table:
+            return self._checked(read_pairs(text.split(",")))
+        if any(typing.get_origin(hint) in (tuple, list, frozenset) for hint in _without_none(self.hint)):
+            items = [item.strip() for item in text.split(",") if item.strip()]
+            return self._checked(self._convert(items, strict=False))
+        return self._checked(self._convert(text, strict=False))
+
+    def _checked(self, value: object) -> object:
+        if self.reader is not None and value is not None:
+            self.reader(value)
+        return value
+
+    def _convert(self, value: object, *, strict: bool) -> object:
+        if value == NONE and self.can_be_none:
+            return None
+        if value == "" and self.default != "":
+            raise ValueError("must not be empty")
+        if self.is_address and isinstance(value, str):
+            return parse_address(value)
+        try:
+            hint = str if self.is_address else self.hint
+            converted = msgspec.convert(value, hint, strict=strict, dec_hook=_from_builtin)
+        except msgspec.ValidationError:
+            raise ValueError(f"must be {self.expected}, not {value!r}") from None
+        if isinstance(converted, float) and not math.isfinite(converted):
+            raise ValueError(f"must be a finite number, not {value!r}")
+        return converted
+
+
+def keys_of(config_type: type) -> dict[str, Key]:
+    """The keys of a part's configuration by name, in the order of its fields."""
+    hints = typing.get_type_hints(config_type)
+    keys = {}
+    for field in dataclasses.fields(config_type):
+        if not field.metadata.get("is_key", True):
+            continue
+        default = field.default
+        if field.default_factory is not dataclasses.MISSING:
+            default = field.default_factory()
+        name = _WRITTEN_AS.get(field.name, field.name)
+        reader = field.metadata.get("reader")
+        keys[name] = Key(name=name, field=field.name, hint=hints[field.name], default=default, reader=reader)
+    return keys
+
+
+def read_pairs(items: Iterable[str]) -> dict[str, str]:
+    """Read KEY=VALUE texts; raises ValueError."""
+    pairs: dict[str, str] = {}
+    for item in items:
+        name, equals, value = (part.strip() for part in item.partition("="))
+        if not (name and equals):
+            raise ValueError(f"must be KEY=VALUE, not {item!r}")
+        if name in pairs:
+            raise ValueError(f"{name} is given twice")
+        pairs[name] = value
+    return pairs
+
+
+def _as_texts(table: object) -> object:
+    if not isinstance(table, dict):
+        return table
+    for name, value in table.items():
+        if isinstance(value, dict):
+            raise ValueError(f'{name!r} is a table: write names with dots in quotes, like "min.insync.replicas" = 2')
+        if not isinstance(value, (str, int)):
+            raise ValueError(f"{name} must be a text, a whole number, true or false, not {value!r}")
+    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in table.items()}
+
+
+def _from_builtin(hint: type, value: object) -> object:
+    if hint is Path and isinstance(value, str):
+        return Path(value).expanduser()
+    raise TypeError
+
+
+def _without_none(hint: object) -> tuple[object, ...]:
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return tuple(member for member in typing.get_args(hint) if member is not types.NoneType)
+    return (hint,)
+
+
+def _words(hint: object) -> str:
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return "one of " + ", ".join(str(member.value) for member in hint)
+    if typing.get_origin(hint) is typing.Literal:
+        return "one of " + ", ".join(map(str, typing.get_args(hint)))
+    if typing.get_origin(hint) in (tuple, list, frozenset):
+        return "a list"
+    if typing.get_origin(hint) is collections.abc.Mapping:
+        return "a table"
+    if getattr(hint, "__module__", "") == JournalAddress.__module__:
+        return "journal:DIRECTORY" if hint is JournalAddress else "kafka://HOST:PORT/TOPIC"
+    return _TYPE_WORDS.get(getattr(hint, "__supertype__", hint), str(hint))

@@ -1,0 +1,189 @@
+"""Read every recorded znode in few requests, watched or not, and find where else below a ZooKeeper a Kafka may be."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from controller.contract.records import Record, RecordKind, data_fields
+from ingest.config import ZooKeeperConfig
+from ingest.errors import IngestError
+from ingest.observed.inbox import Inbox
+from ingest.observed.observations import Value
+from ingest.observed.paths import BROKERS, PARENTS, SINGLE_ZNODES, TOPICS, partitions_path, state_path
+from ingest.observed.tree import complete
+from ingest.zookeeper.client import WatchedZooKeeper
+from ingest.zookeeper.reading import ConnectionLostError
+
+_LOG = logging.getLogger("kontrast.ingest.complete_read")
+
+_STOP_CHECK_SECONDS = 0.2
+_JUTE_MAXBUFFER_BYTES = 0xFFFFF
+
+# What a Kafka cluster has below its chroot from its first start on (0.10 to 3.9): this, and one of these.
+_KAFKAS_CHILD = "brokers"
+_KAFKAS_CHILDREN = frozenset({"admin", "config", "controller_epoch"})
+_ZOOKEEPERS_OWN = "/zookeeper"
+_LONGEST_CHROOT = 4  # levels that are looked at, the root among them
+_CHROOTS_LOOKED_AT = 2_000  # of each level
+
+
+def read_everything(
+    zookeeper: WatchedZooKeeper, show: Callable[[int, int], None] = lambda _count, _total: None
+) -> dict[str, Value]:
+    """The value of each recorded znode that exists; raises ConnectionLostError.
+
+    Not of one moment: with the watches set before, what changes meanwhile comes as events. `show` gets how many
+    znodes were read, of how many.
+    """
+    children = zookeeper.read_children(PARENTS)
+    for parent, names in children.items():
+        _complain_of_a_long_list(parent, names)
+    below_parents = [f"{parent}/{child}" for parent in PARENTS for child in children.get(parent, [])]
+    topics = children.get(TOPICS, [])
+    partitions = zookeeper.read_children([partitions_path(topic) for topic in topics])
+    states = [
+        state_path(topic, partition) for topic in topics for partition in partitions.get(partitions_path(topic), [])
+    ]
+    paths = [*SINGLE_ZNODES, *below_parents, *states]
+    values = zookeeper.read_values(paths, lambda count: show(count, len(paths))).values
+    return {path: value for path, value in values.items() if value is not None}
+
+
+def _complain_of_a_long_list(parent: str, names: list[str]) -> None:
+    """Say what ZooKeeper does not: that Kafka cannot read this list, though this client can."""
+    size_bytes = sum(4 + len(name.encode()) for name in names)
+    if size_bytes > _JUTE_MAXBUFFER_BYTES:
+        _LOG.error(
+            "the %d names below %s take %d bytes, more than ZooKeeper's default limit of %d: a Kafka controller that "
+            "starts cannot read them unless jute.maxbuffer is raised, on every broker and every ZooKeeper server",
+            len(names),
+            parent,
+            size_bytes,
+            _JUTE_MAXBUFFER_BYTES,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CompleteRead:
+    """The result of one complete read: the znodes' values by path, and the paths that an ACL keeps from being read."""
+
+    values: Mapping[str, Value]
+    forbidden: frozenset[str] = frozenset()
+
+    def records(self, cluster: str) -> list[Record]:
+        """The records of a complete read, as a forwarder would have written them just now."""
+        now_ms = time.time_ns() // 1_000_000
+        zxid = max((value.mzxid for value in self.values.values()), default=-1)
+
+        def record(seq: int, kind: RecordKind, zxid: int, **fields: Any) -> Record:  # noqa: ANN401 (a record's fields)
+            return Record(cluster=cluster, generation=1, seq=seq, kind=kind, observed_ms=now_ms, zxid=zxid, **fields)
+
+        nodes = []
+        for seq, observation in enumerate(complete(self.values), start=1):
+            value = self.values[observation.path]
+            stat = {"czxid": value.czxid, "mzxid": value.mzxid, "version": value.version}
+            fields = {**stat, "ephemeral_owner": value.ephemeral_owner, **data_fields(value.data)}
+            nodes.append(record(seq, RecordKind.NODE, value.mzxid, path=observation.path, **fields))
+        end = record(len(nodes) + 1, RecordKind.SNAPSHOT_END, zxid)
+        return [record(0, RecordKind.SNAPSHOT_BEGIN, zxid), *nodes, end]
+
+
+def read_once(
+    config: ZooKeeperConfig, stop: threading.Event, show: Callable[[int, int], None] = lambda _count, _total: None
+) -> CompleteRead:
+    """All of a cluster as it is now, over a session of its own that watches nothing; nothing if asked to stop.
+
+    A connection that is lost meanwhile is tried again. Raises IngestError where ZooKeeper cannot be reached or read.
+    """
+    nothing = CompleteRead({})
+    return _ask_once(
+        config, stop, lambda zookeeper: CompleteRead(read_everything(zookeeper, show), zookeeper.forbidden), nothing
+    )
+
+
+def read_registered_brokers(config: ZooKeeperConfig, stop: threading.Event) -> frozenset[int]:
+    """The brokers that are registered now. Raises IngestError where ZooKeeper cannot be reached or read."""
+
+    def ask(zookeeper: WatchedZooKeeper) -> frozenset[int]:
+        names = zookeeper.read_children([BROKERS]).get(BROKERS)
+        if names is None:
+            raise IngestError(f"{BROKERS} may not be listed: its ACL does not let this session in")
+        return frozenset(int(name) for name in names if name.isdecimal())
+
+    return _ask_once(config, stop, ask, frozenset())
+
+
+def find_chroots(config: ZooKeeperConfig, stop: threading.Event) -> list[str]:
+    """The chroots at which the same ensemble has a Kafka cluster; "/" for none. Raises IngestError."""
+    return _ask_once(dataclasses.replace(config, zookeeper=config.servers), stop, _search_chroots, [])
+
+
+def _search_chroots(zookeeper: WatchedZooKeeper) -> list[str]:
+    found: list[str] = []
+    level = [""]
+    for _ in range(_LONGEST_CHROOT):
+        children = zookeeper.read_children([path or "/" for path in level[:_CHROOTS_LOOKED_AT]])
+        clusters = {
+            path for path, names in children.items() if _KAFKAS_CHILD in names and _KAFKAS_CHILDREN & set(names)
+        }
+        found += sorted(clusters)
+        level = [
+            f"{path.rstrip('/')}/{name}"
+            for path, names in children.items()
+            if path not in clusters
+            for name in names
+            if f"{path.rstrip('/')}/{name}" != _ZOOKEEPERS_OWN
+        ]
+    return found
+
+
+_Found = TypeVar("_Found")
+
+
+def _ask_once(
+    config: ZooKeeperConfig,
+    stop: threading.Event,
+    ask: Callable[[WatchedZooKeeper], _Found],
+    nothing: _Found,
+) -> _Found:
+    inbox = Inbox()
+    zookeeper = WatchedZooKeeper(config, inbox, stop, reads_once=True)
+    try:
+        zookeeper.start()
+        wait_for_connection(config, inbox, stop)
+        deadline = time.monotonic() + config.connect_timeout_seconds
+        while not stop.is_set():
+            try:
+                zookeeper.begin_reading()
+                return ask(zookeeper)
+            except ConnectionLostError:
+                zookeeper.check_login()
+            if time.monotonic() >= deadline:
+                raise IngestError(f"the connection to ZooKeeper at {config.zookeeper} was lost again and again")
+            stop.wait(_STOP_CHECK_SECONDS)
+        return nothing
+    finally:
+        zookeeper.close()
+
+
+def wait_for_connection(
+    config: ZooKeeperConfig,
+    inbox: Inbox,
+    stop: threading.Event,
+    still_trying: Callable[[], None] = lambda: None,
+) -> None:
+    """Return when the session has begun, which is its first state, or if asked to stop; raises IngestError."""
+    deadline = time.monotonic() + config.connect_timeout_seconds
+    while not stop.is_set() and not inbox.wait(_STOP_CHECK_SECONDS):
+        if time.monotonic() >= deadline:
+            raise IngestError(
+                f"ZooKeeper at {config.zookeeper} could not be reached within {config.connect_timeout_seconds:g} s: "
+                "check that it runs and that the address is right"
+            )
+        still_trying()

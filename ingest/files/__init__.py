@@ -1,0 +1,1 @@
+"""Read the transaction logs and snapshot files of a ZooKeeper server's data directory."""

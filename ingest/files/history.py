@@ -1,0 +1,273 @@
+"""Turn ZooKeeper's transactions into the records that a forwarder would have written, had it missed nothing.
+
+The rules:
+- A snapshot file is a complete read, and a generation of its own: the first is 1, each that bridges a gap one more.
+  Its time is its newest znode's.
+- A transaction's records stay together, causes before effects as in a live window; each has the transaction's time, by
+  the clock of ZooKeeper's leader, or the newest before it if that is less than a second later: a clock that was set
+  back goes on from there. A znode that is changed more than once in it has one record, of what it is at the end; one
+  that was deleted and created again then has its new czxid.
+- A transaction that changes nothing has no record, unless the controller asked for it: a heartbeat then says that it
+  lives. It is a write in vain, like the deletion at each failover, up to 2.3, of requests that are not there.
+- The log has no heartbeats, but deadlines are judged against them: one is put in each second of the transactions' time,
+  and one each three-hundredth of a silence that lasts longer than five minutes. After the last transaction they go on
+  for ten seconds, or up to what `until` leaves out: silence is recorded only where there was some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from controller.contract.records import LATEST_MS, Record, RecordKind, data_fields
+from controller.model.clock import STEP_MS
+from ingest.files.data_directory import Snapshot, Until, ZooKeeperFiles
+from ingest.files.snapshot_file import SnapshotNode
+from ingest.files.transaction_log import Change, ChangeKind, Transaction
+from ingest.observed.observations import Value
+from ingest.observed.paths import is_recorded, rank
+from ingest.observed.tree import complete
+
+HEARTBEAT_MS: Final = 1_000
+SILENT_HEARTBEATS: Final = 300  # beyond as many, the silence so far is divided by it
+TRAILING_MS: Final = 10_000
+_ANY_KAFKA: Final = "/controller_epoch"
+_WHOSE_CLOCK: Final = '{"clock_of":"ZooKeeper\'s leader"}'
+_STATUS: Final = '{"session":"replay","watch_mode":"transaction-log"}'
+
+
+class _Chroot:
+    """Kafka's paths in ZooKeeper's: below the chroot, if there is one."""
+
+    def __init__(self, chroot: str) -> None:
+        self._prefix = chroot.rstrip("/")
+        self.others: set[str] = set()  # where else a Kafka cluster has been
+
+    def watches(self, path: str) -> bool:
+        """Whether the znode gets records."""
+        prefix = self._prefix
+        if (not prefix or path.startswith(f"{prefix}/")) and is_recorded(path[len(prefix) :]):
+            return True
+        if path.endswith(_ANY_KAFKA):
+            self.others.add(path[: -len(_ANY_KAFKA)] or "/")
+        return False
+
+    def path(self, path: str) -> str:
+        """Kafka's name of a znode below the chroot."""
+        return path[len(self._prefix) :]
+
+
+class _Znode(NamedTuple):
+    """A watched znode's stat, as far as ZooKeeper's next change needs it."""
+
+    czxid: int
+    mzxid: int
+    version: int
+    ephemeral_owner: int
+
+
+class _WatchedZnodes:
+    """The stat of each watched znode; paths are below the chroot."""
+
+    def __init__(self) -> None:
+        self._znodes: dict[str, _Znode] = {}
+        self._by_session: dict[int, set[str]] = {}
+
+    @property
+    def znodes(self) -> Mapping[str, _Znode]:
+        """The stats by path."""
+        return self._znodes
+
+    def put(self, path: str, znode: _Znode) -> None:
+        """Remember a znode as it is now."""
+        self.remove(path)
+        self._znodes[path] = znode
+        if znode.ephemeral_owner:
+            self._by_session.setdefault(znode.ephemeral_owner, set()).add(path)
+
+    def remove(self, path: str) -> None:
+        """Forget a znode."""
+        znode = self._znodes.pop(path, None)
+        if znode is not None and znode.ephemeral_owner:
+            owned = self._by_session[znode.ephemeral_owner]
+            owned.discard(path)
+            if not owned:
+                del self._by_session[znode.ephemeral_owner]
+
+    def owned_by(self, session: int) -> frozenset[str]:
+        """The session's ephemeral znodes."""
+        return frozenset(self._by_session.get(session, ()))
+
+
+class History:
+    """The records of one cluster's history, from its ZooKeeper's files; raises IngestError.
+
+    It begins with the newest good snapshot before `start_zxid`, or before the oldest log. `files` knows how far the
+    reading is, and what was found damaged.
+    """
+
+    def __init__(
+        self,
+        directories: Sequence[Path],
+        cluster: str,
+        *,
+        chroot: str = "",
+        start_zxid: int | None = None,
+        until: Until | None = None,
+    ) -> None:
+        self._below = _Chroot(chroot)
+        self.files = ZooKeeperFiles(directories, wanted=self._below.watches, start_zxid=start_zxid, until=until)
+        self._cluster = cluster
+        self._watched = _WatchedZnodes()
+        self._generation = 0
+        self._next_seq = 0
+        self._zxid = -1
+        self._now_ms = 0
+        self._heartbeat_ms = 0
+        self._silent_since_ms = 0
+
+    @property
+    def other_chroots(self) -> frozenset[str]:
+        """The chroots of other Kafka clusters in the files that were read until now."""
+        return frozenset(self._below.others)
+
+    def records(self) -> Iterator[Record]:
+        """Every record in its order; raises IngestError."""
+        for item in self.files.read():
+            if isinstance(item, Snapshot):
+                yield from self._read_snapshot(item)
+            else:
+                if item.time_ms < self._now_ms - STEP_MS:
+                    # How long it took until then nobody knows.
+                    self._now_ms = self._silent_since_ms = self._heartbeat_ms = item.time_ms
+                yield from self._heartbeats(item.time_ms)
+                self._zxid = item.zxid
+                self._heartbeat_ms = max(self._heartbeat_ms, item.time_ms - HEARTBEAT_MS)  # the silence is over
+                self._now_ms = self._silent_since_ms = max(self._now_ms, item.time_ms)
+                yield from self._transaction(item)
+        yield from self._heartbeats(self._end_ms())
+
+    def _record(self, kind: RecordKind, zxid: int, **fields: Any) -> Record:  # noqa: ANN401 (a record's fields)
+        record = Record(
+            cluster=self._cluster,
+            generation=self._generation,
+            seq=self._next_seq,
+            kind=kind,
+            observed_ms=min(max(0, self._now_ms), LATEST_MS),  # a server's clock may have been set to anything
+            zxid=zxid,
+            **fields,
+        )
+        self._next_seq += 1
+        return record
+
+    def _value_record(self, path: str, value: Value, zxid: int, **evidence: int) -> Record:
+        return self._record(
+            RecordKind.NODE,
+            zxid,
+            path=path,
+            czxid=value.czxid,
+            mzxid=value.mzxid,
+            version=value.version,
+            ephemeral_owner=value.ephemeral_owner,
+            **data_fields(value.data),
+            **evidence,
+        )
+
+    # --- snapshots
+
+    def _read_snapshot(self, snapshot: Snapshot) -> Iterator[Record]:
+        values = {self._below.path(node.path): _value(node) for node in snapshot.nodes}
+        znodes = {path: _znode(value) for path, value in values.items()}
+        if snapshot.continues and znodes == self._watched.znodes:
+            return  # nothing was missing before it
+        if self._generation:
+            self.files.notes.append(f"the logs lack what is between zxid {self._zxid:#x} and {snapshot.zxid:#x}")
+        self._watched = _WatchedZnodes()
+        for path, znode in znodes.items():
+            self._watched.put(path, znode)
+        self._generation += 1
+        self._zxid = snapshot.zxid
+        self._now_ms = self._silent_since_ms = self._heartbeat_ms = max(self._now_ms, snapshot.time_ms)
+        yield self._record(RecordKind.SNAPSHOT_BEGIN, snapshot.zxid, data=_WHOSE_CLOCK)
+        for observation in complete(values):
+            yield self._value_record(observation.path, values[observation.path], observation.zxid)
+        yield self._record(RecordKind.SNAPSHOT_END, snapshot.zxid)
+
+    # --- transactions
+
+    def _transaction(self, transaction: Transaction) -> Iterator[Record]:
+        ended = self._apply(transaction)
+        evidence = {"author": transaction.session, "cxid": transaction.cxid}
+        if not transaction.changes and transaction.closed is None and self._is_controllers(transaction.session):
+            yield self._record(RecordKind.HEARTBEAT, transaction.zxid, data=_STATUS, **evidence)
+        for path in sorted(ended, key=rank):
+            value = ended[path]
+            if value is None:
+                yield self._record(RecordKind.DELETED, transaction.zxid, path=path, **evidence)
+            else:
+                yield self._value_record(path, value, transaction.zxid, **evidence)
+
+    def _is_controllers(self, session: int) -> bool:
+        controller = self._watched.znodes.get("/controller")
+        return controller is not None and controller.ephemeral_owner == session
+
+    def _apply(self, transaction: Transaction) -> dict[str, Value | None]:
+        """The watched znodes that the transaction touched, as they are at its end, None if one is gone."""
+        ended: dict[str, Value | None] = {}
+        for change in transaction.changes:
+            if self._below.watches(change.path):
+                self._change(self._below.path(change.path), change, transaction.zxid, ended)
+        if transaction.closed is not None:
+            named = {self._below.path(path) for path in transaction.closed if self._below.watches(path)}
+            gone = self._watched.owned_by(transaction.session) | (named & self._watched.znodes.keys())
+            for path in sorted(gone):
+                self._watched.remove(path)
+                ended[path] = None
+        return ended
+
+    def _change(self, path: str, change: Change, zxid: int, ended: dict[str, Value | None]) -> None:
+        if change.kind is ChangeKind.DELETED:
+            self._watched.remove(path)
+            ended[path] = None
+            return
+        known = self._watched.znodes.get(path)
+        if change.kind is ChangeKind.CREATED:
+            znode = _Znode(zxid, zxid, change.version, change.ephemeral_owner)
+        elif known is None:
+            znode = _Znode(-1, zxid, change.version, 0)  # deleted while the snapshot was written
+        elif known.mzxid >= zxid and path not in ended:
+            return  # the snapshot has it already
+        else:
+            znode = known._replace(mzxid=zxid, version=change.version)
+        self._watched.put(path, znode)
+        ended[path] = Value(change.data, *znode)
+
+    # --- time
+
+    def _heartbeats(self, until_ms: int) -> Iterator[Record]:
+        if not self._generation:
+            return
+        while True:
+            silence_ms = self._heartbeat_ms - self._silent_since_ms
+            due_ms = self._heartbeat_ms + max(HEARTBEAT_MS, silence_ms // SILENT_HEARTBEATS)
+            if due_ms > until_ms:
+                return
+            self._heartbeat_ms = due_ms
+            self._now_ms = max(self._now_ms, due_ms)
+            yield self._record(RecordKind.HEARTBEAT, self._zxid, data=_STATUS)
+
+    def _end_ms(self) -> int:
+        trailing_ms = self._silent_since_ms + TRAILING_MS
+        until_ms, stopped_before_ms = self.files.until.time_ms, self.files.stopped_before_ms
+        if stopped_before_ms is None:
+            return trailing_ms if until_ms is None else min(trailing_ms, until_ms)
+        return min(stopped_before_ms - 1, trailing_ms if until_ms is None else until_ms)
+
+
+def _value(node: SnapshotNode) -> Value:
+    return Value(node.data, node.czxid, node.mzxid, node.version, node.ephemeral_owner)
+
+
+def _znode(value: Value) -> _Znode:
+    return _Znode(value.czxid, value.mzxid, value.version, value.ephemeral_owner)

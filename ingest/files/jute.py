@@ -1,0 +1,81 @@
+"""Read Jute, ZooKeeper's serialization: big-endian numbers, and bytes and texts behind their length."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+_INT: Final = struct.Struct(">i")
+_LONG: Final = struct.Struct(">q")
+# Far above any jute.maxbuffer; a damaged length must not become an allocation.
+_MOST_BYTES: Final = 1 << 28
+
+
+class JuteError(ValueError):
+    """Bytes that are not what they should be, or that end too early."""
+
+
+class DamagedFileError(Exception):
+    """A file of ZooKeeper's is good up to `offset` only; `torn` when nothing is behind what cannot be read there."""
+
+    def __init__(self, path: Path, offset: int, reason: str, *, torn: bool = False) -> None:
+        super().__init__(f"{path} cannot be read from byte {offset} on: {reason}")
+        self.path = path
+        self.offset = offset
+        self.torn = torn
+
+
+class Jute:
+    """Reads one value after the other; raises JuteError. `read` gives as many bytes as asked, fewer at the end only."""
+
+    __slots__ = ("_read",)
+
+    def __init__(self, read: Callable[[int], bytes]) -> None:
+        self._read = read
+
+    def take(self, count: int) -> bytes:
+        """As many bytes as asked."""
+        taken = self._read(count)
+        if len(taken) != count:
+            raise JuteError(f"{count} bytes expected, {len(taken)} found")
+        return taken
+
+    def fields(self, layout: struct.Struct) -> tuple[Any, ...]:
+        """Numbers in a row."""
+        return layout.unpack(self.take(layout.size))
+
+    def integer(self) -> int:
+        """A signed 32-bit number."""
+        return int(_INT.unpack(self.take(4))[0])
+
+    def long(self) -> int:
+        """A signed 64-bit number."""
+        return int(_LONG.unpack(self.take(8))[0])
+
+    def boolean(self) -> bool:
+        """True or false."""
+        return self.take(1) != b"\0"
+
+    def buffer(self) -> bytes | None:
+        """Bytes; None where ZooKeeper wrote none."""
+        length = self.integer()
+        if not -1 <= length <= _MOST_BYTES:
+            raise JuteError(f"a length of {length} bytes")
+        return None if length < 0 else self.take(length)
+
+    def text(self) -> str:
+        """A text; what is not UTF-8 is replaced, as only paths that Kafka never writes can hold it."""
+        return (self.buffer() or b"").decode("utf-8", "replace")
+
+    def count(self) -> int:
+        """The number of elements that follow."""
+        return max(0, self.integer())
+
+    def skip_acl(self) -> None:
+        """Pass over a list of permissions."""
+        for _ in range(self.count()):
+            self.integer()
+            self.buffer()
+            self.buffer()

@@ -1,0 +1,94 @@
+"""Read one snapshot file of ZooKeeper, `snapshot.<zxid>`, plain or gzipped: every znode that a server had.
+
+ZooKeeper goes on working while it writes one: it is complete up to the zxid in its name, and may also have some of what
+came after that. Behind the checksum 3.6 and later have digests, which are not needed here.
+"""
+
+from __future__ import annotations
+
+import gzip
+import struct
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Final, NamedTuple, cast
+
+from ingest.errors import IngestError
+from ingest.files.jute import DamagedFileError, Jute, JuteError
+
+_MAGIC: Final = int.from_bytes(b"ZKSN", "big")
+_FILE_HEADER: Final = struct.Struct(">iiq")  # magic, version, database id
+_SESSION: Final = struct.Struct(">qi")  # id, timeout
+# ACL, czxid, mzxid, ctime, mtime, version, cversion, aversion, ephemeral owner, pzxid
+_STAT: Final = struct.Struct(">qqqqqiiiqq")
+_TREE_END: Final = "/"  # the root itself is written as ""
+_READ_BYTES: Final = 1 << 20
+
+
+class SnapshotNode(NamedTuple):
+    """A znode with the parts of its stat that are needed; `mtime_ms` is since 1970."""
+
+    path: str
+    data: bytes | None
+    czxid: int
+    mzxid: int
+    mtime_ms: int
+    version: int
+    ephemeral_owner: int
+
+
+def read_snapshot(path: Path) -> Iterator[SnapshotNode]:
+    """The snapshot's znodes; none may be trusted before all have come, as the checksum is at the end.
+
+    Raises DamagedFileError and IngestError.
+    """
+    try:
+        with _open(path) as file:
+            checked = _CheckedFile(file)
+            try:
+                yield from _nodes(checked)
+            except (JuteError, EOFError, gzip.BadGzipFile, zlib.error) as error:
+                raise DamagedFileError(path, checked.offset, str(error)) from error
+    except OSError as error:
+        raise IngestError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _open(path: Path) -> BinaryIO:
+    if path.suffix == ".gz":
+        return cast(BinaryIO, gzip.open(path, "rb"))
+    return path.open("rb", buffering=_READ_BYTES)
+
+
+class _CheckedFile:
+    """A file with the checksum of what was read of it."""
+
+    __slots__ = ("_file", "checksum", "offset")
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.checksum = 1
+        self.offset = 0  # of the uncompressed bytes
+
+    def read(self, count: int) -> bytes:
+        content = self._file.read(count)
+        self.checksum = zlib.adler32(content, self.checksum)
+        self.offset += len(content)
+        return content
+
+
+def _nodes(file: _CheckedFile) -> Iterator[SnapshotNode]:
+    content = Jute(file.read)
+    if content.fields(_FILE_HEADER)[0] != _MAGIC:
+        raise JuteError("no header of a snapshot")
+    for _ in range(content.count()):
+        content.fields(_SESSION)
+    for _ in range(content.count()):
+        content.long()
+        content.skip_acl()
+    while (path := content.text()) != _TREE_END:
+        data = content.buffer()
+        _, czxid, mzxid, _, mtime_ms, version, _, _, ephemeral_owner, _ = content.fields(_STAT)
+        yield SnapshotNode(path, data, czxid, mzxid, mtime_ms, version, ephemeral_owner)
+    expected = file.checksum
+    if content.long() != expected:
+        raise JuteError("the checksum is wrong")

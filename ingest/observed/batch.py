@@ -1,0 +1,109 @@
+"""Order a window of watch events and the values read after them as the controller's world has them.
+
+Pure. Three rules: what came into being or vanished is an observation even when no value could be read; what ZooKeeper
+changed at once stays together; and causes come before effects. A value stands where the first change of its window was,
+a partition's state where the last was: a topic's znode, say, may have been written again after the state it caused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from controller.contract.records import RecordKind
+from ingest.observed.observations import UNKNOWN_ZXID, EventKind, Known, Observation, Value, Values, ZnodeEvent
+from ingest.observed.paths import Rank, is_partition_state, rank
+
+_Indexed = tuple[int, ZnodeEvent]
+
+
+def observe_window(events: Sequence[ZnodeEvent], values: Values, known: Mapping[str, Known]) -> list[Observation]:
+    """The observations that events and values add to what is known, in the order in which they are to be applied.
+
+    The values must have been read after the events. Where the server sends no zxids (before 3.9) the window is ordered
+    by rank alone: that keeps a closing session's `/controller` and broker together, in that order.
+    """
+    by_path: dict[str, list[_Indexed]] = {}
+    for index, event in enumerate(events):
+        if not _is_old(event, values.get(event.path), known.get(event.path)):
+            by_path.setdefault(event.path, []).append((index, event))
+    found = [
+        (index, observation)
+        for path, path_events in by_path.items()
+        for index, observation in _observe_path(path_events, values.get(path), known.get(path), was_read=path in values)
+    ]
+    at_once = _at_once(events)
+
+    def order(item: tuple[int, Observation]) -> tuple[int, int, int]:
+        index, observation = item
+        return (at_once[index], rank(observation.path), index)
+
+    return [observation for _, observation in sorted(found, key=order)]
+
+
+def _at_once(events: Sequence[ZnodeEvent]) -> list[int]:
+    """For each event the number of its change.
+
+    Events come in the order of the changes, and those of one change follow each other. Where the server sends no zxids,
+    only a closing session's `/controller` and broker are joined.
+    """
+    numbers: list[int] = []
+    for index, event in enumerate(events):
+        before = events[index - 1] if index else None
+        joined = before is not None and (
+            event.zxid == before.zxid if event.zxid > 0 else _may_be_closing(before) and _may_be_closing(event)
+        )
+        numbers.append(numbers[-1] if joined else index)
+    return numbers
+
+
+def _may_be_closing(event: ZnodeEvent) -> bool:
+    return event.kind is EventKind.DELETED and rank(event.path) <= Rank.BROKER
+
+
+def _observe_path(
+    events: Sequence[_Indexed], value: Value | None, known: Known | None, *, was_read: bool
+) -> Iterator[tuple[int, Observation]]:
+    """One znode's lives in the window: each but the last ended unread, the last may have a value.
+
+    A one-shot watch names one change: whether it was the last, or another followed, is seen by the read.
+    """
+    exists = known is not None
+    created: _Indexed | None = None
+    changes: list[_Indexed] = []
+    for index, event in events:
+        if event.kind is EventKind.DELETED:
+            if created:
+                yield _existence(RecordKind.CREATED, created)
+            if exists:  # else it came before the watch and went before it was ever published
+                yield _existence(RecordKind.DELETED, (index, event))
+            exists, created, changes = False, None, [(index, event)] if event.zxid == UNKNOWN_ZXID else []
+        else:
+            if event.kind is EventKind.CREATED and not exists:
+                exists, created = True, (index, event)
+            changes.append((index, event))
+    if value is None and created:
+        yield _existence(RecordKind.CREATED, created)
+    if value is None and was_read and exists and events[-1][1].zxid == UNKNOWN_ZXID:
+        yield _existence(RecordKind.DELETED, events[-1])
+    elif value is not None and changes and known != (value.czxid, value.mzxid, value.version):
+        yield _value(changes, value)
+
+
+def _is_old(event: ZnodeEvent, value: Value | None, known: Known | None) -> bool:
+    """Whether a complete read, made between the event and now, has shown already what the event shows."""
+    if known is None:
+        return False
+    if event.zxid > 0:
+        return event.zxid <= (known.mzxid if event.kind is EventKind.CHANGED else known.czxid)
+    return event.kind is EventKind.DELETED and value is not None and value.czxid == known.czxid
+
+
+def _existence(kind: RecordKind, indexed: _Indexed) -> tuple[int, Observation]:
+    index, event = indexed
+    return index, Observation(kind=kind, path=event.path, zxid=event.zxid)
+
+
+def _value(changes: Sequence[_Indexed], value: Value) -> tuple[int, Observation]:
+    index, event = changes[-1 if is_partition_state(changes[0][1].path) else 0]
+    zxid = value.mzxid if event.zxid == UNKNOWN_ZXID else event.zxid
+    return index, Observation(kind=RecordKind.NODE, path=event.path, value=value, zxid=zxid)

@@ -1,0 +1,70 @@
+"""The ingest's vocabulary: events and values from ZooKeeper, and the observations that are made of them.
+
+An observation becomes a `controller.contract.records.Record` when it is published, with its cluster and its place in
+the order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+import msgspec
+
+from controller.contract.records import RecordKind
+
+UNKNOWN_ZXID = -1
+
+
+class EventKind(Enum):
+    """The kinds of events, in ZooKeeper's numbers."""
+
+    CREATED = 1
+    DELETED = 2
+    CHANGED = 3
+    CHILDREN = 4  # of one-shot watches only: some child came or went
+
+
+@dataclass(frozen=True, slots=True)
+class ZnodeEvent:
+    """An event of a watch; servers before 3.9 do not send the zxid of the change."""
+
+    kind: EventKind
+    path: str
+    zxid: int = UNKNOWN_ZXID
+    received_at: float = field(default=0.0, compare=False)  # by the monotonic clock, in seconds
+
+
+class Value(msgspec.Struct, frozen=True, gc=False):
+    """A znode as it was read."""
+
+    data: bytes | None
+    czxid: int
+    mzxid: int
+    version: int
+    ephemeral_owner: int
+
+
+Values = Mapping[str, Value | None]
+"""Values by path; None: read and not there. A path that is missing was not read, or may not be read."""
+
+
+class Known(NamedTuple):
+    """The state of a znode that was published last; mzxid and version -1 where only its existence was."""
+
+    czxid: int
+    mzxid: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """A record that has no place in the order yet."""
+
+    kind: RecordKind
+    path: str
+    value: Value | None = None
+    zxid: int = UNKNOWN_ZXID
+    resync: bool = False

@@ -1,0 +1,105 @@
+"""The znodes that are watched of a Kafka cluster, and which kind of change comes before which; below the chroot."""
+
+from __future__ import annotations
+
+import re
+from enum import IntEnum
+
+BROKERS = "/brokers/ids"
+TOPICS = "/brokers/topics"
+
+SINGLE_ZNODES = (
+    "/cluster/id",
+    "/controller",
+    "/controller_epoch",
+    "/feature",
+    "/migration",
+    "/admin/reassign_partitions",
+    "/admin/preferred_replica_election",
+)
+
+PARENTS = (
+    BROKERS,
+    TOPICS,
+    "/config/topics",
+    "/config/brokers",
+    "/admin/delete_topics",
+    "/isr_change_notification",
+    "/log_dir_event_notification",
+)
+
+WATCHED = (
+    "/cluster/id",
+    "/controller",
+    "/controller_epoch",
+    "/feature",
+    "/migration",
+    "/brokers",
+    "/admin",
+    "/config/topics",
+    "/config/brokers",
+    "/isr_change_notification",
+    "/log_dir_event_notification",
+)
+"""Each is watched with all that is below it, whether it exists or not: as few as cover what gets records."""
+
+_PARTITION_STATE = re.compile(rf"{TOPICS}/[^/]+/partitions/[^/]+/state")
+_PARTITIONS = re.compile(rf"{TOPICS}/[^/]+/partitions")
+_CONTROLLER = {"/controller", "/controller_epoch"}
+_SINGLE = frozenset(SINGLE_ZNODES)
+_PARENTS = frozenset(PARENTS)
+
+
+class Rank(IntEnum):
+    """The order of changes that ZooKeeper made at once: causes before effects."""
+
+    CONTROLLER = 0
+    BROKER = 1
+    CAUSE = 2
+    PARTITION_STATE = 3
+
+
+def is_recorded(path: str) -> bool:
+    """Whether a znode gets records: not the watched parents themselves, nor a topic's `partitions` and `P`."""
+    if path in _SINGLE or path.rpartition("/")[0] in _PARENTS:
+        return True
+    return is_partition_state(path)
+
+
+def is_partition_state(path: str) -> bool:
+    """Whether a path is a partition's state."""
+    return path.endswith("/state") and _PARTITION_STATE.fullmatch(path) is not None
+
+
+def is_listed(path: str) -> bool:
+    """Whether what gets records is found among a znode's children: those of the parents, a topic's partitions."""
+    return path in _PARENTS or _PARTITIONS.fullmatch(path) is not None
+
+
+def recorded_child(path: str, child: str) -> str:
+    """The path with records for a child of a listed znode: the child itself, or a partition's state."""
+    return f"{path}/{child}" if path in _PARENTS else f"{path}/{child}/state"
+
+
+def rank(path: str) -> Rank:
+    """The place of a recorded path among changes that were made at once."""
+    if path in _CONTROLLER:
+        return Rank.CONTROLLER
+    if path.startswith("/brokers/ids/"):
+        return Rank.BROKER
+    return Rank.PARTITION_STATE if is_partition_state(path) else Rank.CAUSE
+
+
+def topic_path(topic: str) -> str:
+    """A topic's znode."""
+    return f"{TOPICS}/{topic}"
+
+
+def partitions_path(topic: str) -> str:
+    """The parent of a topic's partitions."""
+    return f"{TOPICS}/{topic}/partitions"
+
+
+def state_path(topic: str, partition: str) -> str:
+    """A partition's state."""
+    return f"{TOPICS}/{topic}/partitions/{partition}/state"

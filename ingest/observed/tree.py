@@ -1,0 +1,57 @@
+"""Remember the published states of a cluster's znodes, so that a complete read publishes only what differs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from controller.contract.records import RecordKind
+from ingest.observed.observations import Known, Observation, Value
+from ingest.observed.paths import rank
+
+
+class Tree:
+    """The state of each znode as its readers have it: what was published and acknowledged."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Known] = {}
+
+    @property
+    def known(self) -> Mapping[str, Known]:
+        """The published state by path."""
+        return self._known
+
+    def apply(self, observations: Iterable[Observation]) -> None:
+        """Remember these observations, which are published now."""
+        for observation in observations:
+            if observation.kind is RecordKind.DELETED:
+                self._known.pop(observation.path, None)
+            elif observation.kind is RecordKind.CREATED:
+                self._known[observation.path] = Known(observation.zxid, -1, -1)
+            elif observation.value is not None:
+                value = observation.value
+                self._known[observation.path] = Known(value.czxid, value.mzxid, value.version)
+
+    def differences(self, values: Mapping[str, Value]) -> list[Observation]:
+        """The observations that a complete read adds to what is known, causes first; the gap's own order is lost."""
+        vanished = [
+            Observation(kind=RecordKind.DELETED, path=path, resync=True) for path in self._known if path not in values
+        ]
+        changed = [
+            node(path, value, resync=True)
+            for path, value in values.items()
+            if self._known.get(path) != (value.czxid, value.mzxid, value.version)
+        ]
+        return sorted([*vanished, *changed], key=lambda observation: (rank(observation.path), observation.zxid))
+
+
+def complete(values: Mapping[str, Value]) -> list[Observation]:
+    """Everything that a complete read found, causes first."""
+    return sorted(
+        (node(path, value) for path, value in values.items()),
+        key=lambda observation: (rank(observation.path), observation.zxid),
+    )
+
+
+def node(path: str, value: Value, *, resync: bool = False) -> Observation:
+    """A znode with its value, as a complete read found it."""
+    return Observation(kind=RecordKind.NODE, path=path, value=value, zxid=value.mzxid, resync=resync)

@@ -1,0 +1,1 @@
+"""Append records to a journal or a Kafka topic."""

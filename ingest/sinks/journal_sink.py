@@ -1,0 +1,131 @@
+"""Append records to a journal: one writer a process, shared by the clusters that name the same directory."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from controller.contract.records import BadRecordError, Record, RecordKind, decode_record, encode_record
+from ingest.config import IngestConfig
+from ingest.errors import IngestError
+from ingest.sinks.sink import SinkUnavailableError
+from transport.address import JournalAddress
+from transport.complete_read_requests import complete_read_requested_ns
+from transport.journal import JournalError, JournalFullError, JournalRemovedError, JournalWriter
+from transport.segments import newest_lines
+
+_LOG = logging.getLogger("kontrast.ingest.sinks")
+
+
+@dataclass(slots=True)
+class _OpenJournal:
+    """A journal's one writer of this process, and how many sinks use it."""
+
+    writer: JournalWriter
+    open_writer: Callable[[int, str], JournalWriter]  # at an offset, of a journal with this identity
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    users: int = 0
+    removals: int = 0
+
+    def begin_again_if_removed(self) -> None:
+        """Go on in a new journal, at the same offset, if the old one's files are gone; raises JournalError."""
+        try:
+            self.writer.check()
+        except JournalRemovedError as error:
+            end, identity = self.writer.end_offset, self.writer.identity
+            self.writer.close()
+            self.writer = self.open_writer(end, identity)
+            self.removals += 1
+            _LOG.error("%s: it is begun again behind a hole, with a complete read of every cluster", error)
+
+
+_ANY_RECORD = Record(cluster="", generation=0, seq=0, kind=RecordKind.HEARTBEAT, observed_ms=0)
+
+_open_journals: dict[Path, _OpenJournal] = {}
+_opening = threading.Lock()
+
+
+class JournalSink:
+    """A journal; several clusters of one process may share it."""
+
+    def __init__(self, config: IngestConfig) -> None:
+        assert isinstance(config.to, JournalAddress)
+        self._cluster = config.cluster
+        self._directory = config.to.directory.absolute()
+        with _opening:
+            if self._directory not in _open_journals:
+                open_writer = partial(_open_writer, self._directory, config)
+                _open_journals[self._directory] = _OpenJournal(_first_writer(open_writer), open_writer)
+            self._journal = _open_journals[self._directory]
+            self._journal.users += 1
+        self._requested_ns = complete_read_requested_ns(self._directory)
+        self._removals = self._journal.removals
+
+    def append(self, records: Sequence[Record]) -> None:
+        """Return when all of the records are in the journal; otherwise none is."""
+        lines = [encode_record(record) for record in records]
+        with self._journal.lock:
+            try:
+                self._journal.begin_again_if_removed()
+                self._journal.writer.append(lines)
+            except JournalError as error:
+                raise SinkUnavailableError(str(error)) from error
+
+    def complete_read_requested(self) -> bool:
+        """Whether a complete read is due: a reader has requested one, or the journal was removed and begun again."""
+        with self._journal.lock:
+            try:
+                self._journal.begin_again_if_removed()
+            except JournalError as error:
+                _LOG.warning("%s", error)  # the next record finds it again, and is kept until it is mended
+            removals, self._removals = self._removals, self._journal.removals
+        before, self._requested_ns = self._requested_ns, complete_read_requested_ns(self._directory)
+        return self._requested_ns > before or self._journal.removals > removals
+
+    def newest_generation(self) -> int:
+        """The generation of the cluster's newest record that is there, -1 without one; raises SinkUnavailableError."""
+        start = encode_record(msgspec.structs.replace(_ANY_RECORD, cluster=self._cluster)).partition(b',"generation"')[
+            0
+        ]
+        try:
+            for line in newest_lines(self._directory, start):
+                with suppress(BadRecordError):
+                    return decode_record(line).generation
+        except (JournalError, OSError) as error:
+            raise SinkUnavailableError(f"journal {self._directory} cannot be read: {error}") from error
+        return -1
+
+    def close(self) -> None:
+        """Close the journal with its last user."""
+        with _opening:
+            self._journal.users -= 1
+            if self._journal.users == 0:
+                del _open_journals[self._directory]
+                self._journal.writer.close()
+
+
+def _open_writer(directory: Path, config: IngestConfig, begin: int, identity: str) -> JournalWriter:
+    return JournalWriter(
+        directory,
+        fsync=config.journal_fsync,
+        retain_bytes=config.journal_retain_bytes,
+        retain_seconds=config.journal_retain_seconds,
+        begin=begin,
+        identity=identity,
+    )
+
+
+def _first_writer(open_writer: Callable[[int, str], JournalWriter]) -> JournalWriter:
+    try:
+        return open_writer(0, "")
+    except JournalFullError as error:
+        raise SinkUnavailableError(str(error)) from error
+    except JournalError as error:
+        raise IngestError(str(error)) from error

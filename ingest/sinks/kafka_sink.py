@@ -1,0 +1,266 @@
+"""The Kafka sink: records into one topic, keyed by cluster: a cluster's order is one partition's order.
+
+The one place of the ingest that knows kafka-python.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import KafkaAdminClient
+from kafka.errors import (
+    AuthorizationError,
+    IncompatibleBrokerVersion,
+    KafkaError,
+    KafkaTimeoutError,
+    MessageSizeTooLargeError,
+    NoError,
+    TopicAlreadyExistsError,
+    for_code,
+)
+from kafka.producer.future import FutureRecordMetadata
+
+from controller.contract.records import BadRecordError, Record, decode_record, encode_record
+from ingest.errors import IngestError
+from ingest.separation import KafkaIdentity
+from ingest.sinks.sink import SinkUnavailableError
+from outputs.kafka_connections import BoundedKafkaClient, in_words
+from outputs.kafka_topics import existing_topics
+from transport.address import KafkaAddress
+from transport.complete_read_requests import request_topic
+from transport.topics import PARTITIONS, ExistingTopic, Topic, refusal, stream_topics, unfit
+
+_LOG = logging.getLogger("kontrast.ingest.kafka")
+
+_REQUEST_TIMEOUT_MS = 10_000
+_DELIVERY_TIMEOUT_MS = 15_000
+_BLOCK_MS = 5_000
+_MAX_RECORD_BYTES = 16 * 1024**2  # the broker's own limit decides; a znode has up to 1 MB, more as JSON
+_CLOSE_SECONDS = 1.0
+_STOP_CHECK_SECONDS = 0.2
+# Each watcher sends a heartbeat a second: in a topic of ten clusters, the last minute and a half.
+_NEWEST_RECORDS = 1_000
+_THERE_NOW = (NoError, TopicAlreadyExistsError)
+
+
+class KafkaSink:
+    """A Kafka topic, created with one partition if it is missing, and beside it one for requests of complete reads.
+
+    The producer is idempotent with acks=all. After a failure a new one is made and the records are sent again: readers
+    see some of them twice, with the same place in the order, and drop the second. `check` sees whose brokers these are
+    before anything is written, and may raise IngestError.
+    """
+
+    def __init__(
+        self, address: KafkaAddress, cluster: str, stop: threading.Event, check: Callable[[KafkaIdentity], None]
+    ) -> None:
+        self._address = address
+        self._key = cluster.encode()
+        self._stop = stop
+        self._check = check
+        self._producer: KafkaProducer | None = None
+        self._requests: KafkaConsumer | None = None
+        self._topics_exist = False
+        self._connect()
+        self.complete_read_requested()  # what was asked before the first complete read is answered by it
+
+    def append(self, records: Sequence[Record]) -> None:
+        """Return when all in-sync replicas of the topic have the records."""
+        try:
+            producer = self._producer or self._connect()
+            sent = [
+                producer.send(self._address.topic, key=self._key, value=encode_record(record)) for record in records
+            ]
+            for delivery in sent:
+                self._wait_for(delivery)
+        except (AuthorizationError, MessageSizeTooLargeError) as error:
+            self._drop_producer()
+            raise IngestError(f"{self._address} refuses records, change the topic's settings: {error}") from error
+        except KafkaError as error:
+            self._drop_producer()
+            raise self._unavailable(error) from error
+
+    def complete_read_requested(self) -> bool:
+        """Whether a reader has requested a complete read since the last call; no while Kafka is away."""
+        try:
+            if self._requests is None:
+                self._requests = self._listen_for_requests()
+            return bool(self._requests.poll(timeout_ms=0))
+        except KafkaError as error:
+            _LOG.debug("%s: whether a complete read is requested is not known: %s", self._address, error)
+            return False
+
+    def newest_generation(self) -> int:
+        """The generation of the cluster's newest record among the newest of the topic, -1 if none has one.
+
+        Raises SinkUnavailableError.
+        """
+        try:
+            consumer = self._consumer()
+        except KafkaError as error:
+            raise self._unavailable(error) from error
+        try:
+            return max(self._newest_generations(consumer), default=-1)
+        except KafkaError as error:
+            raise self._unavailable(error) from error
+        finally:
+            with suppress(KafkaError):
+                consumer.close(timeout_ms=int(_CLOSE_SECONDS * 1000))
+
+    def _newest_generations(self, consumer: KafkaConsumer) -> Iterator[int]:
+        topic = self._address.topic
+        partitions = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
+        consumer.assign(partitions)
+        ends = consumer.end_offsets(partitions)
+        begins = consumer.beginning_offsets(partitions)
+        for partition in partitions:
+            consumer.seek(partition, max(begins[partition], ends[partition] - _NEWEST_RECORDS))
+        give_up_at = time.monotonic() + _BLOCK_MS / 1000
+        while any(consumer.position(partition) < ends[partition] for partition in partitions):
+            if time.monotonic() > give_up_at or self._stop.is_set():
+                raise KafkaTimeoutError(f"the newest records of {topic} did not come")
+            for messages in consumer.poll(timeout_ms=200).values():
+                for message in messages:
+                    with suppress(BadRecordError):
+                        if message.key == self._key and message.value is not None:
+                            yield decode_record(message.value).generation
+
+    def close(self) -> None:
+        """Let the producer go; everything was acknowledged, or its append has failed."""
+        self._drop_producer()
+        if self._requests is not None:
+            with suppress(KafkaError):
+                self._requests.close(timeout_ms=int(_CLOSE_SECONDS * 1000))
+
+    def _listen_for_requests(self) -> KafkaConsumer:
+        consumer = self._consumer()
+        partition = TopicPartition(request_topic(self._address), 0)
+        consumer.assign([partition])
+        consumer.seek(partition, consumer.end_offsets([partition])[partition])
+        return consumer
+
+    def _consumer(self) -> KafkaConsumer:
+        return KafkaConsumer(
+            kafka_client=BoundedKafkaClient,
+            bootstrap_servers=self._address.bootstrap_servers.split(","),
+            client_id="kontrast-watch",
+            enable_auto_commit=False,
+            request_timeout_ms=_REQUEST_TIMEOUT_MS,
+            bootstrap_timeout_ms=_BLOCK_MS,
+            reconnect_backoff_max_ms=1000,
+        )
+
+    def _connect(self) -> KafkaProducer:
+        try:
+            self._ensure_topics()
+            self._producer = KafkaProducer(
+                kafka_client=BoundedKafkaClient,
+                bootstrap_servers=self._address.bootstrap_servers.split(","),
+                client_id="kontrast-watch",
+                acks="all",
+                enable_idempotence=True,
+                compression_type="gzip",
+                batch_size=1024**2,
+                max_request_size=_MAX_RECORD_BYTES,
+                request_timeout_ms=_REQUEST_TIMEOUT_MS,
+                delivery_timeout_ms=_DELIVERY_TIMEOUT_MS,
+                max_block_ms=_BLOCK_MS,
+                bootstrap_timeout_ms=_BLOCK_MS,
+                reconnect_backoff_max_ms=1000,
+            )
+        except AuthorizationError as error:
+            raise IngestError(f"{self._address} may not be used: {error}") from error
+        except KafkaError as error:
+            raise self._unavailable(error) from error
+        return self._producer
+
+    def _ensure_topics(self) -> None:
+        if self._topics_exist:
+            return
+        admin = KafkaAdminClient(
+            kafka_client=BoundedKafkaClient,
+            bootstrap_servers=self._address.bootstrap_servers.split(","),
+            client_id="kontrast-watch",
+            request_timeout_ms=_REQUEST_TIMEOUT_MS,
+            bootstrap_timeout_ms=_BLOCK_MS,
+        )
+        try:
+            self._check(identity_of(admin))
+            existing = existing_topics(admin, stream_topics(self._address))
+            self._refuse_unfit(existing)
+            present = {found.topic for found in existing}
+            self._create_topics(admin, [topic for topic in stream_topics(self._address) if topic not in present])
+        finally:
+            admin.close()
+        self._topics_exist = True
+
+    def _refuse_unfit(self, existing: Sequence[ExistingTopic]) -> None:
+        wrong = unfit(self._address, existing)
+        if wrong.refused:
+            raise IngestError(wrong.refused)
+
+    def _create_topics(self, admin: KafkaAdminClient, missing: Sequence[Topic]) -> None:
+        if not missing:
+            return
+        wanted = {topic.name: {"num_partitions": PARTITIONS, "configs": topic.settings} for topic in missing}
+        try:
+            answers = admin.create_topics(wanted, raise_errors=False)["topics"]
+        except IncompatibleBrokerVersion as error:  # before 2.4 the client has to say how many replicas there shall be
+            raise IngestError(refusal(self._address, missing, str(error))) from error
+        errors = {
+            answer["name"]: for_code(answer["error_code"])(answer.get("error_message") or "") for answer in answers
+        }
+        refused = {name: error for name, error in errors.items() if not isinstance(error, _THERE_NOW)}
+        for refusing in refused.values():
+            if refusing.retriable:
+                raise refusing
+        if refused:
+            reasons = "; ".join(dict.fromkeys(map(str, refused.values())))
+            raise IngestError(refusal(self._address, [topic for topic in missing if topic.name in refused], reasons))
+        admin.wait_for_topics(list(wanted))
+        for topic in missing:
+            _LOG.info("created the topic %s with one partition", topic.name)
+
+    def _wait_for(self, delivery: FutureRecordMetadata) -> None:
+        """Return when it is acknowledged; a forwarder that stops waits a little only."""
+        given_up_at: float | None = None
+        while True:
+            try:
+                delivery.get(timeout=_STOP_CHECK_SECONDS)
+                return
+            except KafkaTimeoutError:
+                if delivery.is_done:
+                    raise
+                if self._stop.is_set():
+                    given_up_at = given_up_at or time.monotonic() + _CLOSE_SECONDS
+                    if time.monotonic() > given_up_at:
+                        raise
+
+    def _drop_producer(self) -> None:
+        if self._producer is None:
+            return
+        # Without this, a close that does not end in time leaves the sending thread at work: what it would still deliver
+        # would come between newer records.
+        self._producer._sender.force_close()
+        with suppress(KafkaError):
+            self._producer.close(timeout=_CLOSE_SECONDS)
+        self._producer = None
+
+    def _unavailable(self, error: KafkaError) -> SinkUnavailableError:
+        return SinkUnavailableError(f"{self._address}: {in_words(error)}")
+
+
+def identity_of(admin: KafkaAdminClient) -> KafkaIdentity:
+    """The id and addresses that the brokers give of their cluster; raises KafkaError."""
+    described = admin.describe_cluster()
+    addresses = {broker["broker_id"]: _address(broker["host"], broker["port"]) for broker in described["brokers"]}
+    return KafkaIdentity(described.get("cluster_id"), addresses)
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,0 +1,362 @@
+"""Hold the session on the watched ensemble: persistent recursive watches, and reads of many znodes in one request.
+
+The one place that knows kazoo's insides: version 2.11 has neither AddWatch nor MultiRead (`requests`), drops the zxid
+that ZooKeeper 3.9 sends with an event, and hands an event only to the watchers of its very path. Every request that is
+ever sent is sent from here, and each of them only reads. A server that does not know these requests is watched and read
+the old way (`single_reads`).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import (
+    AuthFailedError,
+    ConnectionClosedError,
+    ConnectionDropped,
+    ConnectionLoss,
+    NoAuthError,
+    SessionClosedRequireSaslError,
+    SessionExpiredError,
+    UnimplementedError,
+)
+from kazoo.protocol.connection import ConnectionHandler
+from kazoo.protocol.serialization import GetData, ReplyHeader, Sync, Watch
+from kazoo.protocol.states import KazooState
+from kazoo.retry import KazooRetry
+
+from ingest.config import ZooKeeperConfig
+from ingest.errors import IngestError
+from ingest.observed.inbox import Inbox, SessionState
+from ingest.observed.observations import UNKNOWN_ZXID, EventKind, ZnodeEvent
+from ingest.observed.paths import is_listed, is_recorded
+from ingest.zookeeper.multi_reads import MultiReads
+from ingest.zookeeper.reading import Answers, ConnectionLostError, Promise, Reading, Reads, WatchMode
+from ingest.zookeeper.requests import AddWatch, MultiRead
+from ingest.zookeeper.single_reads import SingleReads
+from transport.complaints import Complaints
+from transport.forwarding import Forwarding
+
+_LOG = logging.getLogger("kontrast.ingest.zookeeper")
+_KAZOO_LOG = logging.getLogger("kontrast.ingest.kazoo")
+
+_CLOSE_SECONDS = 1.5
+# The longest answer to expect: the first request of a read has up to 96 znodes, which ZooKeeper's jute.maxbuffer keeps
+# at 1 MB each. kazoo would gather as much as the four bytes of a length can say.
+_LARGEST_PACKET_BYTES = 128 * 1024**2
+_ASK_AGAIN_SECONDS = 60.0  # an ensemble may be upgraded, server by server
+_EVENT_KINDS = {kind.value: kind for kind in EventKind}
+_SESSION_STATES = {
+    KazooState.CONNECTED: SessionState.CONNECTED,
+    KazooState.SUSPENDED: SessionState.SUSPENDED,
+    KazooState.LOST: SessionState.LOST,
+}
+
+
+class _Connection(ConnectionHandler):
+    """kazoo's connection, which gives every event away with its zxid instead of looking for its watchers."""
+
+    def __init__(self, client: _Client, retry: KazooRetry, login: dict[str, str] | None) -> None:
+        super().__init__(client, retry, logger=_KAZOO_LOG, sasl_options=login)
+        self.newest_zxid = 0
+        self.login_failed = False  # or is under way
+        self._header_zxid = 0
+        self._complaints = Complaints()
+
+    def _read(self, length: int, timeout: float) -> bytes:
+        if 0 <= length <= _LARGEST_PACKET_BYTES:
+            packet: bytes = super()._read(length, timeout)
+            return packet
+        if self._complaints.due():
+            _LOG.error(
+                "what answers for ZooKeeper at %s announces a packet of %d bytes, expected at most %d: the connection "
+                "is dropped and tried again; check that it is ZooKeeper",
+                ",".join(f"{host}:{port}" for host, port in self.client.hosts),
+                length,
+                _LARGEST_PACKET_BYTES,
+            )
+        raise ConnectionDropped(f"a packet of {length} bytes")
+
+    def _authenticate_with_sasl(self, host: str, timeout: float) -> None:
+        self.login_failed = True
+        try:
+            super()._authenticate_with_sasl(host, timeout)
+        except SessionClosedRequireSaslError as error:  # which kazoo does not take for a refused login
+            raise AuthFailedError("the server demands a login and refused this one") from error
+        self.login_failed = False
+
+    def _read_header(self, timeout: float) -> tuple[ReplyHeader, bytes, int]:
+        header, buffer, offset = super()._read_header(timeout)
+        self.client.forwarding.bytes_read += len(buffer)
+        self._header_zxid = header.zxid
+        self.newest_zxid = max(self.newest_zxid, header.zxid)
+        return header, buffer, offset
+
+    def _read_watch_event(self, buffer: bytes, offset: int) -> None:
+        watch, _ = Watch.deserialize(buffer, offset)
+        kind = _EVENT_KINDS.get(watch.type)
+        path = watch.path[len(self.client.chroot) :]
+        if kind is not None and (is_recorded(path) or (self.client.takes_lists and is_listed(path))):
+            zxid = self._header_zxid if self._header_zxid > 0 else UNKNOWN_ZXID
+            self.client.inbox.put_event(ZnodeEvent(kind, path, zxid, time.monotonic()))
+
+
+def _login(config: ZooKeeperConfig) -> dict[str, str] | None:
+    if config.zookeeper_username is None:
+        return None
+    return {"mechanism": "DIGEST-MD5", "username": config.zookeeper_username, "password": config.password}
+
+
+class _Client(KazooClient):
+    """A kazoo client over `_Connection`."""
+
+    def __init__(self, config: ZooKeeperConfig, inbox: Inbox, forwarding: Forwarding) -> None:
+        super().__init__(
+            hosts=config.servers + config.chroot,
+            timeout=config.session_timeout_seconds,
+            connection_retry={"max_tries": -1, "delay": 0.1, "max_delay": 3.0},
+            logger=_KAZOO_LOG,
+            use_ssl=config.zookeeper_tls,
+            check_hostname=config.zookeeper_tls,
+            ca=config.zookeeper_ca_file,
+            certfile=config.zookeeper_certificate_file,
+            keyfile=config.zookeeper_key_file,
+        )
+        self.inbox = inbox
+        self.forwarding = forwarding
+        self.takes_lists = False  # whether events of listed znodes matter
+        self._connection = _Connection(self, self._conn_retry.copy(), _login(config))
+
+
+class WatchedZooKeeper:
+    """A session that watches and reads, and does nothing else; its methods are for one thread.
+
+    Events and session states go to the inbox. Every connection loses its watches: they are to be added again. With
+    `reads_once` who reads says itself what may not be read.
+    """
+
+    def __init__(
+        self,
+        config: ZooKeeperConfig,
+        inbox: Inbox,
+        stop: threading.Event,
+        forwarding: Forwarding | None = None,
+        *,
+        reads_once: bool = False,
+    ) -> None:
+        self._config = config
+        self._chroot = config.chroot
+        self._inbox = inbox
+        self._stop = stop
+        self._forwarding = Forwarding("") if forwarding is None else forwarding
+        self._reads_once = reads_once
+        self._client = _Client(config, inbox, self._forwarding)
+        self._connections = 0
+        self._next_read_at = 0.0
+        self._forbidden: set[str] = set()
+        self._was_answered = False
+        self._reads: Reads = MultiReads(self, config.multi_read_paths)
+        self._ask_again_at = 0.0  # later while the server is known to be old
+
+    def start(self) -> None:
+        """Connect in the background, again and again until it works."""
+        self._client.add_listener(self._on_state)
+        self._client.start_async()
+
+    def restart_if_dead(self) -> None:
+        """Begin again after a failure that kazoo does not recover from by itself; raises IngestError."""
+        self.check_login()
+        if not self._client._connection._connection_routine.is_alive():
+            _LOG.error("the ZooKeeper client for %s ended by itself, starting a new one", self._config.zookeeper)
+            self._close()
+            self._client = _Client(self._config, self._inbox, self._forwarding)
+            self.start()
+
+    def check_login(self) -> None:
+        """Raise IngestError if ZooKeeper has never let this session in.
+
+        A server that goes away while a login is under way looks the same: after a first answer it is only tried again.
+        """
+        connection = self._client._connection
+        ended = not connection._connection_routine.is_alive()
+        if connection.login_failed and ended and not self._was_answered:
+            raise self._no_login()
+
+    def _no_login(self) -> IngestError:
+        name, address = self._config.zookeeper_username, self._config.servers
+        if name is None:
+            wrong, mend = "demands a login", "give zookeeper_username and its password"
+        else:
+            wrong, mend = f"refuses the login as {name!r}", "check zookeeper_username and its password"
+        return IngestError(f"ZooKeeper at {address} {wrong}: {mend}")
+
+    def close(self) -> None:
+        """Close the session; a server that does not answer is not waited for."""
+        closing = threading.Thread(target=self._close, name="close ZooKeeper session", daemon=True)
+        closing.start()
+        closing.join(_CLOSE_SECONDS)
+
+    @property
+    def connections(self) -> int:
+        """The number of connections that were made: work that spans two of them has missed events."""
+        return self._connections
+
+    @property
+    def session_id(self) -> int:
+        """The session's number, 0 without one."""
+        identity = self._client.client_id
+        return 0 if identity is None else identity[0] or 0
+
+    @property
+    def forbidden(self) -> frozenset[str]:
+        """The paths that an ACL keeps from being read or listed."""
+        return frozenset(self._forbidden)
+
+    @property
+    def watch_mode(self) -> WatchMode:
+        """The kind of watches that the present connection's server has."""
+        return self._reads.mode
+
+    def add_watches(self, paths: Sequence[str]) -> None:
+        """Watch each path with all below it, or, on a server before 3.6, what is read; raises ConnectionLostError.
+
+        To be called first on each connection: it may have met another server.
+        """
+        self._choose_reads(watch=True)
+        if self._reads.mode is WatchMode.ONE_SHOT:
+            _LOG.warning(
+                "ZooKeeper at %s is older than 3.6: it gets one watch a znode and is read znode by znode; "
+                "what comes and goes between two reads goes unseen",
+                self._config.servers,
+            )
+            return
+        for promise in [self.call(AddWatch(self.absolute(path))) for path in paths]:
+            self.wait(promise)
+
+    def begin_reading(self) -> None:
+        """Make a connection ready for reads without watches; raises ConnectionLostError."""
+        self._choose_reads(watch=False)
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """Let the server see all that the ensemble has agreed on; the one that a new session met may lag."""
+        self.wait(self.call(Sync(self.absolute(""))))
+
+    def name(self, events: list[ZnodeEvent]) -> list[ZnodeEvent]:
+        """The events, with children that came or went in place of their parent's event; raises ConnectionLostError."""
+        return self._reads.name(events)
+
+    def _choose_reads(self, *, watch: bool) -> None:
+        """Find out which way of reading the server knows; one before 3.6 ends the session that asks."""
+        if time.monotonic() >= self._ask_again_at:
+            try:
+                self.wait(self.call(MultiRead(GetData.type, [], self.moment)))
+                self._ask_again_at = 0.0
+            except UnimplementedError:
+                self._ask_again_at = time.monotonic() + _ASK_AGAIN_SECONDS
+        is_old = self._ask_again_at > 0
+        self._reads = SingleReads(self, watch=watch) if is_old else MultiReads(self, self._config.multi_read_paths)
+        self._client.takes_lists = is_old
+
+    def read_values(self, paths: Sequence[str], show: Callable[[int], None] = lambda _: None) -> Reading:
+        """The values of the paths (None: not there; missing: may not be read); raises ConnectionLostError.
+
+        `show` is called with how many were read so far.
+        """
+        answers = self._reads.values(paths, show)
+        return Reading(self._readable(answers), answers.position, answers.zxid)
+
+    def read_children(self, paths: Sequence[str]) -> dict[str, list[str]]:
+        """The children of the paths, none for one that is not there; raises ConnectionLostError."""
+        found = self._readable(self._reads.children(paths))
+        return {path: children or [] for path, children in found.items()}
+
+    def _readable(self, answers: Answers) -> dict[str, Any]:
+        """The answers that may be read; each other path is reported once, until it may be read again."""
+        if answers.has_failures or self._forbidden:
+            before = frozenset(self._forbidden)
+            readable = dict(self._without_forbidden(answers.results.items()))
+            self._forwarding.forbidden_znodes = len(self._forbidden)
+            self._report_forbidden(sorted(self._forbidden - before))
+            return readable
+        return answers.results
+
+    def _without_forbidden(self, found: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+        for path, result in found:
+            if isinstance(result, ConnectionLoss):
+                raise ConnectionLostError from result
+            if isinstance(result, NoAuthError):
+                self._forbidden.add(path)
+            else:
+                self._forbidden.discard(path)
+                yield path, result
+
+    def _report_forbidden(self, paths: Sequence[str]) -> None:
+        if paths:
+            more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+            _LOG.log(
+                logging.DEBUG if self._reads_once else logging.WARNING,
+                "%s%s may not be read: the ACL does not let this session in, changes there go unseen",
+                paths[0],
+                more,
+            )
+
+    def pace(self, count: int) -> None:
+        """Return when so many more znodes may be read; raises ConnectionLostError."""
+        self._forwarding.znodes_read += count
+        if self._config.read_budget_znodes_per_second is None:
+            return
+        now = time.monotonic()
+        wait_seconds = max(0.0, self._next_read_at - now)
+        self._forwarding.budget_wait_seconds += wait_seconds
+        if self._stop.wait(wait_seconds):
+            raise ConnectionLostError
+        self._next_read_at = max(now, self._next_read_at) + count / self._config.read_budget_znodes_per_second
+
+    def call(self, request: object) -> Promise:
+        """A promise of the request's answer; raises ConnectionLostError."""
+        if not self._client.connected:
+            raise ConnectionLostError
+        promise: Promise = self._client.handler.async_result()
+        self._client._call(request, promise)
+        return promise
+
+    def wait(self, promise: Promise) -> object:
+        """The answer; raises ConnectionLostError, IngestError, and what kazoo makes of an error."""
+        while not self._stop.is_set():
+            try:
+                answer = promise.get(timeout=0.2)
+            except self._client.handler.timeout_exception:
+                continue
+            except (ConnectionLoss, ConnectionClosedError, SessionExpiredError, AuthFailedError) as error:
+                self.check_login()
+                raise ConnectionLostError from error
+            except SessionClosedRequireSaslError:
+                raise self._no_login() from None
+            self._was_answered = True
+            return answer
+        raise ConnectionLostError
+
+    def moment(self) -> tuple[int, int]:
+        """The number of events that have come and the newest zxid; for the connection's thread."""
+        return self._inbox.position, self._client._connection.newest_zxid
+
+    def absolute(self, path: str) -> str:
+        """The path with the chroot."""
+        return self._chroot + path or "/"
+
+    def _on_state(self, state: str) -> None:
+        if state == KazooState.CONNECTED:
+            self._connections += 1
+        self._inbox.put_state(_SESSION_STATES[state])
+
+    def _close(self) -> None:
+        self._client.remove_listener(self._on_state)
+        self._client.stop()
+        if self._client._connection.connection_stopped.is_set():
+            self._client.close()

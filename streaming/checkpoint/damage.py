@@ -1,0 +1,100 @@
+"""Find which file of a checkpoint is damaged or missing, when Spark fails over it.
+
+Spark's own sentence is often that of whatever stumbled first, up to a NullPointerException without a word.
+"""
+
+from __future__ import annotations
+
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from controller.contract.decoding import JsonDecoder, UndecodableError
+from streaming.checkpoint.directory import REBUILD
+from streaming.checkpoint.files import agrees_with_checksum, checksum_file, is_json, numbered
+from streaming.errors import StreamError
+from streaming.spark.failure import first_sentence, is_of_java, messages
+
+# Spark 4.2's error conditions that a file of the checkpoint is behind.
+_CONDITIONS: Final = re.compile(
+    r"\[(CANNOT_LOAD_STATE_STORE|STREAMING_CHECKPOINT_|STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY|STDS_"
+    r"|STATE_STORE_|MALFORMED_LOG_FILE|CONCURRENT_STREAM_LOG_UPDATE)"
+)
+_SNAPSHOT_FILES = "metadata"  # of a .zip: which files of SSTs/ belong to it
+_JSON = JsonDecoder(object)
+# What zipfile raises for an archive of any bytes, and what is missing in what it holds.
+_UNREADABLE: Final = (
+    *(OSError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, ValueError),
+    *(UndecodableError, KeyError, TypeError),
+)
+
+
+def damage_behind(failure: BaseException, spark_directory: Path) -> StreamError | None:
+    """The error of a query that failed over a damaged checkpoint, None where it failed over something else."""
+    if not is_of_java(failure):
+        return None
+    for found in _damage(spark_directory):
+        return StreamError(f"{found}: restore the checkpoint, or {REBUILD}")
+    for message in messages(failure):
+        sentence = first_sentence(message)
+        if _CONDITIONS.search(message) or str(spark_directory) in sentence:
+            return StreamError(
+                f"Spark cannot go on with what is in {spark_directory} ({sentence}): restore the checkpoint, or "
+                f"{REBUILD}"
+            )
+    return None
+
+
+def _damage(spark_directory: Path) -> Iterator[str]:
+    """The damaged and missing files, a sentence each."""
+    metadata, offsets = spark_directory / "metadata", spark_directory / "offsets"
+    try:
+        if not is_json(metadata.read_bytes()):
+            yield f"{metadata} is damaged"
+    except OSError as error:
+        yield f"{metadata} cannot be read ({error.strerror})"
+    there = numbered(offsets)
+    for number in sorted(set(range(there[0], there[-1])) - set(there)) if there else ():
+        yield f"{offsets / str(number)} is missing"
+    for checksums in sorted(spark_directory.rglob(".*.crc")):
+        path = checksums.with_name(checksums.name[1 : -len(".crc")])
+        try:
+            if not agrees_with_checksum(path):
+                yield f"{path} is damaged: it does not have the checksums that are beside it"
+        except FileNotFoundError:
+            yield f"{path} is missing"
+        except OSError as error:
+            yield f"{path} cannot be read ({error.strerror})"
+    for snapshot in sorted((spark_directory / "state").rglob("*.zip")):
+        yield from _damage_of_snapshot(snapshot)
+    yield from _without_checksums(spark_directory)
+
+
+def _without_checksums(spark_directory: Path) -> Iterator[str]:
+    """Files whose checksums are gone, where others have some: nobody else can say whether they are as they were."""
+    names = {path for path in spark_directory.rglob("*") if path.is_file()}
+    files = sorted(path for path in names if not path.name.startswith("."))
+    lacking = [path for path in files if checksum_file(path) not in names]
+    for path in lacking if len(lacking) < len(files) else ():
+        yield f"{path} has lost the checksums that were beside it, and Spark cannot read it as it is"
+
+
+def _damage_of_snapshot(snapshot: Path) -> Iterator[str]:
+    """The damage of a state store's snapshot: an archive, and files of RocksDB that it names."""
+    try:
+        with zipfile.ZipFile(snapshot) as archive:
+            damaged = archive.testzip()
+            stored = archive.read(_SNAPSHOT_FILES).partition(b"\n")[2]
+        described = _JSON.decode(stored)
+        names = [file["dfsSstFileName"] for file in described["sstFiles"]]  # type: ignore[index]  # else TypeError
+    except _UNREADABLE:
+        yield f"{snapshot} is damaged"
+        return
+    if damaged is not None:
+        yield f"{snapshot} is damaged"
+    for name in names:
+        if not (snapshot.parent / "SSTs" / str(name)).exists():
+            yield f"{snapshot.parent / 'SSTs' / str(name)} is missing"

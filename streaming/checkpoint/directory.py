@@ -1,0 +1,192 @@
+"""Hold a checkpoint directory: its lock, and the settings that were chosen at its first start.
+
+Spark's own files are in a directory of their own within it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Mapping
+from itertools import count
+from pathlib import Path
+from types import TracebackType
+
+from streaming.errors import StreamError
+from transport.disk import force, make_private
+
+CHECKPOINT_FORMAT = 1
+STATE_FORMAT = "state format"  # a setting that nobody can give
+LOCK_WAIT_SECONDS = 10.0  # a job that was killed a moment ago may still be on its way out
+
+REBUILDS = "rebuilds"
+REBUILD = (
+    "begin again with `kontrast stream --rebuild`, which goes back to the newest complete read that the source holds"
+)
+
+_SPARK = "spark"
+_SPARKS = re.compile(r"spark(-[0-9]+)?")
+_SETTINGS_FILE = "kontrast.json"
+_DRAFT_FILE = "kontrast.json.new"
+_LOCK_FILE = "kontrast.lock"
+_FORMAT = "format"
+
+Settings = Mapping[str, int | str]
+
+
+class Checkpoint:
+    """A checkpoint directory that is held by this job until it is closed; raises StreamError.
+
+    A directory that is neither empty nor a checkpoint is refused before anything is written into it.
+    """
+
+    def __init__(self, directory: Path, *, lock_wait_seconds: float = LOCK_WAIT_SECONDS) -> None:
+        self.directory = directory
+        _create(directory)
+        self.lock = _lock(directory / _LOCK_FILE, lock_wait_seconds)
+
+    @property
+    def spark_directory(self) -> Path:
+        """The directory in which Spark keeps offsets, commits and state: a new one after each rebuild."""
+        rebuilds = number(self.directory, {REBUILDS: 0, **(self.settings() or {})}, REBUILDS)
+        return self.directory / (f"{_SPARK}-{rebuilds}" if rebuilds else _SPARK)
+
+    @property
+    def next_rebuild(self) -> int:
+        """The first rebuild whose place for Spark's files is free, whatever the settings say."""
+        return next(number for number in count(1) if not (self.directory / f"{_SPARK}-{number}").exists())
+
+    def settings(self) -> Settings | None:
+        """The settings of the first start, None before it."""
+        return stored_settings(self.directory)
+
+    def require(self, wanted: Settings) -> None:
+        """Refuse a checkpoint that was started with other settings, naming both values."""
+        require(self.directory, self.settings() or {}, wanted)
+
+    def number(self, name: str) -> int:
+        """The number that was chosen at the first start; raises StreamError where the settings lack it."""
+        return number(self.directory, self.settings() or {}, name)
+
+    def begin(self, chosen: Settings) -> None:
+        """Write down what holds for the life of this checkpoint, all at once; what an earlier one left goes."""
+        draft = self.directory / _DRAFT_FILE
+        try:
+            with draft.open("w", encoding="utf-8") as file:
+                json.dump({_FORMAT: CHECKPOINT_FORMAT, **chosen}, file, indent=2)
+                file.write("\n")
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(self.directory / _SETTINGS_FILE)
+            force(self.directory)
+            for left in list(self.directory.iterdir()):
+                if _SPARKS.fullmatch(left.name) and left != self.spark_directory:
+                    shutil.rmtree(left)
+        except OSError as error:
+            raise StreamError(f"checkpoint {self.directory} cannot be written: {error.strerror}") from error
+
+    def close(self) -> None:
+        """Let the next job in."""
+        # Unlocked and not only closed: the Java process holds a duplicate, so that a job whose Python side was killed
+        # keeps the checkpoint until its Java side is gone too.
+        fcntl.flock(self.lock, fcntl.LOCK_UN)
+        os.close(self.lock)
+
+    def __enter__(self) -> Checkpoint:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def stored_settings(directory: Path) -> Settings | None:
+    """The settings of the first start of the checkpoint in this directory, None before it; raises StreamError."""
+    path = directory / _SETTINGS_FILE
+    try:
+        stored = json.loads(path.read_bytes())
+        stored_format = int(stored.pop(_FORMAT))
+    except FileNotFoundError:
+        if directory.exists() and any(_SPARKS.fullmatch(path.name) for path in directory.iterdir()):
+            raise StreamError(f"{path} is missing: restore it, or {REBUILD}") from None
+        return None
+    except OSError as error:
+        raise StreamError(f"{path} cannot be read: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
+        raise StreamError(f"{path} is damaged: restore it, or {REBUILD}") from error
+    if stored_format > CHECKPOINT_FORMAT:
+        raise StreamError(
+            f"checkpoint {directory} has format {stored_format}, newer than this Kontrast's "
+            f"{CHECKPOINT_FORMAT}: upgrade it, or start with an empty --checkpoint directory"
+        )
+    return dict(stored)
+
+
+def number(directory: Path, stored: Settings, name: str) -> int:
+    """The number that these stored settings have; raises StreamError where they have none."""
+    chosen = stored.get(name)
+    if not isinstance(chosen, int):
+        raise damaged_settings(directory, f"it lacks {name}")
+    return chosen
+
+
+def damaged_settings(directory: Path, why: str) -> StreamError:
+    """The error for settings in which something is missing or cannot be read."""
+    return StreamError(f"{directory / _SETTINGS_FILE} is damaged, {why}: restore it, or {REBUILD}")
+
+
+def require(directory: Path, stored: Settings, wanted: Settings) -> None:
+    """Raise StreamError, naming both values, where other settings are stored than are wanted."""
+    for name, value in wanted.items():
+        if stored.get(name) != value:
+            same = "run the Kontrast that wrote it" if name == STATE_FORMAT else "give that value again"
+            raise StreamError(
+                f"checkpoint {directory} was started with {name} {stored.get(name)}, not {value}: {same}, or {REBUILD}"
+            )
+
+
+def _create(directory: Path) -> None:
+    own = {_SETTINGS_FILE, _DRAFT_FILE, _LOCK_FILE}
+    try:
+        make_private(directory)
+        force(directory.parent)
+        names = set(os.listdir(directory))
+    except OSError as error:
+        raise StreamError(f"checkpoint {directory} cannot be used: {error.strerror}") from error
+    # Without its settings it is known by its lock.
+    foreign = {name for name in names - own if _LOCK_FILE not in names or not _SPARKS.fullmatch(name)}
+    if _SETTINGS_FILE not in names and foreign:
+        raise StreamError(
+            f"{directory} is neither empty nor a checkpoint of Kontrast: give another directory with --checkpoint"
+        )
+
+
+def _lock(path: Path, wait_seconds: float) -> int:
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StreamError(f"checkpoint {path.parent} cannot be written: {error.strerror}") from error
+    deadline = time.monotonic() + wait_seconds
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            if time.monotonic() < deadline:
+                time.sleep(0.1)
+                continue
+            owner = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
+            os.close(descriptor)
+            raise StreamError(
+                f"checkpoint {path.parent} is in use by process {owner or 'unknown'}: "
+                "stop that one first, or give another directory with --checkpoint"
+            ) from None
+        with contextlib.suppress(OSError):  # on a full disk nobody learns who holds it
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)
+        return descriptor

@@ -1,0 +1,169 @@
+"""Force Spark's files in a checkpoint to disk before the outputs that rest on them.
+
+Spark itself forces none of them: after a power cut any of the newest may be missing, empty or full of zeros.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shutil
+from pathlib import Path
+from struct import Struct
+from zlib import crc32
+
+from controller.contract.decoding import JsonDecoder, UndecodableError
+from streaming.checkpoint.directory import REBUILD
+from streaming.errors import StreamError
+from transport.disk import force
+
+logger = logging.getLogger("kontrast.streaming")
+
+_VERSION = "v"  # how Spark begins a file of a log
+_LOGS = ("offsets", "commits")
+_NO_OFFSET = "-"
+_CHECKSUMS = b"crc\0"  # how Hadoop begins a file of checksums
+_CHECKSUMS_HEADER = Struct(">4xI")  # behind it how many bytes each sum is of
+_ANYTHING = JsonDecoder(object)
+
+
+class CheckpointFiles:
+    """The files below a checkpoint's directory, and which of them are on disk as they are now."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._forced: dict[str, tuple[int, int, int]] = {}
+
+    def force(self) -> None:
+        """Return when all files are on disk; raises StreamError.
+
+        Offsets of a batch and the state after it are there when its rows are written, and the commit of the one before.
+        """
+        try:
+            self._force_below(str(self._directory))
+        except OSError as error:
+            raise StreamError(
+                f"checkpoint {self._directory} cannot be forced to disk: {error.strerror}: check the disk"
+            ) from error
+
+    def _force_below(self, directory: str) -> None:
+        has_new = False
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                with contextlib.suppress(FileNotFoundError):  # Spark tidies up meanwhile
+                    status = entry.stat(follow_symlinks=False)
+                    is_directory = entry.is_dir(follow_symlinks=False)
+                    seen = (status.st_ino, 0, 0) if is_directory else _identity(status)
+                    is_new = self._forced.get(entry.path) != seen
+                    if is_directory:
+                        self._force_below(entry.path)
+                    elif is_new:
+                        force(entry.path)
+                    self._forced[entry.path] = seen
+                    has_new = has_new or is_new
+        if has_new:
+            force(directory)
+
+
+def drop_torn(spark_directory: Path) -> None:
+    """Remove the newest entries of Spark's logs that are not whole: their batches come once more; raises StreamError.
+
+    So does a batch whose commit is there and whose offsets are not.
+    """
+    try:
+        _drop_torn(spark_directory)
+    except OSError as error:
+        raise StreamError(f"{error.filename}: {error.strerror}: check the disk, or {REBUILD}") from error
+
+
+def _drop_torn(spark_directory: Path) -> None:
+    for log in _LOGS:
+        for number in reversed(numbered(spark_directory / log)):
+            path = spark_directory / log / str(number)
+            if _is_whole(path):
+                break
+            _drop(path, "was not written whole before the machine went down, or is damaged")
+    newest = max(numbered(spark_directory / "offsets"), default=-1)
+    for number in numbered(spark_directory / "commits"):
+        if number > newest:
+            _drop(spark_directory / "commits" / str(number), "has no offsets beside it")
+    if spark_directory.exists() and not _has_begun(spark_directory):
+        logger.info("%s has no batch that rows rest on: it is begun again", spark_directory)
+        shutil.rmtree(spark_directory)
+
+
+def numbered(log: Path) -> list[int]:
+    """The numbers of the entries of one of Spark's logs, in their order."""
+    return sorted(int(path.name) for path in log.glob("[0-9]*") if path.name.isdigit())
+
+
+def agrees_with_checksum(path: Path) -> bool:
+    """Whether a file is what Hadoop's checksum file beside it says; True where there is none or it is none."""
+    try:
+        sums = checksum_file(path).read_bytes()
+    except FileNotFoundError:
+        return True
+    if not sums.startswith(_CHECKSUMS) or len(sums) < _CHECKSUMS_HEADER.size:
+        return True
+    (chunk_bytes,) = _CHECKSUMS_HEADER.unpack_from(sums)
+    if not chunk_bytes:
+        return False
+    content = path.read_bytes()
+    chunks = (content[begin : begin + chunk_bytes] for begin in range(0, len(content), chunk_bytes))
+    return sums[_CHECKSUMS_HEADER.size :] == b"".join(crc32(chunk).to_bytes(4, "big") for chunk in chunks)
+
+
+def checksum_file(path: Path) -> Path:
+    """The file in which Hadoop keeps the checksums of another."""
+    return path.with_name(f".{path.name}.crc")
+
+
+def _has_begun(spark_directory: Path) -> bool:
+    """Whether rows may rest on what is there: the first batch's offsets are forced to disk before its rows are."""
+    if numbered(spark_directory / "commits"):
+        return True
+    metadata = spark_directory / "metadata"
+    return bool(numbered(spark_directory / "offsets")) and metadata.exists() and is_json(metadata.read_bytes())
+
+
+def source_of(spark_directory: Path, batch: int) -> bytes:
+    """The name of the part of the source that a batch covers: where the batch before it ended, and where it ends."""
+    ends = []
+    for number in (batch - 1, batch):
+        path = spark_directory / "offsets" / str(number)
+        try:
+            # The version, then what Spark notes of the batch, which differs from run to run, then an offset a source.
+            ends.append(b"\n".join(path.read_bytes().split(b"\n")[2:]) if number >= 0 else b"")
+        except OSError as error:
+            raise StreamError(f"{path} cannot be read: {error.strerror}: check the disk, or {REBUILD}") from error
+    return b"\n\n".join(ends)
+
+
+def _identity(status: os.stat_result) -> tuple[int, int, int]:
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _is_whole(path: Path) -> bool:
+    version, *lines = path.read_bytes().split(b"\n")
+    return (
+        agrees_with_checksum(path)
+        and version.startswith(_VERSION.encode())
+        and bool(lines)
+        and all(map(is_json, lines))
+    )
+
+
+def is_json(line: bytes) -> bool:
+    """Whether it is JSON, or what Spark writes in place of an offset that there is not."""
+    try:
+        _ANYTHING.decode(line)
+    except UndecodableError:
+        return line == _NO_OFFSET.encode()
+    return True
+
+
+def _drop(path: Path, why: str) -> None:
+    logger.warning("%s %s: it is removed, and its batch comes once more", path, why)
+    path.unlink()
+    checksum_file(path).unlink(missing_ok=True)

@@ -1,0 +1,295 @@
+"""Fetch the Java archives that pyspark lacks through Spark's own Ivy, check them against a lock file, cache them.
+
+Standard library only. `python -m streaming.java.artifacts` fetches all that Kontrast needs. After a change of a
+request, `--relock` resolves every set again and writes `artifacts.lock`: read the difference before you commit it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import hashlib
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from streaming.errors import StreamError
+from streaming.java.installation import find_java
+from transport.disk import make_private
+from transport.scratch import scratch_directory
+
+LOCK_FILE = Path(__file__).with_name("artifacts.lock")
+_FETCH_SECONDS = 600
+_ATTEMPTS = 2
+
+
+class ArtifactError(StreamError):
+    """Jars that could not be had; the sentence says which, why and what to do."""
+
+
+class MavenRequest(Protocol):
+    """One resolution: packages with all that they depend on."""
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """The packages, as GROUP:NAME:VERSION."""
+
+    def command(self, directory: Path, home: Path) -> list[str]:
+        """A program that puts the jars into the folder `jars` of this directory; `home` is its empty home."""
+
+
+@dataclass(frozen=True, slots=True)
+class SparkRequest:
+    """Packages by Spark's Ivy, less the excluded: it also leaves out what Spark has, Scala's library among it."""
+
+    packages: tuple[str, ...]
+    excluded: tuple[str, ...] = ()
+
+    def command(self, directory: Path, home: Path) -> list[str]:
+        """A spark-submit of nothing."""
+        program = directory / "nothing.py"
+        program.write_text("")
+        return [
+            *(str(spark_home() / "bin" / "spark-submit"), "--master", "local[1]"),
+            *("--conf", f"spark.jars.ivy={directory}"),
+            *("--driver-java-options", f'-Duser.home="{home}"'),
+            *("--packages", ",".join(self.packages)),
+            *(("--exclude-packages", ",".join(self.excluded)) if self.excluded else ()),
+            str(program),
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactSet:
+    """Jars that are used together: their folder in the cache and in the lock file, and what resolves them."""
+
+    name: str
+    requests: tuple[MavenRequest, ...]
+
+
+_IN_PYSPARK = (
+    "at.yawk.lz4:lz4-java",
+    "com.google.code.findbugs:jsr305",
+    "org.apache.hadoop:hadoop-client-api",
+    "org.apache.hadoop:hadoop-client-runtime",
+    "org.apache.spark:spark-tags_2.13",
+    "org.scala-lang.modules:scala-parallel-collections_2.13",
+    "org.slf4j:slf4j-api",
+    "org.xerial.snappy:snappy-java",
+)
+# A broker's whole class path, but for Scala and logging, which pyspark has.
+KAFKA_BROKER = ArtifactSet("kafka-broker", (SparkRequest(("org.apache.kafka:kafka_2.13:3.9.2",)),))
+# What `--jars` needs for Spark's `kafka` source and sink. The connector 4.2.0 names a token provider 4.2.0 that was
+# never published: 4.0.0 does, resolved on its own.
+SPARK_KAFKA_CONNECTOR = ArtifactSet(
+    "spark-kafka-connector",
+    (
+        SparkRequest(
+            ("org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",),
+            (
+                *_IN_PYSPARK,
+                "org.apache.commons:commons-pool2",
+                "org.apache.spark:spark-token-provider-kafka-0-10_2.13",
+            ),
+        ),
+        SparkRequest(
+            ("org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0", "org.apache.commons:commons-pool2:2.12.1"),
+            (*_IN_PYSPARK, "org.apache.kafka:kafka-clients"),
+        ),
+    ),
+)
+# Hadoop's local file system without a process for each permission.
+LOCAL_FILE_SYSTEM = ArtifactSet(
+    "local-file-system", (SparkRequest(("com.globalmentor:hadoop-bare-naked-local-fs:0.1.0",)),)
+)
+SETS = (KAFKA_BROKER, SPARK_KAFKA_CONNECTOR, LOCAL_FILE_SYSTEM)
+
+Lock = Mapping[str, Mapping[str, str]]  # set → file name → sha256
+
+
+def jars(
+    artifact_set: ArtifactSet, *, lock_file: Path | None = None, report: Callable[[str], None] = lambda _: None
+) -> tuple[Path, ...]:
+    """The set's jars, fetched if the cache lacks one or has it damaged, which `report` is called with.
+
+    Raises ArtifactError.
+    """
+    expected = read_lock(lock_file or LOCK_FILE).get(artifact_set.name, {})
+    directory = cache_directory() / artifact_set.name
+    if _unusable(directory, expected):
+        with _only_one_at_a_time(directory):
+            if missing := _unusable(directory, expected):  # nobody else fetched them meanwhile
+                report(f"fetching {len(missing)} of {len(expected)} jars for {artifact_set.name}")
+                _fill(directory, artifact_set, expected)
+    return tuple(directory / name for name in sorted(expected))
+
+
+def cache_directory() -> Path:
+    """`$KONTRAST_CACHE`, else `$XDG_CACHE_HOME/kontrast`, else `~/.cache/kontrast`."""
+    own = os.environ.get("KONTRAST_CACHE")
+    if own:
+        return Path(own).absolute()
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute() / "kontrast"
+
+
+def read_lock(lock_file: Path) -> Lock:
+    """The lock file, lines of `SHA256  SET/FILE` as `sha256sum --check` reads them; raises ArtifactError."""
+    lock: dict[str, dict[str, str]] = {}
+    for number, line in enumerate(lock_file.read_text().splitlines(), 1):
+        try:
+            checksum, file = line.split()
+            folder, name = file.split("/")
+        except ValueError as error:
+            raise ArtifactError(
+                f"{lock_file}, line {number} is not 'SHA256  SET/FILE': restore the committed file"
+            ) from error
+        lock.setdefault(folder, {})[name] = checksum
+    return lock
+
+
+def relock(sets: Sequence[ArtifactSet], lock_file: Path, report: Callable[[str], None] = lambda _: None) -> None:
+    """Resolve every set again and write the lock file from what came; raises ArtifactError."""
+    lines = []
+    for artifact_set in sets:
+        report(f"resolving {artifact_set.name}")
+        with _fetched(cache_directory(), artifact_set) as fetched:
+            lines += [f"{_sha256(jar)}  {artifact_set.name}/{jar.name}\n" for jar in fetched]
+    lock_file.write_text("".join(sorted(lines, key=lambda line: line.split()[1])))
+
+
+def _unusable(directory: Path, expected: Mapping[str, str]) -> list[str]:
+    """The expected jars that are missing or damaged; all are read, 40 MB take a tenth of a second."""
+    return [name for name, checksum in expected.items() if _sha256(directory / name) != checksum]
+
+
+def _sha256(path: Path) -> str | None:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except FileNotFoundError:
+        return None
+
+
+def _fill(directory: Path, artifact_set: ArtifactSet, expected: Mapping[str, str]) -> None:
+    with _fetched(directory.parent, artifact_set) as fetched:
+        found = {jar.name: jar for jar in fetched}
+        for name, checksum in expected.items():
+            if name not in found:
+                raise ArtifactError(f"{name} was not resolved though artifacts.lock has it: run it again, or --relock")
+            if _sha256(found[name]) != checksum:
+                raise ArtifactError(
+                    f"{name} came with a checksum that is not in artifacts.lock: do not use that mirror"
+                )
+        for name in expected:
+            os.replace(found[name], directory / name)
+
+
+@contextlib.contextmanager
+def _only_one_at_a_time(directory: Path) -> Iterator[None]:
+    try:
+        make_private(directory)
+        lock = (directory / ".lock").open("w")
+    except OSError as error:
+        raise ArtifactError(f"the cache {directory} cannot be written ({error}): set KONTRAST_CACHE") from error
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.contextmanager
+def _fetched(parent: Path, artifact_set: ArtifactSet) -> Iterator[list[Path]]:
+    """The set's jars in a directory of their own, on the cache's file system, that ends with the block."""
+    make_private(parent)
+    with scratch_directory(parent) as scratch:
+        fetched: list[Path] = []
+        for number, request in enumerate(artifact_set.requests):
+            fetched += _resolve(request, scratch.directory / str(number))
+        yield fetched
+
+
+def _resolve(request: MavenRequest, directory: Path) -> list[Path]:
+    # An empty home: a half-filled local Maven repository would otherwise be taken for a complete one.
+    home = directory / "home"
+    home.mkdir(parents=True)
+    command = request.command(directory, home)
+    for attempt in range(1, _ATTEMPTS + 1):
+        status, output = _run(command)
+        if status == 0:
+            return sorted((directory / "jars").glob("*.jar"))
+        if attempt == _ATTEMPTS:
+            raise ArtifactError(
+                f"{', '.join(request.packages)} could not be fetched ({_reason(output)}): Maven Central must be "
+                "reachable once; for a mirror set DEFAULT_ARTIFACT_REPOSITORY to its address"
+            )
+    raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+def _run(command: Sequence[str]) -> tuple[int, str]:
+    find_java()  # spark-submit looks in the same places, but fails with less of a sentence
+    environment = {
+        **os.environ,
+        "SPARK_HOME": str(spark_home()),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+    }
+    try:
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=_FETCH_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return 1, f"no answer in {_FETCH_SECONDS} seconds"
+    except OSError as error:
+        return 1, str(error)
+    return done.returncode, done.stdout + done.stderr
+
+
+def spark_home() -> Path:
+    """The directory of the installed pyspark; raises ArtifactError."""
+    found = importlib.util.find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise ArtifactError("pyspark is not installed in this environment: run make install")
+    return Path(found.origin).parent
+
+
+def _reason(output: str) -> str:
+    """The line that says most about a failed resolution."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    errors = [line for line in lines if "not found" in line or "Exception" in line or "rror" in line]
+    return (errors or lines or ["no output"])[0]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Fetch every set that Kontrast needs (or `--relock`), saying what is done; 1 after an error's sentence."""
+    return fetch_all(SETS, LOCK_FILE, arguments, program="python -m streaming.java.artifacts")
+
+
+def fetch_all(sets: Sequence[ArtifactSet], lock_file: Path, arguments: Sequence[str] | None, *, program: str) -> int:
+    """Fetch the sets (or `--relock`), saying what is done; 1 after an error's sentence."""
+    parser = argparse.ArgumentParser(prog=program, description=fetch_all.__doc__)
+    parser.add_argument("--relock", action="store_true", help="resolve every set again and write the lock file")
+    parser.add_argument("--quiet", action="store_true", help="leave out what is in the cache already")
+    options = parser.parse_args(arguments)
+    try:
+        if options.relock:
+            relock(sets, lock_file, _say)
+        for artifact_set in sets:
+            count = len(jars(artifact_set, lock_file=lock_file, report=_say))
+            if not options.quiet:
+                _say(f"{count} jars for {artifact_set.name} are in {cache_directory()}")
+    except StreamError as error:
+        _say(f"error: {error}")
+        return 1
+    return 0
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,52 @@
+"""Find the Java that Spark and the embedded servers run on."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from functools import lru_cache
+from pathlib import Path
+
+from streaming.errors import StreamError
+
+OLDEST_JAVA = 17
+
+
+class JavaError(StreamError):
+    """No usable Java; the sentence says what was found and what to install."""
+
+
+def find_java() -> Path:
+    """The `java` of JAVA_HOME, else of PATH, if it is version 17 or newer; raises JavaError."""
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        java = Path(home, "bin", "java")
+        if not os.access(java, os.X_OK):
+            raise JavaError(f"JAVA_HOME is {home}, but {java} cannot be run: correct JAVA_HOME or unset it")
+    else:
+        found = shutil.which("java")
+        if found is None:
+            raise JavaError(
+                f"no java in PATH: install Java {OLDEST_JAVA} or newer (Debian: openjdk-{OLDEST_JAVA}-jre-headless), "
+                "or set JAVA_HOME"
+            )
+        java = Path(found)
+    version = java_version(java)
+    if version < OLDEST_JAVA:
+        raise JavaError(f"{java} is Java {version}, Kontrast needs {OLDEST_JAVA} or newer: install it or set JAVA_HOME")
+    return java
+
+
+@lru_cache
+def java_version(java: Path) -> int:
+    """The major version of this `java`, 8 for what calls itself 1.8; raises JavaError."""
+    try:
+        answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise JavaError(f"{java} cannot be run: {error}") from error
+    match = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
+    if match is None:
+        raise JavaError(f"{java} does not say its version: set JAVA_HOME to a Java {OLDEST_JAVA} or newer")
+    return int(match[1])

@@ -1,0 +1,1 @@
+"""Write the rows of a batch into a journal or a topic an output."""

@@ -1,0 +1,172 @@
+"""Write the output rows of a batch that may come twice: one journal or one Kafka topic an output.
+
+A journal skips a batch that is its newest already. Otherwise, and in Kafka always, the rows are written once more, with
+the same keys and places: readers end with the same.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sql
+
+from controller.contract.job_row import JobRow
+from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, encode_row
+from streaming.checkpoint.directory import REBUILD
+from streaming.config import Retention, StreamConfig
+from streaming.errors import StreamError
+from streaming.packed import unpack
+from streaming.sinks.standing_rows import StandingRows
+from transport.address import JournalAddress, KafkaAddress
+from transport.disk import make_private
+from transport.journal import Fsync, JournalError, JournalWriter
+from transport.topics import Topic, output_topic
+
+logger = logging.getLogger("kontrast.streaming")
+
+_WRITTEN = (*OUTPUTS, JobRow.output)
+_COMPACTED = (*STANDING_OUTPUTS, JobRow.output)  # of which the newest row of a key holds
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A batch of the job: its number for the sink, the part of the source that it covers, and the job's own row.
+
+    `secure` forces to disk what of the checkpoint its rows rest on.
+    """
+
+    number: int
+    source: bytes
+    job: JobRow | None
+    secure: Callable[[], None]
+
+
+class Sink(Protocol):
+    """A sink, which takes the batches of a job."""
+
+    @property
+    def next_batch(self) -> int:
+        """The smallest number that a new checkpoint may give to its first batch."""
+        ...
+
+    def write(self, rows: DataFrame, batch: Batch) -> None:
+        """Write the rows in their order, and the job's own if there is one; a batch may come again."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what is held."""
+        ...
+
+
+class JournalSink:
+    """One journal an output below a directory; raises StreamError where one cannot be written.
+
+    The journal of the job's own rows has a mark of every batch, written when the other outputs are on disk: a batch
+    that is not there may lack rows.
+    """
+
+    def __init__(self, address: JournalAddress, retention: Mapping[str, Retention]) -> None:
+        self._address = address
+        self._writers: dict[str, JournalWriter] = {}
+        try:
+            make_private(address.directory)
+            for output in _WRITTEN:
+                self._writers[output] = JournalWriter(
+                    address.directory / output,
+                    batches=True,
+                    fsync=Fsync.ALWAYS,
+                    retain_bytes=retention[output].bytes,
+                    retain_seconds=retention[output].seconds,
+                    standing=StandingRows if output in _COMPACTED else None,
+                )
+        except JournalError as error:
+            self.close()
+            raise StreamError(str(error)) from error
+        except OSError as error:
+            raise StreamError(f"the outputs cannot be in {address.directory}: {error.strerror}") from error
+
+    @property
+    def next_batch(self) -> int:
+        """Behind every batch that an earlier checkpoint left here, or its first batches would be skipped."""
+        return 1 + max(writer.last_batch_id for writer in self._writers.values())
+
+    def write(self, rows: DataFrame, batch: Batch) -> None:
+        """Append to each output's journal what the batch has for it; raises StreamError where earlier rows are lost."""
+        self._refuse_lost_batches(batch.number)
+        lines: dict[str, list[bytes]] = {}
+        # A cluster is one group of one task, and rows are collected task by task, each in its order.
+        for output, values in rows.select("output", "values").collect():
+            lines.setdefault(output, []).extend(unpack(bytes(values)).split(b"\n"))
+        lines[JobRow.output] = [] if batch.job is None else [encode_row(batch.job)]
+        batch.secure()
+        newest = self.next_batch - 1
+        for output in _WRITTEN:  # a fixed order: a metadata row is not long behind its transition
+            if output in lines:
+                self._writers[output].append_batch(batch.number, lines[output], batch.source)
+        if batch.number < newest:
+            logger.warning(
+                "the checkpoint is behind the outputs in %s, which have batch %d: batch %d is written once more",
+                self._address.directory,
+                newest,
+                batch.number,
+            )
+
+    def _refuse_lost_batches(self, number: int) -> None:
+        marks_every_batch = self._writers[JobRow.output].last_batch.source is not None or self.next_batch == 0
+        if number > self.next_batch and marks_every_batch:
+            raise StreamError(
+                f"the outputs in {self._address.directory} end before batch {self.next_batch} and the checkpoint goes "
+                f"on with batch {number}: rows between them are lost; {REBUILD}"
+            )
+
+    def close(self) -> None:
+        """Force what was written to disk."""
+        for writer in self._writers.values():
+            writer.close()
+
+
+class KafkaSink:
+    """One topic an output, `PREFIX.<output>`, keyed by what a row is about."""
+
+    next_batch = 0
+
+    def __init__(self, address: KafkaAddress) -> None:
+        self._address = address
+
+    def write(self, rows: DataFrame, batch: Batch) -> None:
+        """Produce the rows; Spark returns when every one is acknowledged."""
+        topic = sql.concat(sql.lit(f"{self._address.topic}."), sql.col("output")).alias("topic")
+        keys, values = (sql.split(sql.col(name).cast("string"), "\n") for name in ("keys", "values"))
+        together = rows.select(
+            topic, sql.explode(sql.arrays_zip(keys.alias("key"), values.alias("value"))).alias("row")
+        )
+        messages = together.select("topic", "row.key", "row.value")
+        job = batch.job
+        if job is not None:
+            one = rows.sparkSession.range(0, 1, 1, 1)
+            row = output_topic(self._address, job.output), job.subject_key(), encode_row(job).decode()
+            messages = messages.union(one.select(*map(sql.lit, row)))
+        messages.write.format("kafka").option("kafka.bootstrap.servers", self._address.bootstrap_servers).save()
+        batch.secure()  # the state is written with the rows
+
+    def close(self) -> None:
+        """Spark owns the producer."""
+
+
+def output_topics(address: KafkaAddress) -> tuple[Topic, ...]:
+    """The topics that the job writes."""
+    return tuple(
+        Topic(output_topic(address, output), compacted=output in _COMPACTED, unique_keys=output not in _COMPACTED)
+        for output in _WRITTEN
+    )
+
+
+def open_sink(config: StreamConfig) -> Sink:
+    """The sink of the job; raises StreamError."""
+    if isinstance(config.sink, JournalAddress):
+        return JournalSink(config.sink, config.retention)
+    return KafkaSink(config.sink)

@@ -1,0 +1,61 @@
+"""Keep the rows of an output that still hold, for compaction: the newest of each subject since its beginning."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from controller.contract.alert_row import AlertRow
+from controller.contract.job_row import JobRow
+from controller.contract.metadata_rows import BeginningRow, BrokerRow, PartitionRow
+from controller.contract.outputs import BadRowError, decode_row
+from controller.contract.row import Row
+
+_RESOLVED = "resolved"
+_NON_EXISTENT = "NonExistentPartition"
+
+_Place = tuple[int, int, int]
+
+
+class StandingRows:
+    """The added rows that still hold, in their order; a cluster's beginning stays before its rows.
+
+    Rows may come twice and late, as places say. What cannot be read is kept: a newer Kontrast may have written it.
+    """
+
+    def __init__(self) -> None:
+        self._clusters: dict[str, dict[str, tuple[_Place, bytes | None]]] = {}
+
+    def add(self, line: bytes) -> None:
+        """Take the next row in."""
+        try:
+            row = decode_row(line)
+        except BadRowError:
+            self._clusters.setdefault("", {})[line.decode("utf-8", "replace")] = ((0, 0, 0), line)
+            return
+        if isinstance(row, JobRow):
+            self._clusters.setdefault("", {})[row.subject_key()] = ((0, 0, 0), line)
+            return
+        place = (row.generation, row.seq, row.ordinal)
+        if isinstance(row, BeginningRow):
+            self._clusters[row.cluster] = {}
+        known = self._clusters.setdefault(row.cluster, {})
+        key = row.subject_key()
+        if key not in known or known[key][0] < place:
+            known.pop(key, None)  # the newest stands last
+            known[key] = (place, None if _ends(row) else line)
+
+    def lines(self) -> Sequence[bytes]:
+        """The rows that hold."""
+        return [line for known in self._clusters.values() for _, line in known.values() if line is not None]
+
+
+def _ends(row: Row) -> bool:
+    """Whether the row says that there is nothing to say of its subject any more."""
+    match row:
+        case PartitionRow():
+            return row.state == _NON_EXISTENT
+        case BrokerRow():
+            return row.forgotten
+        case AlertRow():
+            return row.state == _RESOLVED
+    return False

@@ -1,0 +1,1 @@
+"""Read records from a journal or a topic, and find or request complete reads in it."""

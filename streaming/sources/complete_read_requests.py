@@ -1,0 +1,76 @@
+"""Request a complete read from `kontrast watch`, where the source has lost records.
+
+`controller.step` finds by the records' numbers that something is missing.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors.exceptions.base import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sql
+
+from transport.address import Address, JournalAddress
+from transport.complete_read_requests import request_complete_read, request_topic
+from transport.journal import JournalError
+
+_LOG = logging.getLogger("kontrast.streaming")
+
+_REQUEST_AGAIN_SECONDS = 30.0
+_LONGEST_WAIT_MS = 5000
+
+# For a cluster that fails over every complete read, requests become rarer: each read is one of all clusters of the
+# stream. What made it fail may be gone from ZooKeeper at any time, so it is never given up.
+_LONGEST_WAIT_SECONDS = 3_600.0
+
+
+def wait_seconds(failures: int) -> float:
+    """The time between two requests for a cluster that failed `failures` times in a row."""
+    return min(_REQUEST_AGAIN_SECONDS * 2.0 ** min(max(0, failures - 1), 32), _LONGEST_WAIT_SECONDS)
+
+
+class CompleteReadRequests:
+    """Requests to the source's writers for a complete read, repeated while none has come."""
+
+    def __init__(self, session: SparkSession, source: Address) -> None:
+        self._session = session
+        self._source = source
+        self._requested_at: dict[str, float] = {}  # for each cluster
+
+    def look(self, lacking: Mapping[str, int]) -> None:
+        """Request one if records of clusters are missing, unless the last request was a short while ago.
+
+        `lacking` has those clusters' failures in a row, by which that time grows.
+        """
+        now = time.monotonic()
+        due = [
+            cluster
+            for cluster, failures in lacking.items()
+            if now - self._requested_at.get(cluster, float("-inf")) >= wait_seconds(failures)
+        ]
+        if not due:
+            return
+        self._requested_at.update(dict.fromkeys(due, now))
+        _LOG.warning(
+            "%s: records of %s were lost; output is paused until a complete read arrives (requested)",
+            self._source,
+            ", ".join(sorted(due)),
+        )
+        try:
+            self._request()
+        except (JournalError, PySparkException, Py4JJavaError) as error:
+            _LOG.warning("a complete read could not be requested, restart `kontrast watch` instead: %s", error)
+
+    def _request(self) -> None:
+        if isinstance(self._source, JournalAddress):
+            request_complete_read(self._source.directory)
+            return
+        message = self._session.range(0, 1, 1, 1).select(sql.lit("a complete read, please").alias("value"))
+        servers = self._source.bootstrap_servers
+        writer = message.write.format("kafka").option("kafka.bootstrap.servers", servers)
+        # Kafka's producer waits a minute for a topic that is not there, and the job with it.
+        writer.option("kafka.max.block.ms", _LONGEST_WAIT_MS).option("topic", request_topic(self._source)).save()

@@ -1,0 +1,192 @@
+"""Read a journal as a source of Spark: whole lines, a cluster's together, each with the offset at which it stands.
+
+This code runs in a Python process of Spark's, not in the one that started the job.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from array import array
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
+from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+from pyspark.sql.types import BinaryType, StringType, StructField, StructType
+
+from controller.contract.decoding import JsonDecoder, UndecodableError
+from streaming.packed import pack
+from transport.journal import (
+    ForeignOffsetError,
+    JournalBatch,
+    OffsetGoneError,
+    earliest_offset,
+    end_offset,
+    journal_identity,
+    read_journal,
+)
+
+Offset = dict[str, Any]  # "offset", and "journal", the identity of the journal that gave it, where it has one
+Batches = Iterator[pa.RecordBatch]
+
+# A row of Spark costs as much as a thousand bytes: lines travel in blocks of about this size.
+BLOCK_BYTES = 1024**2
+# As `encode_record` begins a line. One that begins in another way is parsed for its cluster.
+_CLUSTER = re.compile(rb'\{"v":[0-9]+,"cluster":"([^"\\]*)"')
+
+
+# `kontrast watch` looks once a second whether its journal was removed, and goes on in a new one at the same offset.
+BEGUN_AGAIN_SECONDS = 5.0
+
+
+class _Routed(msgspec.Struct):
+    cluster: str
+
+
+_ROUTED = JsonDecoder(_Routed)
+
+
+class JournalDataSource(DataSource):
+    """`format("journal")`, options `directory`, `max_batch_bytes` and, to begin behind the oldest line, `begin`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The name to give to `format`."""
+        return "journal"
+
+    def schema(self) -> StructType:
+        """Blocks of one cluster's lines, joined by newlines and packed; `offsets` are their places, 8 bytes each."""
+        # As a sentence of SQL it would be parsed: a quarter of a second at each start.
+        types = {"cluster": StringType(), "offsets": BinaryType(), "value": BinaryType()}
+        return StructType([StructField(name, its_type) for name, its_type in types.items()])
+
+    def simpleStreamReader(self, schema: StructType) -> JournalReader:  # noqa: N802 (Spark's name)
+        """The reader, created once a query."""
+        begin = self.options.get("begin")
+        return JournalReader(
+            Path(self.options["directory"]),
+            int(self.options["max_batch_bytes"]),
+            begin=None if begin is None else int(begin),
+        )
+
+
+class JournalReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads from an offset on, or from the oldest line that is left: what is lost shows in the records' numbers."""
+
+    def __init__(self, directory: Path, max_batch_bytes: int, begin: int | None = None) -> None:
+        self._begin = begin
+        self._directory = directory
+        self._max_batch_bytes = max_batch_bytes
+        self._last_offset: int | None = None  # where an available-now query ends
+        self._short_since: float | None = None  # since when the journal has ended before what was read
+
+    def initialOffset(self) -> Offset:  # noqa: N802 (Spark's name)
+        """The beginning of a query without a checkpoint: the given offset, else the oldest line that is left."""
+        return self._offset(earliest_offset(self._directory) if self._begin is None else self._begin)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 (Spark's name)
+        """Fix the end of an available-now query."""
+        self._last_offset = end_offset(self._directory)
+
+    def read(self, start: Offset) -> tuple[Batches, Offset]:
+        """The next lines, and the offset behind them."""
+        offset = self._own(start)
+        if self._last_offset is not None and offset >= self._last_offset:
+            return iter(()), start
+        if self._may_be_begun_again(offset):
+            return iter(()), start
+        batch = self._batch(offset, self._max_batch_bytes)
+        if batch.next_offset == offset:
+            return iter(()), start
+        return _as_arrow([batch]), self._offset(batch.next_offset)
+
+    def readBetweenOffsets(self, start: Offset, end: Offset) -> Batches:  # noqa: N802 (Spark's name)
+        """The same lines once more, after a restart."""
+        # A batch that runs again may have lost its beginning meanwhile, or all of it.
+        offset = max(self._own(start), earliest_offset(self._directory))
+        batches = []
+        while offset < end["offset"]:
+            batches.append(self._batch(offset, end["offset"] - offset))
+            offset = batches[-1].next_offset
+        return _as_arrow(batches)
+
+    def _may_be_begun_again(self, offset: int) -> bool:
+        """Whether the journal was removed too short a while ago for its writer to have seen it."""
+        if end_offset(self._directory) >= offset:
+            self._short_since = None
+            return False
+        now = time.monotonic()
+        self._short_since = self._short_since or now
+        return now - self._short_since < BEGUN_AGAIN_SECONDS
+
+    def _batch(self, offset: int, max_bytes: int) -> JournalBatch:
+        try:
+            return read_journal(self._directory, offset, max_bytes)
+        except OffsetGoneError as error:
+            return read_journal(self._directory, error.earliest, max_bytes)
+
+    def _offset(self, offset: int) -> Offset:
+        identity = journal_identity(self._directory)
+        return {"offset": offset, "journal": identity} if identity else {"offset": offset}
+
+    def _own(self, offset: Offset) -> int:
+        """The offset as this journal's; ForeignOffsetError if another one gave it."""
+        given_by, place = offset.get("journal", ""), int(offset["offset"])
+        if given_by and given_by != (journal_identity(self._directory) or given_by):
+            raise ForeignOffsetError(self._directory, place, end_offset(self._directory))
+        return place
+
+
+def _as_arrow(batches: Sequence[JournalBatch]) -> Batches:
+    blocks = _Blocks()
+    for batch in batches:
+        if batch.hole is not None:
+            # It goes to the cluster "", whose replica refuses it: that reports it where other bad input is reported.
+            blocks.add("", batch.hole.begin, str(batch.hole).encode())
+        for offset, line in batch.placed():
+            blocks.add(cluster_of(line), offset, line)
+    return blocks.finished()
+
+
+def cluster_of(line: bytes) -> str:
+    """The cluster that a line names; one that names none goes to the cluster "", whose replica refuses it."""
+    match = _CLUSTER.match(line)
+    try:
+        return match[1].decode() if match else _ROUTED.decode(line).cluster
+    except (UndecodableError, UnicodeDecodeError):
+        return ""
+
+
+class _Blocks:
+    """Lines on their way into blocks, by cluster."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, tuple[array[int], list[bytes]]] = {}
+        self._bytes: dict[str, int] = {}
+        self._full: list[tuple[str, bytes, bytes]] = []
+
+    def add(self, cluster: str, offset: int, line: bytes) -> None:
+        offsets, lines = self._open.setdefault(cluster, (array("q"), []))
+        offsets.append(offset)
+        lines.append(line)
+        size = self._bytes[cluster] = self._bytes.get(cluster, 0) + len(line)
+        if size >= BLOCK_BYTES:
+            self._close(cluster)
+
+    def finished(self) -> Batches:
+        for cluster in list(self._open):
+            self._close(cluster)
+        if not self._full:
+            return iter(())
+        clusters, offsets, values = zip(*self._full, strict=True)
+        columns = [pa.array(clusters, pa.string()), pa.array(offsets, pa.binary()), pa.array(values, pa.binary())]
+        return iter([pa.RecordBatch.from_arrays(columns, names=["cluster", "offsets", "value"])])
+
+    def _close(self, cluster: str) -> None:
+        offsets, lines = self._open.pop(cluster)
+        self._bytes[cluster] = 0
+        self._full.append((cluster, offsets.tobytes(), pack(b"\n".join(lines))))

@@ -1,0 +1,116 @@
+"""Find where in the source a cluster's newest complete read begins: the point to which a rebuild goes back.
+
+A read is complete when its end is there; what follows it is read as it always is.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from controller.contract.decoding import JsonDecoder
+from controller.contract.records import BadRecordError, RecordKind, decode_record
+from streaming.config import StreamConfig
+from streaming.errors import StreamError
+from streaming.sources.journal_source import cluster_of
+from streaming.sources.records import kafka_messages
+from transport.address import JournalAddress
+from transport.journal import JournalError, earliest_offset, read_journal
+
+logger = logging.getLogger("kontrast.streaming")
+
+_READ_BYTES = 8 * 1024**2
+_MARK = b'"kind":"snapshot-'
+
+Starts = Mapping[int, int]  # partition of the source → offset
+
+
+class Place(NamedTuple):
+    """A line of the source."""
+
+    partition: int
+    offset: int
+
+
+def newest_complete_reads(session: SparkSession, config: StreamConfig) -> Starts:
+    """From where each partition of the source is to be read, if not from its beginning; raises StreamError.
+
+    Of a cluster without a complete read there is no output until one arrives.
+    """
+    lines, clusters = _journal(config.source) if isinstance(config.source, JournalAddress) else _kafka(session, config)
+    complete = find_complete(lines)
+    for cluster in sorted(clusters - complete.keys() - {""}):
+        logger.warning("%s holds no complete read of cluster %s", config.source, cluster)
+    starts: dict[int, int] = {}
+    for partition, offset in complete.values():
+        starts[partition] = min(offset, starts.get(partition, offset))
+    return starts
+
+
+def find_complete(lines: Iterable[tuple[Place, bytes]]) -> dict[str, Place]:
+    """The beginning of each cluster's newest complete read among these lines, which are in order."""
+    begun: dict[str, tuple[int, Place]] = {}
+    complete: dict[str, Place] = {}
+    for place, line in lines:
+        try:
+            record = decode_record(line)
+        except BadRecordError:
+            continue
+        if record.kind is RecordKind.SNAPSHOT_BEGIN:
+            begun[record.cluster] = (record.generation, place)
+        elif record.kind is RecordKind.SNAPSHOT_END and record.cluster in begun:
+            generation, beginning = begun.pop(record.cluster)
+            if generation == record.generation:
+                complete[record.cluster] = beginning
+    return complete
+
+
+def as_text(starts: Starts) -> str:
+    """The starts as the checkpoint's settings keep them."""
+    return msgspec.json.encode(dict(starts)).decode()
+
+
+def from_text(text: str) -> Starts:
+    """Read the text of `as_text`; raises UndecodableError."""
+    return JsonDecoder(dict[int, int]).decode(text)
+
+
+def _journal(address: JournalAddress) -> tuple[list[tuple[Place, bytes]], set[str]]:
+    clusters: set[str] = set()
+    found = []
+    try:
+        for offset, line in _all_lines(address.directory):
+            clusters.add(cluster_of(line))
+            if _MARK in line:
+                found.append((Place(0, offset), line))
+    except JournalError as error:
+        raise StreamError(str(error)) from error
+    return found, clusters
+
+
+def _all_lines(directory: Path) -> Iterator[tuple[int, bytes]]:
+    offset = earliest_offset(directory)
+    while True:
+        batch = read_journal(directory, offset, _READ_BYTES)
+        if batch.next_offset == offset:
+            return
+        yield from batch.placed()
+        offset = batch.next_offset
+
+
+def _kafka(session: SparkSession, config: StreamConfig) -> tuple[list[tuple[Place, bytes]], set[str]]:
+    messages: DataFrame = kafka_messages(session.read, config)
+    text = sql.col("value").cast("string")
+    marked = messages.where(text.contains(_MARK.decode())).orderBy("partition", "offset")
+    found = [
+        (Place(row.partition, row.offset), bytes(row.value))
+        for row in marked.select("partition", "offset", "value").collect()
+    ]
+    named = messages.select(sql.get_json_object(text, "$.cluster").alias("cluster")).distinct().collect()
+    return found, {row.cluster for row in named if row.cluster}

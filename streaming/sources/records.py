@@ -1,0 +1,120 @@
+"""Read records from a journal or a Kafka topic as one table of Spark, each line with its cluster."""
+
+from __future__ import annotations
+
+import logging
+import re
+import socket
+import threading
+import time
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql.streaming import DataStreamReader
+
+from streaming.config import StreamConfig
+from streaming.errors import StreamError
+from streaming.sources.journal_source import JournalDataSource
+from transport.address import JournalAddress, KafkaAddress
+from transport.journal import JournalError, end_offset
+
+logger = logging.getLogger("kontrast.streaming")
+
+_FIRST_PAUSE_SECONDS = 0.25
+_LONGEST_PAUSE_SECONDS = 4.0
+
+
+def read_records(session: SparkSession, config: StreamConfig, starts: Mapping[int, int]) -> DataFrame:
+    """The records of the source, with the columns cluster, partition, offset, offsets and value.
+
+    Where `offsets` is null, a value is one message at its offset; else it is many lines, and that is where each stands.
+    Each goes to the cluster that it names; what names none goes to the cluster "", whose replica refuses it.
+    What stands before its partition's entry in `starts` is left out.
+    """
+    if isinstance(config.source, JournalAddress):
+        lines = _read_journal(session, config.source, config.max_batch_bytes, starts.get(0))
+        return lines.select(
+            "cluster", sql.lit(0).alias("partition"), sql.lit(-1).cast("bigint").alias("offset"), "offsets", "value"
+        )
+    reader = session.readStream.option("maxOffsetsPerTrigger", config.max_batch_records)
+    # What Kafka no longer has shows as a hole in the records' numbers.
+    messages = kafka_messages(reader.option("failOnDataLoss", "false"), config)
+    for partition, offset in starts.items():
+        messages = messages.where((sql.col("partition") != partition) | (sql.col("offset") >= offset))
+    cluster = sql.get_json_object(sql.col("value").cast("string"), "$.cluster")
+    value = sql.coalesce("value", sql.lit(b""))  # Kafka has messages without a value
+    offsets = sql.lit(None).cast("binary")
+    return messages.select(
+        sql.coalesce(cluster, sql.lit("")).alias("cluster"),
+        "partition",
+        "offset",
+        offsets.alias("offsets"),
+        value.alias("value"),
+    )
+
+
+def check_journal(address: JournalAddress) -> None:
+    """Refuse a journal that cannot be read; one that is not there yet is waited for by the query."""
+    try:
+        end_offset(address.directory)
+    except JournalError as error:
+        raise StreamError(str(error)) from error
+    if not address.directory.exists():
+        logger.info("%s does not exist yet: waiting for `kontrast watch` to write it", address)
+
+
+def wait_for_kafka(address: KafkaAddress, timeout_seconds: float, stop: threading.Event) -> None:
+    """Return when one of the servers accepts a connection or `stop` is set; raises StreamError after the timeout."""
+    deadline = time.monotonic() + timeout_seconds
+    pause_seconds = _FIRST_PAUSE_SECONDS
+    is_told = False
+    while not stop.is_set():
+        failures = []
+        for server in address.bootstrap_servers.split(","):
+            host, _, port = server.rpartition(":")
+            left_seconds = max(0.1, min(_LONGEST_PAUSE_SECONDS, deadline - time.monotonic()))
+            try:
+                socket.create_connection((host.strip("[]"), int(port)), timeout=left_seconds).close()
+                return
+            except (OSError, OverflowError) as error:
+                failures.append(f"{server}: {error}")
+        if time.monotonic() >= deadline:
+            raise StreamError(
+                f"Kafka at {address.bootstrap_servers} was not reached in {timeout_seconds:g} seconds "
+                f"({'; '.join(failures)}): check the address and that the brokers run"
+            )
+        logger.log(
+            logging.DEBUG if is_told else logging.WARNING,
+            "Kafka at %s is not reached (%s), trying again for %g seconds",
+            address.bootstrap_servers,
+            "; ".join(failures),
+            timeout_seconds,
+        )
+        is_told = True
+        stop.wait(min(pause_seconds, max(0.0, deadline - time.monotonic())))
+        pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
+
+
+def kafka_messages(reader: DataStreamReader | DataFrameReader, config: StreamConfig) -> DataFrame:
+    """The source's topic, from its beginning."""
+    assert isinstance(config.source, KafkaAddress)
+    return (
+        reader.format("kafka")
+        .option("kafka.bootstrap.servers", config.source.bootstrap_servers)
+        # A pattern, because a topic that does not exist yet is no error for it; of the whole name, because Spark takes
+        # each topic in whose name it finds it anywhere.
+        .option("subscribePattern", f"^{re.escape(config.source.topic)}$")
+        .option("startingOffsets", "earliest")
+        .load()
+    )
+
+
+def _read_journal(session: SparkSession, address: JournalAddress, max_batch_bytes: int, begin: int | None) -> DataFrame:
+    session.dataSource.register(JournalDataSource)
+    reader = session.readStream.format(JournalDataSource.name())
+    if begin is not None:
+        reader = reader.option("begin", begin)
+    return (
+        reader.option("directory", str(address.directory.absolute())).option("max_batch_bytes", max_batch_bytes).load()
+    )

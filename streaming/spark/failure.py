@@ -1,0 +1,72 @@
+"""Turn the failure of a Spark query into one sentence, by the cause in what Spark wraps around it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors.exceptions.base import PySparkException
+
+from streaming.errors import StreamError
+from transport.disk import NO_ROOM
+from transport.journal import JournalError, JournalFullError
+
+_PYTHON_TRACEBACK = "Traceback (most recent call last)"
+_RAISED = re.compile(r"^(?:\w+\.)*(?P<kind>\w+(?:Error|Exception)): (?P<sentence>.+)$", re.MULTILINE)
+_ERROR_CLASS = re.compile(r"^\[[A-Z0-9_.]+\]\s*")
+_NO_ROOM_SENTENCES = tuple(os.strerror(number) for number in NO_ROOM)
+_OWN_KINDS = {"StreamError", "JournalError", "NewerJournalError", "ForeignOffsetError"}
+
+
+def stream_error(failure: BaseException) -> StreamError:
+    """The error to show for a failed query; the failure itself is for the log."""
+    if isinstance(failure, StreamError | JournalError):
+        return StreamError(str(failure))
+    said = [message for message in messages(failure) if message.strip()]
+    for message in said:
+        _, traceback, raised = message.partition(_PYTHON_TRACEBACK)
+        for match in list(_RAISED.finditer(raised))[-1:]:
+            if match["kind"] in _OWN_KINDS:
+                return StreamError(match["sentence"])
+            return StreamError(f"the stream failed: {match['kind']}: {match['sentence']}")
+    return StreamError(f"the stream failed: {first_sentence((said or [type(failure).__name__])[-1])}")
+
+
+def is_full_disk(failure: BaseException) -> bool:
+    """Whether it failed because a disk has no room, which may be mended while it waits."""
+    if isinstance(failure, JournalFullError) or (isinstance(failure, OSError) and failure.errno in NO_ROOM):
+        return True
+    return any(sentence in message for message in messages(failure) for sentence in _NO_ROOM_SENTENCES)
+
+
+def is_of_java(failure: BaseException) -> bool:
+    """Whether it failed in Spark or below it, and not in Kontrast's own code."""
+    return isinstance(failure, Py4JJavaError | PySparkException) and not any(
+        _PYTHON_TRACEBACK in message for message in messages(failure)
+    )
+
+
+def messages(failure: BaseException) -> Iterator[str]:
+    """The sentences of all exceptions, from the outermost to the cause of all."""
+    cause: BaseException | None = failure
+    while cause is not None:
+        if isinstance(cause, Py4JJavaError):
+            yield from _java_messages(cause)
+            return
+        # str() of an exception that pyspark caught would append the Java stack trace.
+        yield str(getattr(cause, "_desc", None) or cause)
+        cause = getattr(cause, "_cause", None) or cause.__cause__
+
+
+def _java_messages(failure: Py4JJavaError) -> Iterator[str]:
+    throwable = failure.java_exception
+    while throwable is not None:
+        yield str(throwable.getMessage() or throwable.getClass().getSimpleName())
+        throwable = throwable.getCause()
+
+
+def first_sentence(message: str) -> str:
+    """The first line of what Spark says, without the name of its error condition."""
+    return _ERROR_CLASS.sub("", message.strip().splitlines()[0]).rstrip(".;")

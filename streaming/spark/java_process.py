@@ -1,0 +1,224 @@
+"""Start and end Spark's Java process beside the job, and forward what it prints to the log.
+
+It is started without Spark's shell scripts, which cost a second Java process and set SPARK_HOME: with it, every Python
+process of Spark's would import pyspark from an archive of sources and compile it again, 0.7 seconds of CPU time for
+each of seven.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from py4j.clientserver import ClientServer
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.serializers import UTF8Deserializer, read_int
+from pyspark.sql import SparkSession
+
+from streaming.errors import StreamError
+from streaming.java.class_archive import archive_options, spark_jars
+from streaming.java.installation import find_java
+from transport.scratch import scratch_directory
+
+logger = logging.getLogger("kontrast.streaming.spark")
+
+_CODE = Path(__file__).absolute().parents[2]
+_LOG_SETTINGS = Path(__file__).absolute().with_name("log4j2.properties")
+_OPTIONS = (
+    # The job is up in half the time, and a batch costs no more: what takes long in it is not Java's to optimise.
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-XX:+ExitOnOutOfMemoryError",
+    # Hadoop starts a process a file. The default way needs a program of the Java installation, which no longer fits
+    # after an upgrade of Java under a running job.
+    "-Djdk.lang.Process.launchMechanism=VFORK",
+    f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}",
+)
+# What Spark's own scripts give to Java (`org.apache.spark.launcher.JavaModuleOptions`); a test compares.
+_OPENED = (
+    *(f"java.base/java.{name}" for name in ("lang", "lang.invoke", "lang.reflect", "io", "net", "nio", "util")),
+    "java.base/java.util.concurrent",
+    "java.base/java.util.concurrent.atomic",
+    "java.base/jdk.internal.ref",
+    "java.base/sun.nio.ch",
+    "java.base/sun.nio.cs",
+    "java.base/sun.security.action",
+    "java.base/sun.util.calendar",
+    "java.security.jgss/sun.security.krb5",
+)
+SPARK_OPTIONS = (
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    "--add-modules=jdk.incubator.vector",
+    *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Dio.netty.allocator.type=pooled",
+    "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
+    "--sun-misc-unsafe-memory-access=allow",
+    "--enable-native-access=ALL-UNNAMED",
+)
+_GATEWAY = "org.apache.spark.api.python.PythonGatewayServer"
+_START_SECONDS = 120
+_EXIT_SECONDS = 20
+# Python workers that outlive Java for a moment hold the end that it wrote into, too.
+_LAST_WORDS_SECONDS = 2
+_ARCHIVING_SECONDS = 180
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JavaProcess:
+    """A Java process to start: memory as Java writes it, the jars before and behind Spark's own.
+
+    It holds `inherited_files` open until it ends. With `archive_to` it leaves the archive of its classes there.
+    """
+
+    memory: str
+    jars_before: Sequence[Path] = ()
+    jars_behind: Sequence[Path] = ()
+    inherited_files: Sequence[int] = ()
+    archive_to: Path | None = None
+
+    @contextmanager
+    def running(self) -> Iterator[ClientServer]:
+        """Start it, and end it in order, so that none is left behind; raises StreamError."""
+        words = _Words()
+        with scratch_directory() as scratch:
+            address_file = scratch.directory / "gateway"
+            process = self._start(address_file, words)
+            try:
+                gateway = _connect(process, address_file, words)
+            except BaseException:
+                process.kill()
+                process.wait()
+                raise
+        try:
+            yield gateway
+        except (Py4JError, ConnectionError) as error:
+            if isinstance(error, Py4JJavaError):
+                raise
+            raise StreamError(f"Spark's Java process is gone, its last line was: {words.last()}") from error
+        finally:
+            SparkContext._gateway = None
+            SparkContext._jvm = None
+            gateway.shutdown()
+            assert process.stdin is not None
+            process.stdin.close()
+            try:
+                process.wait(_EXIT_SECONDS if self.archive_to is None else _ARCHIVING_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def command(self) -> list[str]:
+        """The program and its arguments."""
+        # The archive is for a class path that begins so; what is behind Spark's own jars does not count.
+        class_path = [str(jar) for jar in (*self.jars_before, *spark_jars(), *self.jars_behind)]
+        options = [*_OPTIONS, *SPARK_OPTIONS, f"-Xmx{self.memory}", *self._archive_options()]
+        return [str(find_java()), *options, "-cp", os.pathsep.join(class_path), _GATEWAY]
+
+    def _archive_options(self) -> tuple[str, ...]:
+        if self.archive_to is not None:
+            return (f"-XX:ArchiveClassesAtExit={self.archive_to}",)
+        return archive_options((*self.jars_before, *spark_jars()))
+
+    def _start(self, address_file: Path, words: _Words) -> subprocess.Popen[bytes]:
+        try:
+            return subprocess.Popen(
+                self.command(),
+                stdin=subprocess.PIPE,  # it ends when this is closed, be it by our death
+                stdout=words.write_end,
+                stderr=words.write_end,
+                pass_fds=tuple(self.inherited_files),
+                env=_environment(address_file),
+                # A signal to the whole group is for this process, which then ends the other in order.
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise StreamError(f"Spark's Java process did not start: {error}") from error
+        finally:
+            os.close(words.write_end)
+
+
+def _environment(address_file: Path) -> dict[str, str]:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    path = os.pathsep.join([str(_CODE), *(path for path in paths if path not in {"", str(_CODE)})])
+    return {
+        **{name: value for name, value in os.environ.items() if name != "SPARK_HOME"},
+        "PYTHONPATH": path,
+        "PYTHONHASHSEED": "0",
+        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(address_file),
+    }
+
+
+def _connect(process: subprocess.Popen[bytes], address_file: Path, words: _Words) -> ClientServer:
+    """The gateway to the process, as soon as it has written its address."""
+    deadline = time.monotonic() + _START_SECONDS
+    while not address_file.exists():
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise StreamError(f"Spark's Java process did not start: {words.last() or 'it said nothing'}")
+        time.sleep(0.01)
+    with address_file.open("rb") as answer:
+        port, secret = read_int(answer), UTF8Deserializer().loads(answer)
+    os.environ.update({"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret})
+    try:
+        return launch_gateway()
+    finally:
+        del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
+
+
+@contextmanager
+def session_of(gateway: ClientServer, conf: SparkConf, settings: Mapping[str, str]) -> Iterator[SparkSession]:
+    """A session in the gateway's process, stopped in the end; raises Py4JJavaError."""
+    with _signal_handlers_kept():
+        context = SparkContext(conf=conf.setAll(list(settings.items())), gateway=gateway)
+    try:
+        yield SparkSession(context)
+    finally:
+        with suppress(Py4JError, ConnectionError):
+            context.stop()
+
+
+@contextmanager
+def _signal_handlers_kept() -> Iterator[None]:
+    """A SparkContext takes SIGINT for itself; what the process does then is not Spark's decision."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+class _Words:
+    """The lines that the Java process and its Python workers print, on their way to the log."""
+
+    def __init__(self) -> None:
+        read_end, self.write_end = os.pipe()
+        self._last = ""
+        self._thread = threading.Thread(target=self._forward, args=(read_end,), name="spark-words", daemon=True)
+        self._thread.start()
+
+    def last(self) -> str:
+        """The last line, which says best why the process ended; waits a moment for it to be read."""
+        self._thread.join(_LAST_WORDS_SECONDS)
+        return self._last
+
+    def _forward(self, read_end: int) -> None:
+        with open(read_end, encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                self._last = line.strip() or self._last
+                # Spark writes as errors what the job reports in a sentence of its own, so these are details.
+                logger.debug("%s", line.rstrip())

@@ -1,0 +1,105 @@
+"""Open the Spark session of the job with the settings that make it fast on one machine, each with its reason."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from py4j.protocol import Py4JJavaError
+from pyspark import SparkConf
+from pyspark.sql import SparkSession
+
+from streaming.config import StreamConfig
+from streaming.spark.failure import stream_error
+from streaming.spark.java_process import JavaProcess, session_of
+from streaming.spark.submitted import submitted, submitted_session
+from transport.scratch import scratch_directory
+
+_CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+_FAST_FILES = "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
+_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+# With the run's directory 50 characters: a Unix domain socket's whole path may have about 100.
+_LONGEST_PARENT = 28
+
+
+def job_settings(config: StreamConfig) -> dict[str, str]:
+    """Spark's settings that the job needs wherever it runs."""
+    return {
+        "spark.app.name": "kontrast",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(config.shuffle_partitions),
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+        "spark.sql.streaming.minBatchesToRetain": "10",
+        # The default one starts processes (readlink, chmod) for every file: a third of a batch's time.
+        "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINTING,
+        "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        # The default encoding cannot gain a field.
+        "spark.sql.streaming.stateStore.encodingFormat": "avro",
+        # Over TCP each exchange with a Python worker waits some 40 ms for nothing.
+        "spark.python.unix.domain.socket.enabled": "true",
+    }
+
+
+def own_settings(config: StreamConfig, run_directory: Path) -> dict[str, str]:
+    """Spark's settings of a Java process that is the job's own; `run_directory` is for what need not outlive it."""
+    # Hadoop's own starts processes that set or ask for a file's permissions: 60 ms a batch.
+    files = {"spark.hadoop.fs.file.impl": _FAST_FILES} if config.file_system == "fast" else {}
+    return {
+        **job_settings(config),
+        **files,
+        "spark.master": config.master,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.local.dir": str(run_directory),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.python.unix.domain.socket.dir": str(run_directory),
+    }
+
+
+@contextlib.contextmanager
+def spark_session(
+    config: StreamConfig,
+    stop: threading.Event,
+    *,
+    jars: Sequence[Path] = (),
+    class_path: Sequence[Path] = (),
+    inherited_files: Sequence[int] = (),
+    archive_to: Path | None = None,
+) -> Iterator[SparkSession]:
+    """A session with a Java process of its own, which ends with it and holds `inherited_files` open until then.
+
+    `jars` are behind Spark's own, `class_path` is before them. With `archive_to` the process leaves the archive of its
+    classes there when it ends (see `class_archive`). Under spark-submit it is spark-submit's process, and what it was
+    given of the cluster holds; when that process is asked to end, `stop` is set, and it waits for the session's end.
+    """
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # the job itself says what failed
+    with contextlib.ExitStack() as stack:
+        try:
+            if submitted():
+                yield stack.enter_context(submitted_session(job_settings(config), stop))
+                return
+            scratch = stack.enter_context(scratch_directory(_parent_of_run_directory()))
+            process = JavaProcess(
+                memory=config.driver_memory,
+                jars_before=class_path,
+                jars_behind=jars,
+                inherited_files=(*inherited_files, scratch.lock),
+                archive_to=archive_to,
+            )
+            gateway = stack.enter_context(process.running())
+            yield stack.enter_context(
+                session_of(gateway, SparkConf(loadDefaults=False), own_settings(config, scratch.directory))
+            )
+        except Py4JJavaError as error:
+            raise stream_error(error) from error
+
+
+def _parent_of_run_directory() -> Path | None:
+    return Path("/tmp") if len(tempfile.gettempdir()) > _LONGEST_PARENT else None

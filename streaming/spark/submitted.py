@@ -1,0 +1,89 @@
+"""Open the session under spark-submit, whose Java process is not the job's own and may be stopped before the job is.
+
+SIGTERM to spark-submit reaches Java alone, which by itself would stop Spark in the middle of a batch.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import ensure_callback_server_started, launch_gateway
+from pyspark.sql import SparkSession
+
+from streaming.errors import StreamError
+from streaming.spark.java_process import session_of
+
+logger = logging.getLogger("kontrast.streaming.spark")
+
+_BEFORE_SPARKS_OWN = 100  # Spark stops its context at 40
+_LONGEST_BATCH_SECONDS = 900
+
+
+def submitted() -> bool:
+    """Whether spark-submit started this process: then Spark's Java process is there, and its cluster is chosen."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+@contextmanager
+def submitted_session(settings: Mapping[str, str], stop: threading.Event) -> Iterator[SparkSession]:
+    """A session in the process of spark-submit; raises StreamError where it is gone.
+
+    When that process is asked to end, `stop` is set, and it waits until the session has ended.
+    """
+    try:
+        gateway = launch_gateway()
+        SparkContext._ensure_initialized(gateway=gateway)
+        conf = SparkConf(loadDefaults=True, _jvm=gateway.jvm)
+        with _ends_after_us(gateway, stop), session_of(gateway, conf, settings) as session:
+            # Spark's Python beside the driver that prepares transformWithState is not given what --py-files has.
+            session.sparkContext.environment["PYTHONPATH"] = str(Path(__file__).absolute().parents[2])
+            yield session
+    except (Py4JError, ConnectionError) as error:
+        if isinstance(error, Py4JJavaError):
+            raise
+        raise StreamError("Spark's Java process is gone; the log of spark-submit says why") from error
+
+
+@contextmanager
+def _ends_after_us(gateway: Any, stop: threading.Event) -> Iterator[None]:  # noqa: ANN401 (py4j's, without types)
+    """Java's end waits for ours, and asks for it."""
+    ensure_callback_server_started(gateway)
+    end = _JavasEnd(stop)
+    hooks = gateway.jvm.org.apache.hadoop.util.ShutdownHookManager.get()
+    hook = gateway.jvm.java.lang.Thread(end)  # an object of Java's, by which it can be removed again
+    hooks.addShutdownHook(
+        hook, _BEFORE_SPARKS_OWN, _LONGEST_BATCH_SECONDS, gateway.jvm.java.util.concurrent.TimeUnit.SECONDS
+    )
+    try:
+        yield
+    finally:
+        end.is_ours.set()
+        with suppress(Py4JError, ConnectionError):  # Java is ending
+            hooks.removeShutdownHook(hook)
+
+
+class _JavasEnd:
+    """A hook that Java runs before it ends."""
+
+    def __init__(self, stop: threading.Event) -> None:
+        self._stop = stop
+        self.is_ours = threading.Event()
+
+    def run(self) -> None:
+        """Ask the job to stop, and return when it has."""
+        logger.info("spark-submit was stopped: the job finishes the running batch first")
+        self._stop.set()
+        self.is_ours.wait()
+
+    class Java:
+        """The interface, as py4j reads it."""
+
+        implements = ["java.lang.Runnable"]  # noqa: RUF012 (as py4j reads it)

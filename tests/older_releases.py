@@ -1,0 +1,90 @@
+"""Fetch the jars of other releases, which tests and their recorder run: `python -m tests.older_releases`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+from streaming.java.artifacts import ArtifactSet, SparkRequest, fetch_all, jars, spark_home
+from streaming.java.installation import find_java
+
+LOCK_FILE = Path(__file__).with_name("older_releases.lock")
+
+
+@dataclass(frozen=True, slots=True)
+class IvyRequest:
+    """One package by Ivy alone, which brings Scala's library in the version that is depended on."""
+
+    package: str
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """The package, as GROUP:NAME:VERSION."""
+        return (self.package,)
+
+    def command(self, directory: Path, home: Path) -> list[str]:
+        """Ivy from Spark's jars, with Maven Central or its mirror as the only repository."""
+        (ivy,) = (spark_home() / "jars").glob("ivy-*.jar")
+        settings = directory / "ivysettings.xml"
+        root = os.environ.get("DEFAULT_ARTIFACT_REPOSITORY") or "https://repo1.maven.org/maven2/"
+        settings.write_text(
+            '<ivysettings><settings defaultResolver="central"/><resolvers>'
+            f'<ibiblio name="central" m2compatible="true" root={quoteattr(root)}/></resolvers></ivysettings>'
+        )
+        jar_names = f"{directory}/jars/[organisation]_[artifact]-[revision](-[classifier]).[ext]"
+        return [
+            *(str(find_java()), f"-Duser.home={home}", "-jar", str(ivy), "-settings", str(settings)),
+            *("-cache", str(directory / "cache"), "-dependency", *self.package.split(":"), "-confs", "default"),
+            *("-types", "jar", "bundle", "-retrieve", jar_names),
+        ]
+
+
+_LEFT_JAVA = IvyRequest("javax.xml.bind:jaxb-api:2.3.1")  # with version 11; brokers before 1.0 use it
+
+
+_WITH_SCALA_2_12 = ("0.10.2.2", "0.11.0.3", "1.0.2", "1.1.1", "2.0.1", "2.2.2", "2.3.1")
+_WITH_SCALA_2_13 = ("2.4.1", "2.6.3", "2.7.2", "2.8.2", "3.0.2", "3.2.3", "3.5.2")
+
+
+def _broker(release: str, scala: str) -> ArtifactSet:
+    more = (_LEFT_JAVA,) if release.startswith("0.") else ()
+    package = IvyRequest(f"org.apache.kafka:kafka_{scala}:{release}")
+    return ArtifactSet(f"kafka-broker-{release.rpartition('.')[0]}", (package, *more))
+
+
+# Brokers with their own Scala, without logging.
+KAFKA_BROKERS: Mapping[str, ArtifactSet] = {
+    **{release: _broker(release, "2.12") for release in _WITH_SCALA_2_12},
+    **{release: _broker(release, "2.13") for release in _WITH_SCALA_2_13},
+}
+# A Java agent that serves a broker's gauges over HTTP.
+JMX_EXPORTER = ArtifactSet("jmx-exporter", (SparkRequest(("io.prometheus.jmx:jmx_prometheus_javaagent:1.0.1",)),))
+# Servers from before persistent watches, with all that they need; 3.8 sends no zxid with an event.
+ZOOKEEPER_3_4 = ArtifactSet("zookeeper-3.4", (SparkRequest(("org.apache.zookeeper:zookeeper:3.4.14",)),))
+ZOOKEEPER_3_5 = ArtifactSet("zookeeper-3.5", (SparkRequest(("org.apache.zookeeper:zookeeper:3.5.10",)),))
+ZOOKEEPER_3_8 = ArtifactSet(
+    "zookeeper-3.8",
+    (
+        SparkRequest(
+            (
+                "org.apache.zookeeper:zookeeper:3.8.4",
+                "io.dropwizard.metrics:metrics-core:4.1.12.1",
+                "org.xerial.snappy:snappy-java:1.1.10.5",
+            )
+        ),
+    ),
+)
+SETS = (*KAFKA_BROKERS.values(), JMX_EXPORTER, ZOOKEEPER_3_4, ZOOKEEPER_3_5, ZOOKEEPER_3_8)
+
+
+def older_jars(artifact_set: ArtifactSet) -> tuple[Path, ...]:
+    """The set's jars, fetched if the cache lacks one; raises ArtifactError."""
+    return jars(artifact_set, lock_file=LOCK_FILE)
+
+
+if __name__ == "__main__":
+    sys.exit(fetch_all(SETS, LOCK_FILE, None, program="python -m tests.older_releases"))
