@@ -21,7 +21,7 @@ from cli.tables import age_of, print_table, table_of
 from controller.alerts.conditions import counted
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.outputs import encode_row
-from dashboards.view import ClusterSnapshot
+from dashboards.following.view import ClusterSnapshot
 
 if TYPE_CHECKING:
     from rich.console import Group

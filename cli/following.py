@@ -1,6 +1,6 @@
 """What the commands that look at outputs share: which outputs, reading them to their present end, and following them.
 
-Here belongs the wiring of the exporter's reader (`dashboards.follower`) to a command. What is shown is the command's.
+Here belongs the wiring of the exporter's reader (`dashboards.following.follower`) to a command. What is shown is the command's.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 from cli.config import ConfigError, Layer, Settings
 from cli.keys import keys_of
 from cli.options import settings_options
-from dashboards.config import ServeConfig
 from dashboards.errors import ServeError
-from dashboards.follower import Follower
-from dashboards.reading import Reading
-from dashboards.view import View
+from dashboards.exporter.config import ServeConfig
+from dashboards.following.follower import Follower
+from dashboards.following.reading import Reading
+from dashboards.following.view import View
 from outputs import OutputsSource, SourceDownError, open_outputs
 from transport.address import Address
 

@@ -23,9 +23,11 @@ from cli.pages import Page, ask_page, label_of, page_of, sample_of
 from cli.running import ExitCode, run_until_stopped
 from cli.tables import age_of, print_table
 from controller.contract.job_row import JobRow
-from dashboards.catalogue import BUILD_INFO, CLUSTER_LABEL, WATCH_CONNECTED, WATCH_LAG, WATCH_SINK_UP
-from dashboards.config import ServeConfig
-from dashboards.view import ClusterSnapshot
+from dashboards.catalogue.metric import CLUSTER_LABEL
+from dashboards.catalogue.process_metrics import BUILD_INFO
+from dashboards.catalogue.watch_metrics import WATCH_CONNECTED, WATCH_LAG, WATCH_SINK_UP
+from dashboards.exporter.config import ServeConfig
+from dashboards.following.view import ClusterSnapshot
 
 _OUTPUTS: Final = ("job", "alerts", "gauges")
 _STALE_SECONDS: Final = 30.0  # of heartbeats that come each second, as in [serve.alertmanager]

@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 
+from dashboards.alerting.active_alerts import Standing, of_outputs, of_staleness
 from dashboards.alerting.alertmanager import Alertmanager
-from dashboards.alerting.book import Book
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import Message
+from dashboards.alerting.registry import Book
 from dashboards.alerting.sender import Sender
-from dashboards.alerting.standing import Standing, of_outputs, of_staleness
 from dashboards.errors import ServeError
-from dashboards.reading import Reading, ReadingSnapshot
-from dashboards.view import ClusterSnapshot, View
+from dashboards.following.reading import Reading, ReadingSnapshot
+from dashboards.following.view import ClusterSnapshot, View
 
 _LOOK_SECONDS = 0.25
 

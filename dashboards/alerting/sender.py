@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from enum import Enum
 
 from dashboards.alerting.alertmanager import Alertmanager, RefusedError, UnreachableError
-from dashboards.alerting.book import Book
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import Labels, Message
+from dashboards.alerting.registry import Book
 
 _LOOK_SECONDS = 0.1
 # A broker's return takes some milliseconds in which an alert says one thing after the other: that is one piece of news.

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard
 
-from dashboards import catalogue
 from dashboards.boards import shared
 from dashboards.boards.board import new_board, section
 from dashboards.boards.panels import ANY_IS_BAD, ANY_IS_DOUBTFUL, Column, Limits, Line, graph, listing, number
 from dashboards.boards.queries import JMX_OFFLINE, JMX_UNDER_REPLICATED, age, jmx, legend, newest, rate
+from dashboards.catalogue import alert_metrics, broker_metrics, partition_metrics, pipeline_metrics
 
 
 def board() -> dashboard.Dashboard:
@@ -27,7 +27,7 @@ def board() -> dashboard.Dashboard:
         number(
             "Offline by Kontrast",
             "Offline partitions as ZooKeeper has them, counted on while no controller is active.",
-            newest(catalogue.OFFLINE),
+            newest(partition_metrics.OFFLINE),
             limits=ANY_IS_BAD,
         ),
         number(
@@ -38,12 +38,12 @@ def board() -> dashboard.Dashboard:
             absent="JMX is not scraped",
         ),
         shared.active_controller(),
-        number("Brokers", "Registered in ZooKeeper.", newest(catalogue.BROKERS)),
+        number("Brokers", "Registered in ZooKeeper.", newest(broker_metrics.BROKERS)),
         shared.open_alerts(),
         number(
             "Heartbeat age",
             "Since the newest heartbeat that came through the whole pipeline. If it is old, so is all else here.",
-            age(catalogue.HEARTBEAT),
+            age(pipeline_metrics.HEARTBEAT),
             unit="s",
             limits=Limits(orange=15, red=60),
         ),
@@ -51,7 +51,7 @@ def board() -> dashboard.Dashboard:
         number(
             "Under-replicated",
             "Partitions whose ISR lacks an assigned replica.",
-            newest(catalogue.UNDER_REPLICATED),
+            newest(partition_metrics.UNDER_REPLICATED),
             limits=ANY_IS_DOUBTFUL,
         ),
         number(
@@ -73,7 +73,9 @@ def board() -> dashboard.Dashboard:
             "Unresolved alerts",
             "What Kontrast itself tells people of, by subject; the longest open ones are named.",
             ("alert", "severity", "subject"),
-            Column("since", f"{newest(catalogue.ALERT_SINCE, 'alert', 'severity', 'subject')} * 1000", "dateTimeAsIso"),
+            Column(
+                "since", f"{newest(alert_metrics.ALERT_SINCE, 'alert', 'severity', 'subject')} * 1000", "dateTimeAsIso"
+            ),
             sort_by="since",
         ),
     )
@@ -83,7 +85,7 @@ def board() -> dashboard.Dashboard:
         graph(
             "Offline partitions, by Kontrast and by JMX",
             "Where both are there they agree; where only Kontrast's is above 0, Kafka's own count has no controller.",
-            Line(newest(catalogue.OFFLINE), legend(word="by Kontrast")),
+            Line(newest(partition_metrics.OFFLINE), legend(word="by Kontrast")),
             Line(jmx(JMX_OFFLINE), legend(word="by JMX")),
             stepped=True,
         ),
@@ -99,7 +101,7 @@ def board() -> dashboard.Dashboard:
         graph(
             "Records",
             "Observations of ZooKeeper applied a second, by kind.",
-            Line(rate(catalogue.RECORDS, "kind"), legend("kind")),
+            Line(rate(pipeline_metrics.RECORDS, "kind"), legend("kind")),
             unit="ops",
         ),
     )

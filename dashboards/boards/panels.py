@@ -16,7 +16,7 @@ from grafana_foundation_sdk.models import dashboard as models
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
 from dashboards.boards.queries import CLUSTER_LEGEND
-from dashboards.catalogue import CLUSTER_LABEL
+from dashboards.catalogue.metric import CLUSTER_LABEL
 
 DATASOURCE = common.DataSourceRef(type_val="prometheus", uid="${datasource}")
 

@@ -5,7 +5,7 @@ Here belongs PromQL. Names of Kontrast's metrics are the catalogue's; those of K
 
 from __future__ import annotations
 
-from dashboards.catalogue import CLUSTER_LABEL, Metric
+from dashboards.catalogue.metric import CLUSTER_LABEL, Metric
 
 CLUSTER_LEGEND = f"{{{{{CLUSTER_LABEL}}}}}"
 

@@ -8,9 +8,9 @@ from types import MappingProxyType
 from prometheus_client.core import Metric as Family
 from prometheus_client.registry import Collector
 
-from dashboards import catalogue
-from dashboards.catalogue import Metric
-from dashboards.families import Sample, family
+from dashboards.catalogue import broker_view_metrics
+from dashboards.catalogue.families import Sample, family
+from dashboards.catalogue.metric import Metric
 from dashboards.probe.prober import ProbedBroker, Prober
 
 
@@ -35,9 +35,9 @@ def _probes(broker: ProbedBroker) -> Iterator[Sample]:
 # Read as: KEY has these samples for one broker.
 _SAMPLES: Mapping[Metric, Callable[[ProbedBroker], Iterator[Sample]]] = MappingProxyType(
     {
-        catalogue.BROKER_VIEW_DIFFERING: _differing,
-        catalogue.BROKER_VIEW_SECONDS: _seconds,
-        catalogue.BROKER_VIEW_PROBES: _probes,
+        broker_view_metrics.BROKER_VIEW_DIFFERING: _differing,
+        broker_view_metrics.BROKER_VIEW_SECONDS: _seconds,
+        broker_view_metrics.BROKER_VIEW_PROBES: _probes,
     }
 )
 

@@ -19,14 +19,14 @@ from controller.contract.alert_row import AlertRow
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.job_row import CLOCKS_AGREE_WITHIN_MS
 from controller.contract.metadata_rows import BrokerRow
-from dashboards.alerting.standing import Source, Standing
+from dashboards.alerting.active_alerts import Source, Standing
 from dashboards.errors import ServeError
+from dashboards.following.reading import Reading
+from dashboards.following.view import ClusterSnapshot, View
 from dashboards.probe.broker import BrokerConnection, BrokerView, Endpoint, ProbeError, choose_endpoint, expected_bytes
 from dashboards.probe.comparison import Found, PartitionName, differences, lasting
 from dashboards.probe.config import ProbeConfig
 from dashboards.probe.findings import BrokerFindings, alert_id, open_alert, resolved_alert
-from dashboards.reading import Reading
-from dashboards.view import ClusterSnapshot, View
 
 _LOOK_SECONDS = 0.2
 _LOOK_FOR_CLUSTERS_SECONDS = 1.0

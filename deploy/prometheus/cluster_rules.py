@@ -17,9 +17,9 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from controller.alerts.kinds import ALERT_KINDS, AlertKind  # noqa: E402 (needs the path above)
 from controller.contract.alert_row import Severity
+from dashboards.alerting.active_alerts import BROKER_VIEW  # noqa: E402
 from dashboards.alerting.message import NAME_PREFIX  # noqa: E402
-from dashboards.alerting.standing import BROKER_VIEW  # noqa: E402
-from dashboards.catalogue import ALERT_SINCE  # noqa: E402
+from dashboards.catalogue.alert_metrics import ALERT_SINCE  # noqa: E402
 
 _WIDTH = 120
 

@@ -19,13 +19,14 @@ from controller.contract.gauges_row import GaugesRow, Maintenance
 from controller.contract.job_row import ClusterProgress, JobRow
 from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
-from dashboards.alerting.book import Book
+from dashboards.alerting.active_alerts import of_outputs
 from dashboards.alerting.config import AlertmanagerConfig
-from dashboards.alerting.standing import of_outputs
-from dashboards.collector import DetailLimits, ViewCollector
-from dashboards.reading import Reading
-from dashboards.view import View
-from dashboards.watching import ForwardingCollector
+from dashboards.alerting.registry import Book
+from dashboards.exporter.collector import ViewCollector
+from dashboards.exporter.scrape import DetailLimits
+from dashboards.exporter.watch_page import ForwardingCollector
+from dashboards.following.reading import Reading
+from dashboards.following.view import View
 from tests.conformance.recording import replay, unpack
 from transport.forwarding import Forwarding, ReadReason
 

@@ -27,7 +27,7 @@ from controller.contract.outputs import STANDING_OUTPUTS, encode_row
 from controller.contract.row import Row
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import message_of
-from dashboards.config import ServeConfig
+from dashboards.exporter.config import ServeConfig
 from tests.controller.znode_history import ZnodeHistory
 from tests.dashboards.alertmanager_server import AlertmanagerServer
 from tests.dashboards.prometheus_server import running_prometheus

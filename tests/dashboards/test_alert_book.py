@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from controller.contract.alert_row import Severity
-from dashboards.alerting.book import Book
+from dashboards.alerting.active_alerts import Source, Standing
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import message_of
-from dashboards.alerting.standing import Source, Standing
+from dashboards.alerting.registry import Book
 
 CONFIG = AlertmanagerConfig(resolve_timeout_seconds=300)
 MINUTE_MS = 60_000

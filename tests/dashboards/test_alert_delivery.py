@@ -17,9 +17,9 @@ from controller.contract.job_row import ClusterProgress, JobRow
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import encode_row
 from dashboards.alerting.config import AlertmanagerConfig
-from dashboards.config import ServeConfig
 from dashboards.errors import ServeError
-from dashboards.server import run
+from dashboards.exporter.config import ServeConfig
+from dashboards.exporter.server import run
 from tests.certificates import make_self_signed
 from tests.dashboards.alertmanager_server import AlertmanagerServer
 from tests.waiting import eventually

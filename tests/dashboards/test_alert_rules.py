@@ -19,13 +19,16 @@ import pytest
 from controller.alerts.kinds import ALERT_KINDS
 from controller.contract.alert_row import AlertRow, Severity
 from controller.derived.health import UNUSABLE_WORDS
+from dashboards.alerting.active_alerts import BROKER_VIEW
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import NAME_PREFIX, SEVERITY_LABELS, message_of
-from dashboards.alerting.standing import BROKER_VIEW
-from dashboards.catalogue import ALERT_SINCE, CATALOGUE, CLUSTER_LABEL
-from dashboards.collector import DetailLimits, ViewCollector
-from dashboards.reading import Reading
-from dashboards.view import View
+from dashboards.catalogue.alert_metrics import ALERT_SINCE
+from dashboards.catalogue.metric import CLUSTER_LABEL
+from dashboards.catalogue.table import CATALOGUE
+from dashboards.exporter.collector import ViewCollector
+from dashboards.exporter.scrape import DetailLimits
+from dashboards.following.reading import Reading
+from dashboards.following.view import View
 from tests.dashboards.incident import BEGIN, END, SCRAPE_SECONDS
 from tests.rows import TIME_MS
 

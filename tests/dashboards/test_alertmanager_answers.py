@@ -13,9 +13,9 @@ import pytest
 
 from dashboards.alerting import alertmanager as alertmanager_module
 from dashboards.alerting.alertmanager import Alertmanager, RefusedError, UnreachableError
-from dashboards.alerting.book import Book
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import Message
+from dashboards.alerting.registry import Book
 from dashboards.alerting.sender import Result, Sender
 from tests.dashboards.alertmanager_server import AlertmanagerServer
 from tests.waiting import eventually

@@ -9,8 +9,8 @@ from importlib.metadata import PackageNotFoundError, version
 from prometheus_client.core import Metric as Family
 from prometheus_client.registry import Collector
 
-from dashboards import catalogue
-from dashboards.families import family
+from dashboards.catalogue import process_metrics
+from dashboards.catalogue.families import family
 
 
 class BuildCollector(Collector):
@@ -18,7 +18,7 @@ class BuildCollector(Collector):
 
     def collect(self) -> Iterator[Family]:
         """The one family."""
-        yield family(catalogue.BUILD_INFO, [((_build_version(), platform.python_version()), 1)])
+        yield family(process_metrics.BUILD_INFO, [((_build_version(), platform.python_version()), 1)])
 
 
 def _build_version() -> str:

@@ -21,20 +21,21 @@ from starlette.routing import Route
 from dashboards.alerting.delivery import Delivery
 from dashboards.alerting.message import Message
 from dashboards.alerting.metrics import DeliveryCollector
-from dashboards.brokers import targets
-from dashboards.build import BuildCollector
-from dashboards.catalogue import JMX_PAGE, PARTITIONS_PAGE
-from dashboards.collector import DetailLimits, ViewCollector
-from dashboards.config import ServeConfig
-from dashboards.connections import HttpCollector, HttpFigures
-from dashboards.follower import Follower
-from dashboards.http import HttpServer, metrics_route, wanted_by
-from dashboards.jmx import JmxCollector
-from dashboards.partitions_page import PartitionsPage, plain
+from dashboards.catalogue.metric import JMX_PAGE, PARTITIONS_PAGE
+from dashboards.exporter.collector import ViewCollector
+from dashboards.exporter.config import ServeConfig
+from dashboards.exporter.discovery import targets
+from dashboards.exporter.jmx import JmxCollector
+from dashboards.exporter.partitions_page import PartitionsPage, plain
+from dashboards.exporter.scrape import DetailLimits
+from dashboards.following.follower import Follower
+from dashboards.following.reading import FOLLOWED_OUTPUTS, Reading
+from dashboards.following.view import View
 from dashboards.probe.metrics import BrokerViewCollector
 from dashboards.probe.prober import Prober
-from dashboards.reading import FOLLOWED_OUTPUTS, Reading
-from dashboards.view import View
+from dashboards.serving.build import BuildCollector
+from dashboards.serving.connections import HttpCollector, HttpFigures
+from dashboards.serving.http import HttpServer, metrics_route, wanted_by
 from outputs import open_outputs
 
 _LOOK_SECONDS = 0.2

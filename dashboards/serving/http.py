@@ -21,10 +21,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from dashboards.access import BasicAuthentication, Certificate
-from dashboards.catalogue import METRICS_PAGE
-from dashboards.connections import BoundedListener, BoundedProtocol, HttpFigures
+from dashboards.catalogue.metric import METRICS_PAGE
 from dashboards.errors import ServeError
+from dashboards.serving.access import BasicAuthentication, Certificate
+from dashboards.serving.connections import BoundedListener, BoundedProtocol, HttpFigures
 from transport.listening import Listening, ListeningError
 
 _GRACEFUL_SECONDS = 3

@@ -19,8 +19,8 @@ import anyio
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dashboards.connections import HttpFigures
 from dashboards.errors import ServeError
+from dashboards.serving.connections import HttpFigures
 from transport.complaints import Complaints
 from transport.listening import Listening
 

@@ -1,12 +1,16 @@
-"""The page `docs/metrics.md`, made from the catalogue: `python -m dashboards.metrics_page` writes it."""
+"""Prints `metrics.md`: what Kontrast exports, from `dashboards.catalogue`. Run it by `make docs`."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from dashboards.catalogue import CATALOGUE, JMX_PAGE, METRICS_PAGE, PARTITIONS_PAGE, Metric
-from dashboards.jmx_names import JMX_NAMES
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from dashboards.catalogue.jmx_metrics import JMX_METRICS  # noqa: E402 (needs the path above)
+from dashboards.catalogue.metric import JMX_PAGE, METRICS_PAGE, PARTITIONS_PAGE, Metric  # noqa: E402
+from dashboards.catalogue.table import CATALOGUE  # noqa: E402
 
 _HEADING = (
     "| metric | type | labels | exported | meaning |",
@@ -21,7 +25,7 @@ def metrics_page() -> str:
     lines = [
         "# Metrics",
         "",
-        "What `kontrast serve` exports. This page is made by `python -m dashboards.metrics_page`.",
+        "What `kontrast serve` exports. This page is made from `dashboards/catalogue/` by `make docs`.",
         "",
         "A metric marked *when ready* is a statement about the watched cluster. It is absent, never zero, until a",
         "complete snapshot of that cluster has come through the pipeline and been read (`kontrast_ready` is 1).",
@@ -56,7 +60,7 @@ def metrics_page() -> str:
         "shrinks) is not there. Boards that find clusters by another label than `kafka_cluster` need a rule of",
         "`metric_relabel_configs` that copies it.",
         "",
-        *_table(JMX_NAMES),
+        *_table(JMX_METRICS),
     ]
     return "\n".join([*lines, ""])
 
@@ -73,10 +77,5 @@ def _table(metrics: Iterable[Metric]) -> Iterable[str]:
         yield f"| `{metric.name}` | {metric.type.value} | {labels} | {exported} | {metric.help} |"
 
 
-def main() -> None:
-    """Write `docs/metrics.md`."""
-    (Path(__file__).parent.parent / "docs" / "metrics.md").write_text(metrics_page(), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    sys.stdout.write(metrics_page())

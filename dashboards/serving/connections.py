@@ -22,8 +22,8 @@ from prometheus_client.core import Metric as Family
 from prometheus_client.registry import Collector
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from dashboards import catalogue
-from dashboards.families import family
+from dashboards.catalogue import process_metrics
+from dashboards.catalogue.families import family
 from transport.complaints import Complaints
 
 # Prometheus, probes and people are some ten; the files of a process have room for more than these.
@@ -59,8 +59,10 @@ class HttpCollector(Collector):
 
     def collect(self) -> Iterator[Family]:
         """Both families."""
-        yield family(catalogue.HTTP_WRONG_LOGINS, [((), self._figures.wrong_logins)])
-        yield family(catalogue.HTTP_DROPPED, [((why.value,), count) for why, count in self._figures.dropped.items()])
+        yield family(process_metrics.HTTP_WRONG_LOGINS, [((), self._figures.wrong_logins)])
+        yield family(
+            process_metrics.HTTP_DROPPED, [((why.value,), count) for why, count in self._figures.dropped.items()]
+        )
 
 
 class BoundedListener(socket.socket):

@@ -16,8 +16,8 @@ from controller.contract.job_row import JobRow
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import BadRowError, NewerRowError, decode_row
 from dashboards.errors import ServeError
-from dashboards.reading import Reading
-from dashboards.view import View
+from dashboards.following.reading import Reading
+from dashboards.following.view import View
 from outputs import Chunk, OutputsError, OutputsSource, SourceDownError
 
 _IDLE_SECONDS = 0.1

@@ -13,7 +13,7 @@ from enum import Enum
 from controller.alerts.conditions import counted
 from controller.contract.alert_row import AlertRow, Severity
 from dashboards.alerting.message import NAME_PREFIX, STALE, time_text
-from dashboards.view import ClusterSnapshot
+from dashboards.following.view import ClusterSnapshot
 
 BROKER_VIEW = "BrokerViewStale"
 

@@ -9,21 +9,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from controller.contract.gauges_row import GaugesRow
 from controller.contract.metadata_rows import BrokerRow
-from dashboards.catalogue import CLUSTER_LABEL
-from dashboards.view import ClusterSnapshot
+from dashboards.catalogue.metric import CLUSTER_LABEL
+from dashboards.following.view import ClusterSnapshot
 
 _ENDPOINT = re.compile(r"(?P<listener>[^:/]+)://(?P<host>\[[0-9A-Fa-f:.%]+\]|[0-9A-Za-z._-]+):(?P<port>[0-9]{1,5})")
 _META = "__meta_kafka_"
-
-
-def brokers_in_order(cluster: ClusterSnapshot, gauges: GaugesRow) -> tuple[int, ...]:
-    """All brokers: first the registered ones, then those that are away and have replicas, then those that were."""
-    registered = {row.broker for row in cluster.brokers if row.registered}
-    hosts = gauges.replicas_by_broker.keys() | gauges.leaders_by_broker.keys()
-    known = {row.broker for row in cluster.brokers} | hosts
-    return tuple(sorted(known, key=lambda broker: (broker not in registered, broker not in hosts, broker)))
 
 
 def addresses(row: BrokerRow) -> dict[str, str]:

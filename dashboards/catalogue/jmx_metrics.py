@@ -5,7 +5,7 @@ Here belong names, labels and help texts of what follows from metadata. Where a 
 
 from __future__ import annotations
 
-from dashboards.catalogue import CLUSTER_LABEL, JMX_PAGE, Metric, MetricType
+from dashboards.catalogue.metric import CLUSTER_LABEL, JMX_PAGE, Metric, MetricType
 
 BROKER_LABELS = (CLUSTER_LABEL, "broker", "instance")
 
@@ -53,4 +53,4 @@ AT_MIN_ISR_PARTITION_COUNT = _of_broker(
     "atminisrpartitioncount", "AtMinIsrPartitionCount: of those that the broker leads."
 )
 
-JMX_NAMES: tuple[Metric, ...] = tuple(value for value in tuple(globals().values()) if isinstance(value, Metric))
+JMX_METRICS: tuple[Metric, ...] = tuple(value for value in tuple(globals().values()) if isinstance(value, Metric))

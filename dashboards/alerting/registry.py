@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from controller.contract.alert_row import AlertRow, Severity
+from dashboards.alerting.active_alerts import Source, Standing, source_of
 from dashboards.alerting.config import OWN_LABELS, AlertmanagerConfig
 from dashboards.alerting.message import ALERT_ID, Labels, Message, message_of
-from dashboards.alerting.standing import Source, Standing, source_of
 
 # An output that begins anew mentions for a moment nothing of what stands; only a longer silence is an end.
 _UNMENTIONED_MS = 60_000

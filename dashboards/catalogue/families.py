@@ -17,7 +17,7 @@ from prometheus_client.core import Metric as Family
 from prometheus_client.samples import Exemplar
 from prometheus_client.utils import floatToGoString
 
-from dashboards.catalogue import Metric, MetricType
+from dashboards.catalogue.metric import Metric, MetricType
 from transport.lag import Example, Lag
 
 Sample = tuple[tuple[str, ...], float]  # label values in the catalogue's order, and the value
@@ -45,7 +45,7 @@ def lag_family(metric: Metric, lags: Mapping[tuple[str, ...], Lag]) -> Family:
         buckets: list[tuple[str, float] | tuple[str, float, Exemplar]] = []
         for bound, count, example in zip(lag.bounds_seconds, lag.counts, lag.examples, strict=True):
             reached += count
-            bucket = (floatToGoString(bound), reached)
+            bucket = (floatToGoString(bound), reached)  # type: ignore[no-untyped-call]
             buckets.append(bucket if example is None else (*bucket, _exemplar(example)))
         family.add_metric(labels, buckets, lag.sum_seconds)
     return family

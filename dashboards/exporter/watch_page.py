@@ -17,12 +17,13 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from dashboards import catalogue
-from dashboards.build import BuildCollector
-from dashboards.catalogue import CATALOGUE, Metric
-from dashboards.connections import HttpCollector, HttpFigures
-from dashboards.families import Sample, family, lag_family
-from dashboards.http import HttpServer, metrics_route
+from dashboards.catalogue import watch_metrics
+from dashboards.catalogue.families import Sample, family, lag_family
+from dashboards.catalogue.metric import Metric
+from dashboards.catalogue.table import CATALOGUE
+from dashboards.serving.build import BuildCollector
+from dashboards.serving.connections import HttpCollector, HttpFigures
+from dashboards.serving.http import HttpServer, metrics_route
 from transport.forwarding import Forwarding
 from transport.listening import Listening
 
@@ -41,28 +42,28 @@ def _heartbeat(forwarding: Forwarding) -> Iterator[Sample]:
 # Read as: KEY has these samples for one cluster's forwarder.
 _SAMPLES: Mapping[Metric, Callable[[Forwarding], Iterable[Sample]]] = MappingProxyType(
     {
-        catalogue.WATCH_LEADS: _one(lambda forwarding: forwarding.leads),
-        catalogue.WATCH_GENERATION: _one(lambda forwarding: forwarding.generation),
-        catalogue.WATCH_CONNECTED: _one(lambda forwarding: forwarding.is_connected),
-        catalogue.WATCH_MODE: lambda forwarding: [((forwarding.watch_mode,), 1)],
-        catalogue.WATCH_ZNODES: _one(lambda forwarding: forwarding.znodes),
-        catalogue.WATCH_FORBIDDEN: _one(lambda forwarding: forwarding.forbidden_znodes),
-        catalogue.WATCH_ZNODES_READ: _one(lambda forwarding: forwarding.znodes_read),
-        catalogue.WATCH_BYTES_READ: _one(lambda forwarding: forwarding.bytes_read),
-        catalogue.WATCH_BUDGET_WAIT: _one(lambda forwarding: forwarding.budget_wait_seconds),
-        catalogue.WATCH_JITTER_WAIT: _one(lambda forwarding: forwarding.jitter_wait_seconds),
-        catalogue.WATCH_EVENTS: _one(lambda forwarding: forwarding.events),
-        catalogue.WATCH_WINDOWS: _one(lambda forwarding: forwarding.windows),
-        catalogue.WATCH_EVENTS_DROPPED: _one(lambda forwarding: forwarding.events_dropped),
-        catalogue.WATCH_COMPLETE_READS: lambda forwarding: [
+        watch_metrics.WATCH_LEADS: _one(lambda forwarding: forwarding.leads),
+        watch_metrics.WATCH_GENERATION: _one(lambda forwarding: forwarding.generation),
+        watch_metrics.WATCH_CONNECTED: _one(lambda forwarding: forwarding.is_connected),
+        watch_metrics.WATCH_MODE: lambda forwarding: [((forwarding.watch_mode,), 1)],
+        watch_metrics.WATCH_ZNODES: _one(lambda forwarding: forwarding.znodes),
+        watch_metrics.WATCH_FORBIDDEN: _one(lambda forwarding: forwarding.forbidden_znodes),
+        watch_metrics.WATCH_ZNODES_READ: _one(lambda forwarding: forwarding.znodes_read),
+        watch_metrics.WATCH_BYTES_READ: _one(lambda forwarding: forwarding.bytes_read),
+        watch_metrics.WATCH_BUDGET_WAIT: _one(lambda forwarding: forwarding.budget_wait_seconds),
+        watch_metrics.WATCH_JITTER_WAIT: _one(lambda forwarding: forwarding.jitter_wait_seconds),
+        watch_metrics.WATCH_EVENTS: _one(lambda forwarding: forwarding.events),
+        watch_metrics.WATCH_WINDOWS: _one(lambda forwarding: forwarding.windows),
+        watch_metrics.WATCH_EVENTS_DROPPED: _one(lambda forwarding: forwarding.events_dropped),
+        watch_metrics.WATCH_COMPLETE_READS: lambda forwarding: [
             ((reason.value,), count) for reason, count in forwarding.complete_reads.items()
         ],
-        catalogue.WATCH_DIFFERENCES: _one(lambda forwarding: forwarding.differences),
-        catalogue.WATCH_SINK_UP: _one(lambda forwarding: forwarding.sink_is_up),
-        catalogue.WATCH_RECORDS: _one(lambda forwarding: forwarding.records),
-        catalogue.WATCH_HEARTBEAT: _heartbeat,
-        catalogue.WATCH_MAINTENANCE: _one(lambda forwarding: forwarding.maintenance_windows),
-        catalogue.WATCH_BAD_MAINTENANCE: _one(lambda forwarding: forwarding.bad_maintenance_files),
+        watch_metrics.WATCH_DIFFERENCES: _one(lambda forwarding: forwarding.differences),
+        watch_metrics.WATCH_SINK_UP: _one(lambda forwarding: forwarding.sink_is_up),
+        watch_metrics.WATCH_RECORDS: _one(lambda forwarding: forwarding.records),
+        watch_metrics.WATCH_HEARTBEAT: _heartbeat,
+        watch_metrics.WATCH_MAINTENANCE: _one(lambda forwarding: forwarding.maintenance_windows),
+        watch_metrics.WATCH_BAD_MAINTENANCE: _one(lambda forwarding: forwarding.bad_maintenance_files),
     }
 )
 

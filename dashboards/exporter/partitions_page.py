@@ -17,12 +17,12 @@ from types import MappingProxyType
 
 from controller.contract.metadata_rows import PartitionRow
 from controller.rules.states import PartitionState
-from dashboards import catalogue
-from dashboards.catalogue import PARTITIONS_PAGE, Metric
+from dashboards.catalogue import partitions_page_metrics
+from dashboards.catalogue.metric import PARTITIONS_PAGE, Metric
 from dashboards.errors import ServeError
-from dashboards.gzip_pieces import GzipFile, GzipPiece
-from dashboards.reading import Reading
-from dashboards.view import View, segment_of
+from dashboards.exporter.gzip_pieces import GzipFile, GzipPiece
+from dashboards.following.reading import Reading
+from dashboards.following.view import View, segment_of
 
 # What changes within this time is rendered together. Who renders for long rests for longer: it takes a tenth of a core.
 _COALESCE_SECONDS = 1.0
@@ -47,12 +47,12 @@ _WRITABLE: Mapping[bool | None, str] = MappingProxyType({True: "1", False: "0", 
 # Read as: KEY has this value for a partition.
 _VALUES: Mapping[Metric, Callable[[PartitionRow], int | str]] = MappingProxyType(
     {
-        catalogue.PARTITION_LEADER: lambda row: row.leader,
-        catalogue.PARTITION_LEADER_EPOCH: lambda row: row.leader_epoch,
-        catalogue.PARTITION_REPLICAS: lambda row: len(row.replicas),
-        catalogue.PARTITION_IN_SYNC: lambda row: len(row.isr),
-        catalogue.PARTITION_STATE: lambda row: _STATE_NUMBERS.get(row.state, -1),
-        catalogue.PARTITION_WRITABLE_ACKS_ALL: lambda row: _WRITABLE[row.writable_acks_all],
+        partitions_page_metrics.PARTITION_LEADER: lambda row: row.leader,
+        partitions_page_metrics.PARTITION_LEADER_EPOCH: lambda row: row.leader_epoch,
+        partitions_page_metrics.PARTITION_REPLICAS: lambda row: len(row.replicas),
+        partitions_page_metrics.PARTITION_IN_SYNC: lambda row: len(row.isr),
+        partitions_page_metrics.PARTITION_STATE: lambda row: _STATE_NUMBERS.get(row.state, -1),
+        partitions_page_metrics.PARTITION_WRITABLE_ACKS_ALL: lambda row: _WRITABLE[row.writable_acks_all],
     }
 )
 
@@ -190,10 +190,10 @@ def _escaped(value: str) -> str:
 
 
 def _readiness_text(readiness: Mapping[str, bool]) -> bytes:
-    lines = [_heading(catalogue.PAGE_READY)]
+    lines = [_heading(partitions_page_metrics.PAGE_READY)]
     for cluster, is_ready in readiness.items():
         labels = f'kafka_cluster="{_escaped(cluster)}",page="{PARTITIONS_PAGE}"'
-        lines.append(f"{catalogue.PAGE_READY.name}{{{labels}}} {int(is_ready)}\n")
+        lines.append(f"{partitions_page_metrics.PAGE_READY.name}{{{labels}}} {int(is_ready)}\n")
     return "".join(lines).encode()
 
 

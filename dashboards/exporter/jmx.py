@@ -14,41 +14,42 @@ from prometheus_client.registry import Collector
 
 from controller.contract.gauges_row import GaugesRow
 from controller.rules.election import Strategy
-from dashboards import catalogue, jmx_names
-from dashboards.brokers import brokers_in_order, scrape_address
-from dashboards.catalogue import CLUSTER_LABEL, JMX_PAGE, Metric
-from dashboards.families import family
-from dashboards.jmx_names import BROKER_LABELS, JMX_NAMES
-from dashboards.reading import Reading
-from dashboards.view import ClusterSnapshot, View
+from dashboards.catalogue import jmx_metrics, partitions_page_metrics
+from dashboards.catalogue.families import family
+from dashboards.catalogue.jmx_metrics import BROKER_LABELS, JMX_METRICS
+from dashboards.catalogue.metric import CLUSTER_LABEL, JMX_PAGE, Metric
+from dashboards.exporter.discovery import scrape_address
+from dashboards.exporter.scrape import brokers_in_order
+from dashboards.following.reading import Reading
+from dashboards.following.view import ClusterSnapshot, View
 
 _UNCLEAN = f"Unclean{Strategy.OFFLINE.value}"
 
 # Read as: KEY has this value on the controller, and 0 on every other broker.
 _OF_CONTROLLER: Mapping[Metric, Callable[[GaugesRow], int]] = MappingProxyType(
     {
-        jmx_names.OFFLINE_PARTITIONS_COUNT: lambda gauges: gauges.offline_partitions,
-        jmx_names.PREFERRED_REPLICA_IMBALANCE_COUNT: lambda gauges: gauges.preferred_replica_imbalance,
-        jmx_names.GLOBAL_TOPIC_COUNT: lambda gauges: gauges.topics,
-        jmx_names.GLOBAL_PARTITION_COUNT: lambda gauges: gauges.partitions,
-        jmx_names.ACTIVE_BROKER_COUNT: lambda gauges: gauges.active_brokers,
-        jmx_names.TOPICS_TO_DELETE_COUNT: lambda gauges: gauges.topics_to_delete,
-        jmx_names.REPLICAS_TO_DELETE_COUNT: lambda gauges: gauges.replicas_to_delete,
-        jmx_names.TOPICS_INELIGIBLE_COUNT: lambda gauges: gauges.topics_ineligible_to_delete,
-        jmx_names.REPLICAS_INELIGIBLE_COUNT: lambda gauges: gauges.replicas_ineligible_to_delete,
-        jmx_names.UNCLEAN_LEADER_ELECTIONS: lambda gauges: gauges.elections.get(_UNCLEAN, 0),
+        jmx_metrics.OFFLINE_PARTITIONS_COUNT: lambda gauges: gauges.offline_partitions,
+        jmx_metrics.PREFERRED_REPLICA_IMBALANCE_COUNT: lambda gauges: gauges.preferred_replica_imbalance,
+        jmx_metrics.GLOBAL_TOPIC_COUNT: lambda gauges: gauges.topics,
+        jmx_metrics.GLOBAL_PARTITION_COUNT: lambda gauges: gauges.partitions,
+        jmx_metrics.ACTIVE_BROKER_COUNT: lambda gauges: gauges.active_brokers,
+        jmx_metrics.TOPICS_TO_DELETE_COUNT: lambda gauges: gauges.topics_to_delete,
+        jmx_metrics.REPLICAS_TO_DELETE_COUNT: lambda gauges: gauges.replicas_to_delete,
+        jmx_metrics.TOPICS_INELIGIBLE_COUNT: lambda gauges: gauges.topics_ineligible_to_delete,
+        jmx_metrics.REPLICAS_INELIGIBLE_COUNT: lambda gauges: gauges.replicas_ineligible_to_delete,
+        jmx_metrics.UNCLEAN_LEADER_ELECTIONS: lambda gauges: gauges.elections.get(_UNCLEAN, 0),
     }
 )
 
 # Read as: KEY has this value for a broker; one that the counts do not name has none.
 _OF_BROKER: Mapping[Metric, Callable[[GaugesRow], Mapping[int, int]]] = MappingProxyType(
     {
-        jmx_names.ACTIVE_CONTROLLER_COUNT: lambda gauges: {gauges.controller: 1},
-        jmx_names.LEADER_COUNT: lambda gauges: gauges.leaders_by_broker,
-        jmx_names.PARTITION_COUNT: lambda gauges: gauges.replicas_by_broker,
-        jmx_names.UNDER_REPLICATED_PARTITIONS: lambda gauges: gauges.under_replicated_by_broker,
-        jmx_names.UNDER_MIN_ISR_PARTITION_COUNT: lambda gauges: gauges.under_min_isr_by_broker,
-        jmx_names.AT_MIN_ISR_PARTITION_COUNT: lambda gauges: gauges.at_min_isr_by_broker,
+        jmx_metrics.ACTIVE_CONTROLLER_COUNT: lambda gauges: {gauges.controller: 1},
+        jmx_metrics.LEADER_COUNT: lambda gauges: gauges.leaders_by_broker,
+        jmx_metrics.PARTITION_COUNT: lambda gauges: gauges.replicas_by_broker,
+        jmx_metrics.UNDER_REPLICATED_PARTITIONS: lambda gauges: gauges.under_replicated_by_broker,
+        jmx_metrics.UNDER_MIN_ISR_PARTITION_COUNT: lambda gauges: gauges.under_min_isr_by_broker,
+        jmx_metrics.AT_MIN_ISR_PARTITION_COUNT: lambda gauges: gauges.at_min_isr_by_broker,
     }
 )
 
@@ -66,7 +67,7 @@ class _Told:
             counts = _OF_BROKER[metric](self.gauges)
         else:
             counts = {self._speaker(): _OF_CONTROLLER[metric](self.gauges)}
-        if metric is jmx_names.UNCLEAN_LEADER_ELECTIONS or not self.brokers:
+        if metric is jmx_metrics.UNCLEAN_LEADER_ELECTIONS or not self.brokers:
             # A counter that moved from broker to broker would seem to grow. Where no broker is there to say it, a sum
             # over nothing would be no number, and no alert.
             yield {CLUSTER_LABEL: self.name}, sum(counts.values()) if metric in _OF_CONTROLLER else 0
@@ -97,8 +98,11 @@ class JmxCollector(Collector):
             if known.gauges is not None and known.ready and reading.vouches_for(known.cluster)
         ]
         names = {cluster.name for cluster in told}
-        yield family(catalogue.PAGE_READY, [((known.cluster, JMX_PAGE), known.cluster in names) for known in clusters])
-        for metric in JMX_NAMES:
+        yield family(
+            partitions_page_metrics.PAGE_READY,
+            [((known.cluster, JMX_PAGE), known.cluster in names) for known in clusters],
+        )
+        for metric in JMX_METRICS:
             built = family(metric, ())
             for cluster in told:
                 for labels, value in cluster.samples(metric):

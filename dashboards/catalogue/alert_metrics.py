@@ -1,0 +1,45 @@
+"""Alerts by kind and by name, and maintenance in force."""
+
+from __future__ import annotations
+
+from dashboards.catalogue.metric import CLUSTER_LABEL, Metric, of_cluster
+
+OPEN_ALERTS = of_cluster("open_alerts", "Alerts of Kontrast that are not resolved.", "severity")
+ALERTS_OPEN = of_cluster(
+    "alerts_open",
+    "Alerts of Kontrast that are not resolved, by kind; `state` is open, or unknown while nothing can be said of them.",
+    "alert",
+    "severity",
+    "state",
+)
+ALERT_SINCE = Metric(
+    name="kontrast_alert_since_timestamp_seconds",
+    help="Since when what an alert that stands tells of is so, with the labels of its message to Alertmanager; it "
+    "stays while nothing can be said of its cluster. Those to page are named first, then the longest open ones.",
+    unit="seconds",
+    labels=(
+        CLUSTER_LABEL,
+        "alert",
+        "severity",
+        "component",
+        "subject",
+        "group",
+        "topic",
+        "partition",
+        "broker",
+        "brokers",
+    ),
+    before_ready=True,
+)
+ALERT_DETAIL_DROPPED = Metric(
+    name="kontrast_alert_detail_dropped",
+    help="Alerts that stand and are not named, for there are too many.",
+    before_ready=True,
+)
+MAINTENANCE_UNTIL = of_cluster(
+    "maintenance_until_timestamp_seconds",
+    "When the maintenance in force of a broker ends; `all` is one of the whole cluster. Until then what it explains is "
+    "told with severity info.",
+    "broker",
+    unit="seconds",
+)

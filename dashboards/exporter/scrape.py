@@ -1,0 +1,65 @@
+"""What one scrape is answered from: snapshots of the view, the reading, the job and the active alerts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from controller.contract.gauges_row import GaugesRow
+from controller.contract.job_row import JobRow
+from dashboards.alerting.message import Message
+from dashboards.exporter.partitions_page import PageFigures
+from dashboards.following.reading import ReadingSnapshot
+from dashboards.following.view import ClusterSnapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DetailLimits:
+    """How many of each cluster are named at most."""
+
+    partitions: int
+    brokers: int
+    alerts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scrape:
+    """All that one scrape is answered from."""
+
+    clusters: tuple[ClusterSnapshot, ...]
+    reading: ReadingSnapshot
+    limits: DetailLimits
+    alerts: Mapping[str, Sequence[Message]]  # those that stand by cluster, whoever says so; to page first
+    job: JobRow | None = None
+    page: PageFigures | None = None
+
+    def is_ready(self, cluster: ClusterSnapshot) -> bool:
+        """Whether something may be said about the cluster: what is still being read of it is the past."""
+        return self.reading.vouches_for(cluster.cluster) and cluster.ready
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyCluster:
+    """A cluster of which something may be said, and its brokers that are named."""
+
+    snapshot: ClusterSnapshot
+    brokers: tuple[int, ...]
+    brokers_dropped: int
+    limits: DetailLimits
+
+
+def ready_clusters(scrape: Scrape) -> Iterator[tuple[ReadyCluster, GaugesRow]]:
+    """The clusters of which something may be said, with their gauges."""
+    for cluster in scrape.clusters:
+        if cluster.gauges is not None and scrape.is_ready(cluster):
+            brokers = brokers_in_order(cluster, cluster.gauges)
+            named = brokers[: scrape.limits.brokers]
+            yield ReadyCluster(cluster, named, len(brokers) - len(named), scrape.limits), cluster.gauges
+
+
+def brokers_in_order(cluster: ClusterSnapshot, gauges: GaugesRow) -> tuple[int, ...]:
+    """All brokers: first the registered ones, then those that are away and have replicas, then those that were."""
+    registered = {row.broker for row in cluster.brokers if row.registered}
+    hosts = gauges.replicas_by_broker.keys() | gauges.leaders_by_broker.keys()
+    known = {row.broker for row in cluster.brokers} | hosts
+    return tuple(sorted(known, key=lambda broker: (broker not in registered, broker not in hosts, broker)))
