@@ -1,6 +1,6 @@
 """What the commands that look at outputs share: which outputs, reading them to their present end, and following them.
 
-Here belongs the wiring of the exporter's reader (`dashboards.following.follower`) to a command. What is shown is the command's.
+Here belongs the wiring of the exporter's reader (`dashboards.following`) to a command. What is shown is the command's.
 """
 
 from __future__ import annotations

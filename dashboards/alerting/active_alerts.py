@@ -1,7 +1,6 @@
-"""Which alerts stand, by each of those who may say so, and whether their silence means anything.
+"""The active alerts of a cluster by source, and whether the source is certain: an alert that it lacks is then over.
 
-Here belongs what is known of a cluster's alerts at one moment. "Silence is not health": who has heard nothing for too
-long is not certain of anything, and an alert that is not mentioned is then not over.
+Silence is not health: a source that has heard nothing for too long is not certain of anything.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ BROKER_VIEW = "BrokerViewStale"
 
 
 class Source(Enum):
-    """Who says that an alert stands."""
+    """Who says that an alert is active."""
 
     OUTPUTS = "outputs"  # the streaming job
     STALENESS = "staleness"  # this exporter, of the outputs
@@ -30,16 +29,16 @@ _SOURCES = {f"{NAME_PREFIX}{STALE}": Source.STALENESS, f"{NAME_PREFIX}{BROKER_VI
 
 
 def source_of(alert_name: str) -> Source:
-    """Who tells of the alerts of this name."""
+    """The source of the alerts of this name."""
     return _SOURCES.get(alert_name, Source.OUTPUTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """What one source says of one cluster.
+class ActiveAlerts:
+    """The active alerts of one cluster by one source, and the ones it resolved not long ago.
 
-    While it is not `certain`, what it mentions is as it was when it was heard last, and what it does not mention may
-    still be. `resolved` are those that it has heard the end of, not so long ago.
+    While the source is not `certain`, its alerts are as they were when it was last certain, and an alert that it lacks
+    may still be active.
     """
 
     cluster: str
@@ -49,9 +48,9 @@ class Standing:
     resolved: Mapping[str, AlertRow]  # by id
 
 
-def of_outputs(snapshot: ClusterSnapshot, *, certain: bool) -> Standing:
-    """What the streaming job says of the cluster."""
-    return Standing(
+def of_outputs(snapshot: ClusterSnapshot, *, certain: bool) -> ActiveAlerts:
+    """The alerts of the streaming job's outputs."""
+    return ActiveAlerts(
         cluster=snapshot.cluster,
         source=Source.OUTPUTS,
         certain=certain,
@@ -60,10 +59,10 @@ def of_outputs(snapshot: ClusterSnapshot, *, certain: bool) -> Standing:
     )
 
 
-def of_staleness(snapshot: ClusterSnapshot, heard_ms: int, *, stale: bool, certain: bool) -> Standing:
-    """What is to be said of the cluster's own heartbeat, the newest of which is of `heard_ms`."""
+def of_staleness(snapshot: ClusterSnapshot, heard_ms: int, *, stale: bool, certain: bool) -> ActiveAlerts:
+    """The alert ReplicaStale of a cluster whose newest heartbeat is of `heard_ms`."""
     alerts = {STALE: _stale_row(snapshot, heard_ms)} if stale else {}
-    return Standing(cluster=snapshot.cluster, source=Source.STALENESS, certain=certain, alerts=alerts, resolved={})
+    return ActiveAlerts(cluster=snapshot.cluster, source=Source.STALENESS, certain=certain, alerts=alerts, resolved={})
 
 
 def _stale_row(snapshot: ClusterSnapshot, heard_ms: int) -> AlertRow:

@@ -1,4 +1,4 @@
-"""What is exported of telling alerts to Alertmanagers. Names and help texts are the catalogue's."""
+"""Collects the metrics of delivery to Alertmanagers."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def _up(sender: Sender) -> Iterator[Sample]:
         yield (), sender.is_up
 
 
-def _told(sender: Sender) -> Iterator[Sample]:
-    if sender.told_ms:
-        yield (), sender.told_ms / 1000
+def _last_delivery(sender: Sender) -> Iterator[Sample]:
+    if sender.delivered_ms:
+        yield (), sender.delivered_ms / 1000
 
 
 # Read as: KEY has these samples for one Alertmanager.
@@ -34,7 +34,7 @@ _SAMPLES: Mapping[Metric, Callable[[Sender], Iterator[Sample]]] = MappingProxyTy
     {
         delivery_metrics.ALERT_DELIVERIES: _deliveries,
         delivery_metrics.ALERTMANAGER_UP: _up,
-        delivery_metrics.ALERTMANAGER_LAST_DELIVERY: _told,
+        delivery_metrics.ALERTMANAGER_LAST_DELIVERY: _last_delivery,
     }
 )
 

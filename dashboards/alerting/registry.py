@@ -1,7 +1,7 @@
-"""What every Alertmanager is to know: the alerts that stand, and those that have ended not long ago.
+"""Keeps the messages that every Alertmanager must have: active alerts, and the ones that ended within its time-out.
 
-Here belongs how an alert that was told comes to its end: by a row that says so, because it goes on under other labels,
-or because nobody who is certain has mentioned it for a while. Telling is `sender`'s business.
+A sent alert ends by a row that resolves it, because it goes on under other labels, or because a certain source has not
+mentioned it for a minute.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from controller.contract.alert_row import AlertRow, Severity
-from dashboards.alerting.active_alerts import Source, Standing, source_of
+from dashboards.alerting.active_alerts import ActiveAlerts, Source, source_of
 from dashboards.alerting.config import OWN_LABELS, AlertmanagerConfig
 from dashboards.alerting.message import ALERT_ID, Labels, Message, message_of
 
-# An output that begins anew mentions for a moment nothing of what stands; only a longer silence is an end.
+# An output that is read from its beginning again lacks active alerts for a moment; only a longer silence is an end.
 _UNMENTIONED_MS = 60_000
 
-_Subject = tuple[str, Source, str]  # cluster, who says it, the alert's id
+_Subject = tuple[str, Source, str]  # cluster, source, the alert's id
 
 
 @dataclass(slots=True)
-class _Told:
+class _Tracked:
     subject: _Subject
     message: Message
     unmentioned_since_ms: int | None = None  # by the steady clock
@@ -35,60 +35,60 @@ class _Built:
     message: Message
 
 
-class Book:
+class AlertRegistry:
     """The messages as they are now; one thread writes, any thread reads."""
 
     def __init__(self, config: AlertmanagerConfig) -> None:
         self._config = config
         self._lock = threading.Lock()
         self._built: dict[_Subject, _Built] = {}
-        self._heard: tuple[Standing, ...] | None = None
-        self._mentioned: dict[Labels, _Told] = {}
-        self._missed: dict[Labels, _Told] = {}  # told, and not mentioned now
-        self._ended: dict[Labels, tuple[Message, int]] = {}  # and when it was written here, by the steady clock
+        self._newest: tuple[ActiveAlerts, ...] | None = None
+        self._mentioned: dict[Labels, _Tracked] = {}
+        self._missed: dict[Labels, _Tracked] = {}  # sent, and not mentioned now
+        self._ended: dict[Labels, tuple[Message, int]] = {}  # and when it ended here, by the steady clock
         self._messages: tuple[Message, ...] | None = None
-        self._standing: dict[str, list[Message]] | None = None  # made when it is asked for
+        self._active: dict[str, list[Message]] | None = None  # made when it is asked for
 
     def messages(self) -> tuple[Message, ...] | None:
-        """All of them; None until it is known what stands."""
+        """All messages; None until the first update."""
         with self._lock:
             return self._messages
 
-    def standing(self) -> Mapping[str, Sequence[Message]]:
-        """Those of each cluster that are not over, as far as anybody knows: what pages first, then the oldest."""
+    def active(self) -> Mapping[str, Sequence[Message]]:
+        """The messages of each cluster that have not ended: first the ones that page, then the oldest."""
         with self._lock:
-            if self._standing is None:
+            if self._active is None:
                 found: dict[str, list[Message]] = {}
                 for message in sorted(self._messages or (), key=_pages_first):
                     if message.ended_ms is None:
                         found.setdefault(message.label("kafka_cluster"), []).append(message)
-                self._standing = found
-            return self._standing
+                self._active = found
+            return self._active
 
-    def update(self, standings: Iterable[Standing], now_ms: int, steady_ms: int) -> None:
-        """Take in what is said now, by the wall clock and a steady one; costs next to nothing while nothing is new."""
-        heard = tuple(standings)
+    def update(self, active: Iterable[ActiveAlerts], now_ms: int, steady_ms: int) -> None:
+        """Take in each source's active alerts, by the wall clock and a steady one; cheap while nothing has changed."""
+        newest = tuple(active)
         with self._lock:
-            if heard != self._heard:
-                self._heard = heard
-                self._mention(heard)
+            if newest != self._newest:
+                self._newest = newest
+                self._mention(newest)
             elif not (self._missed or self._ended) and self._messages is not None:
                 return
-            by_source = {(standing.cluster, standing.source): standing for standing in heard}
-            for labels, told in list(self._missed.items()):
-                cluster, source, _ = told.subject
-                self._miss(labels, told, by_source.get((cluster, source)), now_ms, steady_ms)
+            by_source = {(said.cluster, said.source): said for said in newest}
+            for labels, tracked in list(self._missed.items()):
+                cluster, source, _ = tracked.subject
+                self._miss(labels, tracked, by_source.get((cluster, source)), now_ms, steady_ms)
             keep_ms = int(self._config.resolve_timeout_seconds * 1000)
             self._ended = {k: (message, at) for k, (message, at) in self._ended.items() if steady_ms - at < keep_ms}
-            told_now = (told.message for held in (self._mentioned, self._missed) for told in held.values())
-            messages = (*told_now, *(message for message, _ in self._ended.values()))
+            not_ended = (tracked.message for held in (self._mentioned, self._missed) for tracked in held.values())
+            messages = (*not_ended, *(message for message, _ in self._ended.values()))
             if messages != self._messages:  # the same object says that nothing has changed
-                self._messages, self._standing = messages, None
+                self._messages, self._active = messages, None
 
     def adopt(self, found: Iterable[Message]) -> None:
-        """Go on with alerts that an Alertmanager has from before this process began, until it is known if they stand.
+        """Track alerts that an Alertmanager has from before this process began, until it is known if they are active.
 
-        What has not the same external labels is somebody else's.
+        Alerts with other external labels are another exporter's.
         """
         with self._lock:
             for message in found:
@@ -98,45 +98,45 @@ class Book:
                     continue
                 if not any(message.labels in held for held in (self._mentioned, self._missed, self._ended)):
                     subject = (cluster, source_of(message.label("alertname")), alert_id)
-                    self._missed[message.labels] = _Told(subject, message)
+                    self._missed[message.labels] = _Tracked(subject, message)
 
-    def _mention(self, standings: Iterable[Standing]) -> None:
-        mentioned: dict[Labels, _Told] = {}
+    def _mention(self, active: Iterable[ActiveAlerts]) -> None:
+        mentioned: dict[Labels, _Tracked] = {}
         built: dict[_Subject, _Built] = {}
-        for standing in standings:
-            for alert_id, row in standing.alerts.items():
-                subject = (standing.cluster, standing.source, alert_id)
+        for said in active:
+            for alert_id, row in said.alerts.items():
+                subject = (said.cluster, said.source, alert_id)
                 known = self._built.get(subject)
-                # Building the messages of thousands of alerts anew each time would cost more than all the rest.
-                if known is None or known.row is not row or known.certain is not standing.certain:
+                # Building the messages of thousands of alerts each time would cost more than all the rest.
+                if known is None or known.row is not row or known.certain is not said.certain:
                     message = message_of(row, self._config)
-                    known = _Built(row, standing.certain, message if standing.certain else message.unknown())
+                    known = _Built(row, said.certain, message if said.certain else message.unknown())
                 built[subject] = known
                 # Of two with the same labels, which are one for Alertmanager, the older holds.
-                mentioned.setdefault(known.message.labels, _Told(subject, known.message))
+                mentioned.setdefault(known.message.labels, _Tracked(subject, known.message))
         self._built = built
-        self._missed = {k: told for k, told in {**self._missed, **self._mentioned}.items() if k not in mentioned}
+        self._missed = {k: tracked for k, tracked in {**self._missed, **self._mentioned}.items() if k not in mentioned}
         self._ended = {k: ended for k, ended in self._ended.items() if k not in mentioned}
         self._mentioned = mentioned
 
-    def _miss(self, labels: Labels, told: _Told, standing: Standing | None, now_ms: int, steady_ms: int) -> None:  # noqa: PLR0913 (one call)
-        """An alert that was told is not among those that stand."""
-        if standing is None:  # nobody will say any more: Alertmanager's time-out ends it
+    def _miss(self, labels: Labels, tracked: _Tracked, said: ActiveAlerts | None, now_ms: int, steady_ms: int) -> None:  # noqa: PLR0913 (one call)
+        """Judge an alert that was sent and that its source does not mention."""
+        if said is None:  # its source is gone: Alertmanager's time-out ends it
             del self._missed[labels]
             return
-        alert_id = told.subject[2]
-        if not standing.certain:
-            told.message = told.message.unknown()
-            told.unmentioned_since_ms = None
+        alert_id = tracked.subject[2]
+        if not said.certain:
+            tracked.message = tracked.message.unknown()
+            tracked.unmentioned_since_ms = None
             return
-        ending = standing.resolved.get(alert_id)
-        if told.unmentioned_since_ms is None:
-            told.unmentioned_since_ms = steady_ms
-        is_silent = steady_ms - told.unmentioned_since_ms >= _UNMENTIONED_MS
-        by_nature = standing.source is Source.STALENESS  # which is judged anew each time
-        if ending or alert_id in standing.alerts or is_silent or by_nature:
+        ending = said.resolved.get(alert_id)
+        if tracked.unmentioned_since_ms is None:
+            tracked.unmentioned_since_ms = steady_ms
+        is_silent = steady_ms - tracked.unmentioned_since_ms >= _UNMENTIONED_MS
+        by_nature = said.source is Source.STALENESS  # which is judged each time
+        if ending or alert_id in said.alerts or is_silent or by_nature:
             del self._missed[labels]
-            self._ended[labels] = (_ended(told.message, ending, now_ms), steady_ms)
+            self._ended[labels] = (_ended(tracked.message, ending, now_ms), steady_ms)
 
 
 def _pages_first(message: Message) -> tuple[bool, int]:

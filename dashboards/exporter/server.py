@@ -51,9 +51,9 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
     view, reading = View(), Reading()
     follower = Follower(open_outputs(config.source, FOLLOWED_OUTPUTS), view, reading, config.connect_timeout_seconds)
     prober = Prober(config.probe, view, reading)
-    delivery = Delivery(config.alertmanager, view, reading, prober.standings)
+    delivery = Delivery(config.alertmanager, view, reading, prober.active_alerts)
     page = PartitionsPage(view, reading) if config.partitions_page else None
-    app = _App(config, view, reading, follower, delivery.standing, page)
+    app = _App(config, view, reading, follower, delivery.active_alerts, page)
     figures = HttpFigures()
     own = BuildCollector(), HttpCollector(figures)
     app.show(BrokerViewCollector(prober), DeliveryCollector(delivery.senders), *own)

@@ -19,7 +19,7 @@ from controller.contract.alert_row import AlertRow
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.job_row import CLOCKS_AGREE_WITHIN_MS
 from controller.contract.metadata_rows import BrokerRow
-from dashboards.alerting.active_alerts import Source, Standing
+from dashboards.alerting.active_alerts import ActiveAlerts, Source
 from dashboards.errors import ServeError
 from dashboards.following.reading import Reading
 from dashboards.following.view import ClusterSnapshot, View
@@ -76,10 +76,10 @@ class ClusterProbe:
         with self._lock:
             return tuple(self._brokers[broker] for broker in sorted(self._brokers))
 
-    def standing(self) -> Standing:
-        """What the probe says of the cluster's alerts."""
+    def active_alerts(self) -> ActiveAlerts:
+        """The probe's alerts of the cluster."""
         with self._lock:
-            return Standing(
+            return ActiveAlerts(
                 cluster=self.cluster,
                 source=Source.PROBE,
                 certain=self._is_current,
@@ -88,7 +88,7 @@ class ClusterProbe:
             )
 
     def run(self, stop: threading.Event) -> None:
-        """Ask until told to stop."""
+        """Ask until `stop`."""
         try:
             while not stop.is_set():
                 began, pause_seconds = time.monotonic(), self._config.interval_seconds
@@ -258,9 +258,9 @@ class Prober:
         """Those that are at work."""
         return tuple(self._probes.copy().values())
 
-    def standings(self) -> Sequence[Standing]:
-        """What the probes say of alerts."""
-        return tuple(probe.standing() for probe in self.probes())
+    def active_alerts(self) -> Sequence[ActiveAlerts]:
+        """The probes' alerts."""
+        return tuple(probe.active_alerts() for probe in self.probes())
 
     def __enter__(self) -> Prober:
         if self._config.brokers:

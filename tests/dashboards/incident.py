@@ -21,7 +21,7 @@ from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
 from dashboards.alerting.active_alerts import of_outputs
 from dashboards.alerting.config import AlertmanagerConfig
-from dashboards.alerting.registry import Book
+from dashboards.alerting.registry import AlertRegistry
 from dashboards.exporter.collector import ViewCollector
 from dashboards.exporter.scrape import DetailLimits
 from dashboards.exporter.watch_page import ForwardingCollector
@@ -152,8 +152,8 @@ class _Pipeline:
         self._clusters = clusters
         self._view, self._reading = View(), Reading()
         self._rows = 0
-        self._book = Book(AlertmanagerConfig())
-        self._serve = ViewCollector(self._view, self._reading, LIMITS, self._book.standing)
+        self._registry = AlertRegistry(AlertmanagerConfig())
+        self._serve = ViewCollector(self._view, self._reading, LIMITS, self._registry.active)
         self._watch = ForwardingCollector([cluster.forwarding for cluster in clusters])
 
     def scrape(self, now: int) -> Iterator[str]:
@@ -172,8 +172,8 @@ class _Pipeline:
         self._view.apply(self._job(now))
         self._reading.source_is(up=True)
         self._reading.caught_up()
-        standings = (of_outputs(snapshot, certain=snapshot.ready) for snapshot in self._view.snapshot())
-        self._book.update(standings, now * 1000, now * 1000)
+        active = (of_outputs(snapshot, certain=snapshot.ready) for snapshot in self._view.snapshot())
+        self._registry.update(active, now * 1000, now * 1000)
         yield from _lines(self._serve, 'job="kontrast",instance="kontrast:9642"', now)
         yield from _lines(self._watch, 'job="kontrast-watch",instance="kontrast:9643"', now)
 

@@ -15,7 +15,7 @@ from controller.contract.job_row import ClusterProgress, JobRow
 from dashboards.alerting.active_alerts import of_outputs
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import Message
-from dashboards.alerting.registry import Book
+from dashboards.alerting.registry import AlertRegistry
 from dashboards.catalogue.metric import METRICS_PAGE, MetricType
 from dashboards.catalogue.table import CATALOGUE
 from dashboards.exporter.collector import ViewCollector
@@ -43,13 +43,13 @@ class Bench:
             self.reading.caught_up()
         limits = DetailLimits(partitions=partitions, brokers=brokers, alerts=alerts)
         self.registry = CollectorRegistry()
-        self._book = Book(AlertmanagerConfig())
-        self.registry.register(ViewCollector(self.view, self.reading, limits, self._standing, lambda: FIGURES))
+        self._registry = AlertRegistry(AlertmanagerConfig())
+        self.registry.register(ViewCollector(self.view, self.reading, limits, self._active_alerts, lambda: FIGURES))
 
-    def _standing(self) -> Mapping[str, Sequence[Message]]:
+    def _active_alerts(self) -> Mapping[str, Sequence[Message]]:
         """The alerts by what was applied."""
-        self._book.update([of_outputs(each, certain=each.ready) for each in self.view.snapshot()], 0, 0)
-        return self._book.standing()
+        self._registry.update([of_outputs(each, certain=each.ready) for each in self.view.snapshot()], 0, 0)
+        return self._registry.active()
 
     def apply(self, *applied) -> None:
         for row in applied:

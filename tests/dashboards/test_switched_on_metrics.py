@@ -22,7 +22,7 @@ from dashboards.probe.prober import ProbedBroker, Prober
 def delivery_collector() -> DeliveryCollector:
     delivery = Delivery(AlertmanagerConfig(urls=("http://am:9093",)), View(), Reading())
     (sender,) = delivery.senders
-    sender.is_up, sender.told_ms = True, 1
+    sender.is_up, sender.delivered_ms = True, 1
     return DeliveryCollector(delivery.senders)
 
 
