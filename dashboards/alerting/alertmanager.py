@@ -116,7 +116,7 @@ class Alertmanager:
         return answer
 
     async def _exchange(self, method: str, path: str, body: bytes | None) -> _Answer:
-        # Bounded as a whole: the client's own timeouts begin anew with each byte that comes.
+        # Bounded as a whole: the client's own timeouts start again with each byte that comes.
         with anyio.fail_after(self._config.timeout_seconds):
             async with (
                 httpx.AsyncClient(verify=self._tls, trust_env=False, follow_redirects=False, timeout=None) as client,

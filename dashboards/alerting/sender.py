@@ -73,7 +73,7 @@ class Sender:
         if messages is None:
             return
         if not self._asked:
-            # What it has from before may have ended while nobody looked.
+            # Its alerts from before may have ended while no exporter ran.
             self._registry.adopt(self._alertmanager.alerts())
             self._asked = True
             self._answered_as_alertmanager()

@@ -1,7 +1,4 @@
-"""What all boards have in common: variables, links to each other, annotations, and the form in which they are written.
-
-Here belongs what is around the panels. Panels are built by `panels` and chosen by the boards.
-"""
+"""What surrounds the panels of every board: variables, links, annotations, and its JSON form."""
 
 from __future__ import annotations
 

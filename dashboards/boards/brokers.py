@@ -1,7 +1,4 @@
-"""Brokers: which are registered and were when, and what each leads and holds.
-
-Here belongs the choice of panels. Those that other boards show too are in `shared`.
-"""
+"""Brokers: which are registered and were when, and what each leads and holds."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The controller: who it is and was, and whether it does what it must.
-
-Here belongs the choice of panels. Those that other boards show too are in `shared`.
-"""
+"""The board of the controller: who it is and was, and whether it does what it must."""
 
 from __future__ import annotations
 

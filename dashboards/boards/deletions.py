@@ -1,7 +1,4 @@
-"""Deletions and reassignments: what is queued, what goes on, what is stuck.
-
-Here belongs the choice of panels. Those that other boards show too are in `shared`.
-"""
+"""Deletions and reassignments: what is queued, what goes on, what is stuck."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The overview: is the cluster well, which partitions cannot be used and why, is Kontrast itself up to date.
-
-Here belongs the choice of panels. Those that other boards show too are in `shared`.
-"""
+"""The overview: whether the cluster is healthy, which partitions are offline and why, how current Kontrast is."""
 
 from __future__ import annotations
 
@@ -71,7 +68,7 @@ def board() -> dashboard.Dashboard:
         "Alerts of Kontrast",
         listing(
             "Unresolved alerts",
-            "What Kontrast itself tells people of, by subject; the longest open ones are named.",
+            "Open and unknown alerts of Kontrast by subject; where there are too many, the longest open ones.",
             ("alert", "severity", "subject"),
             Column(
                 "since", f"{newest(alert_metrics.ALERT_SINCE, 'alert', 'severity', 'subject')} * 1000", "dateTimeAsIso"
@@ -89,7 +86,7 @@ def board() -> dashboard.Dashboard:
             Line(jmx(JMX_OFFLINE), legend(word="by JMX")),
             stepped=True,
         ),
-        shared.troubles(),
+        shared.partition_issues(),
         shared.controller_timeline(),
         shared.elections(),
         shared.isr_changes(),

@@ -1,7 +1,4 @@
-"""The vocabulary of the boards: numbers, graphs, tables and timelines that look the same on each of them.
-
-Here belongs how a panel is built. Which panels a board has is the board's business, what they ask is in `queries`.
-"""
+"""Builds the kinds of panels: numbers, graphs, tables and timelines that look the same on each board."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Partitions and leadership: which partitions cannot be used and why, what was elected, what shrank.
-
-Here belongs the choice of panels. Those that other boards show too are in `shared`.
-"""
+"""Partitions and leadership: which partitions cannot be used and why, what was elected, what shrank."""
 
 from __future__ import annotations
 
@@ -58,7 +55,7 @@ def board() -> dashboard.Dashboard:
             Line(newest(partition_metrics.PARTITIONS, "state"), legend("state")),
             stepped=True,
         ),
-        shared.troubles(),
+        shared.partition_issues(),
         graph(
             "Replicas by state",
             "The controller's replica states, as its state machine has them.",

@@ -1,7 +1,4 @@
-"""Kontrast itself: is what the other boards show true and new, and which part of the pipeline is slow.
-
-Here belongs the choice of panels.
-"""
+"""Kontrast itself: is what the other boards show true and new, and which part of the pipeline is slow."""
 
 from __future__ import annotations
 
@@ -106,7 +103,7 @@ def _watch(pipeline: dashboard.Dashboard) -> None:
         ),
         graph(
             "Complete reads",
-            "How often everything was read anew, by reason, and the differences that such reads found.",
+            "Complete reads of ZooKeeper by reason, and the differences that they found.",
             Line(increase(watch_metrics.WATCH_COMPLETE_READS, "reason"), legend("reason")),
             Line(increase(watch_metrics.WATCH_DIFFERENCES), legend(word="differences")),
         ),
@@ -126,7 +123,7 @@ def _watch(pipeline: dashboard.Dashboard) -> None:
         ),
         graph(
             "Znodes",
-            "Znodes whose state has been published, and those that an ACL keeps from being read.",
+            "Znodes whose state has been published, and znodes that an ACL keeps from being read.",
             Line(newest(watch_metrics.WATCH_ZNODES), legend(word="published")),
             Line(newest(watch_metrics.WATCH_FORBIDDEN), legend(word="forbidden")),
             stepped=True,
@@ -211,7 +208,7 @@ def _stream(pipeline: dashboard.Dashboard) -> None:
         ),
         number(
             "The job runs for",
-            "Since the job's process began; it begins anew at each restart.",
+            "Since the job's process began; it starts from 0 at each restart.",
             age(job_metrics.JOB_STARTED),
             unit="s",
             legend="kontrast stream",
@@ -239,7 +236,7 @@ def _serve(pipeline: dashboard.Dashboard) -> None:
         ),
         graph(
             "Newest change applied",
-            "Number of the newest ZooKeeper change within its epoch; it begins anew with each leader of the ensemble.",
+            "Number of the newest ZooKeeper change within its epoch; it restarts with each leader of the ensemble.",
             Line(newest(pipeline_metrics.ZXID_SEQUENCE), legend(word="sequence")),
             unit="none",
         ),

@@ -1,7 +1,4 @@
-"""What panels ask: selectors of the chosen clusters, and the few shapes of expression that all boards share.
-
-Here belongs PromQL. Names of Kontrast's metrics are the catalogue's; those of Kafka's own gauges are below.
-"""
+"""PromQL of the boards: selectors of the chosen clusters, and the few expressions that all boards share."""
 
 from __future__ import annotations
 

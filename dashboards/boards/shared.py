@@ -1,7 +1,4 @@
-"""Panels that more than one board shows.
-
-Here belongs what is the same everywhere. A panel of one board alone is in that board's module.
-"""
+"""Panels that more than one board shows."""
 
 from __future__ import annotations
 
@@ -111,7 +108,7 @@ def pending_writes() -> stat.Panel:
 
 
 def offline_partitions() -> table.Panel:
-    """The partitions that nobody can use, by name."""
+    """The partitions without a leader that an election can give one, by name."""
     labels = ("topic", "partition", "reason", "brokers")
     named = (CLUSTER_LABEL, "topic", "partition")
     brought_back_by = newest(partition_metrics.BROUGHT_BACK_BY, "topic", "partition", "brokers")
@@ -147,10 +144,10 @@ def partitions_under_min_isr() -> table.Panel:
     )
 
 
-def troubles() -> timeseries.Panel:
-    """What is wrong with partitions, over time."""
+def partition_issues() -> timeseries.Panel:
+    """Partitions by issue, over time."""
     return graph(
-        "Partitions in trouble",
+        "Partitions with issues",
         "Offline, leaderless, under-replicated and under min ISR.",
         Line(newest(partition_metrics.OFFLINE), legend(word="offline")),
         Line(newest(partition_metrics.LEADERLESS), legend(word="leaderless")),

@@ -14,8 +14,8 @@ ALERTS_OPEN = of_cluster(
 )
 ALERT_SINCE = Metric(
     name="kontrast_alert_since_timestamp_seconds",
-    help="Since when what an alert that stands tells of is so, with the labels of its message to Alertmanager; it "
-    "stays while nothing can be said of its cluster. Those to page are named first, then the longest open ones.",
+    help="Since when the problem of an active alert lasts, with the labels of its message to Alertmanager; it stays "
+    "while its cluster is unknown. Alerts that page are named first, then the longest open ones.",
     unit="seconds",
     labels=(
         CLUSTER_LABEL,
@@ -33,13 +33,13 @@ ALERT_SINCE = Metric(
 )
 ALERT_DETAIL_DROPPED = Metric(
     name="kontrast_alert_detail_dropped",
-    help="Alerts that stand and are not named, for there are too many.",
+    help="Active alerts that are not named, for there are too many.",
     before_ready=True,
 )
 MAINTENANCE_UNTIL = of_cluster(
     "maintenance_until_timestamp_seconds",
-    "When the maintenance in force of a broker ends; `all` is one of the whole cluster. Until then what it explains is "
-    "told with severity info.",
+    "When the maintenance in force of a broker ends; `all` is one of the whole cluster. Until then alerts that "
+    "it explains have the severity info.",
     "broker",
     unit="seconds",
 )

@@ -19,7 +19,7 @@ def _of_probe(name: str, text: str, *labels: str, kind: MetricType = MetricType.
 
 BROKER_VIEW_DIFFERING = _of_probe(
     "partitions",
-    "Partitions of which the broker tells clients something else than ZooKeeper says, for longer than news travels: "
+    "Partitions of which the broker gives clients other metadata than ZooKeeper has, for longer than updates travel: "
     "stale (an older leader), missing (unknown to it), unexpected (its topic is gone or being deleted). Absent while "
     "the broker does not answer.",
     "difference",

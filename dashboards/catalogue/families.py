@@ -1,7 +1,4 @@
-"""From a metric of the catalogue and its samples to what prometheus-client writes.
-
-Here belongs that form alone; what the samples are is the collectors' business.
-"""
+"""Turns a metric of the catalogue and its samples into what prometheus-client writes."""
 
 from __future__ import annotations
 
@@ -39,6 +36,7 @@ def family(metric: Metric, samples: Iterable[Sample]) -> Family:
 
 def lag_family(metric: Metric, lags: Mapping[tuple[str, ...], Lag]) -> Family:
     """A histogram with the lag of each label values; OpenMetrics also shows an example of each bucket."""
+    # Not prometheus-client's Histogram: it only counts itself, and these counts come ready from rows and forwarders.
     family = HistogramMetricFamily(metric.name, metric.help, labels=metric.labels, unit=metric.unit)
     for labels, lag in sorted(lags.items()):
         reached = 0

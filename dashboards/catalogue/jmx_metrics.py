@@ -1,7 +1,4 @@
-"""The metrics of `/metrics/jmx`: Kafka's gauges as Prometheus' JMX exporter names them in its example for Kafka.
-
-Here belong names, labels and help texts of what follows from metadata. Where a value comes from is `jmx`'s business.
-"""
+"""The metrics of `/metrics/jmx`, as Prometheus' JMX exporter names Kafka's gauges in its example for Kafka."""
 
 from __future__ import annotations
 
@@ -47,10 +44,10 @@ UNDER_REPLICATED_PARTITIONS = _of_broker(
     "underreplicatedpartitions", "UnderReplicatedPartitions that the broker leads."
 )
 UNDER_MIN_ISR_PARTITION_COUNT = _of_broker(
-    "underminisrpartitioncount", "UnderMinIsrPartitionCount: of those that the broker leads."
+    "underminisrpartitioncount", "UnderMinIsrPartitionCount, of partitions that the broker leads."
 )
 AT_MIN_ISR_PARTITION_COUNT = _of_broker(
-    "atminisrpartitioncount", "AtMinIsrPartitionCount: of those that the broker leads."
+    "atminisrpartitioncount", "AtMinIsrPartitionCount, of partitions that the broker leads."
 )
 
 JMX_METRICS: tuple[Metric, ...] = tuple(value for value in tuple(globals().values()) if isinstance(value, Metric))

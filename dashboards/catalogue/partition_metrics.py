@@ -19,7 +19,7 @@ PREFERRED_IMBALANCE = of_cluster(
 )
 OFFLINE_SINCE = of_cluster(
     "partition_offline_since_timestamp_seconds",
-    "Since when a partition that cannot be used is so, by name and with the reason; only such partitions are named.",
+    "Since when an unusable partition is unusable, by name and with the reason; other partitions are not named.",
     "topic",
     "partition",
     "reason",
@@ -37,7 +37,7 @@ DETAIL_DROPPED = of_cluster(
 )
 UNDER_MIN_ISR_SINCE = of_cluster(
     "partition_under_min_isr_since_timestamp_seconds",
-    "Since when a partition that is led has refused writes with acks=all, by name; only such partitions are named.",
+    "Since when a partition with a leader has refused writes with acks=all, by name; other partitions are not named.",
     "topic",
     "partition",
     unit="seconds",

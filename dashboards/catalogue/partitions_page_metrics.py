@@ -12,14 +12,14 @@ def _of_partition(name: str, text: str) -> Metric:
 
 PAGE_READY = Metric(
     name="kontrast_page_ready",
-    help="1 while the page tells of the cluster, 0 while nothing can be said of it yet and the page is silent.",
+    help="1 while the cluster is on the page, 0 while it is not ready and the page leaves it out.",
     labels=(CLUSTER_LABEL, "page"),
     before_ready=True,
     page=f"{PARTITIONS_PAGE}, {JMX_PAGE}",
 )
 PAGE_RENDER = Metric(
     name="kontrast_partitions_page_render_seconds",
-    help=f"Time that the newest rendering of {PARTITIONS_PAGE} took; only what changed is rendered anew.",
+    help=f"Time that the newest rendering of {PARTITIONS_PAGE} took; only segments that changed are rendered again.",
     unit="seconds",
     labels=(),
     before_ready=True,

@@ -1,7 +1,4 @@
-"""The settings of `kontrast serve`.
-
-Here belongs what a setting may be. Where settings come from is `cli/`'s business.
-"""
+"""Settings of `kontrast serve`, checked when they are made."""
 
 from __future__ import annotations
 

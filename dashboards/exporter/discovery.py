@@ -1,7 +1,4 @@
-"""A cluster's brokers for whoever asks or scrapes them: which are named, where each one is.
-
-Here belongs what Prometheus' HTTP service discovery is told.
-"""
+"""Targets for Prometheus' HTTP service discovery: the registered brokers and their addresses."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Builds the families of `/metrics/jmx`: what follows from metadata, by the names of Kafka's JMX exporter.
-
-Here belongs where each of these metrics gets its values. Names and help texts are `jmx_names`'.
-"""
+"""Collects `/metrics/jmx`: what follows from metadata, by the names of Kafka's JMX exporter."""
 
 from __future__ import annotations
 
@@ -55,8 +52,8 @@ _OF_BROKER: Mapping[Metric, Callable[[GaugesRow], Mapping[int, int]]] = MappingP
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """A cluster that the page tells of, and the labels of its brokers."""
+class _ShownCluster:
+    """A cluster that is on the page, and the labels of its brokers."""
 
     name: str
     gauges: GaugesRow
@@ -90,21 +87,21 @@ class JmxCollector(Collector):
         self._jmx_port = jmx_port
 
     def collect(self) -> Iterator[Family]:
-        """Whether each cluster is told of, then every family, in the order of its name's list."""
+        """Whether each cluster is on the page, then every family in the order of the table."""
         clusters, reading = self._view.snapshot(), self._reading.snapshot()
-        told = [
-            _Told(known.cluster, known.gauges, self._brokers(known, known.gauges))
+        shown = [
+            _ShownCluster(known.cluster, known.gauges, self._brokers(known, known.gauges))
             for known in clusters
             if known.gauges is not None and known.ready and reading.vouches_for(known.cluster)
         ]
-        names = {cluster.name for cluster in told}
+        names = {cluster.name for cluster in shown}
         yield family(
             partitions_page_metrics.PAGE_READY,
             [((known.cluster, JMX_PAGE), known.cluster in names) for known in clusters],
         )
         for metric in JMX_METRICS:
             built = family(metric, ())
-            for cluster in told:
+            for cluster in shown:
                 for labels, value in cluster.samples(metric):
                     built.add_sample(metric.name, labels, value)
             yield built

@@ -1,7 +1,7 @@
 """`/metrics/partitions`: every partition, rendered when metadata changes and kept compressed until it is asked for.
 
-Here belongs what the page says and when it is made. prometheus-client would take seconds for as many series; the lines
-are written here, and only for those parts of a cluster in which something changed.
+prometheus-client would take seconds for as many series; the lines are written here, and only for the segments of a
+cluster in which something changed.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class PartitionsPage:
             self._failure = ServeError(f"rendering {PARTITIONS_PAGE} failed: {error!r}; the log has the details")
 
     def render(self, *, resting: bool = False) -> bool:
-        """Make the page anew if it would differ; while resting, only drop from it what can no longer be said."""
+        """Render the page if it would differ; while resting, only drop the clusters that are no longer ready."""
         started = time.perf_counter()
         reading = self._reading.snapshot()
         readiness = {

@@ -24,12 +24,12 @@ class DetailLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scrape:
-    """All that one scrape is answered from."""
+    """The snapshots that one scrape is answered from."""
 
     clusters: tuple[ClusterSnapshot, ...]
     reading: ReadingSnapshot
     limits: DetailLimits
-    alerts: Mapping[str, Sequence[Message]]  # those that stand by cluster, whoever says so; to page first
+    alerts: Mapping[str, Sequence[Message]]  # active ones by cluster, of every source; the ones that page first
     job: JobRow | None = None
     page: PageFigures | None = None
 
@@ -58,7 +58,7 @@ def ready_clusters(scrape: Scrape) -> Iterator[tuple[ReadyCluster, GaugesRow]]:
 
 
 def brokers_in_order(cluster: ClusterSnapshot, gauges: GaugesRow) -> tuple[int, ...]:
-    """All brokers: first the registered ones, then those that are away and have replicas, then those that were."""
+    """All brokers: first the registered ones, then hosts of replicas that are not registered, then former ones."""
     registered = {row.broker for row in cluster.brokers if row.registered}
     hosts = gauges.replicas_by_broker.keys() | gauges.leaders_by_broker.keys()
     known = {row.broker for row in cluster.brokers} | hosts

@@ -1,7 +1,4 @@
-"""The exporter: answers Prometheus and health checks over HTTP.
-
-Here belong the pages and what runs behind them. What is on a page of metrics is its collector's business.
-"""
+"""Runs the exporter: its pages, and the threads behind them."""
 
 from __future__ import annotations
 
@@ -136,7 +133,7 @@ class _App:
         return StreamingResponse(plain(file), headers={**wanted.headers, "Content-Length": str(file.size)})
 
     def _brokers(self, request: Request) -> Response:
-        # Prometheus keeps the targets that it has when it is refused, and drops those that an answer lacks.
+        # Prometheus keeps the targets that it has when it is refused, and drops the ones that an answer lacks.
         chosen, state = request.query_params.get("cluster"), self._reading.snapshot()
         clusters = [known for known in self._view.snapshot() if chosen in (None, known.cluster)]
         silent = [known.cluster for known in clusters if not (known.ready and state.vouches_for(known.cluster))]

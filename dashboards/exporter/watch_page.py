@@ -1,7 +1,7 @@
-"""What `kontrast watch` says of its own work, on a port of its own.
+"""The page of `kontrast watch`: collects the metrics of its forwarders, on a port of its own.
 
-Here belongs where each of its metrics gets its value. The figures are `transport.forwarding`'s, names and help texts
-the catalogue's.
+The forwarders count in plain data (`transport.forwarding`), not in prometheus-client's counters: ingest/ and this page
+share no library, and a collector reads all figures of a forwarder at one moment.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Follows the outputs of the streaming job and keeps the view up to date, in a thread of its own.
-
-Here belongs what is done with lines, and with a source that fails. How lines are fetched is the business of `outputs/`.
-"""
+"""Follows the outputs of the streaming job into the view, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -114,7 +111,7 @@ class Follower:
             _logger.warning("output %s was replaced: reading it from its beginning", chunk.output)
             self._view.forget(chunk.output)
             self._reading.nothing_newer(chunk.output)
-            self._reading.begins_anew(chunk.output)
+            self._reading.starts_over(chunk.output)
         if chunk.after_gap:
             _logger.warning("rows of output %s were dropped or damaged before they were read", chunk.output)
             self._reading.gap(chunk.output)

@@ -1,7 +1,4 @@
-"""What the exporter knows of its own reading: rows, bad rows, gaps, lag, and whether it has caught up.
-
-Here belong the counts and how they are kept together. What the rows say is the view's business.
-"""
+"""Counts what the exporter has read: rows, bad rows, gaps, lag, and whether it has caught up."""
 
 from __future__ import annotations
 
@@ -41,7 +38,7 @@ class ReadingSnapshot:
 
     @property
     def is_empty(self) -> bool:
-        """Whether none of the outputs is there: nobody has written any, or they are elsewhere."""
+        """Whether no output exists: none was written yet, or the address is wrong."""
         return len(self.missing) == len(FOLLOWED_OUTPUTS)
 
     def vouches_for(self, cluster: str) -> bool:
@@ -116,7 +113,7 @@ class Reading:
             if output in self._begun_since_gap:
                 self._begun_since_gap[output].add(cluster)
 
-    def begins_anew(self, output: str) -> None:
+    def starts_over(self, output: str) -> None:
         """All that the output has to say comes from here on."""
         with self._lock:
             self._begun_since_gap.pop(output, None)

@@ -1,7 +1,4 @@
-"""What the outputs say now: the newest row of each subject, by cluster.
-
-Here belongs the memory that the exporter answers from. Not here: reading the outputs (`follower`), metric names.
-"""
+"""Holds the newest row of each subject of every cluster: the memory that the exporter answers from."""
 
 from __future__ import annotations
 
@@ -22,10 +19,10 @@ from controller.contract.row import Row
 from controller.derived.health import UNUSABLE_WORDS
 from controller.model.topics import Problem
 
-_REMEMBERED_ENDINGS = 1_000  # of alerts of one cluster, for those who told of the alert and must tell of its end
+_REMEMBERED_ENDINGS = 1_000  # resolved alerts kept of one cluster: whoever sent the alert must send its end
 _REMEMBERED_REMOVALS = 100_000  # of one kind in one cluster; guards against rows that are delivered again
 
-# Parts of a cluster's partitions, by topic: what is made of all partitions need not be made anew for one change.
+# Parts of a cluster's partitions, by topic: after a change only its part is rendered again.
 PARTITION_SEGMENTS = 64
 
 RESOLVED = "resolved"
@@ -99,7 +96,7 @@ class ClusterSnapshot:
     brokers: tuple[BrokerRow, ...]  # every known one, registered or not
     unusable: tuple[PartitionRow, ...]  # the longest unusable first
     under_min_isr: tuple[PartitionRow, ...]  # led, but refusing acks=all: the longest refusing first
-    open_alerts: tuple[AlertRow, ...]  # those that are not resolved, the oldest first
+    open_alerts: tuple[AlertRow, ...]  # not resolved, the oldest first
     alert_counts: Mapping[tuple[str, str, str], int]  # of the same, by alert, severity and state
     resolved_alerts: tuple[AlertRow, ...]  # the newest only
     clock_behind_ms: int = 0  # how far the forwarder's clock is behind the job's, 0 if they agree
@@ -250,7 +247,7 @@ class View:
         self._job: JobRow | None = None
 
     def apply(self, row: Row | JobRow) -> bool:
-        """Take a row in; False if it says nothing new."""
+        """Apply a row; False if a newer one of its subject is known."""
         with self._lock:
             if isinstance(row, JobRow):
                 # Of a cluster that the batch had no record of, the older progress stays.
@@ -260,12 +257,12 @@ class View:
             return self._clusters.setdefault(row.cluster, _Cluster()).apply(row)
 
     def know(self, cluster: str) -> None:
-        """There is such a cluster, whatever is known of it."""
+        """Add a cluster of which nothing may be known yet."""
         with self._lock:
             self._clusters.setdefault(cluster, _Cluster())
 
     def forget(self, output: str, cluster: str | None = None) -> None:
-        """Drop what came from this output, which begins anew: all of it, or what it said of one cluster."""
+        """Drop the rows of this output, which starts over: all of them, or one cluster's."""
         with self._lock:
             if cluster is not None:
                 self._clusters.setdefault(cluster, _Cluster()).forget(output)
@@ -282,7 +279,7 @@ class View:
             return {} if known is None else dict(known.partitions.rows)
 
     def job(self) -> JobRow | None:
-        """How the job does, None where nobody has said."""
+        """The newest row of the job; None before the first."""
         with self._lock:
             return self._job
 
@@ -294,7 +291,7 @@ class View:
             )
 
     def clock_behind_ms(self, cluster: str) -> int:
-        """How far the clock of the cluster's forwarder is behind the job's, 0 if they agree or nobody has said."""
+        """How far the clock of the cluster's forwarder is behind the job's; 0 if they agree or it is unknown."""
         with self._lock:
             return self._clock_behind_ms(cluster)
 

@@ -1,7 +1,4 @@
-"""A board as its JSON says: where its panels are and what they ask, with the board's variables filled in.
-
-Here belongs reading; asking is `prometheus`' business, drawing that of `drawing`.
-"""
+"""Reads a board's JSON: where its panels are and what they query, with the board's variables filled in."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Draws a board from what a Prometheus answers.
-
-Here belong asking for each panel and the place where it is drawn. How a kind of panel looks is in `panels_at` and
-`panels_over`.
-"""
+"""Draws a board from what a Prometheus answers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Panels that show a span of time: graphs and timelines.
-
-Here belongs how they look.
-"""
+"""Draws panels over time: graphs and state timelines."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""One broker, asked for its metadata over one connection that is kept.
+"""One broker's metadata, asked over one connection that is kept.
 
-The only place of the exporter that knows kafka-python's connections (`kafka.net`). A client of the usual kind would ask
-any broker; here it matters which one answers.
+The only place of the exporter that knows kafka-python's connections (`kafka.net`): an ordinary client would ask any
+broker, and here it matters which one answers.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class BrokerConnection:
         self._largest_answer_bytes = 0
 
     def view(self, expected_bytes: int) -> BrokerView:
-        """What the broker tells clients of every partition; raises ProbeError, and connects anew the next time."""
+        """The leader of every partition by the broker's answer; raises ProbeError, and connects again the next time."""
         if _ANSWER_BYTES + expected_bytes > self._largest_answer_bytes:
             self.close()  # a connection's bound is fixed
             self._largest_answer_bytes = _ANSWER_BYTES + 2 * expected_bytes

@@ -1,7 +1,4 @@
-"""Where a broker's view differs from what ZooKeeper says.
-
-Here belongs the judgement alone: no connection, no clock. Whether a difference lasts is for who asks twice.
-"""
+"""Compares a broker's metadata with the rows of its cluster: pure, without connection or clock."""
 
 from __future__ import annotations
 
@@ -38,14 +35,14 @@ class Found:
 def differences(
     rows: Mapping[PartitionName, PartitionRow], view: BrokerView, live: Collection[int]
 ) -> dict[PartitionName, Found]:
-    """Every partition in which the broker's view differs from these rows; `live` brokers are those that are registered.
+    """Every partition in which the broker's view differs from these rows; `live` brokers are the registered ones.
 
     A broker that is ahead of the rows is right: they come later.
     """
     found = {}
     for name, row in rows.items():
         if row.state == PartitionState.NEW.word or row.leader_epoch < 0:
-            continue  # the controller has not told brokers of it yet
+            continue  # brokers have no UpdateMetadata of it yet
         expected, seen = Leader(row.leader, row.leader_epoch), view.get(name)
         if seen is None:
             found[name] = Found(Difference.MISSING, expected, None)

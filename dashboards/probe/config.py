@@ -1,7 +1,4 @@
-"""The settings of asking brokers for their metadata.
-
-Here belongs what a setting may be. Where settings come from is `cli/`'s business.
-"""
+"""Settings of the brokers' probe, checked when they are made."""
 
 from __future__ import annotations
 

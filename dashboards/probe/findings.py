@@ -1,7 +1,4 @@
-"""What was found in the brokers' views, as alerts.
-
-Here belong the sentences of the alert BrokerViewStale. What differs is judged by `comparison`.
-"""
+"""The alert BrokerViewStale: what its sentences say of the differences found."""
 
 from __future__ import annotations
 

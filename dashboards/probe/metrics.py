@@ -1,4 +1,4 @@
-"""What is exported of the brokers' views. Names and help texts are the catalogue's."""
+"""Collects the metrics of the brokers' probe."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Asks the brokers of every cluster in turn, again and again, and keeps what lasts of the differences.
-
-Here belong the rounds: who is asked when, patience with those who do not answer, and when a difference counts. Asking
-is `broker`'s business, judging `comparison`'s.
-"""
+"""Asks the brokers of every cluster in rounds, and keeps the differences that last."""
 
 from __future__ import annotations
 
@@ -131,7 +127,7 @@ class ClusterProbe:
         return differences(self._view.partitions(self.cluster), seen, live)
 
     def _ask(self, broker: ProbedBroker, row: BrokerRow, stop: threading.Event) -> BrokerView | None:
-        """What the broker tells clients; None if it did not answer, or is not to be asked yet."""
+        """The broker's metadata answer; None if it did not answer, or is not to be asked yet."""
         if time.monotonic() < broker.not_before:
             return None
         pause = self._asked_at + 1 / self._config.requests_per_second - time.monotonic()
@@ -183,7 +179,7 @@ class ClusterProbe:
                 self._alerts[alert_id(broker)] = open_alert(probed.findings, gauges)
             else:
                 self._alerts.pop(alert_id(broker), None)
-                cause = f"broker {broker} tells clients what ZooKeeper says"
+                cause = f"broker {broker} gives clients the metadata that ZooKeeper has"
                 self._resolved[alert_id(broker)] = resolved_alert(broker, gauges, cause)
 
     def _failed(self, broker: ProbedBroker, error: ProbeError) -> None:

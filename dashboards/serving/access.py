@@ -1,8 +1,4 @@
-"""Who may ask for pages, and how it is kept from others: basic authentication and TLS.
-
-Here belong the check of a request's login and the certificate that is shown. What they may be set to is the business
-of `transport.listening`.
-"""
+"""Basic authentication and TLS: checks logins, shows the certificate and renews it."""
 
 from __future__ import annotations
 
@@ -24,7 +20,7 @@ from dashboards.serving.connections import HttpFigures
 from transport.complaints import Complaints
 from transport.listening import Listening
 
-# Guessing takes as long as the connections allow; who knows the password waits for nobody.
+# Slows down guessing; a right password never waits.
 _WRONG_LOGIN_SECONDS = 1.0
 
 # Probes have no login, and these pages say nothing of any cluster.
@@ -34,7 +30,7 @@ _logger = logging.getLogger("kontrast.dashboards")
 
 
 class BasicAuthentication:
-    """Lets nobody past who does not know the password, but for `OPEN_PATHS`; a wrong one is answered late."""
+    """Answers 401 to requests without the login, but for `OPEN_PATHS`; to a wrong login after a second."""
 
     def __init__(self, app: ASGIApp, username: str, password: str, figures: HttpFigures) -> None:
         self._app = app
@@ -66,7 +62,7 @@ class BasicAuthentication:
             login = base64.b64decode(credentials.strip(), validate=True)
         except binascii.Error:
             return False
-        # Digests have one length: the time that the comparison takes tells nothing of the password.
+        # Digests have one length: the time that the comparison takes gives away nothing of the password.
         return scheme.lower() == b"basic" and hmac.compare_digest(_digest(login), self._known)
 
 

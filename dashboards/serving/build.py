@@ -1,4 +1,4 @@
-"""Which Kontrast a process runs, as every server of pages says it."""
+"""Collects the version of the running Kontrast."""
 
 from __future__ import annotations
 

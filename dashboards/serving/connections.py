@@ -1,7 +1,6 @@
-"""What keeps strangers from using up a server of pages: how many connections it has, and how long one may wait.
+"""Bounds what strangers can use up of a server of pages: open connections, and the time that one may wait.
 
-uvicorn has neither a bound on connections that have not asked yet, nor a time in which a request must have come. Here
-belong both, and what is counted of them.
+uvicorn bounds neither connections that have not asked yet nor the time in which a request must have come.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Serving pages over HTTP from a thread, and the page that Prometheus reads.
-
-Here belongs how pages are served. Which pages there are is up to who starts a server.
-"""
+"""Serves pages over HTTP from a thread, and encodes metrics as the scraper asks."""
 
 from __future__ import annotations
 
@@ -62,6 +59,8 @@ def wanted_by(request: Request) -> Wanted:
 
 def metrics_route(registry: CollectorRegistry, path: str = METRICS_PAGE) -> Route:
     """A page of metrics, in the format and compression that the scraper asks for."""
+    # Not prometheus-client's make_asgi_app: it collects on the event loop, where a slow scrape would hold up /healthz,
+    # and compresses at gzip's slowest level.
 
     def metrics(request: Request) -> Response:
         wanted = wanted_by(request)

@@ -150,7 +150,7 @@ def test_each_kind_fires_with_the_labels_and_the_runbook_that_are_told_directly_
         labels = {name: value for name, value in message.labels if name != "alertname"}
         for moment, alerts in (
             ("15s", []),
-            ("30s", [{"exp_labels": {**labels, "told_by": "prometheus"}, "exp_annotations": expected}]),
+            ("30s", [{"exp_labels": {**labels, "delivered_by": "prometheus"}, "exp_annotations": expected}]),
             ("50s", []),
         ):
             checks.append({"alertname": f"{NAME_PREFIX}{kind}", "eval_time": moment, "exp_alerts": alerts})
