@@ -27,6 +27,7 @@ from dashboards.exporter.scrape import DetailLimits
 from dashboards.exporter.watch_page import ForwardingCollector
 from dashboards.following.reading import Reading
 from dashboards.following.view import View
+from dashboards.serving.build import BuildCollector
 from tests.conformance.recording import replay, unpack
 from transport.forwarding import Forwarding, ReadReason
 
@@ -174,7 +175,8 @@ class _Pipeline:
         self._reading.caught_up()
         active = (of_outputs(snapshot, certain=snapshot.ready) for snapshot in self._view.snapshot())
         self._registry.update(active, now * 1000, now * 1000)
-        yield from _lines(self._serve, 'job="kontrast",instance="kontrast:9642"', now)
+        for collector in (self._serve, BuildCollector()):
+            yield from _lines(collector, 'job="kontrast",instance="kontrast:9642"', now)
         yield from _lines(self._watch, 'job="kontrast-watch",instance="kontrast:9643"', now)
 
     def _take(self, cluster: str, row: Row) -> None:
