@@ -28,7 +28,7 @@ def metrics_page() -> str:
         "What `kontrast serve` exports. This page is made from `dashboards/catalogue/` by `make docs`.",
         "",
         "A metric marked *when ready* is a statement about the watched cluster. It is absent, never zero, until a",
-        "complete snapshot of that cluster has come through the pipeline and been read (`kontrast_ready` is 1).",
+        "complete read of that cluster has come through the pipeline and been read (`kontrast_ready` is 1).",
         "",
         f"## `{METRICS_PAGE}`",
         "",

@@ -82,8 +82,8 @@ def _stale_row(snapshot: ClusterSnapshot, heard_ms: int) -> AlertRow:
         subject=f"cluster {cluster}",
         group="replica",
         since_ms=heard_ms,
-        cause=f"Kontrast has heard nothing of {cluster} since {time_text(heard_ms)}: its "
-        f"{counted(unknown, 'open alert')} may be over and new ones are not seen",
+        cause=f"no heartbeat of {cluster} has come through Kontrast since {time_text(heard_ms)}: its "
+        f"{counted(unknown, 'open alert')} may be over, and new ones are not seen",
         action="look whether `kontrast watch`, `kontrast stream` and `kontrast serve` run, in this order; until then "
         "use Kafka's own metrics",
         evidence=() if gauges is None else (f"the newest heartbeat is {gauges.generation}-{gauges.seq}",),

@@ -79,12 +79,12 @@ class AlertmanagerConfig:
 
     @property
     def password(self) -> str | None:
-        """What its file or variable holds now, None where there is none; raises OSError, UnicodeDecodeError."""
+        """The content of the password's file or variable, None without one; raises OSError, UnicodeDecodeError."""
         return read_secret(self.password_file, self.password_variable)
 
     @property
     def bearer_token(self) -> str | None:
-        """What its file or variable holds now, None where there is none; raises OSError, UnicodeDecodeError."""
+        """The content of the token's file or variable, None without one; raises OSError, UnicodeDecodeError."""
         return read_secret(self.bearer_token_file, self.bearer_token_variable)
 
 

@@ -117,7 +117,7 @@ def _component(row: AlertRow) -> str:
 
 
 def _says_more_than_its_broker(row: AlertRow) -> bool:
-    """Whether the brokers are others than the one by whose name the incident goes, which may be back."""
+    """Whether the brokers are others than the one in the incident's name, which may be back."""
     return len(row.brokers) > 1 or (row.broker is not None and row.brokers not in ((), (row.broker,)))
 
 

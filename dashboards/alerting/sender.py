@@ -37,7 +37,7 @@ class Result(Enum):
 
 
 class Sender:
-    """The work for one Alertmanager; the counts may be read from any thread."""
+    """Delivery to one Alertmanager; the counts may be read from any thread."""
 
     def __init__(self, alertmanager: Alertmanager, config: AlertmanagerConfig, registry: AlertRegistry) -> None:
         self.url = alertmanager.url
@@ -51,8 +51,8 @@ class Sender:
         self._changed_at: dict[Labels, float] = {}  # since when a message differs from the sent one
         self._done: tuple[Message, ...] | None = None  # the newest messages of which none was left to send
         self._resend_at = 0.0  # the first of them
-        self._asked = False  # for what it had before this process began
-        self._check_at = 0.0  # when to make sure again that it is an Alertmanager
+        self._asked = False  # for alerts from before this process began
+        self._check_at = 0.0  # when to check again that an Alertmanager answers
         self._failing_since: float | None = None
         self._retry_seconds = _FIRST_RETRY_SECONDS
 

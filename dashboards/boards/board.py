@@ -82,7 +82,7 @@ def board_json(built: models.Dashboard) -> str:
 
 
 def _drop_what_grafana_does_not_know(content: dict[str, Any]) -> None:
-    """The SDK writes some keys that Grafana's own types do not have."""
+    """Drop keys of the SDK that Grafana's own types do not have."""
     for variable in content["templating"]["list"]:
         for key in ("auto", "auto_count", "auto_min"):
             variable.pop(key, None)

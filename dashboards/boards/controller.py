@@ -11,7 +11,7 @@ from dashboards.boards.queries import JMX_ACTIVE_CONTROLLERS, age, increase, jmx
 from dashboards.catalogue import alert_metrics, broker_metrics, controller_metrics
 from dashboards.catalogue.metric import CLUSTER_LABEL
 
-# What Kontrast did not get to see is no word about the controller.
+# Changes that Kontrast missed say nothing about the controller.
 _DIVERGENCES = newest(controller_metrics.DIVERGENCES, "kind", matchers=('kind!~"missed_changes|records_missing"',))
 _PENDING_WRITES = of_clusters(controller_metrics.PENDING_WRITES)
 

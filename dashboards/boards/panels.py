@@ -86,7 +86,7 @@ def number(  # noqa: PLR0913 (settings with defaults)
     legend: str = CLUSTER_LEGEND,
     absent: str = "unknown",
 ) -> stat.Panel:
-    """One number a cluster, as it is now; `absent` where nothing is said about a cluster."""
+    """One number a cluster, as it is now; `absent` where a cluster has no value."""
     return (
         stat.Panel()
         .title(title)

@@ -40,7 +40,7 @@ def _truth(pipeline: dashboard.Dashboard) -> None:
         "Is what the boards show true?",
         number(
             "Ready",
-            "Whether a complete snapshot of the cluster came through. While not, nothing is said about the cluster.",
+            "Whether a complete read of the cluster came through. Until then the cluster has no other metrics.",
             newest(pipeline_metrics.READY),
             limits=NONE_IS_BAD,
         ).mappings(YES_NO),

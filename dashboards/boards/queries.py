@@ -44,14 +44,14 @@ def increase(metric: Metric, *labels: str, matchers: tuple[str, ...] = ()) -> st
 
 
 def quantile(share: float, histogram: Metric, *labels: str, matchers: tuple[str, ...] = ()) -> str:
-    """The value that this share of what a histogram counted did not exceed, by cluster and labels."""
+    """A quantile of a histogram by cluster and labels."""
     buckets = of_clusters(histogram, *matchers, suffix="_bucket")
     by = ", ".join((CLUSTER_LABEL, *labels, "le"))
     return f"histogram_quantile({share}, sum by ({by}) (rate({buckets}[$__rate_interval])))"
 
 
 def age(metric: Metric) -> str:
-    """Seconds since the time that the metric is."""
+    """Seconds since the timestamp in the metric."""
     return f"time() - {newest(metric)}"
 
 

@@ -43,7 +43,7 @@ def epoch() -> stat.Panel:
 
 
 def controller_timeline() -> statetimeline.Panel:
-    """Which broker was controller when; every series goes on at 0, for a timeline may draw over what is absent."""
+    """The controller over time; every series goes on at 0, because a timeline may draw over what is absent."""
     is_controller = newest(controller_metrics.CONTROLLER_INFO, "broker")
     return timeline(
         "Who is controller",
@@ -58,7 +58,7 @@ def controller_timeline() -> statetimeline.Panel:
 
 
 def open_alerts() -> stat.Panel:
-    """Alerts of Kontrast that ask for a person at once."""
+    """Open alerts of Kontrast that page."""
     return number(
         "Open alerts to page",
         "Alerts of Kontrast itself that are open and worth waking someone.",
@@ -88,7 +88,7 @@ def under_min_isr() -> stat.Panel:
 
 
 def at_min_isr() -> stat.Panel:
-    """Partitions that stand one loss from taking no acks=all writes."""
+    """Partitions that refuse acks=all after the loss of one more replica."""
     return number(
         "At min ISR",
         "Partitions with an ISR of exactly min.insync.replicas: one replica less, and acks=all is refused.",
@@ -108,7 +108,7 @@ def pending_writes() -> stat.Panel:
 
 
 def offline_partitions() -> table.Panel:
-    """The partitions without a leader that an election can give one, by name."""
+    """Unusable partitions by name."""
     labels = ("topic", "partition", "reason", "brokers")
     named = (CLUSTER_LABEL, "topic", "partition")
     brought_back_by = newest(partition_metrics.BROUGHT_BACK_BY, "topic", "partition", "brokers")
@@ -129,7 +129,7 @@ def offline_partitions() -> table.Panel:
 
 
 def partitions_under_min_isr() -> table.Panel:
-    """The partitions that refuse acks=all though they are led, by name."""
+    """Partitions by name that have a leader and refuse acks=all."""
     lacking = newest(partition_metrics.IN_SYNC_LACKING, "topic", "partition", "brokers")
     since = newest(partition_metrics.UNDER_MIN_ISR_SINCE, "topic", "partition")
     named = f"on ({CLUSTER_LABEL}, topic, partition) group_left (brokers)"
@@ -178,7 +178,7 @@ def isr_changes() -> timeseries.Panel:
 
 
 def end_to_end_lag() -> timeseries.Panel:
-    """How old what is shown was when it came to be shown."""
+    """The lag from a change in ZooKeeper to the exporter."""
     return graph(
         "End-to-end lag",
         "From a change in ZooKeeper to the exporter: half and 99 of 100 rows are faster.",

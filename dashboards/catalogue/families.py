@@ -21,7 +21,7 @@ Sample = tuple[tuple[str, ...], float]  # label values in the catalogue's order,
 
 
 def family(metric: Metric, samples: Iterable[Sample]) -> Family:
-    """A gauge, counter or info with these samples; one without samples has nothing to say for now."""
+    """A gauge, counter or info with these samples, perhaps none."""
     if metric.type is MetricType.INFO:
         info = InfoMetricFamily(metric.name.removesuffix("_info"), metric.help, labels=())
         for values, _ in samples:
@@ -35,7 +35,7 @@ def family(metric: Metric, samples: Iterable[Sample]) -> Family:
 
 
 def lag_family(metric: Metric, lags: Mapping[tuple[str, ...], Lag]) -> Family:
-    """A histogram with the lag of each label values; OpenMetrics also shows an example of each bucket."""
+    """A histogram for each label values; OpenMetrics gets an exemplar of each bucket too."""
     # Not prometheus-client's Histogram: it only counts itself, and these counts come ready from rows and forwarders.
     family = HistogramMetricFamily(metric.name, metric.help, labels=metric.labels, unit=metric.unit)
     for labels, lag in sorted(lags.items()):

@@ -12,8 +12,8 @@ SOURCE_UP = Metric(
 )
 READY = Metric(
     name="kontrast_ready",
-    help="1 once a complete snapshot of the cluster has been applied and read, else 0; 0 too where a newer Kontrast "
-    "wrote what this exporter cannot read. While it is 0 nothing is said about the cluster.",
+    help="1 once a complete read of the cluster has been applied and read, else 0; 0 too where a newer Kontrast "
+    "wrote what this exporter cannot read. While it is 0 the metrics of the cluster are absent.",
     before_ready=True,
 )
 HEARTBEAT = Metric(

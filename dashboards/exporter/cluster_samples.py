@@ -64,7 +64,7 @@ def _by_broker(read: Callable[[GaugesRow], Mapping[int, int]]) -> Callable[[Read
 
 
 def _by_state(counts: Mapping[str, int], states: type[PartitionState] | type[ReplicaState]) -> dict[str, int]:
-    """Every state has a count; a state that has no name here is shown as the row has it, never dropped."""
+    """A count for every state; an unknown state is shown as the row has it, never dropped."""
     complete = {**dict.fromkeys((state.word for state in states), 0), **counts}
     return {_STATE_LABELS.get(word, word): count for word, count in complete.items()}
 

@@ -21,7 +21,7 @@ from dashboards.following.view import View
 
 
 class ViewCollector(Collector):
-    """Answers each scrape from the view, the reading and the alerts that stand as they are at that moment."""
+    """Answers each scrape from the view, the reading and the active alerts of that moment."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class ViewCollector(Collector):
         self._page = page
 
     def collect(self) -> Iterator[Family]:
-        """Every family of the catalogue's page, in its order; one without samples has nothing to say for now."""
+        """Every family of the catalogue's page, in its order; one without samples is empty for now."""
         scrape = Scrape(
             clusters=self._view.snapshot(),
             reading=self._reading.snapshot(),

@@ -15,7 +15,7 @@ _LIMITS = ("partition_detail_limit", "broker_detail_limit", "alert_detail_limit"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeConfig:
-    """What to read and where to answer; raises ServeError with a sentence for a setting that cannot be."""
+    """Settings of the exporter; raises ServeError with a sentence for an impossible one."""
 
     source: Address  # the outputs of the streaming job
     listen: str = "127.0.0.1:9642"  # HOST:PORT or [IPV6]:PORT; port 0 takes any that is free
@@ -49,7 +49,7 @@ class ServeConfig:
 
     @property
     def listening(self) -> Listening:
-        """Where to answer, and whom."""
+        """Where pages are served, and to whom."""
         return Listening(
             listen=self.listen,
             tls_certificate_file=self.tls_certificate_file,

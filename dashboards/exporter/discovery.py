@@ -21,7 +21,7 @@ def addresses(row: BrokerRow) -> dict[str, str]:
 
 
 def scrape_address(row: BrokerRow, port: int | None) -> str | None:
-    """Where the broker is scraped: its first listener's host with this port, or with the listener's own."""
+    """The address to scrape: the host of the broker's first listener with this port, or with the listener's own."""
     first = next(iter(addresses(row).values()), None)
     if first is None or port is None:
         return first

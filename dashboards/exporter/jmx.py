@@ -65,15 +65,15 @@ class _ShownCluster:
         else:
             counts = {self._speaker(): _OF_CONTROLLER[metric](self.gauges)}
         if metric is jmx_metrics.UNCLEAN_LEADER_ELECTIONS or not self.brokers:
-            # A counter that moved from broker to broker would seem to grow. Where no broker is there to say it, a sum
-            # over nothing would be no number, and no alert.
+            # A counter that moved from broker to broker would seem to grow. Without brokers a sum over nothing would be
+            # no number, and no alert.
             yield {CLUSTER_LABEL: self.name}, sum(counts.values()) if metric in _OF_CONTROLLER else 0
             return
         for broker, labels in self.brokers.items():
             yield labels, counts.get(broker, 0)
 
     def _speaker(self) -> int:
-        """The controller; without one, whose JMX would then be all zeros, the first broker speaks in its place."""
+        """The broker that shows the controller's values: the controller, or the first broker while none is."""
         return self.gauges.controller if self.gauges.controller >= 0 else next(iter(self.brokers), -1)
 
 
@@ -115,7 +115,7 @@ class JmxCollector(Collector):
         labels = {}
         for broker in named:
             address = scrape_address(rows[broker], self._jmx_port) if broker in rows else None
-            # What has no address gets that of the exporter, from Prometheus.
+            # Without an address, Prometheus sets the exporter's.
             values = (cluster.cluster, str(broker), address or "")
             labels[broker] = {name: value for name, value in zip(BROKER_LABELS, values, strict=True) if value}
         return labels

@@ -24,7 +24,7 @@ from dashboards.exporter.gzip_pieces import GzipFile, GzipPiece
 from dashboards.following.reading import Reading
 from dashboards.following.view import View, segment_of
 
-# What changes within this time is rendered together. Who renders for long rests for longer: it takes a tenth of a core.
+# Changes within this time are rendered together. After a rendering it rests nine times as long: a tenth of a core.
 _COALESCE_SECONDS = 1.0
 _REST_FOR_WORK = 9
 
@@ -61,7 +61,7 @@ _Pieces = Mapping[Metric, GzipPiece]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageFigures:
-    """What the newest rendering cost and gave."""
+    """Time and sizes of the newest rendering."""
 
     render_seconds: float
     plain_bytes: int
@@ -113,7 +113,7 @@ class PartitionsPage:
             raise self._failure
 
     def figures(self) -> PageFigures:
-        """What the newest rendering cost and gave."""
+        """Time and sizes of the newest rendering."""
         return self.page.figures
 
     def _run(self) -> None:
@@ -138,7 +138,7 @@ class PartitionsPage:
             readiness = {cluster: ready and self._readiness.get(cluster, False) for cluster, ready in readiness.items()}
             changed = False
         else:
-            # A list, for all of them are rendered.
+            # A list, because any() of a generator would stop at the first changed cluster.
             changed = any([self._render_cluster(cluster) for cluster, ready in readiness.items() if ready])
         if changed or readiness != self._readiness:
             self._readiness = readiness

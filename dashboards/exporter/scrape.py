@@ -15,7 +15,7 @@ from dashboards.following.view import ClusterSnapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetailLimits:
-    """How many of each cluster are named at most."""
+    """The largest number of each cluster that is named."""
 
     partitions: int
     brokers: int
@@ -34,13 +34,13 @@ class Scrape:
     page: PageFigures | None = None
 
     def is_ready(self, cluster: ClusterSnapshot) -> bool:
-        """Whether something may be said about the cluster: what is still being read of it is the past."""
+        """Whether the cluster is ready and read to the end: what is still being read is the past."""
         return self.reading.vouches_for(cluster.cluster) and cluster.ready
 
 
 @dataclass(frozen=True, slots=True)
 class ReadyCluster:
-    """A cluster of which something may be said, and its brokers that are named."""
+    """A ready cluster, and its brokers that are named."""
 
     snapshot: ClusterSnapshot
     brokers: tuple[int, ...]
@@ -49,7 +49,7 @@ class ReadyCluster:
 
 
 def ready_clusters(scrape: Scrape) -> Iterator[tuple[ReadyCluster, GaugesRow]]:
-    """The clusters of which something may be said, with their gauges."""
+    """The ready clusters with their gauges."""
     for cluster in scrape.clusters:
         if cluster.gauges is not None and scrape.is_ready(cluster):
             brokers = brokers_in_order(cluster, cluster.gauges)

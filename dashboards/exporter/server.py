@@ -72,7 +72,7 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
 
 
 class _App:
-    """The answers to what may be asked."""
+    """The pages."""
 
     def __init__(  # noqa: PLR0913 (all that the pages are made of)
         self,
@@ -92,11 +92,11 @@ class _App:
         self._beside: tuple[Collector, ...] = ()
 
     def show(self, *collectors: Collector) -> None:
-        """Put these on /metrics too."""
+        """Add collectors to /metrics."""
         self._beside = collectors
 
     def pages(self) -> Starlette:
-        """All of them; one that is switched off says how it is switched on."""
+        """All pages; one that is switched off says how it is switched on."""
         config, page = self._config, self._page
         limits = DetailLimits(
             partitions=config.partition_detail_limit,

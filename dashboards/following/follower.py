@@ -132,7 +132,7 @@ class Follower:
             return
         self._reading.row(row.cluster, chunk.output)
         if isinstance(row, (BeginningRow, GaugesRow)):
-            # What was left out before it does not count any more: it is void, or this row says all of it.
+            # Unreadable rows before this one no longer count: they are void, or this row replaces them.
             self._reading.nothing_newer(chunk.output, row.cluster)
         if isinstance(row, BeginningRow):
             self._view.forget(chunk.output, row.cluster)
@@ -146,7 +146,9 @@ class Follower:
     def _note_newer(self, cluster: str, output: str) -> None:
         if self._reading.newer_row(cluster, output):
             self._view.know(cluster)
-            what = "a newer Kontrast wrote %s of cluster %s: nothing is said of the cluster, upgrade this exporter"
+            what = (
+                "a newer Kontrast wrote %s of cluster %s: the cluster is not exported until this exporter is upgraded"
+            )
             _logger.error(what, output, cluster)
 
     def _log_bad_row(self, output: str, error: BadRowError) -> None:

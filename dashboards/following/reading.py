@@ -14,7 +14,7 @@ LAG_BUCKETS_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, f
 # The outputs that the exporter needs. Gauges come last: a heartbeat never overtakes what it stands for.
 FOLLOWED_OUTPUTS = ("job", "metadata", "alerts", "gauges")
 
-# Of these outputs each row says a part: of the others the newest one says all.
+# In these outputs each row is a part; in the others the newest row is everything.
 _PICTURES = ("metadata", "alerts")
 
 
@@ -25,7 +25,7 @@ class ReadingSnapshot:
     source_up: bool
     missing: tuple[str, ...]  # outputs that are not there
     caught_up: bool  # everything that was there when the exporter started has been read
-    newer: frozenset[str]  # clusters of which something was left out because a newer Kontrast wrote it
+    newer: frozenset[str]  # clusters with rows that only a newer Kontrast can read
     rows: Mapping[tuple[str, str], int]  # by cluster and output
     bad_rows: Mapping[str, int]  # by output
     gaps: Mapping[str, int]  # by output
@@ -33,7 +33,7 @@ class ReadingSnapshot:
     begun_since_gap: Mapping[str, frozenset[str]]  # clusters, by output that has a gap
 
     def lacks_rows_of(self, cluster: str) -> bool:
-        """Whether rows of the cluster were lost that nothing has said again."""
+        """Whether rows of the cluster were lost and not written again since."""
         return any(cluster not in begun for begun in self.begun_since_gap.values())
 
     @property
@@ -42,7 +42,7 @@ class ReadingSnapshot:
         return len(self.missing) == len(FOLLOWED_OUTPUTS)
 
     def vouches_for(self, cluster: str) -> bool:
-        """Whether what was read of the cluster is all that there is to read."""
+        """Whether everything that the outputs hold of the cluster has been read."""
         return self.caught_up and cluster not in self.newer and not self.lacks_rows_of(cluster)
 
 
@@ -62,64 +62,64 @@ class Reading:
         self._begun_since_gap: dict[str, set[str]] = {}
 
     def source_is(self, *, up: bool) -> None:
-        """The outputs can or cannot be read."""
+        """Note whether the outputs can be read."""
         with self._lock:
             self._source_up = up
 
     def lacks(self, outputs: tuple[str, ...]) -> None:
-        """These outputs are not there."""
+        """Note which outputs do not exist."""
         with self._lock:
             self._missing = outputs
 
     def caught_up(self) -> None:
-        """Everything that was there at the start has been read."""
+        """Note that everything that was there at the start has been read."""
         with self._lock:
             self._caught_up = True
 
     def row(self, cluster: str, output: str) -> None:
-        """One row was read."""
+        """Count a row."""
         with self._lock:
             self._rows[cluster, output] += 1
 
     def bad_row(self, output: str) -> None:
-        """One line was no row."""
+        """Count a line that is no row."""
         with self._lock:
             self._bad_rows[output] += 1
 
     def newer_row(self, cluster: str, output: str) -> bool:
-        """A row was left out because a newer Kontrast wrote it; True for the first one of this cluster and output."""
+        """Note a row that only a newer Kontrast can read; True for the first one of this cluster and output."""
         with self._lock:
             known = (cluster, output) in self._newer
             self._newer.add((cluster, output))
             return not known
 
     def nothing_newer(self, output: str, cluster: str | None = None) -> None:
-        """What was left out of this output is void or replaced: of one cluster, or of all."""
+        """Forget the unreadable rows of this output, which are void or replaced: of one cluster, or of all."""
         with self._lock:
             self._newer = {
                 (of, by) for of, by in self._newer if by != output or (cluster is not None and of != cluster)
             }
 
     def gap(self, output: str) -> None:
-        """Rows were dropped or damaged before they were read."""
+        """Count rows that were dropped or damaged before they were read."""
         with self._lock:
             self._gaps[output] += 1
             if output in _PICTURES:
                 self._begun_since_gap[output] = set()
 
     def begins(self, output: str, cluster: str) -> None:
-        """All that the output has to say of the cluster comes from here on."""
+        """Note that everything the output has of the cluster follows."""
         with self._lock:
             if output in self._begun_since_gap:
                 self._begun_since_gap[output].add(cluster)
 
     def starts_over(self, output: str) -> None:
-        """All that the output has to say comes from here on."""
+        """Note that everything the output has follows."""
         with self._lock:
             self._begun_since_gap.pop(output, None)
 
     def lag(self, cluster: str, lag_seconds: float, *, zxid: int, at_seconds: float) -> None:
-        """A new row arrived this long after its cause, the change with this zxid, was observed."""
+        """Observe how long after its cause, the change with this zxid, a new row arrived."""
         with self._lock:
             lag = self._lag.get(cluster, Lag.none_yet(LAG_BUCKETS_SECONDS))
             self._lag[cluster] = lag.observe(lag_seconds, zxid=zxid, at_seconds=at_seconds)

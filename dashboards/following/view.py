@@ -65,7 +65,7 @@ class _Newest(Generic[_Key, _Row]):
 
 
 class _OldestFirst(Generic[_Key, _Row]):
-    """Rows of one kind in an order that is made when it is asked for, and kept until a row changes."""
+    """Rows of one kind, sorted when they are asked for and kept sorted until one changes."""
 
     def __init__(self, order: Callable[[_Row], tuple[object, ...]]) -> None:
         self._order = order
@@ -108,12 +108,12 @@ class ClusterSnapshot:
 
     @property
     def ready(self) -> bool:
-        """Whether a complete snapshot of the cluster stands behind what is said here."""
+        """Whether the rows follow from a complete read of the cluster."""
         return self.gauges is not None and self.gauges.ready
 
 
 def problem_since_ms(row: PartitionRow) -> int:
-    """Since when the partition has its problem, in milliseconds since 1970."""
+    """Since when the partition has its issue, in milliseconds since 1970."""
     return row.time_ms if row.problem_since_ms is None else row.problem_since_ms
 
 
@@ -300,7 +300,7 @@ class View:
         return 0 if progress is None else progress.clock_behind_ms
 
     def readiness(self) -> Mapping[str, bool]:
-        """Of each cluster, whether a complete snapshot stands behind its rows."""
+        """Whether the rows of each cluster follow from a complete read of it."""
         with self._lock:
             gauges = {name: known.gauges.rows.get(name) for name, known in self._clusters.items()}
         return {name: row is not None and row.ready for name, row in sorted(gauges.items())}

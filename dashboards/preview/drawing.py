@@ -16,7 +16,7 @@ _COLUMN, _ROW, _GAP, _MARGIN, _HEAD = 50, 30, 8, 10, 52
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What a board is looked at with."""
+    """The variables' values and the time of a drawing."""
 
     filling: Filling
     start: float

@@ -94,5 +94,5 @@ class ProbeConfig(KafkaLoginConfig):
                 raise ServeError(f"{name} is {getattr(self, name)}: expected more than 0")
 
     def login_of(self, cluster: str) -> KafkaLoginConfig:
-        """How one speaks to this cluster's brokers."""
+        """The login for this cluster's brokers."""
         return self.clusters.get(cluster, self)

@@ -43,7 +43,7 @@ _SAMPLES: Mapping[Metric, Callable[[ProbedBroker], Iterator[Sample]]] = MappingP
 
 
 class BrokerViewCollector(Collector):
-    """Answers each scrape from what is known of the brokers at that moment."""
+    """Answers each scrape with the results of the probes so far."""
 
     def __init__(self, prober: Prober) -> None:
         self._prober = prober

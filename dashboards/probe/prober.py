@@ -34,12 +34,12 @@ _logger = logging.getLogger("kontrast.dashboards.probe")
 
 
 class _NothingNewError(Exception):
-    """The replica has nothing new to say: nothing can be judged now."""
+    """No newer row of the cluster came: nothing can be compared now."""
 
 
 @dataclass(slots=True)
 class ProbedBroker:
-    """What is known of one broker's answers; one thread writes, any reads."""
+    """State of one broker's probe; one thread writes, any reads."""
 
     broker: int
     answers: int = 0
@@ -68,7 +68,7 @@ class ClusterProbe:
         self._asked_at = 0.0
 
     def brokers(self) -> tuple[ProbedBroker, ...]:
-        """What is known of each registered broker, in the order of their ids."""
+        """The registered brokers as probed, in the order of their ids."""
         with self._lock:
             return tuple(self._brokers[broker] for broker in sorted(self._brokers))
 
@@ -150,7 +150,7 @@ class ClusterProbe:
         return seen
 
     def _snapshot_after(self, time_ms: int, stop: threading.Event) -> ClusterSnapshot:
-        """The cluster once a heartbeat has come that is not older than this; raises _NothingNewError if none comes."""
+        """The cluster after a heartbeat that is not older than this; raises _NothingNewError if none comes."""
         give_up_at = time.monotonic() + _HEARTBEAT_PATIENCE_SECONDS
         while True:
             snapshot = self._snapshot()
@@ -160,7 +160,7 @@ class ClusterProbe:
                 raise _NothingNewError
 
     def _snapshot(self) -> ClusterSnapshot:
-        """The cluster as it is known now; raises _NothingNewError while nothing of it is."""
+        """The cluster now; raises _NothingNewError while it is not ready."""
         for snapshot in self._view.snapshot():
             is_ready = snapshot.ready and self._reading.snapshot().vouches_for(self.cluster)
             if snapshot.cluster == self.cluster and is_ready and _gauges(snapshot).session == "connected":
@@ -239,7 +239,7 @@ def _is_at(endpoint: Endpoint, endpoints: Sequence[str]) -> bool:
 
 
 class Prober:
-    """A probe a cluster, begun as the cluster comes to be known; `failure` is set if one ended by a defect."""
+    """Starts a probe for each cluster; `failure` is set if one ended by a defect."""
 
     def __init__(self, config: ProbeConfig, view: View, reading: Reading) -> None:
         self.failure: ServeError | None = None
@@ -251,7 +251,7 @@ class Prober:
         self._threads: list[threading.Thread] = []
 
     def probes(self) -> tuple[ClusterProbe, ...]:
-        """Those that are at work."""
+        """The running probes."""
         return tuple(self._probes.copy().values())
 
     def active_alerts(self) -> Sequence[ActiveAlerts]:

@@ -86,11 +86,11 @@ class Certificate:
                 f"in PEM and without a passphrase: {error}"
             ) from error
         self.context = self._load()
-        # A context that connections use is not changed under them: each begins with the newest.
+        # Open connections keep their context; each new one begins with the newest.
         self.context.sni_callback = self._show_newest
 
     def renew(self) -> None:
-        """Show the files' new content from now on if they changed; until both fit each other, the old."""
+        """Show the files' new content if they changed; the old until certificate and key fit each other."""
         written = self._times()
         if written == self._written:
             return
@@ -107,7 +107,7 @@ class Certificate:
 
     def _load(self) -> ssl.SSLContext:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        # Without a word for it, OpenSSL would ask a person for a passphrase.
+        # Without a password given, OpenSSL would prompt for a passphrase.
         context.load_cert_chain(self._certificate_file, self._key_file, password="")
         return context
 

@@ -67,7 +67,7 @@ class HttpCollector(Collector):
 class BoundedListener(socket.socket):
     """A listening socket with a bound on open connections: the oldest makes room for the newest.
 
-    Not the newest is turned away: who opens connections to say nothing would keep everybody else out.
+    Turning the newest away would let a client that opens silent connections keep everybody else out.
     """
 
     def __init__(self, family: int, kind: int, protocol: int, figures: HttpFigures) -> None:
@@ -117,12 +117,12 @@ class BoundedProtocol(H11Protocol):
         self._figures = figures
 
     def connection_made(self, transport: Any) -> None:  # noqa: ANN401
-        """Begin to look at it now and then."""
+        """Begin to look at the connection at intervals."""
         super().connection_made(transport)
         self.loop.call_later(REQUEST_SECONDS, self._look, None, REQUEST_SECONDS)
 
     def _look(self, earlier: object, for_seconds: float) -> None:
-        """End the connection if nothing has changed since the earlier look for longer than it may."""
+        """End the connection if it has waited for longer than it may."""
         if self.transport.is_closing():
             return
         now = self.cycle  # the newest request

@@ -30,7 +30,7 @@ _BACKLOG = 128  # asyncio accepts as many at once, before any of them can be end
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The form in which a scraper wants metrics."""
+    """The encoding and compression that a scraper wants."""
 
     encode: Callable[[CollectorRegistry], bytes]
     content_type: str
@@ -43,13 +43,13 @@ class Wanted:
 
     @property
     def headers(self) -> dict[str, str]:
-        """What the answer's header must say of it."""
+        """The answer's headers."""
         headers = {"Content-Type": self.content_type, "Vary": "Accept, Accept-Encoding"}
         return {**headers, "Content-Encoding": "gzip"} if self.gzip else headers
 
 
 def wanted_by(request: Request) -> Wanted:
-    """What the request's header asks for; what it says that cannot be understood counts for nothing."""
+    """The form that the request's headers ask for; unreadable ones count for nothing."""
     try:
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
     except ValueError:  # a version that is no number
@@ -98,7 +98,7 @@ class HttpServer:
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), name="http", daemon=True)
 
     def close(self) -> None:
-        """Let go of the port of a server that was never started."""
+        """Close the port of a server that was never started."""
         self._socket.close()
 
     def check(self) -> None:
