@@ -146,9 +146,7 @@ class Follower:
     def _note_newer(self, cluster: str, output: str) -> None:
         if self._reading.newer_row(cluster, output):
             self._view.know(cluster)
-            what = (
-                "a newer Kontrast wrote %s of cluster %s: the cluster is not exported until this exporter is upgraded"
-            )
+            what = "a newer Kontrast wrote %s of cluster %s: not exported until this exporter is upgraded"
             _logger.error(what, output, cluster)
 
     def _log_bad_row(self, output: str, error: BadRowError) -> None:
