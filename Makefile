@@ -94,7 +94,7 @@ docs: install-dev ## Write the pages of docs/ that are made from the code
 	.venv/bin/python docs/alerts.py > docs/alerts.md
 	.venv/bin/python docs/schemas.py
 	.venv/bin/python docs/pins.py
-	.venv/bin/python -m dashboards.metrics_page
+	.venv/bin/python docs/metrics.py > docs/metrics.md
 
 boards: install-dev ## Write the Grafana boards, the rules by kind of alert, and PrometheusRules, from their sources
 	.venv/bin/python -m dashboards.boards

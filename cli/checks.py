@@ -13,8 +13,8 @@ import click
 from cli.following import without_waiting_words
 from cli.running import ExitCode, run_until_stopped
 from controller.alerts.conditions import counted
-from dashboards.config import ServeConfig
 from dashboards.errors import ServeError
+from dashboards.exporter.config import ServeConfig
 from ingest.config import IngestConfig
 from ingest.errors import IngestError
 from streaming.config import StreamConfig
@@ -192,8 +192,8 @@ def _ask_port(listening: Listening) -> Callable[[threading.Event], str]:
     def ask(_: threading.Event) -> str:
         from starlette.applications import Starlette
 
-        from dashboards.connections import HttpFigures
-        from dashboards.http import HttpServer
+        from dashboards.serving.connections import HttpFigures
+        from dashboards.serving.http import HttpServer
 
         HttpServer(Starlette(), listening, HttpFigures()).close()
         return "the port is free"
@@ -244,7 +244,7 @@ def _ask_kafka(
 
 def _ask_outputs(config: ServeConfig) -> Callable[[threading.Event], str]:
     def ask(_: threading.Event) -> str:
-        from dashboards.reading import FOLLOWED_OUTPUTS
+        from dashboards.following.reading import FOLLOWED_OUTPUTS
         from outputs import SourceDownError, open_outputs
 
         source = open_outputs(config.source, FOLLOWED_OUTPUTS)

@@ -12,11 +12,11 @@ from typing import Any
 from cli.settings.config import ConfigError, Layer, Settings
 from cli.settings.keys import keys_of
 from cli.settings.options import settings_options
-from dashboards.config import ServeConfig
 from dashboards.errors import ServeError
-from dashboards.follower import Follower
-from dashboards.reading import Reading
-from dashboards.view import View
+from dashboards.exporter.config import ServeConfig
+from dashboards.following.follower import Follower
+from dashboards.following.reading import Reading
+from dashboards.following.view import View
 from outputs import OutputsSource, SourceDownError, open_outputs
 from transport.address import Address
 

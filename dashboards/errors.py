@@ -1,4 +1,4 @@
-"""What goes wrong in what people look at for a reason that its user can mend: one sentence each."""
+"""The error that a user can mend, as one sentence."""
 
 
 class ServeError(Exception):

@@ -46,7 +46,7 @@ class Rows:
         return ControllerRow(**self._place({"epoch": 7, "since_ms": TIME_MS, **fields}), broker=broker)
 
     def alert(self, id_: str, state: str = "open", **fields: Any) -> AlertRow:
-        what = {"alert": "PartitionOffline", "subject": "partition orders-0", "group": "broker 1 crashed"}
+        what = {"alert": "PartitionsOffline", "subject": "partition orders-0", "group": "broker 1 crashed"}
         rest = {"severity": Severity.PAGE, "since_ms": TIME_MS, "cause": "broker 1 crashed"}
         return AlertRow(**self._place({**what, **rest, **fields}), id=id_, state=state)
 

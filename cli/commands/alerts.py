@@ -21,7 +21,7 @@ from cli.settings.options import config_option
 from controller.alerts.conditions import counted
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.outputs import encode_row
-from dashboards.view import ClusterSnapshot
+from dashboards.following.view import ClusterSnapshot
 
 if TYPE_CHECKING:
     from rich.console import Group

@@ -36,7 +36,7 @@ def serve(config_file: Path | None, *, check: bool, **flags: object) -> int:
         return checks.check(checks.of_serve(config))
 
     def run(stop: threading.Event) -> None:
-        from dashboards import server  # not for --help
+        from dashboards.exporter import server  # not for --help
 
         server.run(config, stop, started=lambda address: say(f"metrics: {address}/metrics"))
 

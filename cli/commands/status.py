@@ -20,9 +20,11 @@ from cli.settings.config import Settings, read_flags, read_settings
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option
 from controller.contract.job_row import JobRow
-from dashboards.catalogue import BUILD_INFO, CLUSTER_LABEL, WATCH_CONNECTED, WATCH_LAG, WATCH_SINK_UP
-from dashboards.config import ServeConfig
-from dashboards.view import ClusterSnapshot
+from dashboards.catalogue.metric import CLUSTER_LABEL
+from dashboards.catalogue.process_metrics import BUILD_INFO
+from dashboards.catalogue.watch_metrics import WATCH_CONNECTED, WATCH_LAG, WATCH_SINK_UP
+from dashboards.exporter.config import ServeConfig
+from dashboards.following.view import ClusterSnapshot
 
 _OUTPUTS: Final = ("job", "alerts", "gauges")
 _STALE_SECONDS: Final = 30.0  # of heartbeats that come each second, as in [serve.alertmanager]

@@ -68,8 +68,8 @@ def _forwarder(config: IngestConfig, forwarding: Forwarding) -> Part:
 
 
 def _metrics(listening: Listening, forwardings: list[Forwarding]) -> Part:
-    from dashboards import watching  # not for --help
+    from dashboards.exporter import watch_page  # not for --help
 
     # Its port is taken before anything is watched: what nobody can look at is not started.
-    server = watching.open_page(listening, forwardings)
-    return lambda stop: watching.run(server, stop, started=lambda address: say(f"metrics: {address}/metrics"))
+    server = watch_page.open_page(listening, forwardings)
+    return lambda stop: watch_page.run(server, stop, started=lambda address: say(f"metrics: {address}/metrics"))

@@ -18,8 +18,8 @@ from prometheus_client.samples import Sample
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.outputs import OutputRow, decode_row
-from dashboards import catalogue
-from dashboards.catalogue import CLUSTER_LABEL, Metric
+from dashboards.catalogue import broker_metrics, controller_metrics, partition_metrics, pipeline_metrics, topic_metrics
+from dashboards.catalogue.metric import CLUSTER_LABEL, Metric
 from outputs import open_outputs
 from transport.address import JournalAddress
 
@@ -52,20 +52,20 @@ class Published:
     def picture(self) -> Picture | None:
         """The newest picture; None while the exporter does not answer or has no complete one."""
         samples = self._scrape()
-        if _count(samples, catalogue.READY) != 1:
+        if _count(samples, pipeline_metrics.READY) != 1:
             return None
         rows = self._rows.newest()
-        controllers = [int(sample.labels["broker"]) for sample in _of(samples, catalogue.CONTROLLER_INFO)]
+        controllers = [int(sample.labels["broker"]) for sample in _of(samples, controller_metrics.CONTROLLER_INFO)]
         return Picture(
             controller=controllers[0] if controllers else -1,
-            brokers=_count(samples, catalogue.BROKERS),
-            topics=_count(samples, catalogue.TOPICS),
-            online=_count(samples, catalogue.PARTITIONS, state="online"),
+            brokers=_count(samples, broker_metrics.BROKERS),
+            topics=_count(samples, topic_metrics.TOPICS),
+            online=_count(samples, partition_metrics.PARTITIONS, state="online"),
             unusable={
                 f"{sample.labels['topic']}-{sample.labels['partition']}": sample.labels["reason"]
-                for sample in _of(samples, catalogue.OFFLINE_SINCE)
+                for sample in _of(samples, partition_metrics.OFFLINE_SINCE)
             },
-            under_replicated=_count(samples, catalogue.UNDER_REPLICATED),
+            under_replicated=_count(samples, partition_metrics.UNDER_REPLICATED),
             leaders={
                 f"{row.topic}-{row.partition}": row.leader
                 for row in rows

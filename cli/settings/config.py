@@ -17,8 +17,8 @@ from typing import Any, Final, TypeVar
 
 from cli.settings.keys import Key, keys_of
 from dashboards.alerting.config import AlertmanagerConfig
-from dashboards.config import ServeConfig
 from dashboards.errors import ServeError
+from dashboards.exporter.config import ServeConfig
 from dashboards.probe.config import KafkaLoginConfig, ProbeConfig
 from ingest.config import IngestConfig, ZooKeeperConfig
 from ingest.errors import IngestError

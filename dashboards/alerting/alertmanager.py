@@ -1,7 +1,4 @@
-"""One Alertmanager's v2 API, as far as it is needed: tell alerts, and ask which it has.
-
-The only place that knows HTTP's ways to fail. When to try again is `sender`'s business.
-"""
+"""One Alertmanager's v2 API: posts and lists alerts, and turns every failure of HTTP into one of two errors."""
 
 from __future__ import annotations
 
@@ -31,11 +28,11 @@ _IS_NO_ALERTMANAGER = "something else answers in its place: give the address at 
 
 
 class UnreachableError(Exception):
-    """It does not answer, or says that it cannot for now: one sentence."""
+    """The Alertmanager does not answer, or says that it cannot for now: one sentence."""
 
 
 class RefusedError(Exception):
-    """It answers that it will not: one sentence. `in_part`: it has taken what it found nothing wrong with."""
+    """The Alertmanager refuses alerts: one sentence. `in_part`: it took the valid ones."""
 
     def __init__(self, sentence: str, *, in_part: bool) -> None:
         super().__init__(sentence)
@@ -62,10 +59,10 @@ _FOUND_ALERTS = JsonDecoder(list[_FoundAlert])
 
 
 class Alertmanager:
-    """One Alertmanager; raises ServeError for a file of authorities that is none.
+    """One Alertmanager; raises ServeError for an unusable `ca_file`.
 
-    What is sent goes to its address and nowhere else: redirects are refused, and variables for proxies, which are meant
-    for what is outside, do not count.
+    Requests go to its address and nowhere else: redirects are refused, and proxy variables, which are meant for
+    addresses outside, do not count.
     """
 
     def __init__(self, url: str, config: AlertmanagerConfig) -> None:
@@ -76,15 +73,15 @@ class Alertmanager:
         except (ssl.SSLError, OSError) as error:
             raise ServeError(f"ca_file {config.ca_file} holds no certificates in PEM form: {error}") from error
 
-    def tell(self, messages: Sequence[Message], now_ms: int) -> None:
-        """Hand over alerts; raises UnreachableError, RefusedError."""
+    def send(self, messages: Sequence[Message], now_ms: int) -> None:
+        """Post alerts; raises UnreachableError, RefusedError."""
         body = msgspec.json.encode([message.as_json(now_ms, self._config) for message in messages])
         answer = self._ask("POST", "/api/v2/alerts", body)
         if answer.content.strip():  # Alertmanager's answer is empty
             raise RefusedError(f"{self.url} answers alerts with {answer}: {_IS_NO_ALERTMANAGER}", in_part=False)
 
     def alerts(self) -> list[Message]:
-        """Kontrast's alerts that it has and that are not over; raises UnreachableError, RefusedError."""
+        """List Kontrast's alerts that have not ended there; raises UnreachableError, RefusedError."""
         return [
             Message(
                 labels=tuple(sorted(alert.labels.items())),
@@ -95,7 +92,7 @@ class Alertmanager:
         ]
 
     def check(self) -> None:
-        """Make sure that what answers at the address has alerts; raises UnreachableError, RefusedError."""
+        """Check that an Alertmanager answers at the address; raises UnreachableError, RefusedError."""
         self._found(f'alertname="{NAME_PREFIX}"')  # no alert is called that: a short answer
 
     def _found(self, matcher: str) -> list[_FoundAlert]:
@@ -119,7 +116,7 @@ class Alertmanager:
         return answer
 
     async def _exchange(self, method: str, path: str, body: bytes | None) -> _Answer:
-        # Bounded as a whole: the client's own timeouts begin anew with each byte that comes.
+        # Bounded as a whole: the client's own timeouts start again with each byte that comes.
         with anyio.fail_after(self._config.timeout_seconds):
             async with (
                 httpx.AsyncClient(verify=self._tls, trust_env=False, follow_redirects=False, timeout=None) as client,
@@ -144,13 +141,13 @@ class Alertmanager:
             login = f"{self._config.username}:{password}".encode()
             headers["Authorization"] = f"Basic {base64.b64encode(login).decode()}"
         elif (token := self._config.bearer_token) is not None:
-            if not (token.isascii() and token.isprintable()):  # what complains of it later would show it
+            if not (token.isascii() and token.isprintable()):  # a later error would show it
                 raise self._unreachable("the bearer token has characters that no token has")
             headers["Authorization"] = f"Bearer {token}"
         return headers
 
     def _unreachable(self, reason: str) -> UnreachableError:
-        return UnreachableError(f"{self.url} cannot be told of alerts: {reason}")
+        return UnreachableError(f"{self.url} takes no alerts: {reason}")
 
     def _refusal(self, answer: _Answer) -> Exception:
         code, sentence = answer.response.status_code, f"{self.url} answers {answer}"
@@ -163,7 +160,7 @@ class Alertmanager:
 
 
 def _root_of(error: BaseException) -> str:
-    """What the system said, below what each library says of it."""
+    """The operating system's reason below the libraries' own."""
     while (cause := error.__cause__ or error.__context__) is not None:
         error = getattr(cause, "exceptions", (cause,))[0]  # several addresses were tried: the first
     if isinstance(error, ConnectionError) and error.errno:

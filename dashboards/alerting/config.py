@@ -1,7 +1,4 @@
-"""The settings of telling alerts to Alertmanager.
-
-Here belongs what a setting may be. Where settings come from is `cli/`'s business.
-"""
+"""Settings of delivery to Alertmanager, checked when they are made."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dashboards.catalogue import ALERT_SINCE
+from dashboards.catalogue.alert_metrics import ALERT_SINCE
 from dashboards.errors import ServeError
 from transport.secret import read_secret
 
@@ -25,10 +22,10 @@ _MORE_THAN_NOTHING = ("timeout_seconds", "resend_interval_seconds", "resolve_tim
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertmanagerConfig:
-    """Whom to tell of alerts and how; raises ServeError with a sentence for a setting that cannot be.
+    """Where alerts are delivered and how; raises ServeError for an impossible setting.
 
-    Every one of `urls` is told everything, as Alertmanagers of one cluster expect it. An alert is told again each
-    `resend_interval_seconds`; one that is not told again for `resolve_timeout_seconds` is over for Alertmanager. When
+    Each of `urls` gets every alert, as Alertmanagers of one cluster expect it. An alert is sent again each
+    `resend_interval_seconds`; for Alertmanager it ends when it was not sent for `resolve_timeout_seconds`. When
     no heartbeat of a cluster has come for `stale_after_seconds`, its alerts are unknown. Secrets are in files or in
     the environment: nothing here is one.
     """
@@ -82,12 +79,12 @@ class AlertmanagerConfig:
 
     @property
     def password(self) -> str | None:
-        """What its file or variable holds now, None where there is none; raises OSError, UnicodeDecodeError."""
+        """The content of the password's file or variable, None without one; raises OSError, UnicodeDecodeError."""
         return read_secret(self.password_file, self.password_variable)
 
     @property
     def bearer_token(self) -> str | None:
-        """What its file or variable holds now, None where there is none; raises OSError, UnicodeDecodeError."""
+        """The content of the token's file or variable, None without one; raises OSError, UnicodeDecodeError."""
         return read_secret(self.bearer_token_file, self.bearer_token_variable)
 
 

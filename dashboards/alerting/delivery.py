@@ -1,7 +1,4 @@
-"""Which alerts stand, and everything that tells Alertmanagers of them, in threads of its own beside the exporter.
-
-Here belongs how the parts are put together and when a cluster counts as stale.
-"""
+"""Runs delivery in threads of its own: collects active alerts, judges staleness, starts a sender an Alertmanager."""
 
 from __future__ import annotations
 
@@ -12,26 +9,26 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 
+from dashboards.alerting.active_alerts import ActiveAlerts, of_outputs, of_staleness
 from dashboards.alerting.alertmanager import Alertmanager
-from dashboards.alerting.book import Book
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import Message
+from dashboards.alerting.registry import AlertRegistry
 from dashboards.alerting.sender import Sender
-from dashboards.alerting.standing import Standing, of_outputs, of_staleness
 from dashboards.errors import ServeError
-from dashboards.reading import Reading, ReadingSnapshot
-from dashboards.view import ClusterSnapshot, View
+from dashboards.following.reading import Reading, ReadingSnapshot
+from dashboards.following.view import ClusterSnapshot, View
 
 _LOOK_SECONDS = 0.25
 
 _logger = logging.getLogger("kontrast.dashboards")
 
-More = Callable[[], Sequence[Standing]]
+More = Callable[[], Sequence[ActiveAlerts]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Heard:
-    """A cluster's newest heartbeat; `at_ms` is when one was last heard that was not old, by the steady clock."""
+    """A cluster's newest heartbeat; `at_ms` is when the last fresh one came, by the steady clock."""
 
     place: tuple[int, int, int] | None
     is_fresh: bool
@@ -40,9 +37,9 @@ class _Heard:
 
 
 class Delivery:
-    """The threads; without an Alertmanager only the book is kept. `failure` is set if one gave up: a defect.
+    """The threads; without an Alertmanager only the registry is kept. `failure` is set if a thread ended by a defect.
 
-    `more` gives what others than the outputs say.
+    `more` gives the active alerts of other sources than the outputs.
     """
 
     def __init__(self, config: AlertmanagerConfig, view: View, reading: Reading, more: More = tuple) -> None:
@@ -51,16 +48,16 @@ class Delivery:
         self._view = view
         self._reading = reading
         self._more = more
-        self._book = Book(config)
+        self._registry = AlertRegistry(config)
         self.senders = tuple(
-            Sender(Alertmanager(url, config), config, self._book) for url in dict.fromkeys(config.urls)
+            Sender(Alertmanager(url, config), config, self._registry) for url in dict.fromkeys(config.urls)
         )
         self._caught_up_ms: int | None = None  # by the steady clock
         self._heard: dict[str, _Heard] = {}  # by cluster
         self._stop = threading.Event()
         self._looking = threading.Lock()
         jobs = {f"alerts to {sender.url}": sender.run for sender in self.senders}
-        jobs["alerts"] = self._keep_the_book
+        jobs["alerts"] = self._keep_registry
         self._threads = [
             threading.Thread(target=self._run, args=(job,), name=name, daemon=True) for name, job in jobs.items()
         ]
@@ -79,10 +76,10 @@ class Delivery:
         for thread in self._threads:
             thread.join(max(0.0, give_up_at - time.monotonic()))  # daemons: they do not keep the process
 
-    def standing(self) -> Mapping[str, Sequence[Message]]:
-        """The alerts of each cluster that stand by what is known at this moment: what rules are built on."""
+    def active_alerts(self) -> Mapping[str, Sequence[Message]]:
+        """The active alerts of each cluster at this moment, as Prometheus rules use them."""
         self._look()
-        return self._book.standing()
+        return self._registry.active()
 
     def _run(self, job: Callable[[threading.Event], None]) -> None:
         try:
@@ -91,7 +88,7 @@ class Delivery:
             _logger.exception("delivering alerts failed")
             self.failure = ServeError(f"delivering alerts failed: {error!r}; the log has the details")
 
-    def _keep_the_book(self, stop: threading.Event) -> None:
+    def _keep_registry(self, stop: threading.Event) -> None:
         while not stop.is_set():
             self._look()
             stop.wait(_LOOK_SECONDS)
@@ -99,12 +96,12 @@ class Delivery:
     def _look(self) -> None:
         with self._looking:
             reading = self._reading.snapshot()
-            if reading.caught_up:  # else it is the past that is being read
+            if reading.caught_up:  # else the past is being read
                 now_ms, steady_ms = time.time_ns() // 1_000_000, time.monotonic_ns() // 1_000_000
                 self._caught_up_ms = self._caught_up_ms or steady_ms
-                self._book.update(self._standings(reading, now_ms, steady_ms), now_ms, steady_ms)
+                self._registry.update(self._collect(reading, now_ms, steady_ms), now_ms, steady_ms)
 
-    def _standings(self, reading: ReadingSnapshot, now_ms: int, steady_ms: int) -> Iterator[Standing]:
+    def _collect(self, reading: ReadingSnapshot, now_ms: int, steady_ms: int) -> Iterator[ActiveAlerts]:
         stale_clusters = set()
         for snapshot in self._view.snapshot():
             heard = self._hear(snapshot, now_ms, steady_ms)
@@ -114,11 +111,11 @@ class Delivery:
             certain = snapshot.ready and reading.vouches_for(snapshot.cluster) and heard.is_fresh and not stale
             yield of_outputs(snapshot, certain=certain)
             yield of_staleness(snapshot, heard.shown_ms, stale=stale, certain=stale or heard.is_fresh)
-        for standing in self._more():
-            yield replace(standing, certain=standing.certain and standing.cluster not in stale_clusters)
+        for said in self._more():
+            yield replace(said, certain=said.certain and said.cluster not in stale_clusters)
 
     def _hear(self, snapshot: ClusterSnapshot, now_ms: int, steady_ms: int) -> _Heard:
-        """Note when a heartbeat comes that is not old; one that was there from the start has as long as one to come."""
+        """Note when a fresh heartbeat comes; one that was there from the start is given as long as the next."""
         gauges, made_ms = snapshot.gauges, snapshot.heartbeat_ms
         place = None if gauges is None else (gauges.generation, gauges.seq, snapshot.clock_behind_ms)
         known = self._heard.get(snapshot.cluster)

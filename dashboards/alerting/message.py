@@ -1,8 +1,4 @@
-"""An alert as it is sent to Alertmanager: labels that say which it is, annotations that say what to do.
-
-Here belongs the way from a row to labels and annotations, and Alertmanager's JSON. Which alerts stand is `standing`'s
-business, when one is sent `sender`'s.
-"""
+"""An alert as Alertmanager gets it: labels, by which it is identified, and annotations, made from a row."""
 
 from __future__ import annotations
 
@@ -17,12 +13,12 @@ from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.records import LATEST_MS
 from dashboards.alerting.config import AlertmanagerConfig
 
-Labels = tuple[tuple[str, str], ...]  # in the order of their names: Alertmanager tells alerts apart by them
+Labels = tuple[tuple[str, str], ...]  # in the order of their names: they identify an alert for Alertmanager
 
 NAME_PREFIX = "Kontrast"
-STALE = "ReplicaStale"  # the one kind that is judged here: no row can tell of it
+STALE = "ReplicaStale"  # the one kind that is judged by the exporter: no row can say it
 _BROKERS_SHOWN = 20  # a label is a word in a person's message
-ALERT_ID = "alert_id"  # the annotation by which one's own alerts are known again
+ALERT_ID = "alert_id"  # the annotation by which the exporter recognizes its own alerts
 
 # The severities of Kontrast's Prometheus rules, so that both are routed alike.
 SEVERITY_LABELS: Mapping[Severity, str] = MappingProxyType(
@@ -46,11 +42,11 @@ class Message:
 
     @property
     def severity(self) -> Severity:
-        """What it asks of a person, as the row had it."""
+        """The severity of the row."""
         return _SEVERITIES[self.label("severity")]
 
     def unknown(self) -> Message:
-        """The same alert while nobody knows whether it still is."""
+        """The same alert in the state unknown."""
         if ("state", "unknown") in self.annotations:
             return self
         return self.annotated(state="unknown")
@@ -60,7 +56,7 @@ class Message:
         return replace(self, annotations=_pairs({**dict(self.annotations), **annotations}))
 
     def as_json(self, now_ms: int, config: AlertmanagerConfig) -> dict[str, Any]:
-        """The element of Alertmanager's v2 API; one that stands ends by itself when it is not sent again in time."""
+        """The element of Alertmanager's v2 API; an active alert ends by itself when it is not sent again in time."""
         start_ms = min(self.since_ms, now_ms)
         if self.ended_ms is None:
             end_ms = now_ms + int(config.resolve_timeout_seconds * 1000)
@@ -108,20 +104,20 @@ def message_of(row: AlertRow, config: AlertmanagerConfig) -> Message:
 
 
 def time_text(time_ms: int) -> str:
-    """RFC 3339 in UTC, as Alertmanager reads and people do; what it has no year for is the first or the last moment."""
+    """RFC 3339 in UTC, as Alertmanager and people read it; a time outside its years is the first or the last moment."""
     moment = datetime.fromtimestamp(min(max(time_ms, 0), LATEST_MS) / 1000, timezone.utc)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _component(row: AlertRow) -> str:
-    """What it is about, as Kontrast's Prometheus rules label it: what is about Kontrast is never muted as old news."""
+    """The label `component`, as Kontrast's Prometheus rules set it; `replica`, about Kontrast, is never muted."""
     kind = ALERT_KINDS.get(row.alert)
     is_of_replica = row.alert == STALE if kind is None else kind.of_replica
     return "replica" if is_of_replica else row.subject.partition(" ")[0]
 
 
 def _says_more_than_its_broker(row: AlertRow) -> bool:
-    """Whether the brokers are others than the one by whose name the incident goes, which may be back."""
+    """Whether the brokers are others than the one in the incident's name, which may be back."""
     return len(row.brokers) > 1 or (row.broker is not None and row.brokers not in ((), (row.broker,)))
 
 

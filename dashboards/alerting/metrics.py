@@ -1,4 +1,4 @@
-"""What is exported of telling alerts to Alertmanagers. Names and help texts are the catalogue's."""
+"""Collects the metrics of delivery to Alertmanagers."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from types import MappingProxyType
 from prometheus_client.core import Metric as Family
 from prometheus_client.registry import Collector
 
-from dashboards import catalogue
 from dashboards.alerting.sender import Sender
-from dashboards.catalogue import Metric
-from dashboards.families import Sample, family
+from dashboards.catalogue import delivery_metrics
+from dashboards.catalogue.families import Sample, family
+from dashboards.catalogue.metric import Metric
 
 
 def _deliveries(sender: Sender) -> Iterator[Sample]:
@@ -24,17 +24,17 @@ def _up(sender: Sender) -> Iterator[Sample]:
         yield (), sender.is_up
 
 
-def _told(sender: Sender) -> Iterator[Sample]:
-    if sender.told_ms:
-        yield (), sender.told_ms / 1000
+def _last_delivery(sender: Sender) -> Iterator[Sample]:
+    if sender.delivered_ms:
+        yield (), sender.delivered_ms / 1000
 
 
 # Read as: KEY has these samples for one Alertmanager.
 _SAMPLES: Mapping[Metric, Callable[[Sender], Iterator[Sample]]] = MappingProxyType(
     {
-        catalogue.ALERT_DELIVERIES: _deliveries,
-        catalogue.ALERTMANAGER_UP: _up,
-        catalogue.ALERTMANAGER_TOLD: _told,
+        delivery_metrics.ALERT_DELIVERIES: _deliveries,
+        delivery_metrics.ALERTMANAGER_UP: _up,
+        delivery_metrics.ALERTMANAGER_LAST_DELIVERY: _last_delivery,
     }
 )
 

@@ -1,7 +1,6 @@
-"""Tells one Alertmanager what the book has, again and again, whatever comes in between.
+"""Sends the registry's messages to one Alertmanager, each again at an interval, with retries and counts.
 
-Here belong what is due, patience with an Alertmanager that does not answer, and the counts. Each Alertmanager has a
-sender and a thread of its own, so that one that is down holds up no other.
+Each Alertmanager has a sender and a thread of its own, so that one that is down holds up no other.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from contextlib import contextmanager
 from enum import Enum
 
 from dashboards.alerting.alertmanager import Alertmanager, RefusedError, UnreachableError
-from dashboards.alerting.book import Book
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import Labels, Message
+from dashboards.alerting.registry import AlertRegistry
 
 _LOOK_SECONDS = 0.1
-# A broker's return takes some milliseconds in which an alert says one thing after the other: that is one piece of news.
+# While a broker returns, its alert changes several times within milliseconds: one message is enough.
 _SETTLE_SECONDS = 1.0
 _FIRST_RETRY_SECONDS = 0.5
 _LONGEST_RETRY_SECONDS = 15.0
@@ -30,7 +29,7 @@ _logger = logging.getLogger("kontrast.dashboards")
 
 
 class Result(Enum):
-    """How telling an alert ended."""
+    """How sending an alert ended."""
 
     ACCEPTED = "accepted"
     REFUSED = "refused"  # the Alertmanager says no
@@ -38,27 +37,27 @@ class Result(Enum):
 
 
 class Sender:
-    """The work for one Alertmanager; the counts may be read from any thread."""
+    """Delivery to one Alertmanager; the counts may be read from any thread."""
 
-    def __init__(self, alertmanager: Alertmanager, config: AlertmanagerConfig, book: Book) -> None:
+    def __init__(self, alertmanager: Alertmanager, config: AlertmanagerConfig, registry: AlertRegistry) -> None:
         self.url = alertmanager.url
         self.results: Counter[Result] = Counter(dict.fromkeys(Result, 0))
         self.is_up: bool | None = None  # None: not tried yet
-        self.told_ms = 0  # when it last took something, since 1970; 0: never
+        self.delivered_ms = 0  # when it last took something, since 1970; 0: never
         self._alertmanager = alertmanager
         self._config = config
-        self._book = book
-        self._told: dict[Labels, tuple[Message, float]] = {}  # and when
-        self._changed_at: dict[Labels, float] = {}  # of those that say something else since, and are not told of it yet
-        self._done: tuple[Message, ...] | None = None  # the newest messages of which nothing was left to tell
+        self._registry = registry
+        self._sent: dict[Labels, tuple[Message, float]] = {}  # and when
+        self._changed_at: dict[Labels, float] = {}  # since when a message differs from the sent one
+        self._done: tuple[Message, ...] | None = None  # the newest messages of which none was left to send
         self._resend_at = 0.0  # the first of them
-        self._asked = False  # for what it had before this process began
-        self._check_at = 0.0  # when to make sure again that it is an Alertmanager
+        self._asked = False  # for alerts from before this process began
+        self._check_at = 0.0  # when to check again that an Alertmanager answers
         self._failing_since: float | None = None
         self._retry_seconds = _FIRST_RETRY_SECONDS
 
     def run(self, stop: threading.Event) -> None:
-        """Tell until asked to stop; what stands then is left to the Alertmanager's time-out, not resolved."""
+        """Send until `stop`; alerts that are active then are left to the Alertmanager's time-out, not resolved."""
         while not stop.is_set():
             wait_seconds = _LOOK_SECONDS
             try:
@@ -70,12 +69,12 @@ class Sender:
             stop.wait(wait_seconds)
 
     def _work(self) -> None:
-        messages = self._book.messages()
+        messages = self._registry.messages()
         if messages is None:
             return
         if not self._asked:
-            # What it has from before may have ended while nobody looked.
-            self._book.adopt(self._alertmanager.alerts())
+            # Its alerts from before may have ended while no exporter ran.
+            self._registry.adopt(self._alertmanager.alerts())
             self._asked = True
             self._answered_as_alertmanager()
         if messages is self._done and time.monotonic() < self._resend_at:
@@ -87,12 +86,12 @@ class Sender:
                 self._alertmanager.check()
             self._answered_as_alertmanager()
         for start in range(0, len(due), _ALERTS_A_REQUEST):
-            self._tell(due[start : start + _ALERTS_A_REQUEST])
+            self._send(due[start : start + _ALERTS_A_REQUEST])
         known = {message.labels for message in messages}
-        self._told = {labels: told for labels, told in self._told.items() if labels in known}
+        self._sent = {labels: sent for labels, sent in self._sent.items() if labels in known}
         self._changed_at = {labels: at for labels, at in self._changed_at.items() if labels in known}
         self._done = None if self._changed_at else messages
-        oldest = min((told_at for _, told_at in self._told.values()), default=time.monotonic())
+        oldest = min((sent_at for _, sent_at in self._sent.values()), default=time.monotonic())
         self._resend_at = oldest + self._config.resend_interval_seconds
 
     def _answered_as_alertmanager(self) -> None:
@@ -103,34 +102,34 @@ class Sender:
         now = time.monotonic()
         due = []
         for message in messages:
-            told, told_at = self._told.get(message.labels, (None, 0.0))
-            is_news = told is not message and told != message
-            if is_news and told is not None and message.ended_ms is None and told.ended_ms is None:
+            sent, sent_at = self._sent.get(message.labels, (None, 0.0))
+            is_news = sent is not message and sent != message
+            if is_news and sent is not None and message.ended_ms is None and sent.ended_ms is None:
                 changed_at = self._changed_at.setdefault(message.labels, now)
                 is_news = now - changed_at >= _SETTLE_SECONDS
-            if is_news or now - told_at >= self._config.resend_interval_seconds:
+            if is_news or now - sent_at >= self._config.resend_interval_seconds:
                 due.append(message)
-            elif told == message:
+            elif sent == message:
                 self._changed_at.pop(message.labels, None)
         return due
 
-    def _tell(self, messages: Sequence[Message]) -> None:
+    def _send(self, messages: Sequence[Message]) -> None:
         result = Result.ACCEPTED
         try:
             with self._counting_failures(messages):
-                self._alertmanager.tell(messages, time.time_ns() // 1_000_000)
+                self._alertmanager.send(messages, time.time_ns() // 1_000_000)
         except RefusedError as error:
             if not error.in_part:
                 raise
             _logger.warning("not all alerts are taken: %s", error)
             result = Result.REFUSED
-        told_at = time.monotonic()
-        self._told.update({message.labels: (message, told_at) for message in messages})
+        sent_at = time.monotonic()
+        self._sent.update({message.labels: (message, sent_at) for message in messages})
         for message in messages:
             self._changed_at.pop(message.labels, None)
         if result is Result.ACCEPTED:
             self.results[result] += len(messages)
-        self.told_ms = time.time_ns() // 1_000_000
+        self.delivered_ms = time.time_ns() // 1_000_000
         self._recover()
 
     @contextmanager
@@ -146,8 +145,8 @@ class Sender:
 
     def _complain(self, error: Exception) -> None:
         self.is_up = False
-        # One that was restarted knows nothing of what it was told before.
-        self._told.clear()
+        # A restarted Alertmanager has none of the earlier alerts.
+        self._sent.clear()
         self._changed_at.clear()
         self._done = None
         self._check_at = 0.0

@@ -1,7 +1,7 @@
 """The Grafana boards as code; `python -m dashboards.boards` writes them to `dashboards/grafana/`.
 
-Here belong panels and their layout, made with grafana-foundation-sdk, which needs Python 3.11. Nothing of Kontrast
-imports this at run time: people import the committed JSON into Grafana.
+Made with grafana-foundation-sdk, which needs Python 3.11. Nothing imports this at run time: people import the committed
+JSON into Grafana.
 """
 
 import warnings

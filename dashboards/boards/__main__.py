@@ -1,7 +1,4 @@
-"""Writes every board as the JSON that people import into Grafana.
-
-Here belongs the list of boards and where they are written.
-"""
+"""Writes every board as the JSON that people import into Grafana."""
 
 from __future__ import annotations
 

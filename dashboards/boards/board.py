@@ -1,7 +1,4 @@
-"""What all boards have in common: variables, links to each other, annotations, and the form in which they are written.
-
-Here belongs what is around the panels. Panels are built by `panels` and chosen by the boards.
-"""
+"""What surrounds the panels of every board: variables, links, annotations, and its JSON form."""
 
 from __future__ import annotations
 
@@ -14,13 +11,16 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import dashboard as models
 
 from controller.rules.election import Strategy
-from dashboards import catalogue
 from dashboards.boards.panels import DATASOURCE, KONTRAST_URL
 from dashboards.boards.queries import increase, of_clusters
-from dashboards.catalogue import CLUSTER_LABEL
+from dashboards.catalogue import controller_metrics, partition_metrics, pipeline_metrics
+from dashboards.catalogue.metric import CLUSTER_LABEL
 
 UNCLEAN = f'strategy="Unclean{Strategy.OFFLINE.value}"'
 _DEFAULT_KONTRAST_URL = "http://127.0.0.1:9642"
+
+
+_EPOCHS = of_clusters(controller_metrics.CONTROLLER_EPOCH)
 
 
 def new_board(uid: str, title: str, description: str) -> dashboard.Dashboard:
@@ -44,7 +44,7 @@ def new_board(uid: str, title: str, description: str) -> dashboard.Dashboard:
             _annotation(
                 "Failovers",
                 "purple",
-                f"max by ({CLUSTER_LABEL}) (changes({of_clusters(catalogue.CONTROLLER_EPOCH)}[$__rate_interval])) > 0",
+                f"max by ({CLUSTER_LABEL}) (changes({_EPOCHS}[$__rate_interval])) > 0",
                 "{{kafka_cluster}}: the controller epoch changed",
             )
         )
@@ -52,7 +52,7 @@ def new_board(uid: str, title: str, description: str) -> dashboard.Dashboard:
             _annotation(
                 "Unclean elections",
                 "red",
-                f"{increase(catalogue.ELECTIONS, matchers=(UNCLEAN,))} > 0",
+                f"{increase(partition_metrics.ELECTIONS, matchers=(UNCLEAN,))} > 0",
                 "{{kafka_cluster}}: a leader was elected that was not in sync; records may be lost",
             )
         )
@@ -82,7 +82,7 @@ def board_json(built: models.Dashboard) -> str:
 
 
 def _drop_what_grafana_does_not_know(content: dict[str, Any]) -> None:
-    """The SDK writes some keys that Grafana's own types do not have."""
+    """Drop keys of the SDK that Grafana's own types do not have."""
     for variable in content["templating"]["list"]:
         for key in ("auto", "auto_count", "auto_min"):
             variable.pop(key, None)
@@ -106,7 +106,7 @@ def _clusters() -> dashboard.QueryVariable:
         dashboard.QueryVariable(CLUSTER_LABEL)
         .label("Kafka cluster")
         .datasource(DATASOURCE)
-        .query(f"label_values({catalogue.READY.name}, {CLUSTER_LABEL})")
+        .query(f"label_values({pipeline_metrics.READY.name}, {CLUSTER_LABEL})")
         .refresh(models.VariableRefresh.ON_TIME_RANGE_CHANGED)
         .sort(models.VariableSort.ALPHABETICAL_ASC)
         .multi(True)

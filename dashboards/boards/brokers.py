@@ -1,22 +1,19 @@
-"""Brokers: which are registered and were when, and what each leads and holds.
-
-Here belongs the choice of panels. Those that other boards show too are in `shared`.
-"""
+"""Brokers: which are registered and were when, and what each leads and holds."""
 
 from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard
 
-from dashboards import catalogue
 from dashboards.boards import shared
 from dashboards.boards.board import new_board, section
 from dashboards.boards.panels import ANY_IS_BAD, ANY_IS_DOUBTFUL, Column, Line, graph, listing, number, timeline
 from dashboards.boards.queries import CLUSTER_LEGEND, newest
-from dashboards.catalogue import CLUSTER_LABEL
+from dashboards.catalogue import alert_metrics, broker_metrics, partition_metrics
+from dashboards.catalogue.metric import CLUSTER_LABEL
 
 _BROKER = f"{CLUSTER_LEGEND} broker {{{{broker}}}}"
-_LEADERS = newest(catalogue.BROKER_LEADERS, "broker")
-_REGISTERED = newest(catalogue.BROKER_REGISTERED, "broker")
+_LEADERS = newest(broker_metrics.BROKER_LEADERS, "broker")
+_REGISTERED = newest(broker_metrics.BROKER_REGISTERED, "broker")
 
 
 def board() -> dashboard.Dashboard:
@@ -25,7 +22,7 @@ def board() -> dashboard.Dashboard:
     section(
         brokers,
         "Now",
-        number("Brokers", "Registered in ZooKeeper.", newest(catalogue.BROKERS)),
+        number("Brokers", "Registered in ZooKeeper.", newest(broker_metrics.BROKERS)),
         number(
             "Brokers away",
             "Known, for they were registered or replicas are assigned to them, but not registered now.",
@@ -41,7 +38,7 @@ def board() -> dashboard.Dashboard:
         number(
             "Not led by the preferred replica",
             "Partitions; many of them: some brokers carry more than they should.",
-            newest(catalogue.PREFERRED_IMBALANCE),
+            newest(partition_metrics.PREFERRED_IMBALANCE),
             limits=ANY_IS_DOUBTFUL,
         ),
         shared.at_min_isr(),
@@ -62,11 +59,11 @@ def board() -> dashboard.Dashboard:
             ("broker",),
             Column("registered", _REGISTERED, "bool_yes_no"),
             Column("leads", _LEADERS),
-            Column("holds", newest(catalogue.BROKER_REPLICAS, "broker")),
-            Column("of its own under-replicated", newest(catalogue.BROKER_UNDER_REPLICATED, "broker")),
-            Column("under min ISR", newest(catalogue.BROKER_UNDER_MIN_ISR, "broker")),
-            Column("at min ISR", newest(catalogue.BROKER_AT_MIN_ISR, "broker")),
-            Column("offline without it", newest(catalogue.BROKER_SOLE_IN_SYNC, "broker")),
+            Column("holds", newest(broker_metrics.BROKER_REPLICAS, "broker")),
+            Column("of its own under-replicated", newest(broker_metrics.BROKER_UNDER_REPLICATED, "broker")),
+            Column("under min ISR", newest(broker_metrics.BROKER_UNDER_MIN_ISR, "broker")),
+            Column("at min ISR", newest(broker_metrics.BROKER_AT_MIN_ISR, "broker")),
+            Column("offline without it", newest(broker_metrics.BROKER_SOLE_IN_SYNC, "broker")),
             sort_by="broker",
             empty="unknown",
         ).height(6),
@@ -74,7 +71,7 @@ def board() -> dashboard.Dashboard:
             "Maintenance in force",
             "Of these brokers, or of `all`: what a maintenance explains pages nobody until it ends.",
             ("broker",),
-            Column("until", f"{newest(catalogue.MAINTENANCE_UNTIL, 'broker')} * 1000", "dateTimeAsIso"),
+            Column("until", f"{newest(alert_metrics.MAINTENANCE_UNTIL, 'broker')} * 1000", "dateTimeAsIso"),
             sort_by="until",
             empty="none",
         ),
@@ -86,7 +83,7 @@ def board() -> dashboard.Dashboard:
         graph(
             "Replicas by broker",
             "Replicas that are assigned to each broker, whether they are in sync or not.",
-            Line(newest(catalogue.BROKER_REPLICAS, "broker"), _BROKER),
+            Line(newest(broker_metrics.BROKER_REPLICAS, "broker"), _BROKER),
             stepped=True,
         ),
     )

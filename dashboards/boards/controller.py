@@ -1,21 +1,19 @@
-"""The controller: who it is and was, and whether it does what it must.
-
-Here belongs the choice of panels. Those that other boards show too are in `shared`.
-"""
+"""The board of the controller: who it is and was, and whether it does what it must."""
 
 from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard
 
-from dashboards import catalogue
 from dashboards.boards import shared
 from dashboards.boards.board import new_board, section
 from dashboards.boards.panels import ANY_IS_DOUBTFUL, Limits, Line, graph, number
 from dashboards.boards.queries import JMX_ACTIVE_CONTROLLERS, age, increase, jmx, legend, newest, of_clusters, quantile
-from dashboards.catalogue import CLUSTER_LABEL
+from dashboards.catalogue import alert_metrics, broker_metrics, controller_metrics
+from dashboards.catalogue.metric import CLUSTER_LABEL
 
-# What Kontrast did not get to see is no word about the controller.
-_DIVERGENCES = newest(catalogue.DIVERGENCES, "kind", matchers=('kind!~"missed_changes|records_missing"',))
+# Changes that Kontrast missed say nothing about the controller.
+_DIVERGENCES = newest(controller_metrics.DIVERGENCES, "kind", matchers=('kind!~"missed_changes|records_missing"',))
+_PENDING_WRITES = of_clusters(controller_metrics.PENDING_WRITES)
 
 
 def board() -> dashboard.Dashboard:
@@ -40,14 +38,14 @@ def board() -> dashboard.Dashboard:
         number(
             "Controller for",
             "Since this broker, or nobody, is controller.",
-            age(catalogue.CONTROLLER_SINCE),
+            age(controller_metrics.CONTROLLER_SINCE),
             unit="s",
         ),
         shared.pending_writes(),
         number(
             "Divergences",
             "How often the real controller did not do what it must, since the job's state began.",
-            f"sum by ({CLUSTER_LABEL}) ({_DIVERGENCES}) or {newest(catalogue.BROKERS)} * 0",
+            f"sum by ({CLUSTER_LABEL}) ({_DIVERGENCES}) or {newest(broker_metrics.BROKERS)} * 0",
             limits=ANY_IS_DOUBTFUL,
         ),
     )
@@ -58,21 +56,21 @@ def board() -> dashboard.Dashboard:
         graph(
             "Epochs",
             "A step up is a broker that became controller.",
-            Line(newest(catalogue.CONTROLLER_EPOCH)),
+            Line(newest(controller_metrics.CONTROLLER_EPOCH)),
             unit="none",
             stepped=True,
         ),
         graph(
             "Controllers, by ZooKeeper and by the brokers",
             "ZooKeeper knows one controller or none. Brokers that disagree are in a failover, or cut off.",
-            Line(newest(catalogue.CONTROLLER_ACTIVE), legend(word="by ZooKeeper")),
+            Line(newest(controller_metrics.CONTROLLER_ACTIVE), legend(word="by ZooKeeper")),
             Line(jmx(JMX_ACTIVE_CONTROLLERS), legend(word="by JMX")),
             stepped=True,
         ),
         graph(
             "Controller changes",
             "How often another broker, or none, became controller.",
-            Line(increase(catalogue.CONTROLLER_CHANGES)),
+            Line(increase(controller_metrics.CONTROLLER_CHANGES)),
         ),
         shared.elections(),
     )
@@ -82,14 +80,14 @@ def board() -> dashboard.Dashboard:
         graph(
             "Queue of expectations",
             "Writes to ZooKeeper that the controller must still do.",
-            Line(newest(catalogue.PENDING_WRITES), legend(word="pending")),
+            Line(newest(controller_metrics.PENDING_WRITES), legend(word="pending")),
             stepped=True,
         ),
         graph(
             "Pending for at least a rate interval",
             "The smallest number of pending writes over the interval: what never was 0 is overdue, not in progress.",
             Line(
-                f"max by ({CLUSTER_LABEL}) (min_over_time({of_clusters(catalogue.PENDING_WRITES)}[$__rate_interval]))",
+                f"max by ({CLUSTER_LABEL}) (min_over_time({_PENDING_WRITES}[$__rate_interval]))",
                 legend(word="pending all the time"),
             ),
             stepped=True,
@@ -97,13 +95,13 @@ def board() -> dashboard.Dashboard:
         graph(
             "Divergences by kind",
             "What the controller did not do though it must, or did without a reason that ZooKeeper shows, in all.",
-            Line(newest(catalogue.DIVERGENCES, "kind"), legend("kind")),
+            Line(newest(controller_metrics.DIVERGENCES, "kind"), legend("kind")),
             stepped=True,
         ),
         graph(
             "Open alerts",
             "Alerts of Kontrast itself, by kind: a controller that is overdue, flapping, or a ghost is among them.",
-            Line(newest(catalogue.ALERTS_OPEN, "alert"), legend("alert")),
+            Line(newest(alert_metrics.ALERTS_OPEN, "alert"), legend("alert")),
             stepped=True,
         ),
         graph(
@@ -125,7 +123,7 @@ def _reactions(write: str) -> list[Line]:
     of_write = (f'write="{write}"',)
     return [
         Line(
-            quantile(share, catalogue.CONTROLLER_REACTION, "event", matchers=of_write),
+            quantile(share, controller_metrics.CONTROLLER_REACTION, "event", matchers=of_write),
             legend("event", word=f"p{share * 100:g}"),
         )
         for share in (0.5, 0.99)

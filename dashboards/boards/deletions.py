@@ -1,18 +1,15 @@
-"""Deletions and reassignments: what is queued, what goes on, what is stuck.
-
-Here belongs the choice of panels. Those that other boards show too are in `shared`.
-"""
+"""Deletions and reassignments: what is queued, what goes on, what is stuck."""
 
 from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard
 
 from controller.rules.election import Strategy
-from dashboards import catalogue
 from dashboards.boards import shared
 from dashboards.boards.board import new_board, section
 from dashboards.boards.panels import ANY_IS_DOUBTFUL, Line, graph, number
 from dashboards.boards.queries import increase, legend, newest
+from dashboards.catalogue import partition_metrics, topic_metrics
 
 _DELETING = 'state=~"deletion_.*"'
 
@@ -25,21 +22,21 @@ def board() -> dashboard.Dashboard:
     section(
         deletions,
         "Now",
-        number("Topics to delete", "Topics whose deletion is queued.", newest(catalogue.TOPICS_TO_DELETE)),
+        number("Topics to delete", "Topics whose deletion is queued.", newest(topic_metrics.TOPICS_TO_DELETE)),
         number(
             "Ineligible topics",
             "Their deletion is queued and cannot go on: a broker with a replica is away, or the topic is reassigned.",
-            newest(catalogue.TOPICS_INELIGIBLE),
+            newest(topic_metrics.TOPICS_INELIGIBLE),
             limits=ANY_IS_DOUBTFUL,
         ),
-        number("Replicas to delete", "Replicas whose deletion is queued.", newest(catalogue.REPLICAS_TO_DELETE)),
+        number("Replicas to delete", "Replicas whose deletion is queued.", newest(topic_metrics.REPLICAS_TO_DELETE)),
         number(
             "Ineligible replicas",
             "Their deletion is queued and cannot go on for now.",
-            newest(catalogue.REPLICAS_INELIGIBLE),
+            newest(topic_metrics.REPLICAS_INELIGIBLE),
             limits=ANY_IS_DOUBTFUL,
         ),
-        number("Topics", "As Kafka's GlobalTopicCount.", newest(catalogue.TOPICS)),
+        number("Topics", "As Kafka's GlobalTopicCount.", newest(topic_metrics.TOPICS)),
         shared.pending_writes(),
     )
     section(
@@ -48,24 +45,24 @@ def board() -> dashboard.Dashboard:
         graph(
             "Queued deletions of topics",
             "Queued deletions, and those of them that cannot go on.",
-            Line(newest(catalogue.TOPICS_TO_DELETE), legend(word="to delete")),
-            Line(newest(catalogue.TOPICS_INELIGIBLE), legend(word="cannot go on")),
+            Line(newest(topic_metrics.TOPICS_TO_DELETE), legend(word="to delete")),
+            Line(newest(topic_metrics.TOPICS_INELIGIBLE), legend(word="cannot go on")),
             stepped=True,
         ),
         graph(
             "Queued deletions of replicas",
             "Replicas of topics that are being deleted, and those of them that cannot be.",
-            Line(newest(catalogue.REPLICAS_TO_DELETE), legend(word="to delete")),
-            Line(newest(catalogue.REPLICAS_INELIGIBLE), legend(word="cannot go on")),
+            Line(newest(topic_metrics.REPLICAS_TO_DELETE), legend(word="to delete")),
+            Line(newest(topic_metrics.REPLICAS_INELIGIBLE), legend(word="cannot go on")),
             stepped=True,
         ),
         graph(
             "Replicas by state of deletion",
             "Started: StopReplica was sent. Successful: the broker answered. Ineligible: it cannot, for now.",
-            Line(newest(catalogue.REPLICAS, "state", matchers=(_DELETING,)), legend("state")),
+            Line(newest(partition_metrics.REPLICAS, "state", matchers=(_DELETING,)), legend("state")),
             stepped=True,
         ),
-        graph("Topics over time", "As Kafka's GlobalTopicCount.", Line(newest(catalogue.TOPICS)), stepped=True),
+        graph("Topics over time", "As Kafka's GlobalTopicCount.", Line(newest(topic_metrics.TOPICS)), stepped=True),
     )
     return section(
         deletions,
@@ -73,13 +70,13 @@ def board() -> dashboard.Dashboard:
         graph(
             "Reassignments under way",
             "Partitions whose replicas are being exchanged.",
-            Line(newest(catalogue.REASSIGNING)),
+            Line(newest(partition_metrics.REASSIGNING)),
             stepped=True,
         ),
         graph(
             "Elections by reassignments",
             "Leaders that were moved because their replica is being removed.",
-            Line(increase(catalogue.ELECTIONS, matchers=(f'strategy="{Strategy.REASSIGN.value}"',))),
+            Line(increase(partition_metrics.ELECTIONS, matchers=(f'strategy="{Strategy.REASSIGN.value}"',))),
         ),
         shared.isr_changes(),
     )

@@ -1,17 +1,14 @@
-"""The overview: is the cluster well, which partitions cannot be used and why, is Kontrast itself up to date.
-
-Here belongs the choice of panels. Those that other boards show too are in `shared`.
-"""
+"""The overview: whether the cluster is healthy, which partitions are offline and why, how current Kontrast is."""
 
 from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard
 
-from dashboards import catalogue
 from dashboards.boards import shared
 from dashboards.boards.board import new_board, section
 from dashboards.boards.panels import ANY_IS_BAD, ANY_IS_DOUBTFUL, Column, Limits, Line, graph, listing, number
 from dashboards.boards.queries import JMX_OFFLINE, JMX_UNDER_REPLICATED, age, jmx, legend, newest, rate
+from dashboards.catalogue import alert_metrics, broker_metrics, partition_metrics, pipeline_metrics
 
 
 def board() -> dashboard.Dashboard:
@@ -27,7 +24,7 @@ def board() -> dashboard.Dashboard:
         number(
             "Offline by Kontrast",
             "Offline partitions as ZooKeeper has them, counted on while no controller is active.",
-            newest(catalogue.OFFLINE),
+            newest(partition_metrics.OFFLINE),
             limits=ANY_IS_BAD,
         ),
         number(
@@ -38,12 +35,12 @@ def board() -> dashboard.Dashboard:
             absent="JMX is not scraped",
         ),
         shared.active_controller(),
-        number("Brokers", "Registered in ZooKeeper.", newest(catalogue.BROKERS)),
+        number("Brokers", "Registered in ZooKeeper.", newest(broker_metrics.BROKERS)),
         shared.open_alerts(),
         number(
             "Heartbeat age",
             "Since the newest heartbeat that came through the whole pipeline. If it is old, so is all else here.",
-            age(catalogue.HEARTBEAT),
+            age(pipeline_metrics.HEARTBEAT),
             unit="s",
             limits=Limits(orange=15, red=60),
         ),
@@ -51,7 +48,7 @@ def board() -> dashboard.Dashboard:
         number(
             "Under-replicated",
             "Partitions whose ISR lacks an assigned replica.",
-            newest(catalogue.UNDER_REPLICATED),
+            newest(partition_metrics.UNDER_REPLICATED),
             limits=ANY_IS_DOUBTFUL,
         ),
         number(
@@ -71,9 +68,11 @@ def board() -> dashboard.Dashboard:
         "Alerts of Kontrast",
         listing(
             "Unresolved alerts",
-            "What Kontrast itself tells people of, by subject; the longest open ones are named.",
+            "Open and unknown alerts of Kontrast by subject; where there are too many, the longest open ones.",
             ("alert", "severity", "subject"),
-            Column("since", f"{newest(catalogue.ALERT_SINCE, 'alert', 'severity', 'subject')} * 1000", "dateTimeAsIso"),
+            Column(
+                "since", f"{newest(alert_metrics.ALERT_SINCE, 'alert', 'severity', 'subject')} * 1000", "dateTimeAsIso"
+            ),
             sort_by="since",
         ),
     )
@@ -83,11 +82,11 @@ def board() -> dashboard.Dashboard:
         graph(
             "Offline partitions, by Kontrast and by JMX",
             "Where both are there they agree; where only Kontrast's is above 0, Kafka's own count has no controller.",
-            Line(newest(catalogue.OFFLINE), legend(word="by Kontrast")),
+            Line(newest(partition_metrics.OFFLINE), legend(word="by Kontrast")),
             Line(jmx(JMX_OFFLINE), legend(word="by JMX")),
             stepped=True,
         ),
-        shared.troubles(),
+        shared.partition_issues(),
         shared.controller_timeline(),
         shared.elections(),
         shared.isr_changes(),
@@ -99,7 +98,7 @@ def board() -> dashboard.Dashboard:
         graph(
             "Records",
             "Observations of ZooKeeper applied a second, by kind.",
-            Line(rate(catalogue.RECORDS, "kind"), legend("kind")),
+            Line(rate(pipeline_metrics.RECORDS, "kind"), legend("kind")),
             unit="ops",
         ),
     )

@@ -1,7 +1,4 @@
-"""The vocabulary of the boards: numbers, graphs, tables and timelines that look the same on each of them.
-
-Here belongs how a panel is built. Which panels a board has is the board's business, what they ask is in `queries`.
-"""
+"""Builds the kinds of panels: numbers, graphs, tables and timelines that look the same on each board."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from grafana_foundation_sdk.models import dashboard as models
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
 from dashboards.boards.queries import CLUSTER_LEGEND
-from dashboards.catalogue import CLUSTER_LABEL
+from dashboards.catalogue.metric import CLUSTER_LABEL
 
 DATASOURCE = common.DataSourceRef(type_val="prometheus", uid="${datasource}")
 
@@ -89,7 +86,7 @@ def number(  # noqa: PLR0913 (settings with defaults)
     legend: str = CLUSTER_LEGEND,
     absent: str = "unknown",
 ) -> stat.Panel:
-    """One number a cluster, as it is now; `absent` where nothing is said about a cluster."""
+    """One number a cluster, as it is now; `absent` where a cluster has no value."""
     return (
         stat.Panel()
         .title(title)

@@ -1,13 +1,9 @@
-"""Kontrast itself: is what the other boards show true and new, and which part of the pipeline is slow.
-
-Here belongs the choice of panels.
-"""
+"""Kontrast itself: is what the other boards show true and new, and which part of the pipeline is slow."""
 
 from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard
 
-from dashboards import catalogue
 from dashboards.boards import shared
 from dashboards.boards.board import new_board, section
 from dashboards.boards.panels import (
@@ -23,6 +19,7 @@ from dashboards.boards.panels import (
     words,
 )
 from dashboards.boards.queries import age, increase, legend, newest, quantile, rate
+from dashboards.catalogue import job_metrics, pipeline_metrics, process_metrics, watch_metrics
 
 _LATE = Limits(orange=15, red=60)
 
@@ -43,34 +40,34 @@ def _truth(pipeline: dashboard.Dashboard) -> None:
         "Is what the boards show true?",
         number(
             "Ready",
-            "Whether a complete snapshot of the cluster came through. While not, nothing is said about the cluster.",
-            newest(catalogue.READY),
+            "Whether a complete read of the cluster came through. Until then the cluster has no other metrics.",
+            newest(pipeline_metrics.READY),
             limits=NONE_IS_BAD,
         ).mappings(YES_NO),
         number(
             "ZooKeeper session",
             "Whether kontrast watch has a session. While not, nothing new is seen.",
-            newest(catalogue.SESSION_CONNECTED),
+            newest(pipeline_metrics.SESSION_CONNECTED),
             limits=NONE_IS_BAD,
         ).mappings(YES_NO),
         number(
             "Heartbeat age",
             "Since the newest heartbeat that came through the whole pipeline.",
-            age(catalogue.HEARTBEAT),
+            age(pipeline_metrics.HEARTBEAT),
             unit="s",
             limits=_LATE,
         ),
         number(
             "Outputs are read",
             "Whether kontrast serve can read what the streaming job writes.",
-            newest(catalogue.SOURCE_UP),
+            newest(pipeline_metrics.SOURCE_UP),
             limits=NONE_IS_BAD,
             legend="kontrast serve",
         ).mappings(YES_NO),
         number(
             "Last batch",
             "Since the newest known batch of kontrast stream was done.",
-            age(catalogue.JOB_LAST_BATCH),
+            age(job_metrics.JOB_LAST_BATCH),
             unit="s",
             limits=_LATE,
             legend="kontrast stream",
@@ -79,7 +76,7 @@ def _truth(pipeline: dashboard.Dashboard) -> None:
         number(
             "Unreadable znodes",
             "Znodes that could not be read since the job's state began; the last good value stays.",
-            newest(catalogue.REFUSED),
+            newest(pipeline_metrics.REFUSED),
             limits=ANY_IS_DOUBTFUL,
         ),
     )
@@ -92,60 +89,60 @@ def _watch(pipeline: dashboard.Dashboard) -> None:
         graph(
             "Lag of the watch",
             "From a watch event's arrival to the stream's acknowledgement: half and 99 of 100 are faster.",
-            Line(quantile(0.5, catalogue.WATCH_LAG), legend(word="p50")),
-            Line(quantile(0.99, catalogue.WATCH_LAG), legend(word="p99")),
+            Line(quantile(0.5, watch_metrics.WATCH_LAG), legend(word="p50")),
+            Line(quantile(0.99, watch_metrics.WATCH_LAG), legend(word="p99")),
             unit="s",
         ),
         graph(
             "Events and windows",
             "Watch events forwarded a second, and the windows in which they were read together.",
-            Line(rate(catalogue.WATCH_EVENTS), legend(word="events")),
-            Line(rate(catalogue.WATCH_WINDOWS), legend(word="windows")),
-            Line(rate(catalogue.WATCH_EVENTS_DROPPED), legend(word="dropped")),
+            Line(rate(watch_metrics.WATCH_EVENTS), legend(word="events")),
+            Line(rate(watch_metrics.WATCH_WINDOWS), legend(word="windows")),
+            Line(rate(watch_metrics.WATCH_EVENTS_DROPPED), legend(word="dropped")),
             unit="ops",
         ),
         graph(
             "Complete reads",
-            "How often everything was read anew, by reason, and the differences that such reads found.",
-            Line(increase(catalogue.WATCH_COMPLETE_READS, "reason"), legend("reason")),
-            Line(increase(catalogue.WATCH_DIFFERENCES), legend(word="differences")),
+            "Complete reads of ZooKeeper by reason, and the differences that they found.",
+            Line(increase(watch_metrics.WATCH_COMPLETE_READS, "reason"), legend("reason")),
+            Line(increase(watch_metrics.WATCH_DIFFERENCES), legend(word="differences")),
         ),
         graph(
             "Read from ZooKeeper",
             "Reads of znodes a second.",
-            Line(rate(catalogue.WATCH_ZNODES_READ)),
+            Line(rate(watch_metrics.WATCH_ZNODES_READ)),
             unit="reqps",
         ),
-        graph("Bytes from ZooKeeper", "What ZooKeeper sent.", Line(rate(catalogue.WATCH_BYTES_READ)), unit="Bps"),
+        graph("Bytes from ZooKeeper", "What ZooKeeper sent.", Line(rate(watch_metrics.WATCH_BYTES_READ)), unit="Bps"),
         graph(
             "Waiting",
             "The share of time that reads waited for their budget, and that was paused before complete reads.",
-            Line(rate(catalogue.WATCH_BUDGET_WAIT), legend(word="for the budget")),
-            Line(rate(catalogue.WATCH_JITTER_WAIT), legend(word="before complete reads")),
+            Line(rate(watch_metrics.WATCH_BUDGET_WAIT), legend(word="for the budget")),
+            Line(rate(watch_metrics.WATCH_JITTER_WAIT), legend(word="before complete reads")),
             unit="percentunit",
         ),
         graph(
             "Znodes",
-            "Znodes whose state has been published, and those that an ACL keeps from being read.",
-            Line(newest(catalogue.WATCH_ZNODES), legend(word="published")),
-            Line(newest(catalogue.WATCH_FORBIDDEN), legend(word="forbidden")),
+            "Znodes whose state has been published, and znodes that an ACL keeps from being read.",
+            Line(newest(watch_metrics.WATCH_ZNODES), legend(word="published")),
+            Line(newest(watch_metrics.WATCH_FORBIDDEN), legend(word="forbidden")),
             stepped=True,
         ),
         graph(
             "Records to the stream",
             "Records that the stream acknowledged a second.",
-            Line(rate(catalogue.WATCH_RECORDS)),
+            Line(rate(watch_metrics.WATCH_RECORDS)),
             unit="ops",
         ),
         listing(
             "Watchers",
             "Who forwards each cluster: one leads, others wait. The generation grows at each change of the leader.",
             ("instance",),
-            Column("leads", newest(catalogue.WATCH_LEADS, "instance"), "bool_yes_no"),
-            Column("connected", newest(catalogue.WATCH_CONNECTED, "instance"), "bool_yes_no"),
-            Column("stream takes records", newest(catalogue.WATCH_SINK_UP, "instance"), "bool_yes_no"),
-            Column("generation", newest(catalogue.WATCH_GENERATION, "instance"), "none"),
-            Column("heartbeat age", f"time() - {newest(catalogue.WATCH_HEARTBEAT, 'instance')}", "s"),
+            Column("leads", newest(watch_metrics.WATCH_LEADS, "instance"), "bool_yes_no"),
+            Column("connected", newest(watch_metrics.WATCH_CONNECTED, "instance"), "bool_yes_no"),
+            Column("stream takes records", newest(watch_metrics.WATCH_SINK_UP, "instance"), "bool_yes_no"),
+            Column("generation", newest(watch_metrics.WATCH_GENERATION, "instance"), "none"),
+            Column("heartbeat age", f"time() - {newest(watch_metrics.WATCH_HEARTBEAT, 'instance')}", "s"),
             sort_by="instance",
             empty="no watcher is scraped",
         )
@@ -154,7 +151,7 @@ def _watch(pipeline: dashboard.Dashboard) -> None:
         number(
             "How ZooKeeper is watched",
             "One persistent watch, or one-shot watches on servers before 3.6, where what comes and goes is missed.",
-            newest(catalogue.WATCH_MODE, "mode"),
+            newest(watch_metrics.WATCH_MODE, "mode"),
             legend=legend("mode"),
             absent="no watcher is scraped",
         )
@@ -171,14 +168,14 @@ def _stream(pipeline: dashboard.Dashboard) -> None:
         graph(
             "Lag of the job",
             "From the observation of the oldest record of the newest known batch until its rows were written.",
-            Line(newest(catalogue.JOB_LAG)),
+            Line(newest(job_metrics.JOB_LAG)),
             unit="s",
         ),
         graph(
             "Time of a batch, by phase",
             "Time that batches took on average, by phase in Spark's names.",
             Line(
-                f"{rate(catalogue.JOB_PHASES, 'phase')} / on () group_left () {rate(catalogue.JOB_BATCHES)}",
+                f"{rate(job_metrics.JOB_PHASES, 'phase')} / on () group_left () {rate(job_metrics.JOB_BATCHES)}",
                 "{{phase}}",
             ),
             unit="s",
@@ -186,33 +183,33 @@ def _stream(pipeline: dashboard.Dashboard) -> None:
         graph(
             "Records in, rows out",
             "What the job takes in and writes a second; refused lines are no records.",
-            Line(rate(catalogue.JOB_RECORDS), "records"),
-            Line(rate(catalogue.JOB_ROWS), "rows"),
-            Line(rate(catalogue.JOB_REFUSED), "refused lines"),
+            Line(rate(job_metrics.JOB_RECORDS), "records"),
+            Line(rate(job_metrics.JOB_ROWS), "rows"),
+            Line(rate(job_metrics.JOB_REFUSED), "refused lines"),
             unit="ops",
         ),
-        graph("Batches", "Batches done a second.", Line(rate(catalogue.JOB_BATCHES), "batches"), unit="ops"),
+        graph("Batches", "Batches done a second.", Line(rate(job_metrics.JOB_BATCHES), "batches"), unit="ops"),
         graph(
             "Memory of the state",
             "What the state stores hold in memory.",
-            Line(newest(catalogue.JOB_STATE_BYTES), "state"),
+            Line(newest(job_metrics.JOB_STATE_BYTES), "state"),
             unit="bytes",
         ),
         graph(
             "Values of the state",
             "Headers and chunks of clusters that the state stores hold.",
-            Line(newest(catalogue.JOB_STATE_VALUES), "values"),
+            Line(newest(job_metrics.JOB_STATE_VALUES), "values"),
         ),
         graph(
             "Commit of the state",
             "Time that the newest known batch's state took to commit, all tasks together.",
-            Line(newest(catalogue.JOB_STATE_COMMIT), "commit"),
+            Line(newest(job_metrics.JOB_STATE_COMMIT), "commit"),
             unit="s",
         ),
         number(
             "The job runs for",
-            "Since the job's process began; it begins anew at each restart.",
-            age(catalogue.JOB_STARTED),
+            "Since the job's process began; it starts from 0 at each restart.",
+            age(job_metrics.JOB_STARTED),
             unit="s",
             legend="kontrast stream",
             absent="the job says nothing",
@@ -228,26 +225,26 @@ def _serve(pipeline: dashboard.Dashboard) -> None:
         graph(
             "Rows read",
             "Output rows that the exporter read a second, by output.",
-            Line(rate(catalogue.ROWS, "output"), legend("output")),
+            Line(rate(pipeline_metrics.ROWS, "output"), legend("output")),
             unit="ops",
         ),
         graph(
             "Rows that were not read",
             "Lines that are no row, and gaps where rows were dropped before they were read; both should stay 0.",
-            Line(increase(catalogue.BAD_ROWS, "output"), "{{output}} bad rows"),
-            Line(increase(catalogue.GAPS, "output"), "{{output}} gaps"),
+            Line(increase(pipeline_metrics.BAD_ROWS, "output"), "{{output}} bad rows"),
+            Line(increase(pipeline_metrics.GAPS, "output"), "{{output}} gaps"),
         ),
         graph(
             "Newest change applied",
-            "Number of the newest ZooKeeper change within its epoch; it begins anew with each leader of the ensemble.",
-            Line(newest(catalogue.ZXID_SEQUENCE), legend(word="sequence")),
+            "Number of the newest ZooKeeper change within its epoch; it restarts with each leader of the ensemble.",
+            Line(newest(pipeline_metrics.ZXID_SEQUENCE), legend(word="sequence")),
             unit="none",
         ),
         listing(
             "Versions",
             "Which Kontrast runs where.",
             ("instance", "version", "python"),
-            Column("up", newest(catalogue.BUILD_INFO, "instance", "version", "python"), "bool_yes_no"),
+            Column("up", newest(process_metrics.BUILD_INFO, "instance", "version", "python"), "bool_yes_no"),
             sort_by="instance",
             empty="kontrast serve is not scraped",
         ).height(5),

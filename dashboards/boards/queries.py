@@ -1,11 +1,8 @@
-"""What panels ask: selectors of the chosen clusters, and the few shapes of expression that all boards share.
-
-Here belongs PromQL. Names of Kontrast's metrics are the catalogue's; those of Kafka's own gauges are below.
-"""
+"""PromQL of the boards: selectors of the chosen clusters, and the few expressions that all boards share."""
 
 from __future__ import annotations
 
-from dashboards.catalogue import CLUSTER_LABEL, Metric
+from dashboards.catalogue.metric import CLUSTER_LABEL, Metric
 
 CLUSTER_LEGEND = f"{{{{{CLUSTER_LABEL}}}}}"
 
@@ -47,14 +44,14 @@ def increase(metric: Metric, *labels: str, matchers: tuple[str, ...] = ()) -> st
 
 
 def quantile(share: float, histogram: Metric, *labels: str, matchers: tuple[str, ...] = ()) -> str:
-    """The value that this share of what a histogram counted did not exceed, by cluster and labels."""
+    """A quantile of a histogram by cluster and labels."""
     buckets = of_clusters(histogram, *matchers, suffix="_bucket")
     by = ", ".join((CLUSTER_LABEL, *labels, "le"))
     return f"histogram_quantile({share}, sum by ({by}) (rate({buckets}[$__rate_interval])))"
 
 
 def age(metric: Metric) -> str:
-    """Seconds since the time that the metric is."""
+    """Seconds since the timestamp in the metric."""
     return f"time() - {newest(metric)}"
 
 

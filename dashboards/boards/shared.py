@@ -1,13 +1,9 @@
-"""Panels that more than one board shows.
-
-Here belongs what is the same everywhere. A panel of one board alone is in that board's module.
-"""
+"""Panels that more than one board shows."""
 
 from __future__ import annotations
 
 from grafana_foundation_sdk.builders import stat, statetimeline, table, timeseries
 
-from dashboards import catalogue
 from dashboards.boards.panels import (
     ANY_IS_BAD,
     ANY_IS_DOUBTFUL,
@@ -20,9 +16,10 @@ from dashboards.boards.panels import (
     words,
 )
 from dashboards.boards.queries import legend, newest, quantile, rate
-from dashboards.catalogue import CLUSTER_LABEL
+from dashboards.catalogue import alert_metrics, broker_metrics, controller_metrics, partition_metrics, pipeline_metrics
+from dashboards.catalogue.metric import CLUSTER_LABEL
 
-_NOBODY = f"{newest(catalogue.CONTROLLER_ACTIVE)} == 0"
+_NOBODY = f"{newest(controller_metrics.CONTROLLER_ACTIVE)} == 0"
 
 
 def active_controller() -> stat.Panel:
@@ -30,7 +27,7 @@ def active_controller() -> stat.Panel:
     return number(
         "Active controller",
         "The broker that holds /controller in ZooKeeper.",
-        f"{_NOBODY} or {newest(catalogue.CONTROLLER_INFO, 'broker')}",
+        f"{_NOBODY} or {newest(controller_metrics.CONTROLLER_INFO, 'broker')}",
         legend=legend("broker"),
     ).mappings(words({0: ("nobody", "red"), 1: ("active", "green")}))
 
@@ -40,32 +37,32 @@ def epoch() -> stat.Panel:
     return number(
         "Controller epoch",
         "Grows by one each time that a broker becomes controller.",
-        newest(catalogue.CONTROLLER_EPOCH),
+        newest(controller_metrics.CONTROLLER_EPOCH),
         unit="none",
     )
 
 
 def controller_timeline() -> statetimeline.Panel:
-    """Which broker was controller when; every series goes on at 0, for a timeline may draw over what is absent."""
-    is_controller = newest(catalogue.CONTROLLER_INFO, "broker")
+    """The controller over time; every series goes on at 0, because a timeline may draw over what is absent."""
+    is_controller = newest(controller_metrics.CONTROLLER_INFO, "broker")
     return timeline(
         "Who is controller",
         "A bar while /controller names this broker, and one while it names nobody.",
         Line(
-            f"{is_controller} or {newest(catalogue.BROKER_REGISTERED, 'broker')} * 0",
+            f"{is_controller} or {newest(broker_metrics.BROKER_REGISTERED, 'broker')} * 0",
             f"{legend()} broker {{{{broker}}}}",
         ),
-        Line(f"({newest(catalogue.CONTROLLER_ACTIVE)} == bool 0) * 2", legend(word="nobody")),
+        Line(f"({newest(controller_metrics.CONTROLLER_ACTIVE)} == bool 0) * 2", legend(word="nobody")),
         meaning={1: ("controller", "green"), 2: ("nobody", "red"), 0: ("–", "transparent")},
     )
 
 
 def open_alerts() -> stat.Panel:
-    """Alerts of Kontrast that ask for a person at once."""
+    """Open alerts of Kontrast that page."""
     return number(
         "Open alerts to page",
         "Alerts of Kontrast itself that are open and worth waking someone.",
-        newest(catalogue.OPEN_ALERTS, matchers=('severity="page"',)),
+        newest(alert_metrics.OPEN_ALERTS, matchers=('severity="page"',)),
         limits=ANY_IS_BAD,
     )
 
@@ -75,7 +72,7 @@ def leaderless() -> stat.Panel:
     return number(
         "Leaderless partitions",
         "Without a live leader right now, whether an election is due or not.",
-        newest(catalogue.LEADERLESS),
+        newest(partition_metrics.LEADERLESS),
         limits=ANY_IS_BAD,
     )
 
@@ -85,17 +82,17 @@ def under_min_isr() -> stat.Panel:
     return number(
         "Under min ISR",
         "Partitions with an ISR below min.insync.replicas: producers with acks=all are refused.",
-        newest(catalogue.UNDER_MIN_ISR),
+        newest(partition_metrics.UNDER_MIN_ISR),
         limits=ANY_IS_BAD,
     )
 
 
 def at_min_isr() -> stat.Panel:
-    """Partitions that stand one loss from taking no acks=all writes."""
+    """Partitions that refuse acks=all after the loss of one more replica."""
     return number(
         "At min ISR",
         "Partitions with an ISR of exactly min.insync.replicas: one replica less, and acks=all is refused.",
-        newest(catalogue.AT_MIN_ISR),
+        newest(partition_metrics.AT_MIN_ISR),
         limits=ANY_IS_DOUBTFUL,
     )
 
@@ -105,18 +102,18 @@ def pending_writes() -> stat.Panel:
     return number(
         "Pending writes",
         "Writes to ZooKeeper that the controller must still do. For a moment that is its work; later it is stuck.",
-        newest(catalogue.PENDING_WRITES),
+        newest(controller_metrics.PENDING_WRITES),
         limits=ANY_IS_DOUBTFUL,
     )
 
 
 def offline_partitions() -> table.Panel:
-    """The partitions that nobody can use, by name."""
+    """Unusable partitions by name."""
     labels = ("topic", "partition", "reason", "brokers")
     named = (CLUSTER_LABEL, "topic", "partition")
-    brought_back_by = newest(catalogue.BROUGHT_BACK_BY, "topic", "partition", "brokers")
+    brought_back_by = newest(partition_metrics.BROUGHT_BACK_BY, "topic", "partition", "brokers")
     since = (
-        f"({newest(catalogue.OFFLINE_SINCE, 'topic', 'partition', 'reason')} "
+        f"({newest(partition_metrics.OFFLINE_SINCE, 'topic', 'partition', 'reason')} "
         f"* on ({', '.join(named)}) group_left (brokers) {brought_back_by})"
     )
     return listing(
@@ -132,9 +129,9 @@ def offline_partitions() -> table.Panel:
 
 
 def partitions_under_min_isr() -> table.Panel:
-    """The partitions that refuse acks=all though they are led, by name."""
-    lacking = newest(catalogue.IN_SYNC_LACKING, "topic", "partition", "brokers")
-    since = newest(catalogue.UNDER_MIN_ISR_SINCE, "topic", "partition")
+    """Partitions by name that have a leader and refuse acks=all."""
+    lacking = newest(partition_metrics.IN_SYNC_LACKING, "topic", "partition", "brokers")
+    since = newest(partition_metrics.UNDER_MIN_ISR_SINCE, "topic", "partition")
     named = f"on ({CLUSTER_LABEL}, topic, partition) group_left (brokers)"
     return listing(
         "Partitions under min ISR",
@@ -147,15 +144,15 @@ def partitions_under_min_isr() -> table.Panel:
     )
 
 
-def troubles() -> timeseries.Panel:
-    """What is wrong with partitions, over time."""
+def partition_issues() -> timeseries.Panel:
+    """Partitions by issue, over time."""
     return graph(
-        "Partitions in trouble",
+        "Partitions with issues",
         "Offline, leaderless, under-replicated and under min ISR.",
-        Line(newest(catalogue.OFFLINE), legend(word="offline")),
-        Line(newest(catalogue.LEADERLESS), legend(word="leaderless")),
-        Line(newest(catalogue.UNDER_REPLICATED), legend(word="under-replicated")),
-        Line(newest(catalogue.UNDER_MIN_ISR), legend(word="under min ISR")),
+        Line(newest(partition_metrics.OFFLINE), legend(word="offline")),
+        Line(newest(partition_metrics.LEADERLESS), legend(word="leaderless")),
+        Line(newest(partition_metrics.UNDER_REPLICATED), legend(word="under-replicated")),
+        Line(newest(partition_metrics.UNDER_MIN_ISR), legend(word="under min ISR")),
         stepped=True,
     )
 
@@ -165,7 +162,7 @@ def elections() -> timeseries.Panel:
     return graph(
         "Leader elections",
         "Confirmed elections a second, by strategy.",
-        Line(rate(catalogue.ELECTIONS, "strategy"), legend("strategy")),
+        Line(rate(partition_metrics.ELECTIONS, "strategy"), legend("strategy")),
         unit="ops",
     )
 
@@ -175,17 +172,17 @@ def isr_changes() -> timeseries.Panel:
     return graph(
         "ISR changes",
         "Shrinks and expansions that partitions' leaders wrote a second; not what the controller took out.",
-        Line(rate(catalogue.ISR_CHANGES, "operation"), legend("operation")),
+        Line(rate(partition_metrics.ISR_CHANGES, "operation"), legend("operation")),
         unit="ops",
     )
 
 
 def end_to_end_lag() -> timeseries.Panel:
-    """How old what is shown was when it came to be shown."""
+    """The lag from a change in ZooKeeper to the exporter."""
     return graph(
         "End-to-end lag",
         "From a change in ZooKeeper to the exporter: half and 99 of 100 rows are faster.",
-        Line(quantile(0.5, catalogue.END_TO_END_LAG), legend(word="p50")),
-        Line(quantile(0.99, catalogue.END_TO_END_LAG), legend(word="p99")),
+        Line(quantile(0.5, pipeline_metrics.END_TO_END_LAG), legend(word="p50")),
+        Line(quantile(0.99, pipeline_metrics.END_TO_END_LAG), legend(word="p99")),
         unit="s",
     )

@@ -1,7 +1,4 @@
-"""A board as its JSON says: where its panels are and what they ask, with the board's variables filled in.
-
-Here belongs reading; asking is `prometheus`' business, drawing that of `drawing`.
-"""
+"""Reads a board's JSON: where its panels are and what they query, with the board's variables filled in."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ GRAFANA = Path(__file__).parent.parent / "grafana"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filling:
-    """What stands in place of a board's variables."""
+    """The values of a board's variables."""
 
     clusters: str = ".+"  # a regular expression
     rate_interval: str = "1m"
@@ -37,7 +34,7 @@ class Query:
     instant: bool
 
     def name_of(self, labels: Mapping[str, str]) -> str:
-        """What a series with these labels is called."""
+        """The legend of a series with these labels."""
         return re.sub(r"{{\s*(\w+)\s*}}", lambda match: labels.get(match[1], ""), self.legend)
 
 
@@ -57,12 +54,12 @@ class Panel:
 
     @property
     def defaults(self) -> Mapping[str, Any]:
-        """What holds of all its fields."""
+        """The defaults of all its fields."""
         defaults: Mapping[str, Any] = self.json.get("fieldConfig", {}).get("defaults", {})
         return defaults
 
     def words(self) -> dict[str, tuple[str, str]]:
-        """The word and colour that stand in place of a value."""
+        """The text and colour that replace a value."""
         return {
             value: (result["text"], result["color"])
             for mapping in self.defaults.get("mappings", ())
@@ -72,7 +69,7 @@ class Panel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Annotation:
-    """What is marked in every graph."""
+    """A query whose moments are marked in every graph."""
 
     name: str
     color: str
@@ -81,7 +78,7 @@ class Annotation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
-    """A board."""
+    """A board of Grafana."""
 
     uid: str
     title: str

@@ -1,8 +1,4 @@
-"""Draws a board from what a Prometheus answers.
-
-Here belong asking for each panel and the place where it is drawn. How a kind of panel looks is in `panels_at` and
-`panels_over`.
-"""
+"""Draws a board from what a Prometheus answers."""
 
 from __future__ import annotations
 
@@ -20,7 +16,7 @@ _COLUMN, _ROW, _GAP, _MARGIN, _HEAD = 50, 30, 8, 10, 52
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What a board is looked at with."""
+    """The variables' values and the time of a drawing."""
 
     filling: Filling
     start: float

@@ -1,7 +1,4 @@
-"""Panels that show one moment: numbers and tables.
-
-Here belongs how they look.
-"""
+"""Draws panels of one moment: numbers and tables."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Panels that show a span of time: graphs and timelines.
-
-Here belongs how they look.
-"""
+"""Draws panels over time: graphs and state timelines."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ _LEGEND_LINES = 2
 
 
 class Span(NamedTuple):
-    """The time that is shown."""
+    """The time on the x-axis."""
 
     start: float
     end: float
@@ -125,7 +122,7 @@ def _top(highest: float) -> float:
 
 
 def _runs(series: Series, step_seconds: float) -> Iterator[list[tuple[float, float]]]:
-    """The points, apart where the series was absent."""
+    """The points in runs that end where the series was absent."""
     run: list[tuple[float, float]] = []
     for at, value in series.points:
         if not math.isfinite(value) or (run and at - run[-1][0] > 1.5 * step_seconds):
@@ -158,7 +155,7 @@ def _straight(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]
 
 
 def _bars(series: Series, span: Span) -> Iterator[tuple[float, float, float]]:
-    """From when until when it had which value."""
+    """The beginning, the end and the value of each run of equal points."""
     points = series.points
     begin = 0
     for index in range(1, len(points) + 1):

@@ -1,7 +1,4 @@
-"""Asks a Prometheus over its HTTP API.
-
-Here belong questions and the form of answers.
-"""
+"""Queries a Prometheus over its HTTP API."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ class Series(NamedTuple):
 
 
 class Prometheus:
-    """A Prometheus at an address, such as `http://127.0.0.1:9090`."""
+    """A Prometheus at an address, for example `http://127.0.0.1:9090`."""
 
     def __init__(self, address: str) -> None:
         self.address = address

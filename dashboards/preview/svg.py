@@ -1,7 +1,4 @@
-"""A picture as it grows: rectangles, lines and words of SVG.
-
-Here belong shapes and colours. What they stand for is the drawers' business.
-"""
+"""Draws rectangles, lines and text as SVG."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Values in words: with the unit of their panel, and the colour of their limits.
-
-Here belongs how a number reads. Where it is written is the drawers' business.
-"""
+"""Writes values as people read them: with the unit of their panel, and the colour of their thresholds."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""One broker, asked for its metadata over one connection that is kept.
+"""One broker's metadata, asked over one connection that is kept.
 
-The only place of the exporter that knows kafka-python's connections (`kafka.net`). A client of the usual kind would ask
-any broker; here it matters which one answers.
+The only place of the exporter that knows kafka-python's connections (`kafka.net`): an ordinary client would ask any
+broker, and here it matters which one answers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dashboards.probe.config import KafkaLoginConfig
 from outputs.kafka_connections import BoundedConnectionManager
 from transport.printable import printable
 
-# What every answer may have beside partitions: brokers, the cluster's id, topics that came into being a moment ago.
+# What every answer may have beside partitions: brokers, the cluster's id, topics that were created a moment ago.
 _ANSWER_BYTES = 1024**2
 # Metadata's fields of a topic (version 12, and 10 bytes for what later ones may add), of a partition, of each replica
 # in its replicas, ISR and offline replicas.
@@ -35,7 +35,7 @@ class ProbeError(Exception):
 
 
 class Leader(NamedTuple):
-    """Who leads a partition; epoch -1 where the broker is too old to say (before Kafka 2.1)."""
+    """The leader of a partition; epoch -1 from brokers before Kafka 2.1, which do not say it."""
 
     broker: int
     epoch: int
@@ -46,7 +46,7 @@ BrokerView = Mapping[tuple[str, int], Leader]  # by topic and partition
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a broker listens."""
+    """A listener of a broker with its address."""
 
     listener: str
     host: str
@@ -76,7 +76,7 @@ def choose_endpoint(endpoints: Sequence[str], login: KafkaLoginConfig) -> Endpoi
 
 
 def expected_bytes(partitions: Mapping[tuple[str, int], PartitionRow]) -> int:
-    """How long an answer about these partitions can be."""
+    """The largest answer about these partitions."""
     topics = {topic for topic, _ in partitions}
     return (
         sum(_TOPIC_BYTES + len(topic) for topic in topics)
@@ -101,7 +101,7 @@ class BrokerConnection:
         self._largest_answer_bytes = 0
 
     def view(self, expected_bytes: int) -> BrokerView:
-        """What the broker tells clients of every partition; raises ProbeError, and connects anew the next time."""
+        """The leader of every partition by the broker's answer; raises ProbeError, and connects again the next time."""
         if _ANSWER_BYTES + expected_bytes > self._largest_answer_bytes:
             self.close()  # a connection's bound is fixed
             self._largest_answer_bytes = _ANSWER_BYTES + 2 * expected_bytes
@@ -128,7 +128,7 @@ class BrokerConnection:
         }
 
     def close(self) -> None:
-        """Let the broker go."""
+        """Close the connection."""
         manager, net, self._manager, self._net = self._manager, self._net, None, None
         if manager is not None:
             with suppress(KafkaError, OSError):
@@ -155,7 +155,7 @@ class BrokerConnection:
         )
 
     async def _ask(self) -> Any:  # noqa: ANN401 (kafka-python's own)
-        # The manager is never let look for other brokers: its only one is the one that is asked.
+        # The manager must not look for other brokers: its only one is the one that is asked.
         (node,) = self._manager.cluster.bootstrap_brokers()
         connection = self._manager.get_connection(
             node.node_id, timeout_ms=self._timeout_ms, refresh_metadata_on_err=False

@@ -1,7 +1,4 @@
-"""Where a broker's view differs from what ZooKeeper says.
-
-Here belongs the judgement alone: no connection, no clock. Whether a difference lasts is for who asks twice.
-"""
+"""Compares a broker's metadata with the rows of its cluster: pure, without connection or clock."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ PartitionName = tuple[str, int]  # topic and partition
 
 
 class Difference(Enum):
-    """What is wrong with a partition in a broker's view."""
+    """How a partition differs in a broker's metadata."""
 
     STALE = "stale"  # an older leader epoch, or another leader of the same
     MISSING = "missing"  # the broker does not know it
@@ -38,14 +35,14 @@ class Found:
 def differences(
     rows: Mapping[PartitionName, PartitionRow], view: BrokerView, live: Collection[int]
 ) -> dict[PartitionName, Found]:
-    """Every partition in which the broker's view differs from these rows; `live` brokers are those that are registered.
+    """Every partition in which the broker's view differs from these rows; `live` brokers are the registered ones.
 
     A broker that is ahead of the rows is right: they come later.
     """
     found = {}
     for name, row in rows.items():
         if row.state == PartitionState.NEW.word or row.leader_epoch < 0:
-            continue  # the controller has not told brokers of it yet
+            continue  # brokers have no UpdateMetadata of it yet
         expected, seen = Leader(row.leader, row.leader_epoch), view.get(name)
         if seen is None:
             found[name] = Found(Difference.MISSING, expected, None)
@@ -57,7 +54,7 @@ def differences(
 
 
 def lasting(earlier: Mapping[PartitionName, Found], later: Mapping[PartitionName, Found]) -> dict[PartitionName, Found]:
-    """The later differences that were there earlier, with the same expected of the broker."""
+    """The later differences that were there earlier, with the same expected leader."""
     return {
         name: found
         for name, found in later.items()
@@ -68,6 +65,6 @@ def lasting(earlier: Mapping[PartitionName, Found], later: Mapping[PartitionName
 def _is_stale(expected: Leader, seen: Leader, live: Collection[int]) -> bool:
     if seen.epoch >= 0 and seen.epoch != expected.epoch:
         return seen.epoch < expected.epoch
-    if seen.broker == _NOBODY:  # for a leader whose address it does not know, too; rightly so while that is not live
+    if seen.broker == _NOBODY:  # also for a leader whose address it does not know; right while that broker is not live
         return expected.broker in live
     return seen.broker != expected.broker

@@ -1,7 +1,4 @@
-"""The settings of asking brokers for their metadata.
-
-Here belongs what a setting may be. Where settings come from is `cli/`'s business.
-"""
+"""Settings of the brokers' probe, checked when they are made."""
 
 from __future__ import annotations
 
@@ -97,5 +94,5 @@ class ProbeConfig(KafkaLoginConfig):
                 raise ServeError(f"{name} is {getattr(self, name)}: expected more than 0")
 
     def login_of(self, cluster: str) -> KafkaLoginConfig:
-        """How one speaks to this cluster's brokers."""
+        """The login for this cluster's brokers."""
         return self.clusters.get(cluster, self)

@@ -1,7 +1,4 @@
-"""What was found in the brokers' views, as alerts.
-
-Here belong the sentences of the alert BrokerViewStale. What differs is judged by `comparison`.
-"""
+"""The alert BrokerViewStale: what its sentences say of the differences found."""
 
 from __future__ import annotations
 
@@ -12,8 +9,8 @@ from dataclasses import dataclass
 from controller.alerts.conditions import counted
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
+from dashboards.alerting.active_alerts import BROKER_VIEW
 from dashboards.alerting.message import time_text
-from dashboards.alerting.standing import BROKER_VIEW
 from dashboards.probe.broker import Leader
 from dashboards.probe.comparison import Difference, Found, PartitionName
 
@@ -36,18 +33,18 @@ class BrokerFindings:
     answered_ms: int
 
     def counts(self) -> dict[Difference, int]:
-        """How many partitions differ in each way."""
+        """The number of partitions by difference."""
         counted = Counter(found.difference for found in self.found.values())
         return {difference: counted[difference] for difference in Difference}
 
 
 def alert_id(broker: int) -> str:
-    """The id of the alert on this broker's view."""
+    """The id of the alert on this broker's metadata."""
     return f"{BROKER_VIEW}/{broker}"
 
 
 def open_alert(findings: BrokerFindings, gauges: GaugesRow) -> AlertRow:
-    """The alert of a broker whose view differs, judged against what these gauges stand for."""
+    """The alert of a broker whose metadata differs from what these gauges stand for."""
     broker = findings.broker
     parts = [
         f"{count} {_WORDS[difference]} ({_example(findings.found, difference)})"
@@ -66,8 +63,8 @@ def open_alert(findings: BrokerFindings, gauges: GaugesRow) -> AlertRow:
         f"controller's requests reach it, and restart it if they do not; if none should differ, see that Kontrast's "
         f"user may describe all topics",
         evidence=(
-            f"broker {broker} answered so at {time_text(findings.answered_ms)}",
-            f"ZooKeeper was otherwise at {gauges.generation}-{gauges.seq} (zxid {gauges.zxid:#x}, "
+            f"broker {broker} answered at {time_text(findings.answered_ms)}",
+            f"the rows of ZooKeeper were at {gauges.generation}-{gauges.seq} (zxid {gauges.zxid:#x}, "
             f"{time_text(gauges.time_ms)})",
         ),
         partitions=len(findings.found),
@@ -76,7 +73,7 @@ def open_alert(findings: BrokerFindings, gauges: GaugesRow) -> AlertRow:
 
 
 def resolved_alert(broker: int, gauges: GaugesRow, cause: str) -> AlertRow:
-    """What ends the alert of a broker, if there is one."""
+    """The row that resolves the alert of a broker."""
     return _alert(gauges, broker, state="resolved", since_ms=gauges.time_ms, cause=cause)
 
 

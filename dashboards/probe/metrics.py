@@ -1,4 +1,4 @@
-"""What is exported of the brokers' views. Names and help texts are the catalogue's."""
+"""Collects the metrics of the brokers' probe."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from types import MappingProxyType
 from prometheus_client.core import Metric as Family
 from prometheus_client.registry import Collector
 
-from dashboards import catalogue
-from dashboards.catalogue import Metric
-from dashboards.families import Sample, family
+from dashboards.catalogue import broker_view_metrics
+from dashboards.catalogue.families import Sample, family
+from dashboards.catalogue.metric import Metric
 from dashboards.probe.prober import ProbedBroker, Prober
 
 
@@ -35,15 +35,15 @@ def _probes(broker: ProbedBroker) -> Iterator[Sample]:
 # Read as: KEY has these samples for one broker.
 _SAMPLES: Mapping[Metric, Callable[[ProbedBroker], Iterator[Sample]]] = MappingProxyType(
     {
-        catalogue.BROKER_VIEW_DIFFERING: _differing,
-        catalogue.BROKER_VIEW_SECONDS: _seconds,
-        catalogue.BROKER_VIEW_PROBES: _probes,
+        broker_view_metrics.BROKER_VIEW_DIFFERING: _differing,
+        broker_view_metrics.BROKER_VIEW_SECONDS: _seconds,
+        broker_view_metrics.BROKER_VIEW_PROBES: _probes,
     }
 )
 
 
 class BrokerViewCollector(Collector):
-    """Answers each scrape from what is known of the brokers at that moment."""
+    """Answers each scrape with the results of the probes so far."""
 
     def __init__(self, prober: Prober) -> None:
         self._prober = prober

@@ -1,8 +1,4 @@
-"""Asks the brokers of every cluster in turn, again and again, and keeps what lasts of the differences.
-
-Here belong the rounds: who is asked when, patience with those who do not answer, and when a difference counts. Asking
-is `broker`'s business, judging `comparison`'s.
-"""
+"""Asks the brokers of every cluster in rounds, and keeps the differences that last."""
 
 from __future__ import annotations
 
@@ -19,14 +15,14 @@ from controller.contract.alert_row import AlertRow
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.job_row import CLOCKS_AGREE_WITHIN_MS
 from controller.contract.metadata_rows import BrokerRow
-from dashboards.alerting.standing import Source, Standing
+from dashboards.alerting.active_alerts import ActiveAlerts, Source
 from dashboards.errors import ServeError
+from dashboards.following.reading import Reading
+from dashboards.following.view import ClusterSnapshot, View
 from dashboards.probe.broker import BrokerConnection, BrokerView, Endpoint, ProbeError, choose_endpoint, expected_bytes
 from dashboards.probe.comparison import Found, PartitionName, differences, lasting
 from dashboards.probe.config import ProbeConfig
 from dashboards.probe.findings import BrokerFindings, alert_id, open_alert, resolved_alert
-from dashboards.reading import Reading
-from dashboards.view import ClusterSnapshot, View
 
 _LOOK_SECONDS = 0.2
 _LOOK_FOR_CLUSTERS_SECONDS = 1.0
@@ -38,12 +34,12 @@ _logger = logging.getLogger("kontrast.dashboards.probe")
 
 
 class _NothingNewError(Exception):
-    """The replica has nothing new to say: nothing can be judged now."""
+    """No newer row of the cluster came: nothing can be compared now."""
 
 
 @dataclass(slots=True)
 class ProbedBroker:
-    """What is known of one broker's answers; one thread writes, any reads."""
+    """State of one broker's probe; one thread writes, any reads."""
 
     broker: int
     answers: int = 0
@@ -72,14 +68,14 @@ class ClusterProbe:
         self._asked_at = 0.0
 
     def brokers(self) -> tuple[ProbedBroker, ...]:
-        """What is known of each registered broker, in the order of their ids."""
+        """The registered brokers as probed, in the order of their ids."""
         with self._lock:
             return tuple(self._brokers[broker] for broker in sorted(self._brokers))
 
-    def standing(self) -> Standing:
-        """What the probe says of the cluster's alerts."""
+    def active_alerts(self) -> ActiveAlerts:
+        """The probe's alerts of the cluster."""
         with self._lock:
-            return Standing(
+            return ActiveAlerts(
                 cluster=self.cluster,
                 source=Source.PROBE,
                 certain=self._is_current,
@@ -88,7 +84,7 @@ class ClusterProbe:
             )
 
     def run(self, stop: threading.Event) -> None:
-        """Ask until told to stop."""
+        """Ask until `stop`."""
         try:
             while not stop.is_set():
                 began, pause_seconds = time.monotonic(), self._config.interval_seconds
@@ -131,7 +127,7 @@ class ClusterProbe:
         return differences(self._view.partitions(self.cluster), seen, live)
 
     def _ask(self, broker: ProbedBroker, row: BrokerRow, stop: threading.Event) -> BrokerView | None:
-        """What the broker tells clients; None if it did not answer, or is not to be asked yet."""
+        """The broker's metadata answer; None if it did not answer, or is not to be asked yet."""
         if time.monotonic() < broker.not_before:
             return None
         pause = self._asked_at + 1 / self._config.requests_per_second - time.monotonic()
@@ -154,7 +150,7 @@ class ClusterProbe:
         return seen
 
     def _snapshot_after(self, time_ms: int, stop: threading.Event) -> ClusterSnapshot:
-        """The cluster once a heartbeat has come that is not older than this; raises _NothingNewError if none comes."""
+        """The cluster after a heartbeat that is not older than this; raises _NothingNewError if none comes."""
         give_up_at = time.monotonic() + _HEARTBEAT_PATIENCE_SECONDS
         while True:
             snapshot = self._snapshot()
@@ -164,7 +160,7 @@ class ClusterProbe:
                 raise _NothingNewError
 
     def _snapshot(self) -> ClusterSnapshot:
-        """The cluster as it is known now; raises _NothingNewError while nothing of it is."""
+        """The cluster now; raises _NothingNewError while it is not ready."""
         for snapshot in self._view.snapshot():
             is_ready = snapshot.ready and self._reading.snapshot().vouches_for(self.cluster)
             if snapshot.cluster == self.cluster and is_ready and _gauges(snapshot).session == "connected":
@@ -183,7 +179,7 @@ class ClusterProbe:
                 self._alerts[alert_id(broker)] = open_alert(probed.findings, gauges)
             else:
                 self._alerts.pop(alert_id(broker), None)
-                cause = f"broker {broker} tells clients what ZooKeeper says"
+                cause = f"broker {broker} gives clients the metadata that ZooKeeper has"
                 self._resolved[alert_id(broker)] = resolved_alert(broker, gauges, cause)
 
     def _failed(self, broker: ProbedBroker, error: ProbeError) -> None:
@@ -243,7 +239,7 @@ def _is_at(endpoint: Endpoint, endpoints: Sequence[str]) -> bool:
 
 
 class Prober:
-    """A probe a cluster, begun as the cluster comes to be known; `failure` is set if one ended by a defect."""
+    """Starts a probe for each cluster; `failure` is set if one ended by a defect."""
 
     def __init__(self, config: ProbeConfig, view: View, reading: Reading) -> None:
         self.failure: ServeError | None = None
@@ -255,12 +251,12 @@ class Prober:
         self._threads: list[threading.Thread] = []
 
     def probes(self) -> tuple[ClusterProbe, ...]:
-        """Those that are at work."""
+        """The running probes."""
         return tuple(self._probes.copy().values())
 
-    def standings(self) -> Sequence[Standing]:
-        """What the probes say of alerts."""
-        return tuple(probe.standing() for probe in self.probes())
+    def active_alerts(self) -> Sequence[ActiveAlerts]:
+        """The probes' alerts."""
+        return tuple(probe.active_alerts() for probe in self.probes())
 
     def __enter__(self) -> Prober:
         if self._config.brokers:

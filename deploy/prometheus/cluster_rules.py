@@ -2,8 +2,7 @@
 
     python deploy/prometheus/cluster_rules.py > deploy/prometheus/kontrast-cluster.yml
 
-Here belongs the form of a rule. What kinds there are and what they say is in `controller.alert_kinds`; when one is
-open is judged by the core alone.
+A rule passes on what `controller.alerts.kinds` says of its kind; the core alone judges when an alert is open.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from controller.alerts.kinds import SECTIONS, AlertKind  # noqa: E402 (needs the path above)
 from controller.contract.alert_row import Severity
+from dashboards.alerting.active_alerts import BROKER_VIEW  # noqa: E402
 from dashboards.alerting.message import NAME_PREFIX  # noqa: E402
-from dashboards.alerting.standing import BROKER_VIEW  # noqa: E402
-from dashboards.catalogue import ALERT_SINCE  # noqa: E402
+from dashboards.catalogue.alert_metrics import ALERT_SINCE  # noqa: E402
 
 _WIDTH = 120
 
@@ -43,8 +42,8 @@ _BROKER_VIEW = AlertKind(
 )
 
 _HEAD = """# Made from controller/alerts/kinds.py by deploy/prometheus/cluster_rules.py (`make boards`).
-# The alerts on watched clusters by way of Prometheus, for those who do not let `kontrast serve` tell Alertmanager
-# directly. Load kontrast-self.yml too. Written for Prometheus 2.42 and newer.
+# The alerts on watched clusters by way of Prometheus, where `kontrast serve` does not deliver them to
+# Alertmanager directly. Load kontrast-self.yml too. Written for Prometheus 2.42 and newer.
 # Kontrast judges what is an alert and how urgent it is: these rules only pass it on, with the names, labels and
 # runbooks of the direct way. A maintenance window or a shutdown in order makes both quiet.
 # runbook_url is the page's path in this repository, dashboard_url the board's path in Grafana: put the addresses where
@@ -53,9 +52,9 @@ _HEAD = """# Made from controller/alerts/kinds.py by deploy/prometheus/cluster_r
 groups:
   - name: kontrast-cluster
     rules:
-      # Where an exporter tells Alertmanager directly, or did within five minutes, there is nothing to say here: no
+      # Where an exporter delivers to Alertmanager directly, or did within five minutes, these rules are silent: no
       # alert comes both ways.
-      - record: kafka_cluster:kontrast_alerts_told_directly:max
+      - record: kafka_cluster:kontrast_alerts_delivered_directly:max
         expr: >-
           max by (kafka_cluster) (
             kontrast_ready >= bool 0 and on (job, instance) (
@@ -63,9 +62,8 @@ groups:
               or kontrast_alert_deliveries_total unless on (job, instance) max_over_time(kontrast_alertmanager_up[5m])
             )
           )
-      # The alerts that stand, whichever exporter says so, with the severities that are routed. While no exporter is
-      # sure of the cluster, those of the last evaluation stand on, for an hour at most: a restart of `kontrast serve`
-      # is no all-clear.
+      # The active alerts of any exporter, with the severities that are routed. While no exporter is certain of the
+      # cluster, the last evaluation's stay active, for an hour at most: a restart of `kontrast serve` is no all-clear.
       - record: kafka_cluster:kontrast_alert_since_timestamp_seconds:min
         expr: >-
           (
@@ -83,12 +81,12 @@ groups:
               unless on (kafka_cluster) (kontrast_ready == 1)
               and on (kafka_cluster) max_over_time(kontrast_ready[1h])
             )
-          ) unless on (kafka_cluster) kafka_cluster:kontrast_alerts_told_directly:max
+          ) unless on (kafka_cluster) kafka_cluster:kontrast_alerts_delivered_directly:max
 
       - alert: KontrastAlertsUnnamed
         expr: >-
           max by (kafka_cluster) (kontrast_alert_detail_dropped) > 0
-          unless on (kafka_cluster) kafka_cluster:kontrast_alerts_told_directly:max
+          unless on (kafka_cluster) kafka_cluster:kontrast_alerts_delivered_directly:max
         for: 0s
         labels:
           severity: critical
@@ -111,7 +109,7 @@ _RULE = """
           )
         for: 0s
         labels:
-          told_by: prometheus
+          delivered_by: prometheus
         annotations:
           summary: "{{{{ $labels.kafka_cluster }}}}: {{{{ $labels.subject }}}}: {name}"
 {texts}

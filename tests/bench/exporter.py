@@ -113,7 +113,7 @@ class Outputs:
         row = self.partition(at, **trouble, problem_since_ms=at, reason="no live in-sync replica: in sync [1]")
         yield row
         yield AlertRow(
-            **self.place(), id=f"PartitionOffline/{at}", alert="PartitionOffline", state="open",
+            **self.place(), id=f"PartitionsOffline/{at}", alert="PartitionsOffline", state="open",
             severity=Severity.PAGE, subject=f"partition {row.topic}-{row.partition}", group="brokers 1 away",
             since_ms=at, cause="no live in-sync replica: in sync [1]",
         )  # fmt: skip

@@ -140,8 +140,8 @@ def test_alerts_of_a_group_are_one_incident_until_all_are_over(rows):
     incidents.take(alert(rows, "crash", 9000, group="broker 1", severity=Severity.WARN, cause="again"))
     assert list(incidents.lines()) == [
         "2 incidents:",
-        "1970-01-01 00:00:00.000       3.5 s  page  PartitionOffline: two are offline (and 1 more alert)",
-        "1970-01-01 00:00:09.000    not over  warn  PartitionOffline: again",
+        "1970-01-01 00:00:00.000       3.5 s  page  PartitionsOffline: two are offline (and 1 more alert)",
+        "1970-01-01 00:00:09.000    not over  warn  PartitionsOffline: again",
     ]
 
 

@@ -17,9 +17,9 @@ import pytest
 
 from controller.contract.outputs import encode_row
 from controller.contract.row import Row
-from dashboards.config import ServeConfig
+from dashboards.exporter.config import ServeConfig
+from dashboards.exporter.server import run
 from dashboards.preview.prometheus import Prometheus
-from dashboards.server import run
 from tests.certificates import make_self_signed
 from tests.dashboards.prometheus_server import prometheus_over
 from tests.programs import program

@@ -20,14 +20,15 @@ from controller.contract.gauges_row import GaugesRow, Maintenance
 from controller.contract.job_row import ClusterProgress, JobRow
 from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
-from dashboards.alerting.book import Book
+from dashboards.alerting.active_alerts import of_outputs
 from dashboards.alerting.config import AlertmanagerConfig
-from dashboards.alerting.standing import of_outputs
-from dashboards.build import BuildCollector
-from dashboards.collector import DetailLimits, ViewCollector
-from dashboards.reading import Reading
-from dashboards.view import View
-from dashboards.watching import ForwardingCollector
+from dashboards.alerting.registry import AlertRegistry
+from dashboards.exporter.collector import ViewCollector
+from dashboards.exporter.scrape import DetailLimits
+from dashboards.exporter.watch_page import ForwardingCollector
+from dashboards.following.reading import Reading
+from dashboards.following.view import View
+from dashboards.serving.build import BuildCollector
 from tests.conformance.recording import replay, unpack
 from transport.forwarding import Forwarding, ReadReason
 
@@ -157,8 +158,8 @@ class _Pipeline:
         self._clusters = clusters
         self._view, self._reading = View(), Reading()
         self._rows = 0
-        self._book = Book(AlertmanagerConfig())
-        self._serve = ViewCollector(self._view, self._reading, LIMITS, self._book.standing)
+        self._registry = AlertRegistry(AlertmanagerConfig())
+        self._serve = ViewCollector(self._view, self._reading, LIMITS, self._registry.active)
         self._watch = ForwardingCollector([cluster.forwarding for cluster in clusters])
 
     def scrape(self, now: int) -> Iterator[str]:
@@ -177,8 +178,8 @@ class _Pipeline:
         self._view.apply(self._job(now))
         self._reading.source_is(up=True)
         self._reading.caught_up()
-        standings = (of_outputs(snapshot, certain=snapshot.ready) for snapshot in self._view.snapshot())
-        self._book.update(standings, now * 1000, now * 1000)
+        active = (of_outputs(snapshot, certain=snapshot.ready) for snapshot in self._view.snapshot())
+        self._registry.update(active, now * 1000, now * 1000)
         pages = {SERVE_PAGE: self._serve, WATCH_PAGE: self._watch}
         for page, collector in pages.items():
             yield from _lines(BuildCollector(), page, now)

@@ -30,7 +30,7 @@ from controller.contract.row import Row
 from controller.contract.znodes import MaintenanceWindow
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import message_of
-from dashboards.config import ServeConfig
+from dashboards.exporter.config import ServeConfig
 from tests.controller.znode_history import Topics, ZnodeHistory
 from tests.dashboards.alertmanager_server import AlertmanagerServer
 from tests.dashboards.prometheus_server import running_prometheus

@@ -18,9 +18,9 @@ import urllib.error
 
 import pytest
 
-from dashboards.config import ServeConfig
 from dashboards.errors import ServeError
-from dashboards.server import run
+from dashboards.exporter.config import ServeConfig
+from dashboards.exporter.server import run
 from tests.programs import program
 from tests.waiting import eventually
 from transport.address import JournalAddress

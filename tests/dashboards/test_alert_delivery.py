@@ -17,9 +17,9 @@ from controller.contract.job_row import ClusterProgress, JobRow
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import encode_row
 from dashboards.alerting.config import AlertmanagerConfig
-from dashboards.config import ServeConfig
 from dashboards.errors import ServeError
-from dashboards.server import run
+from dashboards.exporter.config import ServeConfig
+from dashboards.exporter.server import run
 from tests.certificates import make_self_signed
 from tests.dashboards.alertmanager_server import AlertmanagerServer
 from tests.waiting import eventually
@@ -82,10 +82,10 @@ def test_an_alert_is_told_as_it_opens_as_it_changes_and_as_it_ends(alertmanager,
             "partitions": 4000,
             "examples": ("orders-7", "orders-8"),
         }
-        exporter.write(rows.gauges(), rows.alert("PartitionOffline/orders-7", **opened))
-        alert = eventually(server.alerts, len)["PartitionOffline/orders-7"]
+        exporter.write(rows.gauges(), rows.alert("PartitionsOffline/orders-7", **opened))
+        alert = eventually(server.alerts, len)["PartitionsOffline/orders-7"]
         assert alert["labels"] == {
-            "alertname": "KontrastPartitionOffline",
+            "alertname": "KontrastPartitionsOffline",
             "kafka_cluster": "north",
             "severity": "critical",
             "component": "partition",
@@ -96,7 +96,7 @@ def test_an_alert_is_told_as_it_opens_as_it_changes_and_as_it_ends(alertmanager,
             "site": "lab",
         }
         assert alert["annotations"] == {
-            "alert_id": "PartitionOffline/orders-7",
+            "alert_id": "PartitionsOffline/orders-7",
             "summary": "north: broker 1 crashed",
             "description": "broker 1 crashed",
             "expected": "broker 2 is elected at once",
@@ -106,13 +106,13 @@ def test_an_alert_is_told_as_it_opens_as_it_changes_and_as_it_ends(alertmanager,
             "examples": "orders-7, orders-8",
             "since": "2023-11-14T22:13:20.000Z",
             "state": "open",
-            "runbook_url": "https://docs/runbooks/KontrastPartitionOffline.md",
+            "runbook_url": "https://docs/runbooks/KontrastPartitionsOffline.md",
         }
         assert alert["generatorURL"] == "http://kontrast:9642/"
         assert alert["startsAt"] == "2023-11-14T22:13:20.000Z"
-        exporter.write(rows.alert("PartitionOffline/orders-7", **{**opened, "cause": "broker 2 crashed as well"}))
+        exporter.write(rows.alert("PartitionsOffline/orders-7", **{**opened, "cause": "broker 2 crashed as well"}))
         eventually(server.alerts, lambda alerts: descriptions(alerts) == ["broker 2 crashed as well"])
-        exporter.write(rows.alert("PartitionOffline/orders-7", state="resolved", **opened))
+        exporter.write(rows.alert("PartitionsOffline/orders-7", state="resolved", **opened))
         eventually(server.alerts, lambda alerts: not alerts)
         exporter.metrics_with(r'^kontrast_alert_deliveries_total\{alertmanager="http://.*",result="accepted"\} [1-9]')
 

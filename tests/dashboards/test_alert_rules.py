@@ -19,13 +19,16 @@ import pytest
 from controller.alerts.kinds import ALERT_KINDS
 from controller.contract.alert_row import AlertRow, Severity
 from controller.derived.health import UNUSABLE_WORDS
+from dashboards.alerting.active_alerts import BROKER_VIEW
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import NAME_PREFIX, SEVERITY_LABELS, message_of
-from dashboards.alerting.standing import BROKER_VIEW
-from dashboards.catalogue import ALERT_SINCE, CATALOGUE, CLUSTER_LABEL
-from dashboards.collector import DetailLimits, ViewCollector
-from dashboards.reading import Reading
-from dashboards.view import View
+from dashboards.catalogue.alert_metrics import ALERT_SINCE
+from dashboards.catalogue.metric import CLUSTER_LABEL
+from dashboards.catalogue.table import CATALOGUE
+from dashboards.exporter.collector import ViewCollector
+from dashboards.exporter.scrape import DetailLimits
+from dashboards.following.reading import Reading
+from dashboards.following.view import View
 from tests.dashboards.incident import BEGIN, END, SCRAPE_SECONDS
 from tests.rows import TIME_MS
 
@@ -145,7 +148,7 @@ def test_each_kind_fires_with_the_labels_and_runbook_of_direct_delivery(severity
         labels = {name: value for name, value in message.labels if name != "alertname"}
         for moment, alerts in (
             ("15s", []),
-            ("30s", [{"exp_labels": {**labels, "told_by": "prometheus"}, "exp_annotations": expected}]),
+            ("30s", [{"exp_labels": {**labels, "delivered_by": "prometheus"}, "exp_annotations": expected}]),
             ("50s", []),
         ):
             checks.append({"alertname": f"{NAME_PREFIX}{kind}", "eval_time": moment, "exp_alerts": alerts})

@@ -155,9 +155,9 @@ def test_what_is_told_directly_mutes_the_same_alert_of_prometheus_and_no_other(a
     of_another = {"subject": "broker 2", "group": "broker 2"}
     alertmanager.fire(
         directly,
-        directly | {"told_by": "prometheus"},
-        directly | {"told_by": "prometheus"} | of_another,
-        directly | {"told_by": "prometheus", "kafka_cluster": "south"},
+        directly | {"delivered_by": "prometheus"},
+        directly | {"delivered_by": "prometheus"} | of_another,
+        directly | {"delivered_by": "prometheus", "kafka_cluster": "south"},
     )
     eventually(alertmanager.muted, lambda muted: muted == {("north", "KontrastBrokerCrashed")})
     inhibited = [

@@ -13,9 +13,9 @@ import pytest
 
 from dashboards.alerting import alertmanager as alertmanager_module
 from dashboards.alerting.alertmanager import Alertmanager, RefusedError, UnreachableError
-from dashboards.alerting.book import Book
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import Message
+from dashboards.alerting.registry import AlertRegistry
 from dashboards.alerting.sender import Result, Sender
 from tests.dashboards.alertmanager_server import AlertmanagerServer
 from tests.waiting import eventually
@@ -107,7 +107,7 @@ def test_a_redirect_is_not_followed_and_the_password_stays_where_it_belongs(stat
         for target in (elsewhere.url, real.url):
             before = answering(say(status, Location=f"{target}/api/v2/alerts"))
             asked = Alertmanager(before.url, AlertmanagerConfig(urls=(before.url,), **login))
-            for request in (lambda asked=asked: asked.tell([MESSAGE], 5), asked.alerts, asked.check):
+            for request in (lambda asked=asked: asked.send([MESSAGE], 5), asked.alerts, asked.check):
                 with pytest.raises(RefusedError, match=f"{status} .*, on to {target}.*Alertmanager itself") as refusal:
                     request()
                 assert not refusal.value.in_part
@@ -124,7 +124,7 @@ def test_an_answer_that_is_not_alertmanagers_accepts_nothing(answer, answering):
     server = answering(answer)
     asked = Alertmanager(server.url, AlertmanagerConfig(urls=(server.url,)))
     with pytest.raises(RefusedError):
-        asked.tell([MESSAGE], 5)
+        asked.send([MESSAGE], 5)
     with pytest.raises(RefusedError):
         asked.alerts()
 
@@ -132,9 +132,9 @@ def test_an_answer_that_is_not_alertmanagers_accepts_nothing(answer, answering):
 def test_a_server_that_answers_200_to_everything_counts_no_alert_as_accepted(answering, caplog):
     everything = answering(say(200))
     config = AlertmanagerConfig(urls=(everything.url,))
-    book = Book(config)
-    book.update((), 1, 1)
-    sender = Sender(Alertmanager(everything.url, config), config, book)
+    registry = AlertRegistry(config)
+    registry.update((), 1, 1)
+    sender = Sender(Alertmanager(everything.url, config), config, registry)
     stop = threading.Event()
     thread = threading.Thread(target=sender.run, args=(stop,))
     thread.start()
@@ -155,9 +155,9 @@ def test_what_takes_an_alertmanagers_place_later_is_found_out(answering):
 
     server = answering(first_an_alertmanager)
     config = AlertmanagerConfig(urls=(server.url,), resend_interval_seconds=0.2)
-    book = Book(config)
-    book.update((), 1, 1)
-    sender = Sender(Alertmanager(server.url, config), config, book)
+    registry = AlertRegistry(config)
+    registry.update((), 1, 1)
+    sender = Sender(Alertmanager(server.url, config), config, registry)
     stop = threading.Event()
     thread = threading.Thread(target=sender.run, args=(stop,))
     thread.start()

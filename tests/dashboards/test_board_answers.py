@@ -30,7 +30,7 @@ KAFKAS_OWN = {
         ("kontrast-overview", "Offline by JMX", "A"),
         ("kontrast-overview", "Offline partitions, by Kontrast and by JMX", "A"),
         ("kontrast-overview", "Offline partitions, by Kontrast and by JMX", "B"),
-        ("kontrast-overview", "Partitions in trouble", "A"),
+        ("kontrast-overview", "Partitions with issues", "A"),
         ("kontrast-partitions", "Offline", "A"),
     ],
     f"{_CONTROLLER}activebrokercount": [("kontrast-overview", "Brokers", "A")],
@@ -51,7 +51,7 @@ KAFKAS_OWN = {
     f"{_REPLICAS}partitioncount": [("kontrast-brokers", "Replicas by broker", "A")],
     f"{_REPLICAS}underreplicatedpartitions": [
         ("kontrast-overview", "Under-replicated", "A"),
-        ("kontrast-overview", "Partitions in trouble", "C"),
+        ("kontrast-overview", "Partitions with issues", "C"),
     ],
     f"{_REPLICAS}underminisrpartitioncount": [("kontrast-overview", "Under min ISR", "A")],
     f"{_REPLICAS}atminisrpartitioncount": [("kontrast-partitions", "At min ISR", "A")],

@@ -16,7 +16,8 @@ import jsonschema
 import promql_parser
 import pytest
 
-from dashboards.catalogue import CATALOGUE, CLUSTER_LABEL, PARTITIONS_PAGE, MetricType
+from dashboards.catalogue.metric import CLUSTER_LABEL, PARTITIONS_PAGE, MetricType
+from dashboards.catalogue.table import CATALOGUE
 from dashboards.preview.board import GRAFANA, all_boards, read_board
 
 SCHEMA = json.loads((Path(__file__).parent / "grafana_schema" / "board.schema.json").read_text(encoding="utf-8"))

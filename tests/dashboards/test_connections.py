@@ -9,11 +9,11 @@ from contextlib import suppress
 
 import pytest
 
-from dashboards import connections
-from dashboards.catalogue import CATALOGUE
-from dashboards.config import ServeConfig
-from dashboards.watching import open_page
-from dashboards.watching import run as run_watching
+from dashboards.catalogue.table import CATALOGUE
+from dashboards.exporter.config import ServeConfig
+from dashboards.exporter.watch_page import open_page
+from dashboards.exporter.watch_page import run as run_watching
+from dashboards.serving import connections
 from tests.waiting import eventually
 from transport.address import JournalAddress
 from transport.forwarding import Forwarding

@@ -35,25 +35,25 @@ def test_unresolved_alerts_are_counted_by_kind_and_named_by_subject(bench, rows)
         rows.alert("c", alert="GhostController", subject="cluster north", severity=Severity.WARN),
     )
     assert alerts_open(bench) == {
-        ("PartitionOffline", "page", "open"): 2,
+        ("PartitionsOffline", "page", "open"): 2,
         ("GhostController", "warn", "open"): 1,
     }
     named = labels_of(bench.samples(SINCE), "alert", "severity", "subject")
-    assert named["PartitionOffline", "page", "partition orders-1"] == 2
+    assert named["PartitionsOffline", "page", "partition orders-1"] == 2
     assert len(named) == 3
     bench.apply(rows.alert("a", state="resolved"), rows.alert("c", state="resolved"))
-    assert alerts_open(bench) == {("PartitionOffline", "page", "open"): 1}
+    assert alerts_open(bench) == {("PartitionsOffline", "page", "open"): 1}
     assert len(bench.samples(SINCE)) == 1
     assert bench.value("kontrast_open_alerts", severity="warn") == 0
 
 
 def test_an_alert_of_which_nothing_can_be_said_is_neither_open_nor_gone(bench, rows):
     bench.apply(rows.gauges(), rows.alert("a"), rows.alert("a", state="unknown"))
-    assert alerts_open(bench) == {("PartitionOffline", "page", "unknown"): 1}
+    assert alerts_open(bench) == {("PartitionsOffline", "page", "unknown"): 1}
     assert bench.value("kontrast_open_alerts", severity="page") == 1
     assert len(bench.samples(SINCE)) == 1
     bench.apply(rows.alert("a", severity=Severity.INFO))
-    assert alerts_open(bench) == {("PartitionOffline", "info", "open"): 1}
+    assert alerts_open(bench) == {("PartitionsOffline", "info", "open"): 1}
 
 
 def test_two_alerts_about_one_subject_are_one_series_for_prometheus_refuses_two(bench, rows):
@@ -121,7 +121,7 @@ def test_bombs_stay_within_the_caps(rows):
     assert bench.value("kontrast_partition_detail_dropped") == 99_500
     assert bench.value("kontrast_alert_detail_dropped") == 99_500
     assert bench.value("kontrast_broker_detail_dropped") == 9_000
-    assert bench.value("kontrast_alerts_open", alert="PartitionOffline", severity="page", state="open") == 100_000
+    assert bench.value("kontrast_alerts_open", alert="PartitionsOffline", severity="page", state="open") == 100_000
 
 
 def test_the_lag_has_the_zxid_of_a_change_in_openmetrics_only(bench, rows):

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from dashboards.brokers import addresses, scrape_address
-from dashboards.config import ServeConfig
+from dashboards.exporter.config import ServeConfig
+from dashboards.exporter.discovery import addresses, scrape_address
 from transport.address import JournalAddress
 
 

@@ -12,10 +12,10 @@ from kafka import KafkaConsumer, TopicPartition
 from controller.contract.job_row import JobRow
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import OUTPUTS, encode_row
-from dashboards.config import ServeConfig
-from dashboards.follower import Follower
-from dashboards.reading import FOLLOWED_OUTPUTS, Reading
-from dashboards.view import View
+from dashboards.exporter.config import ServeConfig
+from dashboards.following.follower import Follower
+from dashboards.following.reading import FOLLOWED_OUTPUTS, Reading
+from dashboards.following.view import View
 from outputs import open_outputs
 from streaming.sinks.standing_rows import StandingRows
 from tests.outputs.topics import Topics

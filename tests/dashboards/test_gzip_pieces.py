@@ -8,7 +8,7 @@ import zlib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboards.gzip_pieces import GzipFile, GzipPiece
+from dashboards.exporter.gzip_pieces import GzipFile, GzipPiece
 
 
 @given(st.lists(st.binary(max_size=300), max_size=12))

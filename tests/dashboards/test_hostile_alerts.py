@@ -51,7 +51,7 @@ def messages_of(lines: Sequence[bytes]) -> list[Message]:
 def is_taken(alertmanager: Alertmanager, messages: Sequence[Message]) -> bool:
     """Whether all of it is, and can be read again where its name is one that an alert of Kontrast may have."""
     try:
-        alertmanager.tell(messages, NOW_MS)
+        alertmanager.send(messages, NOW_MS)
     except RefusedError:
         return False
     names = {message.labels: message.label("alertname").removeprefix(NAME_PREFIX) for message in messages}

@@ -20,9 +20,9 @@ from controller.contract.job_row import JobRow
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import BadRowError, OutputRow, decode_row, encode_row
 from controller.contract.row import Row
-from dashboards.jmx import JmxCollector
-from dashboards.partitions_page import PartitionsPage, plain
-from dashboards.reading import FOLLOWED_OUTPUTS
+from dashboards.exporter.jmx import JmxCollector
+from dashboards.exporter.partitions_page import PartitionsPage, plain
+from dashboards.following.reading import FOLLOWED_OUTPUTS
 from tests.dashboards.test_collector import Bench
 from tests.extremes import any_change, as_json, changes
 from tests.rows import Rows

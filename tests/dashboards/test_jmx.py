@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from prometheus_client.parser import text_string_to_metric_families as parse
 
-from dashboards.catalogue import CATALOGUE, JMX_PAGE
-from dashboards.jmx_names import JMX_NAMES
+from dashboards.catalogue.jmx_metrics import JMX_METRICS
+from dashboards.catalogue.metric import JMX_PAGE
+from dashboards.catalogue.table import CATALOGUE
 
 CONTROLLER = "kafka_controller_kafkacontroller_"
 BROKER = "kafka_server_replicamanager_"
@@ -95,7 +96,7 @@ def test_what_is_exported_is_what_the_names_say(all_pages, rows, ask, promtool):
     ask(9)
     text = all_pages.page(JMX_PAGE)
     families = {sample.name: family for family in parse(text) for sample in family.samples}
-    expected = {metric.name: metric for metric in (*CATALOGUE, *JMX_NAMES) if JMX_PAGE in metric.page}
+    expected = {metric.name: metric for metric in (*CATALOGUE, *JMX_METRICS) if JMX_PAGE in metric.page}
     assert families.keys() == expected.keys()
     for name, metric in expected.items():
         assert (families[name].documentation, families[name].type) == (metric.help, metric.type.value), name
@@ -106,7 +107,7 @@ def test_what_is_exported_is_what_the_names_say(all_pages, rows, ask, promtool):
 
 
 def test_more_brokers_than_the_limit_are_left_out_but_never_the_controller(tmp_path, rows, start_exporter):
-    from dashboards.config import ServeConfig
+    from dashboards.exporter.config import ServeConfig
     from transport.address import JournalAddress
 
     config = ServeConfig(source=JournalAddress(tmp_path), listen="127.0.0.1:0", jmx_page=True, broker_detail_limit=3)

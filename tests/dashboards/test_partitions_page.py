@@ -10,11 +10,12 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse
 
 from controller.contract.metadata_rows import BeginningRow
-from dashboards import partitions_page
-from dashboards.catalogue import CATALOGUE, PARTITIONS_PAGE
-from dashboards.partitions_page import PartitionsPage, plain
-from dashboards.reading import Reading
-from dashboards.view import View
+from dashboards.catalogue.metric import PARTITIONS_PAGE
+from dashboards.catalogue.table import CATALOGUE
+from dashboards.exporter import partitions_page
+from dashboards.exporter.partitions_page import PartitionsPage, plain
+from dashboards.following.reading import Reading
+from dashboards.following.view import View
 
 HOSTILE = ("a\nb", 'quo"te', "back\\slash\\n", "Grüße-日本", '{x="y"} 1\n# HELP', "a\x00b", " ", "\r\n", "x" * 249)
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"

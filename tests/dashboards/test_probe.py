@@ -14,7 +14,7 @@ from kafka.admin import KafkaAdminClient, NewTopic
 from cli.embedded.kafka import KafkaBroker
 from cli.embedded.process import free_port
 from dashboards.alerting.config import AlertmanagerConfig
-from dashboards.config import ServeConfig
+from dashboards.exporter.config import ServeConfig
 from dashboards.probe.broker import BrokerConnection, Leader, ProbeError, choose_endpoint
 from dashboards.probe.config import KafkaLoginConfig, ProbeConfig
 from tests.certificates import make_self_signed

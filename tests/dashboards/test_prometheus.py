@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,6 +36,10 @@ def prometheus(exporter, tmp_path) -> Iterator[Prometheus]:
         yield running
 
 
+def alerts_named(prometheus: Prometheus, name: str) -> list[dict[str, Any]]:
+    return [alert for alert in prometheus.ask("alerts")["alerts"] if alert["labels"]["alertname"] == name]
+
+
 def test_the_overview_finds_data_and_the_alert_of_a_broker_fires(exporter, rows, prometheus):
     exporter.write(*rows.of_everything())
     eventually(lambda: prometheus.query("count_over_time(kontrast_topics[1m]) >= 4"), bool)
@@ -50,7 +55,6 @@ def test_the_overview_finds_data_and_the_alert_of_a_broker_fires(exporter, rows,
     labels = series.labels
     assert (labels["topic"], labels["partition"], labels["reason"]) == ("orders", "1", "no_live_in_sync_replica")
     exporter.write(rows.alert("crash", alert="BrokerCrashed", subject="broker 2", group="broker 2", broker=2))
-    alerts = eventually(lambda: prometheus.ask("alerts")["alerts"], bool)
-    (alert,) = (alert for alert in alerts if alert["labels"]["alertname"] == "KontrastBrokerCrashed")
+    (alert,) = eventually(lambda: alerts_named(prometheus, "KontrastBrokerCrashed"), bool)
     assert alert["state"] == "firing"
     assert alert["annotations"]["summary"] == "north: broker 2: BrokerCrashed"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dashboards.config import ServeConfig
+from dashboards.exporter.config import ServeConfig
 from tests.dashboards.prometheus_server import running_prometheus
 from tests.dashboards.test_partitions_page import HOSTILE
 from tests.waiting import eventually

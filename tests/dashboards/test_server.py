@@ -11,9 +11,9 @@ import threading
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 
-from dashboards.config import ServeConfig
 from dashboards.errors import ServeError
-from dashboards.server import run
+from dashboards.exporter.config import ServeConfig
+from dashboards.exporter.server import run
 from transport.address import JournalAddress, KafkaAddress
 
 OFFLINE = r"^kontrast_partition_offline_since_timestamp_seconds\{.*topic=\"orders\""

@@ -9,20 +9,20 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.delivery import Delivery
 from dashboards.alerting.metrics import DeliveryCollector
-from dashboards.catalogue import CATALOGUE
+from dashboards.catalogue.table import CATALOGUE
+from dashboards.following.reading import Reading
+from dashboards.following.view import View
 from dashboards.probe.comparison import Difference, Found
 from dashboards.probe.config import ProbeConfig
 from dashboards.probe.findings import BrokerFindings
 from dashboards.probe.metrics import BrokerViewCollector
 from dashboards.probe.prober import ProbedBroker, Prober
-from dashboards.reading import Reading
-from dashboards.view import View
 
 
 def delivery_collector() -> DeliveryCollector:
     delivery = Delivery(AlertmanagerConfig(urls=("http://am:9093",)), View(), Reading())
     (sender,) = delivery.senders
-    sender.is_up, sender.told_ms = True, 1
+    sender.is_up, sender.delivered_ms = True, 1
     return DeliveryCollector(delivery.senders)
 
 

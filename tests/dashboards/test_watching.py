@@ -7,8 +7,9 @@ from prometheus_client.openmetrics.exposition import generate_latest as generate
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse
 
-from dashboards.catalogue import CATALOGUE, MetricType
-from dashboards.watching import ForwardingCollector
+from dashboards.catalogue.metric import MetricType
+from dashboards.catalogue.table import CATALOGUE
+from dashboards.exporter.watch_page import ForwardingCollector
 from transport.forwarding import Forwarding, ReadReason
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from cli.main import main
 from controller.alerts.kinds import ALERT_KINDS
+from dashboards.alerting.active_alerts import BROKER_VIEW
 from dashboards.alerting.message import NAME_PREFIX, STALE
-from dashboards.alerting.standing import BROKER_VIEW
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

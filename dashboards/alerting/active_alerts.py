@@ -1,0 +1,90 @@
+"""The active alerts of a cluster by source, and whether the source is certain: an alert that it lacks is then over.
+
+Silence is not health: a source that has heard nothing for too long is not certain of anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from controller.alerts.conditions import counted
+from controller.contract.alert_row import AlertRow, Severity
+from dashboards.alerting.message import NAME_PREFIX, STALE, time_text
+from dashboards.following.view import ClusterSnapshot
+
+BROKER_VIEW = "BrokerViewStale"
+
+
+class Source(Enum):
+    """Who says that an alert is active."""
+
+    OUTPUTS = "outputs"  # the streaming job
+    STALENESS = "staleness"  # this exporter, of the outputs
+    PROBE = "probe"  # this exporter, of what brokers answer
+
+
+_SOURCES = {f"{NAME_PREFIX}{STALE}": Source.STALENESS, f"{NAME_PREFIX}{BROKER_VIEW}": Source.PROBE}
+
+
+def source_of(alert_name: str) -> Source:
+    """The source of the alerts of this name."""
+    return _SOURCES.get(alert_name, Source.OUTPUTS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActiveAlerts:
+    """The active alerts of one cluster by one source, and the ones it resolved not long ago.
+
+    While the source is not `certain`, its alerts are as they were when it was last certain, and an alert that it lacks
+    may still be active.
+    """
+
+    cluster: str
+    source: Source
+    certain: bool
+    alerts: Mapping[str, AlertRow]  # by id
+    resolved: Mapping[str, AlertRow]  # by id
+
+
+def of_outputs(snapshot: ClusterSnapshot, *, certain: bool) -> ActiveAlerts:
+    """The alerts of the streaming job's outputs."""
+    return ActiveAlerts(
+        cluster=snapshot.cluster,
+        source=Source.OUTPUTS,
+        certain=certain,
+        alerts={row.id: row for row in snapshot.open_alerts},
+        resolved={row.id: row for row in snapshot.resolved_alerts},
+    )
+
+
+def of_staleness(snapshot: ClusterSnapshot, heard_ms: int, *, stale: bool, certain: bool) -> ActiveAlerts:
+    """The alert ReplicaStale of a cluster whose newest heartbeat is of `heard_ms`."""
+    alerts = {STALE: _stale_row(snapshot, heard_ms)} if stale else {}
+    return ActiveAlerts(cluster=snapshot.cluster, source=Source.STALENESS, certain=certain, alerts=alerts, resolved={})
+
+
+def _stale_row(snapshot: ClusterSnapshot, heard_ms: int) -> AlertRow:
+    cluster, gauges = snapshot.cluster, snapshot.gauges
+    unknown = len(snapshot.open_alerts)
+    return AlertRow(
+        cluster=cluster,
+        generation=gauges.generation if gauges else -1,
+        seq=gauges.seq if gauges else -1,
+        ordinal=0,
+        zxid=gauges.zxid if gauges else -1,
+        time_ms=heard_ms,
+        id=STALE,
+        alert=STALE,
+        state="open",
+        severity=Severity.PAGE,
+        subject=f"cluster {cluster}",
+        group="replica",
+        since_ms=heard_ms,
+        cause=f"no heartbeat of {cluster} has come through Kontrast since {time_text(heard_ms)}: its "
+        f"{counted(unknown, 'open alert')} may be over, and new ones are not seen",
+        action="look whether `kontrast watch`, `kontrast stream` and `kontrast serve` run, in this order; until then "
+        "use Kafka's own metrics",
+        evidence=() if gauges is None else (f"the newest heartbeat is {gauges.generation}-{gauges.seq}",),
+    )

@@ -1,0 +1,150 @@
+"""Keeps the messages that every Alertmanager must have: active alerts, and the ones that ended within its time-out.
+
+A sent alert ends by a row that resolves it, because it goes on under other labels, or because a certain source has not
+mentioned it for a minute.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from controller.contract.alert_row import AlertRow, Severity
+from dashboards.alerting.active_alerts import ActiveAlerts, Source, source_of
+from dashboards.alerting.config import OWN_LABELS, AlertmanagerConfig
+from dashboards.alerting.message import ALERT_ID, Labels, Message, message_of
+
+# An output that is read from its beginning again lacks active alerts for a moment; only a longer silence is an end.
+_UNMENTIONED_MS = 60_000
+
+_Subject = tuple[str, Source, str]  # cluster, source, the alert's id
+
+
+@dataclass(slots=True)
+class _Tracked:
+    subject: _Subject
+    message: Message
+    unmentioned_since_ms: int | None = None  # by the steady clock
+
+
+@dataclass(frozen=True, slots=True)
+class _Built:
+    row: AlertRow
+    certain: bool
+    message: Message
+
+
+class AlertRegistry:
+    """The messages as they are now; one thread writes, any thread reads."""
+
+    def __init__(self, config: AlertmanagerConfig) -> None:
+        self._config = config
+        self._lock = threading.Lock()
+        self._built: dict[_Subject, _Built] = {}
+        self._newest: tuple[ActiveAlerts, ...] | None = None
+        self._mentioned: dict[Labels, _Tracked] = {}
+        self._missed: dict[Labels, _Tracked] = {}  # sent, and not mentioned now
+        self._ended: dict[Labels, tuple[Message, int]] = {}  # and when it ended here, by the steady clock
+        self._messages: tuple[Message, ...] | None = None
+        self._active: dict[str, list[Message]] | None = None  # made when it is asked for
+
+    def messages(self) -> tuple[Message, ...] | None:
+        """All messages; None until the first update."""
+        with self._lock:
+            return self._messages
+
+    def active(self) -> Mapping[str, Sequence[Message]]:
+        """The messages of each cluster that have not ended: first the ones that page, then the oldest."""
+        with self._lock:
+            if self._active is None:
+                found: dict[str, list[Message]] = {}
+                for message in sorted(self._messages or (), key=_pages_first):
+                    if message.ended_ms is None:
+                        found.setdefault(message.label("kafka_cluster"), []).append(message)
+                self._active = found
+            return self._active
+
+    def update(self, active: Iterable[ActiveAlerts], now_ms: int, steady_ms: int) -> None:
+        """Take in each source's active alerts, by the wall clock and a steady one; cheap while nothing has changed."""
+        newest = tuple(active)
+        with self._lock:
+            if newest != self._newest:
+                self._newest = newest
+                self._mention(newest)
+            elif not (self._missed or self._ended) and self._messages is not None:
+                return
+            by_source = {(said.cluster, said.source): said for said in newest}
+            for labels, tracked in list(self._missed.items()):
+                cluster, source, _ = tracked.subject
+                self._miss(labels, tracked, by_source.get((cluster, source)), now_ms, steady_ms)
+            keep_ms = int(self._config.resolve_timeout_seconds * 1000)
+            self._ended = {k: (message, at) for k, (message, at) in self._ended.items() if steady_ms - at < keep_ms}
+            not_ended = (tracked.message for held in (self._mentioned, self._missed) for tracked in held.values())
+            messages = (*not_ended, *(message for message, _ in self._ended.values()))
+            if messages != self._messages:  # the same object says that nothing has changed
+                self._messages, self._active = messages, None
+
+    def adopt(self, found: Iterable[Message]) -> None:
+        """Track alerts that an Alertmanager has from before this process began, until it is known if they are active.
+
+        Alerts with other external labels are another exporter's.
+        """
+        with self._lock:
+            for message in found:
+                cluster, alert_id = message.label("kafka_cluster"), dict(message.annotations).get(ALERT_ID)
+                others = {name: value for name, value in message.labels if name not in OWN_LABELS}
+                if alert_id is None or others != self._config.external_labels:
+                    continue
+                if not any(message.labels in held for held in (self._mentioned, self._missed, self._ended)):
+                    subject = (cluster, source_of(message.label("alertname")), alert_id)
+                    self._missed[message.labels] = _Tracked(subject, message)
+
+    def _mention(self, active: Iterable[ActiveAlerts]) -> None:
+        mentioned: dict[Labels, _Tracked] = {}
+        built: dict[_Subject, _Built] = {}
+        for said in active:
+            for alert_id, row in said.alerts.items():
+                subject = (said.cluster, said.source, alert_id)
+                known = self._built.get(subject)
+                # Building the messages of thousands of alerts each time would cost more than all the rest.
+                if known is None or known.row is not row or known.certain is not said.certain:
+                    message = message_of(row, self._config)
+                    known = _Built(row, said.certain, message if said.certain else message.unknown())
+                built[subject] = known
+                # Of two with the same labels, which are one for Alertmanager, the older holds.
+                mentioned.setdefault(known.message.labels, _Tracked(subject, known.message))
+        self._built = built
+        self._missed = {k: tracked for k, tracked in {**self._missed, **self._mentioned}.items() if k not in mentioned}
+        self._ended = {k: ended for k, ended in self._ended.items() if k not in mentioned}
+        self._mentioned = mentioned
+
+    def _miss(self, labels: Labels, tracked: _Tracked, said: ActiveAlerts | None, now_ms: int, steady_ms: int) -> None:  # noqa: PLR0913 (one call)
+        """Judge an alert that was sent and that its source does not mention."""
+        if said is None:  # its source is gone: Alertmanager's time-out ends it
+            del self._missed[labels]
+            return
+        alert_id = tracked.subject[2]
+        if not said.certain:
+            tracked.message = tracked.message.unknown()
+            tracked.unmentioned_since_ms = None
+            return
+        ending = said.resolved.get(alert_id)
+        if tracked.unmentioned_since_ms is None:
+            tracked.unmentioned_since_ms = steady_ms
+        is_silent = steady_ms - tracked.unmentioned_since_ms >= _UNMENTIONED_MS
+        by_nature = said.source is Source.STALENESS  # which is judged each time
+        if ending or alert_id in said.alerts or is_silent or by_nature:
+            del self._missed[labels]
+            self._ended[labels] = (_ended(tracked.message, ending, now_ms), steady_ms)
+
+
+def _pages_first(message: Message) -> tuple[bool, int]:
+    return message.severity is not Severity.PAGE, message.since_ms
+
+
+def _ended(message: Message, ending: AlertRow | None, now_ms: int) -> Message:
+    annotated = message.annotated(state="resolved")
+    if ending is None:
+        return replace(annotated, ended_ms=now_ms)
+    return replace(annotated.annotated(description=ending.cause), ended_ms=min(now_ms, ending.time_ms))

@@ -1,0 +1,45 @@
+"""Alerts by kind and by name, and maintenance in force."""
+
+from __future__ import annotations
+
+from dashboards.catalogue.metric import CLUSTER_LABEL, Metric, of_cluster
+
+OPEN_ALERTS = of_cluster("open_alerts", "Alerts of Kontrast that are not resolved.", "severity")
+ALERTS_OPEN = of_cluster(
+    "alerts_open",
+    "Alerts of Kontrast that are not resolved, by kind; `state` is open, or unknown while the cluster is not seen.",
+    "alert",
+    "severity",
+    "state",
+)
+ALERT_SINCE = Metric(
+    name="kontrast_alert_since_timestamp_seconds",
+    help="Since when the problem of an active alert lasts, with the labels of its message to Alertmanager; it stays "
+    "while its cluster is unknown. Alerts that page are named first, then the longest open ones.",
+    unit="seconds",
+    labels=(
+        CLUSTER_LABEL,
+        "alert",
+        "severity",
+        "component",
+        "subject",
+        "group",
+        "topic",
+        "partition",
+        "broker",
+        "brokers",
+    ),
+    before_ready=True,
+)
+ALERT_DETAIL_DROPPED = Metric(
+    name="kontrast_alert_detail_dropped",
+    help="Active alerts that are not named, for there are too many.",
+    before_ready=True,
+)
+MAINTENANCE_UNTIL = of_cluster(
+    "maintenance_until_timestamp_seconds",
+    "When the maintenance in force of a broker ends; `all` is one of the whole cluster. Until then alerts that "
+    "it explains have the severity info.",
+    "broker",
+    unit="seconds",
+)

@@ -1,0 +1,35 @@
+"""The brokers' own metadata compared with ZooKeeper's."""
+
+from __future__ import annotations
+
+from dashboards.catalogue.metric import CLUSTER_LABEL, Metric, MetricType
+
+
+def _of_probe(name: str, text: str, *labels: str, kind: MetricType = MetricType.GAUGE, unit: str = "") -> Metric:
+    return Metric(
+        name=f"kontrast_broker_view_{name}",
+        help=text,
+        labels=(CLUSTER_LABEL, "broker", *labels),
+        type=kind,
+        unit=unit,
+        before_ready=True,
+        switched_on_by="serve.probe",
+    )
+
+
+BROKER_VIEW_DIFFERING = _of_probe(
+    "partitions",
+    "Partitions of which the broker gives clients other metadata than ZooKeeper has, for longer than updates travel: "
+    "stale (an older leader), missing (unknown to it), unexpected (its topic is gone or being deleted). Absent while "
+    "the broker does not answer.",
+    "difference",
+)
+BROKER_VIEW_SECONDS = _of_probe(
+    "probe_seconds", "Time that the broker's newest answer took; absent while it does not answer.", unit="seconds"
+)
+BROKER_VIEW_PROBES = _of_probe(
+    "probes_total",
+    "How often a registered broker was asked for its metadata, by result: answered or failed.",
+    "result",
+    kind=MetricType.COUNTER,
+)

@@ -1,0 +1,32 @@
+"""Delivery of alerts to Alertmanager."""
+
+from __future__ import annotations
+
+from dashboards.catalogue.metric import Metric, MetricType
+
+
+def _of_delivery(name: str, text: str, *labels: str, kind: MetricType = MetricType.GAUGE, unit: str = "") -> Metric:
+    return Metric(
+        name=f"kontrast_{name}",
+        help=text,
+        labels=("alertmanager", *labels),
+        type=kind,
+        unit=unit,
+        before_ready=True,
+        switched_on_by="serve.alertmanager",
+    )
+
+
+ALERT_DELIVERIES = _of_delivery(
+    "alert_deliveries_total",
+    "Alerts sent to an Alertmanager, each re-sending too: accepted, refused (the log says why), or failed, for it does "
+    "not answer; they are sent again.",
+    "result",
+    kind=MetricType.COUNTER,
+)
+ALERTMANAGER_UP = _of_delivery("alertmanager_up", "1 while the Alertmanager takes alerts, 0 while it does not.")
+ALERTMANAGER_LAST_DELIVERY = _of_delivery(
+    "alertmanager_last_delivery_timestamp_seconds",
+    "When the Alertmanager last took alerts; while none is active none is sent.",
+    unit="seconds",
+)

@@ -1,0 +1,53 @@
+"""Turns a metric of the catalogue and its samples into what prometheus-client writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+)
+from prometheus_client.core import Metric as Family
+from prometheus_client.samples import Exemplar
+from prometheus_client.utils import floatToGoString
+
+from dashboards.catalogue.metric import Metric, MetricType
+from transport.lag import Example, Lag
+
+Sample = tuple[tuple[str, ...], float]  # label values in the catalogue's order, and the value
+
+
+def family(metric: Metric, samples: Iterable[Sample]) -> Family:
+    """A gauge, counter or info with these samples, perhaps none."""
+    if metric.type is MetricType.INFO:
+        info = InfoMetricFamily(metric.name.removesuffix("_info"), metric.help, labels=())
+        for values, _ in samples:
+            info.add_metric((), dict(zip(metric.labels, values, strict=True)))
+        return info
+    kind = CounterMetricFamily if metric.type is MetricType.COUNTER else GaugeMetricFamily
+    built = kind(metric.name, metric.help, labels=metric.labels, unit=metric.unit)
+    for values, value in samples:
+        built.add_metric(values, float(value))
+    return built
+
+
+def lag_family(metric: Metric, lags: Mapping[tuple[str, ...], Lag]) -> Family:
+    """A histogram for each label values; OpenMetrics gets an exemplar of each bucket too."""
+    # Not prometheus-client's Histogram: it only counts itself, and these counts come ready from rows and forwarders.
+    family = HistogramMetricFamily(metric.name, metric.help, labels=metric.labels, unit=metric.unit)
+    for labels, lag in sorted(lags.items()):
+        reached = 0
+        buckets: list[tuple[str, float] | tuple[str, float, Exemplar]] = []
+        for bound, count, example in zip(lag.bounds_seconds, lag.counts, lag.examples, strict=True):
+            reached += count
+            bucket = (floatToGoString(bound), reached)  # type: ignore[no-untyped-call]
+            buckets.append(bucket if example is None else (*bucket, _exemplar(example)))
+        family.add_metric(labels, buckets, lag.sum_seconds)
+    return family
+
+
+def _exemplar(example: Example) -> Exemplar:
+    return Exemplar({"zxid": f"{example.zxid:#x}"}, example.lag_seconds, example.at_seconds)

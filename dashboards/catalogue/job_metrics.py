@@ -1,0 +1,36 @@
+"""The streaming job by its own row in the output `job`; its counters start with its process."""
+
+from __future__ import annotations
+
+from dashboards.catalogue.metric import CLUSTER_LABEL, Metric, MetricType
+
+
+def _of_job(name: str, text: str, *labels: str, unit: str = "") -> Metric:
+    return Metric(name=f"kontrast_job_{name}", help=text, labels=labels, unit=unit, before_ready=True)
+
+
+def _job_counter(name: str, text: str, *labels: str) -> Metric:
+    full_name = f"kontrast_job_{name}_total"
+    return Metric(name=full_name, help=text, labels=labels, type=MetricType.COUNTER, before_ready=True)
+
+
+JOB_STARTED = _of_job("start_timestamp_seconds", "When the job's process began.", unit="seconds")
+JOB_LAST_BATCH = _of_job("last_batch_timestamp_seconds", "When the job's newest known batch was done.", unit="seconds")
+JOB_BATCHES = _job_counter("batches", "Batches done.")
+JOB_RECORDS = _job_counter("records", "Records of ZooKeeper observations taken in.")
+JOB_REFUSED = _job_counter("refused", "Lines of the stream that were no record; they are rows of the output `refused`.")
+JOB_ROWS = _job_counter("rows", "Output rows written.")
+JOB_PHASES = _job_counter("phase_seconds", "Time that batches took, by phase in Spark's names.", "phase")
+JOB_STATE_BYTES = _of_job("state_bytes", "Memory that the state stores use.", unit="bytes")
+JOB_STATE_VALUES = _of_job("state_values", "Values that the state stores hold: headers and chunks of clusters.")
+JOB_STATE_COMMIT = _of_job(
+    "state_commit_seconds",
+    "Time that the newest known batch's state took to commit, all tasks together.",
+    unit="seconds",
+)
+JOB_LAG = _of_job(
+    "lag_seconds",
+    "From the observation of the oldest record of the cluster's newest known batch until its rows were written.",
+    CLUSTER_LABEL,
+    unit="seconds",
+)

@@ -1,0 +1,52 @@
+"""One metric as it is exported: its name, type, unit, labels, help text, and on which page it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+CLUSTER_LABEL = "kafka_cluster"
+
+METRICS_PAGE = "/metrics"
+PARTITIONS_PAGE = "/metrics/partitions"
+JMX_PAGE = "/metrics/jmx"
+
+
+class MetricType(Enum):
+    """A Prometheus metric type."""
+
+    GAUGE = "gauge"
+    COUNTER = "counter"
+    INFO = "info"
+    HISTOGRAM = "histogram"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One metric as it is written on `/metrics`; `labels` come after the cluster label where there is one.
+
+    What is not `before_ready` is a statement about the watched cluster: it is absent, never zero, until a complete
+    snapshot of that cluster has come through.
+    """
+
+    name: str
+    help: str
+    type: MetricType = MetricType.GAUGE
+    unit: str = ""
+    labels: tuple[str, ...] = (CLUSTER_LABEL,)
+    before_ready: bool = False
+    of_watch: bool = False  # exported by `kontrast watch` about itself, else by `kontrast serve`
+    of_pages: bool = False  # exported by both: about the process and its pages
+    switched_on_by: str = ""  # the table of the configuration without which it is not exported
+    page: str = METRICS_PAGE
+
+
+def of_cluster(name: str, text: str, *labels: str, unit: str = "") -> Metric:
+    """A gauge of a watched cluster."""
+    return Metric(name=f"kontrast_{name}", help=text, labels=(CLUSTER_LABEL, *labels), unit=unit)
+
+
+def cluster_counter(name: str, text: str, *labels: str) -> Metric:
+    """A counter of a watched cluster."""
+    full_name = f"kontrast_{name}_total"
+    return Metric(name=full_name, help=text, labels=(CLUSTER_LABEL, *labels), type=MetricType.COUNTER)

@@ -1,0 +1,74 @@
+"""How up to date the rows are: sources, heartbeats, lag, gaps and what was refused on the way."""
+
+from __future__ import annotations
+
+from dashboards.catalogue.metric import CLUSTER_LABEL, Metric, MetricType, cluster_counter, of_cluster
+
+SOURCE_UP = Metric(
+    name="kontrast_source_up",
+    help="1 while the exporter can read the outputs of the streaming job, 0 while it cannot.",
+    labels=(),
+    before_ready=True,
+)
+READY = Metric(
+    name="kontrast_ready",
+    help="1 once a complete read of the cluster has been applied and read, else 0; 0 too where a newer Kontrast "
+    "wrote what this exporter cannot read. While it is 0 the metrics of the cluster are absent.",
+    before_ready=True,
+)
+HEARTBEAT = Metric(
+    name="kontrast_heartbeat_timestamp_seconds",
+    help="Time of the newest heartbeat that came through the whole pipeline, by the clock of `kontrast watch`; by the "
+    "job's where that one is more than 5 s off.",
+    unit="seconds",
+    before_ready=True,
+)
+SESSION_CONNECTED = Metric(
+    name="kontrast_zookeeper_session_connected",
+    help="1 while `kontrast watch` has a live ZooKeeper session, else 0: then nothing new is seen of the cluster.",
+    before_ready=True,
+)
+WATCH_INFO = Metric(
+    name="kontrast_watch_info",
+    help="How ZooKeeper is watched: one persistent recursive watch, or one-shot watches on servers before 3.6.",
+    type=MetricType.INFO,
+    labels=(CLUSTER_LABEL, "mode"),
+    before_ready=True,
+)
+END_TO_END_LAG = Metric(
+    name="kontrast_end_to_end_lag_seconds",
+    help="From the observation of a change in ZooKeeper to the exporter's reading of a row that it caused. "
+    "Rows that were there before the exporter started are not counted.",
+    type=MetricType.HISTOGRAM,
+    unit="seconds",
+    before_ready=True,
+)
+ROWS = Metric(
+    name="kontrast_rows_total",
+    help="Output rows read by the exporter since it started.",
+    type=MetricType.COUNTER,
+    labels=(CLUSTER_LABEL, "output"),
+    before_ready=True,
+)
+BAD_ROWS = Metric(
+    name="kontrast_bad_rows_total",
+    help="Lines of an output that the exporter could not read as a row, and left out.",
+    type=MetricType.COUNTER,
+    labels=("output",),
+    before_ready=True,
+)
+GAPS = Metric(
+    name="kontrast_gaps_total",
+    help="How often rows of an output were dropped by retention, or damaged, before the exporter had read them.",
+    type=MetricType.COUNTER,
+    labels=("output",),
+    before_ready=True,
+)
+RECORDS = cluster_counter("records", "Records of ZooKeeper observations applied since the job's state began.", "kind")
+REFUSED = cluster_counter(
+    "refused", "Znodes that could not be read since the job's state began; the last good value stays."
+)
+ZXID_EPOCH = of_cluster("last_zxid_epoch", "ZooKeeper leader epoch of the newest change applied: zxid's high 32 bits.")
+ZXID_SEQUENCE = of_cluster(
+    "last_zxid_sequence", "Number of the newest change applied within its epoch: zxid's low 32 bits."
+)

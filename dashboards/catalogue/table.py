@@ -1,0 +1,38 @@
+"""Every metric of the catalogue, by subject; those with the names of Kafka's JMX exporter are in `jmx_metrics`."""
+
+from __future__ import annotations
+
+from dashboards.catalogue import (
+    alert_metrics,
+    broker_metrics,
+    broker_view_metrics,
+    controller_metrics,
+    delivery_metrics,
+    job_metrics,
+    partition_metrics,
+    partitions_page_metrics,
+    pipeline_metrics,
+    process_metrics,
+    topic_metrics,
+    watch_metrics,
+)
+from dashboards.catalogue.metric import Metric
+
+_SUBJECTS = (
+    process_metrics,
+    pipeline_metrics,
+    job_metrics,
+    controller_metrics,
+    broker_metrics,
+    topic_metrics,
+    partition_metrics,
+    alert_metrics,
+    partitions_page_metrics,
+    delivery_metrics,
+    broker_view_metrics,
+    watch_metrics,
+)
+
+CATALOGUE: tuple[Metric, ...] = tuple(
+    value for subject in _SUBJECTS for value in tuple(vars(subject).values()) if isinstance(value, Metric)
+)

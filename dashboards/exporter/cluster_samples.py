@@ -1,0 +1,203 @@
+"""The values of what is said of a cluster once it is ready: controller, brokers, topics, partitions, alerts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
+
+from controller.contract.alert_row import Severity
+from controller.contract.gauges_row import GaugesRow
+from controller.contract.records import RecordKind
+from controller.rules.election import Strategy
+from controller.rules.states import PartitionState, ReplicaState
+from dashboards.catalogue import (
+    alert_metrics,
+    broker_metrics,
+    controller_metrics,
+    partition_metrics,
+    pipeline_metrics,
+    topic_metrics,
+)
+from dashboards.catalogue.families import Sample
+from dashboards.catalogue.metric import Metric
+from dashboards.exporter.scrape import ReadyCluster
+from dashboards.following.view import problem_since_ms
+
+# Kafka's name of a state in the rows, and the label value that stands for it.
+_STATE_LABELS: Mapping[str, str] = MappingProxyType(
+    {
+        state.word: state.name.lower().replace("non_existent", "nonexistent")
+        for states in (PartitionState, ReplicaState)
+        for state in states
+    }
+)
+
+_ELECTIONS = (*(strategy.value for strategy in Strategy), f"Unclean{Strategy.OFFLINE.value}")
+
+
+def _gauge(read: Callable[[GaugesRow], float]) -> Callable[[ReadyCluster, GaugesRow], Iterator[Sample]]:
+    def samples(_: ReadyCluster, gauges: GaugesRow) -> Iterator[Sample]:
+        yield (), read(gauges)
+
+    return samples
+
+
+def _counts(
+    read: Callable[[GaugesRow], Mapping[str, int]], *known: str
+) -> Callable[[ReadyCluster, GaugesRow], Iterator[Sample]]:
+    """A sample a key; the known ones are there from the start, for `rate()` does not see a counter's first value."""
+
+    def samples(_: ReadyCluster, gauges: GaugesRow) -> Iterator[Sample]:
+        for key, count in sorted({**dict.fromkeys(known, 0), **read(gauges)}.items()):
+            yield (key,), count
+
+    return samples
+
+
+def _by_broker(read: Callable[[GaugesRow], Mapping[int, int]]) -> Callable[[ReadyCluster, GaugesRow], Iterator[Sample]]:
+    def samples(ready: ReadyCluster, gauges: GaugesRow) -> Iterator[Sample]:
+        counts = read(gauges)
+        for broker in ready.brokers:
+            yield (str(broker),), counts.get(broker, 0)
+
+    return samples
+
+
+def _by_state(counts: Mapping[str, int], states: type[PartitionState] | type[ReplicaState]) -> dict[str, int]:
+    """A count for every state; an unknown state is shown as the row has it, never dropped."""
+    complete = {**dict.fromkeys((state.word for state in states), 0), **counts}
+    return {_STATE_LABELS.get(word, word): count for word, count in complete.items()}
+
+
+def _controller_info(_: ReadyCluster, gauges: GaugesRow) -> Iterator[Sample]:
+    if gauges.controller >= 0:
+        yield (str(gauges.controller),), 1
+
+
+def _controller_since(ready: ReadyCluster, _: GaugesRow) -> Iterator[Sample]:
+    if ready.snapshot.controller is not None:
+        yield (), ready.snapshot.controller.since_ms / 1000
+
+
+def _broker_registered(ready: ReadyCluster, _: GaugesRow) -> Iterator[Sample]:
+    registered = {row.broker for row in ready.snapshot.brokers if row.registered}
+    for broker in ready.brokers:
+        yield (str(broker),), broker in registered
+
+
+def _brokers_dropped(ready: ReadyCluster, _: GaugesRow) -> Iterator[Sample]:
+    yield (), ready.brokers_dropped
+
+
+def _open_alerts(ready: ReadyCluster, _: GaugesRow) -> Iterator[Sample]:
+    counts = {severity.value: 0 for severity in Severity}
+    for (_alert, severity, _state), count in ready.snapshot.alert_counts.items():
+        counts[severity] += count
+    for severity in counts:
+        yield (severity,), counts[severity]
+
+
+def _alerts_open(ready: ReadyCluster, _: GaugesRow) -> Iterator[Sample]:
+    yield from sorted(ready.snapshot.alert_counts.items())
+
+
+def _maintenance_until(_: ReadyCluster, gauges: GaugesRow) -> Iterator[Sample]:
+    ends_ms: dict[str, int] = {}
+    for window in gauges.maintenance:
+        for broker in map(str, window.brokers) if window.brokers else ("all",):
+            ends_ms[broker] = max(window.until_ms, ends_ms.get(broker, 0))
+    for broker, until_ms in sorted(ends_ms.items()):
+        yield (broker,), until_ms / 1000
+
+
+def _offline_since(ready: ReadyCluster, _: GaugesRow) -> Iterator[Sample]:
+    for row in ready.snapshot.unusable[: ready.limits.partitions]:
+        yield (row.topic, str(row.partition), str(row.problem)), problem_since_ms(row) / 1000
+
+
+def _brought_back_by(ready: ReadyCluster, _: GaugesRow) -> Iterator[Sample]:
+    for row in ready.snapshot.unusable[: ready.limits.partitions]:
+        brokers = row.isr or row.replicas  # one that was never created needs any of its replicas
+        yield (row.topic, str(row.partition), _listed(brokers)), 1
+
+
+def _partitions_dropped(ready: ReadyCluster, _: GaugesRow) -> Iterator[Sample]:
+    yield (), max(0, len(ready.snapshot.unusable) - ready.limits.partitions)
+
+
+def _under_min_isr_since(ready: ReadyCluster, _: GaugesRow) -> Iterator[Sample]:
+    for row in ready.snapshot.under_min_isr[: ready.limits.partitions]:
+        yield (row.topic, str(row.partition)), problem_since_ms(row) / 1000
+
+
+def _in_sync_lacking(ready: ReadyCluster, _: GaugesRow) -> Iterator[Sample]:
+    for row in ready.snapshot.under_min_isr[: ready.limits.partitions]:
+        yield (row.topic, str(row.partition), _listed(row.in_sync_candidates)), row.in_sync_lacking
+
+
+def _under_min_isr_dropped(ready: ReadyCluster, _: GaugesRow) -> Iterator[Sample]:
+    yield (), max(0, len(ready.snapshot.under_min_isr) - ready.limits.partitions)
+
+
+def _listed(brokers: Iterable[int]) -> str:
+    return ",".join(map(str, sorted(brokers)))
+
+
+def _zxid_part(part: Callable[[int], int]) -> Callable[[ReadyCluster, GaugesRow], Iterator[Sample]]:
+    def samples(_: ReadyCluster, gauges: GaugesRow) -> Iterator[Sample]:
+        if gauges.zxid >= 0:
+            yield (), part(gauges.zxid)
+
+    return samples
+
+
+# Read as: KEY has these samples for a cluster that is ready.
+CLUSTER_SAMPLES: Mapping[Metric, Callable[[ReadyCluster, GaugesRow], Iterator[Sample]]] = MappingProxyType(
+    {
+        controller_metrics.CONTROLLER_INFO: _controller_info,
+        controller_metrics.CONTROLLER_ACTIVE: _gauge(lambda gauges: gauges.controller >= 0),
+        controller_metrics.CONTROLLER_EPOCH: _gauge(lambda gauges: gauges.controller_epoch),
+        controller_metrics.CONTROLLER_SINCE: _controller_since,
+        controller_metrics.CONTROLLER_CHANGES: _gauge(lambda gauges: gauges.controller_changes),
+        controller_metrics.PENDING_WRITES: _gauge(lambda gauges: gauges.pending_writes),
+        broker_metrics.BROKERS: _gauge(lambda gauges: gauges.active_brokers),
+        broker_metrics.BROKER_REGISTERED: _broker_registered,
+        broker_metrics.BROKER_LEADERS: _by_broker(lambda gauges: gauges.leaders_by_broker),
+        broker_metrics.BROKER_REPLICAS: _by_broker(lambda gauges: gauges.replicas_by_broker),
+        broker_metrics.BROKER_UNDER_REPLICATED: _by_broker(lambda gauges: gauges.under_replicated_by_broker),
+        broker_metrics.BROKER_UNDER_MIN_ISR: _by_broker(lambda gauges: gauges.under_min_isr_by_broker),
+        broker_metrics.BROKER_AT_MIN_ISR: _by_broker(lambda gauges: gauges.at_min_isr_by_broker),
+        broker_metrics.BROKER_SOLE_IN_SYNC: _by_broker(lambda gauges: gauges.sole_in_sync_by_broker),
+        partition_metrics.REASSIGNING: _gauge(lambda gauges: gauges.reassigning_partitions),
+        broker_metrics.BROKER_DETAIL_DROPPED: _brokers_dropped,
+        topic_metrics.TOPICS: _gauge(lambda gauges: gauges.topics),
+        partition_metrics.PARTITIONS: _counts(lambda gauges: _by_state(gauges.partitions_by_state, PartitionState)),
+        partition_metrics.REPLICAS: _counts(lambda gauges: _by_state(gauges.replicas_by_state, ReplicaState)),
+        partition_metrics.OFFLINE: _gauge(lambda gauges: gauges.offline_partitions),
+        partition_metrics.LEADERLESS: _gauge(lambda gauges: gauges.leaderless_partitions),
+        partition_metrics.UNDER_REPLICATED: _gauge(lambda gauges: gauges.under_replicated_partitions),
+        partition_metrics.UNDER_MIN_ISR: _gauge(lambda gauges: gauges.under_min_isr_partitions),
+        partition_metrics.AT_MIN_ISR: _gauge(lambda gauges: gauges.at_min_isr_partitions),
+        partition_metrics.PREFERRED_IMBALANCE: _gauge(lambda gauges: gauges.preferred_replica_imbalance),
+        topic_metrics.TOPICS_TO_DELETE: _gauge(lambda gauges: gauges.topics_to_delete),
+        topic_metrics.REPLICAS_TO_DELETE: _gauge(lambda gauges: gauges.replicas_to_delete),
+        topic_metrics.TOPICS_INELIGIBLE: _gauge(lambda gauges: gauges.topics_ineligible_to_delete),
+        topic_metrics.REPLICAS_INELIGIBLE: _gauge(lambda gauges: gauges.replicas_ineligible_to_delete),
+        pipeline_metrics.RECORDS: _counts(lambda gauges: gauges.records, *(kind.value for kind in RecordKind)),
+        partition_metrics.ELECTIONS: _counts(lambda gauges: gauges.elections, *_ELECTIONS),
+        partition_metrics.ISR_CHANGES: _counts(lambda gauges: gauges.isr_changes, "shrink", "expand"),
+        pipeline_metrics.REFUSED: _gauge(lambda gauges: gauges.refused),
+        controller_metrics.DIVERGENCES: _counts(lambda gauges: gauges.divergences),
+        alert_metrics.OPEN_ALERTS: _open_alerts,
+        alert_metrics.ALERTS_OPEN: _alerts_open,
+        alert_metrics.MAINTENANCE_UNTIL: _maintenance_until,
+        partition_metrics.OFFLINE_SINCE: _offline_since,
+        partition_metrics.BROUGHT_BACK_BY: _brought_back_by,
+        partition_metrics.DETAIL_DROPPED: _partitions_dropped,
+        partition_metrics.UNDER_MIN_ISR_SINCE: _under_min_isr_since,
+        partition_metrics.IN_SYNC_LACKING: _in_sync_lacking,
+        partition_metrics.UNDER_MIN_ISR_DROPPED: _under_min_isr_dropped,
+        pipeline_metrics.ZXID_EPOCH: _zxid_part(lambda zxid: zxid >> 32),
+        pipeline_metrics.ZXID_SEQUENCE: _zxid_part(lambda zxid: zxid & 0xFFFFFFFF),
+    }
+)

@@ -1,0 +1,67 @@
+"""Collects `/metrics`: every family of the catalogue's page, from one snapshot of everything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from prometheus_client.core import Metric as Family
+from prometheus_client.registry import Collector
+
+from controller.contract.gauges_row import GaugesRow
+from dashboards.alerting.message import Message
+from dashboards.catalogue.families import Sample, family, lag_family
+from dashboards.catalogue.metric import METRICS_PAGE
+from dashboards.catalogue.table import CATALOGUE
+from dashboards.exporter.cluster_samples import CLUSTER_SAMPLES
+from dashboards.exporter.partitions_page import PageFigures
+from dashboards.exporter.scrape import DetailLimits, ReadyCluster, Scrape, ready_clusters
+from dashboards.exporter.scrape_samples import HISTOGRAMS, SCRAPE_SAMPLES
+from dashboards.following.reading import Reading
+from dashboards.following.view import View
+
+
+class ViewCollector(Collector):
+    """Answers each scrape from the view, the reading and the active alerts of that moment."""
+
+    def __init__(
+        self,
+        view: View,
+        reading: Reading,
+        limits: DetailLimits,
+        alerts: Callable[[], Mapping[str, Sequence[Message]]],
+        page: Callable[[], PageFigures] | None = None,
+    ) -> None:
+        self._view = view
+        self._reading = reading
+        self._limits = limits
+        self._alerts = alerts
+        self._page = page
+
+    def collect(self) -> Iterator[Family]:
+        """Every family of the catalogue's page, in its order; one without samples is empty for now."""
+        scrape = Scrape(
+            clusters=self._view.snapshot(),
+            reading=self._reading.snapshot(),
+            limits=self._limits,
+            alerts=self._alerts(),
+            job=self._view.job(),
+            page=None if self._page is None else self._page(),
+        )
+        ready = tuple(ready_clusters(scrape))
+        for metric in CATALOGUE:
+            if metric.of_watch or metric.of_pages or metric.switched_on_by or metric.page != METRICS_PAGE:
+                continue
+            if metric in HISTOGRAMS:
+                yield lag_family(metric, HISTOGRAMS[metric](scrape, ready))
+            elif metric in SCRAPE_SAMPLES:
+                yield family(metric, SCRAPE_SAMPLES[metric](scrape))
+            else:
+                yield family(metric, _of_clusters(CLUSTER_SAMPLES[metric], ready))
+
+
+def _of_clusters(
+    read: Callable[[ReadyCluster, GaugesRow], Iterator[Sample]], clusters: Iterable[tuple[ReadyCluster, GaugesRow]]
+) -> Iterator[Sample]:
+    for ready, gauges in clusters:
+        for labels, value in read(ready, gauges):
+            yield (ready.snapshot.cluster, *labels), value

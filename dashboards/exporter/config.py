@@ -1,0 +1,60 @@
+"""Settings of `kontrast serve`, checked when they are made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from dashboards.alerting.config import AlertmanagerConfig
+from dashboards.errors import ServeError
+from dashboards.probe.config import ProbeConfig
+from transport.address import Address
+from transport.listening import Listening, ListeningError
+
+_LIMITS = ("partition_detail_limit", "broker_detail_limit", "alert_detail_limit")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeConfig:
+    """Settings of the exporter; raises ServeError with a sentence for an impossible one."""
+
+    source: Address  # the outputs of the streaming job
+    listen: str = "127.0.0.1:9642"  # HOST:PORT or [IPV6]:PORT; port 0 takes any that is free
+    tls_certificate_file: str | None = None
+    tls_key_file: str | None = None
+    username: str | None = None
+    password_file: str | None = None
+    password_variable: str | None = None
+    connect_timeout_seconds: float = 30.0  # for the first answer of the source
+    partition_detail_limit: int = 500  # partitions that are named on /metrics, of each cluster
+    broker_detail_limit: int = 1000  # the same of brokers
+    alert_detail_limit: int = 500  # the same of alerts
+    partitions_page: bool = False  # /metrics/partitions
+    jmx_page: bool = False  # /metrics/jmx
+    jmx_port: int | None = None  # of the brokers' JMX exporter; None: the port of their first listener
+    alertmanager: AlertmanagerConfig = field(default_factory=AlertmanagerConfig, metadata={"is_key": False})
+    probe: ProbeConfig = field(default_factory=ProbeConfig, metadata={"is_key": False})
+
+    def __post_init__(self) -> None:
+        try:
+            self.listening  # noqa: B018 (it checks)
+        except ListeningError as error:
+            raise ServeError(str(error)) from error
+        if not self.connect_timeout_seconds > 0:
+            raise ServeError(f"connect_timeout_seconds is {self.connect_timeout_seconds}: expected more than 0")
+        for name in _LIMITS:
+            if getattr(self, name) < 0:
+                raise ServeError(f"{name} is {getattr(self, name)}: expected 0 or more")
+        if self.jmx_port is not None and not 0 < self.jmx_port <= 65535:
+            raise ServeError(f"jmx_port is {self.jmx_port}: expected a port from 1 to 65535")
+
+    @property
+    def listening(self) -> Listening:
+        """Where pages are served, and to whom."""
+        return Listening(
+            listen=self.listen,
+            tls_certificate_file=self.tls_certificate_file,
+            tls_key_file=self.tls_key_file,
+            username=self.username,
+            password_file=self.password_file,
+            password_variable=self.password_variable,
+        )

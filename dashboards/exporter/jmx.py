@@ -1,0 +1,121 @@
+"""Collects `/metrics/jmx`: what follows from metadata, by the names of Kafka's JMX exporter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from prometheus_client.core import Metric as Family
+from prometheus_client.registry import Collector
+
+from controller.contract.gauges_row import GaugesRow
+from controller.rules.election import Strategy
+from dashboards.catalogue import jmx_metrics, partitions_page_metrics
+from dashboards.catalogue.families import family
+from dashboards.catalogue.jmx_metrics import BROKER_LABELS, JMX_METRICS
+from dashboards.catalogue.metric import CLUSTER_LABEL, JMX_PAGE, Metric
+from dashboards.exporter.discovery import scrape_address
+from dashboards.exporter.scrape import brokers_in_order
+from dashboards.following.reading import Reading
+from dashboards.following.view import ClusterSnapshot, View
+
+_UNCLEAN = f"Unclean{Strategy.OFFLINE.value}"
+
+# Read as: KEY has this value on the controller, and 0 on every other broker.
+_OF_CONTROLLER: Mapping[Metric, Callable[[GaugesRow], int]] = MappingProxyType(
+    {
+        jmx_metrics.OFFLINE_PARTITIONS_COUNT: lambda gauges: gauges.offline_partitions,
+        jmx_metrics.PREFERRED_REPLICA_IMBALANCE_COUNT: lambda gauges: gauges.preferred_replica_imbalance,
+        jmx_metrics.GLOBAL_TOPIC_COUNT: lambda gauges: gauges.topics,
+        jmx_metrics.GLOBAL_PARTITION_COUNT: lambda gauges: gauges.partitions,
+        jmx_metrics.ACTIVE_BROKER_COUNT: lambda gauges: gauges.active_brokers,
+        jmx_metrics.TOPICS_TO_DELETE_COUNT: lambda gauges: gauges.topics_to_delete,
+        jmx_metrics.REPLICAS_TO_DELETE_COUNT: lambda gauges: gauges.replicas_to_delete,
+        jmx_metrics.TOPICS_INELIGIBLE_COUNT: lambda gauges: gauges.topics_ineligible_to_delete,
+        jmx_metrics.REPLICAS_INELIGIBLE_COUNT: lambda gauges: gauges.replicas_ineligible_to_delete,
+        jmx_metrics.UNCLEAN_LEADER_ELECTIONS: lambda gauges: gauges.elections.get(_UNCLEAN, 0),
+    }
+)
+
+# Read as: KEY has this value for a broker; one that the counts do not name has none.
+_OF_BROKER: Mapping[Metric, Callable[[GaugesRow], Mapping[int, int]]] = MappingProxyType(
+    {
+        jmx_metrics.ACTIVE_CONTROLLER_COUNT: lambda gauges: {gauges.controller: 1},
+        jmx_metrics.LEADER_COUNT: lambda gauges: gauges.leaders_by_broker,
+        jmx_metrics.PARTITION_COUNT: lambda gauges: gauges.replicas_by_broker,
+        jmx_metrics.UNDER_REPLICATED_PARTITIONS: lambda gauges: gauges.under_replicated_by_broker,
+        jmx_metrics.UNDER_MIN_ISR_PARTITION_COUNT: lambda gauges: gauges.under_min_isr_by_broker,
+        jmx_metrics.AT_MIN_ISR_PARTITION_COUNT: lambda gauges: gauges.at_min_isr_by_broker,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _ShownCluster:
+    """A cluster that is on the page, and the labels of its brokers."""
+
+    name: str
+    gauges: GaugesRow
+    brokers: Mapping[int, dict[str, str]]
+
+    def samples(self, metric: Metric) -> Iterator[tuple[dict[str, str], int]]:
+        if metric in _OF_BROKER:
+            counts = _OF_BROKER[metric](self.gauges)
+        else:
+            counts = {self._speaker(): _OF_CONTROLLER[metric](self.gauges)}
+        if metric is jmx_metrics.UNCLEAN_LEADER_ELECTIONS or not self.brokers:
+            # A counter that moved from broker to broker would seem to grow. Without brokers a sum over nothing would be
+            # no number, and no alert.
+            yield {CLUSTER_LABEL: self.name}, sum(counts.values()) if metric in _OF_CONTROLLER else 0
+            return
+        for broker, labels in self.brokers.items():
+            yield labels, counts.get(broker, 0)
+
+    def _speaker(self) -> int:
+        """The broker that shows the controller's values: the controller, or the first broker while none is."""
+        return self.gauges.controller if self.gauges.controller >= 0 else next(iter(self.brokers), -1)
+
+
+class JmxCollector(Collector):
+    """Answers each scrape from the view as it is at that moment."""
+
+    def __init__(self, view: View, reading: Reading, broker_limit: int, jmx_port: int | None) -> None:
+        self._view = view
+        self._reading = reading
+        self._broker_limit = broker_limit
+        self._jmx_port = jmx_port
+
+    def collect(self) -> Iterator[Family]:
+        """Whether each cluster is on the page, then every family in the order of the table."""
+        clusters, reading = self._view.snapshot(), self._reading.snapshot()
+        shown = [
+            _ShownCluster(known.cluster, known.gauges, self._brokers(known, known.gauges))
+            for known in clusters
+            if known.gauges is not None and known.ready and reading.vouches_for(known.cluster)
+        ]
+        names = {cluster.name for cluster in shown}
+        yield family(
+            partitions_page_metrics.PAGE_READY,
+            [((known.cluster, JMX_PAGE), known.cluster in names) for known in clusters],
+        )
+        for metric in JMX_METRICS:
+            built = family(metric, ())
+            for cluster in shown:
+                for labels, value in cluster.samples(metric):
+                    built.add_sample(metric.name, labels, value)
+            yield built
+
+    def _brokers(self, cluster: ClusterSnapshot, gauges: GaugesRow) -> dict[int, dict[str, str]]:
+        """The labels of each broker whose JMX would answer, and of the controller, whether it would or not."""
+        rows = {row.broker: row for row in cluster.brokers if row.registered}
+        named = [broker for broker in brokers_in_order(cluster, gauges) if broker in rows][: self._broker_limit]
+        if gauges.controller >= 0 and gauges.controller not in named:
+            named.append(gauges.controller)
+        labels = {}
+        for broker in named:
+            address = scrape_address(rows[broker], self._jmx_port) if broker in rows else None
+            # Without an address, Prometheus sets the exporter's.
+            values = (cluster.cluster, str(broker), address or "")
+            labels[broker] = {name: value for name, value in zip(BROKER_LABELS, values, strict=True) if value}
+        return labels

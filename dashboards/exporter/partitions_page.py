@@ -1,0 +1,209 @@
+"""`/metrics/partitions`: every partition, rendered when metadata changes and kept compressed until it is asked for.
+
+prometheus-client would take seconds for as many series; the lines are written here, and only for the segments of a
+cluster in which something changed.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from controller.contract.metadata_rows import PartitionRow
+from controller.rules.states import PartitionState
+from dashboards.catalogue import partitions_page_metrics
+from dashboards.catalogue.metric import PARTITIONS_PAGE, Metric
+from dashboards.errors import ServeError
+from dashboards.exporter.gzip_pieces import GzipFile, GzipPiece
+from dashboards.following.reading import Reading
+from dashboards.following.view import View, segment_of
+
+# Changes within this time are rendered together. After a rendering it rests nine times as long: a tenth of a core.
+_COALESCE_SECONDS = 1.0
+_REST_FOR_WORK = 9
+
+_PLAIN_BYTES = 1 << 20  # of a plain answer, handed on at once
+
+_logger = logging.getLogger("kontrast.dashboards")
+
+# PartitionState.state in Kafka.
+_STATE_NUMBERS: Mapping[str, int] = MappingProxyType(
+    {
+        PartitionState.NEW.word: 0,
+        PartitionState.ONLINE.word: 1,
+        PartitionState.OFFLINE.word: 2,
+        PartitionState.NON_EXISTENT.word: 3,
+    }
+)
+
+_WRITABLE: Mapping[bool | None, str] = MappingProxyType({True: "1", False: "0", None: "NaN"})
+
+# Read as: KEY has this value for a partition.
+_VALUES: Mapping[Metric, Callable[[PartitionRow], int | str]] = MappingProxyType(
+    {
+        partitions_page_metrics.PARTITION_LEADER: lambda row: row.leader,
+        partitions_page_metrics.PARTITION_LEADER_EPOCH: lambda row: row.leader_epoch,
+        partitions_page_metrics.PARTITION_REPLICAS: lambda row: len(row.replicas),
+        partitions_page_metrics.PARTITION_IN_SYNC: lambda row: len(row.isr),
+        partitions_page_metrics.PARTITION_STATE: lambda row: _STATE_NUMBERS.get(row.state, -1),
+        partitions_page_metrics.PARTITION_WRITABLE_ACKS_ALL: lambda row: _WRITABLE[row.writable_acks_all],
+    }
+)
+
+_Pieces = Mapping[Metric, GzipPiece]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageFigures:
+    """Time and sizes of the newest rendering."""
+
+    render_seconds: float
+    plain_bytes: int
+    compressed_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The page as it is answered: in Prometheus' text format, and in OpenMetrics, which only ends otherwise."""
+
+    text: GzipFile
+    openmetrics: GzipFile
+    figures: PageFigures
+
+
+def plain(file: GzipFile) -> Iterator[bytes]:
+    """The page for a client that takes no gzip, a part at a time."""
+    decompressor = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    rest = file.content
+    while not decompressor.eof:
+        yield decompressor.decompress(rest, _PLAIN_BYTES)
+        rest = decompressor.unconsumed_tail
+
+
+class PartitionsPage:
+    """The thread that keeps the page up to date; raises ServeError from `check` once it cannot."""
+
+    def __init__(self, view: View, reading: Reading) -> None:
+        self._view = view
+        self._reading = reading
+        self._pieces: dict[str, dict[int, _Pieces]] = {}
+        self._failure: ServeError | None = None
+        self._readiness: Mapping[str, bool] = {}
+        self.page = self._page_of({}, time.perf_counter())
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="partitions page", daemon=True)
+
+    def __enter__(self) -> PartitionsPage:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def check(self) -> None:
+        """Raise ServeError if the page is no longer rendered."""
+        if self._failure is not None:
+            raise self._failure
+
+    def figures(self) -> PageFigures:
+        """Time and sizes of the newest rendering."""
+        return self.page.figures
+
+    def _run(self) -> None:
+        rest_until = 0.0
+        try:
+            while not self._stop.wait(_COALESCE_SECONDS):
+                started = time.perf_counter()
+                if self.render(resting=started < rest_until):
+                    rest_until = started + (1 + _REST_FOR_WORK) * (time.perf_counter() - started)
+        except Exception as error:  # a bug must end the exporter, or the page would show old values as if they were new
+            _logger.exception("rendering %s failed", PARTITIONS_PAGE)
+            self._failure = ServeError(f"rendering {PARTITIONS_PAGE} failed: {error!r}; the log has the details")
+
+    def render(self, *, resting: bool = False) -> bool:
+        """Render the page if it would differ; while resting, only drop the clusters that are no longer ready."""
+        started = time.perf_counter()
+        reading = self._reading.snapshot()
+        readiness = {
+            cluster: ready and reading.vouches_for(cluster) for cluster, ready in self._view.readiness().items()
+        }
+        if resting:
+            readiness = {cluster: ready and self._readiness.get(cluster, False) for cluster, ready in readiness.items()}
+            changed = False
+        else:
+            # A list, because any() of a generator would stop at the first changed cluster.
+            changed = any([self._render_cluster(cluster) for cluster, ready in readiness.items() if ready])
+        if changed or readiness != self._readiness:
+            self._readiness = readiness
+            self.page = self._page_of(readiness, started)
+        return changed
+
+    def _render_cluster(self, cluster: str) -> bool:
+        segments, rows = self._view.take_changed_partitions(cluster)
+        if not segments:
+            return False
+        by_segment: defaultdict[int, list[PartitionRow]] = defaultdict(list)
+        for row in rows:
+            segment = segment_of(row.topic)
+            if segment in segments:
+                by_segment[segment].append(row)
+        pieces = self._pieces.setdefault(cluster, {})
+        for segment in segments:
+            pieces[segment] = _pieces_of(cluster, by_segment.get(segment, ()))
+        return True
+
+    def _page_of(self, readiness: Mapping[str, bool], started: float) -> Page:
+        ready = [cluster for cluster, is_ready in readiness.items() if is_ready]
+        pieces = [GzipPiece.of(_readiness_text(readiness))]
+        for metric in _VALUES:
+            pieces.append(_HEADINGS[metric])
+            pieces += [piece[metric] for cluster in ready for piece in self._pieces.get(cluster, {}).values()]
+        whole = GzipPiece.joined(pieces)
+        text, openmetrics = GzipFile.of(whole), GzipFile.of(whole, _END_OF_OPENMETRICS)
+        figures = PageFigures(
+            render_seconds=time.perf_counter() - started,
+            plain_bytes=text.size,
+            compressed_bytes=len(text.content),
+        )
+        return Page(text, openmetrics, figures)
+
+
+def _heading(metric: Metric) -> str:
+    return f"# HELP {metric.name} {metric.help}\n# TYPE {metric.name} {metric.type.value}\n"
+
+
+_HEADINGS: Mapping[Metric, GzipPiece] = MappingProxyType(
+    {metric: GzipPiece.of(_heading(metric).encode()) for metric in _VALUES}
+)
+_END_OF_OPENMETRICS = GzipPiece.of(b"# EOF\n")
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+
+def _readiness_text(readiness: Mapping[str, bool]) -> bytes:
+    lines = [_heading(partitions_page_metrics.PAGE_READY)]
+    for cluster, is_ready in readiness.items():
+        labels = f'kafka_cluster="{_escaped(cluster)}",page="{PARTITIONS_PAGE}"'
+        lines.append(f"{partitions_page_metrics.PAGE_READY.name}{{{labels}}} {int(is_ready)}\n")
+    return "".join(lines).encode()
+
+
+def _pieces_of(cluster: str, rows: Collection[PartitionRow]) -> _Pieces:
+    """A piece of each family with these partitions."""
+    of_cluster = f'{{kafka_cluster="{_escaped(cluster)}",topic="'
+    labels = [f'{of_cluster}{_escaped(row.topic)}",partition="{row.partition}"}} ' for row in rows]
+    return {metric: GzipPiece.of(_lines(metric.name, labels, map(read, rows))) for metric, read in _VALUES.items()}
+
+
+def _lines(name: str, labels: Iterable[str], values: Iterable[int | str]) -> bytes:
+    lines = [f"{name}{of_partition}{value}\n" for of_partition, value in zip(labels, values, strict=True)]
+    return "".join(lines).encode()

@@ -1,0 +1,65 @@
+"""What one scrape is answered from: snapshots of the view, the reading, the job and the active alerts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from controller.contract.gauges_row import GaugesRow
+from controller.contract.job_row import JobRow
+from dashboards.alerting.message import Message
+from dashboards.exporter.partitions_page import PageFigures
+from dashboards.following.reading import ReadingSnapshot
+from dashboards.following.view import ClusterSnapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DetailLimits:
+    """The largest number of each cluster that is named."""
+
+    partitions: int
+    brokers: int
+    alerts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scrape:
+    """The snapshots that one scrape is answered from."""
+
+    clusters: tuple[ClusterSnapshot, ...]
+    reading: ReadingSnapshot
+    limits: DetailLimits
+    alerts: Mapping[str, Sequence[Message]]  # active ones by cluster, of every source; the ones that page first
+    job: JobRow | None = None
+    page: PageFigures | None = None
+
+    def is_ready(self, cluster: ClusterSnapshot) -> bool:
+        """Whether the cluster is ready and read to the end: what is still being read is the past."""
+        return self.reading.vouches_for(cluster.cluster) and cluster.ready
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyCluster:
+    """A ready cluster, and its brokers that are named."""
+
+    snapshot: ClusterSnapshot
+    brokers: tuple[int, ...]
+    brokers_dropped: int
+    limits: DetailLimits
+
+
+def ready_clusters(scrape: Scrape) -> Iterator[tuple[ReadyCluster, GaugesRow]]:
+    """The ready clusters with their gauges."""
+    for cluster in scrape.clusters:
+        if cluster.gauges is not None and scrape.is_ready(cluster):
+            brokers = brokers_in_order(cluster, cluster.gauges)
+            named = brokers[: scrape.limits.brokers]
+            yield ReadyCluster(cluster, named, len(brokers) - len(named), scrape.limits), cluster.gauges
+
+
+def brokers_in_order(cluster: ClusterSnapshot, gauges: GaugesRow) -> tuple[int, ...]:
+    """All brokers: first the registered ones, then hosts of replicas that are not registered, then former ones."""
+    registered = {row.broker for row in cluster.brokers if row.registered}
+    hosts = gauges.replicas_by_broker.keys() | gauges.leaders_by_broker.keys()
+    known = {row.broker for row in cluster.brokers} | hosts
+    return tuple(sorted(known, key=lambda broker: (broker not in registered, broker not in hosts, broker)))

@@ -1,0 +1,135 @@
+"""The values of what is said whether clusters are ready or not: the exporter's reading, the job, alerts, and lags."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+from controller.contract.gauges_row import REACTION_BUCKETS_MS, GaugesRow
+from controller.contract.job_row import JobRow
+from dashboards.alerting.message import NAME_PREFIX
+from dashboards.catalogue import (
+    alert_metrics,
+    controller_metrics,
+    job_metrics,
+    partitions_page_metrics,
+    pipeline_metrics,
+)
+from dashboards.catalogue.families import Sample
+from dashboards.catalogue.metric import Metric
+from dashboards.exporter.partitions_page import PageFigures
+from dashboards.exporter.scrape import ReadyCluster, Scrape
+from transport.lag import Lag
+
+
+def _ready(scrape: Scrape) -> Iterator[Sample]:
+    for cluster in scrape.clusters:
+        yield (cluster.cluster,), scrape.is_ready(cluster)
+
+
+def _with_gauges(
+    read: Callable[[GaugesRow], Sample],
+) -> Callable[[Scrape], Iterator[Sample]]:
+    def samples(scrape: Scrape) -> Iterator[Sample]:
+        for cluster in scrape.clusters:
+            if cluster.gauges is not None:
+                labels, value = read(cluster.gauges)
+                yield (cluster.cluster, *labels), value
+
+    return samples
+
+
+def _heartbeats(scrape: Scrape) -> Iterator[Sample]:
+    for cluster in scrape.clusters:
+        if cluster.heartbeat_ms is not None:
+            yield (cluster.cluster,), cluster.heartbeat_ms / 1000
+
+
+def _alert_since(scrape: Scrape) -> Iterator[Sample]:
+    for cluster, alerts in sorted(scrape.alerts.items()):
+        for message in alerts[: scrape.limits.alerts]:
+            alert = message.label("alertname").removeprefix(NAME_PREFIX)
+            labels = (message.label(name) for name in alert_metrics.ALERT_SINCE.labels[3:])
+            yield (cluster, alert, message.severity.value, *labels), message.since_ms / 1000
+
+
+def _alerts_dropped(scrape: Scrape) -> Iterator[Sample]:
+    for cluster in scrape.clusters:
+        yield (cluster.cluster,), max(0, len(scrape.alerts.get(cluster.cluster, ())) - scrape.limits.alerts)
+
+
+def _of_job(read: Callable[[JobRow], Iterable[Sample]]) -> Callable[[Scrape], Iterable[Sample]]:
+    return lambda scrape: () if scrape.job is None else read(scrape.job)
+
+
+def _job_value(read: Callable[[JobRow], float]) -> Callable[[Scrape], Iterable[Sample]]:
+    return _of_job(lambda job: [((), read(job))])
+
+
+def _of_page(read: Callable[[PageFigures], Iterable[Sample]]) -> Callable[[Scrape], Iterable[Sample]]:
+    return lambda scrape: () if scrape.page is None else read(scrape.page)
+
+
+# Read as: KEY has these samples, whether clusters are ready or not.
+SCRAPE_SAMPLES: Mapping[Metric, Callable[[Scrape], Iterable[Sample]]] = MappingProxyType(
+    {
+        pipeline_metrics.SOURCE_UP: lambda scrape: [((), scrape.reading.source_up)],
+        pipeline_metrics.READY: _ready,
+        pipeline_metrics.HEARTBEAT: _heartbeats,
+        alert_metrics.ALERT_SINCE: _alert_since,
+        alert_metrics.ALERT_DETAIL_DROPPED: _alerts_dropped,
+        pipeline_metrics.SESSION_CONNECTED: _with_gauges(lambda gauges: ((), gauges.session == "connected")),
+        pipeline_metrics.WATCH_INFO: _with_gauges(lambda gauges: ((gauges.watch_mode,), 1)),
+        pipeline_metrics.ROWS: lambda scrape: scrape.reading.rows.items(),
+        pipeline_metrics.BAD_ROWS: lambda scrape: [
+            ((output,), count) for output, count in scrape.reading.bad_rows.items()
+        ],
+        pipeline_metrics.GAPS: lambda scrape: [((output,), count) for output, count in scrape.reading.gaps.items()],
+        job_metrics.JOB_STARTED: _job_value(lambda job: job.began_ms / 1000),
+        job_metrics.JOB_LAST_BATCH: _job_value(lambda job: job.time_ms / 1000),
+        job_metrics.JOB_BATCHES: _job_value(lambda job: job.batches),
+        job_metrics.JOB_RECORDS: _job_value(lambda job: job.records),
+        job_metrics.JOB_REFUSED: _job_value(lambda job: job.refused),
+        job_metrics.JOB_ROWS: _job_value(lambda job: job.rows),
+        job_metrics.JOB_PHASES: _of_job(
+            lambda job: [((phase,), spent_ms / 1000) for phase, spent_ms in sorted(job.total_phase_ms.items())]
+        ),
+        job_metrics.JOB_STATE_BYTES: _job_value(lambda job: job.state_bytes),
+        job_metrics.JOB_STATE_VALUES: _job_value(lambda job: job.state_values),
+        job_metrics.JOB_STATE_COMMIT: _job_value(lambda job: job.state_commit_ms / 1000),
+        job_metrics.JOB_LAG: _of_job(
+            lambda job: [((cluster,), progress.lag_ms / 1000) for cluster, progress in sorted(job.clusters.items())]
+        ),
+        partitions_page_metrics.PAGE_RENDER: _of_page(lambda page: [((), page.render_seconds)]),
+        partitions_page_metrics.PAGE_BYTES: _of_page(
+            lambda page: [(("gzip",), page.compressed_bytes), (("identity",), page.plain_bytes)]
+        ),
+    }
+)
+
+
+def _lags(scrape: Scrape, _: Iterable[tuple[ReadyCluster, GaugesRow]]) -> dict[tuple[str, ...], Lag]:
+    return {(cluster,): lag for cluster, lag in scrape.reading.lag.items()}
+
+
+def _reactions(_: Scrape, ready: Iterable[tuple[ReadyCluster, GaugesRow]]) -> dict[tuple[str, ...], Lag]:
+    found: dict[tuple[str, ...], Lag] = {}
+    for cluster, gauges in ready:
+        for event, times in gauges.reactions.items():
+            name = cluster.snapshot.cluster
+            found[name, event, "first"] = _reaction(times.first, times.first_sum_ms)
+            found[name, event, "last"] = _reaction(times.last, times.last_sum_ms)
+    return found
+
+
+def _reaction(counts: tuple[int, ...], sum_ms: int) -> Lag:
+    none_yet = Lag.none_yet((*(bound / 1000 for bound in REACTION_BUCKETS_MS), math.inf))
+    return replace(none_yet, counts=counts, sum_seconds=sum_ms / 1000)
+
+
+# Read as: KEY has these histograms by their label values.
+HISTOGRAMS: Mapping[
+    Metric, Callable[[Scrape, Sequence[tuple[ReadyCluster, GaugesRow]]], dict[tuple[str, ...], Lag]]
+] = MappingProxyType({pipeline_metrics.END_TO_END_LAG: _lags, controller_metrics.CONTROLLER_REACTION: _reactions})

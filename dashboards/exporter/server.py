@@ -1,0 +1,196 @@
+"""Runs the exporter: its pages, and the threads behind them."""
+
+from __future__ import annotations
+
+import html
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.registry import Collector
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from dashboards.alerting.delivery import Delivery
+from dashboards.alerting.message import Message
+from dashboards.alerting.metrics import DeliveryCollector
+from dashboards.catalogue.metric import JMX_PAGE, PARTITIONS_PAGE
+from dashboards.exporter.collector import ViewCollector
+from dashboards.exporter.config import ServeConfig
+from dashboards.exporter.discovery import targets
+from dashboards.exporter.jmx import JmxCollector
+from dashboards.exporter.partitions_page import PartitionsPage, plain
+from dashboards.exporter.scrape import DetailLimits
+from dashboards.following.follower import Follower
+from dashboards.following.reading import FOLLOWED_OUTPUTS, Reading
+from dashboards.following.view import View
+from dashboards.probe.metrics import BrokerViewCollector
+from dashboards.probe.prober import Prober
+from dashboards.serving.build import BuildCollector
+from dashboards.serving.connections import HttpCollector, HttpFigures
+from dashboards.serving.http import HttpServer, metrics_route, wanted_by
+from outputs import open_outputs
+
+_LOOK_SECONDS = 0.2
+
+_logger = logging.getLogger("kontrast.dashboards")
+
+
+def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], None] | None = None) -> None:
+    """Serve until `stop` is set; `started` gets the address, once it answers.
+
+    Raises ServeError with a sentence: the port is in use, the source cannot be read.
+    """
+    view, reading = View(), Reading()
+    follower = Follower(open_outputs(config.source, FOLLOWED_OUTPUTS), view, reading, config.connect_timeout_seconds)
+    prober = Prober(config.probe, view, reading)
+    delivery = Delivery(config.alertmanager, view, reading, prober.active_alerts)
+    page = PartitionsPage(view, reading) if config.partitions_page else None
+    app = _App(config, view, reading, follower, delivery.active_alerts, page)
+    figures = HttpFigures()
+    own = BuildCollector(), HttpCollector(figures)
+    app.show(BrokerViewCollector(prober), DeliveryCollector(delivery.senders), *own)
+    server = HttpServer(app.pages(), config.listening, figures)
+    with ExitStack() as running:
+        for part in (server, page, follower, prober, delivery):
+            if part is not None:
+                running.enter_context(part)
+        _logger.info("serving %s at %s", config.source, server.address)
+        if started is not None:
+            started(server.address)
+        while not stop.wait(_LOOK_SECONDS):
+            for failure in (follower.failure, delivery.failure, prober.failure):
+                if failure is not None:
+                    raise failure
+            server.check()
+            if page is not None:
+                page.check()
+
+
+class _App:
+    """The pages."""
+
+    def __init__(  # noqa: PLR0913 (all that the pages are made of)
+        self,
+        config: ServeConfig,
+        view: View,
+        reading: Reading,
+        follower: Follower,
+        alerts: Callable[[], Mapping[str, Sequence[Message]]],
+        page: PartitionsPage | None,
+    ) -> None:
+        self._config = config
+        self._view = view
+        self._reading = reading
+        self._follower = follower
+        self._alerts = alerts
+        self._page = page
+        self._beside: tuple[Collector, ...] = ()
+
+    def show(self, *collectors: Collector) -> None:
+        """Add collectors to /metrics."""
+        self._beside = collectors
+
+    def pages(self) -> Starlette:
+        """All pages; one that is switched off says how it is switched on."""
+        config, page = self._config, self._page
+        limits = DetailLimits(
+            partitions=config.partition_detail_limit,
+            brokers=config.broker_detail_limit,
+            alerts=config.alert_detail_limit,
+        )
+        metrics, jmx = CollectorRegistry(), CollectorRegistry()
+        figures = page.figures if page else None
+        metrics.register(ViewCollector(self._view, self._reading, limits, self._alerts, figures))
+        for collector in self._beside:
+            metrics.register(collector)
+        jmx.register(JmxCollector(self._view, self._reading, config.broker_detail_limit, config.jmx_port))
+        return Starlette(
+            routes=[
+                Route("/", self._index),
+                metrics_route(metrics),
+                Route(PARTITIONS_PAGE, self._partitions) if page else _switched_off(PARTITIONS_PAGE, "partitions_page"),
+                metrics_route(jmx, JMX_PAGE) if config.jmx_page else _switched_off(JMX_PAGE, "jmx_page"),
+                Route("/sd/brokers", self._brokers),
+                Route("/healthz", self._healthz),
+                Route("/readyz", self._readyz),
+            ]
+        )
+
+    def _index(self, _: Request) -> Response:
+        return HTMLResponse(_INDEX.format(source=html.escape(str(self._config.source))))
+
+    def _partitions(self, request: Request) -> Response:
+        assert self._page is not None, "a page that is switched off"
+        wanted, page = wanted_by(request), self._page.page
+        file = page.openmetrics if wanted.openmetrics else page.text
+        if wanted.gzip:
+            return Response(file.content, headers=wanted.headers)
+        return StreamingResponse(plain(file), headers={**wanted.headers, "Content-Length": str(file.size)})
+
+    def _brokers(self, request: Request) -> Response:
+        # Prometheus keeps the targets that it has when it is refused, and drops the ones that an answer lacks.
+        chosen, state = request.query_params.get("cluster"), self._reading.snapshot()
+        clusters = [known for known in self._view.snapshot() if chosen in (None, known.cluster)]
+        silent = [known.cluster for known in clusters if not (known.ready and state.vouches_for(known.cluster))]
+        if not clusters or not (state.source_up and state.caught_up):
+            return PlainTextResponse("the brokers are not known\n", status_code=503)
+        if silent:
+            return PlainTextResponse(f"the brokers of {', '.join(silent)} are not known\n", status_code=503)
+        return JSONResponse([target for known in clusters for target in targets(known, self._config.jmx_port)])
+
+    def _healthz(self, _: Request) -> Response:
+        if self._follower.alive:
+            return PlainTextResponse("ok\n")
+        return PlainTextResponse("the outputs are no longer read\n", status_code=503)
+
+    def _readyz(self, _: Request) -> Response:
+        state = self._reading.snapshot()
+        if not state.source_up:
+            return PlainTextResponse("the outputs cannot be read; the log says why\n", status_code=503)
+        if state.is_empty:
+            source = self._config.source
+            what = f"{source} holds no outputs: start `kontrast stream --to {source}`, or check the address\n"
+            return PlainTextResponse(what, status_code=503)
+        if not state.caught_up:
+            return PlainTextResponse("what the outputs hold is still being read\n", status_code=503)
+        if state.newer:
+            return PlainTextResponse("a newer Kontrast wrote the outputs: upgrade this exporter\n", status_code=503)
+        lacking = [cluster for cluster in self._view.readiness() if state.lacks_rows_of(cluster)]
+        if lacking:
+            return PlainTextResponse(_LACKS_ROWS.format(clusters=", ".join(lacking)), status_code=503)
+        return PlainTextResponse("ready\n")
+
+
+def _switched_off(path: str, key: str) -> Route:
+    def answer(_: Request) -> Response:
+        return PlainTextResponse(f"{path} is switched off: set {key} = true in [serve]\n", status_code=404)
+
+    return Route(path, answer)
+
+
+_LACKS_ROWS = (
+    "rows of {clusters} were dropped or damaged before they were read: `kontrast stream --rebuild` has all of them "
+    "written again\n"
+)
+_INDEX = """<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><title>Kontrast</title></head>
+<body>
+<h1>Kontrast</h1>
+<p>A second Kafka controller that never writes. This exporter reads <code>{source}</code>.</p>
+<ul>
+<li><a href="/metrics">/metrics</a>: for Prometheus</li>
+<li><a href="/metrics/partitions">/metrics/partitions</a>: every partition, if it is switched on</li>
+<li><a href="/metrics/jmx">/metrics/jmx</a>: by the names of Kafka's JMX exporter, if it is switched on</li>
+<li><a href="/sd/brokers">/sd/brokers</a>: the registered brokers, for Prometheus' service discovery</li>
+<li><a href="/readyz">/readyz</a>: whether all that was there has been read</li>
+<li><a href="/healthz">/healthz</a>: whether the exporter is at work</li>
+</ul>
+</body>
+</html>
+"""

@@ -1,0 +1,109 @@
+"""The page of `kontrast watch`: collects the metrics of its forwarders, on a port of its own.
+
+The forwarders count in plain data (`transport.forwarding`), not in prometheus-client's counters: ingest/ and this page
+share no library, and a collector reads all figures of a forwarder at one moment.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import Metric as Family
+from prometheus_client.registry import Collector
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+
+from dashboards.catalogue import watch_metrics
+from dashboards.catalogue.families import Sample, family, lag_family
+from dashboards.catalogue.metric import Metric
+from dashboards.catalogue.table import CATALOGUE
+from dashboards.serving.build import BuildCollector
+from dashboards.serving.connections import HttpCollector, HttpFigures
+from dashboards.serving.http import HttpServer, metrics_route
+from transport.forwarding import Forwarding
+from transport.listening import Listening
+
+_LOOK_SECONDS = 0.2
+
+
+def _one(read: Callable[[Forwarding], float]) -> Callable[[Forwarding], Iterable[Sample]]:
+    return lambda forwarding: [((), read(forwarding))]
+
+
+def _heartbeat(forwarding: Forwarding) -> Iterator[Sample]:
+    if forwarding.heartbeat_ms:
+        yield (), forwarding.heartbeat_ms / 1000
+
+
+# Read as: KEY has these samples for one cluster's forwarder.
+_SAMPLES: Mapping[Metric, Callable[[Forwarding], Iterable[Sample]]] = MappingProxyType(
+    {
+        watch_metrics.WATCH_LEADS: _one(lambda forwarding: forwarding.leads),
+        watch_metrics.WATCH_GENERATION: _one(lambda forwarding: forwarding.generation),
+        watch_metrics.WATCH_CONNECTED: _one(lambda forwarding: forwarding.is_connected),
+        watch_metrics.WATCH_MODE: lambda forwarding: [((forwarding.watch_mode,), 1)],
+        watch_metrics.WATCH_ZNODES: _one(lambda forwarding: forwarding.znodes),
+        watch_metrics.WATCH_FORBIDDEN: _one(lambda forwarding: forwarding.forbidden_znodes),
+        watch_metrics.WATCH_ZNODES_READ: _one(lambda forwarding: forwarding.znodes_read),
+        watch_metrics.WATCH_BYTES_READ: _one(lambda forwarding: forwarding.bytes_read),
+        watch_metrics.WATCH_BUDGET_WAIT: _one(lambda forwarding: forwarding.budget_wait_seconds),
+        watch_metrics.WATCH_JITTER_WAIT: _one(lambda forwarding: forwarding.jitter_wait_seconds),
+        watch_metrics.WATCH_EVENTS: _one(lambda forwarding: forwarding.events),
+        watch_metrics.WATCH_WINDOWS: _one(lambda forwarding: forwarding.windows),
+        watch_metrics.WATCH_EVENTS_DROPPED: _one(lambda forwarding: forwarding.events_dropped),
+        watch_metrics.WATCH_COMPLETE_READS: lambda forwarding: [
+            ((reason.value,), count) for reason, count in forwarding.complete_reads.items()
+        ],
+        watch_metrics.WATCH_DIFFERENCES: _one(lambda forwarding: forwarding.differences),
+        watch_metrics.WATCH_SINK_UP: _one(lambda forwarding: forwarding.sink_is_up),
+        watch_metrics.WATCH_RECORDS: _one(lambda forwarding: forwarding.records),
+        watch_metrics.WATCH_HEARTBEAT: _heartbeat,
+        watch_metrics.WATCH_MAINTENANCE: _one(lambda forwarding: forwarding.maintenance_windows),
+        watch_metrics.WATCH_BAD_MAINTENANCE: _one(lambda forwarding: forwarding.bad_maintenance_files),
+    }
+)
+
+
+class ForwardingCollector(Collector):
+    """Answers each scrape from the figures of these forwarders as they are at that moment."""
+
+    def __init__(self, forwardings: Sequence[Forwarding]) -> None:
+        self._forwardings = forwardings
+
+    def collect(self) -> Iterator[Family]:
+        """Every family of the catalogue that is the watcher's, in its order."""
+        for metric in CATALOGUE:
+            if not metric.of_watch:
+                continue
+            if metric in _SAMPLES:
+                yield family(metric, self._samples(metric))
+            else:
+                yield lag_family(metric, {(forwarding.cluster,): forwarding.lag for forwarding in self._forwardings})
+
+    def _samples(self, metric: Metric) -> Iterator[Sample]:
+        for forwarding in self._forwardings:
+            for labels, value in _SAMPLES[metric](forwarding):
+                yield (forwarding.cluster, *labels), value
+
+
+def open_page(listening: Listening, forwardings: Sequence[Forwarding]) -> HttpServer:
+    """A server of /metrics about these forwarders, which has its port; raises ServeError where it is taken."""
+    registry = CollectorRegistry()
+    figures = HttpFigures()
+    registry.register(ForwardingCollector(forwardings))
+    registry.register(BuildCollector())
+    registry.register(HttpCollector(figures))
+    app = Starlette(routes=[metrics_route(registry), Route("/healthz", lambda _: PlainTextResponse("ok\n"))])
+    return HttpServer(app, listening, figures)
+
+
+def run(server: HttpServer, stop: threading.Event, started: Callable[[str], None] = lambda _: None) -> None:
+    """Serve the page until `stop` is set; `started` gets the address; raises ServeError."""
+    with server:
+        started(server.address)
+        while not stop.wait(_LOOK_SECONDS):
+            server.check()

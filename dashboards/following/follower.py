@@ -1,0 +1,156 @@
+"""Follows the outputs of the streaming job into the view, in a thread of its own."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from types import TracebackType
+
+from controller.contract.gauges_row import GaugesRow
+from controller.contract.job_row import JobRow
+from controller.contract.metadata_rows import BeginningRow
+from controller.contract.outputs import BadRowError, NewerRowError, decode_row
+from dashboards.errors import ServeError
+from dashboards.following.reading import Reading
+from dashboards.following.view import View
+from outputs import Chunk, OutputsError, OutputsSource, SourceDownError
+
+_IDLE_SECONDS = 0.1
+_FIRST_RETRY_SECONDS = 0.5
+_LONGEST_RETRY_SECONDS = 10.0
+_JOIN_SECONDS = 15.0
+_BAD_ROWS_LOGGED = 10  # of each output; the rest is counted only
+
+_logger = logging.getLogger("kontrast.dashboards")
+
+
+class Follower:
+    """The thread that reads a source into a view; `failure` is set when it had to give up.
+
+    A source that never answered within `connect_timeout_seconds` is given up; one that once did is tried for ever.
+    """
+
+    def __init__(self, source: OutputsSource, view: View, reading: Reading, connect_timeout_seconds: float) -> None:
+        self.failure: ServeError | None = None
+        self._source = source
+        self._view = view
+        self._reading = reading
+        self._connect_timeout_seconds = connect_timeout_seconds
+        self._logged_bad_rows: dict[str, int] = {}
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="follower", daemon=True)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread.is_alive()
+
+    def __enter__(self) -> Follower:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join(_JOIN_SECONDS)
+        if self._thread.is_alive():  # a daemon: it does not keep the process
+            _logger.warning("the source does not let go; leaving without it")
+
+    def _run(self) -> None:
+        try:
+            self._follow()
+        except OutputsError as error:
+            self.failure = ServeError(str(error))
+        except ServeError as error:
+            self.failure = error
+        except Exception as error:  # a bug must end the exporter, or it would show old values as if they were new
+            _logger.exception("reading the outputs failed")
+            self.failure = ServeError(f"reading the outputs failed: {error!r}; the log has the details")
+        finally:
+            self._reading.source_is(up=False)
+            self._source.close()
+
+    def _follow(self) -> None:
+        give_up_at: float | None = time.monotonic() + self._connect_timeout_seconds
+        retry_seconds = _FIRST_RETRY_SECONDS
+        down_since: float | None = None
+        while not self._stop.is_set():
+            try:
+                chunks = self._source.poll()
+            except SourceDownError as error:
+                self._reading.source_is(up=False)
+                if give_up_at is not None and time.monotonic() >= give_up_at:
+                    raise ServeError(f"{error}; gave up after {self._connect_timeout_seconds:g} s") from error
+                _logger.log(
+                    logging.WARNING if down_since is None else logging.DEBUG, "%s; trying again until it works", error
+                )
+                down_since = down_since or time.monotonic()
+                self._stop.wait(retry_seconds)
+                retry_seconds = min(2 * retry_seconds, _LONGEST_RETRY_SECONDS)
+                continue
+            if down_since is not None:
+                _logger.warning("the outputs are read again after %.1f s", time.monotonic() - down_since)
+            give_up_at, retry_seconds, down_since = None, _FIRST_RETRY_SECONDS, None
+            self._take(chunks)
+
+    def _take(self, chunks: Sequence[Chunk]) -> None:
+        for chunk in chunks:
+            self._take_chunk(chunk)
+        self._reading.source_is(up=True)
+        self._reading.lacks(self._source.missing)
+        if self._source.caught_up:
+            self._reading.caught_up()
+        if not chunks:
+            self._stop.wait(_IDLE_SECONDS)
+
+    def _take_chunk(self, chunk: Chunk) -> None:
+        if chunk.begins_anew:
+            _logger.warning("output %s was replaced: reading it from its beginning", chunk.output)
+            self._view.forget(chunk.output)
+            self._reading.nothing_newer(chunk.output)
+            self._reading.starts_over(chunk.output)
+        if chunk.after_gap:
+            _logger.warning("rows of output %s were dropped or damaged before they were read", chunk.output)
+            self._reading.gap(chunk.output)
+        for line in chunk.lines:
+            self._take_line(chunk, line)
+
+    def _take_line(self, chunk: Chunk, line: bytes) -> None:
+        try:
+            row = decode_row(line)
+        except BadRowError as error:
+            self._reading.bad_row(chunk.output)
+            self._log_bad_row(chunk.output, error)
+            if isinstance(error, NewerRowError) and error.cluster is not None:
+                self._note_newer(error.cluster, chunk.output)
+            return
+        if isinstance(row, JobRow):
+            self._view.apply(row)
+            return
+        self._reading.row(row.cluster, chunk.output)
+        if isinstance(row, (BeginningRow, GaugesRow)):
+            # Unreadable rows before this one no longer count: they are void, or this row replaces them.
+            self._reading.nothing_newer(chunk.output, row.cluster)
+        if isinstance(row, BeginningRow):
+            self._view.forget(chunk.output, row.cluster)
+            self._reading.begins(chunk.output, row.cluster)
+            return
+        if self._view.apply(row) and chunk.live:
+            now = time.time()
+            observed_ms = row.time_ms + self._view.clock_behind_ms(row.cluster)
+            self._reading.lag(row.cluster, now - observed_ms / 1000, zxid=row.zxid, at_seconds=now)
+
+    def _note_newer(self, cluster: str, output: str) -> None:
+        if self._reading.newer_row(cluster, output):
+            self._view.know(cluster)
+            what = "a newer Kontrast wrote %s of cluster %s: not exported until this exporter is upgraded"
+            _logger.error(what, output, cluster)
+
+    def _log_bad_row(self, output: str, error: BadRowError) -> None:
+        logged = self._logged_bad_rows.get(output, 0)
+        if logged < _BAD_ROWS_LOGGED:
+            self._logged_bad_rows[output] = logged + 1
+            _logger.warning("left out a line of output %s: %s", output, error)

@@ -1,0 +1,140 @@
+"""Counts what the exporter has read: rows, bad rows, gaps, lag, and whether it has caught up."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from transport.lag import Lag
+
+LAG_BUCKETS_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, float("inf"))
+
+# The outputs that the exporter needs. Gauges come last: a heartbeat never overtakes what it stands for.
+FOLLOWED_OUTPUTS = ("job", "metadata", "alerts", "gauges")
+
+# In these outputs each row is a part; in the others the newest row is everything.
+_PICTURES = ("metadata", "alerts")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingSnapshot:
+    """The counts at one moment."""
+
+    source_up: bool
+    missing: tuple[str, ...]  # outputs that are not there
+    caught_up: bool  # everything that was there when the exporter started has been read
+    newer: frozenset[str]  # clusters with rows that only a newer Kontrast can read
+    rows: Mapping[tuple[str, str], int]  # by cluster and output
+    bad_rows: Mapping[str, int]  # by output
+    gaps: Mapping[str, int]  # by output
+    lag: Mapping[str, Lag]  # by cluster
+    begun_since_gap: Mapping[str, frozenset[str]]  # clusters, by output that has a gap
+
+    def lacks_rows_of(self, cluster: str) -> bool:
+        """Whether rows of the cluster were lost and not written again since."""
+        return any(cluster not in begun for begun in self.begun_since_gap.values())
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no output exists: none was written yet, or the address is wrong."""
+        return len(self.missing) == len(FOLLOWED_OUTPUTS)
+
+    def vouches_for(self, cluster: str) -> bool:
+        """Whether everything that the outputs hold of the cluster has been read."""
+        return self.caught_up and cluster not in self.newer and not self.lacks_rows_of(cluster)
+
+
+class Reading:
+    """The counts while they grow; one thread counts, any thread takes snapshots."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._source_up = False
+        self._missing: tuple[str, ...] = ()
+        self._caught_up = False
+        self._rows: Counter[tuple[str, str]] = Counter()
+        self._bad_rows: Counter[str] = Counter(dict.fromkeys(FOLLOWED_OUTPUTS, 0))
+        self._gaps: Counter[str] = Counter(dict.fromkeys(FOLLOWED_OUTPUTS, 0))
+        self._lag: dict[str, Lag] = {}
+        self._newer: set[tuple[str, str]] = set()
+        self._begun_since_gap: dict[str, set[str]] = {}
+
+    def source_is(self, *, up: bool) -> None:
+        """Note whether the outputs can be read."""
+        with self._lock:
+            self._source_up = up
+
+    def lacks(self, outputs: tuple[str, ...]) -> None:
+        """Note which outputs do not exist."""
+        with self._lock:
+            self._missing = outputs
+
+    def caught_up(self) -> None:
+        """Note that everything that was there at the start has been read."""
+        with self._lock:
+            self._caught_up = True
+
+    def row(self, cluster: str, output: str) -> None:
+        """Count a row."""
+        with self._lock:
+            self._rows[cluster, output] += 1
+
+    def bad_row(self, output: str) -> None:
+        """Count a line that is no row."""
+        with self._lock:
+            self._bad_rows[output] += 1
+
+    def newer_row(self, cluster: str, output: str) -> bool:
+        """Note a row that only a newer Kontrast can read; True for the first one of this cluster and output."""
+        with self._lock:
+            known = (cluster, output) in self._newer
+            self._newer.add((cluster, output))
+            return not known
+
+    def nothing_newer(self, output: str, cluster: str | None = None) -> None:
+        """Forget the unreadable rows of this output, which are void or replaced: of one cluster, or of all."""
+        with self._lock:
+            self._newer = {
+                (of, by) for of, by in self._newer if by != output or (cluster is not None and of != cluster)
+            }
+
+    def gap(self, output: str) -> None:
+        """Count rows that were dropped or damaged before they were read."""
+        with self._lock:
+            self._gaps[output] += 1
+            if output in _PICTURES:
+                self._begun_since_gap[output] = set()
+
+    def begins(self, output: str, cluster: str) -> None:
+        """Note that everything the output has of the cluster follows."""
+        with self._lock:
+            if output in self._begun_since_gap:
+                self._begun_since_gap[output].add(cluster)
+
+    def starts_over(self, output: str) -> None:
+        """Note that everything the output has follows."""
+        with self._lock:
+            self._begun_since_gap.pop(output, None)
+
+    def lag(self, cluster: str, lag_seconds: float, *, zxid: int, at_seconds: float) -> None:
+        """Observe how long after its cause, the change with this zxid, a new row arrived."""
+        with self._lock:
+            lag = self._lag.get(cluster, Lag.none_yet(LAG_BUCKETS_SECONDS))
+            self._lag[cluster] = lag.observe(lag_seconds, zxid=zxid, at_seconds=at_seconds)
+
+    def snapshot(self) -> ReadingSnapshot:
+        """The counts as they are now."""
+        with self._lock:
+            return ReadingSnapshot(
+                source_up=self._source_up,
+                missing=self._missing,
+                caught_up=self._caught_up,
+                newer=frozenset(cluster for cluster, _ in self._newer),
+                rows=dict(self._rows),
+                bad_rows=dict(self._bad_rows),
+                gaps=dict(self._gaps),
+                lag=dict(self._lag),
+                begun_since_gap={output: frozenset(begun) for output, begun in self._begun_since_gap.items()},
+            )

@@ -1,0 +1,313 @@
+"""Holds the newest row of each subject of every cluster: the memory that the exporter answers from."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Generic, TypeVar
+
+import msgspec
+
+from controller.contract.alert_row import AlertRow
+from controller.contract.gauges_row import GaugesRow
+from controller.contract.job_row import JobRow
+from controller.contract.metadata_rows import BrokerRow, ControllerRow, PartitionRow
+from controller.contract.row import Row
+from controller.derived.health import UNUSABLE_WORDS
+from controller.model.topics import Problem
+
+_REMEMBERED_ENDINGS = 1_000  # resolved alerts kept of one cluster: whoever sent the alert must send its end
+_REMEMBERED_REMOVALS = 100_000  # of one kind in one cluster; guards against rows that are delivered again
+
+# Parts of a cluster's partitions, by topic: after a change only its part is rendered again.
+PARTITION_SEGMENTS = 64
+
+RESOLVED = "resolved"
+
+_Key = TypeVar("_Key", bound=Hashable)
+_Row = TypeVar("_Row", bound=Row)
+_Place = tuple[int, int, int]
+
+
+def _place(row: Row) -> _Place:
+    return (row.generation, row.seq, row.ordinal)
+
+
+def segment_of(topic: str) -> int:
+    """The segment of this topic's partitions, the same as long as the process lives."""
+    return hash(topic) % PARTITION_SEGMENTS
+
+
+class _Newest(Generic[_Key, _Row]):
+    """The newest row of each subject of one kind; rows may come twice and late."""
+
+    def __init__(self) -> None:
+        self.rows: dict[_Key, _Row] = {}
+        self._removed: dict[_Key, _Place] = {}
+
+    def apply(self, key: _Key, row: _Row, *, removes: bool = False) -> bool:
+        known = self.rows.get(key)
+        newest = self._removed.get(key) if known is None else _place(known)
+        if newest is not None and _place(row) <= newest:
+            return False
+        self._removed.pop(key, None)
+        if removes:
+            self.rows.pop(key, None)
+            self._removed[key] = _place(row)
+            if len(self._removed) > _REMEMBERED_REMOVALS:
+                del self._removed[next(iter(self._removed))]
+        else:
+            self.rows[key] = row
+        return True
+
+
+class _OldestFirst(Generic[_Key, _Row]):
+    """Rows of one kind, sorted when they are asked for and kept sorted until one changes."""
+
+    def __init__(self, order: Callable[[_Row], tuple[object, ...]]) -> None:
+        self._order = order
+        self._rows: dict[_Key, tuple[tuple[object, ...], _Row]] = {}
+        self._in_order: tuple[_Row, ...] | None = ()
+
+    def put(self, key: _Key, row: _Row) -> None:
+        self._rows[key] = (self._order(row), row)  # a row's place is worked out once, not at each sorting
+        self._in_order = None
+
+    def drop(self, key: _Key) -> None:
+        if self._rows.pop(key, None) is not None:
+            self._in_order = None
+
+    def in_order(self) -> tuple[_Row, ...]:
+        if self._in_order is None:
+            self._in_order = tuple(row for _, row in sorted(self._rows.values(), key=itemgetter(0)))
+        return self._in_order
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSnapshot:
+    """One cluster at one moment."""
+
+    cluster: str
+    gauges: GaugesRow | None
+    controller: ControllerRow | None
+    brokers: tuple[BrokerRow, ...]  # every known one, registered or not
+    unusable: tuple[PartitionRow, ...]  # the longest unusable first
+    under_min_isr: tuple[PartitionRow, ...]  # led, but refusing acks=all: the longest refusing first
+    open_alerts: tuple[AlertRow, ...]  # not resolved, the oldest first
+    alert_counts: Mapping[tuple[str, str, str], int]  # of the same, by alert, severity and state
+    resolved_alerts: tuple[AlertRow, ...]  # the newest only
+    clock_behind_ms: int = 0  # how far the forwarder's clock is behind the job's, 0 if they agree
+
+    @property
+    def heartbeat_ms(self) -> int | None:
+        """When the newest heartbeat was, by the job's clock if the forwarder's is wrong; None without one."""
+        return None if self.gauges is None else self.gauges.time_ms + self.clock_behind_ms
+
+    @property
+    def ready(self) -> bool:
+        """Whether the rows follow from a complete read of the cluster."""
+        return self.gauges is not None and self.gauges.ready
+
+
+def problem_since_ms(row: PartitionRow) -> int:
+    """Since when the partition has its issue, in milliseconds since 1970."""
+    return row.time_ms if row.problem_since_ms is None else row.problem_since_ms
+
+
+def _by_age_of_problem(row: PartitionRow) -> tuple[object, ...]:
+    return (problem_since_ms(row), row.topic, row.partition)
+
+
+def _by_age_of_alert(row: AlertRow) -> tuple[object, ...]:
+    return (row.since_ms, row.id)
+
+
+class _Alerts:
+    """The newest row of each alert that is not resolved, how many there are of each kind, and those just resolved."""
+
+    def __init__(self) -> None:
+        self._newest: _Newest[str, AlertRow] = _Newest()
+        self._oldest_first: _OldestFirst[str, AlertRow] = _OldestFirst(_by_age_of_alert)
+        self._counts: Counter[tuple[str, str, str]] = Counter()
+        self.resolved: dict[str, AlertRow] = {}
+
+    def apply(self, row: AlertRow) -> bool:
+        before, removes = self._newest.rows.get(row.id), row.state == RESOLVED
+        if not self._newest.apply(row.id, row, removes=removes):
+            return False
+        self.resolved.pop(row.id, None)
+        if before is not None:
+            self._count(before, -1)
+        if removes:
+            self._oldest_first.drop(row.id)
+            self._remember_ending(row)
+        else:
+            self._count(row, 1)
+            self._oldest_first.put(row.id, row)
+        return True
+
+    def _remember_ending(self, row: AlertRow) -> None:
+        self.resolved[row.id] = row
+        if len(self.resolved) > _REMEMBERED_ENDINGS:
+            del self.resolved[next(iter(self.resolved))]
+
+    def _count(self, row: AlertRow, more: int) -> None:
+        kind = (row.alert, row.severity.value, row.state)
+        self._counts[kind] += more
+        if not self._counts[kind]:
+            del self._counts[kind]
+
+    def oldest_first(self) -> tuple[AlertRow, ...]:
+        return self._oldest_first.in_order()
+
+    def counts(self) -> dict[tuple[str, str, str], int]:
+        return dict(self._counts)
+
+
+def _no_partitions() -> _OldestFirst[tuple[str, int], PartitionRow]:
+    return _OldestFirst(_by_age_of_problem)
+
+
+@dataclass(slots=True)
+class _Cluster:
+    partitions: _Newest[tuple[str, int], PartitionRow] = field(default_factory=_Newest)
+    brokers: _Newest[int, BrokerRow] = field(default_factory=_Newest)
+    controller: _Newest[str, ControllerRow] = field(default_factory=_Newest)
+    alerts: _Alerts = field(default_factory=_Alerts)
+    gauges: _Newest[str, GaugesRow] = field(default_factory=_Newest)
+    unusable: _OldestFirst[tuple[str, int], PartitionRow] = field(default_factory=_no_partitions)
+    under_min_isr: _OldestFirst[tuple[str, int], PartitionRow] = field(default_factory=_no_partitions)
+    changed_segments: set[int] = field(default_factory=set)
+
+    def apply(self, row: Row) -> bool:
+        match row:
+            case PartitionRow():
+                return self._apply_partition(row)
+            case BrokerRow():
+                return self.brokers.apply(row.broker, row, removes=row.forgotten)
+            case ControllerRow():
+                return self.controller.apply(row.cluster, row)
+            case AlertRow():
+                return self.alerts.apply(row)
+            case GaugesRow():
+                return self.gauges.apply(row.cluster, row)
+        return False
+
+    def _apply_partition(self, row: PartitionRow) -> bool:
+        key = (row.topic, row.partition)
+        removes = row.state == "NonExistentPartition"
+        if not self.partitions.apply(key, row, removes=removes):
+            return False
+        self.changed_segments.add(segment_of(row.topic))
+        problem = None if removes else row.problem
+        for named, has_it in (
+            (self.unusable, problem in UNUSABLE_WORDS),
+            (self.under_min_isr, problem == Problem.UNDER_MIN_ISR.value),
+        ):
+            if has_it:
+                named.put(key, row)
+            else:
+                named.drop(key)
+        return True
+
+    def forget(self, output: str) -> None:
+        if output == GaugesRow.output:
+            self.gauges = _Newest()
+        elif output == AlertRow.output:
+            self.alerts = _Alerts()
+        elif output == PartitionRow.output:
+            self.partitions, self.brokers, self.controller = _Newest(), _Newest(), _Newest()
+            self.unusable, self.under_min_isr = _no_partitions(), _no_partitions()
+            self.changed_segments = set(range(PARTITION_SEGMENTS))
+
+    def snapshot(self, cluster: str, clock_behind_ms: int) -> ClusterSnapshot:
+        return ClusterSnapshot(
+            cluster=cluster,
+            gauges=self.gauges.rows.get(cluster),
+            controller=self.controller.rows.get(cluster),
+            brokers=tuple(self.brokers.rows[broker] for broker in sorted(self.brokers.rows)),
+            unusable=self.unusable.in_order(),
+            under_min_isr=self.under_min_isr.in_order(),
+            open_alerts=self.alerts.oldest_first(),
+            alert_counts=self.alerts.counts(),
+            resolved_alerts=tuple(self.alerts.resolved.values()),
+            clock_behind_ms=clock_behind_ms,
+        )
+
+
+class View:
+    """The newest row of each subject of every cluster; one thread applies rows, any thread takes snapshots."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._clusters: dict[str, _Cluster] = {}
+        self._job: JobRow | None = None
+
+    def apply(self, row: Row | JobRow) -> bool:
+        """Apply a row; False if a newer one of its subject is known."""
+        with self._lock:
+            if isinstance(row, JobRow):
+                # Of a cluster that the batch had no record of, the older progress stays.
+                known = {} if self._job is None else self._job.clusters
+                self._job = msgspec.structs.replace(row, clusters={**known, **row.clusters})
+                return True
+            return self._clusters.setdefault(row.cluster, _Cluster()).apply(row)
+
+    def know(self, cluster: str) -> None:
+        """Add a cluster of which nothing may be known yet."""
+        with self._lock:
+            self._clusters.setdefault(cluster, _Cluster())
+
+    def forget(self, output: str, cluster: str | None = None) -> None:
+        """Drop the rows of this output, which starts over: all of them, or one cluster's."""
+        with self._lock:
+            if cluster is not None:
+                self._clusters.setdefault(cluster, _Cluster()).forget(output)
+                return
+            for known in self._clusters.values():
+                known.forget(output)
+            if output == JobRow.output:
+                self._job = None
+
+    def partitions(self, cluster: str) -> dict[tuple[str, int], PartitionRow]:
+        """Every partition of the cluster as it is now, by topic and number."""
+        with self._lock:
+            known = self._clusters.get(cluster)
+            return {} if known is None else dict(known.partitions.rows)
+
+    def job(self) -> JobRow | None:
+        """The newest row of the job; None before the first."""
+        with self._lock:
+            return self._job
+
+    def snapshot(self) -> tuple[ClusterSnapshot, ...]:
+        """All clusters as they are now, in the order of their names."""
+        with self._lock:
+            return tuple(
+                self._clusters[name].snapshot(name, self._clock_behind_ms(name)) for name in sorted(self._clusters)
+            )
+
+    def clock_behind_ms(self, cluster: str) -> int:
+        """How far the clock of the cluster's forwarder is behind the job's; 0 if they agree or it is unknown."""
+        with self._lock:
+            return self._clock_behind_ms(cluster)
+
+    def _clock_behind_ms(self, cluster: str) -> int:
+        progress = None if self._job is None else self._job.clusters.get(cluster)
+        return 0 if progress is None else progress.clock_behind_ms
+
+    def readiness(self) -> Mapping[str, bool]:
+        """Whether the rows of each cluster follow from a complete read of it."""
+        with self._lock:
+            gauges = {name: known.gauges.rows.get(name) for name, known in self._clusters.items()}
+        return {name: row is not None and row.ready for name, row in sorted(gauges.items())}
+
+    def take_changed_partitions(self, cluster: str) -> tuple[frozenset[int], Sequence[PartitionRow]]:
+        """The segments of a known cluster that changed since they were last taken, and all partitions if any did."""
+        with self._lock:
+            known = self._clusters[cluster]
+            changed, known.changed_segments = frozenset(known.changed_segments), set()
+            return changed, list(known.partitions.rows.values()) if changed else ()

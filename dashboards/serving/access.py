@@ -1,0 +1,118 @@
+"""Basic authentication and TLS: checks logins, shows the certificate and renews it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import logging
+import os
+import ssl
+from collections.abc import Iterable
+
+import anyio
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from dashboards.errors import ServeError
+from dashboards.serving.connections import HttpFigures
+from transport.complaints import Complaints
+from transport.listening import Listening
+
+# Slows down guessing; a right password never waits.
+_WRONG_LOGIN_SECONDS = 1.0
+
+# Probes have no login, and these pages say nothing of any cluster.
+OPEN_PATHS = frozenset({"/healthz", "/readyz"})
+
+_logger = logging.getLogger("kontrast.dashboards")
+
+
+class BasicAuthentication:
+    """Answers 401 to requests without the login, but for `OPEN_PATHS`; to a wrong login after a second."""
+
+    def __init__(self, app: ASGIApp, username: str, password: str, figures: HttpFigures) -> None:
+        self._app = app
+        self._figures = figures
+        self._complaints = Complaints()
+        self._known = _digest(f"{username}:{password}".encode())
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The application's answer, or 401."""
+        if scope["type"] == "http" and scope["path"] not in OPEN_PATHS and not self._is_known(scope["headers"]):
+            if any(name == b"authorization" for name, _ in scope["headers"]):
+                await self._slow_down(scope)
+            ask = {"WWW-Authenticate": 'Basic realm="Kontrast", charset="UTF-8"'}
+            await PlainTextResponse("a login is needed\n", status_code=401, headers=ask)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    async def _slow_down(self, scope: Scope) -> None:
+        self._figures.wrong_logins += 1
+        if count := self._complaints.due():
+            client = (scope.get("client") or ("unknown",))[0]
+            _logger.warning("wrong logins: %d since this was last said, the newest from %s", count, client)
+        await anyio.sleep(_WRONG_LOGIN_SECONDS)
+
+    def _is_known(self, headers: Iterable[tuple[bytes, bytes]]) -> bool:
+        given = next((value for name, value in headers if name == b"authorization"), b"")
+        scheme, _, credentials = given.partition(b" ")
+        try:
+            login = base64.b64decode(credentials.strip(), validate=True)
+        except binascii.Error:
+            return False
+        # Digests have one length: the time that the comparison takes gives away nothing of the password.
+        return scheme.lower() == b"basic" and hmac.compare_digest(_digest(login), self._known)
+
+
+def _digest(login: bytes) -> bytes:
+    return hashlib.sha256(login).digest()
+
+
+class Certificate:
+    """The certificate that is shown; raises ServeError at once if it cannot be used. A renewed file is taken up."""
+
+    def __init__(self, listening: Listening) -> None:
+        assert listening.tls_certificate_file is not None, "TLS without a certificate"
+        assert listening.tls_key_file is not None, "TLS without a key"
+        self._certificate_file, self._key_file = listening.tls_certificate_file, listening.tls_key_file
+        self._written = self._times()
+        try:
+            self._shown = self._load()
+        except (OSError, ssl.SSLError) as error:
+            raise ServeError(
+                f"{self._certificate_file} with {self._key_file} is no certificate with its key, "
+                f"in PEM and without a passphrase: {error}"
+            ) from error
+        self.context = self._load()
+        # Open connections keep their context; each new one begins with the newest.
+        self.context.sni_callback = self._show_newest
+
+    def renew(self) -> None:
+        """Show the files' new content if they changed; the old until certificate and key fit each other."""
+        written = self._times()
+        if written == self._written:
+            return
+        self._written = written
+        try:
+            self._shown = self._load()
+        except (OSError, ssl.SSLError) as error:
+            _logger.warning("%s changed and cannot be used, the old one is kept: %s", self._certificate_file, error)
+        else:
+            _logger.info("%s changed and is shown from now on", self._certificate_file)
+
+    def _show_newest(self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
+        connection.context = self._shown
+
+    def _load(self) -> ssl.SSLContext:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        # Without a password given, OpenSSL would prompt for a passphrase.
+        context.load_cert_chain(self._certificate_file, self._key_file, password="")
+        return context
+
+    def _times(self) -> tuple[int, ...]:
+        try:
+            return tuple(os.stat(file).st_mtime_ns for file in (self._certificate_file, self._key_file))
+        except OSError:
+            return ()

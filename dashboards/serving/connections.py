@@ -1,0 +1,136 @@
+"""Bounds what strangers can use up of a server of pages: open connections, and the time that one may wait.
+
+uvicorn bounds neither connections that have not asked yet nor the time in which a request must have come.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import resource
+import socket
+import weakref
+from collections import Counter, deque
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from prometheus_client.core import Metric as Family
+from prometheus_client.registry import Collector
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from dashboards.catalogue import process_metrics
+from dashboards.catalogue.families import family
+from transport.complaints import Complaints
+
+# Prometheus, probes and people are some ten; the files of a process have room for more than these.
+MOST_CONNECTIONS = 256
+# A request of a scraper is one packet: this is as long as a lost packet is sent again, three times.
+REQUEST_SECONDS = 10.0
+# The largest page, every partition of 200,000, takes seconds on a slow line.
+ANSWER_SECONDS = 60.0
+
+_logger = logging.getLogger("kontrast.dashboards")
+
+
+class Drop(Enum):
+    """Why a connection was ended."""
+
+    LIMIT = "limit"  # it was the oldest of too many
+    TIMEOUT = "timeout"  # no request came, or its answer was not taken
+
+
+@dataclass(slots=True)
+class HttpFigures:
+    """What a server of pages counts; one thread writes, any reads."""
+
+    wrong_logins: int = 0
+    dropped: Counter[Drop] = field(default_factory=lambda: Counter(dict.fromkeys(Drop, 0)))
+
+
+class HttpCollector(Collector):
+    """Answers each scrape from the counts as they are at that moment."""
+
+    def __init__(self, figures: HttpFigures) -> None:
+        self._figures = figures
+
+    def collect(self) -> Iterator[Family]:
+        """Both families."""
+        yield family(process_metrics.HTTP_WRONG_LOGINS, [((), self._figures.wrong_logins)])
+        yield family(
+            process_metrics.HTTP_DROPPED, [((why.value,), count) for why, count in self._figures.dropped.items()]
+        )
+
+
+class BoundedListener(socket.socket):
+    """A listening socket with a bound on open connections: the oldest makes room for the newest.
+
+    Turning the newest away would let a client that opens silent connections keep everybody else out.
+    """
+
+    def __init__(self, family: int, kind: int, protocol: int, figures: HttpFigures) -> None:
+        super().__init__(family, kind, protocol)
+        self._figures = figures
+        self._open: deque[weakref.ref[socket.socket]] = deque()
+        self._complaints = Complaints()
+        files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self.most = MOST_CONNECTIONS if files == resource.RLIM_INFINITY else min(MOST_CONNECTIONS, files // 2)
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """The next connection."""
+        try:
+            connection, address = super().accept()
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE) and self._drop_oldest():
+                raise BlockingIOError from error  # asked for again once that one is closed
+            raise
+        self._open = deque(known for known in self._open if _is_open(known()))
+        if len(self._open) >= self.most:
+            self._drop_oldest()
+        self._open.append(weakref.ref(connection))
+        return connection, address
+
+    def _drop_oldest(self) -> bool:
+        while self._open:
+            oldest = self._open.popleft()()
+            if oldest is not None and oldest.fileno() >= 0:
+                self._figures.dropped[Drop.LIMIT] += 1
+                if count := self._complaints.due():
+                    _logger.warning("too many connections, more than %d: the oldest are ended (%d)", self.most, count)
+                with suppress(OSError):
+                    oldest.shutdown(socket.SHUT_RDWR)
+                return True
+        return False
+
+
+def _is_open(connection: socket.socket | None) -> bool:
+    return connection is not None and connection.fileno() >= 0
+
+
+class BoundedProtocol(H11Protocol):
+    """uvicorn's HTTP, where a request must come and its answer be taken in time."""
+
+    def __init__(self, figures: HttpFigures, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 (uvicorn's own)
+        super().__init__(*arguments, **options)
+        self._figures = figures
+
+    def connection_made(self, transport: Any) -> None:  # noqa: ANN401
+        """Begin to look at the connection at intervals."""
+        super().connection_made(transport)
+        self.loop.call_later(REQUEST_SECONDS, self._look, None, REQUEST_SECONDS)
+
+    def _look(self, earlier: object, for_seconds: float) -> None:
+        """End the connection if it has waited for longer than it may."""
+        if self.transport.is_closing():
+            return
+        now = self.cycle  # the newest request
+        if now is not earlier:
+            for_seconds = 0.0
+        awaits_a_request = now is None or now.response_complete
+        if for_seconds >= (REQUEST_SECONDS if awaits_a_request else ANSWER_SECONDS):
+            self._figures.dropped[Drop.TIMEOUT] += 1
+            self.transport.abort()
+            return
+        self.loop.call_later(REQUEST_SECONDS, self._look, now, for_seconds + REQUEST_SECONDS)

@@ -1,0 +1,147 @@
+"""Serves pages over HTTP from a thread, and encodes metrics as the scraper asks."""
+
+from __future__ import annotations
+
+import gzip
+import socket
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import uvicorn
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder, gzip_accepted
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from dashboards.catalogue.metric import METRICS_PAGE
+from dashboards.errors import ServeError
+from dashboards.serving.access import BasicAuthentication, Certificate
+from dashboards.serving.connections import BoundedListener, BoundedProtocol, HttpFigures
+from transport.listening import Listening, ListeningError
+
+_GRACEFUL_SECONDS = 3
+_BACKLOG = 128  # asyncio accepts as many at once, before any of them can be ended
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The encoding and compression that a scraper wants."""
+
+    encode: Callable[[CollectorRegistry], bytes]
+    content_type: str
+    gzip: bool
+
+    @property
+    def openmetrics(self) -> bool:
+        """Whether that is OpenMetrics, else Prometheus' text format."""
+        return self.content_type.startswith("application/openmetrics-text")
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The answer's headers."""
+        headers = {"Content-Type": self.content_type, "Vary": "Accept, Accept-Encoding"}
+        return {**headers, "Content-Encoding": "gzip"} if self.gzip else headers
+
+
+def wanted_by(request: Request) -> Wanted:
+    """The form that the request's headers ask for; unreadable ones count for nothing."""
+    try:
+        encode, content_type = choose_encoder(request.headers.get("accept", ""))
+    except ValueError:  # a version that is no number
+        encode, content_type = choose_encoder("")
+    return Wanted(encode, content_type, gzip_accepted(request.headers.get("accept-encoding", "")))
+
+
+def metrics_route(registry: CollectorRegistry, path: str = METRICS_PAGE) -> Route:
+    """A page of metrics, in the format and compression that the scraper asks for."""
+    # Not prometheus-client's make_asgi_app: it collects on the event loop, where a slow scrape would hold up /healthz,
+    # and compresses at gzip's slowest level.
+
+    def metrics(request: Request) -> Response:
+        wanted = wanted_by(request)
+        body = wanted.encode(registry)
+        return Response(gzip.compress(body, compresslevel=1) if wanted.gzip else body, headers=wanted.headers)
+
+    return Route(path, metrics)
+
+
+class HttpServer:
+    """uvicorn in a thread of its own, so that signals stay with whoever started it; raises ServeError at once."""
+
+    def __init__(self, app: Starlette, listening: Listening, figures: HttpFigures) -> None:
+        self._certificate = None if listening.tls_certificate_file is None else Certificate(listening)
+        guarded = _guarded(app, listening, figures)
+        self._socket = _listening_socket(listening, figures)
+        host, port = self._socket.getsockname()[:2]
+        scheme = "http" if self._certificate is None else "https"
+        self.address = f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+        config = uvicorn.Config(
+            guarded,
+            http=partial(BoundedProtocol, figures),  # type: ignore[arg-type]  # what makes one
+            ws="none",
+            backlog=_BACKLOG,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            server_header=False,
+            timeout_graceful_shutdown=_GRACEFUL_SECONDS,
+        )
+        config.load()
+        config.ssl = None if self._certificate is None else self._certificate.context
+        self._server = uvicorn.Server(config)
+        # Daemon: a request that never ends must not keep the process.
+        self._thread = threading.Thread(target=self._server.run, args=([self._socket],), name="http", daemon=True)
+
+    def close(self) -> None:
+        """Close the port of a server that was never started."""
+        self._socket.close()
+
+    def check(self) -> None:
+        """Raise ServeError if it no longer serves; to be called now and then, also for renewed certificates."""
+        if not self._thread.is_alive():
+            raise ServeError(f"the HTTP server at {self.address} ended by itself; the log has the details")
+        if self._certificate is not None:
+            self._certificate.renew()
+
+    def __enter__(self) -> HttpServer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.should_exit = True
+        self._thread.join()
+        self._socket.close()
+
+
+def _guarded(app: Starlette, listening: Listening, figures: HttpFigures) -> ASGIApp:
+    if listening.username is None:
+        return app
+    try:
+        return BasicAuthentication(app, listening.username, listening.password, figures)
+    except ListeningError as error:
+        raise ServeError(str(error)) from error
+
+
+def _listening_socket(listening: Listening, figures: HttpFigures) -> socket.socket:
+    listen = listening.listen
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            listening.host, listening.port, type=socket.SOCK_STREAM
+        )[0]
+    except (OSError, OverflowError) as error:
+        raise ServeError(f"cannot listen on {listen}: {getattr(error, 'strerror', None) or error}") from error
+    listening_socket = BoundedListener(family, kind, protocol, figures)
+    try:
+        listening_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening_socket.bind(address)
+        listening_socket.listen()
+    except (OSError, OverflowError) as error:
+        listening_socket.close()
+        reason = getattr(error, "strerror", None) or error
+        raise ServeError(f"cannot listen on {listen}: {reason}; free it or choose another") from error
+    return listening_socket

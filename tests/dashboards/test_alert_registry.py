@@ -1,0 +1,162 @@
+"""How an alert that was told comes to its end, and how it does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.contract.alert_row import Severity
+from dashboards.alerting.active_alerts import ActiveAlerts, Source
+from dashboards.alerting.config import AlertmanagerConfig
+from dashboards.alerting.message import message_of
+from dashboards.alerting.registry import AlertRegistry
+
+CONFIG = AlertmanagerConfig(resolve_timeout_seconds=300)
+MINUTE_MS = 60_000
+
+
+@pytest.fixture
+def registry() -> AlertRegistry:
+    return AlertRegistry(CONFIG)
+
+
+def active(*open_rows, resolved=(), certain=True, source=Source.OUTPUTS) -> ActiveAlerts:
+    return ActiveAlerts(
+        cluster="north",
+        source=source,
+        certain=certain,
+        alerts={row.id: row for row in open_rows},
+        resolved={row.id: row for row in resolved},
+    )
+
+
+def states(registry) -> dict[str, tuple[str, int | None]]:
+    """The state and the end of each alert by its id."""
+    annotations = [(dict(message.annotations), message.ended_ms) for message in registry.messages()]
+    return {found["alert_id"]: (found["state"], ended_ms) for found, ended_ms in annotations}
+
+
+def test_nothing_is_known_before_something_was_said(registry):
+    assert registry.messages() is None
+    registry.update([], 0, 0)
+    assert registry.messages() == ()
+
+
+def test_a_row_that_says_so_ends_it_at_its_time_and_says_why(registry, rows):
+    registry.update([active(rows.alert("a"))], 1000, 1000)
+    registry.update(
+        [active(resolved=[rows.alert("a", "resolved", time_ms=1500, cause="broker 1 is back")])], 2000, 2000
+    )
+    (message,) = registry.messages()
+    assert message.ended_ms == 1500
+    assert dict(message.annotations)["description"] == "broker 1 is back"
+
+
+def test_a_wall_clock_that_is_set_ends_nothing_and_keeps_no_end_longer(registry, rows):
+    registry.update([active(rows.alert("a"))], 0, 0)
+    registry.update([active()], 10, 10)
+    registry.update([active()], 60 * MINUTE_MS, 20)
+    assert states(registry) == {"a": ("open", None)}
+    registry.update([active()], -60 * MINUTE_MS, 10 + MINUTE_MS)
+    assert states(registry) == {"a": ("resolved", -60 * MINUTE_MS)}
+    registry.update([active()], 120 * MINUTE_MS, 20 + MINUTE_MS)
+    assert states(registry) == {"a": ("resolved", -60 * MINUTE_MS)}
+    registry.update([active()], 0, 20 + 7 * MINUTE_MS)
+    assert states(registry) == {}
+
+
+def test_an_end_is_told_for_as_long_as_an_alertmanager_would_wait(registry, rows):
+    registry.update([active(rows.alert("a"))], 0, 0)
+    ended = active(resolved=[rows.alert("a", "resolved", time_ms=1)])
+    registry.update([ended], 1, 1)
+    registry.update([ended], 300_000, 300_000)
+    assert states(registry) == {"a": ("resolved", 1)}
+    registry.update([ended], 300_001, 300_001)
+    assert states(registry) == {}
+
+
+def test_one_that_opens_again_has_no_end_any_more(registry, rows):
+    registry.update([active(rows.alert("a"))], 0, 0)
+    registry.update([active(resolved=[rows.alert("a", "resolved", time_ms=1)])], 1, 1)
+    registry.update([active(rows.alert("a"))], 2, 2)
+    assert states(registry) == {"a": ("open", None)}
+
+
+def test_silence_of_who_is_certain_ends_it_only_after_a_minute(registry, rows):
+    registry.update([active(rows.alert("a"))], 0, 0)
+    registry.update([active()], 10, 10)
+    registry.update([active()], 9 + MINUTE_MS, 9 + MINUTE_MS)
+    assert states(registry) == {"a": ("open", None)}
+    registry.update([active()], 10 + MINUTE_MS, 10 + MINUTE_MS)
+    assert states(registry) == {"a": ("resolved", 10 + MINUTE_MS)}
+
+
+def test_silence_of_who_is_not_certain_never_ends_it(registry, rows):
+    registry.update([active(rows.alert("a"))], 0, 0)
+    registry.update([active()], 10, 10)
+    for minute in range(1, 100):
+        registry.update([active(certain=False)], minute * MINUTE_MS, minute * MINUTE_MS)
+    assert states(registry) == {"a": ("unknown", None)}
+    registry.update([active()], 100 * MINUTE_MS, 100 * MINUTE_MS)
+    assert states(registry) == {"a": ("unknown", None)}  # the minute begins anew
+    registry.update([active()], 101 * MINUTE_MS, 101 * MINUTE_MS)
+    assert states(registry) == {"a": ("resolved", 101 * MINUTE_MS)}
+
+
+def test_what_is_said_again_makes_nothing_new_and_what_differs_does(registry, rows):
+    first = rows.alert("a")
+    registry.update([active(first)], 0, 0)
+    messages = registry.messages()
+    registry.update([active(first)], 1, 1)
+    assert registry.messages() is messages
+    registry.update([active(first, certain=False)], 2, 2)
+    assert states(registry) == {"a": ("unknown", None)}
+    registry.update([active(rows.alert("a", cause="worse"))], 3, 3)
+    assert [dict(message.annotations)["description"] for message in registry.messages()] == ["worse"]
+
+
+def test_what_nobody_speaks_of_any_more_is_left_to_the_time_out(registry, rows):
+    registry.update([active(rows.alert("a"))], 0, 0)
+    registry.update([], 1, 1)
+    assert states(registry) == {}
+
+
+def test_other_labels_end_the_former_ones_at_once(registry, rows):
+    registry.update([active(rows.alert("a", severity=Severity.WARN))], 0, 0)
+    registry.update([active(rows.alert("a", severity=Severity.PAGE))], 5, 5)
+    ends = {message.label("severity"): message.ended_ms for message in registry.messages()}
+    assert ends == {"critical": None, "warning": 5}
+
+
+def test_what_is_adopted_goes_on_until_it_is_known(registry, rows):
+    found = message_of(rows.alert("a"), CONFIG)
+    registry.adopt([found])
+    registry.update([active(certain=False)], 0, 0)
+    assert states(registry) == {"a": ("unknown", None)}
+    registry.update([active(rows.alert("a"))], 1, 1)
+    assert states(registry) == {"a": ("open", None)}
+
+
+def test_a_staleness_that_is_over_is_over_at_once(registry, rows):
+    registry.update([active(rows.alert("ReplicaStale"), source=Source.STALENESS)], 0, 0)
+    registry.update([active(source=Source.STALENESS)], 7, 7)
+    assert states(registry) == {"ReplicaStale": ("resolved", 7)}
+
+
+def test_hostile_names_stay_text_and_empty_ones_are_left_out(rows):
+    row = rows.alert("a", topic='{x="y"}\n"', subject="topic \udc80", group="", cause="Grüße-日本")
+    labels = dict(message_of(row, CONFIG).labels)
+    assert labels["topic"] == '{x="y"}\n"'
+    assert labels["subject"] == "topic ?"
+    assert "group" not in labels
+    assert "broker" not in labels
+
+
+def test_an_end_is_never_before_its_beginning_nor_a_beginning_in_the_future(registry, rows):
+    message = message_of(rows.alert("a", since_ms=5000), CONFIG)
+    alert = message.as_json(1000, CONFIG)
+    assert (alert["startsAt"], alert["endsAt"]) == ("1970-01-01T00:00:01.000Z", "1970-01-01T00:05:01.000Z")
+    registry.update([active(rows.alert("a", since_ms=5000))], 0, 0)
+    registry.update([active(resolved=[rows.alert("a", "resolved", time_ms=10)])], 6000, 6000)
+    (ended,) = registry.messages()
+    alert = ended.as_json(6000, CONFIG)
+    assert alert["startsAt"] < alert["endsAt"]
