@@ -9,18 +9,17 @@ without their newline and never start with `#`, which is kept for the marks with
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from pathlib import Path
 from types import TracebackType
 
 from transport.compaction import Standing, compact, remove
-from transport.disk import NO_ROOM, force, make_private, no_room
+from transport.disk import NO_ROOM, force, no_room
+from transport.journal_lock import lock, unlock
 from transport.journal_reading import (
     Hole,
     JournalBatch,
@@ -70,14 +69,12 @@ __all__ = [
     "read_journal",
 ]
 
-_LOCK_FILE = "journal.lock"
 RETAIN_BYTES = 4 * 1024**3
 
 # More than a forwarder writes in the second, or the machine keeps for half a minute, that was not forced to disk.
 _LOST_AT_MOST_BYTES = 256 * 1024**2
 _COMPACT_AGAIN_SECONDS = 60.0
 _CHECK_SECONDS = 0.1  # a tenth of what the guarantees say; a look costs as much as a short append's write
-_NO_DIRECTORY_LOCK = {errno.EBADF, errno.EINVAL, errno.ENOTSUP, errno.ENOLCK}  # of a network file system
 
 
 class Fsync(Enum):
@@ -124,7 +121,7 @@ class JournalWriter:
         self._compact_bytes = 0  # less than these is not worth it
         self._synced_at = time.monotonic()
         self._check_at = 0.0
-        self._locks = _lock(directory)
+        self._locks = lock(directory)
         self._file = -1
         self._end = 0
         self._last_batch = Batch(-1)
@@ -213,8 +210,7 @@ class JournalWriter:
                 os.ftruncate(self._locks[1], 0)  # nothing can be lost any more
             os.close(self._file)
             self._file = -1
-        for lock in self._locks:
-            os.close(lock)
+        unlock(self._locks)
         self._locks = ()
 
     def __enter__(self) -> JournalWriter:
@@ -251,11 +247,11 @@ class JournalWriter:
 
     def _beyond_what_was_lost(self, end: int) -> int:
         """The offset to go on at if the machine went down under an earlier writer: readers may have lost lines."""
-        lock, boot = self._locks[1], _boot()
-        earlier = os.pread(lock, 64, 0)
-        os.ftruncate(lock, 0)
+        held, boot = self._locks[1], _boot()
+        earlier = os.pread(held, 64, 0)
+        os.ftruncate(held, 0)
         if self._fsync is not Fsync.ALWAYS:
-            os.pwrite(lock, boot, 0)
+            os.pwrite(held, boot, 0)
         return end + _LOST_AT_MOST_BYTES if earlier and earlier != boot else end
 
     def _read_format(self) -> JournalFormat | None:
@@ -381,31 +377,3 @@ def _boot() -> bytes:
         return Path("/proc/sys/kernel/random/boot_id").read_bytes().strip()
     except OSError:
         return b"unknown"
-
-
-def _lock(directory: Path) -> tuple[int, ...]:
-    """Hold the directory, so that nobody can remove the lock and leave the journal; the file is for older releases."""
-    held: list[int] = []
-    try:
-        make_private(directory)
-        held.append(os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
-        held.append(os.open(directory / _LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-    except OSError as error:
-        _close(held)
-        raise JournalError(f"journal {directory} cannot be created: {error.strerror}") from error
-    for descriptor in held:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            if descriptor == held[0] and error.errno in _NO_DIRECTORY_LOCK:
-                continue
-            _close(held)
-            raise JournalLockedError(
-                f"journal {directory} is being written by another process: stop that one first"
-            ) from error
-    return tuple(held)
-
-
-def _close(descriptors: Iterable[int]) -> None:
-    for descriptor in descriptors:
-        os.close(descriptor)

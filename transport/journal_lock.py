@@ -1,0 +1,47 @@
+"""The lock of a journal: one process writes at a time, also where the lock's file is removed."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from transport.disk import make_private
+from transport.segments import JournalError, JournalLockedError
+
+_LOCK_FILE = "journal.lock"
+_NO_DIRECTORY_LOCK = {errno.EBADF, errno.EINVAL, errno.ENOTSUP, errno.ENOLCK}  # of a network file system
+
+
+def lock(directory: Path) -> tuple[int, ...]:
+    """Hold the directory, whose lock no removal of a file ends; the file is for older releases.
+
+    Raises JournalError, JournalLockedError.
+    """
+    held: list[int] = []
+    try:
+        make_private(directory)
+        held.append(os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+        held.append(os.open(directory / _LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        unlock(held)
+        raise JournalError(f"journal {directory} cannot be created: {error.strerror}") from error
+    for descriptor in held:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if descriptor == held[0] and error.errno in _NO_DIRECTORY_LOCK:
+                continue
+            unlock(held)
+            raise JournalLockedError(
+                f"journal {directory} is being written by another process: stop that one first"
+            ) from error
+    return tuple(held)
+
+
+def unlock(descriptors: Iterable[int]) -> None:
+    """Let another process write."""
+    for descriptor in descriptors:
+        os.close(descriptor)
