@@ -163,7 +163,7 @@ make_venv
 install_packages
 get_java
 get_monitoring
-# For whoever runs it without the right to write here: each of Spark's Python processes would translate it anew.
+# For whoever runs it without the right to write here: each of Spark's Python processes would translate it again.
 "$venv_python" -m compileall -q cli controller dashboards ingest outputs streaming transport
 "$venv_python" -m streaming.java.artifacts --quiet
 "$venv_python" -m streaming.spark_class_archive

@@ -1,6 +1,6 @@
 """Writes `boards/*.svg`: each board over the recorded incidents of the tests, drawn by `dashboards.preview`.
 
-Run it by `make previews`. Here belongs which cluster and moment each board is shown at.
+Run it by `make previews`. It says which cluster and moment each board is shown at.
 """
 
 from __future__ import annotations

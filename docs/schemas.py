@@ -1,6 +1,6 @@
 """Writes `schemas/OUTPUT.json`: the JSON Schema of each output's rows, from `controller.outputs`.
 
-Run it by `make docs`. Here belongs the files' form; what a row has is decided by the structs that are read.
+Run it by `make docs`. What a row has is decided by the structs that are read.
 """
 
 from __future__ import annotations

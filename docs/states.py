@@ -1,6 +1,6 @@
 """Prints `states.md`: the state machines of partitions and replicas, and what can be wrong with a partition.
 
-Run it by `make docs`. Here belongs the page's form; what is legal is decided by the tables that it reads.
+Run it by `make docs`. What is legal is decided by the tables that it reads.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _REPLICA_MEANING: Mapping[ReplicaState, str] = {
     ReplicaState.NEW: "just assigned; may become a follower",
     ReplicaState.ONLINE: "its broker is live",
     ReplicaState.OFFLINE: "its broker, or its log directory there, is not",
-    ReplicaState.DELETION_STARTED: "its broker was told to delete it",
+    ReplicaState.DELETION_STARTED: "its broker was sent a StopReplica that deletes it",
     ReplicaState.DELETION_SUCCESSFUL: "its broker deleted it",
     ReplicaState.DELETION_INELIGIBLE: "its deletion cannot go on until its broker is back",
 }

@@ -4,7 +4,7 @@
     python deploy/prometheus/prometheus_rule.py self --docs https://docs.example --grafana https://grafana.example
     python deploy/prometheus/prometheus_rule.py cluster --plain --docs ... > /etc/prometheus/kontrast-cluster.yml
 
-Here belongs the form; what the rules are is said in `kontrast-self.yml` and `kontrast-cluster.yml` alone.
+What the rules are is said in `kontrast-self.yml` and `kontrast-cluster.yml` alone.
 """
 
 from __future__ import annotations
