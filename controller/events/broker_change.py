@@ -20,7 +20,7 @@ from controller.machines import partition_machine, replica_machine
 from controller.machines.replica_machine import Replica
 from controller.model.brokers import Broker, Departure
 from controller.model.context import FOLLOWING, LOADING
-from controller.model.event import EventKind
+from controller.model.event import BrokersChanged, EventKind
 from controller.model.topics import Partition, TopicPartition
 from controller.rules.states import PartitionState, ReplicaState
 from controller.transaction.transaction import Transaction, replace
@@ -56,7 +56,7 @@ def broker_written(tx: Transaction, broker: int, znode: BrokerZnode, record: Rec
         topic_deletion.judge_halted(tx, soon=True)
         header.brokers = {**header.brokers, broker: now}
         event = tx.begin(EventKind.BROKER_CHANGE, f"broker {broker} registered with epoch {now.epoch}")
-        event.started_broker = broker
+        event.detail = BrokersChanged(started=broker)
         tx.await_proof(event)
         tx.publish_transition("broker", "dead", "live", broker=broker)
         on_broker_startup(tx, broker)
@@ -134,7 +134,7 @@ def _begin_failure(tx: Transaction, broker: int, gone: Broker) -> None:
         tx.undo(last)
     failed_brokers = {**together, broker: gone}
     event = tx.begin(EventKind.BROKER_CHANGE, f"broker {names_of(failed_brokers)} left")
-    event.failed_brokers = failed_brokers
+    event.detail = BrokersChanged(failed_brokers)
     tx.await_proof(event)
     tx.publish_transition("broker", "live", "dead", broker=broker)
     on_broker_failure(tx, tuple(failed_brokers))

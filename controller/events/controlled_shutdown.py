@@ -9,8 +9,8 @@ from __future__ import annotations
 from controller.events import topic_deletion
 from controller.machines import partition_machine, replica_machine
 from controller.machines.replica_machine import Replica
-from controller.model.brokers import NO_BROKER, ShutdownAttempt
-from controller.model.event import Event, EventKind
+from controller.model.brokers import ShutdownAttempt
+from controller.model.event import Event, EventKind, UnprovenShutdown
 from controller.model.leadership import Elect
 from controller.model.shutdown_requests import closes, has_asked
 from controller.model.topics import TopicPartition
@@ -145,9 +145,9 @@ def session_ended(tx: Transaction, broker: int) -> None:
 
 def _judge_doubtful(tx: Transaction, broker: int) -> None:
     """Take back doubtful attempts after which the broker's session ended too soon."""
-    doubtful = [event.id for event in tx.open_events() if event.may_have_asked == broker and event.kind == _KIND]
+    doubtful = [event.id for event in tx.open_events() if event.detail == UnprovenShutdown(broker)]
     for event in map(tx.open_event, reversed(doubtful)):
-        event.may_have_asked = NO_BROKER
+        event.detail = None
         if not (event.begun or _fits(tx, event.time_ms)):
             tx.undo(event)
 
@@ -185,7 +185,8 @@ def _attempt(tx: Transaction, broker: int, attempt: ShutdownAttempt, at_ms: int)
     event = tx.begin(_KIND, f"broker {broker} shuts down")
     event.time_ms = at_ms
     tx.await_proof(event)
-    event.may_have_asked = broker if attempt.doubtful and attempt.due_ms > attempt.earliest_ms else NO_BROKER
+    if attempt.doubtful and attempt.due_ms > attempt.earliest_ms:
+        event.detail = UnprovenShutdown(broker)
     _remember(tx, broker, at_ms)
     with topic_deletion.deferring_deletions(tx, broker):
         led, followed = _hosted(tx, broker)

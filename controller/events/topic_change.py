@@ -14,9 +14,8 @@ from controller.alerts.conditions import counted, plural
 from controller.contract.znodes import ConfigZnode, TopicZnode
 from controller.events import controller_failover, topic_deletion
 from controller.machines import partition_creation, partition_machine
-from controller.model.brokers import NO_BROKER
 from controller.model.context import FOLLOWING
-from controller.model.event import Event, EventKind
+from controller.model.event import Event, EventKind, UnknownBroker
 from controller.model.topics import Partition, Topic, TopicPartition
 from controller.rules.assignment import ReplicaAssignment
 from controller.rules.states import PartitionState
@@ -47,14 +46,14 @@ def topic_written(tx: Transaction, name: str, znode: TopicZnode) -> None:
         what = f"{added_count} added to topic {name}" if before.exists else f"topic {name} was created"
         event = tx.begin(kind, what)
         if not before.exists:
-            event.may_not_know = _may_be_unknown(tx, event, created)
+            event.detail = _unknown_broker(tx, event, created)
             tx.publish_transition("topic", "NonExistent", "Existing", topic=name)
             _note_risks(tx, name, created)
         leaked = before.leaked if before.leaked_epoch == tx.header.controller_epoch else ()
         partition_creation.create(tx, [TopicPartition(name, number) for number in added if number not in leaked])
 
 
-def _may_be_unknown(tx: Transaction, event: Event, partitions: Mapping[int, Partition]) -> int:
+def _unknown_broker(tx: Transaction, event: Event, partitions: Mapping[int, Partition]) -> UnknownBroker | None:
     """Broker with replicas of a new topic that the controller may not know of yet, though it knows the topic.
 
     A failover reads the brokers before the topics: a BrokerChange after it handles brokers that register in between.
@@ -62,7 +61,7 @@ def _may_be_unknown(tx: Transaction, event: Event, partitions: Mapping[int, Part
     since_ms = tx.header.term.began_ms
     late = {broker for broker, registered in tx.header.brokers.items() if registered.since_ms >= since_ms}
     unknown = late.intersection(broker for partition in partitions.values() for broker in partition.replicas)
-    return min(unknown) if unknown and controller_failover.may_have_read(tx, event) else NO_BROKER
+    return UnknownBroker(min(unknown)) if unknown and controller_failover.may_have_read(tx, event) else None
 
 
 def _note_risks(tx: Transaction, name: str, partitions: Mapping[int, Partition]) -> None:

@@ -13,7 +13,7 @@ from typing import Final
 from controller.events import broker_change, topic_deletion
 from controller.machines import partition_creation
 from controller.model.brokers import NO_BROKER
-from controller.model.event import Event, EventKind
+from controller.model.event import BrokersChanged, Event, EventKind
 from controller.model.topics import TopicPartition
 from controller.transaction.transaction import Transaction, replace
 
@@ -57,7 +57,7 @@ def _defer_failures(tx: Transaction, event: Event) -> Callable[[], None]:
     def again() -> None:
         brokers = tx.header.brokers
         tx.header.brokers = {key: value for key, value in brokers.items() if key not in failed_brokers}
-        tx.begin(EventKind.BROKER_CHANGE, cause).failed_brokers = failed_brokers
+        tx.begin(EventKind.BROKER_CHANGE, cause).detail = BrokersChanged(failed_brokers)
         broker_change.on_broker_failure(tx, tuple(failed_brokers))
 
     return again

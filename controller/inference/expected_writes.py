@@ -13,7 +13,6 @@ import msgspec
 
 from controller.alerts import kinds, occurrences
 from controller.alerts.affected import listed
-from controller.model.brokers import NO_BROKER
 from controller.model.leadership import (
     AnyAction,
     BumpLeaderEpoch,
@@ -121,7 +120,7 @@ def _settle(
         tx.settle(write, seen=True)
         event = tx.open_event(write.event)
         if isinstance(write, Create) and event.may_not_know in write.isr:
-            event.may_not_know = NO_BROKER  # the controller knows it
+            event.detail = None  # the controller knows it
     value = partition.zk_state
     for write in done:
         _count_election(tx, tp, write, value)

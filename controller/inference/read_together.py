@@ -12,7 +12,7 @@ from typing import Final
 from controller.events.broker_change import names_of, on_broker_failure, on_broker_startup
 from controller.inference.expected_writes import match_expected_write
 from controller.model.brokers import NO_BROKER
-from controller.model.event import Event, EventKind
+from controller.model.event import BrokersChanged, Event, EventKind
 from controller.model.leadership import LeaderAndIsr
 from controller.model.topics import TopicPartition
 from controller.transaction.transaction import Transaction
@@ -62,7 +62,7 @@ def _read_together(tx: Transaction, failure: Event, start: Event) -> None:
         EventKind.BROKER_CHANGE,
         f"broker {start.started_broker} registered, broker {names_of(failure.failed_brokers)} left",
     )
-    event.started_broker = start.started_broker
+    event.detail = BrokersChanged(started=start.started_broker)
     on_broker_startup(tx, start.started_broker)
     header.brokers = live
     on_broker_failure(tx, tuple(failure.failed_brokers))

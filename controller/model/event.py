@@ -56,6 +56,25 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
     broker_epochs: tuple[int, ...]  # of the live brokers
 
 
+class BrokersChanged(msgspec.Struct, frozen=True, array_like=True, tag=1):
+    """BrokerChange: the brokers that failed, with their last registrations, and the broker that started."""
+
+    failed: dict[int, Broker] = {}
+    started: int = NO_BROKER
+
+
+class UnprovenShutdown(msgspec.Struct, frozen=True, array_like=True, tag=2):
+    """ControlledShutdown of a broker that may have asked again: the end of its session will show it."""
+
+    broker: int
+
+
+class UnknownBroker(msgspec.Struct, frozen=True, array_like=True, tag=3):
+    """TopicChange with replicas on a broker that registered while the controller loaded its context."""
+
+    broker: int
+
+
 class Event(msgspec.Struct, array_like=True):
     """Event of the controller that is in flight: some of its planned actions are not certain yet.
 
@@ -74,16 +93,13 @@ class Event(msgspec.Struct, array_like=True):
     pending: int = 0  # planned actions and request batches that are not certain yet
     topics: dict[str, None] = {}  # affected, in order
     batches: tuple[Batch, ...] = ()  # of requests that are not certain yet
-    may_have_asked: int = NO_BROKER  # a broker that may have asked to shut down again: its session's end will show it
-    may_not_know: int = NO_BROKER  # a broker that registered while the controller loaded its context
     taken_up: bool = False  # no older event held the controller up, if it was still active
     proven_ms: int = 0  # from then on it is certain without a write; a controller may fail before it handles the event
-    failed_brokers: dict[int, Broker] = {}  # the brokers whose failure it handles, with their last registrations
-    started_broker: int = NO_BROKER  # the broker whose startup it handles
     first_write_ms: int = 0  # when its first write was seen, 0 while none was
     last_write_ms: int = 0
     controller: int = NO_BROKER  # the broker that handles it
     held_by: int = -1  # the older event whose due writes stand before its next batch
+    detail: BrokersChanged | UnprovenShutdown | UnknownBroker | None = None
     inferred_by: str = ""  # the rule of inference that it rests on; empty: a znode announced it
     inferred_from: str = ""  # the write that shows it
 
@@ -93,14 +109,29 @@ class Event(msgspec.Struct, array_like=True):
         return f"{self.kind.value}: {self.cause}"
 
     @property
+    def failed_brokers(self) -> dict[int, Broker]:
+        """Brokers whose failure it handles."""
+        return self.detail.failed if isinstance(self.detail, BrokersChanged) else {}
+
+    @property
+    def started_broker(self) -> int:
+        """Broker whose startup it handles, NO_BROKER for none."""
+        return self.detail.started if isinstance(self.detail, BrokersChanged) else NO_BROKER
+
+    @property
+    def may_not_know(self) -> int:
+        """Broker that the controller may not know yet, NO_BROKER for none."""
+        return self.detail.broker if isinstance(self.detail, UnknownBroker) else NO_BROKER
+
+    @property
     def holds_back(self) -> bool:
         """Whether it stays doubtful after it has begun: a write for the broker in doubt is still due."""
-        return self.may_not_know != NO_BROKER and self.writes_due > 0
+        return isinstance(self.detail, UnknownBroker) and self.writes_due > 0
 
     @property
     def is_doubtful(self) -> bool:
         """Whether the event may not have happened, or not with these brokers."""
-        return self.may_have_asked != NO_BROKER or self.may_not_know != NO_BROKER
+        return isinstance(self.detail, (UnprovenShutdown, UnknownBroker))
 
     @property
     def next_batch(self) -> int:

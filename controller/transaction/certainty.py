@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from controller.contract.effect_rows import FINAL
-from controller.model.brokers import NO_BROKER
 from controller.model.event import Batch, Event
 from controller.model.leadership import AnyAction, AnyEntry, LeaderAndIsr, StateChange, StateEntry, StopEntry, Write
 from controller.model.topics import Partition, TopicPartition
@@ -117,7 +116,8 @@ class CertainEvents(PendingRequests):
         for event_id in () if expired else list(events):
             events[event_id] = self.open_event(event_id)
             events[event_id].proven_ms = 0
-            events[event_id].may_have_asked = events[event_id].may_not_know = NO_BROKER
+            if events[event_id].is_doubtful:
+                events[event_id].detail = None
         if events:
             self._publish_certain(events)
 
