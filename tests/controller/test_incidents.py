@@ -17,7 +17,9 @@ BROKERS = 30
 RACKS = 3
 MINUTE_MS = 60_000
 # One process makes the large clusters: each is made once, and takes seconds.
-LARGE = pytest.param(200_000, marks=pytest.mark.xdist_group("large clusters"))
+# A minute in all, and no branch that smaller clusters do not take: with the long tests.
+OF_LARGE = [pytest.mark.faults, pytest.mark.xdist_group("large clusters")]
+LARGE = pytest.param(200_000, marks=OF_LARGE)
 SIZES = (200, 12_000, LARGE)
 AT_ONCE_FROM = 10_000  # partitions: there the loss of many brokers is one complete read that does not find them
 OF_PARTITIONS = {"PartitionsOffline", "PartitionsUnderMinIsr", "PartitionsLeaderless", "ElectionDue"}
@@ -114,7 +116,7 @@ def assert_one_alert_a_kind_and_incident(history: ZnodeHistory) -> None:
     ("partitions", "placed"),
     [
         *product((200, 12_000), ("anywhere", "one in each rack", "within a rack")),
-        pytest.param(200_000, "anywhere", marks=pytest.mark.xdist_group("large clusters")),
+        pytest.param(200_000, "anywhere", marks=OF_LARGE),
     ],
 )
 def test_a_rack_is_one_incident(partitions, placed):
