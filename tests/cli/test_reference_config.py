@@ -30,7 +30,7 @@ TABLES = {
     "watch": "`kontrast watch`: what all clusters share. A [clusters.NAME] table may have each key but `cluster`.",
     "stream": "`kontrast stream`: the Spark job.",
     "serve": "`kontrast serve`: the exporter.",
-    "serve.alertmanager": "`kontrast serve`: alerts told straight to Alertmanager, if urls has some.",
+    "serve.alertmanager": "`kontrast serve`: alerts sent straight to Alertmanager, if urls has some.",
     "serve.probe": "`kontrast serve`: the brokers' view. A [clusters.NAME] table may have each key that begins kafka_.",
 }
 
