@@ -81,7 +81,11 @@ class Header(msgspec.Struct, array_like=True):
 
     def copy(self) -> Header:
         """Copy of the header whose parts can be changed without a change of this one."""
-        return msgspec.structs.replace(self, **{part: msgspec.structs.replace(getattr(self, part)) for part in _PARTS})
+        copied = msgspec.structs.replace(
+            self, **{part: msgspec.structs.replace(getattr(self, part)) for part in _PARTS}
+        )
+        copied.tally.happened = self.tally.happened.copy()
+        return copied
 
     @property
     def acting(self) -> bool:
@@ -159,20 +163,11 @@ class Header(msgspec.Struct, array_like=True):
         return registered is not None and self.former.poisoned.get(self.controller) == registered.epoch
 
 
-_PARTS = (
-    "clocks",
-    "feed",
-    "read",
-    "departures",
-    "shutdowns",
-    "term",
-    "former",
-    "configuration",
-    "triggers",
-    "deletions",
-    "tally",
-    "reactions",
-    "alerts",
+# The fields that are groups: a step changes them in place.
+_PARTS = tuple(
+    field.name
+    for field in msgspec.structs.fields(Header)
+    if isinstance(field.default_factory, type) and issubclass(field.default_factory, msgspec.Struct)
 )
 
 

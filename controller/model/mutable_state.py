@@ -43,7 +43,6 @@ class MutableState:
         self.effects: list[Row] = []
         self._first = 0  # index of the record's first effect
         self.header: Header = context.header.copy()
-        self.header.tally.happened = context.header.tally.happened.copy()
         self.topics = context.topics.mutable_copy()
         self.advance_to(record)
         self.shows_all = False  # publish each partition's row, changed or not

@@ -22,13 +22,10 @@ from controller.model.broker_replica_index import BrokerReplicaIndex
 from controller.model.context import FOLLOWING, Context
 from controller.model.event import EventKind
 from controller.model.leadership import StateChange, StateEntry, StopEntry, Write
-from controller.model.mutable_state import MutableState
 from controller.model.tally import CountingRules
 from controller.model.topics import InTopic, Partition, Topic, TopicPartition, Topics
 from controller.model.wall_clock import shown
 from controller.transaction.certainty import CertainEvents
-from controller.transaction.pending_events import PendingEvents
-from controller.transaction.pending_requests import PendingRequests
 from controller.transaction.request_batch import RequestBatch
 
 replace = msgspec.structs.replace
@@ -70,7 +67,6 @@ class Transaction(CertainEvents):
         """Trial copy of this transaction, whose changes do not affect this one."""
         trial = copy.copy(self)
         trial.header = self.header.copy()
-        trial.header.tally.happened = self.header.tally.happened.copy()
         trial.topics = self.topics.mutable_copy()
         trial.effects = list(self.effects)
         trial._open = {key: replace(e, due=list(e.due), topics=dict(e.topics)) for key, e in self._open.items()}
@@ -80,13 +76,7 @@ class Transaction(CertainEvents):
 
     def adopt(self, trial: Transaction) -> None:
         """Take over the state of a trial."""
-        for name in (
-            *MutableState.__slots__,
-            *PendingEvents.__slots__,
-            *PendingRequests.__slots__,
-            *CertainEvents.__slots__,
-            *Transaction.__slots__,
-        ):
+        for name in _SLOTS:
             setattr(self, name, getattr(trial, name))
 
     def finish(self) -> Context:
@@ -229,3 +219,6 @@ def _differ_by_entries(before: Partition | None, now: Partition) -> bool:
         for queue in (before.queue, now.queue)
     )
     return then == left
+
+
+_SLOTS = tuple(name for part in Transaction.__mro__ for name in getattr(part, "__slots__", ()))
