@@ -5,7 +5,6 @@ A subcommand is imported when it is called, so that none pays for another's libr
 
 from __future__ import annotations
 
-import importlib
 import importlib.metadata
 import sys
 import threading
@@ -13,23 +12,30 @@ from typing import Any, Final, NoReturn
 
 import click
 
-from cli.interrupts import INTERRUPTED, interrupt_at_ctrl_c, leave_at_ctrl_c
+from cli.interrupts import INTERRUPTED, leave_at_ctrl_c
+from cli.lazy_group import LazyGroup
 from cli.printing import output
 from cli.running import ExitCode
 from cli.settings.config import ConfigError
 
 # Each is in the module of its name in `cli.commands`; beside it, its line in `kontrast --help`.
-_COMMANDS: Final = {
-    "watch": "Watch clusters' ZooKeeper and forward every change into a stream.",
-    "stream": "Derive metadata, transitions, requests and alerts in a Spark job.",
-    "serve": "Serve /metrics for Prometheus, deliver alerts to Alertmanager, compare the view of brokers.",
-    "status": "Say whether watch, stream and serve are up, how far behind, and what is wrong.",
-    "alerts": "Print the alerts that are open now, worst first.",
-    "show": "Print the rows of an output for people.",
-    "snapshot": "Print a cluster's metadata as its ZooKeeper has it now.",
-    "replay": "Work out what the controller did from the files of a ZooKeeper server.",
-    "maintenance": "Say that people work on brokers; what follows from it pages nobody then.",
-    "demo": "Play a short story on an embedded cluster.",
+_SECTIONS: Final = {
+    "Run": {
+        "watch": "Watch clusters' ZooKeeper and forward every change into a stream.",
+        "stream": "Derive metadata, transitions, requests and alerts in a Spark job.",
+        "serve": "Serve /metrics for Prometheus, deliver alerts to Alertmanager, compare the view of brokers.",
+        "demo": "Play a short story on an embedded cluster.",
+    },
+    "Ask": {
+        "alerts": "Print the alerts that are open now, worst first.",
+        "show": "Print the rows of an output for people.",
+        "snapshot": "Print a cluster's metadata as its ZooKeeper has it now.",
+        "replay": "Work out what the controller did from the files of a ZooKeeper server.",
+    },
+    "Operate": {
+        "status": "Say whether watch, stream and serve are up, how far behind, and what is wrong.",
+        "maintenance": "Say that people work on brokers; what follows from it pages nobody then.",
+    },
 }
 
 _EXIT_CODES: Final = """\b
@@ -42,22 +48,8 @@ Exit codes:
 """
 
 
-class _LazyGroup(click.Group):
-    """A group that knows its commands by name and imports one when it is called."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
-            return None
-        command: click.Command = getattr(importlib.import_module(f"cli.commands.{cmd_name}"), cmd_name)
-        interrupt_at_ctrl_c()
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
+class _Kontrast(LazyGroup):
+    """The commands, and how a mistake of their user ends."""
 
     def main(self, *args: Any, **extra: Any) -> NoReturn:  # noqa: ANN401 (click's own)
         """Run a command and exit; every mistake of its user ends as one sentence."""
@@ -96,7 +88,9 @@ def _print_version(ctx: click.Context, _option: click.Parameter, asked: bool) ->
 
 
 @click.group(
-    cls=_LazyGroup,
+    cls=_Kontrast,
+    package="cli.commands",
+    sections=_SECTIONS,
     epilog=_EXIT_CODES,
     no_args_is_help=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
