@@ -63,7 +63,7 @@ class RowWriter:
         self._gauges: dict[str, Any] | None = None
         self._newest: Record | None = None
         self._held: list[str] = []
-        self._before: Agreement | None = None  # what is printed
+        self._before: Agreement | None = None  # until what is printed begins
 
     def before(self, record: Record, context: Context) -> None:
         """A record comes; when it is another transaction's, the one before is complete."""

@@ -62,12 +62,13 @@ class OtherInference(NamedTuple):
     seen_in: tuple[str, ...]
 
 
-# Two events read at once are looked for before the rules; no write shows the others, but time, or what vanishes.
+# Events read at once are looked for before the rules; time, a session's end or a topic's znode shows the others. No
+# recording has the last.
 OTHER_INFERENCES: Final = (
-    OtherInference(read_together.RULE, ()),
-    OtherInference(controlled_shutdown.ASKED_AGAIN, ()),
-    OtherInference(controlled_shutdown.ASKED_BEFORE_SESSION_END, ()),
-    OtherInference(topic_deletion.ANSWERED_IN_TIME, ()),
+    OtherInference(read_together.RULE, ("fuzz39a",)),
+    OtherInference(controlled_shutdown.ASKED_AGAIN, ("fuzz0102a", "fuzz28d")),
+    OtherInference(controlled_shutdown.ASKED_BEFORE_SESSION_END, ("fuzz28g", "race39")),
+    OtherInference(topic_deletion.ANSWERED_IN_TIME, ("fuzz39c", "fuzz28a", "fuzz0102a")),
     OtherInference(topic_assignment.COMPLETED_UNREAD, ()),
 )
 
