@@ -132,7 +132,7 @@ def test_values_are_those_of_the_rows(bench, rows):
     assert bench.value("kontrast_replicas", state="deletion_ineligible") == 0
     assert bench.value("kontrast_broker_registered", broker="1") == 1
     assert bench.value("kontrast_broker_registered", broker="2") == 0
-    assert bench.value("kontrast_alerts_open", alert="BrokerCrashed", severity="page", state="open") == 1
+    assert bench.value("kontrast_alerts_open", alert="PartitionsOffline", severity="page", state="open") == 1
     assert bench.value("kontrast_last_zxid_epoch") == 3
     assert bench.value("kontrast_last_zxid_sequence") == 9
     assert bench.value("kontrast_heartbeat_timestamp_seconds") == pytest.approx(1_700_000_000 + rows.seq / 1000)
