@@ -9,8 +9,7 @@ import threading
 import time
 from collections.abc import Mapping
 
-from pyspark.sql import DataFrame, DataFrameReader, SparkSession
-from pyspark.sql import functions as sql
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession, functions as sql
 from pyspark.sql.streaming import DataStreamReader
 
 from streaming.config import StreamConfig

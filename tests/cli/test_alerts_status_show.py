@@ -28,8 +28,7 @@ from controller.contract.effect_rows import Request, RequestedState, Status, Tra
 from controller.contract.job_row import ClusterProgress
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import encode_row
-from dashboards.exporter.watch_page import open_page
-from dashboards.exporter.watch_page import run as run_page
+from dashboards.exporter.watch_page import open_page, run as run_page
 from tests.waiting import eventually
 from transport.forwarding import Forwarding
 from transport.journal import JournalWriter

@@ -146,7 +146,7 @@ def test_agreement_is_one_sentence(writes, inferences, line):
     assert Agreement(writes, inferences).line() == line
 
 
-def test_what_no_znode_shows_can_be_told(zk_data: Path, everything: list[dict]):
+def test_what_no_znode_shows_can_be_set(zk_data: Path, everything: list[dict]):
     told = ["--broker-config", "min.insync.replicas=3", "--broker-config", "delete.topic.enable=false"]
     rows = objects(invoke("--zk-data", zk_data, "--emit", ALL, "--json", *told))
     gauges, without = ([row for row in printed if row["kind"] == "gauges"] for printed in (rows, everything))
@@ -157,7 +157,7 @@ def test_what_no_znode_shows_can_be_told(zk_data: Path, everything: list[dict]):
     assert max(row["TopicsToDeleteCount"] for row in gauges) == 0
 
 
-def test_moves_that_change_nothing_are_told_to_who_asks(zk_data: Path, everything: list[dict]):
+def test_moves_that_change_nothing_are_printed_on_request(zk_data: Path, everything: list[dict]):
     def idle(rows: list[dict]) -> list[dict]:
         return [row for row in rows if row["kind"] == "transition" and row["from"] == row["to"] and "leader" not in row]
 
@@ -186,7 +186,7 @@ def test_alerts_of_a_group_are_one_incident_until_all_are_over(rows):
     ]
 
 
-def test_the_release_can_be_told(zk_data: Path, everything: list[dict]):
+def test_the_release_can_be_set(zk_data: Path, everything: list[dict]):
     rows = objects(invoke("--zk-data", zk_data, "--emit", ALL, "--json", "--kafka-version", "3.9"))
     assert rows == everything
     older = objects(invoke("--zk-data", zk_data, "--emit", ALL, "--json", "--kafka-version", "0.10"))
@@ -230,7 +230,7 @@ def test_a_person_at_a_terminal_sees_progress_and_the_rows_go_where_they_shall(z
     assert "transition" not in shown
 
 
-def test_a_damaged_log_is_told_at_the_end(zk_data: Path, tmp_path: Path):
+def test_a_damaged_log_is_named_at_the_end(zk_data: Path, tmp_path: Path):
     content = (zk_data / "version-2" / "log.1").read_bytes()
     (tmp_path / "log.1").write_bytes(content[:20_000])
     result = invoke("--zk-data", tmp_path, "--json")
@@ -239,7 +239,7 @@ def test_a_damaged_log_is_told_at_the_end(zk_data: Path, tmp_path: Path):
     assert line.startswith(f"kontrast: {tmp_path / 'log.1'} cannot be read from byte ")
 
 
-def test_a_wrong_chroot_is_told_with_the_right_one(zk_data: Path):
+def test_a_wrong_chroot_is_named_with_the_right_one(zk_data: Path):
     result = invoke("--zk-data", zk_data, "--chroot", "/kafka")
     assert result.exit_code == 2
     assert "nothing of a Kafka cluster below /kafka; they have one below /: give --chroot" in result.stderr

@@ -352,7 +352,7 @@ def test_a_broker_that_shut_down_and_closes_its_session_is_not_asked_again():
     assert causes == {"BrokerChange: broker 2 left"}
 
 
-def test_up_to_2_0_a_broker_that_shuts_down_is_not_told_that_it_no_longer_leads():
+def test_up_to_2_0_a_broker_that_shuts_down_gets_no_new_leader():
     told = {}
     for release in ((2, 0), (2, 1)):
         history = ZnodeHistory(release=release).start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
