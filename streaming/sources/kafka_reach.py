@@ -38,9 +38,8 @@ class KafkaReach:
     """Since when each Kafka of the job is out of reach; one line is logged when it goes, and one when it is back."""
 
     def __init__(self, addresses: Iterable[Address]) -> None:
-        self._servers = sorted(
-            {address.bootstrap_servers for address in addresses if isinstance(address, KafkaAddress)}
-        )
+        kafkas = (address for address in addresses if isinstance(address, KafkaAddress))
+        self._servers = sorted({address.bootstrap_servers for address in kafkas})
         self._away_since: dict[str, float] = {}
 
     def look(self) -> None:

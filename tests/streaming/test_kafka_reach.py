@@ -49,7 +49,7 @@ def test_a_kafka_with_one_server_left_is_reached(caplog):
     assert lines(caplog) == []
 
 
-def test_it_is_looked_at_while_the_body_runs_and_not_after_it(caplog, monkeypatch):
+def test_it_is_looked_at_while_the_body_runs(caplog, monkeypatch):
     monkeypatch.setattr(kafka_reach, "_LOOK_SECONDS", 0.01)
     reach = KafkaReach([KafkaAddress("127.0.0.1:1", "records"), JournalAddress(Path("/tmp/journal"))])
     with reach.watched():
