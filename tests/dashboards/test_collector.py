@@ -164,7 +164,7 @@ def test_what_has_not_happened_yet_is_zero_so_that_increase_sees_its_first_time(
     assert bench.value("kontrast_broker_leaders", broker="4") == 0
 
 
-def test_how_far_kontrast_agrees_with_the_controller_is_by_verdict_by_rule_and_a_ratio(bench, rows):
+def test_agreement_with_the_controller_is_by_verdict_by_rule_and_a_ratio(bench, rows):
     bench.apply(
         rows.gauges(
             writes={"expected": 7, "inferred": 2, "unexplained": 1},
