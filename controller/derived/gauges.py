@@ -18,7 +18,7 @@ from controller.contract.row import Stamp
 from controller.derived.health import UNUSABLE, is_under_replicated, needed_in_sync
 from controller.model import clock
 from controller.model.context import FOLLOWING, Header
-from controller.model.tally import EVENTS_INFERRED, INFERRED, CountingRules, Writes
+from controller.model.tally import EVENTS_INFERRED, INFERRED, CountingRules
 from controller.model.topics import InTopic, Partition, Topic, Topics
 from controller.rules.states import PartitionState, ReplicaState
 
@@ -220,10 +220,6 @@ def _offline_partitions(header: Header) -> int:
     return sum(count for leader, count in led.items() if leader not in header.brokers)
 
 
-def _by_verdict(writes: Writes) -> dict[str, int]:
-    return {name: count for name, count in zip(writes.__struct_fields__, msgspec.structs.astuple(writes), strict=True)}
-
-
 def gauges_row(header: Header, stamp: Stamp) -> GaugesRow:
     """Gauges of the cluster as they are now."""
     counts, wall_ms = header.tally.gauges, clock.wall_ms(header)
@@ -268,8 +264,8 @@ def gauges_row(header: Header, stamp: Stamp) -> GaugesRow:
         isr_changes=_part(header.tally.happened, "isr_changes/"),
         refused=header.tally.happened.get("refused", 0),
         divergences=_part(header.tally.happened, "divergences/"),
-        writes=_by_verdict(writes),
-        writes_of_last_hour=_by_verdict(of_last_hour),
+        writes=msgspec.structs.asdict(writes),
+        writes_of_last_hour=msgspec.structs.asdict(of_last_hour),
         agreement=writes.agreement,
         agreement_of_last_hour=of_last_hour.agreement,
         inferences=_part(header.tally.happened, INFERRED),

@@ -40,15 +40,27 @@ class Rule(NamedTuple):
 
 RULES: Final = (
     Rule("loaded-before-registration", loaded_before_registration.propose, ("fuzz39e",)),
-    Rule("created-without-broker", created_without_broker.propose, ("fuzz28f", "unseen11"), True),
+    Rule(
+        "created-without-broker",
+        created_without_broker.propose,
+        ("fuzz28f", "unseen11"),
+        assumes_controlled_shutdown=True,
+    ),
     Rule("never-poisoned", never_poisoned.propose, ()),
     Rule("deletion-answered", deletion_answered.propose, ("fuzz39c", "fuzz28h", "unseen39")),
-    Rule("completed-without-leader", completed_without_leader.propose, ("fuzz24b",), True),
+    Rule("completed-without-leader", completed_without_leader.propose, ("fuzz24b",), assumes_controlled_shutdown=True),
     Rule("elected-after-all", elected_after_all.propose, ("fuzz20b",)),
     Rule("preferred-election", preferred_election.propose, ("unseen39b", "fuzz22a", "fuzz27a")),
     Rule("log-dir-failed", log_dir_failed.propose, ("hard39",)),
-    Rule("shutdown-reached-late", shutdown_reached_late.propose, ("fuzz0102a", "fuzz011a"), True),
-    Rule("shutdown-asked", shutdown_asked.propose, ("fuzz011a", "fuzz32a", "fuzz28d"), True),
+    Rule(
+        "shutdown-reached-late",
+        shutdown_reached_late.propose,
+        ("fuzz0102a", "fuzz011a"),
+        assumes_controlled_shutdown=True,
+    ),
+    Rule(
+        "shutdown-asked", shutdown_asked.propose, ("fuzz011a", "fuzz32a", "fuzz28d"), assumes_controlled_shutdown=True
+    ),
     Rule("preferred-election-in-vain", preferred_election.propose_in_vain, ()),
     Rule("reassigned-again", reassigned_again.propose, ("unseen11", "unseen39b")),
     Rule("unclean-election", unclean_election.propose, ("fuzz39a", "fuzz28g", "fuzz32a")),
