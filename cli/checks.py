@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 # What is looked at, and the question, which gives what was found or raises what is wrong with it.
 Question: TypeAlias = "tuple[str, Callable[[threading.Event], str]]"
 
+# Raises what is wrong with a Kafka, by its own answers.
+Refusal: TypeAlias = "Callable[[KafkaIdentity, threading.Event], None]"
+
 _OUR_ERRORS = (IngestError, StreamError, ServeError, JournalError, OSError)
 
 
@@ -65,16 +68,22 @@ def of_watch(configs: Sequence[IngestConfig]) -> Iterator[Question]:
         yield f"metrics at {listening.listen}", _ask_port(listening)
 
 
-def of_stream(config: StreamConfig) -> Iterator[Question]:
-    """The checks of what `kontrast stream` needs."""
+def of_stream(
+    config: StreamConfig,
+    watched_into: Callable[[Address, float], Sequence[IngestConfig]] = lambda _stream, _timeout_seconds: (),
+) -> Iterator[Question]:
+    """The checks of what `kontrast stream` needs; of the clusters that are watched, the configured ones are known."""
     from streaming.java.installation import find_java
     from streaming.job import check_settings
     from streaming.sinks.sink import output_topics
 
     yield "Java", lambda _: str(find_java())
-    yield f"source {config.source}", _ask_to_read(config.source, config.connect_timeout_seconds)
+    timeout_seconds = config.connect_timeout_seconds
+    refuse = _refuse_watched(watched_into(config.source, timeout_seconds), must_reach=False)
+    yield f"source {config.source}", _ask_to_read(config.source, timeout_seconds, refuse)
     if isinstance(config.sink, KafkaAddress):
-        yield f"sink {config.sink}", _ask_kafka(config.sink, output_topics(config.sink), config.connect_timeout_seconds)
+        refuse = _refuse_watched(watched_into(config.sink, timeout_seconds), must_reach=False)
+        yield f"sink {config.sink}", _ask_kafka(config.sink, output_topics(config.sink), timeout_seconds, refuse=refuse)
     else:
         yield f"sink {config.sink}", _ask_directory(config.sink.directory)
     yield f"checkpoint {config.checkpoint}", _ask_directory(config.checkpoint_directory)
@@ -145,17 +154,34 @@ def _ask_stream_to_write(config: IngestConfig) -> Callable[[threading.Event], st
     if not isinstance(to, KafkaAddress):
         return _ask_directory(to.directory)
 
+    return _ask_kafka(to, stream_topics(to), config.connect_timeout_seconds, refuse=_refuse_watched([config]))
+
+
+def _refuse_watched(configs: Sequence[IngestConfig], *, must_reach: bool = True) -> Refusal:
+    """Refuse a Kafka that is one of the watched clusters.
+
+    The job's machine need not reach their ZooKeepers: its first batch compares again, with what the stream says.
+    """
+
     def refuse(identity: KafkaIdentity, stop: threading.Event) -> None:
-        from ingest.separation import refuse_watched_cluster
+        from ingest.separation import WatchedClusterError, refuse_watched_cluster
 
-        refuse_watched_cluster(config, identity, stop)
+        for config in configs:
+            try:
+                refuse_watched_cluster(config, identity, stop)
+            except WatchedClusterError:
+                raise
+            except IngestError:
+                if must_reach:
+                    raise
 
-    return _ask_kafka(to, stream_topics(to), config.connect_timeout_seconds, refuse=refuse)
+    return refuse
 
 
-def _ask_to_read(source: Address, timeout_seconds: float) -> Callable[[threading.Event], str]:
+def _ask_to_read(source: Address, timeout_seconds: float, refuse: Refusal) -> Callable[[threading.Event], str]:
     if isinstance(source, KafkaAddress):
-        return _ask_kafka(source, stream_topics(source), timeout_seconds, maker="`kontrast watch`")
+        topics = stream_topics(source)
+        return _ask_kafka(source, topics, timeout_seconds, maker="`kontrast watch`", refuse=refuse)
     directory = source.directory
 
     def ask(_: threading.Event) -> str:
@@ -206,7 +232,8 @@ def _ask_kafka(
     topics: Sequence[Topic],
     timeout_seconds: float,
     maker: str = "this command",
-    refuse: Callable[[KafkaIdentity, threading.Event], None] = lambda _identity, _stop: None,
+    *,
+    refuse: Refusal,
 ) -> Callable[[threading.Event], str]:
     def ask(stop: threading.Event) -> str:
         from kafka.admin import KafkaAdminClient

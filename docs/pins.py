@@ -31,8 +31,8 @@ NEVER = "never"
 _HEAD = """# The pins
 
 Every package of `requirements/*.txt`, with where it is needed. This page is made by `make docs`; a test fails while a
-pin is not in it. Why a pin stands where it does is said in [decision 4](decisions/0004-pins.md); where nothing is said
-it is the newest that fitted at the last `make lock`.
+pin is not in it. [Decision 4](decisions/0004-pins.md) has the reasons of pins that have one; each other pin is the
+newest version that fitted at the last `make lock`.
 
 `make audit` asks the index that pip is configured with about every pin, and `.ci/run` fails with it when a pinned file
 was yanked or withdrawn, or has a vulnerability that the index knows of. The last two columns are the days on which it

@@ -35,6 +35,10 @@ _MOST_LOOKS: Final = 10
 _CLUSTER_ID = JsonDecoder(dict[str, str])
 
 
+class WatchedClusterError(IngestError):
+    """The Kafka that would be written to, or read from, is the watched cluster."""
+
+
 class KafkaIdentity(NamedTuple):
     """A Kafka cluster by its own answers: its id (from 0.10.1 on), and HOST:PORT of each broker by its number."""
 
@@ -116,7 +120,7 @@ def refuse_watched_cluster(config: IngestConfig, kafka: KafkaIdentity, stop: thr
             shared = [address for broker, address in kafka.addresses.items() if address in _addresses(watched, broker)]
             is_watched, shown = bool(shared), f"broker at {', '.join(shared)}"
         if is_watched:
-            raise IngestError(
+            raise WatchedClusterError(
                 f"to {config.to} is the watched cluster itself ({shown}), to which nothing is ever written, and a "
                 "stream in it would be down when it is: use another cluster, or a journal"
             )

@@ -39,6 +39,7 @@ from streaming.replica import OUTPUT_SCHEMA, Replica
 from streaming.separation import StreamBroker
 from streaming.sinks.sink import Batch, Sink, open_sink
 from streaming.sources.complete_read_requests import CompleteReadRequests
+from streaming.sources.kafka_reach import KafkaReach
 from streaming.sources.newest_complete_reads import Starts, as_text, from_text, newest_complete_reads
 from streaming.sources.records import check_journal, read_records, wait_for_kafka
 from streaming.spark.failure import is_full_disk, stream_error
@@ -165,7 +166,8 @@ class Job:
             query = self._start(session, stop, replica, failures, progress, available_now=available_now)
             logger.info("reading %s, writing %s", self.config.source, self.config.sink)
             requests = CompleteReadRequests(session, self.config.source)
-            _wait(query, stop, lambda: requests.look(progress.lacking))
+            with KafkaReach((self.config.source, self.config.sink)).watched():
+                _wait(query, stop, lambda: requests.look(progress.lacking))
             failures += filter(None, [query.exception()])
         except (PySparkException, Py4JJavaError) as error:
             failures.append(error)

@@ -14,8 +14,7 @@ from datetime import datetime
 from importlib import metadata
 from typing import Any
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as sql
+from pyspark.sql import DataFrame, functions as sql
 from pyspark.sql.streaming.listener import (
     JStreamingQueryListener,
     QueryProgressEvent,

@@ -36,8 +36,7 @@ from controller.derived.stored_context import (
 )
 from controller.feed.quarantine import quarantine, quarantines_with
 from controller.model.brokers import NO_BROKER
-from controller.model.context import Context, Phase
-from controller.model.context import Header as ContextHeader
+from controller.model.context import Context, Header as ContextHeader, Phase
 from controller.model.feed_state import Quarantines
 from controller.rules.releases import Profile
 from controller.rules.settings import GivenSettings

@@ -119,5 +119,5 @@ class Rows:
             self.broker(2, registered=False),
             self.controller(1),
             self.alert("a"),
-            self.gauges(offline_partitions=1, leaderless_partitions=1, zxid=(3 << 32) + 9),
+            self.gauges(offline_partitions=1, leaderless_partitions=1, zxid=(3 << 32) + 9, agreement=0.5),
         ]

@@ -14,6 +14,7 @@ import msgspec
 
 from cli.following import Followed, followed, outputs_options, where_outputs_are
 from cli.pages import Page, ask_page, label_of, page_of, sample_of
+from cli.printing.agreement import percent
 from cli.printing.tables import age_of, print_table
 from cli.running import ExitCode, run_until_stopped
 from cli.settings.config import Settings, read_flags, read_settings
@@ -28,7 +29,7 @@ from dashboards.following.view import ClusterSnapshot
 
 _OUTPUTS: Final = ("job", "alerts", "gauges")
 _STALE_SECONDS: Final = 30.0  # of heartbeats that come each second, as in [serve.alertmanager]
-_COLUMNS: Final = ("part", "of", "state", "last", "lag", "version", "what is wrong")
+_COLUMNS: Final = ("part", "of", "state", "last", "lag", "agreement", "version", "what is wrong")
 _EPILOG: Final = """\b
 Examples:
   kontrast status --config kontrast.toml
@@ -52,13 +53,15 @@ class Part(NamedTuple):
     lag_seconds: float | None
     version: str
     wrong: str
+    agreement_of_last_hour: float | None = None  # of a watched cluster: see `gauges`
 
     @property
     def cells(self) -> tuple[str, ...]:
         """The row of the table."""
         last = "-" if self.last_seconds is None else f"{age_of(self.last_seconds)} ago"
         lag = "-" if self.lag_seconds is None else f"{self.lag_seconds:.2f} s"
-        return self.part, self.of, "wrong" if self.wrong else "ok", last, lag, self.version or "-", self.wrong
+        state, agrees = "wrong" if self.wrong else "ok", percent(self.agreement_of_last_hour)
+        return self.part, self.of, state, last, lag, agrees, self.version or "-", self.wrong
 
 
 @click.command(epilog=_EPILOG)
@@ -137,7 +140,8 @@ def _watch(cluster: str, snapshot: ClusterSnapshot | None, job_age: float | None
         wrong.append(f"its ZooKeeper session is {gauges.session}")
     elif not gauges.ready:
         wrong.append("a complete read has not come through yet")
-    return Part("watch", cluster, age, lag, version, "; ".join(wrong))
+    agrees = None if gauges is None else gauges.agreement_of_last_hour
+    return Part("watch", cluster, age, lag, version, "; ".join(wrong), agrees)
 
 
 def _mean_lag(page: str, cluster: str) -> float | None:

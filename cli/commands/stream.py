@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +12,7 @@ import click
 
 from cli import checks
 from cli.running import run_until_stopped
-from cli.settings.config import read_flags, read_settings, stream_config
+from cli.settings.config import read_flags, read_settings, stream_config, watched_into
 from cli.settings.options import service_command, settings_options
 
 _EXAMPLES: Final = """
@@ -38,7 +39,7 @@ def stream(config_file: Path | None, *, check: bool, available_now: bool, rebuil
     config = stream_config(settings, read_flags("stream", flags))
 
     if check:
-        return checks.check(checks.of_stream(config))
+        return checks.check(checks.of_stream(config, partial(watched_into, settings)))
 
     def run(stop: threading.Event) -> None:
         from streaming import job  # brings pyspark, which the other commands do without

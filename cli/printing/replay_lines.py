@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from cli.printing.agreement import Agreement
 from controller.alerts.conditions import counted
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.effect_rows import Request, Status, Transition
@@ -62,9 +63,12 @@ class RowWriter:
         self._gauges: dict[str, Any] | None = None
         self._newest: Record | None = None
         self._held: list[str] = []
+        self._before: Agreement | None = None  # until what is printed begins
 
     def before(self, record: Record, context: Context) -> None:
         """A record comes; when it is another transaction's, the one before is complete."""
+        if self._before is None and record.zxid >= self._from_zxid:
+            self._before = Agreement.so_far(context.header)
         if self._newest is not None and (record.zxid != self._newest.zxid or record.kind is RecordKind.HEARTBEAT):
             self._write_gauges(context)
         self._newest = record
@@ -75,8 +79,19 @@ class RowWriter:
     def end(self, context: Context) -> None:
         """No record comes any more."""
         self._write_gauges(context)
-        if self.saw_znodes and not self._as_json:
+        if not self.saw_znodes:
+            return
+        if not self._as_json:
             sys.stdout.writelines(f"{line}\n" for line in self._incidents.lines())
+        if self._before is not None and self._newest is not None:
+            self._write_agreement(Agreement.so_far(context.header).since(self._before), self._newest)
+
+    def _write_agreement(self, agreement: Agreement, last: Record) -> None:
+        if self._as_json:
+            stamp = {"kind": "agreement", "zxid": _hex(last.zxid), "time_ms": last.observed_ms}
+            self._write(stamp | agreement.fields())
+        else:
+            sys.stdout.write(f"{agreement.line()}\n")
 
     def row(self, row: Row) -> None:
         """Write the row if it is to be seen."""

@@ -24,7 +24,7 @@ from ingest.config import IngestConfig, ZooKeeperConfig
 from ingest.errors import IngestError
 from streaming.config import BrokersConfig, StreamConfig
 from streaming.errors import StreamError
-from transport.address import JournalAddress
+from transport.address import Address, JournalAddress
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -215,6 +215,18 @@ def cluster_zookeeper(settings: Settings, cluster: str) -> ZooKeeperConfig | Non
     if "zookeeper" not in {**everywhere, **own}:
         return None
     return build(ZooKeeperConfig, "watch", everywhere, own, subject=f"cluster {cluster}")
+
+
+def watched_into(settings: Settings, stream: Address, connect_timeout_seconds: float) -> list[IngestConfig]:
+    """Each cluster whose ZooKeeper is configured, as if it was watched into this stream."""
+    job = "the job"
+    to = {"to": Setting(stream, job), "connect_timeout_seconds": Setting(connect_timeout_seconds, job)}
+    everywhere = {key: value for key, value in settings.sections["watch"].items() if key != "cluster"}
+    return [
+        build(IngestConfig, "watch", everywhere, settings.clusters.get(name, {}), to, {"cluster": Setting(name, "")})
+        for name in known_clusters(settings)
+        if cluster_zookeeper(settings, name) is not None
+    ]
 
 
 def maintenance_files(settings: Settings, flags: Layer) -> list[Path]:

@@ -20,12 +20,66 @@ from controller.alerts import (
 
 # Every kind is at hand as `kinds.NAME`, whichever file it is in.
 from controller.alerts.alert_kind import AlertKind as AlertKind
-from controller.alerts.broker_kinds import *  # noqa: F403
-from controller.alerts.controller_kinds import *  # noqa: F403
-from controller.alerts.divergence_kinds import *  # noqa: F403
-from controller.alerts.partition_kinds import *  # noqa: F403
-from controller.alerts.replica_kinds import *  # noqa: F403
-from controller.alerts.topic_kinds import *  # noqa: F403
+from controller.alerts.broker_kinds import (
+    BROKER_ABSENT as BROKER_ABSENT,
+    BROKER_BOUNCED as BROKER_BOUNCED,
+    BROKER_CRASHED as BROKER_CRASHED,
+    BROKER_FLAPPING as BROKER_FLAPPING,
+    BROKER_SHUT_DOWN as BROKER_SHUT_DOWN,
+    LOG_DIR_FAILED as LOG_DIR_FAILED,
+)
+from controller.alerts.controller_kinds import (
+    CONTROLLER_EPOCH_WENT_BACK as CONTROLLER_EPOCH_WENT_BACK,
+    CONTROLLER_FLAPPING as CONTROLLER_FLAPPING,
+    CONTROLLER_MOVED as CONTROLLER_MOVED,
+    CONTROLLER_NOT_PREFERRED as CONTROLLER_NOT_PREFERRED,
+    CONTROLLER_OVERDUE as CONTROLLER_OVERDUE,
+    CONTROLLER_POISONED as CONTROLLER_POISONED,
+    DUPLICATE_TOPIC_ID as DUPLICATE_TOPIC_ID,
+    ELECTION_STORM as ELECTION_STORM,
+    GHOST_CONTROLLER as GHOST_CONTROLLER,
+    MIGRATION_STARTED as MIGRATION_STARTED,
+    NO_CONTROLLER as NO_CONTROLLER,
+    NOTIFICATION_BACKLOG as NOTIFICATION_BACKLOG,
+    STALE_CONTROLLER as STALE_CONTROLLER,
+)
+from controller.alerts.divergence_kinds import (
+    DIFFERENT_LEADER as DIFFERENT_LEADER,
+    ILLEGAL_STATE as ILLEGAL_STATE,
+    ORPHAN_STATE as ORPHAN_STATE,
+    UNEXPECTED_ISR as UNEXPECTED_ISR,
+    UNEXPLAINED_WRITE as UNEXPLAINED_WRITE,
+    WRITE_NEVER_CAME as WRITE_NEVER_CAME,
+)
+from controller.alerts.partition_kinds import (
+    CREATION_DUE as CREATION_DUE,
+    ELECTION_DUE as ELECTION_DUE,
+    PARTITIONS_LEADERLESS as PARTITIONS_LEADERLESS,
+    PARTITIONS_OFFLINE as PARTITIONS_OFFLINE,
+    UNCLEAN_ELECTION as UNCLEAN_ELECTION,
+    UNDER_MIN_ISR as UNDER_MIN_ISR,
+    UNDER_REPLICATED as UNDER_REPLICATED,
+)
+from controller.alerts.replica_kinds import (
+    CLOCK_STEPPED as CLOCK_STEPPED,
+    CLUSTER_QUARANTINED as CLUSTER_QUARANTINED,
+    OLDER_GENERATION as OLDER_GENERATION,
+    REPLICA_DISCONNECTED as REPLICA_DISCONNECTED,
+    REPLICA_LACKS_RECORDS as REPLICA_LACKS_RECORDS,
+    ZNODE_REFUSED as ZNODE_REFUSED,
+)
+from controller.alerts.topic_kinds import (
+    ASSIGNMENT_EDITED as ASSIGNMENT_EDITED,
+    DELETION_GIVEN_UP as DELETION_GIVEN_UP,
+    DELETION_STUCK as DELETION_STUCK,
+    INVALID_REASSIGNMENT as INVALID_REASSIGNMENT,
+    MISSING_TOPIC_ID as MISSING_TOPIC_ID,
+    PREFERRED_IMBALANCE as PREFERRED_IMBALANCE,
+    REASSIGNMENT_STUCK as REASSIGNMENT_STUCK,
+    TOPIC_REMOVED_BY_HAND as TOPIC_REMOVED_BY_HAND,
+    TOPIC_WITH_DEAD_REPLICA as TOPIC_WITH_DEAD_REPLICA,
+    TOPIC_WITH_ONE_REPLICA as TOPIC_WITH_ONE_REPLICA,
+)
 
 
 def _kinds_of(subject: ModuleType) -> tuple[AlertKind, ...]:

@@ -16,6 +16,9 @@ _Buckets = Annotated[
 ]
 
 
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
 class ReactionTimes(msgspec.Struct, frozen=True):
     """Histograms of the time from an event's cause to its first and to its last write, as ZooKeeper shows them.
 
@@ -92,6 +95,10 @@ class GaugesRow(Row, frozen=True, kw_only=True, gc=False, tag="gauges"):
     writes: dict[str, Count] = {}  # of partition states by the controller: expected | inferred | unexplained
     inferences: dict[str, Count] = {}  # the inferred ones, by rule
     maintenance: tuple[Maintenance, ...] = ()  # the windows in force
+    writes_of_last_hour: dict[str, Int64] = {}  # as writes, in the last 55 to 60 minutes
+    agreement: Share | None = None  # expected and inferred writes among all; None: nothing was written
+    agreement_of_last_hour: Share | None = None
+    inferred_events: dict[str, Count] = {}  # events that no znode announced, by the rule that inferred them
 
     def subject_key(self) -> str:
         """Key with one row a cluster."""

@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
+import msgspec
+
 from controller.contract.gauges_row import GaugesRow, Maintenance
 from controller.contract.row import Stamp
 from controller.derived.health import UNUSABLE, is_under_replicated, needed_in_sync
 from controller.model import clock
 from controller.model.context import FOLLOWING, Header
-from controller.model.tally import CountingRules
+from controller.model.tally import EVENTS_INFERRED, INFERRED, CountingRules
 from controller.model.topics import InTopic, Partition, Topic, Topics
 from controller.rules.states import PartitionState, ReplicaState
 
@@ -221,6 +223,7 @@ def _offline_partitions(header: Header) -> int:
 def gauges_row(header: Header, stamp: Stamp) -> GaugesRow:
     """Gauges of the cluster as they are now."""
     counts, wall_ms = header.tally.gauges, clock.wall_ms(header)
+    writes, of_last_hour = header.tally.writes, header.tally.writes_of_last_hour(header.time_ms)
     states = {state.word: counts.get(key, 0) for state, key in _PARTITION_STATE.items()}
     return GaugesRow(
         *stamp,
@@ -261,8 +264,12 @@ def gauges_row(header: Header, stamp: Stamp) -> GaugesRow:
         isr_changes=_part(header.tally.happened, "isr_changes/"),
         refused=header.tally.happened.get("refused", 0),
         divergences=_part(header.tally.happened, "divergences/"),
-        writes=_part(header.tally.happened, "writes/"),
-        inferences=_part(header.tally.happened, "inferred/"),
+        writes=msgspec.structs.asdict(writes),
+        writes_of_last_hour=msgspec.structs.asdict(of_last_hour),
+        agreement=writes.agreement,
+        agreement_of_last_hour=of_last_hour.agreement,
+        inferences=_part(header.tally.happened, INFERRED),
+        inferred_events=_part(header.tally.happened, EVENTS_INFERRED),
         reactions=header.reactions.by_event,
         slowest_reactions=header.reactions.slowest,
         maintenance=tuple(

@@ -19,6 +19,10 @@ from controller.rules.states import ReplicaState
 from controller.transaction.request_batch import RequestBatch
 from controller.transaction.transaction import Transaction
 
+# Rules of inference where no write shows an attempt.
+ASKED_AGAIN = "shutdown-asked-again"
+ASKED_BEFORE_SESSION_END = "shutdown-asked-before-session-end"
+
 _KIND = EventKind.CONTROLLED_SHUTDOWN
 
 # From one attempt to the next passes the backoff and the request's round trip: 1.06 times the backoff, measured.
@@ -91,7 +95,8 @@ def ask_again(tx: Transaction) -> None:
     for broker in sorted(tx.header.shutdowns.attempts):
         while (attempt := tx.header.shutdowns.attempts.get(broker)) and attempt.due_ms <= tx.header.time_ms:
             if _is_answered(tx):
-                _attempt(tx, broker, attempt, attempt.due_ms)
+                with tx.inferring(ASKED_AGAIN, "the retry backoff since the attempt before"):
+                    _attempt(tx, broker, attempt, attempt.due_ms)
             else:
                 _expect_next(tx, broker, attempt, attempt.due_ms)
 
@@ -133,11 +138,18 @@ def session_ended(tx: Transaction, broker: int) -> None:
     if registered is None or record.author not in (0, registered.session):
         return
     is_author = record.author == registered.session
-    if is_author and record.cxid > 0 and _is_answered(tx) and not has_asked(header, broker):
-        _ask_unseen(tx, broker)
-    expired = is_author and record.cxid == 0
-    _judge_doubtful(tx, broker)
-    while _is_answered(tx) and not expired and (attempt := header.shutdowns.attempts.get(broker)):
+    with tx.inferring(ASKED_BEFORE_SESSION_END):
+        if is_author and record.cxid > 0 and _is_answered(tx) and not has_asked(header, broker):
+            _ask_unseen(tx, broker)
+        _judge_doubtful(tx, broker)
+        if not (is_author and record.cxid == 0):  # else the session expired
+            _ask_until_now(tx, broker)
+
+
+def _ask_until_now(tx: Transaction, broker: int) -> None:
+    """Handle the expected attempts of a broker for which there was time before its session ended."""
+    header = tx.header
+    while _is_answered(tx) and (attempt := header.shutdowns.attempts.get(broker)):
         if attempt.earliest_ms > header.time_ms or (attempt.doubtful and not _fits(tx, attempt.due_ms)):
             return
         _attempt(tx, broker, attempt, attempt.earliest_ms)

@@ -33,6 +33,9 @@ _STARTED_MS = 900
 # 22 to 380 ms later, the median was 81 ms), and its request shows only some 20 ms after it was sent.
 _CLOSING_MS = 25
 
+ANSWERED_IN_TIME = "deletion-answered-in-time"  # the rule of inference where no write shows the responses
+_TIME_SINCE_ASKED = "the time since StopReplica was sent"
+
 _INELIGIBLE = ReplicaState.DELETION_INELIGIBLE
 _ANSWER = EventKind.TOPIC_DELETION_STOP_REPLICA_RESPONSE_RECEIVED
 
@@ -248,10 +251,11 @@ def judge_halted(tx: Transaction, *, soon: bool = False) -> None:
         brokers = frozenset(tx.header.brokers) if topic is None else _have_answered(tx, topic, soon=soon)
         if not brokers or _will_write(tx, name):
             continue
-        if brokers.issuperset(_receivers_of_deletion(tx, name)):
-            halted_answered(tx, name)
-        else:
-            answered(tx, name, brokers)
+        with tx.inferring(ANSWERED_IN_TIME, _TIME_SINCE_ASKED):
+            if brokers.issuperset(_receivers_of_deletion(tx, name)):
+                halted_answered(tx, name)
+            else:
+                answered(tx, name, brokers)
 
 
 def _will_write(tx: Transaction, name: str) -> bool:
@@ -307,7 +311,8 @@ def halted_answered(tx: Transaction, name: str) -> None:
 
 def _retry(tx: Transaction, name: str, *, judged: bool = False) -> None:
     if not judged:
-        answered(tx, name, _have_answered(tx, tx.topics[name], soon=True))
+        with tx.inferring(ANSWERED_IN_TIME, _TIME_SINCE_ASKED):
+            answered(tx, name, _have_answered(tx, tx.topics[name], soon=True))
     if not _in_state(tx, name, ReplicaState.DELETION_STARTED):
         _start_again(tx, name)
 

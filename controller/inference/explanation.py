@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from controller.inference import deferral, divergences, expected_writes, isr_change
 from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
-from controller.inference.hypotheses.table import RULES
+from controller.inference.hypotheses.table import RULES, Rule
 from controller.model.event import EventKind
 from controller.model.leadership import LeaderAndIsr, StateChange
+from controller.model.tally import INFERRED, UNEXPLAINED
 from controller.model.topics import Partition, TopicPartition
 from controller.rules.states import PartitionState
 from controller.transaction.pending_events import before_state_change
@@ -27,27 +28,27 @@ def explain(tx: Transaction, tp: TopicPartition, written: LeaderAndIsr) -> None:
 
 def _is_explained(tx: Transaction, write: ObservedWrite) -> bool:
     deferrable = deferral.deferrable(tx)
-    for rule in RULES:
+    asks = tx.header.settings.controlled_shutdown_enable
+    for rule in (rule for rule in RULES if asks or not rule.assumes_controlled_shutdown):
         for hypothesis in rule.propose(tx, write):
             for deferred in [deferrable, []] if deferrable else [[]]:
                 trial = tx.fork()
-                trial.rule = rule.name
-                if _explains(trial, hypothesis, write, deferred):
+                if _explains(trial, rule, hypothesis, write, deferred):
                     tx.adopt(trial)
-                    tx.count("writes/inferred")
-                    tx.count(f"inferred/{rule.name}")
+                    tx.count_write(f"{INFERRED}{rule.name}")
                     return True
     return False
 
 
-def _explains(tx: Transaction, hypothesis: Hypothesis, write: ObservedWrite, deferred: list[int]) -> bool:
+def _explains(tx: Transaction, rule: Rule, hypothesis: Hypothesis, write: ObservedWrite, deferred: list[int]) -> bool:
     """Whether under the hypothesis the controller writes this state, before it handles the deferred events."""
     tp, before, written, epoch = write.tp, write.before, write.written, tx.header.controller_epoch
     with deferral.deferring(tx, deferred):
         # Up to 2.0 a deposed controller is not fenced: its writes belong to its own term.
         tx.header.controller_epoch = written.controller_epoch
-        hypothesis(tx)
-        tx.rule, tx.header.controller_epoch = "", epoch
+        with tx.inferring(rule.name):
+            hypothesis(tx)
+        tx.header.controller_epoch = epoch
     if expected_writes.match_expected_write(tx, tp, written):
         return True
     return before is not None and isr_change.match_across_unread_isr_change(tx, tp, before, written)
@@ -55,7 +56,7 @@ def _explains(tx: Transaction, hypothesis: Hypothesis, write: ObservedWrite, def
 
 def _accept(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
     divergences.note_unexplained(tx, tp, partition, written)
-    tx.count("writes/unexplained")
+    tx.count_write(UNEXPLAINED)
     tx.begin(EventKind.UNEXPLAINED, f"partition {tp} was written, and nothing that the controller does explains it")
     for action in reversed(partition.queue):
         tx.withdraw(tp, action)

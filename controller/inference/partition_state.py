@@ -15,6 +15,7 @@ from controller.inference.isr_change import change_isr, match_across_unread_isr_
 from controller.inference.read_together import shows_both_read
 from controller.model.context import FOLLOWING
 from controller.model.leadership import LeaderAndIsr, Write
+from controller.model.tally import EXPECTED, UNEXPLAINED
 from controller.model.topics import Partition, TopicPartition
 from controller.transaction.transaction import Transaction, replace
 
@@ -51,16 +52,16 @@ def _follow(tx: Transaction, tp: TopicPartition, partition: Partition, written: 
         partition = tx.partition(tp) or partition
     if _was_reassigned_unseen(partition, written):
         topic_assignment.adopt_zk_assignment(tx, tp, partition, written)
-        tx.count("writes/unexplained")
+        tx.count_write(UNEXPLAINED)
     elif before is not None and before.leader_epoch == written.leader_epoch and before.leader == written.leader:
         change_isr(tx, tp, partition, written)  # each write of the controller makes the leader epoch grow
     elif not tx.is_idle and shows_both_read(tx, tp, written):
         topic_deletion.written_before_asking(tx, tp.topic)
     elif not tx.is_idle and match_expected_write(tx, tp, written):
         topic_deletion.written_before_asking(tx, tp.topic)
-        tx.count("writes/expected")
+        tx.count_write(EXPECTED)
     elif before is not None and match_across_unread_isr_change(tx, tp, before, written):
-        tx.count("writes/expected")
+        tx.count_write(EXPECTED)
     else:
         explanation.explain(tx, tp, written)
 

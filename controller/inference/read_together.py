@@ -14,10 +14,11 @@ from controller.inference.expected_writes import match_expected_write
 from controller.model.brokers import NO_BROKER
 from controller.model.event import BrokersChanged, Event, EventKind
 from controller.model.leadership import LeaderAndIsr
+from controller.model.tally import INFERRED
 from controller.model.topics import TopicPartition
 from controller.transaction.transaction import Transaction
 
-_RULE: Final = "read-together"
+RULE: Final = "read-together"
 
 
 def shows_both_read(tx: Transaction, tp: TopicPartition, written: LeaderAndIsr) -> bool:
@@ -30,14 +31,12 @@ def shows_both_read(tx: Transaction, tp: TopicPartition, written: LeaderAndIsr) 
     if match_expected_write(as_seen, tp, written) and not as_seen.open_event(start.id).begun:
         return False
     trial = tx.fork()
-    trial.rule = _RULE
-    _read_together(trial, trial.open_event(failure.id), trial.open_event(start.id))
+    with trial.inferring(RULE):
+        _read_together(trial, trial.open_event(failure.id), trial.open_event(start.id))
     if not match_expected_write(trial, tp, written):
         return False
     tx.adopt(trial)
-    tx.rule = ""
-    tx.count("writes/inferred")
-    tx.count(f"inferred/{_RULE}")
+    tx.count_write(f"{INFERRED}{RULE}")
     return True
 
 

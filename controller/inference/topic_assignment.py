@@ -5,6 +5,8 @@ A written assignment is an expected one, one of a reassignment requested by the 
 
 from __future__ import annotations
 
+from typing import Final
+
 from controller.alerts import kinds, occurrences
 from controller.contract.znodes import TopicZnode
 from controller.events import controller_failover, partition_reassignment
@@ -16,6 +18,8 @@ from controller.model.topics import Partition, Topic, TopicPartition
 from controller.rules.assignment import ReplicaAssignment
 from controller.rules.states import ReplicaState
 from controller.transaction.transaction import Transaction, replace
+
+COMPLETED_UNREAD: Final = "reassignment-completed-unread"  # the rule of inference where an ISR was not read
 
 
 def topic_written(tx: Transaction, name: str, before: Topic, znode: TopicZnode) -> None:
@@ -52,8 +56,9 @@ def assignment_written(tx: Transaction, tp: TopicPartition, written: ReplicaAssi
         tx.put_partition(tp, replace(partition, zk_assignment=zk_assignment, pending_assignments=left))
     elif partition.reassigning and written == ReplicaAssignment(partition.assignment.target):
         # The reassignment is complete: the ISR that let the controller complete it was not read.
-        tx.begin(EventKind.ALTER_PARTITION_RECEIVED, f"the new replicas of partition {tp} are in sync")
-        partition_reassignment.complete(tx, tp)
+        with tx.inferring(COMPLETED_UNREAD):
+            tx.begin(EventKind.ALTER_PARTITION_RECEIVED, f"the new replicas of partition {tp} are in sync")
+            partition_reassignment.complete(tx, tp)
         assignment_written(tx, tp, written)
     elif written.is_being_reassigned or partition.reassigning or _is_put_in_order(tx, partition, written):
         _reassigned(tx, tp, partition, written)

@@ -77,7 +77,11 @@ class MutableState:
 
     def count(self, key: str, by: int = 1) -> None:
         """Add to a counter of the tally."""
-        self.header.tally.happened[key] = self.header.tally.happened.get(key, 0) + by
+        self.header.tally.count(key, by)
+
+    def count_write(self, key: str) -> None:
+        """Count a write of the controller by how it was explained."""
+        self.header.tally.count_write(key, self.header.time_ms)
 
     def topic(self, name: str) -> Topic | None:
         """Topic as changed so far, None if unknown."""

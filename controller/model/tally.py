@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -33,6 +33,46 @@ class IssueGroup(msgspec.Struct, frozen=True, array_like=True):
     examples: tuple[str, ...]
 
 
+class Writes(msgspec.Struct, frozen=True, array_like=True):
+    """The controller's writes of partition states, by how they were explained."""
+
+    expected: int = 0
+    inferred: int = 0
+    unexplained: int = 0
+
+    def since(self, earlier: Writes) -> Writes:
+        """Writes that came after the earlier count."""
+        return Writes(
+            self.expected - earlier.expected,
+            self.inferred - earlier.inferred,
+            self.unexplained - earlier.unexplained,
+        )
+
+    @property
+    def agreement(self) -> float | None:
+        """Share that the controller's rules explain, expected or inferred; None of no writes."""
+        explained = self.expected + self.inferred
+        counted = explained + self.unexplained
+        return explained / counted if counted else None
+
+
+class WritesBefore(msgspec.Struct, frozen=True, array_like=True):
+    """Writes before this moment, at which a span of `_SPAN_MS` begins."""
+
+    time_ms: int
+    writes: Writes
+
+
+EXPECTED: Final = "writes/expected"
+UNEXPLAINED: Final = "writes/unexplained"
+INFERRED: Final = "inferred/"  # and the rule
+EVENTS_INFERRED: Final = "events_inferred/"  # and the rule: events that no znode announced
+
+# The last hour is counted by spans of five minutes: twelve small counts a cluster.
+_SPAN_MS: Final = 5 * 60_000
+_HOUR_MS: Final = 60 * 60_000
+
+
 class Tally(msgspec.Struct, array_like=True):
     """Counters since this state was created, and gauges as of the last transaction."""
 
@@ -41,6 +81,30 @@ class Tally(msgspec.Struct, array_like=True):
     issues: dict[str, IssueGroup] = {}  # of partitions, by group
     offline_by_topic: dict[str, int] = {}
     judged_by: CountingRules | None = None  # the rules by which all partitions were last judged together
+    hour: tuple[WritesBefore, ...] = ()  # the spans of the last hour in which something was written, the oldest first
+
+    def count(self, key: str, by: int = 1) -> None:
+        """Add to a counter."""
+        self.happened[key] = self.happened.get(key, 0) + by
+
+    def count_write(self, key: str, time_ms: int) -> None:
+        """Count a write of the controller at this moment of the cluster's time, by how it was explained."""
+        if not self.hour or time_ms >= self.hour[-1].time_ms + _SPAN_MS:
+            began_ms = time_ms - time_ms % _SPAN_MS
+            kept = tuple(before for before in self.hour if before.time_ms > began_ms - _HOUR_MS)
+            self.hour = (*kept, WritesBefore(began_ms, self.writes))
+        self.count(key)
+
+    @property
+    def writes(self) -> Writes:
+        """Writes since this state was created."""
+        inferred = sum(count for key, count in self.happened.items() if key.startswith(INFERRED))
+        return Writes(self.happened.get(EXPECTED, 0), inferred, self.happened.get(UNEXPLAINED, 0))
+
+    def writes_of_last_hour(self, now_ms: int) -> Writes:
+        """Writes of the last 55 to 60 minutes: of the spans that began within the last hour."""
+        within = next((before for before in self.hour if before.time_ms > now_ms - _HOUR_MS), None)
+        return Writes() if within is None else self.writes.since(within.writes)
 
 
 class Reactions(msgspec.Struct, array_like=True):

@@ -20,6 +20,7 @@ from controller.model.context import Context
 from controller.model.event import Event, EventKind
 from controller.model.leadership import AnyAction, LeaderAndIsr, RemoveFromIsr, StateChange, Write
 from controller.model.mutable_state import MutableState
+from controller.model.tally import EVENTS_INFERRED
 from controller.model.topics import Partition, TopicPartition
 from controller.rules.states import PartitionState, ReplicaState
 
@@ -32,12 +33,12 @@ _ACTING_MS = 1_000
 class PendingEvents(MutableState):
     """Transaction's private copy of the context with the events in it."""
 
-    __slots__ = ("_advanced", "_fresh", "_open", "_ordinal", "event", "rule")
+    __slots__ = ("_advanced", "_evidence", "_fresh", "_open", "_ordinal", "_rule", "event")
 
     def __init__(self, context: Context, record: Record) -> None:
         super().__init__(context, record)
         self.event: Event | None = None
-        self.rule = ""  # of inference, by which events begin now
+        self._rule = self._evidence = ""  # of inference, by which events begin now
         self._ordinal = 0
         self._open: dict[int, Event] = {}
         self._fresh: set[int] = set()
@@ -56,10 +57,19 @@ class PendingEvents(MutableState):
         event = Event(header.next_event, kind, cause, record.zxid, header.time_ms, header.controller_epoch)
         if header.controller_epoch == header.term.epoch:  # else the event is a deposed controller's
             event.controller = header.term.broker
-        if self.rule:
-            event.inferred_by, event.inferred_from = self.rule, f"{record.path} at {record.zxid:#x}"
+        if self._rule:
+            event.inferred_by, event.inferred_from = self._rule, self._evidence
+            self.count(f"{EVENTS_INFERRED}{self._rule}")
         header.next_event += 1
         return event
+
+    @contextmanager
+    def inferring(self, rule: str, evidence: str = "") -> Iterator[None]:
+        """Attribute events that begin in the body to a rule of inference and its evidence, by default this record."""
+        outer = self._rule, self._evidence
+        self._rule, self._evidence = rule, evidence or f"{self.record.path} at {self.record.zxid:#x}"
+        yield
+        self._rule, self._evidence = outer
 
     @property
     def is_idle(self) -> bool:

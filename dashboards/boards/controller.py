@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grafana_foundation_sdk.builders import dashboard
+from grafana_foundation_sdk.builders import dashboard, timeseries
 
 from dashboards.boards import shared
 from dashboards.boards.board import new_board, section
@@ -98,6 +98,7 @@ def board() -> dashboard.Dashboard:
             Line(newest(controller_metrics.DIVERGENCES, "kind"), legend("kind")),
             stepped=True,
         ),
+        *_agreement(),
         graph(
             "Open alerts",
             "Alerts of Kontrast itself, by kind: a controller that is overdue, flapping, or a ghost is among them.",
@@ -117,6 +118,34 @@ def board() -> dashboard.Dashboard:
             unit="s",
         ),
     )
+
+
+def _agreement() -> list[timeseries.Panel]:
+    return [
+        graph(
+            "Agreement",
+            "Writes of the controller that were expected, or that a rule of inference explains, among all.",
+            Line(newest(controller_metrics.AGREEMENT, "window"), legend("window")),
+            unit="percentunit",
+        ),
+        graph(
+            "Writes of the controller",
+            "Expected before they came, explained by inference, or unexplained.",
+            Line(increase(controller_metrics.WRITES, "verdict"), legend("verdict")),
+        ),
+        graph(
+            "Writes explained by inference",
+            "What no znode announces, and a write shows: a controlled shutdown, an election by the API; in all.",
+            Line(f"{newest(controller_metrics.INFERRED_WRITES, 'rule')} > 0", legend("rule")),
+            stepped=True,
+        ),
+        graph(
+            "Inferred events",
+            "Events of the controller that no znode announced, by rule, with those that only time shows; in all.",
+            Line(f"{newest(controller_metrics.INFERRED_EVENTS, 'rule')} > 0", legend("rule")),
+            stepped=True,
+        ),
+    ]
 
 
 def _reactions(write: str) -> list[Line]:

@@ -94,6 +94,7 @@ def board() -> dashboard.Dashboard:
     return section(
         overview,
         "Kontrast itself",
+        *shared.agreement(),
         shared.end_to_end_lag(),
         graph(
             "Records",

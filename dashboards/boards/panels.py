@@ -6,10 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from grafana_foundation_sdk.builders import common as common_builders
-from grafana_foundation_sdk.builders import dashboard, prometheus, stat, statetimeline, table, timeseries
-from grafana_foundation_sdk.models import common
-from grafana_foundation_sdk.models import dashboard as models
+from grafana_foundation_sdk.builders import (
+    common as common_builders,
+    dashboard,
+    prometheus,
+    stat,
+    statetimeline,
+    table,
+    timeseries,
+)
+from grafana_foundation_sdk.models import common, dashboard as models
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
 from dashboards.boards.queries import CLUSTER_LEGEND

@@ -8,6 +8,7 @@ from dashboards.boards.panels import (
     ANY_IS_BAD,
     ANY_IS_DOUBTFUL,
     Column,
+    Limits,
     Line,
     graph,
     listing,
@@ -19,6 +20,7 @@ from dashboards.boards.queries import legend, newest, quantile, rate
 from dashboards.catalogue import alert_metrics, broker_metrics, controller_metrics, partition_metrics, pipeline_metrics
 from dashboards.catalogue.metric import CLUSTER_LABEL
 
+_PAGING = newest(alert_metrics.ALERTS_OPEN, "alert", "state", matchers=('severity="page"',))
 _NOBODY = f"{newest(controller_metrics.CONTROLLER_ACTIVE)} == 0"
 
 
@@ -62,7 +64,7 @@ def open_alerts() -> stat.Panel:
     return number(
         "Open alerts to page",
         "Alerts of Kontrast itself that are open and worth waking someone.",
-        newest(alert_metrics.OPEN_ALERTS, matchers=('severity="page"',)),
+        f"sum by ({CLUSTER_LABEL}) ({_PAGING}) or {newest(broker_metrics.BROKERS)} * 0",
         limits=ANY_IS_BAD,
     )
 
@@ -105,6 +107,21 @@ def pending_writes() -> stat.Panel:
         newest(controller_metrics.PENDING_WRITES),
         limits=ANY_IS_DOUBTFUL,
     )
+
+
+def agreement() -> tuple[stat.Panel, stat.Panel]:
+    """How sure Kontrast may be: the share of the controller's writes that it explains."""
+    of_what = "Writes of the controller that were expected, or that a rule of inference explains, among all"
+    return (
+        _agreement("Agreement, last hour", f"{of_what} of the last hour.", "1h"),
+        _agreement("Agreement, in all", f"{of_what} since the job's state began.", "start"),
+    )
+
+
+def _agreement(title: str, description: str, window: str) -> stat.Panel:
+    agreeing = newest(controller_metrics.AGREEMENT, matchers=(f'window="{window}"',))
+    limits = Limits(below="orange", green=0.98)
+    return number(title, description, agreeing, limits=limits, unit="percentunit", absent="no writes").span(12)
 
 
 def offline_partitions() -> table.Panel:

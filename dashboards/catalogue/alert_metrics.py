@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dashboards.catalogue.metric import CLUSTER_LABEL, Metric, of_cluster
 
-OPEN_ALERTS = of_cluster("open_alerts", "Alerts of Kontrast that are not resolved.", "severity")
 ALERTS_OPEN = of_cluster(
     "alerts_open",
     "Alerts of Kontrast that are not resolved, by kind; `state` is open, or unknown while the cluster is not seen.",

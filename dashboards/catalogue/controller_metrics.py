@@ -24,6 +24,27 @@ PENDING_WRITES = of_cluster("pending_writes", "Writes to ZooKeeper that the cont
 DIVERGENCES = cluster_counter(
     "divergences", "Where the real controller did not do what it must, since the job's state began.", "kind"
 )
+WRITES = cluster_counter(
+    "writes",
+    "Writes of partition states by the controller since the job's state began: expected before they came, explained by "
+    "inference (`inferred`), or unexplained.",
+    "verdict",
+)
+INFERRED_WRITES = cluster_counter(
+    "inferred_writes", "Writes of the controller that a rule of inference explains, by rule.", "rule"
+)
+INFERRED_EVENTS = cluster_counter(
+    "inferred_events",
+    "Events of the controller that no znode announced, by the rule that inferred them; with those that no write shows.",
+    "rule",
+)
+AGREEMENT = of_cluster(
+    "agreement_ratio",
+    "Expected and inferred writes among all writes of the controller, of the last hour (`1h`) and since the job's "
+    "state began (`start`); absent of no writes.",
+    "window",
+    unit="ratio",
+)
 CONTROLLER_REACTION = Metric(
     name="kontrast_controller_reaction_seconds",
     help="From an event's cause in ZooKeeper to the controller's first and last write after it, by kind of event.",

@@ -9,8 +9,8 @@ from prometheus_client.core import (
     GaugeMetricFamily,
     HistogramMetricFamily,
     InfoMetricFamily,
+    Metric as Family,
 )
-from prometheus_client.core import Metric as Family
 from prometheus_client.samples import Exemplar
 from prometheus_client.utils import floatToGoString
 

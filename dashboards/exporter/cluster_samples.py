@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from controller.contract.alert_row import Severity
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.records import RecordKind
+from controller.inference.hypotheses.table import INFERENCES, INFERENCES_BY_WRITE
+from controller.model.tally import Writes
 from controller.rules.election import Strategy
 from controller.rules.states import PartitionState, ReplicaState
 from dashboards.catalogue import (
@@ -32,6 +33,7 @@ _STATE_LABELS: Mapping[str, str] = MappingProxyType(
     }
 )
 
+_VERDICTS = Writes.__struct_fields__
 _ELECTIONS = (*(strategy.value for strategy in Strategy), f"Unclean{Strategy.OFFLINE.value}")
 
 
@@ -89,12 +91,10 @@ def _brokers_dropped(ready: ReadyCluster, _: GaugesRow) -> Iterator[Sample]:
     yield (), ready.brokers_dropped
 
 
-def _open_alerts(ready: ReadyCluster, _: GaugesRow) -> Iterator[Sample]:
-    counts = {severity.value: 0 for severity in Severity}
-    for (_alert, severity, _state), count in ready.snapshot.alert_counts.items():
-        counts[severity] += count
-    for severity in counts:
-        yield (severity,), counts[severity]
+def _agreement(_: ReadyCluster, gauges: GaugesRow) -> Iterator[Sample]:
+    for window, agreement in (("1h", gauges.agreement_of_last_hour), ("start", gauges.agreement)):
+        if agreement is not None:
+            yield (window,), agreement
 
 
 def _alerts_open(ready: ReadyCluster, _: GaugesRow) -> Iterator[Sample]:
@@ -188,7 +188,10 @@ CLUSTER_SAMPLES: Mapping[Metric, Callable[[ReadyCluster, GaugesRow], Iterator[Sa
         partition_metrics.ISR_CHANGES: _counts(lambda gauges: gauges.isr_changes, "shrink", "expand"),
         pipeline_metrics.REFUSED: _gauge(lambda gauges: gauges.refused),
         controller_metrics.DIVERGENCES: _counts(lambda gauges: gauges.divergences),
-        alert_metrics.OPEN_ALERTS: _open_alerts,
+        controller_metrics.WRITES: _counts(lambda gauges: gauges.writes, *_VERDICTS),
+        controller_metrics.INFERRED_WRITES: _counts(lambda gauges: gauges.inferences, *INFERENCES_BY_WRITE),
+        controller_metrics.INFERRED_EVENTS: _counts(lambda gauges: gauges.inferred_events, *INFERENCES),
+        controller_metrics.AGREEMENT: _agreement,
         alert_metrics.ALERTS_OPEN: _alerts_open,
         alert_metrics.MAINTENANCE_UNTIL: _maintenance_until,
         partition_metrics.OFFLINE_SINCE: _offline_since,

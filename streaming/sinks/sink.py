@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as sql
+from pyspark.sql import DataFrame, functions as sql
 
 from controller.contract.job_row import JobRow
 from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, encode_row

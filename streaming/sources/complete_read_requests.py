@@ -11,8 +11,7 @@ from collections.abc import Mapping
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.base import PySparkException
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as sql
+from pyspark.sql import SparkSession, functions as sql
 
 from transport.address import Address, JournalAddress
 from transport.complete_read_requests import request_complete_read, request_topic

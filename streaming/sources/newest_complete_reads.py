@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sql
+from pyspark.sql import DataFrame, SparkSession, functions as sql
 
 from controller.contract.decoding import JsonDecoder
 from controller.contract.records import BadRecordError, RecordKind, decode_record

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import logging
 import re
-import socket
 import threading
 import time
 from collections.abc import Mapping
 
-from pyspark.sql import DataFrame, DataFrameReader, SparkSession
-from pyspark.sql import functions as sql
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession, functions as sql
 from pyspark.sql.streaming import DataStreamReader
 
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
 from streaming.sources.journal_source import JournalDataSource
+from streaming.sources.kafka_reach import failed_connections
 from transport.address import JournalAddress, KafkaAddress
 from transport.journal import JournalError, end_offset
 
@@ -70,15 +69,10 @@ def wait_for_kafka(address: KafkaAddress, timeout_seconds: float, stop: threadin
     pause_seconds = _FIRST_PAUSE_SECONDS
     is_told = False
     while not stop.is_set():
-        failures = []
-        for server in address.bootstrap_servers.split(","):
-            host, _, port = server.rpartition(":")
-            left_seconds = max(0.1, min(_LONGEST_PAUSE_SECONDS, deadline - time.monotonic()))
-            try:
-                socket.create_connection((host.strip("[]"), int(port)), timeout=left_seconds).close()
-                return
-            except (OSError, OverflowError) as error:
-                failures.append(f"{server}: {error}")
+        left_seconds = max(0.1, min(_LONGEST_PAUSE_SECONDS, deadline - time.monotonic()))
+        failures = failed_connections(address.bootstrap_servers, left_seconds)
+        if not failures:
+            return
         if time.monotonic() >= deadline:
             raise StreamError(
                 f"Kafka at {address.bootstrap_servers} was not reached in {timeout_seconds:g} seconds "

@@ -28,8 +28,7 @@ from controller.contract.effect_rows import Request, RequestedState, Status, Tra
 from controller.contract.job_row import ClusterProgress
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import encode_row
-from dashboards.exporter.watch_page import open_page
-from dashboards.exporter.watch_page import run as run_page
+from dashboards.exporter.watch_page import open_page, run as run_page
 from tests.waiting import eventually
 from transport.forwarding import Forwarding
 from transport.journal import JournalWriter
@@ -199,14 +198,17 @@ def test_the_status_of_all_parts_and_what_is_wrong_with_them(derived, settings, 
     fresh = {"north": ClusterProgress(records=2, observed_ms=now_ms(), lag_ms=150)}
     write(
         derived,
-        rows.gauges(time_ms=now_ms()),
+        rows.gauges(time_ms=now_ms(), agreement_of_last_hour=0.9979),
         rows.job(time_ms=now_ms(), clusters=fresh, version="9.9"),
         rows.alert("a"),
     )
     code, told = eventually(lambda: parts(settings), lambda answer: answer[0] == 0)
     assert {part: line["wrong"] for part, line in told.items()} == {"watch": "", "stream": "", "serve": ""}
     assert (told["stream"]["lag_seconds"], told["stream"]["version"]) == (0.15, "9.9")
-    assert kontrast("status", "--config", settings).stdout.splitlines()[0].startswith("part    of")
+    assert told["watch"]["agreement_of_last_hour"] == 0.9979
+    heading, watch, *_ = kontrast("status", "--config", settings).stdout.splitlines()
+    assert heading.startswith("part    of")
+    assert watch[heading.index("agreement") :].startswith("99.7 %")
     write(derived, rows.gauges(time_ms=now_ms() - 60_000))
     write(derived, rows.job(time_ms=now_ms() - 60_000, clusters=fresh))
     code, told = parts(settings)

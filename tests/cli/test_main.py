@@ -265,7 +265,7 @@ def test_check_reaches_what_is_named_and_starts_nothing(watched, refusing_port, 
     assert invoke("watch", "--check", "--zookeeper", watched, "--to", "nowhere", "--cluster", "a").exit_code == 2
 
 
-def test_check_refuses_what_the_start_would_refuse_of_kafka(shared_broker, shared_chroot, own_name):
+def test_check_refuses_what_the_start_would_refuse_of_kafka(shared_broker, shared_chroot, own_name, tmp_path):
     """The watched cluster as the stream, by its id; topics that lose what is written."""
     admin = KafkaAdminClient(bootstrap_servers=shared_broker)
     cluster_id = admin.describe_cluster()["cluster_id"]
@@ -284,6 +284,30 @@ def test_check_refuses_what_the_start_would_refuse_of_kafka(shared_broker, share
     watched = invoke("watch", *where)
     assert watched.exit_code == 3
     assert f"is the watched cluster itself (cluster id {cluster_id})" in watched.stdout
+    _check_of_the_job_refuses_it_too(f"kafka://{shared_broker}/{own_name}-2", shared_chroot, cluster_id, tmp_path)
+
+
+def _check_of_the_job_refuses_it_too(stream: str, zookeeper: str, cluster_id: str, directory: Path) -> None:
+    """Where the file names the cluster's ZooKeeper; one that the job's machine does not reach is no mistake."""
+    file = directory / "kontrast.toml"
+    job = [
+        "--check",
+        "--config",
+        file,
+        "--from",
+        stream,
+        "--to",
+        f"{stream}-out",
+        "--checkpoint",
+        directory / "checkpoint",
+    ]
+    file.write_text(f'[clusters.a]\nzookeeper = "{zookeeper}"\n')
+    refused = invoke("stream", *map(str, job), "--connect-timeout", "5")
+    assert refused.exit_code == 3
+    assert refused.stdout.count(f"is the watched cluster itself (cluster id {cluster_id})") == 2
+    file.write_text('[clusters.a]\nzookeeper = "127.0.0.1:1"\n')
+    unreached = invoke("stream", *map(str, job), "--connect-timeout", "1")
+    assert [line.split()[0] for line in unreached.stdout.splitlines()][1:3] == ["ok", "ok"]
 
 
 def test_check_refuses_the_watched_ensemble_for_the_election(shared_zookeeper, shared_chroot, refusing_port):

@@ -15,9 +15,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
+from cli.printing.agreement import Agreement
 from cli.printing.replay_lines import Incidents, row_object, sentence
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.effect_rows import Request, RequestedState, Status, Transition
+from controller.model.tally import Writes
 from tests.rows import Rows
 
 RECORDINGS = Path(__file__).parents[1] / "conformance" / "recordings"
@@ -83,8 +85,9 @@ def test_gauges_are_written_when_they_change_with_kafkas_names(everything: list[
 
 
 def test_only_what_is_asked_for_is_printed(zk_data: Path, everything: list[dict]):
-    alerts = objects(invoke("--zk-data", zk_data, "--emit", "alerts", "--json"))
+    *alerts, agreement = objects(invoke("--zk-data", zk_data, "--emit", "alerts", "--json"))
     assert alerts == [row for row in everything if row["kind"] == "alert"]
+    assert agreement == everything[-1]
 
 
 def test_until_ends_the_same_story_earlier(zk_data: Path, everything: list[dict]):
@@ -92,7 +95,8 @@ def test_until_ends_the_same_story_earlier(zk_data: Path, everything: list[dict]
     middle = transitions[len(transitions) // 2]
     moment = datetime.fromtimestamp(middle["time_ms"] / 1000, timezone.utc).isoformat(timespec="milliseconds")
     for until in (middle["zxid"], middle["time_ms"], moment, moment.replace("+00:00", "Z")):
-        part = objects(invoke("--zk-data", zk_data, "--emit", "transitions", "--json", "--until", until))
+        *part, agreement = objects(invoke("--zk-data", zk_data, "--emit", "transitions", "--json", "--until", until))
+        assert sum(agreement["writes"].values()) < sum(everything[-1]["writes"].values())
         assert part == transitions[: len(part)]
         assert middle in part
         assert part[-1]["time_ms"] < middle["time_ms"] + 1_000
@@ -101,11 +105,48 @@ def test_until_ends_the_same_story_earlier(zk_data: Path, everything: list[dict]
 def test_from_leaves_out_what_was_before(zk_data: Path, everything: list[dict]):
     transitions = [row for row in everything if row["kind"] == "transition"]
     start = transitions[len(transitions) // 2]["zxid"]
-    part = objects(invoke("--zk-data", zk_data, "--emit", "transitions", "--json", "--from", start))
+    *part, agreement = objects(invoke("--zk-data", zk_data, "--emit", "transitions", "--json", "--from", start))
     assert part == [row for row in transitions if int(row["zxid"], 16) >= int(start, 16)]
+    before = objects(invoke("--zk-data", zk_data, "--json", "--until", f"{int(start, 16) - 1:#x}"))[-1]
+    for verdict, count in everything[-1]["writes"].items():
+        assert before["writes"][verdict] + agreement["writes"][verdict] == count
 
 
-def test_what_no_znode_shows_can_be_told(zk_data: Path, everything: list[dict]):
+def test_the_last_object_says_how_far_it_agrees_with_the_controller(everything: list[dict]):
+    last = everything[-1]
+    assert (last["kind"], last["agreement"]) == ("agreement", 1)
+    assert last["writes"] == {"expected": 109, "inferred": 22, "unexplained": 0}
+    assert last["inferences"] == {"preferred-election": 20, "deletion-answered": 1, "shutdown-asked": 1}
+
+
+@pytest.mark.parametrize(
+    ("writes", "inferences", "line"),
+    [
+        (
+            Writes(1180, 21, 2),
+            {"shutdown-asked": 7, "preferred-election": 14},
+            "1,203 writes of the controller: 1,180 as expected, 21 explained by inference (preferred election 14, "
+            "shutdown asked 7), 2 unexplained: agreement 99.8 %",
+        ),
+        (
+            Writes(9_999, 0, 1),  # never rounded up to 100 %
+            {},
+            "10,000 writes of the controller: 9,999 as expected, 0 explained by inference, "
+            "1 unexplained: agreement 99.9 %",
+        ),
+        (
+            Writes(1),
+            {},
+            "1 write of the controller: 1 as expected, 0 explained by inference, 0 unexplained: agreement 100.0 %",
+        ),
+        (Writes(), {}, "no writes of the controller: nothing shows how far Kontrast agrees with it"),
+    ],
+)
+def test_agreement_is_one_sentence(writes, inferences, line):
+    assert Agreement(writes, inferences).line() == line
+
+
+def test_what_no_znode_shows_can_be_set(zk_data: Path, everything: list[dict]):
     told = ["--broker-config", "min.insync.replicas=3", "--broker-config", "delete.topic.enable=false"]
     rows = objects(invoke("--zk-data", zk_data, "--emit", ALL, "--json", *told))
     gauges, without = ([row for row in printed if row["kind"] == "gauges"] for printed in (rows, everything))
@@ -116,7 +157,7 @@ def test_what_no_znode_shows_can_be_told(zk_data: Path, everything: list[dict]):
     assert max(row["TopicsToDeleteCount"] for row in gauges) == 0
 
 
-def test_moves_that_change_nothing_are_told_to_who_asks(zk_data: Path, everything: list[dict]):
+def test_moves_that_change_nothing_are_printed_on_request(zk_data: Path, everything: list[dict]):
     def idle(rows: list[dict]) -> list[dict]:
         return [row for row in rows if row["kind"] == "transition" and row["from"] == row["to"] and "leader" not in row]
 
@@ -145,7 +186,7 @@ def test_alerts_of_a_group_are_one_incident_until_all_are_over(rows):
     ]
 
 
-def test_the_release_can_be_told(zk_data: Path, everything: list[dict]):
+def test_the_release_can_be_set(zk_data: Path, everything: list[dict]):
     rows = objects(invoke("--zk-data", zk_data, "--emit", ALL, "--json", "--kafka-version", "3.9"))
     assert rows == everything
     older = objects(invoke("--zk-data", zk_data, "--emit", ALL, "--json", "--kafka-version", "0.10"))
@@ -157,8 +198,9 @@ def test_lines_for_people_say_the_same(zk_data: Path, everything: list[dict]):
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
     (count,) = (number for number, line in enumerate(lines) if line.endswith(" incidents:"))
-    assert count == len(everything)
-    assert len(lines) - 1 - count == int(lines[count].split()[0])
+    assert count == len(everything) - 1
+    assert len(lines) - 2 - count == int(lines[count].split()[0])
+    assert lines[-1].startswith("131 writes of the controller: 109 as expected, 22 explained by inference (preferred ")
     assert "page  UncleanElection: " in "\n".join(lines[count:])
     assert "None" not in result.stdout
     assert "partition a-0: NonExistentPartition -> NewPartition" in result.stdout
@@ -188,7 +230,7 @@ def test_a_person_at_a_terminal_sees_progress_and_the_rows_go_where_they_shall(z
     assert "transition" not in shown
 
 
-def test_a_damaged_log_is_told_at_the_end(zk_data: Path, tmp_path: Path):
+def test_a_damaged_log_is_named_at_the_end(zk_data: Path, tmp_path: Path):
     content = (zk_data / "version-2" / "log.1").read_bytes()
     (tmp_path / "log.1").write_bytes(content[:20_000])
     result = invoke("--zk-data", tmp_path, "--json")
@@ -197,7 +239,7 @@ def test_a_damaged_log_is_told_at_the_end(zk_data: Path, tmp_path: Path):
     assert line.startswith(f"kontrast: {tmp_path / 'log.1'} cannot be read from byte ")
 
 
-def test_a_wrong_chroot_is_told_with_the_right_one(zk_data: Path):
+def test_a_wrong_chroot_is_named_with_the_right_one(zk_data: Path):
     result = invoke("--zk-data", zk_data, "--chroot", "/kafka")
     assert result.exit_code == 2
     assert "nothing of a Kafka cluster below /kafka; they have one below /: give --chroot" in result.stderr

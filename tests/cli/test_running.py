@@ -79,7 +79,7 @@ def test_the_second_signal_ends_at_once():
             assert end(process)[0] == 128 + number
 
 
-def test_a_part_that_fails_leaves_the_others_running_and_is_told_at_the_end():
+def test_a_part_that_fails_leaves_the_others_running_and_is_named_at_the_end():
     with running("unreachable", "patient") as process:
         assert process.stderr.readline() == "kontrast: unreachable: nobody answers at nowhere:2181\n"
         assert process.stdout.readline() == "patient runs\n"

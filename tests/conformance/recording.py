@@ -68,10 +68,7 @@ class Recording:
         return last
 
     def profile(self) -> Profile | None:
-        """How its release behaves, as somebody would say it of a cluster; None leaves it to the znodes.
-
-        Nobody says it of a cluster that is being upgraded.
-        """
+        """How its release behaves, as an operator would set it; None leaves it to the znodes, as during an upgrade."""
         description = self._description()
         release = None if "upgrade_to" in description else description.get("kafka")
         return None if release is None else profile_of(read_release(release))

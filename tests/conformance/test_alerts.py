@@ -47,7 +47,7 @@ def test_after_random_actions_brokers_left_as_was_done_to_them(name, recordings)
 
 
 @pytest.mark.parametrize("name", sorted(PARTED))
-def test_after_random_actions_every_broker_that_was_killed_is_told_to_have_crashed(name, recordings):
+def test_after_random_actions_every_broker_that_was_killed_has_crashed_alerts(name, recordings):
     recording, replay = recordings(name)
     crashes = [(broker, since_ms) for kind, broker, since_ms in departures(replay) if kind == "BrokerCrashed"]
     ends_ms = replay.rows[-1].time_ms

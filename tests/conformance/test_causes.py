@@ -35,7 +35,7 @@ def test_every_cause_is_what_the_controller_was_handling(name, recordings, repor
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
-def test_a_reassignment_by_znode_and_one_by_the_api_are_told_apart(name, recordings):
+def test_a_reassignment_by_znode_and_one_by_the_api_are_distinguished(name, recordings):
     _, replay = recordings(name)
     told: dict[str, set[str]] = {}
     for subject, moves in derived_causes(replay.rows).items():

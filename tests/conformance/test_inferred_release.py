@@ -54,7 +54,7 @@ def test_every_release_and_protocol_was_recorded():
 
 
 @pytest.mark.parametrize("seen", SEEN, ids=lambda seen: f"{seen['kafka']} {seen['protocol']}".strip())
-def test_a_release_is_told_from_others_by_what_it_leaves(seen):
+def test_a_release_is_distinguished_by_the_znodes_it_leaves(seen):
     header = header_of(seen["znodes"])
     oldest, newest = TOLD_APART[seen["kafka"], seen["protocol"]]
     assert header.configuration.evidence.releases() == (oldest, newest)

@@ -6,8 +6,7 @@ from itertools import repeat
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, Phase, example, given, seed, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, Phase, example, given, seed, settings, strategies as st
 
 from controller.alerts.kinds import ALERT_KINDS
 from controller.contract.records import Record

@@ -69,7 +69,7 @@ def test_one_brokers_death_is_one_alert_with_all_its_replicas():
     assert alert.action == kinds.BROKER_CRASHED.action
 
 
-def test_an_alert_is_told_again_when_it_changed_but_not_all_the_time():
+def test_an_alert_is_published_again_when_it_changed_but_not_all_the_time():
     history = a_cluster()
     history.broker_leaves(2)
     since_ms = history.open_alerts()["BrokerCrashed/broker 2"].since_ms
@@ -97,7 +97,7 @@ def test_without_a_session_all_is_unknown_and_the_replica_says_so():
     assert resolved(rows) == ["ReplicaDisconnected"]
 
 
-def test_how_long_the_session_is_lost_counts_from_when_the_forwarder_told_of_it():
+def test_how_long_the_session_is_lost_counts_from_the_forwarders_record():
     history = a_cluster()
     assert history.heartbeat()[-1].session == "connected"
     history.send(RecordKind.SESSION, zxid=history.zxid, data=json.dumps({"session": "lost"}))
@@ -116,7 +116,7 @@ def test_what_is_unknown_may_have_ended_meanwhile():
     assert set(resolved(rows)) >= {"BrokerCrashed/broker 3", "PartitionsOffline/broker 3"}
 
 
-def test_lost_records_are_told_until_a_complete_read_has_come_in():
+def test_lost_records_are_alerted_until_a_complete_read_has_come_in():
     history = a_cluster()
     history.broker_leaves(3)
     history.seq += 1
@@ -132,7 +132,7 @@ def test_lost_records_are_told_until_a_complete_read_has_come_in():
     assert history.open_alerts()["BrokerCrashed/broker 3"].state == "open"
 
 
-def test_a_znode_that_cannot_be_read_is_told_of_for_a_while():
+def test_a_znode_that_cannot_be_read_is_alerted_for_a_while():
     history = a_cluster()
     history.write("/brokers/ids/2", b"\xff")
     assert opened(history.heartbeat()) == ["ZnodeRefused"]
@@ -158,7 +158,7 @@ def test_what_happens_again_is_counted_in_the_alert_that_is_open():
     assert history.open_alerts()["OrphanState"].cause.endswith("or were edited (13 times)")
 
 
-def test_every_kind_is_told_for_a_while_or_as_long_as_it_is_so():
+def test_every_kind_is_open_for_a_while_or_as_long_as_it_is_so():
     assert all(kind.lasts_ms for kind in ALERT_KINDS.values() if kind.divergence)
     assert all(kind.name == name and kind.meaning and kind.action for name, kind in ALERT_KINDS.items())
 
@@ -179,7 +179,7 @@ def test_an_offline_partition_names_who_would_bring_it_back_and_who_would_lose()
     assert (alert.examples, alert.expected) == (("t-0",), kinds.PARTITIONS_OFFLINE.expected)
 
 
-def test_a_leader_that_dies_is_told_only_if_nobody_is_elected():
+def test_a_leader_that_dies_is_published_only_if_nobody_is_elected():
     history = a_cluster(topics=on([3, 1], 3, 4, [3, 1]))
     history.broker_leaves(3)
     assert "ElectionDue/broker 3" not in history.open_alerts()
@@ -197,7 +197,7 @@ def test_an_election_that_no_controller_can_hold_is_the_next_ones():
     assert "until the next controller (none is active) elects" in history.open_alerts()["ElectionDue/broker 1"].cause
 
 
-def test_a_partition_that_is_not_created_is_told():
+def test_a_partition_that_is_not_created_is_alerted():
     history = a_cluster()
     history.topic("new", {0: [1, 2]})
     assert opened(history.heartbeat(5_000)) == []
@@ -206,7 +206,7 @@ def test_a_partition_that_is_not_created_is_told():
     assert set(resolved(history.the_controller_writes_its_due())) == {"CreationDue/partitions", "ControllerOverdue"}
 
 
-def test_a_live_in_sync_replica_that_nobody_elects_is_told():
+def test_a_live_in_sync_replica_that_nobody_elects_is_alerted():
     history = ZnodeHistory(release=(1, 1)).start(1, 2, 3, topics=on([2, 3], 2, 1, [2, 3]))
     history.state("t", 0, -1, 2, [2, 3])
     history.heartbeat(11_000)
@@ -432,7 +432,7 @@ def test_a_broker_that_was_never_seen_is_missed_by_its_replicas():
     )
 
 
-def test_a_broker_that_went_while_nobody_looked_is_told_without_a_zxid():
+def test_a_broker_that_left_unwatched_is_alerted_without_a_zxid():
     history = a_cluster()
     history.generation, history.seq = 2, -1
     history.start(1, 2, topics=THREE)
@@ -468,7 +468,7 @@ def test_a_broker_that_keeps_leaving_flaps():
     assert "BrokerFlapping/broker 2" in resolved(history.heartbeat(11 * MINUTE_MS))
 
 
-def test_a_failed_log_directory_is_told_with_what_it_takes_offline():
+def test_a_failed_log_directory_is_alerted_with_what_it_takes_offline():
     history = a_cluster(topics=on([3], 3, 0, [3]))
     history.write("/log_dir_event_notification/log_dir_event_0", {"version": 1, "broker": 3, "event": 1})
     history.state("t", 0, -1, 1, [3])
@@ -481,7 +481,7 @@ def test_a_failed_log_directory_is_told_with_what_it_takes_offline():
 # --- the controller
 
 
-def test_the_controllers_moves_are_told_by_name():
+def test_the_controllers_moves_are_alerted_by_name():
     history = a_cluster()
     history.delete("/controller")
     history.controller(2, 2)
@@ -526,7 +526,7 @@ def test_a_controller_znode_of_another_session_is_a_ghost():
     assert alert.evidence[0] == f"/controller is owned by session {12345:#x}"
 
 
-def test_a_controller_outside_the_chosen_brokers_is_told():
+def test_a_controller_outside_the_chosen_brokers_is_alerted():
     history = ZnodeHistory(preferred_controllers=(2, 3)).start(1, 2, 3, topics=THREE)
     assert opened(history.heartbeat(30_000)) == []
     assert opened(history.heartbeat(MINUTE_MS)) == ["ControllerNotPreferred"]
@@ -535,7 +535,7 @@ def test_a_controller_outside_the_chosen_brokers_is_told():
     assert "ControllerNotPreferred" in resolved(history.heartbeat())
 
 
-def test_a_deposed_controller_that_writes_on_is_told():
+def test_a_deposed_controller_that_writes_on_is_alerted():
     history = ZnodeHistory(release=(1, 1)).start(1, 2, 3, topics=on([1, 2], 1, 0, [1, 2]))
     history.delete("/controller")
     history.controller(2, 2)
@@ -545,20 +545,20 @@ def test_a_deposed_controller_that_writes_on_is_told():
     assert history.gauges().divergences["stale_controller_epoch"] == 1
 
 
-def test_an_epoch_that_goes_back_is_told():
+def test_an_epoch_that_goes_back_is_alerted():
     history = a_cluster(epoch=5)
     history.write("/controller_epoch", b"3")
     history.heartbeat()
     assert history.open_alerts()["ControllerEpochWentBack"].cause.startswith("/controller_epoch went back from 5 to 3:")
 
 
-def test_a_migration_is_told():
+def test_a_migration_is_alerted():
     history = a_cluster()
     history.write("/migration", {"version": 0})
     assert opened(history.heartbeat()) == ["MigrationStarted"]
 
 
-def test_notifications_that_nobody_reads_are_told():
+def test_notifications_that_nobody_reads_are_alerted():
     history = a_cluster(release=(2, 6))
     entries = {"version": 1, "partitions": [{"topic": "t", "partition": 0}]}
     history.write("/isr_change_notification/isr_change_1", entries)
@@ -661,7 +661,7 @@ def test_a_reassignment_that_copies_may_take_its_time():
     [([("nothing", 0, [1])], "it names nothing-0 to [1]"), ([], "it names nothing")],
     ids=["one", "none"],
 )
-def test_a_reassignment_that_is_never_done_is_told(entries, named):
+def test_a_reassignment_that_is_never_done_is_alerted(entries, named):
     history = a_cluster()
     history.reassign(*entries)
     assert opened(history.heartbeat(MINUTE_MS)) == []
@@ -680,7 +680,7 @@ def test_a_reassignment_under_way_is_not_invalid():
     assert opened(history.heartbeat(2 * MINUTE_MS)) == []
 
 
-def test_leaders_that_are_not_brought_back_are_told():
+def test_leaders_that_are_not_brought_back_are_alerted():
     topics = on([1, 2], 2, 1, [1, 2])
     history = a_cluster(topics=topics, settings={"leader.imbalance.check.interval.seconds": 30})
     assert opened(history.heartbeat(MINUTE_MS)) == []
@@ -691,7 +691,7 @@ def test_leaders_that_are_not_brought_back_are_told():
     assert "does not rebalance" in by_hand.open_alerts()["PreferredImbalance"].expected
 
 
-def test_topics_made_at_risk_are_told():
+def test_topics_made_at_risk_are_alerted():
     history = a_cluster()
     history.topic("alone", {0: [1]})
     history.topic("dead", {0: [1, 8]})
@@ -699,7 +699,7 @@ def test_topics_made_at_risk_are_told():
     assert {"TopicWithOneReplica", "TopicWithDeadReplica"} <= set(history.open_alerts())
 
 
-def test_a_topic_removed_by_hand_and_a_deletion_taken_back_are_told():
+def test_a_topic_removed_by_hand_and_a_deletion_taken_back_are_alerted():
     history = a_cluster()
     history.delete("/brokers/topics/one")
     history.delete_topic("t")
@@ -708,7 +708,7 @@ def test_a_topic_removed_by_hand_and_a_deletion_taken_back_are_told():
     assert {"TopicRemovedByHand", "DeletionGivenUp"} <= set(history.open_alerts())
 
 
-def test_an_assignment_edited_by_hand_is_told_with_both():
+def test_an_assignment_edited_by_hand_is_alerted_with_both():
     history = a_cluster()
     history.topic("t", {0: [1, 2, 9], 1: [2, 3, 1]})
     history.heartbeat()
@@ -718,7 +718,7 @@ def test_an_assignment_edited_by_hand_is_told_with_both():
     )
 
 
-def test_topics_without_an_id_among_others_are_told():
+def test_topics_without_an_id_among_others_are_alerted():
     history = a_cluster(release=(3, 9), topics=on([1], 1, 0, [1]), topic_id="an id")
     history.topic("none", {0: [1]})
     history.the_controller_writes_its_due()
@@ -729,7 +729,7 @@ def test_topics_without_an_id_among_others_are_told():
 # --- writes that differ
 
 
-def test_another_leader_than_foretold_is_told_with_both_values():
+def test_another_leader_than_expected_is_alerted_with_both_values():
     history = a_cluster(topics=on([3, 2, 1], 3, 4, [3, 2, 1]))
     history.broker_leaves(3)
     history.state("t", 0, 1, 7, [1])
@@ -740,7 +740,7 @@ def test_another_leader_than_foretold_is_told_with_both_values():
     assert alert.evidence[2].startswith("written: leader 1, leader epoch 7, ISR [1]")
 
 
-def test_another_isr_than_foretold_is_told():
+def test_another_isr_than_expected_is_alerted():
     history = a_cluster(topics=on([3, 2, 1], 3, 4, [3, 2, 1]))
     history.broker_leaves(3)
     history.state("t", 0, 2, 9, [2])
@@ -748,7 +748,7 @@ def test_another_isr_than_foretold_is_told():
     assert history.open_alerts()["UnexpectedIsr"].cause == "t-0 got ISR [2] where the controller's rules give [2, 1]"
 
 
-def test_a_state_that_no_controller_writes_is_told():
+def test_a_state_that_no_controller_writes_is_alerted():
     history = a_cluster(topics=on([3, 2, 1], 3, 4, [3, 2, 1]))
     history.state("t", 0, 1, 5, [2, 3])
     history.state("t", 0, 2, 3, [2, 3])

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 
-from hypothesis import HealthCheck, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from controller.contract.effect_rows import Request, Status, Transition

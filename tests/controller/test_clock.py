@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from controller.contract.alert_row import AlertRow
 from controller.contract.gauges_row import GaugesRow

@@ -75,7 +75,7 @@ def test_a_znode_that_was_never_away_moves_nothing():
     assert moves(history) == []
 
 
-def test_one_that_seemed_to_be_away_is_told_to_have_resigned_and_to_act_again():
+def test_one_that_seemed_to_be_away_is_published_as_resigned_and_active_again():
     history = started()
     gone_and_there(history)
     assert moves(history) == [("Active", "Resigned"), ("Resigned", "Active")]

@@ -315,7 +315,7 @@ def test_a_broker_that_registers_as_the_only_one_gets_all_and_no_other_gets_any(
     assert history.requests(history.broker(1)) == ["final UpdateMetadata to 1: all partitions"]
 
 
-def test_where_no_broker_is_left_nobody_is_told():
+def test_where_no_broker_is_left_nothing_is_sent():
     history = ZnodeHistory().start(1, topics=on([1], 1, 0, [1]))
     history.broker_leaves(1)  # somebody removed the registration: the controller goes on
     assert t0(history) == (-1, 1, (1,))
@@ -481,7 +481,7 @@ def left_without_a_candidate() -> tuple[ZnodeHistory, list[str]]:
     return history, history.transitions(history.state("t", 0, 2, 0, [2]))
 
 
-def test_an_isr_change_may_leave_a_foretold_election_without_a_candidate():
+def test_an_isr_change_may_leave_an_expected_election_without_a_candidate():
     history, moves = left_without_a_candidate()
     assert any(move.startswith("withdrawn t-0 OfflinePartition -> OnlinePartition") for move in moves)
     row = history.row("t", 0)

@@ -6,8 +6,7 @@ import ast
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from controller.contract.decoding import JsonDecoder, MsgpackDecoder, UndecodableError
 from controller.contract.outputs import BadRowError, decode_row, encode_row

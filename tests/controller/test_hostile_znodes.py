@@ -6,8 +6,7 @@ import json
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from controller.contract.outputs import decode_row, encode_row
@@ -267,9 +266,9 @@ class HostileZnodes(RuleBasedStateMachine):
             "/brokers/topics/t", topic_znode(assignment, adding_replicas=adding, removing_replicas=removing)
         )
 
-    @rule(number=st.integers(0, 1), replicas=odd_lists, anew=st.booleans())
-    def an_odd_reassignment_is_asked_for(self, number: int, replicas: list[int], anew: bool) -> None:
-        if anew:
+    @rule(number=st.integers(0, 1), replicas=odd_lists, made_again=st.booleans())
+    def an_odd_reassignment_is_asked_for(self, number: int, replicas: list[int], made_again: bool) -> None:
+        if made_again:
             self.history.delete("/admin/reassign_partitions")
         self.history.reassign(("t", number, replicas))
 

@@ -136,7 +136,7 @@ def test_a_new_partition_whose_state_exists_stays_new_for_nothing_is_overwritten
     assert (after(tx).state, writes(tx)) == (PartitionState.NEW, [])
 
 
-def test_a_new_partition_is_told_to_its_live_replicas_only_and_as_new(history):
+def test_a_new_partition_is_sent_to_its_live_replicas_only_and_as_new(history):
     tx = a_turn(history, state=PartitionState.NEW, zk_state=None)
     partition_machine.bring_online(tx, [T0])
     assert writes(tx) == [Create]
@@ -194,7 +194,7 @@ FROM = {
 
 
 @pytest.mark.parametrize("target", ReplicaState)
-def test_what_brokers_are_told_when_a_replica_enters_a_state(history, target):
+def test_what_brokers_are_sent_when_a_replica_enters_a_state(history, target):
     states = {} if FROM[target] is ReplicaState.NON_EXISTENT else {1: FROM[target]}
     tx = a_turn(history, replica_states=states)
     replica_machine.enter_state(tx, [Replica(T0, 1)], target)
@@ -202,7 +202,7 @@ def test_what_brokers_are_told_when_a_replica_enters_a_state(history, target):
     assert writes(tx) == ([RemoveFromIsr] if target is ReplicaState.OFFLINE else [])
 
 
-def test_from_new_to_online_nobody_is_told(history):
+def test_from_new_to_online_nothing_is_sent(history):
     tx = a_turn(history, replica_states={1: ReplicaState.NEW})
     replica_machine.enter_state(tx, [Replica(T0, 1)], ReplicaState.ONLINE)
     assert (after(tx).replica_state(1), told(tx)) == (ReplicaState.ONLINE, [])

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from controller.derived.metadata import (
     BrokerMetadata,
@@ -34,7 +33,7 @@ def znode(path: str, content: object, czxid: int = 5) -> Znode:
     return Znode(path, content if isinstance(content, bytes) else json.dumps(content).encode(), czxid)
 
 
-def test_a_cluster_is_told_in_order_whatever_the_order_of_its_znodes():
+def test_a_cluster_is_published_in_order_whatever_the_order_of_its_znodes():
     told = list(
         cluster_metadata(
             [
@@ -86,7 +85,7 @@ def test_a_state_that_cannot_be_read_is_none_that_was_never_written():
 
 
 @given(st.lists(st.tuples(st.sampled_from(PATHS), st.none() | st.binary(max_size=40)), max_size=8))
-def test_whatever_is_in_them_each_znode_is_told_or_named(znodes):
+def test_whatever_is_in_them_each_znode_is_forwarded_or_named(znodes):
     told = list(cluster_metadata(Znode(path, data, 1) for path, data in znodes))
     assert sum(isinstance(line, ControllerMetadata) for line in told) == 1
     assert all(line.reason for line in told if isinstance(line, UnreadableZnode))

@@ -57,7 +57,7 @@ def test_new_replicas_in_sync_before_they_are_waited_for_cost_no_epoch(release):
     history.state("t", 0, 1, 1, [1])
     history.delete("/controller")
     history.controller(2, 2)
-    assert t0(history) == (1, 2, (1,))  # it begins to wait anew
+    assert t0(history) == (1, 2, (1,))  # it begins to wait again
     history.state("t", 0, 1, 1, [1, 2], 1)
     assert t0(history) == (1, 2, (1, 2))  # and has no need to
     moves = history.transitions(history.state("t", 0, 1, 2, [1, 2]))

@@ -71,7 +71,7 @@ def test_a_setting_that_no_count_depends_on_leaves_the_counts_alone():
     assert after.header.tally.gauges is before.header.tally.gauges
 
 
-def test_a_release_that_is_told_no_more_is_inferred_again():
+def test_a_release_that_is_set_no_more_is_inferred_again():
     inferred = history().context.header.profile
     told = history(release=(1, 1)).context
     after = reconfigured(told, {}, None).header

@@ -61,7 +61,7 @@ def test_a_new_controller_elects_only_where_the_preferred_replica_does_not_lead_
 
 
 @pytest.mark.parametrize(("release", "told"), [((1, 0), True), ((1, 1), False), ((2, 0), False), ((2, 1), True)])
-def test_who_shuts_down_is_told_that_it_leads_no_longer_but_for_1_1_and_2_0(release, told):
+def test_a_broker_that_shuts_down_gets_the_new_leader_but_for_1_1_and_2_0(release, told):
     history = ZnodeHistory(release=release).start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
     effects = history.state("t", 0, 3, 1, [3])
     assert ((2, 1) in told_to(effects)) == told
@@ -77,7 +77,7 @@ def test_a_topic_that_allows_unclean_elections_is_tried_at_once_from_2_1_on(rele
 
 
 @pytest.mark.parametrize(("release", "stopped"), [((2, 1), True), ((2, 2), False)])
-def test_who_shuts_down_is_told_to_stop_replicas_of_topics_being_deleted_up_to_2_1(release, stopped):
+def test_a_broker_that_shuts_down_stops_replicas_of_deleted_topics_up_to_2_1(release, stopped):
     topics = on([2, 3], 2, 0, [2, 3]) | {"u": {0: ([3, 2], 3, 0, [3, 2])}}
     history = ZnodeHistory(release=release).start(*ALL, topics=topics)
     history.delete_topic("u")
@@ -108,7 +108,7 @@ def test_up_to_1_0_a_new_controller_goes_on_reassigning_what_is_being_deleted(re
 
 
 @pytest.mark.parametrize(("release", "told"), [((2, 1), True), ((2, 2), False)])
-def test_up_to_2_1_a_broker_that_died_is_told_to_stop_all_the_same(release, told):
+def test_up_to_2_1_a_broker_that_died_is_sent_stop_replica_all_the_same(release, told):
     history = ZnodeHistory(release=release).start(*ALL, topics=on([3, 2], 3, 0, [3, 2]))
     effects = history.broker_leaves(2)
     assert ([broker for broker, _ in told_to(effects, "StopReplica")] == [2]) == told

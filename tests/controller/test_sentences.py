@@ -58,7 +58,7 @@ def page() -> str:
     return "\n".join(written(story) for story in sorted(STORIES, key=lambda story: order.index(story.kind)))
 
 
-def test_the_page_has_what_people_are_told_now():
+def test_the_page_has_the_alerts_that_are_open_now():
     if os.environ.get("REWRITE"):
         PAGE.write_text(page(), encoding="utf-8")
     assert page() == PAGE.read_text(encoding="utf-8")

@@ -238,7 +238,7 @@ def test_trap_11_who_edits_the_controller_znode_makes_a_ghost(history):
     assert history.row("t", 1).problem == "no_live_in_sync_replica"
 
 
-def test_a_cluster_without_controller_is_told_after_the_grace(history):
+def test_a_cluster_without_controller_is_alerted_after_the_grace(history):
     history.delete("/controller")
     history.heartbeat(5_000)
     assert history.alerts() == []

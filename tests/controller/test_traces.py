@@ -15,7 +15,7 @@ TRACES = sorted((Path(__file__).parent / "traces").glob("*.txt"))
 
 
 @pytest.mark.parametrize("trace", TRACES, ids=lambda trace: trace.stem)
-def test_a_story_is_told_as_before(trace):
+def test_a_story_has_the_same_rows_as_before(trace):
     written = trace.read_text(encoding="utf-8")
     told = run_story(written)
     if os.environ.get("REWRITE"):

@@ -247,7 +247,7 @@ def test_trap_11_deleting_the_controller_znode_cures_it():
     assert history.predicted("born-under-a-ghost", 0) == (2, 0, (2, 3))
 
 
-def test_trap_11_a_ghost_is_told_to_a_person_by_name():
+def test_trap_11_a_ghost_is_alerted_by_name():
     history = ZnodeHistory().start(1, 2, 3, topics=TOPIC)
     history.write("/controller", controller_znode(3))
     history.heartbeat(60_000)
@@ -269,7 +269,7 @@ def test_trap_12_a_preferred_election_with_a_stateless_partition_elects_nobody()
     assert history.gauges().pending_writes == 0
 
 
-def test_trap_12_controllers_that_flap_are_told_with_the_znode_that_makes_them():
+def test_trap_12_controllers_that_flap_are_alerted_with_the_znode_that_makes_them():
     history = with_a_partition_that_has_no_state()
     for epoch in range(2, 12):
         history.delete("/controller")
@@ -279,7 +279,7 @@ def test_trap_12_controllers_that_flap_are_told_with_the_znode_that_makes_them()
     assert any("/admin/preferred_replica_election" in cause for cause in causes)
 
 
-def test_trap_12_controllers_that_flap_without_it_are_told_without_it():
+def test_trap_12_controllers_that_flap_without_it_are_alerted_without_it():
     history = ZnodeHistory().start(1, 2)
     for epoch in range(2, 12):
         history.delete("/controller")
@@ -509,7 +509,7 @@ def test_trap_34_with_one_topic_id_twice_no_broker_becomes_controller():
     assert_nobody_acts(history)
 
 
-def test_trap_34_one_topic_id_twice_is_told_with_both_names():
+def test_trap_34_one_topic_id_twice_is_alerted_with_both_names():
     history = with_one_topic_id_twice()
     history.controller_dies(1)
     history.controller(2, 2)
@@ -518,7 +518,7 @@ def test_trap_34_one_topic_id_twice_is_told_with_both_names():
     assert any("topics copy and t" in cause and "_EOu-aHUSKuKzvTtnqs9Zw" in cause for cause in causes)
 
 
-def test_trap_34_a_topic_whose_id_the_snapshot_repeats_is_told_too():
+def test_trap_34_a_topic_whose_id_the_snapshot_repeats_is_alerted_too():
     history = ZnodeHistory()
     history.start(1, 2, topics={"a": {0: ([1], 1, 0, [1])}, "b": {0: ([2], 2, 0, [2])}}, topic_id="same")
     history.heartbeat(60_000)

@@ -171,7 +171,7 @@ def test_trap_17_a_reassignment_completes_with_the_target_in_the_isr_though_dead
     assert t0(history) == (1, 2, (1, 9))
 
 
-def test_trap_17_a_removed_replica_that_is_dead_is_never_told_to_delete_its_log():
+def test_trap_17_a_removed_replica_that_is_dead_never_gets_stop_replica():
     topics = {"t": {0: ([1, 2, 9], 1, 0, [1, 2])}}
     history = ZnodeHistory().start(1, 2, topics=topics)
     effects = history.reassign(("t", 0, [1, 2]))

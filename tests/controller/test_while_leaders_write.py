@@ -204,6 +204,6 @@ def test_another_process_knows_nothing_of_what_a_controller_was_reassigning():
     history.the_controller_writes_its_due("t")
     history.delete("/admin/reassign_partitions")
     history.controller_dies(1)
-    history.broker(1)  # started anew
+    history.broker(1)  # another process
     history.controller(1, 2)
     assert not history.context.topics["t"].partitions[0].reassigning

@@ -351,19 +351,19 @@ def assert_all_as_foretold(history: ZnodeHistory) -> None:
 
 def assert_the_roster_is_as_if_made_anew(context: Context) -> None:
     if context.replica_index is not None:
-        kept, anew = context.replica_index, BrokerReplicaIndex(context.topics)
+        kept, rebuilt = context.replica_index, BrokerReplicaIndex(context.topics)
         assert kept.topics is context.topics
-        assert kept.unsettled == anew.unsettled
+        assert kept.unsettled == rebuilt.unsettled
         assert {host: dict(kept.hosted_by(host)) for host in kept.hosts} == {
-            host: dict(anew.hosted_by(host)) for host in anew.hosts
+            host: dict(rebuilt.hosted_by(host)) for host in rebuilt.hosts
         }
 
 
 def assert_the_troubles_are_as_if_made_anew(context: Context) -> None:
     if context.header.phase is Phase.FOLLOWING:
-        kept, (anew, offline_by_topic) = context.header.tally.issues, index_issues(context.topics, context.header)
+        kept, (rebuilt, offline_by_topic) = context.header.tally.issues, index_issues(context.topics, context.header)
         assert context.header.tally.offline_by_topic == offline_by_topic
-        assert {key: group.count for key, group in kept.items()} == {key: group.count for key, group in anew.items()}
+        assert {key: group.count for key, group in kept.items()} == {key: group.count for key, group in rebuilt.items()}
         assert all(set(group.examples) <= names_in(context, key) for key, group in kept.items())
 
 

@@ -61,23 +61,26 @@ def heard(
 
 def dies(*brokers: int) -> Callable[[ZnodeHistory], None]:
     """The brokers' sessions end, and the controller does what it must."""
-
-    def change(history: ZnodeHistory) -> None:
-        for broker in brokers:
-            history.broker_leaves(broker)
-        history.the_controller_writes_its_due()
-
-    return change
+    return _of_each(brokers, ZnodeHistory.broker_leaves)
 
 
 def returns(*brokers: int) -> Callable[[ZnodeHistory], None]:
     """The brokers register, are elected where only they can be, and catch up."""
+    return _of_each(brokers, ZnodeHistory.broker, catch_up)
+
+
+def _of_each(
+    brokers: Iterable[int],
+    happens: Callable[[ZnodeHistory, int], object],
+    *afterwards: Callable[[ZnodeHistory], object],
+) -> Callable[[ZnodeHistory], None]:
+    """The same happens to each of the brokers, and the controller does what it must."""
 
     def change(history: ZnodeHistory) -> None:
         for broker in brokers:
-            history.broker(broker)
-        history.the_controller_writes_its_due()
-        catch_up(history)
+            happens(history, broker)
+        for follows in (ZnodeHistory.the_controller_writes_its_due, *afterwards):
+            follows(history)
 
     return change
 

@@ -69,7 +69,7 @@ def serving(tmp_path, start_exporter):
     return serve
 
 
-def test_an_alert_is_told_as_it_opens_as_it_changes_and_as_it_ends(alertmanager, serving, rows):
+def test_an_alert_is_delivered_as_it_opens_as_it_changes_and_as_it_ends(alertmanager, serving, rows):
     server = alertmanager().start()
     with serving(server, external_labels={"site": "lab"}, generator_url="http://kontrast:9642/",
                  runbook_url="https://docs/runbooks/") as exporter:  # fmt: skip
@@ -117,7 +117,7 @@ def test_an_alert_is_told_as_it_opens_as_it_changes_and_as_it_ends(alertmanager,
         exporter.metrics_with(r'^kontrast_alert_deliveries_total\{alertmanager="http://.*",result="accepted"\} [1-9]')
 
 
-def test_what_an_alert_says_within_a_second_is_told_once_and_its_end_at_once(alertmanager, serving, rows):
+def test_what_an_alert_says_within_a_second_is_sent_once_and_its_end_at_once(alertmanager, serving, rows):
     server = alertmanager().start()
     with serving(server, resend_interval_seconds=60.0) as exporter:
         exporter.write(rows.gauges(), rows.alert("a", cause="first"))
@@ -147,7 +147,7 @@ def end_of(alert: dict) -> datetime:
     return datetime.fromisoformat(alert["endsAt"].replace("Z", "+00:00"))
 
 
-def test_an_alert_that_stands_outlives_the_resolve_timeout_by_being_told_again(alertmanager, serving, rows):
+def test_an_alert_that_stays_open_outlives_the_resolve_timeout_by_being_sent_again(alertmanager, serving, rows):
     server = alertmanager().start()
     with serving(server, resolve_timeout_seconds=10) as exporter:
         exporter.write(rows.gauges(), rows.alert("a"))
@@ -175,7 +175,7 @@ def test_an_alert_whose_labels_change_is_one_alert_all_the_same(alertmanager, se
         eventually(only_the_new_one, bool)
 
 
-def test_an_alertmanager_that_was_restarted_is_told_everything_again(alertmanager, serving, rows, caplog):
+def test_an_alertmanager_that_was_restarted_gets_every_alert_again(alertmanager, serving, rows, caplog):
     server = alertmanager().start()
     with serving(server) as exporter:
         exporter.write(rows.gauges(), rows.alert("a"), rows.alert("b", subject="partition b-0"))
@@ -374,7 +374,7 @@ def test_an_alertmanager_with_tls_and_a_login_gets_alerts_only_with_the_password
     assert "wrong" not in caplog.text
 
 
-def test_an_address_that_is_no_alertmanager_is_told_of_in_the_log_and_counted(alertmanager, serving, rows, caplog):
+def test_an_address_that_is_no_alertmanager_is_logged_and_counted(alertmanager, serving, rows, caplog):
     server = alertmanager().start()
     server.url += "/nowhere"
     with serving(server) as exporter:
@@ -383,7 +383,7 @@ def test_an_address_that_is_no_alertmanager_is_told_of_in_the_log_and_counted(al
     assert "404" in caplog.text
 
 
-def test_a_file_of_authorities_that_is_none_is_told_at_the_start(tmp_path):
+def test_a_file_of_authorities_that_is_none_is_refused_at_the_start(tmp_path):
     file = tmp_path / "ca.pem"
     file.write_text("no certificate")
     told = AlertmanagerConfig(urls=("https://am:9093",), ca_file=str(file))

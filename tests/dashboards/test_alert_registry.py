@@ -64,7 +64,7 @@ def test_a_wall_clock_that_is_set_ends_nothing_and_keeps_no_end_longer(registry,
     assert states(registry) == {}
 
 
-def test_an_end_is_told_for_as_long_as_an_alertmanager_would_wait(registry, rows):
+def test_an_end_is_sent_for_as_long_as_an_alertmanager_would_wait(registry, rows):
     registry.update([active(rows.alert("a"))], 0, 0)
     ended = active(resolved=[rows.alert("a", "resolved", time_ms=1)])
     registry.update([ended], 1, 1)
@@ -97,7 +97,7 @@ def test_silence_of_who_is_not_certain_never_ends_it(registry, rows):
         registry.update([active(certain=False)], minute * MINUTE_MS, minute * MINUTE_MS)
     assert states(registry) == {"a": ("unknown", None)}
     registry.update([active()], 100 * MINUTE_MS, 100 * MINUTE_MS)
-    assert states(registry) == {"a": ("unknown", None)}  # the minute begins anew
+    assert states(registry) == {"a": ("unknown", None)}  # the minute begins again
     registry.update([active()], 101 * MINUTE_MS, 101 * MINUTE_MS)
     assert states(registry) == {"a": ("resolved", 101 * MINUTE_MS)}
 

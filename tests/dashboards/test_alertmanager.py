@@ -150,7 +150,7 @@ def test_without_a_controller_what_follows_from_that_is_muted_in_its_cluster(tar
     assert eventually(alertmanager.muted, bool) == {("north", f"{NAME_PREFIX}{target}")}
 
 
-def test_what_is_told_directly_mutes_the_same_alert_of_prometheus_and_no_other(alertmanager):
+def test_an_alert_sent_directly_mutes_the_same_one_of_prometheus_and_no_other(alertmanager):
     directly = LABELS["KontrastBrokerCrashed"] | {"kafka_cluster": "north"}
     of_another = {"subject": "broker 2", "group": "broker 2"}
     alertmanager.fire(

@@ -43,7 +43,13 @@ made_on_newer_pythons = pytest.mark.skipif(
 )
 
 # What happened in all, since the job's state began: a rate does not see what a series begins with.
-TOTALS = {"Divergences", "Divergences by kind", "Unreadable znodes"}
+TOTALS = {
+    "Divergences",
+    "Divergences by kind",
+    "Inferred events",
+    "Unreadable znodes",
+    "Writes explained by inference",
+}
 
 # Metrics that no board or rule asks for, and why.
 NOT_ASKED_FOR = {

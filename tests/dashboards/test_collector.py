@@ -132,8 +132,7 @@ def test_values_are_those_of_the_rows(bench, rows):
     assert bench.value("kontrast_replicas", state="deletion_ineligible") == 0
     assert bench.value("kontrast_broker_registered", broker="1") == 1
     assert bench.value("kontrast_broker_registered", broker="2") == 0
-    assert bench.value("kontrast_open_alerts", severity="page") == 1
-    assert bench.value("kontrast_open_alerts", severity="warn") == 0
+    assert bench.value("kontrast_alerts_open", alert="PartitionsOffline", severity="page", state="open") == 1
     assert bench.value("kontrast_last_zxid_epoch") == 3
     assert bench.value("kontrast_last_zxid_sequence") == 9
     assert bench.value("kontrast_heartbeat_timestamp_seconds") == pytest.approx(1_700_000_000 + rows.seq / 1000)
@@ -163,6 +162,27 @@ def test_what_has_not_happened_yet_is_zero_so_that_increase_sees_its_first_time(
     assert bench.value("kontrast_isr_changes_total", operation="shrink") == 0
     assert bench.value("kontrast_records_total", kind="snapshot-begin") == 0
     assert bench.value("kontrast_broker_leaders", broker="4") == 0
+
+
+def test_agreement_with_the_controller_is_by_verdict_by_rule_and_a_ratio(bench, rows):
+    bench.apply(
+        rows.gauges(
+            writes={"expected": 7, "inferred": 2, "unexplained": 1},
+            writes_of_last_hour={"expected": 1, "inferred": 1, "unexplained": 0},
+            agreement=0.9,
+            agreement_of_last_hour=1.0,
+            inferences={"preferred-election": 2},
+            inferred_events={"preferred-election": 2, "shutdown-asked-again": 3},
+        )
+    )
+    assert bench.value("kontrast_writes_total", verdict="unexplained") == 1
+    assert bench.value("kontrast_inferred_writes_total", rule="preferred-election") == 2
+    assert bench.value("kontrast_inferred_events_total", rule="shutdown-asked-again") == 3
+    assert bench.value("kontrast_inferred_events_total", rule="read-together") == 0  # rate() sees its first time
+    assert bench.value("kontrast_agreement_ratio", window="start") == 0.9
+    assert bench.value("kontrast_agreement_ratio", window="1h") == 1
+    bench.apply(rows.gauges())
+    assert bench.samples("kontrast_agreement_ratio") == {}  # no write, no figure: neither all nor nothing agrees
 
 
 def test_no_controller_is_said_as_inactive_and_not_as_broker_minus_one(bench, rows):

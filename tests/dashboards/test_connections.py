@@ -11,8 +11,7 @@ import pytest
 
 from dashboards.catalogue.table import CATALOGUE
 from dashboards.exporter.config import ServeConfig
-from dashboards.exporter.watch_page import open_page
-from dashboards.exporter.watch_page import run as run_watching
+from dashboards.exporter.watch_page import open_page, run as run_watching
 from dashboards.serving import connections
 from tests.waiting import eventually
 from transport.address import JournalAddress

@@ -296,7 +296,10 @@ def test_an_exporter_starts_from_compacted_topics(start_kafka_cluster, rows, sta
         text = first.metrics_with(r"^kontrast_topics\{.*\} 500")
         offline = re.findall(r'^kontrast_partition_offline_since.*partition="(\d+)"', text, re.MULTILINE)
         assert sorted(offline) == ["3", "5"]
-        assert 'kontrast_open_alerts{kafka_cluster="north",severity="page"} 1.0' in text
+        assert (
+            'kontrast_alerts_open{alert="PartitionsOffline",kafka_cluster="north",severity="page",state="open"} 1.0'
+            in text
+        )
         assert say_the_same(second.metrics_with(r"^kontrast_topics\{.*\} 500"), text)
         page = first.page_with("/metrics/partitions", '^kontrast_partition_leader_epoch.*partition="0"} 77$')
         assert len(re.findall("^kontrast_partition_leader_epoch{", page, re.MULTILINE)) == 5

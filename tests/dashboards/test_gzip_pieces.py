@@ -5,8 +5,7 @@ from __future__ import annotations
 import gzip
 import zlib
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from dashboards.exporter.gzip_pieces import GzipFile, GzipPiece
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from controller.contract.alert_row import AlertRow
 from controller.contract.outputs import BadRowError, decode_row, encode_row
@@ -37,7 +36,7 @@ def alertmanager(server: AlertmanagerServer) -> Alertmanager:
 
 
 def messages_of(lines: Sequence[bytes]) -> list[Message]:
-    """What is told of those that are rows."""
+    """The messages about lines that are rows."""
     found = []
     for line in lines:
         with suppress(BadRowError):

@@ -8,8 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
@@ -46,7 +45,7 @@ def shown(lines: Iterable[bytes]) -> int:
             read += 1
             bench.apply(row)
             if isinstance(row, Row) and not isinstance(row, GaugesRow):
-                bench.apply(Rows().gauges(cluster=row.cluster))  # else nothing is said of the cluster
+                bench.apply(Rows().gauges(cluster=row.cluster))  # without them the cluster has no metrics
     jmx = CollectorRegistry()
     jmx.register(JmxCollector(bench.view, bench.reading, 10_000, 7071))
     page = PartitionsPage(bench.view, bench.reading)

@@ -82,7 +82,7 @@ def test_brokers_of_a_healthy_cluster_differ_in_nothing_whatever_happens_to_topi
             text = asked_again(exporter, 1, 2)
             assert (differing(text, 1), differing(text, 2)) == (NOTHING, NOTHING)
             cluster.brokers[2].kill()
-            # Who is not registered is not asked, and nothing is said of it.
+            # A broker that is not registered is not asked, and has no findings.
             eventually(exporter.metrics, lambda text: differing(text, 2) == dict.fromkeys(NOTHING))
             text = asked_again(exporter, 1)
             assert differing(text, 1) == NOTHING

@@ -49,7 +49,7 @@ def test_a_leader_that_is_not_live_has_no_address(judge):
     assert judge(Leader(-1, 4), leader=-1) is Difference.STALE
 
 
-def test_a_partition_that_brokers_were_not_told_of_is_not_missing(judge):
+def test_a_partition_that_brokers_do_not_know_yet_is_not_missing(judge):
     assert judge(None, state="NewPartition") is None
     assert judge(None, leader_epoch=-1) is None
 

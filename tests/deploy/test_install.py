@@ -42,7 +42,7 @@ def test_a_python_that_cannot_be_used_is_refused_by_name_and_nothing_is_made(che
     assert not (checkout / ".venv").exists()
 
 
-def test_a_machine_without_a_python_is_told_what_to_install(checkout, tmp_path):
+def test_a_machine_without_a_python_gets_the_command_that_installs_one(checkout, tmp_path):
     for tool in ("sh", "dirname", "env"):
         (tmp_path / tool).symlink_to(shutil.which(tool))
     ended = install(checkout, PATH=str(tmp_path), PYTHON="")

@@ -37,7 +37,7 @@ def test_the_kinds_are_in_the_catalogues_sections_and_order():
 
 
 @pytest.mark.parametrize("kind", ALERT_KINDS.values(), ids=lambda kind: kind.name)
-def test_a_kind_is_told_with_all_that_the_catalogue_says(kind):
+def test_a_kind_is_on_the_page_with_all_that_the_catalogue_has(kind):
     told = part(kind.name)
     assert f"**Severity**: {kind.severity.value}." in told
     for text in (kind.meaning, kind.action, kind.expected, kind.patience_else, kind.divergence):

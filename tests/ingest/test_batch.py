@@ -22,12 +22,12 @@ def told(observations: list[Observation]) -> list[tuple[str, str, int]]:
     return [(observation.kind.value, observation.path, observation.zxid) for observation in observations]
 
 
-def test_a_znode_that_came_and_went_is_told_though_it_was_never_read() -> None:
+def test_a_znode_that_came_and_went_is_forwarded_though_it_was_never_read() -> None:
     events = [ZnodeEvent(CREATED, DELETION, 5), ZnodeEvent(DELETED, DELETION, 6)]
     assert told(observe_window(events, {DELETION: None}, {})) == [("created", DELETION, 5), ("deleted", DELETION, 6)]
 
 
-def test_each_life_of_a_znode_is_told_and_the_last_has_its_value() -> None:
+def test_each_life_of_a_znode_is_forwarded_and_the_last_has_its_value() -> None:
     events = [
         ZnodeEvent(DELETED, DELETION, 4),
         ZnodeEvent(CREATED, DELETION, 5),
@@ -43,7 +43,7 @@ def test_each_life_of_a_znode_is_told_and_the_last_has_its_value() -> None:
     ]
 
 
-def test_a_created_znode_that_may_not_be_read_is_told_without_a_value() -> None:
+def test_a_created_znode_that_may_not_be_read_is_forwarded_without_a_value() -> None:
     assert told(observe_window([ZnodeEvent(CREATED, DELETION, 5)], {}, {})) == [("created", DELETION, 5)]
 
 
@@ -104,7 +104,7 @@ def test_inside_one_change_ranks_order_its_znodes() -> None:
 
 
 @pytest.mark.parametrize("known", [Known(4, 9, 3), Known(4, 8, 2)])
-def test_what_a_complete_read_has_told_is_not_told_again(known: Known) -> None:
+def test_what_a_complete_read_has_forwarded_is_not_forwarded_again(known: Known) -> None:
     events = [ZnodeEvent(DELETED, TOPIC, 3), ZnodeEvent(CREATED, TOPIC, 4), ZnodeEvent(CHANGED, TOPIC, 8)]
     assert observe_window(events, {TOPIC: value(*known)}, {TOPIC: known}) == []
 
@@ -120,7 +120,7 @@ def test_a_znode_deleted_and_made_again_in_one_transaction_keeps_that_order() ->
     assert [observation.kind for observation in observations] == [RecordKind.DELETED, RecordKind.NODE]
 
 
-def test_a_deletion_of_what_was_never_told_is_not_told() -> None:
+def test_a_deletion_of_what_was_never_forwarded_is_not_forwarded() -> None:
     assert observe_window([ZnodeEvent(DELETED, TOPIC, 9)], {TOPIC: None}, {}) == []
 
 

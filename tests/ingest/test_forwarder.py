@@ -85,7 +85,7 @@ def test_the_cluster_s_id_is_forwarded_also_of_a_cluster_that_begins_later(kafka
     assert "/cluster/id" in {record.path for record in watch(journal="another").records()}
 
 
-def test_a_znode_that_came_and_went_within_a_window_is_told(kafka: KazooClient, watch: Watch) -> None:
+def test_a_znode_that_came_and_went_within_a_window_is_forwarded(kafka: KazooClient, watch: Watch) -> None:
     make_cluster(kafka)
     watching = watch(coalesce_ms=300)
     seq = watching.settled()

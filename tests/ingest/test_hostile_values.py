@@ -73,7 +73,7 @@ def test_contents_are_read_and_their_changes_are_seen(kafka: KazooClient, watch:
     assert comes_through(watching, kafka)
 
 
-def test_names_are_told_as_they_are(kafka: KazooClient, watch: Watch) -> None:
+def test_names_are_forwarded_as_they_are(kafka: KazooClient, watch: Watch) -> None:
     make_cluster(kafka)
     found = names()
     assert len(found) > 5

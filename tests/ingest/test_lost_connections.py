@@ -126,7 +126,7 @@ def test_an_answer_that_makes_no_sense_ends_the_client_not_the_forwarder(
 
 
 @pytest.mark.parametrize("length", [128 * 1024**2 + 1, 2**31 - 1, -1])
-def test_a_packet_without_measure_is_not_gathered_and_told_once(
+def test_a_packet_without_measure_is_not_gathered_and_logged_once(
     zookeeper: ZooKeeper, kafka: KazooClient, watch: Watch, caplog: pytest.LogCaptureFixture, length: int
 ) -> None:
     make_cluster(kafka)

@@ -78,7 +78,7 @@ def test_a_window_ends_by_time_without_a_change_of_the_file(kafka, watch, tmp_pa
     assert shown(watching)[0] != ()
 
 
-def test_a_file_that_cannot_be_read_is_told_once_and_the_windows_stay(kafka, watch, tmp_path, caplog):
+def test_a_file_that_cannot_be_read_is_logged_once_and_the_windows_stay(kafka, watch, tmp_path, caplog):
     make_cluster(kafka)
     file = tmp_path / "maintenance.toml"
     write(file, window())
@@ -118,7 +118,7 @@ def test_what_is_no_file_of_windows_is_refused_in_one_sentence(tmp_path, text, s
     assert "\n" not in str(refusal.value)
 
 
-def test_a_folder_in_the_place_of_the_file_is_told_and_counted(tmp_path):
+def test_a_folder_in_the_place_of_the_file_is_logged_and_counted(tmp_path):
     forwarding = Forwarding("test")
     windows = MaintenanceFile(tmp_path, forwarding)
     assert windows.in_force(0) == windows.in_force(0) == ()

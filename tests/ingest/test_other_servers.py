@@ -141,7 +141,7 @@ def test_a_closing_session_takes_the_controller_before_the_broker(watched: str, 
     assert changes(watching.after(seq)) == [("deleted", "/controller"), ("deleted", "/brokers/ids/1")]
 
 
-def test_a_controller_that_is_followed_at_once_is_told_as_gone_and_as_new(kafka: KazooClient, watch: Watch) -> None:
+def test_a_controller_that_is_followed_at_once_is_seen_as_gone_and_as_new(kafka: KazooClient, watch: Watch) -> None:
     make_cluster(kafka)
     watching = watch(coalesce_ms=300)
     seq = watching.settled()

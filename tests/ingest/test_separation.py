@@ -170,7 +170,7 @@ BROKER = {"version": 1, "host": "kafka", "port": 9092, "jmx_port": -1, "timestam
         (None, KafkaIdentity("one", {}), ""),
     ],
 )
-def test_clusters_are_told_apart_by_their_ids_and_without_by_their_brokers(
+def test_clusters_are_distinguished_by_their_ids_and_without_by_their_brokers(
     watched: str, kafka: KazooClient, cluster_id: str | None, identity: KafkaIdentity, words: str
 ) -> None:
     kafka.create("/brokers/ids/1", json.dumps(BROKER).encode(), makepath=True)

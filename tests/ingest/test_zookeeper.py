@@ -185,7 +185,7 @@ def test_paths_are_below_the_chroot(watched: str, kafka: KazooClient) -> None:
         assert session.zookeeper.read_children([""])[""] == ["controller"]
 
 
-def test_a_lost_connection_ends_a_read_and_is_told(zookeeper: ZooKeeper) -> None:
+def test_a_lost_connection_ends_a_read_and_is_reported(zookeeper: ZooKeeper) -> None:
     with Session(zookeeper.connect_string) as session:
         zookeeper.kill()
         assert session.inbox.wait(60)

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from kazoo.client import KazooClient
 from kazoo.exceptions import BadVersionError, NoNodeError
 
@@ -468,13 +467,13 @@ def test_a_missing_log_is_bridged_by_the_next_snapshot_as_a_new_generation(long_
     assert len(history.files.notes) == 1
 
 
-def test_a_missing_log_without_a_snapshot_is_told_with_the_way_out(long_recording, tmp_path: Path) -> None:
+def test_a_missing_log_without_a_snapshot_is_named_with_the_way_out(long_recording, tmp_path: Path) -> None:
     directory = _without(long_recording, tmp_path / "zk", log=3, snapshots_after=False)
     with pytest.raises(IngestError, match="lacks the transactions between .* put the missing log file back"):
         records_of(directory)
 
 
-def test_damage_in_an_older_log_is_told_with_its_file_and_offset(long_recording, tmp_path: Path) -> None:
+def test_damage_in_an_older_log_is_named_with_its_file_and_offset(long_recording, tmp_path: Path) -> None:
     shutil.copytree(long_recording.directory, tmp_path / "zk")
     log = sorted((tmp_path / "zk/version-2").glob("log.*"), key=lambda path: int(path.name[4:], 16))[2]
     spoil(log, entry_offsets(log)[3] + 20)
@@ -564,7 +563,7 @@ def test_logs_and_snapshots_may_lie_in_two_directories(long_recording, tmp_path:
         records_of(tmp_path / "log")
 
 
-def test_a_damaged_snapshot_is_told_and_an_older_one_taken(long_recording, tmp_path: Path) -> None:
+def test_a_damaged_snapshot_is_named_and_an_older_one_taken(long_recording, tmp_path: Path) -> None:
     shutil.copytree(long_recording.directory, tmp_path / "zk")
     snapshots = sorted((tmp_path / "zk/version-2").glob("snapshot.*"), key=lambda path: int(path.name[9:], 16))
     newest, older = snapshots[-1], snapshots[-2]
@@ -579,7 +578,7 @@ def test_a_damaged_snapshot_is_told_and_an_older_one_taken(long_recording, tmp_p
 
 
 @pytest.mark.parametrize("damage", ["cut", "spoilt"])
-def test_a_damaged_gzipped_snapshot_is_told(long_recording, tmp_path: Path, damage: str) -> None:
+def test_a_damaged_gzipped_snapshot_is_named(long_recording, tmp_path: Path, damage: str) -> None:
     snapshot = max(long_recording.directory.glob("version-2/snapshot.*"), key=lambda path: int(path.name[9:], 16))
     content = bytearray(gzip.compress(snapshot.read_bytes()))
     content[len(content) // 2] ^= damage == "spoilt"
@@ -615,7 +614,7 @@ def test_snappy_is_refused_in_a_sentence(java: Path, tmp_path: Path) -> None:
         records_of(directory)
 
 
-def test_a_directory_without_such_files_is_told(tmp_path: Path) -> None:
+def test_a_directory_without_logs_or_snapshots_is_refused(tmp_path: Path) -> None:
     with pytest.raises(IngestError, match="has no log"):
         records_of(tmp_path)
     with pytest.raises(IngestError, match="is no directory"):
@@ -659,7 +658,7 @@ def test_a_long_silence_has_fewer_heartbeats_the_longer_it_lasts(tmp_path: Path)
     assert times[-1] == pytest.approx(year_ms + TRAILING_MS, abs=year_ms // 300)
 
 
-def test_silence_is_told_only_up_to_what_the_end_leaves_out(tmp_path: Path) -> None:
+def test_silence_is_noted_only_up_to_what_the_end_leaves_out(tmp_path: Path) -> None:
     write_log(tmp_path / "log.1", [(1, 10_000), (2, 13_500), (3, 90_000)])
     assert heartbeat_times(records_of(tmp_path, until=Until(zxid=1)))[-1] == 13_000
     assert heartbeat_times(records_of(tmp_path, until=Until(zxid=2)))[-1] == 23_000

@@ -58,7 +58,7 @@ def test_a_long_backlog_comes_whole_and_in_order_before_the_heartbeats(tmp_path,
     assert chunks[-1].output == "gauges"
 
 
-def test_rows_in_a_damaged_part_are_told_as_a_gap_with_its_place(tmp_path, rows, caplog):
+def test_rows_in_a_damaged_part_are_a_gap_with_its_place(tmp_path, rows, caplog):
     for number in range(30):
         write(tmp_path, rows.partition("t", number), segment_bytes=2000)
     damaged = sorted((tmp_path / "metadata").glob("*.log"))[1]
@@ -82,7 +82,7 @@ def test_outputs_that_were_replaced_by_longer_ones_are_read_from_their_beginning
     assert len(chunk.lines) == 3
 
 
-def test_rows_that_retention_dropped_unread_are_told_as_a_gap(tmp_path, rows):
+def test_rows_that_retention_dropped_unread_are_a_gap(tmp_path, rows):
     write(tmp_path, rows.gauges())
     source = open_outputs(JournalAddress(tmp_path), WANTED)
     source.poll()

@@ -8,8 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from controller.contract.alert_row import AlertRow
 from controller.contract.outputs import decode_row

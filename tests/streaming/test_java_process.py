@@ -40,7 +40,7 @@ def _where_pyspark_is(batches):
         yield pandas.DataFrame({"place": [theirs.__file__]})
 
 
-def test_a_java_that_does_not_start_is_told_in_one_sentence(java):
+def test_a_java_that_does_not_start_is_one_sentence(java):
     with (
         pytest.raises(StreamError, match="Spark's Java process did not start: Error: "),
         JavaProcess(memory="1x").running(),

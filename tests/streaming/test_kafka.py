@@ -232,7 +232,7 @@ def _cluster_id(server):
     return cluster_id
 
 
-def test_clusters_with_the_same_brokers_are_told_apart_by_their_ids(shared_broker, own_name, streams, work_off):
+def test_clusters_with_the_same_brokers_are_distinguished_by_their_ids(shared_broker, own_name, streams, work_off):
     life = life_of("east", topics=2)
     life.send(RecordKind.NODE, "/cluster/id", {"version": "1", "id": "another-cluster"})
     _register(life, shared_broker)

@@ -17,8 +17,7 @@ def propose(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
     before = write.before
     if before is None or not write.is_next or not write.moves_leader or write.left_isr:
         return
-    asks = tx.header.settings.controlled_shutdown_enable
-    event = _completion(tx, write.tp) if asks and before.leader in tx.header.brokers else None
+    event = _completion(tx, write.tp) if before.leader in tx.header.brokers else None
     if event is not None:
         yield lambda trial: _complete_without(trial, trial.open_event(event.id), write.tp, before.leader)
 

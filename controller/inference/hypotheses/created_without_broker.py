@@ -19,8 +19,7 @@ from controller.transaction.transaction import Transaction
 def propose(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
     """Propose that the missing brokers sent ControlledShutdown before the topic was created."""
     event, missing = missing_brokers(tx, write)
-    asks = tx.header.settings.controlled_shutdown_enable
-    if event is not None and asks and not event.first_write_ms:
+    if event is not None and not event.first_write_ms:
         yield lambda trial: _create_without(trial, trial.open_event(event.id), missing)
 
 

@@ -36,6 +36,10 @@ class ObservedWrite(NamedTuple):
         """Brokers that are no longer in the ISR."""
         return set(self.before.isr) - set(self.written.isr) if self.before is not None else set()
 
+    def live_that_left_isr(self, live: Collection[int]) -> list[int]:
+        """Live brokers that are no longer in the ISR."""
+        return sorted(self.left_isr.intersection(live))
+
     def departed(self, live: Collection[int]) -> list[int]:
         """Live brokers that the partition may have lost: its former leader, and brokers that left the ISR."""
         return sorted({self.before.leader, *self.left_isr}.intersection(live)) if self.before is not None else []

@@ -15,7 +15,5 @@ from controller.transaction.transaction import Transaction
 
 def propose(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
     """Propose that a broker that left the ISR sent ControlledShutdown."""
-    if not (write.is_next and tx.header.settings.controlled_shutdown_enable):
-        return
-    for broker in sorted(write.left_isr.intersection(tx.header.brokers)):
+    for broker in write.live_that_left_isr(tx.header.brokers) if write.is_next else ():
         yield partial(ask, broker=broker)

@@ -15,6 +15,6 @@ from controller.transaction.transaction import Transaction
 
 def propose(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
     """Propose that the shutdown attempt of a broker that left the ISR reaches the partition."""
-    for broker in sorted(write.left_isr.intersection(tx.header.brokers)) if write.is_next else ():
+    for broker in write.live_that_left_isr(tx.header.brokers) if write.is_next else ():
         if is_under_way(tx, broker):
             yield partial(reach_late, broker=broker, tp=write.tp)

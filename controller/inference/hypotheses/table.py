@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
+from controller.events import controlled_shutdown, topic_deletion
+from controller.inference import read_together, topic_assignment
 from controller.inference.hypotheses import (
     completed_without_leader,
     created_without_broker,
@@ -33,20 +35,54 @@ class Rule(NamedTuple):
     name: str  # in its counter
     propose: Callable[[Transaction, ObservedWrite], Iterator[Hypothesis]]
     seen_in: tuple[str, ...]
+    assumes_controlled_shutdown: bool = False  # not tried where controlled.shutdown.enable is false
 
 
 RULES: Final = (
     Rule("loaded-before-registration", loaded_before_registration.propose, ("fuzz39e",)),
-    Rule("created-without-broker", created_without_broker.propose, ("fuzz28f", "unseen11")),
+    Rule(
+        "created-without-broker",
+        created_without_broker.propose,
+        ("fuzz28f", "unseen11"),
+        assumes_controlled_shutdown=True,
+    ),
     Rule("never-poisoned", never_poisoned.propose, ()),
     Rule("deletion-answered", deletion_answered.propose, ("fuzz39c", "fuzz28h", "unseen39")),
-    Rule("completed-without-leader", completed_without_leader.propose, ("fuzz24b",)),
+    Rule("completed-without-leader", completed_without_leader.propose, ("fuzz24b",), assumes_controlled_shutdown=True),
     Rule("elected-after-all", elected_after_all.propose, ("fuzz20b",)),
     Rule("preferred-election", preferred_election.propose, ("unseen39b", "fuzz22a", "fuzz27a")),
     Rule("log-dir-failed", log_dir_failed.propose, ("hard39",)),
-    Rule("shutdown-reached-late", shutdown_reached_late.propose, ("fuzz0102a", "fuzz011a")),
-    Rule("shutdown-asked", shutdown_asked.propose, ("fuzz011a", "fuzz32a", "fuzz28d")),
+    Rule(
+        "shutdown-reached-late",
+        shutdown_reached_late.propose,
+        ("fuzz0102a", "fuzz011a"),
+        assumes_controlled_shutdown=True,
+    ),
+    Rule(
+        "shutdown-asked", shutdown_asked.propose, ("fuzz011a", "fuzz32a", "fuzz28d"), assumes_controlled_shutdown=True
+    ),
     Rule("preferred-election-in-vain", preferred_election.propose_in_vain, ()),
     Rule("reassigned-again", reassigned_again.propose, ("unseen11", "unseen39b")),
     Rule("unclean-election", unclean_election.propose, ("fuzz39a", "fuzz28g", "fuzz32a")),
 )
+
+
+class OtherInference(NamedTuple):
+    """Inference that is not tried on a written state, with the recordings of real clusters in which it is drawn."""
+
+    name: str
+    seen_in: tuple[str, ...]
+
+
+# Events read at once are looked for before the rules; time, a session's end or a topic's znode shows the others. No
+# recording has the last.
+OTHER_INFERENCES: Final = (
+    OtherInference(read_together.RULE, ("fuzz39a",)),
+    OtherInference(controlled_shutdown.ASKED_AGAIN, ("fuzz0102a", "fuzz28d")),
+    OtherInference(controlled_shutdown.ASKED_BEFORE_SESSION_END, ("fuzz28g", "race39")),
+    OtherInference(topic_deletion.ANSWERED_IN_TIME, ("fuzz39c", "fuzz28a", "fuzz0102a")),
+    OtherInference(topic_assignment.COMPLETED_UNREAD, ()),
+)
+
+INFERENCES: Final = tuple(inference.name for inference in (*RULES, *OTHER_INFERENCES))
+INFERENCES_BY_WRITE: Final = (*(rule.name for rule in RULES), read_together.RULE)

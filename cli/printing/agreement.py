@@ -1,0 +1,57 @@
+"""Agreement of a controller's writes with what Kontrast expected of it, as a line for people and as JSON fields."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from controller.alerts.conditions import plural
+from controller.model.context import Header
+from controller.model.tally import INFERRED, Writes
+
+
+def percent(agreement: float | None) -> str:
+    """Agreement in per cent, rounded down: only what agrees entirely is 100 %."""
+    return "-" if agreement is None else f"{math.floor(round(agreement * 1_000, 6)) / 10:.1f} %"
+
+
+class Agreement(NamedTuple):
+    """Writes of the controller by how they were explained, and the inferred ones by rule."""
+
+    writes: Writes
+    inferences: Mapping[str, int]
+
+    @classmethod
+    def so_far(cls, header: Header) -> Agreement:
+        """Agreement since the cluster's state was created."""
+        happened = header.tally.happened.items()
+        by_rule = {key.removeprefix(INFERRED): count for key, count in happened if key.startswith(INFERRED)}
+        return cls(header.tally.writes, by_rule)
+
+    def since(self, earlier: Agreement) -> Agreement:
+        """Agreement of the writes that came after the earlier ones."""
+        by_rule = Counter(self.inferences) - Counter(earlier.inferences)
+        return Agreement(self.writes.since(earlier.writes), dict(by_rule))
+
+    def fields(self) -> dict[str, Any]:
+        """Fields of the JSON object."""
+        writes = msgspec.structs.asdict(self.writes)
+        return {"writes": writes, "inferences": dict(self.inferences), "agreement": self.writes.agreement}
+
+    def line(self) -> str:
+        """Sentence with the count of each verdict, and of each rule, the most frequent first."""
+        writes = self.writes
+        total = writes.expected + writes.inferred + writes.unexplained
+        if not total:
+            return "no writes of the controller: nothing shows how far Kontrast agrees with it"
+        most_first = sorted(self.inferences.items(), key=lambda rule: (-rule[1], rule[0]))
+        rules = ", ".join(f"{name.replace('-', ' ')} {count:,}" for name, count in most_first)
+        return (
+            f"{total:,} {plural(total, 'write', 'writes')} of the controller: {writes.expected:,} as expected, "
+            f"{writes.inferred:,} explained by inference{f' ({rules})' if rules else ''}, "
+            f"{writes.unexplained:,} unexplained: agreement {percent(writes.agreement)}"
+        )

@@ -1,0 +1,74 @@
+"""Log when the Kafka of an address is out of reach, and when it is back: Spark tries again without a word.
+
+`wait_for_kafka` waits for one at the start; this looks at it while the query runs.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from transport.address import Address, KafkaAddress
+
+logger = logging.getLogger("kontrast.streaming")
+
+_LOOK_SECONDS = 2.0
+_CONNECT_SECONDS = 2.0
+
+
+def failed_connections(bootstrap_servers: str, timeout_seconds: float) -> list[str]:
+    """Why each of the servers accepts no connection; empty if one of them does."""
+    failures = []
+    for server in bootstrap_servers.split(","):
+        host, _, port = server.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=timeout_seconds).close()
+        except (OSError, OverflowError) as error:
+            failures.append(f"{server}: {error}")
+        else:
+            return []
+    return failures
+
+
+class KafkaReach:
+    """Since when each Kafka of the job is out of reach; one line is logged when it goes, and one when it is back."""
+
+    def __init__(self, addresses: Iterable[Address]) -> None:
+        kafkas = (address for address in addresses if isinstance(address, KafkaAddress))
+        self._servers = sorted({address.bootstrap_servers for address in kafkas})
+        self._away_since: dict[str, float] = {}
+
+    def look(self) -> None:
+        """Connect to each once."""
+        for servers in self._servers:
+            failures = failed_connections(servers, _CONNECT_SECONDS)
+            if failures and servers not in self._away_since:
+                self._away_since[servers] = time.monotonic()
+                logger.warning(
+                    "Kafka at %s is not reached any more (%s): no batch is done until it is back",
+                    servers,
+                    "; ".join(failures),
+                )
+            elif not failures and servers in self._away_since:
+                away_seconds = time.monotonic() - self._away_since.pop(servers)
+                logger.warning("Kafka at %s is reached again, after %.0f seconds", servers, away_seconds)
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Look every other second while the body runs."""
+        ended = threading.Event()
+        thread = threading.Thread(target=self._look_until, args=(ended,), name="kafka-reach", daemon=True)
+        if self._servers:
+            thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+
+    def _look_until(self, ended: threading.Event) -> None:
+        while not ended.wait(_LOOK_SECONDS):
+            self.look()
