@@ -77,12 +77,13 @@ def check(picture: Picture, now_ms: int | None = None) -> Health:
         controller=header.controller,
         controller_epoch=header.controller_epoch,
         counts=_counts(picture),
-        findings=tuple(_finding(row, picture) for row in picture.alerts),
+        findings=tuple(finding_of(row, picture) for row in picture.alerts),
         doubts=tuple(_doubts(picture, now_ms)),
     )
 
 
-def _finding(row: AlertRow, picture: Picture) -> Finding:
+def finding_of(row: AlertRow, picture: Picture) -> Finding:
+    """The open alert as a finding."""
     return Finding(
         severity=row.severity,
         alert=row.alert,

@@ -179,7 +179,7 @@ def test_of_several_clusters_one_must_be_named(tmp_path, files, records):
 
 
 def test_changes_without_a_complete_read_are_no_cluster_yet(tmp_path, records):
-    write_changes(tmp_path / "changes", records[:3])
+    write_changes(tmp_path / "changes", records[:1])
     with pytest.raises(NotFoundError, match="no complete read of cluster shop"):
         picture("--from", f"journal:{tmp_path / 'changes'}")
 
