@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from controller.alerts.kinds import ALERT_KINDS
 from controller.contract.alert_row import AlertRow
 from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
@@ -13,6 +14,7 @@ from questions.dating import dated, judged_without_patience
 from questions.picture import WORST_FIRST, Origin, Picture
 
 _RESOLVED = "resolved"
+_KINDS = {name: place for place, name in enumerate(ALERT_KINDS)}  # partitions, brokers, the controller, topics
 
 
 def keep_nothing(_row: Row) -> bool:
@@ -105,5 +107,7 @@ class Gathering:
 
 
 def worst_first(alerts: Collection[AlertRow]) -> tuple[AlertRow, ...]:
-    """The alerts by severity, then the oldest first."""
-    return tuple(sorted(alerts, key=lambda row: (WORST_FIRST[row.severity], row.since_ms, row.id)))
+    """The alerts by severity, then what clients suffer from before its causes, then the oldest first."""
+    return tuple(
+        sorted(alerts, key=lambda row: (WORST_FIRST[row.severity], _KINDS.get(row.alert, 0), row.since_ms, row.id))
+    )

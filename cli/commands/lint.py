@@ -41,14 +41,14 @@ def lint(*, as_json: bool, **flags: object) -> int:
         from cli.printing.answers import print_answer, print_json
         from cli.printing.lint_lines import lint_lines
         from controller.contract.alert_row import Severity
-        from questions import lint as question
+        from questions.lint import table
         from questions.picture import Origin
 
         if picture.origin is Origin.ROWS:
             raise NotFoundError(
                 "the outputs do not have the znodes: give the changes of `kontrast watch`, --zookeeper or --zk-data"
             )
-        findings = question.lint(picture)
+        findings = table.lint(picture)
         if as_json:
             for finding in findings:
                 print_json(finding)

@@ -8,7 +8,7 @@ from typing import Final
 from rich.console import RenderableType
 
 from cli.printing.answers import line, severity_word
-from questions.lint import LintFinding
+from questions.lint.table import LintFinding
 
 _NAMED: Final = 5
 

@@ -32,10 +32,8 @@ def about_partition(tp: TopicPartition) -> Keeps:
 
 
 def about_topic(topic: str) -> Keeps:
-    """The rows of the topic itself, and of the controllers."""
-    return lambda row: (
-        isinstance(row, Transition) and ((row.subject == "topic" and row.topic == topic) or row.subject == "controller")
-    )
+    """The rows of the topic itself."""
+    return lambda row: isinstance(row, Transition) and row.subject == "topic" and row.topic == topic
 
 
 def about_broker(broker: int) -> Keeps:

@@ -57,7 +57,8 @@ class _Asked:
             usable = "" if problem in UNUSABLE else "usable, but "
             return usable + reason_for(problem, self._partition, self._topic, self._header, self._predicted)
         assert self._value is not None, "a partition without a state has a problem"
-        return f"led by broker {self._value.leader}, and all {len(self._partition.replicas)} replicas are in sync"
+        in_sync = f"in sync {listed(self._value.isr)} of {listed(self._partition.replicas)}"
+        return f"led by broker {self._value.leader}, {in_sync}"
 
     def statements(self) -> Iterator[Statement]:
         """All that is known of it, the present first."""
