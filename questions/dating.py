@@ -14,6 +14,7 @@ import msgspec
 from controller.contract.records import Position, Record, RecordKind
 from controller.derived.partition_issues import issues_of
 from controller.model.alert_state import AlertState
+from controller.model.brokers import Departures
 from controller.model.context import Context, Header
 from controller.model.leadership import NO_LEADER
 from controller.model.topics import Partition
@@ -44,6 +45,7 @@ def dated(context: Context, written_ms: Mapping[str, int]) -> Context:
         number: msgspec.structs.replace(broker, since_ms=written_ms.get(f"/brokers/ids/{number}", NOT_KNOWN_MS))
         for number, broker in header.brokers.items()
     }
+    header.departures = Departures()  # nobody saw one
     header.term.since_ms = written_ms.get("/controller", NOT_KNOWN_MS)
     return Context(header, topics.freeze())
 
@@ -58,7 +60,10 @@ def _began_ms(name: str, number: int, partition: Partition, header: Header, writ
     if from_absence:
         return NOT_KNOWN_MS
     topic = f"/brokers/topics/{name}"
-    znodes = (f"{topic}/partitions/{number}/state", topic, f"/config/topics/{name}", f"/admin/delete_topics/{name}")
+    znodes = [f"{topic}/partitions/{number}/state", topic, f"/config/topics/{name}", f"/admin/delete_topics/{name}"]
+    if value is not None and value.leader == NO_LEADER:
+        # The controller has known since then at the latest that one of them could lead again.
+        znodes += [f"/brokers/ids/{broker}" for broker in value.isr]
     return max(written_ms.get(znode, NOT_KNOWN_MS) for znode in znodes)
 
 

@@ -16,14 +16,17 @@ from controller.contract.metadata_rows import BrokerRow, ControllerRow, Partitio
 from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
 from controller.model.context import LEAST_IN_SYNC, Context
+from controller.model.topics import TopicPartition
 from controller.step import steps
+from questions.departures import with_departures
 from questions.gathering import worst_first
 from questions.picture import Origin, Picture
 
 MetadataRow = BrokerRow | ControllerRow | PartitionRow
 
 _JSON = msgspec.json.Encoder()
-_Znodes = Iterator[tuple[str, object, int]]  # path, content, czxid
+_Znode = tuple[str, object, int, int]  # path, content, czxid, owner
+_Znodes = Iterator[_Znode]
 
 
 def picture_of_rows(
@@ -35,11 +38,14 @@ def picture_of_rows(
 ) -> Picture:
     """The cluster as the rows say it, with their alerts, and with their times."""
     rows = sorted(metadata, key=lambda row: (row.seq, row.ordinal))
-    records = tuple(_complete_read(context.header.cluster, rows, as_of_ms))
+    records = with_departures(tuple(_complete_read(context.header.cluster, rows, as_of_ms)))
+    of_partitions = (row for row in rows if isinstance(row, PartitionRow))
+    reasons = {TopicPartition(row.topic, row.partition): row.reason for row in of_partitions if row.reason}
     return Picture(
         origin=Origin.ROWS,
         context=_with_times(steps(context, records).context, rows),
         alerts=worst_first(alerts),
+        reasons=reasons,
         story=story,
         as_of_ms=as_of_ms,
     )
@@ -48,7 +54,8 @@ def picture_of_rows(
 def _complete_read(cluster: str, rows: Collection[MetadataRow], as_of_ms: int) -> Iterator[Record]:
     zxid = max((row.zxid for row in rows), default=-1)
 
-    def record(seq: int, kind: RecordKind, path: str = "", content: object = None, czxid: int = -1) -> Record:
+    def record(seq: int, kind: RecordKind, znode: _Znode = ("", None, -1, 0)) -> Record:
+        path, content, czxid, owner = znode
         data = None if content is None else _JSON.encode(content).decode()
         return Record(
             cluster=cluster,
@@ -61,13 +68,14 @@ def _complete_read(cluster: str, rows: Collection[MetadataRow], as_of_ms: int) -
             czxid=czxid,
             mzxid=czxid,
             version=0,
+            ephemeral_owner=owner,
             zxid=zxid,
         )
 
     yield record(0, RecordKind.SNAPSHOT_BEGIN)
     seq = 0
-    for seq, (path, content, czxid) in enumerate(_znodes(rows), start=1):
-        yield record(seq, RecordKind.NODE, path, content, czxid)
+    for seq, znode in enumerate(_znodes(rows), start=1):
+        yield record(seq, RecordKind.NODE, znode)
     yield record(seq + 1, RecordKind.SNAPSHOT_END)
 
 
@@ -76,32 +84,37 @@ def _znodes(rows: Iterable[MetadataRow]) -> _Znodes:
     for row in rows:
         match row:
             case ControllerRow():
-                yield "/controller_epoch", row.epoch, -1
+                yield "/controller_epoch", row.epoch, -1, 0
                 if row.broker >= 0:
-                    yield "/controller", {"version": 2, "brokerid": row.broker}, -1
+                    yield "/controller", {"version": 2, "brokerid": row.broker}, -1, _session(row.broker)
             case BrokerRow() if row.registered:
                 registration = {"version": 5, "endpoints": row.endpoints, "rack": row.rack}
-                yield f"/brokers/ids/{row.broker}", registration, row.epoch
+                yield f"/brokers/ids/{row.broker}", registration, row.epoch, _session(row.broker)
             case PartitionRow():
                 topics.setdefault(row.topic, []).append(row)
     for name, partitions in sorted(topics.items()):
         yield from _znodes_of_topic(name, partitions)
 
 
+def _session(broker: int) -> int:
+    """A session of the broker's own, which no row has: without one /controller would be a KRaft controller's."""
+    return broker + 1
+
+
 def _znodes_of_topic(name: str, partitions: list[PartitionRow]) -> _Znodes:
     path = f"/brokers/topics/{name}"
     needed = [len(row.isr) + row.in_sync_lacking for row in partitions if row.in_sync_lacking]
     if needed:
-        yield f"/config/topics/{name}", {"version": 1, "config": {LEAST_IN_SYNC: str(max(needed))}}, -1
+        yield f"/config/topics/{name}", {"version": 1, "config": {LEAST_IN_SYNC: str(max(needed))}}, -1, 0
     assignment = {
         "version": 2,
         "partitions": {str(row.partition): row.replicas for row in partitions},
         "adding_replicas": {str(row.partition): row.adding_replicas for row in partitions if row.adding_replicas},
         "removing_replicas": {str(row.partition): row.removing_replicas for row in partitions if row.removing_replicas},
     }
-    yield path, assignment, -1
+    yield path, assignment, -1, 0
     if any(row.deleting for row in partitions):
-        yield f"/admin/delete_topics/{name}", {}, -1
+        yield f"/admin/delete_topics/{name}", {}, -1, 0
     for row in partitions:
         if row.leader_epoch >= 0:
             state = {
@@ -111,7 +124,7 @@ def _znodes_of_topic(name: str, partitions: list[PartitionRow]) -> _Znodes:
                 "controller_epoch": row.controller_epoch,
                 "isr": row.isr,
             }
-            yield f"{path}/partitions/{row.partition}/state", state, -1
+            yield f"{path}/partitions/{row.partition}/state", state, -1, 0
 
 
 def _with_times(context: Context, rows: Iterable[MetadataRow]) -> Context:

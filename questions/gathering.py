@@ -11,6 +11,7 @@ from controller.contract.row import Row
 from controller.model.context import Context
 from controller.step import steps
 from questions.dating import dated, judged_without_patience
+from questions.departures import with_departures
 from questions.picture import WORST_FIRST, Origin, Picture
 
 _RESOLVED = "resolved"
@@ -58,7 +59,7 @@ class Gathering:
         only_topics: frozenset[str] | None = None,
     ) -> Picture:
         """The cluster as one complete read found it: dated by its znodes, for nothing was seen to begin."""
-        self.take(read)
+        self.take(with_departures(read))
         self._alerts = {}
         self.context = dated(self.context, written_ms)
         outcome = judged_without_patience(self.context)

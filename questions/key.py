@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from controller.derived.health import UNUSABLE, reason_for, takes_acks_all
+from controller.derived.health import UNUSABLE, takes_acks_all
 from controller.model.topics import TopicPartition
 from controller.rules.partitioner import partition_for_key
 from questions.picture import Picture
@@ -52,12 +52,10 @@ def explain_key(picture: Picture, topic_name: str, key: bytes) -> KeyAnswer:
     topic = picture.topic(topic_name)
     assert topic is not None, f"there is no topic {topic_name}"
     tp = TopicPartition(topic_name, partition_for_key(key, len(topic.partitions)))
-    partition, header = topic.partitions[tp.partition], picture.header
+    partition = topic.partitions[tp.partition]
     problem, value = partition.problem, partition.zk_state
     is_led = value is not None and problem not in UNUSABLE and not topic.queued_for_deletion
-    reason = "its topic is being deleted" if topic.queued_for_deletion else None
-    if problem is not None:
-        reason = reason_for(problem, partition, topic, header, partition.value(header.controller_epoch))
+    reason = "its topic is being deleted" if topic.queued_for_deletion else picture.reason(tp)
     return KeyAnswer(
         topic=topic_name,
         partition=tp.partition,

@@ -12,6 +12,7 @@ from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.records import Record
 from controller.contract.row import Row
 from controller.contract.znodes import Brokers
+from controller.derived.health import reason_for
 from controller.model.context import Context, Header
 from controller.model.topics import Partition, Topic, TopicPartition
 
@@ -49,6 +50,7 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
     story: tuple[Row, ...] = ()
     records: Mapping[str, Record] = {}
     written_ms: Mapping[str, int] = {}
+    reasons: Mapping[TopicPartition, str] = {}  # of partitions' problems, where rows have them in words
     began_ms: int = 0  # of the complete read that it rests on
     as_of_ms: int = 0  # of the newest record, by the forwarder's wall clock
     forbidden: frozenset[str] = frozenset()  # paths that an ACL keeps from being read
@@ -68,6 +70,15 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
         """The partition of this name, None where there is none."""
         topic = self.topic(tp.topic)
         return None if topic is None else topic.partitions.get(tp.partition)
+
+    def reason(self, tp: TopicPartition) -> str | None:
+        """The problem of a partition that there is, in a sentence that names brokers and zxids."""
+        topic, partition = self.context.topics[tp.topic], self.partition(tp)
+        assert partition is not None, f"there is no {tp}"
+        if partition.problem is None or tp in self.reasons:
+            return self.reasons.get(tp)
+        predicted = partition.value(self.header.controller_epoch)
+        return reason_for(partition.problem, partition, topic, self.header, predicted)
 
     def since(self, ms: int) -> Moment:
         """The moment as far as it is known: what a complete read found may have begun before."""

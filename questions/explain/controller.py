@@ -9,7 +9,7 @@ from controller.alerts.conditions import counted
 from controller.model.brokers import NO_BROKER
 from controller.model.controllership import Standing
 from questions.explain.causes import causes_of, last_writes
-from questions.explain.explanation import Certainty, Explanation, Statement, findings_about
+from questions.explain.explanation import Certainty, Explanation, Statement, findings_about, since_zxid
 from questions.picture import Origin, Picture
 
 _NAMED_EVENTS: Final = 10
@@ -81,7 +81,7 @@ def _statements(picture: Picture) -> Iterator[Statement]:
     due = [event for event in header.events.values() if event.writes_due]
     for event in due[:_NAMED_EVENTS]:
         writes = counted(event.writes_due, "write")
-        yield Statement("next", f"{event.sentence}, since zxid {event.zxid:#x}: {writes} due", Certainty.EXPECTED)
+        yield Statement("next", f"{event.sentence}{since_zxid(event.zxid)}: {writes} due", Certainty.EXPECTED)
     if not due and header.acting:
         yield Statement("next", "nothing: ZooKeeper has every write that it must do", Certainty.EXPECTED)
     for topic in header.deletions.halted:

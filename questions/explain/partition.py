@@ -9,7 +9,6 @@ from controller.derived.health import (
     UNUSABLE,
     back_in_sync_for_acks_all,
     needed_in_sync,
-    reason_for,
     successor,
     takes_acks_all,
 )
@@ -17,7 +16,7 @@ from controller.model.leadership import NO_LEADER, LeaderAndIsr
 from controller.model.topics import Partition, Problem, Topic, TopicPartition
 from controller.rules.election import elect_offline
 from questions.explain.causes import causes_of, last_writes
-from questions.explain.explanation import Cause, Certainty, Explanation, Statement, findings_about, listed
+from questions.explain.explanation import Cause, Certainty, Explanation, Statement, findings_about, listed, since_zxid
 from questions.picture import Origin, Picture
 
 
@@ -55,7 +54,7 @@ class _Asked:
         problem = self._partition.problem
         if problem is not None:
             usable = "" if problem in UNUSABLE else "usable, but "
-            return usable + reason_for(problem, self._partition, self._topic, self._header, self._predicted)
+            return f"{usable}{self._picture.reason(self._tp)}"
         assert self._value is not None, "a partition without a state has a problem"
         in_sync = f"in sync {listed(self._value.isr)} of {listed(self._partition.replicas)}"
         return f"led by broker {self._value.leader}, {in_sync}"
@@ -141,9 +140,7 @@ class _Asked:
         events = {action.event for action in partition.queue} & header.events.keys()
         elector = f"controller {header.controller}" if header.acting else "no controller is active; the next one"
         for event in (header.events[key] for key in sorted(events)):
-            yield Statement(
-                "next", f"{elector} handles {event.sentence}, since zxid {event.zxid:#x}", Certainty.EXPECTED
-            )
+            yield Statement("next", f"{elector} handles {event.sentence}{since_zxid(event.zxid)}", Certainty.EXPECTED)
         due = self._predicted
         if partition.write_due and due is not None:
             says = f"{elector} must write leader {due.leader}, epoch {due.leader_epoch}, in sync {listed(due.isr)}"

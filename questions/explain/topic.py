@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller.alerts.conditions import counted
-from controller.derived.health import UNUSABLE, reason_for
-from controller.model.topics import Partition, Topic
+from controller.derived.health import UNUSABLE
+from controller.model.topics import Partition, Topic, TopicPartition
 from questions.explain.causes import causes_of, last_writes
 from questions.explain.explanation import Certainty, Explanation, Statement, findings_about, listed
 from questions.picture import Origin, Picture
@@ -56,7 +56,6 @@ def _headline(topic: Topic, unwell: list[tuple[int, Partition]]) -> str:
 
 
 def _statements(picture: Picture, name: str, topic: Topic, unwell: list[tuple[int, Partition]]) -> Iterator[Statement]:
-    header = picture.header
     if topic.topic_id:
         yield Statement("id", topic.topic_id)
     factors = sorted({len(partition.replicas) for partition in topic.partitions.values()})
@@ -69,9 +68,8 @@ def _statements(picture: Picture, name: str, topic: Topic, unwell: list[tuple[in
     moving = [number for number, partition in topic.partitions.items() if partition.reassigning]
     if moving:
         yield Statement("reassignment", f"of {counted(len(moving), 'partition')}: {listed(moving[:_NAMED])}")
-    for at, (number, partition) in enumerate(unwell[:_NAMED]):
-        assert partition.problem is not None, "a partition that is unwell without a problem"
-        reason = reason_for(partition.problem, partition, topic, header, partition.value(header.controller_epoch))
+    for at, (number, _) in enumerate(unwell[:_NAMED]):
+        reason = picture.reason(TopicPartition(name, number))
         yield Statement("partitions" if at == 0 else "", f"{name}-{number}: {reason}")
     if len(unwell) > _NAMED:
         yield Statement("", f"and {len(unwell) - _NAMED} more")

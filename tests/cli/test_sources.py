@@ -18,6 +18,7 @@ from cli.sources.source import EVERYTHING_NOW, NotFoundError, Scope
 from controller.contract.outputs import encode_row
 from controller.contract.records import Record, encode_record
 from controller.derived.stored_context import new_context
+from controller.model.topics import Problem, TopicPartition
 from controller.step import steps
 from ingest.errors import IngestError
 from questions.picture import Moment, Origin, Picture
@@ -72,13 +73,18 @@ def facts(picture: Picture) -> dict[str, object]:
         f"{name}-{number}": (
             partition.replicas,
             partition.zk_state and (partition.zk_state.leader, partition.zk_state.leader_epoch, partition.zk_state.isr),
-            partition.problem,
+            _in_short(partition.problem),
         )
         for name, topic in picture.context.topics
         for number, partition in topic.partitions.items()
     }
     brokers = {number: (broker.epoch, broker.rack) for number, broker in header.brokers.items()}
     return {**partitions, "brokers": brokers, "controller": (header.controller, header.controller_epoch)}
+
+
+def _in_short(problem: Problem | None) -> Problem | None:
+    """Who has no past cannot say whether the controller was given a reason for an election."""
+    return Problem.ELECTION_DUE if problem is Problem.LEADERLESS else problem
 
 
 def pages(picture: Picture) -> list[str]:
@@ -122,6 +128,8 @@ def test_the_outputs_give_the_same_brokers_partitions_and_alerts(tmp_path, recor
     found = picture("--from", f"journal:{tmp_path / 'derived'}", scope=Scope(past=True, keeps=lambda _: True))
     assert found.origin is Origin.ROWS
     assert facts(found) == facts(from_files)
+    assert found.header.acting
+    assert found.reason(TopicPartition("t3", 2)) == from_files.reason(TopicPartition("t3", 2))
     assert [(row.id, row.cause) for row in found.alerts] == [(row.id, row.cause) for row in from_files.alerts]
     assert len(found.story) == sum(row.output == "transitions" for row in outcome.effects)
 
@@ -131,7 +139,7 @@ def test_zookeeper_alone_gives_the_same_now_with_the_times_in_its_znodes(watched
     client.start()
     try:
         for path, record in from_files.records.items():
-            client.create(path, record.raw or b"", makepath=True)
+            client.create(path, record.raw or b"", ephemeral=record.ephemeral_owner != 0, makepath=True)
         found = picture("--zookeeper", watched)
         only = picture("--zookeeper", watched, scope=Scope(topics=frozenset({"t1", "no-such-topic"})))
     finally:
@@ -142,7 +150,8 @@ def test_zookeeper_alone_gives_the_same_now_with_the_times_in_its_znodes(watched
     assert {key: value for key, value in facts(found).items() if key not in same} == {
         key: value for key, value in facts(from_files).items() if key not in same
     }
-    assert {row.alert for row in found.alerts} >= {"PartitionsOffline"}
+    assert {row.alert for row in found.alerts} >= {"PartitionsOffline", "BrokerAbsent"}
+    assert found.header.acting
     assert found.written_ms.keys() == found.records.keys()
     assert {name for name, topic in only.context.topics if topic.exists} == {"t1"}
     offline = next(row for row in found.alerts if row.alert == "PartitionsOffline")

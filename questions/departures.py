@@ -1,0 +1,69 @@
+"""Let a complete read show what the controller has to do about leaders that are not registered.
+
+To `controller.step` a controller that a read finds has nothing left to do: it may have taken over long ago, and passed
+over what the read shows. One look cannot know that, and mostly the leader has just died. So the read is given as of
+before its death, and the death behind it: what must follow is then worked out as from any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from controller.contract.records import Record, RecordKind
+from controller.contract.znodes import Place, StateZnode, ZnodeError, decode, locate
+from controller.model.leadership import NO_LEADER
+
+_UNKNOWN_ZXID = -1
+_NO_SESSION = -1  # ZooKeeper's are positive
+_REGISTRATION = '{"version":0,"endpoints":[]}'
+
+
+def with_departures(read: Sequence[Record]) -> list[Record]:
+    """The records of a complete read, and behind it the departures of the leaders that are not registered."""
+    registered = {locate(record.path).number for record in read if _is_broker(record)}
+    missing = sorted(_leaders(read) - registered)
+    if not missing:
+        return list(read)
+    begin, *nodes, end = read
+    seen = [_registered(begin, broker) for broker in missing]
+    gone = [_gone(end, broker) for broker in missing]
+    # The znodes that come first in a read: /controller and its epoch, then the brokers'.
+    at = next((at for at, node in enumerate(nodes) if _is_broker(node)), 0)
+    ordered = [begin, *nodes[:at], *seen, *nodes[at:], end, *gone]
+    return [msgspec.structs.replace(record, seq=seq) for seq, record in enumerate(ordered, start=begin.seq)]
+
+
+def _leaders(read: Sequence[Record]) -> set[int]:
+    """The brokers that lead a partition, by its state."""
+    found = set()
+    for record in read:
+        if record.path.endswith("/state") and locate(record.path).place is Place.PARTITION_STATE:
+            try:
+                found.add(decode(record.content, StateZnode).leader)
+            except ZnodeError:
+                continue  # `step` refuses it too, and says so
+    return found - {NO_LEADER}
+
+
+def _is_broker(record: Record) -> bool:
+    return locate(record.path).place is Place.BROKER
+
+
+def _registered(begin: Record, broker: int) -> Record:
+    return msgspec.structs.replace(
+        begin,
+        kind=RecordKind.NODE,
+        path=f"/brokers/ids/{broker}",
+        data=_REGISTRATION,
+        version=0,
+        ephemeral_owner=_NO_SESSION - broker,
+        zxid=_UNKNOWN_ZXID,
+    )
+
+
+def _gone(end: Record, broker: int) -> Record:
+    return msgspec.structs.replace(
+        end, kind=RecordKind.DELETED, path=f"/brokers/ids/{broker}", data=None, zxid=_UNKNOWN_ZXID
+    )
