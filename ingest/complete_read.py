@@ -15,8 +15,7 @@ from ingest.config import ZooKeeperConfig
 from ingest.errors import IngestError
 from ingest.observed.inbox import Inbox
 from ingest.observed.observations import Value
-from ingest.observed.paths import BROKERS, PARENTS, SINGLE_ZNODES, TOPICS, partitions_path, state_path
-from ingest.observed.tree import complete
+from ingest.observed.paths import BROKERS, PARENTS, SINGLE_ZNODES, TOPICS, partitions_path, rank, state_path
 from ingest.zookeeper.client import WatchedZooKeeper
 from ingest.zookeeper.reading import ConnectionLostError
 
@@ -97,12 +96,21 @@ class CompleteRead:
         def record(seq: int, kind: RecordKind, zxid: int, **fields: Any) -> Record:  # noqa: ANN401 (a record's fields)
             return Record(cluster=cluster, generation=1, seq=seq, kind=kind, observed_ms=now_ms, zxid=zxid, **fields)
 
-        nodes = []
-        for seq, observation in enumerate(complete(self.values), start=1):
-            value = self.values[observation.path]
-            stat = {"czxid": value.czxid, "mzxid": value.mzxid, "version": value.version}
-            fields = {**stat, "ephemeral_owner": value.ephemeral_owner, **data_fields(value.data)}
-            nodes.append(record(seq, RecordKind.NODE, value.mzxid, path=observation.path, **fields))
+        in_order = sorted(self.values.items(), key=lambda item: (rank(item[0]), item[1].mzxid))  # causes first
+        nodes = [
+            record(
+                seq,
+                RecordKind.NODE,
+                value.mzxid,
+                path=path,
+                czxid=value.czxid,
+                mzxid=value.mzxid,
+                version=value.version,
+                ephemeral_owner=value.ephemeral_owner,
+                **data_fields(value.data),
+            )
+            for seq, (path, value) in enumerate(in_order, start=1)
+        ]
         end = record(len(nodes) + 1, RecordKind.SNAPSHOT_END, zxid)
         return [record(0, RecordKind.SNAPSHOT_BEGIN, zxid), *nodes, end]
 

@@ -12,6 +12,7 @@ import click
 
 from cli.printing import output
 from cli.running import ExitCode
+from cli.settings.options import GroupedCommand
 from cli.sources.options import is_of_now, source_of, source_options
 from cli.sources.source import EVERYTHING_NOW, NotFoundError, Source, StoppedError, ask, ask_as_long_as
 from dashboards.errors import ServeError
@@ -41,7 +42,7 @@ With --probe those of monitoring plugins:
 """
 
 
-@click.command(epilog=_EPILOG)
+@click.command(epilog=_EPILOG, cls=GroupedCommand)
 @source_options
 @click.option("--probe", is_flag=True, help="Print the one line of a Nagios or Icinga plugin, with performance data.")
 @click.option("--watch", is_flag=True, help="Stay, and look again, until Ctrl-C.")

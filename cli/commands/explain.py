@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from cli.running import ExitCode
+from cli.settings.options import GroupedCommand
 from cli.sources.options import source_of, source_options
 from cli.sources.source import NotFoundError, Scope, ask
 
@@ -36,7 +37,7 @@ Exit codes:
 """
 
 
-@click.command(epilog=_EPILOG)
+@click.command(epilog=_EPILOG, cls=GroupedCommand)
 @click.argument("subject", nargs=-1, required=True)
 @source_options
 @click.option(

@@ -8,6 +8,7 @@ import click
 
 from cli.printing import output
 from cli.running import ExitCode
+from cli.settings.options import GroupedCommand
 from cli.sources.options import source_of, source_options
 from cli.sources.source import EVERYTHING_NOW, NotFoundError, ask
 
@@ -28,7 +29,7 @@ Exit codes:
 """
 
 
-@click.command(epilog=_EPILOG)
+@click.command(epilog=_EPILOG, cls=GroupedCommand)
 @source_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a finding, a line each.")
 def lint(*, as_json: bool, **flags: object) -> int:

@@ -20,6 +20,7 @@ from transport.address import Address, AddressError, parse_address
 
 _ONLY_OF_WATCHING: Final = keys_of(IngestConfig).keys() - keys_of(ZooKeeperConfig).keys()
 _ONLY_OF_THE_JOB: Final = keys_of(StreamConfig).keys() - {"broker_config", "kafka_version"}
+_GROUP: Final = "Where the cluster comes from"
 _CONNECT_TIMEOUT: Final = "connect_timeout_seconds"
 
 
@@ -33,7 +34,9 @@ def _read_address(_ctx: click.Context, _param: click.Parameter, text: str | None
 _OPTIONS: Final = (
     config_option,
     click.option(
-        "--cluster", metavar="NAME", help="Which cluster, of those that the file or the stream has more than one of."
+        "--cluster",
+        metavar="NAME",
+        help="Which of the clusters that the file or the stream has; may be left out for one.",
     ),
     settings_options("watch", leave_out=_ONLY_OF_WATCHING),
     click.option(
@@ -71,9 +74,12 @@ SOURCE_PARAMETERS: Final = ("config_file", "cluster", "directories", "chroot", "
 
 
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options of a source; `source_of` reads what they got."""
+    """Give a grouped command the options of a source; `source_of` reads what they got."""
+    own = len(getattr(command, "__click_params__", ()))
     for option in reversed(_OPTIONS):
         command = option(command)
+    for parameter in command.__click_params__[own:]:  # type: ignore[attr-defined]  # click's own
+        parameter.group = _GROUP
     return command
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
+from operator import itemgetter
 from typing import Final
 
 from controller.contract.records import Record
-from controller.contract.znodes import Place, TopicZnode, ZnodeError, decode, decode_config, locate
+from controller.contract.znodes import TopicZnode, ZnodeError, decode, decode_config, locate
 from controller.derived.gauges import replicas_by_broker
 from controller.model.topics import Partition, Topic
 from questions.picture import NOT_KNOWN_MS, Picture
@@ -16,7 +16,9 @@ _JUTE_MAXBUFFER_BYTES: Final = 0xFFFFF
 """What a reply of ZooKeeper may hold, unless jute.maxbuffer is raised: a longer list cannot be read."""
 _NEARLY: Final = 0.8
 _LEFT_AFTER_MS: Final = 10 * 60_000  # a controller that acts removes what it was asked by within seconds
-_LISTED: Final = ("/brokers/topics", "/config/topics", "/admin/delete_topics", "/isr_change_notification")
+_TOPICS: Final = "/brokers/topics"
+_NOTIFICATIONS: Final = ("/isr_change_notification", "/log_dir_event_notification")
+_LISTED: Final = (_TOPICS, "/config/topics", "/admin/delete_topics", *_NOTIFICATIONS)
 _REQUESTS: Final = ("/admin/reassign_partitions", "/admin/preferred_replica_election")
 
 
@@ -36,14 +38,20 @@ def _partitions(picture: Picture) -> Iterator[tuple[str, Topic, Partition]]:
             yield f"{name}-{number}", topic, partition
 
 
-def _topic_znodes(picture: Picture) -> Iterator[tuple[str, TopicZnode]]:
+def _children(picture: Picture, parent: str) -> Iterator[tuple[str, Record]]:
+    """The znodes right below a parent, by name."""
+    prefix = f"{parent}/"
     for path, record in picture.records.items():
-        where = locate(path)
-        if where.place is Place.TOPIC:
-            try:
-                yield where.name, decode(record.content, TopicZnode)
-            except ZnodeError:
-                continue  # `check` names it
+        if path.startswith(prefix) and path.find("/", len(prefix)) < 0:
+            yield path[len(prefix) :], record
+
+
+def _topic_znodes(picture: Picture) -> Iterator[tuple[str, TopicZnode]]:
+    for name, record in _children(picture, _TOPICS):
+        try:
+            yield name, decode(record.content, TopicZnode)
+        except ZnodeError:
+            continue  # `check` names it
 
 
 # --- topics' ids
@@ -80,12 +88,11 @@ def leftover_fields(picture: Picture) -> Iterator[str]:
 def orphan_states(picture: Picture) -> Iterator[str]:
     """States of partitions that no topic has."""
     for path in picture.records:
-        where = locate(path)
-        if where.place is not Place.PARTITION_STATE:
-            continue
-        topic = picture.context.topics.get(where.name)
-        if topic is None or not topic.exists or where.number not in topic.partitions:
-            yield f"{where.name}-{where.number}"
+        if path.endswith("/state"):
+            where = locate(path)
+            topic = picture.context.topics.get(where.name)
+            if topic is None or not topic.exists or where.number not in topic.partitions:
+                yield f"{where.name}-{where.number}"
 
 
 def stray_states(picture: Picture) -> Iterator[str]:
@@ -149,10 +156,9 @@ def unclean(picture: Picture) -> Iterator[str]:
 
 def orphan_settings(picture: Picture) -> Iterator[str]:
     """Topics that have settings and do not exist."""
-    for path, record in sorted(picture.records.items()):
-        where = locate(path)
-        if where.place is Place.TOPIC_CONFIG and picture.topic(where.name) is None and _has_settings(record):
-            yield where.name
+    for name, record in sorted(_children(picture, "/config/topics"), key=itemgetter(0)):
+        if picture.topic(name) is None and _has_settings(record):
+            yield name
 
 
 def _has_settings(record: Record) -> bool:
@@ -208,17 +214,17 @@ def left_requests(picture: Picture) -> Iterator[str]:
 
 def deletions_of_nothing(picture: Picture) -> Iterator[str]:
     """Deletions of topics that do not exist."""
-    for path in sorted(picture.records):
-        where = locate(path)
-        if where.place is Place.DELETE_TOPIC and picture.topic(where.name) is None and _is_old(picture, path):
-            yield path
+    for name, record in _children(picture, "/admin/delete_topics"):
+        if picture.topic(name) is None and _is_old(picture, record.path):
+            yield record.path
 
 
 def unread_notifications(picture: Picture) -> Iterator[str]:
     """Notifications that no controller has read."""
-    for path in sorted(picture.records):
-        if locate(path).place in (Place.ISR_CHANGE, Place.LOG_DIR_EVENT) and _is_old(picture, path):
-            yield path
+    for parent in _NOTIFICATIONS:
+        for _, record in _children(picture, parent):
+            if _is_old(picture, record.path):
+                yield record.path
 
 
 def _is_old(picture: Picture, path: str) -> bool:
@@ -229,11 +235,7 @@ def _is_old(picture: Picture, path: str) -> bool:
 
 def long_lists(picture: Picture) -> Iterator[str]:
     """Lists of children that hardly fit into a reply."""
-    sizes: Counter[str] = Counter()
-    for path in picture.records:
-        parent, _, name = path.rpartition("/")
-        if parent in _LISTED:
-            sizes[parent] += 4 + len(name.encode())
-    for parent, size_bytes in sorted(sizes.items()):
+    for parent in _LISTED:
+        size_bytes = sum(4 + len(name.encode()) for name, _ in _children(picture, parent))
         if size_bytes > _NEARLY * _JUTE_MAXBUFFER_BYTES:
             yield f"{parent} ({size_bytes} of {_JUTE_MAXBUFFER_BYTES} bytes)"
