@@ -6,7 +6,7 @@ import dataclasses
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -15,8 +15,7 @@ from ingest.config import ZooKeeperConfig
 from ingest.errors import IngestError
 from ingest.observed.inbox import Inbox
 from ingest.observed.observations import Value
-from ingest.observed.paths import BROKERS, PARENTS, SINGLE_ZNODES, TOPICS, partitions_path, state_path
-from ingest.observed.tree import complete
+from ingest.observed.paths import BROKERS, PARENTS, SINGLE_ZNODES, TOPICS, partitions_path, rank, state_path
 from ingest.zookeeper.client import WatchedZooKeeper
 from ingest.zookeeper.reading import ConnectionLostError
 
@@ -24,6 +23,9 @@ _LOG = logging.getLogger("kontrast.ingest.complete_read")
 
 _STOP_CHECK_SECONDS = 0.2
 _JUTE_MAXBUFFER_BYTES = 0xFFFFF
+
+# The parents of which a child has a topic's name.
+_BY_TOPIC = (TOPICS, "/config/topics", "/admin/delete_topics")
 
 # What a Kafka cluster has below its chroot from its first start on (0.10 to 3.9): this, and one of these.
 _KAFKAS_CHILD = "brokers"
@@ -34,16 +36,21 @@ _CHROOTS_LOOKED_AT = 2_000  # of each level
 
 
 def read_everything(
-    zookeeper: WatchedZooKeeper, show: Callable[[int, int], None] = lambda _count, _total: None
+    zookeeper: WatchedZooKeeper,
+    show: Callable[[int, int], None] = lambda _count, _total: None,
+    only_topics: Collection[str] | None = None,
 ) -> dict[str, Value]:
     """The value of each recorded znode that exists; raises ConnectionLostError.
 
     Not of one moment: with the watches set before, what changes meanwhile comes as events. `show` gets how many
-    znodes were read, of how many.
+    znodes were read, of how many. With `only_topics` nothing is read of the other topics, not even their names.
     """
-    children = zookeeper.read_children(PARENTS)
+    listed = [parent for parent in PARENTS if only_topics is None or parent not in _BY_TOPIC]
+    children = zookeeper.read_children(listed)
     for parent, names in children.items():
         _complain_of_a_long_list(parent, names)
+    if only_topics is not None:
+        children |= {parent: sorted(only_topics) for parent in _BY_TOPIC}
     below_parents = [f"{parent}/{child}" for parent in PARENTS for child in children.get(parent, [])]
     topics = children.get(TOPICS, [])
     partitions = zookeeper.read_children([partitions_path(topic) for topic in topics])
@@ -76,6 +83,11 @@ class CompleteRead:
     values: Mapping[str, Value]
     forbidden: frozenset[str] = frozenset()
 
+    @property
+    def written_ms(self) -> dict[str, int]:
+        """When each znode was last written, by ZooKeeper's clock."""
+        return {path: value.mtime_ms for path, value in self.values.items()}
+
     def records(self, cluster: str) -> list[Record]:
         """The records of a complete read, as a forwarder would have written them just now."""
         now_ms = time.time_ns() // 1_000_000
@@ -84,27 +96,41 @@ class CompleteRead:
         def record(seq: int, kind: RecordKind, zxid: int, **fields: Any) -> Record:  # noqa: ANN401 (a record's fields)
             return Record(cluster=cluster, generation=1, seq=seq, kind=kind, observed_ms=now_ms, zxid=zxid, **fields)
 
-        nodes = []
-        for seq, observation in enumerate(complete(self.values), start=1):
-            value = self.values[observation.path]
-            stat = {"czxid": value.czxid, "mzxid": value.mzxid, "version": value.version}
-            fields = {**stat, "ephemeral_owner": value.ephemeral_owner, **data_fields(value.data)}
-            nodes.append(record(seq, RecordKind.NODE, value.mzxid, path=observation.path, **fields))
+        in_order = sorted(self.values.items(), key=lambda item: (rank(item[0]), item[1].mzxid))  # causes first
+        nodes = [
+            record(
+                seq,
+                RecordKind.NODE,
+                value.mzxid,
+                path=path,
+                czxid=value.czxid,
+                mzxid=value.mzxid,
+                version=value.version,
+                ephemeral_owner=value.ephemeral_owner,
+                **data_fields(value.data),
+            )
+            for seq, (path, value) in enumerate(in_order, start=1)
+        ]
         end = record(len(nodes) + 1, RecordKind.SNAPSHOT_END, zxid)
         return [record(0, RecordKind.SNAPSHOT_BEGIN, zxid), *nodes, end]
 
 
 def read_once(
-    config: ZooKeeperConfig, stop: threading.Event, show: Callable[[int, int], None] = lambda _count, _total: None
+    config: ZooKeeperConfig,
+    stop: threading.Event,
+    show: Callable[[int, int], None] = lambda _count, _total: None,
+    only_topics: Collection[str] | None = None,
 ) -> CompleteRead:
-    """All of a cluster as it is now, over a session of its own that watches nothing; nothing if asked to stop.
+    """A cluster as it is now, over a session of its own that watches nothing; nothing if asked to stop.
 
-    A connection that is lost meanwhile is tried again. Raises IngestError where ZooKeeper cannot be reached or read.
+    All of it, or `only_topics` of its topics. A connection that is lost meanwhile is tried again. Raises IngestError
+    where ZooKeeper cannot be reached or read.
     """
-    nothing = CompleteRead({})
-    return _ask_once(
-        config, stop, lambda zookeeper: CompleteRead(read_everything(zookeeper, show), zookeeper.forbidden), nothing
-    )
+
+    def ask(zookeeper: WatchedZooKeeper) -> CompleteRead:
+        return CompleteRead(read_everything(zookeeper, show, only_topics), zookeeper.forbidden)
+
+    return _ask_once(config, stop, ask, CompleteRead({}))
 
 
 def read_registered_brokers(config: ZooKeeperConfig, stop: threading.Event) -> frozenset[int]:

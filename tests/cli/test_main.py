@@ -76,7 +76,18 @@ def test_the_overview_says_of_a_command_what_its_own_help_says(command):
     assert own in " ".join(invoke("--help").output.split())
 
 
-@pytest.mark.parametrize("arguments", [["--help"], *([command, "--help"] for command in WIRED)])
+@pytest.mark.parametrize("command", ["check", "explain", "lint"])
+def test_help_of_a_question_has_examples_its_own_options_first_and_where_to_ask(command):
+    text = invoke(command, "--help").output
+    places = [text.index(part) for part in ("\nOptions:", "--json", "Where the cluster comes from:", "Examples:")]
+    assert places == sorted(places)
+    assert all(f"  {option} " in text for option in ("--zookeeper", "--zk-data", "--from"))
+    assert f"  kontrast {command} " in text
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], *([command, "--help"] for command in [*WIRED, "check", "explain", "lint"])]
+)
 def test_help_is_given_without_loading_the_libraries_of_the_parts(arguments):
     script = (
         "import sys\n"

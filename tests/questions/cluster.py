@@ -1,0 +1,76 @@
+"""A cluster's znodes in short, and the picture that one look at them gives."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+
+from controller.derived.stored_context import new_context
+from controller.rules.releases import profile_of
+from ingest.complete_read import CompleteRead
+from ingest.observed.observations import Value
+from questions.gathering import Gathering
+from questions.picture import Picture
+
+MINUTE_MS = 60_000
+HOUR_MS = 60 * MINUTE_MS
+
+
+def broker(number: int, rack: str | None = None) -> dict[str, object]:
+    """A registered broker."""
+    content = {"version": 5, "endpoints": [f"PLAINTEXT://b{number}:9092"]} | ({"rack": rack} if rack else {})
+    return {f"/brokers/ids/{number}": content}
+
+
+def brokers(*numbers: int) -> dict[str, object]:
+    """Registered brokers without a rack."""
+    return {path: content for number in numbers for path, content in broker(number).items()}
+
+
+def controller(number: int, epoch: int = 7) -> dict[str, object]:
+    """An active controller, if its broker is registered."""
+    return {"/controller": {"version": 2, "brokerid": number}, "/controller_epoch": epoch}
+
+
+def topic(name: str, *replicas: list[int], topic_id: str | None = None, **fields: object) -> dict[str, object]:
+    """A topic whose partitions are led by their first replica and in sync."""
+    assignment = {str(number): hosts for number, hosts in enumerate(replicas)}
+    content = {"version": 3, "partitions": assignment, "topic_id": topic_id or f"id-of-{name}", **fields}
+    found: dict[str, object] = {f"/brokers/topics/{name}": content}
+    for number, hosts in enumerate(replicas):
+        found |= state(name, number, hosts[0], hosts)
+    return found
+
+
+def state(name: str, number: int, leader: int, isr: list[int], *, epoch: int = 7) -> dict[str, object]:
+    """A partition's state."""
+    content = {"version": 1, "controller_epoch": epoch, "leader": leader, "leader_epoch": 3, "isr": isr}
+    return {f"/brokers/topics/{name}/partitions/{number}/state": content}
+
+
+def settings(name: str, **config: str) -> dict[str, object]:
+    """A topic's settings; underscores stand for dots."""
+    return {f"/config/topics/{name}": {"version": 1, "config": {k.replace("_", "."): v for k, v in config.items()}}}
+
+
+def owner(path: str, content: object) -> int:
+    """The session that owns an ephemeral znode: each broker has one."""
+    if path == "/controller" and isinstance(content, dict):
+        return 1 + int(content["brokerid"])
+    return 1 + int(path.rpartition("/")[2]) if path.startswith("/brokers/ids/") else 0
+
+
+def look(znodes: Mapping[str, object], ages_ms: Mapping[str, int] | None = None, release: str = "3.6") -> Picture:
+    """What one look at these znodes gives; each was written an hour ago if `ages_ms` does not say otherwise."""
+    now_ms = time.time_ns() // 1_000_000
+    values = {
+        path: Value(
+            json.dumps(content).encode(), at, at, 0, owner(path, content), now_ms - (ages_ms or {}).get(path, HOUR_MS)
+        )
+        for at, (path, content) in enumerate(znodes.items(), start=100)
+    }
+    read = CompleteRead(values)
+    major, minor = map(int, release.split("."))
+    gathering = Gathering(new_context("shop", 8, None, profile_of((major, minor))))
+    return gathering.look(read.records("shop"), read.written_ms)

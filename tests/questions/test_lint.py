@@ -1,0 +1,93 @@
+"""Each check of `kontrast lint`: found where it lies, and not in a cluster that is as it should be."""
+
+from __future__ import annotations
+
+import pytest
+
+from questions.lint.table import CHECKS, lint
+from tests.questions.cluster import broker, brokers, controller, look, settings, state, topic
+
+RACKS = {**broker(1, "a"), **broker(2, "b"), **broker(3, "c")}
+WELL = {**RACKS, **controller(1), **topic("t", [1, 2], [2, 3])}
+MANY = 20_000
+
+FOUND = {
+    "duplicate-topic-id": ({**topic("u", [1, 2], topic_id="id-of-t")}, "t and u (id-of-t)"),
+    "state-of-a-later-controller": (
+        state("t", 0, 1, [1, 2], epoch=9),
+        "t-0 (controller epoch 9, /controller_epoch 7)",
+    ),
+    "min-isr-above-replication-factor": (
+        settings("t", min_insync_replicas="3"),
+        "t (min.insync.replicas 3, 2 replicas)",
+    ),
+    "min-isr-of-all-replicas": (settings("t", min_insync_replicas="2"), "t (min.insync.replicas 2)"),
+    "child-list-too-long": (
+        {f"/config/topics/{'x' * 60}-{number:05}": {"version": 1, "config": {}} for number in range(MANY)},
+        "/config/topics (1400000 of 1048575 bytes)",
+    ),
+    "leader-or-isr-not-assigned": (state("t", 0, 3, [3, 1]), "t-0 [3]"),
+    "orphan-state": (state("gone", 4, 1, [1]), "gone-4"),
+    "leftover-reassignment-fields": (topic("t", [1, 2], [2, 3], adding_replicas={"1": [1]}), "t-1 (adding [1])"),
+    "leftover-request": (
+        {"/admin/reassign_partitions": {"version": 1, "partitions": []}},
+        "/admin/reassign_partitions",
+    ),
+    "deletion-of-no-topic": ({"/admin/delete_topics/gone": {}}, "/admin/delete_topics/gone"),
+    "notifications-not-read": (
+        {"/isr_change_notification/isr_change_1": {"version": 1, "partitions": []}},
+        "/isr_change_notification/isr_change_1",
+    ),
+    "dead-replicas": (topic("u", [1, 9]), "broker 9 (1 replicas)"),
+    "brokers-without-rack": (brokers(4), "broker 4"),
+    "all-replicas-in-one-rack": ({**broker(4, "a"), **topic("u", [1, 4])}, "u-0 (rack a)"),
+    "settings-of-no-topic": (settings("gone", retention_ms="1"), "gone"),
+    "missing-topic-id": (topic("u", [1, 2], topic_id="") | {}, "u"),
+    "more-replicas-than-racks": ({**broker(4, "c"), **topic("u", [1, 2, 3, 4])}, "u (4 replicas, 3 racks)"),
+    "one-replica": (topic("u", [1]), "u-0"),
+    "unclean-election-enabled": (settings("t", unclean_leader_election_enable="true"), "t"),
+}
+
+
+def without_id(znodes: dict) -> dict:
+    return {
+        path: {key: value for key, value in content.items() if key != "topic_id"} if path.endswith("/u") else content
+        for path, content in znodes.items()
+    }
+
+
+def test_nothing_is_found_where_nothing_lies():
+    assert lint(look(WELL)) == ()
+
+
+def test_every_check_has_a_case():
+    assert FOUND.keys() == {check.name for check in CHECKS}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_a_check_finds_what_lies_there(name):
+    znodes, example = FOUND[name]
+    added = without_id(znodes) if name == "missing-topic-id" else znodes
+    found = {finding.check: finding for finding in lint(look({**WELL, **added}))}
+    assert found.keys() == {name}
+    assert (found[name].count, found[name].examples) == (1, (example,))
+
+
+def test_from_3_7_on_no_isr_has_to_be_larger_than_the_replicas():
+    asked = {**WELL, **settings("t", min_insync_replicas="3")}
+    assert "min-isr-above-replication-factor" not in {found.check for found in lint(look(asked, release="3.7"))}
+
+
+def test_what_was_asked_just_now_is_no_leftover():
+    asked = {**WELL, "/admin/reassign_partitions": {"version": 1, "partitions": []}}
+    assert lint(look(asked, {"/admin/reassign_partitions": 5_000})) == ()
+
+
+def test_one_rack_or_none_is_nothing_to_spread_over():
+    for racks in (brokers(1, 2, 3), {**broker(1, "a"), **broker(2, "a"), **broker(3, "a")}):
+        assert lint(look({**WELL, **racks})) == ()
+
+
+def test_the_worst_is_named_first():
+    bad = {**WELL, **topic("u", [1]), **topic("v", [1, 9]), **state("t", 0, 1, [1, 2], epoch=9)}
+    assert [found.severity.value for found in lint(look(bad))] == ["page", "warn", "info"]

@@ -1,0 +1,138 @@
+"""One look at ZooKeeper: what it finds counts at once, and is as old as its znodes prove."""
+
+from __future__ import annotations
+
+from controller.model.topics import TopicPartition
+from questions.check import check
+from questions.explain.broker import explain_broker
+from questions.explain.controller import explain_controller
+from questions.explain.explanation import Certainty, Explanation
+from questions.explain.partition import explain_partition
+from questions.explain.topic import explain_topic
+from questions.picture import Picture
+from tests.questions.cluster import MINUTE_MS, broker, brokers, controller, look, settings, state, topic
+
+STATE = "/brokers/topics/t/partitions/0/state"
+WELL = {**brokers(1, 2, 3), **controller(1), **topic("t", [1, 2], [2, 3])}
+
+
+def alerts(picture: Picture) -> dict[str, int | None]:
+    """How old the alerts of the look are, in minutes; None: unknown."""
+    return {
+        finding.alert: None if finding.since.ms is None else round((picture.as_of_ms - finding.since.ms) / MINUTE_MS)
+        for finding in check(picture).findings
+    }
+
+
+def said(explanation: Explanation, about: str) -> list[tuple[str, Certainty]]:
+    return [(statement.says, statement.certainty) for statement in explanation.statements if statement.about == about]
+
+
+def test_a_cluster_that_is_well_has_no_finding():
+    health = check(look(WELL))
+    assert health.is_well
+    assert (health.findings, health.doubts) == ((), ())
+    assert (health.counts.brokers, health.counts.topics, health.counts.partitions) == (3, 1, 2)
+
+
+def test_a_partition_without_a_leader_is_offline_since_the_controller_wrote_it():
+    picture = look({**WELL, **state("t", 0, -1, [9])}, {STATE: 12 * MINUTE_MS})
+    assert alerts(picture)["PartitionsOffline"] == 12
+    explanation = explain_partition(picture, TopicPartition("t", 0))
+    assert explanation.since is not None
+    assert not explanation.since.exact
+    assert "stays offline until broker 9 returns" in explanation.headline
+    assert said(explanation, "comes back") == [
+        ("when broker 9 returns: it has every acknowledged record", Certainty.EXPECTED)
+    ]
+
+
+def test_what_a_broker_takes_with_it_has_no_date():
+    lost = {**brokers(2, 3), **controller(2), **topic("t", [1, 2], [2, 3])}
+    picture = look(lost, {STATE: 1_000 * MINUTE_MS})
+    assert alerts(picture) == {"ElectionDue": None, "BrokerAbsent": None}
+    explanation = explain_partition(picture, TopicPartition("t", 0))
+    assert explanation.since is not None
+    assert explanation.since.ms is None
+    assert said(explanation, "comes back") == [("as soon as broker 2 is elected", Certainty.EXPECTED)]
+
+
+def test_no_controller_is_found_at_the_first_look():
+    picture = look({**brokers(1, 2, 3), "/controller_epoch": 7, **topic("t", [1, 2])})
+    assert alerts(picture) == {"NoController": None}
+    assert not explain_controller(picture).is_well
+
+
+def test_a_replica_that_has_just_left_the_isr_is_given_the_time_it_needs():
+    lagging = {**WELL, **state("t", 0, 1, [1])}
+    assert alerts(look(lagging, {STATE: 1_000})) == {}
+    assert "PartitionsUnderReplicated" in alerts(look(lagging))
+
+
+def test_the_settings_of_a_topic_are_seen_and_those_of_brokers_files_assumed():
+    tp = TopicPartition("t", 0)
+    by_default = said(explain_partition(look(WELL), tp), "acks=all")
+    assert by_default == [("accepted: 2 in sync, min.insync.replicas needs 1", Certainty.ASSUMED)]
+    needy = look({**WELL, **settings("t", min_insync_replicas="2"), **state("t", 0, 1, [1])})
+    assert said(explain_partition(needy, tp), "acks=all") == [
+        ("refused: 1 in sync, min.insync.replicas needs 2; 1 of [2] must get in sync", Certainty.SEEN)
+    ]
+    assert explain_topic(needy, "t").headline == "of 2 partitions 1 refusing acks=all"
+
+
+def test_an_unclean_election_names_the_winner_the_loss_and_whether_it_is_allowed():
+    offline = {**WELL, **state("t", 0, -1, [9])}
+    tp = TopicPartition("t", 0)
+    assert said(explain_partition(look(offline), tp), "unclean election") == [
+        (
+            "would make broker 1 leader and lose what only [9] had; not allowed (unclean.leader.election.enable=false)",
+            Certainty.ASSUMED,
+        )
+    ]
+
+
+def test_the_next_leader_is_the_first_replica_that_is_live_and_in_sync():
+    well = explain_partition(look(WELL), TopicPartition("t", 0))
+    assert said(well, "next leader") == [("broker 2, should broker 1 fail", Certainty.EXPECTED)]
+    alone = explain_partition(look({**WELL, **state("t", 0, 1, [1])}), TopicPartition("t", 0))
+    assert said(alone, "next leader") == [("none: without broker 1 it goes offline", Certainty.EXPECTED)]
+
+
+def test_the_last_write_of_each_znode_is_what_is_left_of_the_past():
+    explanation = explain_partition(look(WELL, {STATE: 5 * MINUTE_MS}), TopicPartition("t", 0))
+    assert [cause.event for cause in explanation.causes][-1] == f"last write of {STATE}"
+    assert {cause.certainty for cause in explanation.causes} == {Certainty.SEEN}
+    assert len(explanation.causes) == 5  # the topic, its state, two brokers, the controller
+
+
+def test_a_broker_is_explained_by_what_it_has_and_what_would_go_with_it():
+    picture = look({**WELL, **broker(1, "a"), **state("t", 0, 1, [1])})
+    explanation = explain_broker(picture, 1)
+    assert explanation.is_well
+    assert said(explanation, "partitions")[0][0] == "hosts 1, preferred leader of 1, leads 1"
+    assert said(explanation, "alone")[0][0].startswith("1 partition would go offline without it")
+    assert said(explanation, "controller")[0][0] == "it is named in /controller, epoch 7"
+
+
+def test_a_topic_that_is_being_deleted_says_which_brokers_it_waits_for():
+    deleting = {**brokers(2, 3), **controller(2), **topic("t", [1, 2]), "/admin/delete_topics/t": {}}
+    explanation = explain_topic(look(deleting), "t")
+    assert explanation.headline == "being deleted"
+    assert said(explanation, "deletion") == [("waits for [1] to return", Certainty.EXPECTED)]
+
+
+def test_a_reassignment_under_way_is_named_with_its_brokers():
+    moving = topic("t", [3, 1, 2], adding_replicas={"0": [3]}, removing_replicas={"0": [1]})
+    picture = look({**brokers(1, 2, 3), **controller(1), **moving, **state("t", 0, 1, [1, 2])})
+    explanation = explain_partition(picture, TopicPartition("t", 0))
+    (says, _), *_ = [item for item in said(explanation, "next") if "reassignment" in item[0]]
+    assert says == "a reassignment adds [3] and removes [1] once what it adds is in sync"
+    assert check(picture).counts.reassigning == 1
+
+
+def test_what_may_not_be_read_or_is_old_is_a_doubt():
+    picture = look(WELL)
+    old = check(picture, now_ms=picture.as_of_ms + 31_000)
+    assert not old.is_well
+    assert old.doubts == ("the newest that is known is 31 s old, what is said here may be over: see `kontrast status`",)
+    assert check(picture, now_ms=picture.as_of_ms + 29_000).is_well
