@@ -55,25 +55,27 @@ def current_assignment(context: Context, topics: Collection[str] = ()) -> dict[T
     }
 
 
-def generate(
+def placed_by_kafka(  # noqa: PLR0913 (all that Kafka is given or draws)
     context: Context,
     topics: Collection[str],
-    brokers: Sequence[int],
+    brokers: Collection[int],
     *,
-    rack_aware: bool = True,
+    rack_aware: bool | None = None,
     start_index: int = 0,
     shift: int = 0,
 ) -> dict[TopicPartition, tuple[int, ...]]:
     """Assignment that Kafka generates for these topics on these brokers (3.9 `ReassignPartitionsCommand`).
 
     Kafka draws `start_index` and `shift` of each topic at random. A topic keeps the number of replicas that its first
-    partition has. Raises UnplaceableError and `rules.placement.PlacementError`.
+    partition has. Racks count where every broker has one, unless `rack_aware` says whether. Raises UnplaceableError and `rules.placement.PlacementError`.
     """
     registered = context.header.brokers
     absent = sorted(set(brokers) - registered.keys())
     if absent:
         raise UnplaceableError(f"broker {', '.join(map(str, absent))} is not registered")
-    racks = {broker: registered[broker].rack if rack_aware else None for broker in sorted(set(brokers))}
+    racks = {broker: registered[broker].rack for broker in sorted(set(brokers))}
+    if rack_aware is False or (rack_aware is None and None in racks.values()):
+        racks = dict.fromkeys(racks, None)
     placed: dict[TopicPartition, tuple[int, ...]] = {}
     for name in sorted(topics):
         current = current_assignment(context, (name,))
@@ -94,14 +96,19 @@ def least_movement(context: Context, topics: Collection[str], brokers: Collectio
     assignment = current_assignment(context, topics)
     for replicas in current_assignment(context).values():
         load.update(replica for replica in replicas if replica in racks)
-    targets = {}
+    placed = {}
     for tp, replicas in assignment.items():
-        to = _moved(tp, replicas, racks, load, goal)
-        if to != replicas:
-            targets[tp] = to
-            load.update(set(to) - set(replicas))
-            load.subtract(replica for replica in set(replicas) - set(to) if replica in racks)
-    pairs = [(assignment[tp], to) for tp, to in targets.items()]
+        placed[tp] = to = _moved(tp, replicas, racks, load, goal)
+        load.update(set(to) - set(replicas))
+        load.subtract(replica for replica in set(replicas) - set(to) if replica in racks)
+    return movement_to(context, placed)
+
+
+def movement_to(context: Context, placed: Assignment) -> Movement:
+    """What a placement changes; raises UnplaceableError where it names a topic that is not there."""
+    assignment = current_assignment(context, {tp.topic for tp in placed})
+    targets = {tp: to for tp, to in placed.items() if assignment.get(tp) != to}
+    pairs = [(assignment.get(tp, ()), to) for tp, to in targets.items()]
     added = _counted(replica for before, to in pairs for replica in to if replica not in before)
     removed = _counted(replica for before, to in pairs for replica in before if replica not in to)
     return Movement(targets, added, removed)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from controller.model.context import Context
 from controller.model.topics import TopicPartition
-from questions.placement import Goal, UnplaceableError, current_assignment, generate, least_movement
+from questions.placement import Goal, UnplaceableError, current_assignment, least_movement, placed_by_kafka
 from tests.controller.znode_history import ZnodeHistory, broker_znode
 
 
@@ -74,14 +74,14 @@ def test_a_broker_without_a_rack_is_named():
 
 def test_an_unknown_topic_is_named():
     with pytest.raises(UnplaceableError, match="there is no topic x"):
-        generate(cluster_of(RACKS, {"t": {0: [1]}}), ["x"], [1, 2])
+        placed_by_kafka(cluster_of(RACKS, {"t": {0: [1]}}), ["x"], [1, 2])
 
 
 def test_generated_assignments_are_kafkas():
     context = cluster_of(RACKS, {"t": {0: [1, 3], 1: [1, 3], 2: [1, 3]}})
-    placed = generate(context, ["t"], [1, 2, 3, 4], start_index=0, shift=0)
+    placed = placed_by_kafka(context, ["t"], [1, 2, 3, 4], start_index=0, shift=0)
     assert list(placed.values()) == [(1, 3), (3, 2), (2, 4)]
-    placed = generate(context, ["t"], [1, 2, 3, 4], rack_aware=False, start_index=1, shift=0)
+    placed = placed_by_kafka(context, ["t"], [1, 2, 3, 4], rack_aware=False, start_index=1, shift=0)
     assert list(placed.values()) == [(2, 3), (3, 4), (4, 1)]
 
 
