@@ -76,12 +76,13 @@ def placed_by_kafka(  # noqa: PLR0913 (all that Kafka is given or draws)
     racks = {broker: registered[broker].rack for broker in sorted(set(brokers))}
     if rack_aware is False or (rack_aware is None and None in racks.values()):
         racks = dict.fromkeys(racks, None)
+    by_topic: dict[str, list[tuple[int, ...]]] = {}
+    for tp, replicas in current_assignment(context, topics).items():
+        by_topic.setdefault(tp.topic, []).append(replicas)
     placed: dict[TopicPartition, tuple[int, ...]] = {}
-    for name in sorted(topics):
-        current = current_assignment(context, (name,))
-        factor = len(next(iter(current.values())))
-        replicas = place_replicas(racks, len(current), factor, start_index=start_index, shift=shift)
-        placed.update({TopicPartition(name, number): to for number, to in replicas.items()})
+    for name, current in by_topic.items():
+        drawn = place_replicas(racks, len(current), len(current[0]), start_index=start_index, shift=shift)
+        placed.update({TopicPartition(name, number): to for number, to in drawn.items()})
     return placed
 
 
