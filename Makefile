@@ -1,7 +1,7 @@
 # Everything that is done with a checkout. `make demo` and `make test` each work on a fresh one.
 .DEFAULT_GOAL := help
 .PHONY: help install install-dev demo test test-faults check bench-core bench-ingest bench-exporter bench-streaming
-.PHONY: bench-journal
+.PHONY: bench-journal bench-questions
 .PHONY: lint type generated audit format docs
 .PHONY: boards board-schema previews record dist lock clean
 
@@ -49,6 +49,9 @@ bench-ingest: install-dev ## Read and watch 200,000 partitions of a real ZooKeep
 
 bench-exporter: install-dev ## What a scrape costs, by page, with 200,000 partitions (BENCH_ARGS='--partitions 20000')
 	@.venv/bin/python -m tests.bench.exporter $(BENCH_ARGS)
+
+bench-questions: install-dev ## Each question at a real ZooKeeper, beside kafka-topics.sh (BENCH_ARGS='--partitions 20000')
+	@.venv/bin/python -m tests.bench.questions $(BENCH_ARGS)
 
 bench-streaming: install-dev ## The Spark job: ready, latency, a broker's loss, by size (BENCH_ARGS='--partitions 200000', --forcing)
 	@.venv/bin/python -m tests.bench.streaming $(BENCH_ARGS)

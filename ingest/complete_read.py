@@ -6,7 +6,7 @@ import dataclasses
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -25,6 +25,9 @@ _LOG = logging.getLogger("kontrast.ingest.complete_read")
 _STOP_CHECK_SECONDS = 0.2
 _JUTE_MAXBUFFER_BYTES = 0xFFFFF
 
+# The parents of which a child has a topic's name.
+_BY_TOPIC = (TOPICS, "/config/topics", "/admin/delete_topics")
+
 # What a Kafka cluster has below its chroot from its first start on (0.10 to 3.9): this, and one of these.
 _KAFKAS_CHILD = "brokers"
 _KAFKAS_CHILDREN = frozenset({"admin", "config", "controller_epoch"})
@@ -34,16 +37,21 @@ _CHROOTS_LOOKED_AT = 2_000  # of each level
 
 
 def read_everything(
-    zookeeper: WatchedZooKeeper, show: Callable[[int, int], None] = lambda _count, _total: None
+    zookeeper: WatchedZooKeeper,
+    show: Callable[[int, int], None] = lambda _count, _total: None,
+    only_topics: Collection[str] | None = None,
 ) -> dict[str, Value]:
     """The value of each recorded znode that exists; raises ConnectionLostError.
 
     Not of one moment: with the watches set before, what changes meanwhile comes as events. `show` gets how many
-    znodes were read, of how many.
+    znodes were read, of how many. With `only_topics` nothing is read of the other topics, not even their names.
     """
-    children = zookeeper.read_children(PARENTS)
+    listed = [parent for parent in PARENTS if only_topics is None or parent not in _BY_TOPIC]
+    children = zookeeper.read_children(listed)
     for parent, names in children.items():
         _complain_of_a_long_list(parent, names)
+    if only_topics is not None:
+        children |= {parent: sorted(only_topics) for parent in _BY_TOPIC}
     below_parents = [f"{parent}/{child}" for parent in PARENTS for child in children.get(parent, [])]
     topics = children.get(TOPICS, [])
     partitions = zookeeper.read_children([partitions_path(topic) for topic in topics])
@@ -76,6 +84,11 @@ class CompleteRead:
     values: Mapping[str, Value]
     forbidden: frozenset[str] = frozenset()
 
+    @property
+    def written_ms(self) -> dict[str, int]:
+        """When each znode was last written, by ZooKeeper's clock."""
+        return {path: value.mtime_ms for path, value in self.values.items()}
+
     def records(self, cluster: str) -> list[Record]:
         """The records of a complete read, as a forwarder would have written them just now."""
         now_ms = time.time_ns() // 1_000_000
@@ -95,16 +108,21 @@ class CompleteRead:
 
 
 def read_once(
-    config: ZooKeeperConfig, stop: threading.Event, show: Callable[[int, int], None] = lambda _count, _total: None
+    config: ZooKeeperConfig,
+    stop: threading.Event,
+    show: Callable[[int, int], None] = lambda _count, _total: None,
+    only_topics: Collection[str] | None = None,
 ) -> CompleteRead:
-    """All of a cluster as it is now, over a session of its own that watches nothing; nothing if asked to stop.
+    """A cluster as it is now, over a session of its own that watches nothing; nothing if asked to stop.
 
-    A connection that is lost meanwhile is tried again. Raises IngestError where ZooKeeper cannot be reached or read.
+    All of it, or `only_topics` of its topics. A connection that is lost meanwhile is tried again. Raises IngestError
+    where ZooKeeper cannot be reached or read.
     """
-    nothing = CompleteRead({})
-    return _ask_once(
-        config, stop, lambda zookeeper: CompleteRead(read_everything(zookeeper, show), zookeeper.forbidden), nothing
-    )
+
+    def ask(zookeeper: WatchedZooKeeper) -> CompleteRead:
+        return CompleteRead(read_everything(zookeeper, show, only_topics), zookeeper.forbidden)
+
+    return _ask_once(config, stop, ask, CompleteRead({}))
 
 
 def read_registered_brokers(config: ZooKeeperConfig, stop: threading.Event) -> frozenset[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
@@ -23,12 +23,15 @@ _LOOK_SECONDS = 5.0  # for new topics and partitions, and whether the brokers st
 
 
 class KafkaSource:
-    """Reads the topics from their beginning; a topic that is not there yet is one without rows."""
+    """Reads the topics from their beginning; a topic that is not there yet is one without rows.
 
-    def __init__(self, address: KafkaAddress, wanted: Sequence[str]) -> None:
+    `topics` has the wanted outputs by topic, where these are not named PREFIX.output.
+    """
+
+    def __init__(self, address: KafkaAddress, wanted: Sequence[str], topics: Mapping[str, str] | None = None) -> None:
         self._address = address
         self._wanted = tuple(wanted)
-        self._topics = {output_topic(address, output): output for output in wanted}
+        self._topics = topics or {output_topic(address, output): output for output in wanted}
         self._consumer: KafkaConsumer | None = None
         self._next_look = 0.0
         self._live_from: dict[TopicPartition, int] = {}

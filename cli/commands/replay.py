@@ -6,7 +6,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +15,7 @@ from cli.printing import output
 from cli.printing.replay_lines import EMITTABLE, RowWriter
 from cli.running import ExitCode, run_until_stopped
 from cli.settings.keys import read_pairs
+from cli.sources.moments import Moment, Zxid, check_chroot
 from controller.alerts.conditions import counted
 from controller.rules.releases import Profile, profile_of, read_release
 from controller.rules.settings import GivenSettings, read_settings
@@ -29,45 +29,6 @@ _CHUNK_COUNT: Final = 64
 _PROGRESS_EVERY_RECORDS: Final = 200
 
 
-class _Zxid(click.ParamType[int]):
-    """A zxid as ZooKeeper's tools write it."""
-
-    name = "ZXID"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        text = str(value)
-        try:
-            return int(text.removeprefix("0x"), 16) if text.startswith("0x") else self.fail(_not_a_zxid(text))
-        except ValueError:
-            self.fail(_not_a_zxid(text))
-
-
-class _Moment(click.ParamType["Until"]):
-    """A zxid or a time."""
-
-    name = "ZXID|TIME"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Until:
-        from ingest.files.data_directory import Until  # not for --help
-
-        if not isinstance(value, str):
-            assert isinstance(value, Until)
-            return value
-        if value.startswith("0x"):
-            return Until(zxid=_Zxid().convert(value, param, ctx))
-        if value.isascii() and value.isdigit():
-            return Until(time_ms=int(value))
-        try:
-            moment = datetime.fromisoformat(value[:-1] + "+00:00" if value.endswith("Z") else value)
-        except ValueError:
-            self.fail(
-                f"{value!r} is neither a zxid (0x1f) nor a time (2024-05-01T03:12:00Z, or milliseconds since 1970)."
-            )
-        return Until(
-            time_ms=round((moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp() * 1000)
-        )
-
-
 class _Outputs(click.ParamType[frozenset[str]]):
     """A list of outputs."""
 
@@ -79,16 +40,6 @@ class _Outputs(click.ParamType[frozenset[str]]):
         if unknown or not chosen:
             self.fail(f"{', '.join(unknown) or 'nothing'!r} is not among {', '.join(EMITTABLE)}.")
         return chosen
-
-
-def _not_a_zxid(text: str) -> str:
-    return f"{text!r} is no zxid: write it as ZooKeeper does, for example 0x1f."
-
-
-def _check_chroot(_ctx: click.Context, _param: click.Parameter, chroot: str) -> str:
-    if not chroot.startswith("/"):
-        raise click.BadParameter(f"{chroot!r} does not begin with /.")
-    return chroot
 
 
 def _read_settings(_ctx: click.Context, _param: click.Parameter, pairs: tuple[str, ...]) -> GivenSettings:
@@ -131,14 +82,14 @@ Exit codes:
 @click.option(
     "--chroot",
     default="/",
-    callback=_check_chroot,
+    callback=check_chroot,
     metavar="PATH",
     show_default=True,
     help="The znode below which Kafka keeps everything.",
 )
 @click.option("--cluster", default="replay", metavar="NAME", show_default=True, help="What the cluster is called.")
-@click.option("--from", "start", type=_Zxid(), help="Begin with this transaction; what was before it is not printed.")
-@click.option("--until", type=_Moment(), help="End with this: 0x1f, 2024-05-01T03:12:00Z, or milliseconds since 1970.")
+@click.option("--from", "start", type=Zxid(), help="Begin with this transaction; what was before it is not printed.")
+@click.option("--until", type=Moment(), help="End with this: 0x1f, 2024-05-01T03:12:00Z, or milliseconds since 1970.")
 @click.option(
     "--emit",
     type=_Outputs(),

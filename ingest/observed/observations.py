@@ -45,6 +45,7 @@ class Value(msgspec.Struct, frozen=True, gc=False):
     mzxid: int
     version: int
     ephemeral_owner: int
+    mtime_ms: int = 0  # when it was last written, by ZooKeeper's clock; 0 where that was not asked
 
 
 Values = Mapping[str, Value | None]

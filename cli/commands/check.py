@@ -1,0 +1,136 @@
+"""`kontrast check`: a cluster's health on one screen, and as a monitoring probe."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from cli.printing import output
+from cli.running import ExitCode
+from cli.sources.options import is_of_now, source_of, source_options
+from cli.sources.source import EVERYTHING_NOW, NotFoundError, Source, StoppedError, ask, ask_as_long_as
+from dashboards.errors import ServeError
+from ingest.errors import IngestError
+
+if TYPE_CHECKING:
+    from questions.check import Health
+    from questions.picture import Picture
+
+_EPILOG: Final = """\b
+Examples:
+  kontrast check --zookeeper zk1:2181/kafka
+  kontrast check --zookeeper zk1:2181/kafka --watch
+  kontrast check --zk-data /var/lib/zookeeper --chroot /kafka --until 2024-05-01T03:12:00Z
+  kontrast check --from journal:/var/lib/kontrast/derived --cluster orders --probe
+
+\b
+Exit codes:
+  0  the cluster is well; there may be notes
+  1  something pages or warns, or may be hidden
+  2  a flag, a setting or the address is wrong
+  3  what is asked cannot be reached
+
+\b
+With --probe those of monitoring plugins:
+  0 OK, 1 WARNING, 2 CRITICAL (also for a flag that is wrong), 3 UNKNOWN
+"""
+
+
+@click.command(epilog=_EPILOG)
+@source_options
+@click.option("--probe", is_flag=True, help="Print the one line of a Nagios or Icinga plugin, with performance data.")
+@click.option("--watch", is_flag=True, help="Stay, and look again, until Ctrl-C.")
+@click.option(
+    "--every",
+    "every_seconds",
+    type=click.FloatRange(min=0.5),
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How often --watch looks.",
+)
+@click.option("--long", "is_long", is_flag=True, help="Say also of notes what to do, and the evidence.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def check(  # noqa: PLR0913 (one parameter an option)
+    *, probe: bool, watch: bool, every_seconds: float, is_long: bool, as_json: bool, **flags: object
+) -> int:
+    """Say whether a cluster is well: what is wrong, worst first, since when, and what to do.
+
+    Findings are the alerts of `kontrast stream`. One look at ZooKeeper has no past: what it finds counts at once, and
+    is dated by the znodes. Files and streams know since when, and give each alert its patience.
+    """
+    if watch and probe:
+        raise click.UsageError("--watch and --probe: give one of them.")
+    source = source_of(flags)
+    of_now = is_of_now(flags)
+
+    def judge(picture: Picture) -> Health:
+        from questions import check as question
+
+        return question.check(picture, int(time.time() * 1000) if of_now else None)
+
+    if probe:
+        return ask_as_long_as(lambda stop: _probe(source, judge, stop))
+    show = _shown(is_long=is_long, as_json=as_json)
+    if watch:
+        return ask_as_long_as(lambda stop: _watch(source, judge, show, every_seconds, stop))
+
+    def answer(picture: Picture) -> ExitCode:
+        health = judge(picture)
+        show(health)
+        return ExitCode.OK if health.is_well else ExitCode.FAILED
+
+    return ask(source, EVERYTHING_NOW, answer)
+
+
+def _shown(*, is_long: bool, as_json: bool) -> Callable[[Health], None]:
+    from cli.printing.answers import print_answer, print_json
+    from cli.printing.check_lines import health_lines
+
+    return print_json if as_json else lambda health: print_answer(health_lines(health, is_long=is_long))
+
+
+def _probe(source: Source, judge: Callable[[Picture], Health], stop: threading.Event) -> int:
+    from cli.printing.check_lines import ProbeState, plugin_line, probe_line, probe_state
+
+    try:
+        health = judge(source.picture(EVERYTHING_NOW, stop))
+    except (NotFoundError, IngestError, ServeError) as error:
+        click.echo(plugin_line(ProbeState.UNKNOWN, str(error)))
+        return ProbeState.UNKNOWN
+    click.echo(probe_line(health))
+    return probe_state(health)
+
+
+def _watch(
+    source: Source,
+    judge: Callable[[Picture], Health],
+    show: Callable[[Health], None],
+    every_seconds: float,
+    stop: threading.Event,
+) -> ExitCode:
+    """Look again and again: show each look in place of the last on a terminal, and what changed elsewhere."""
+    before: object = None
+    while not stop.is_set():
+        try:
+            health = judge(source.picture(EVERYTHING_NOW, stop))
+        except StoppedError:
+            break
+        except (IngestError, ServeError) as error:
+            output.warn(f"{error}; what was shown last may be over")
+        else:
+            says = [(finding.severity, finding.alert, finding.cause) for finding in health.findings], health.doubts
+            if sys.stdout.isatty():
+                click.clear()
+                show(health)
+            elif says != before:
+                show(health)
+                sys.stdout.flush()
+            before = says
+        stop.wait(every_seconds)
+    return ExitCode.OK

@@ -1,0 +1,112 @@
+"""`kontrast explain`: why a partition, a topic, a broker or the controller is as it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from cli.running import ExitCode
+from cli.sources.options import source_of, source_options
+from cli.sources.source import NotFoundError, Scope, ask
+
+if TYPE_CHECKING:
+    from questions.picture import Picture
+
+_KEY_FORMATS: Final = ("utf8", "hex", "long", "uuid")  # as in questions.key
+_EPILOG: Final = """\b
+Examples:
+  kontrast explain orders-7 --zookeeper zk1:2181/kafka
+  kontrast explain broker 3 --zk-data /var/lib/zookeeper --until 2024-05-01T03:12:00Z
+  kontrast explain controller --from journal:/var/lib/kontrast/changes
+  kontrast explain orders --key customer-4711 --zookeeper zk1:2181/kafka
+
+\b
+How sure a statement is stands behind it, where ZooKeeper does not have it:
+  expected  it follows, by the controller's own rules, from what ZooKeeper has
+  inferred  no znode announced it; it explains what was written
+  assumed   it rests on brokers' files: --broker-config says what is in them
+
+\b
+Exit codes:
+  0  the subject is well; with --key: a producer with acks=all can write
+  1  it is not
+  2  a flag or a setting is wrong, or there is no such subject
+  3  what is asked cannot be reached
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("subject", nargs=-1, required=True)
+@source_options
+@click.option(
+    "--topic", "is_topic", is_flag=True, help="SUBJECT is a topic, also where its name is like a partition's."
+)
+@click.option(
+    "--key", metavar="KEY", help="Say where a producer's key goes in the topic, and whether it can be written."
+)
+@click.option(
+    "--key-format",
+    type=click.Choice(_KEY_FORMATS),
+    default="utf8",
+    show_default=True,
+    help="How the key is written, and serialized by the producer: as text, as bytes, as a long, as a UUID.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def explain(
+    *, subject: tuple[str, ...], is_topic: bool, key: str | None, key_format: str, as_json: bool, **flags: object
+) -> int:
+    """Say why SUBJECT is as it is: TOPIC-PARTITION, TOPIC, broker N, or controller.
+
+    What is so, since when, what led to it with time and zxid, what the controller must do, and what brings it back.
+    Files and streams have the steps that led to it, one look at ZooKeeper the last write of each znode.
+    """
+    if key is not None:
+        if len(subject) != 1:
+            raise click.UsageError("--key needs one topic.")
+        return _explain_key(flags, subject[0], key, key_format, as_json=as_json)
+    from questions.explain.subject import read_subject  # not for --help
+
+    try:
+        asked = read_subject(subject, is_topic=is_topic)
+    except ValueError as error:
+        raise click.UsageError(f"{error}.") from error
+
+    def answer(picture: Picture) -> ExitCode:
+        from cli.printing.answers import print_answer, print_json
+        from cli.printing.explanation_lines import explanation_lines
+
+        explanation = asked.explain(picture)
+        if explanation is None:
+            raise NotFoundError(f"there is no {asked.words} in cluster {picture.header.cluster}")
+        if as_json:
+            print_json(explanation)
+        else:
+            print_answer(explanation_lines(explanation))
+        return ExitCode.OK if explanation.is_well else ExitCode.FAILED
+
+    return ask(source_of(flags), Scope(topics=asked.topics, past=True, keeps=asked.keeps()), answer)
+
+
+def _explain_key(flags: dict[str, object], topic: str, text: str, key_format: str, *, as_json: bool) -> int:
+    from questions.key import KeyFormat, explain_key, key_bytes
+
+    try:
+        key = key_bytes(text, KeyFormat(key_format))
+    except ValueError as error:
+        raise click.UsageError(f"{error}.") from error
+
+    def answer(picture: Picture) -> ExitCode:
+        from cli.printing.answers import print_answer, print_json
+        from cli.printing.explanation_lines import key_lines
+
+        if picture.topic(topic) is None:
+            raise NotFoundError(f"there is no topic {topic} in cluster {picture.header.cluster}")
+        found = explain_key(picture, topic, key)
+        if as_json:
+            print_json(found)
+        else:
+            print_answer(key_lines(found))
+        return ExitCode.OK if found.takes_acks_all else ExitCode.FAILED
+
+    return ask(source_of(flags), Scope(topics=frozenset({topic})), answer)

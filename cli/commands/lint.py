@@ -1,0 +1,61 @@
+"""`kontrast lint`: what lies in ZooKeeper and will hurt."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from cli.printing import output
+from cli.running import ExitCode
+from cli.sources.options import source_of, source_options
+from cli.sources.source import EVERYTHING_NOW, NotFoundError, ask
+
+if TYPE_CHECKING:
+    from questions.picture import Picture
+
+_EPILOG: Final = """\b
+Examples:
+  kontrast lint --zookeeper zk1:2181/kafka
+  kontrast lint --zk-data /var/lib/zookeeper --chroot /kafka --json
+
+\b
+Exit codes:
+  0  nothing pages or warns; there may be notes
+  1  something will hurt
+  2  a flag, a setting or the address is wrong
+  3  what is asked cannot be reached
+"""
+
+
+@click.command(epilog=_EPILOG)
+@source_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a finding, a line each.")
+def lint(*, as_json: bool, **flags: object) -> int:
+    """Say what lies in ZooKeeper and will hurt: at a failover, a restart, or the next change.
+
+    Each finding comes with what it will do and how to mend it. What hurts already is in `kontrast check`.
+    """
+
+    def answer(picture: Picture) -> ExitCode:
+        from cli.printing.answers import print_answer, print_json
+        from cli.printing.lint_lines import lint_lines
+        from controller.contract.alert_row import Severity
+        from questions.lint import table
+        from questions.picture import Origin
+
+        if picture.origin is Origin.ROWS:
+            raise NotFoundError(
+                "the outputs do not have the znodes: give the changes of `kontrast watch`, --zookeeper or --zk-data"
+            )
+        findings = table.lint(picture)
+        if as_json:
+            for finding in findings:
+                print_json(finding)
+        elif findings:
+            print_answer(lint_lines(findings))
+        else:
+            output.say(f"nothing in the znodes of {picture.header.cluster} will hurt")
+        return ExitCode.FAILED if any(found.severity is not Severity.INFO for found in findings) else ExitCode.OK
+
+    return ask(source_of(flags), EVERYTHING_NOW, answer)

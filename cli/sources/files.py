@@ -1,0 +1,55 @@
+"""A cluster as the files of a ZooKeeper server had it at some moment, with its whole past in them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from cli.printing import output
+from cli.sources.source import CHUNK_COUNT, NotFoundError, Scope, StoppedError
+from controller.contract.records import Record
+from controller.derived.stored_context import new_context
+from ingest.files.data_directory import Until
+from ingest.files.history import History
+from questions.gathering import Gathering
+from questions.picture import Picture
+from streaming.config import BrokersConfig
+
+_RECORDS_AT_ONCE: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class FilesSource:
+    """The dataDir of a ZooKeeper server, and its dataLogDir if that is another one, up to a moment."""
+
+    directories: tuple[Path, ...]
+    chroot: str
+    until: Until | None
+    cluster: str
+    brokers: BrokersConfig
+
+    def picture(self, scope: Scope, stop: threading.Event) -> Picture:
+        """The cluster at the end of the files, or at the wanted moment."""
+        history = History(self.directories, self.cluster, chroot=self.chroot, until=self.until)
+        gathering = Gathering(new_context(self.cluster, CHUNK_COUNT, *self.brokers.read()), scope.keeps)
+        take_all(gathering, history.records(), stop)
+        for note in history.files.notes:
+            output.say(note)
+        if not gathering.has_znodes:
+            others = " and ".join(sorted(history.other_chroots))
+            hint = f"they have one below {others}: give --chroot" if others else "check --zk-data"
+            raise NotFoundError(f"the files have nothing of a Kafka cluster below {self.chroot}; {hint}")
+        return gathering.picture()
+
+
+def take_all(gathering: Gathering, records: Iterable[Record], stop: threading.Event) -> None:
+    """Apply the records, some at once; raises StoppedError."""
+    iterator: Iterator[Record] = iter(records)
+    while block := list(islice(iterator, _RECORDS_AT_ONCE)):
+        if stop.is_set():
+            raise StoppedError
+        gathering.take(block)

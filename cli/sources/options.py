@@ -1,0 +1,123 @@
+"""The options that say which cluster a question is about, and where it comes from."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from cli.settings.config import ConfigError, Settings, build, read_flags, read_settings, snapshot_config
+from cli.settings.keys import keys_of
+from cli.settings.options import config_option, settings_options
+from cli.sources.moments import Moment, check_chroot
+from cli.sources.source import UNNAMED, Source
+from ingest.config import IngestConfig, ZooKeeperConfig
+from streaming.config import BrokersConfig, StreamConfig
+from transport.address import Address, AddressError, parse_address
+
+_ONLY_OF_WATCHING: Final = keys_of(IngestConfig).keys() - keys_of(ZooKeeperConfig).keys()
+_ONLY_OF_THE_JOB: Final = keys_of(StreamConfig).keys() - {"broker_config", "kafka_version"}
+_CONNECT_TIMEOUT: Final = "connect_timeout_seconds"
+
+
+def _read_address(_ctx: click.Context, _param: click.Parameter, text: str | None) -> Address | None:
+    try:
+        return None if text is None else parse_address(text)
+    except AddressError as error:
+        raise click.BadParameter(f"{error}.") from error
+
+
+_OPTIONS: Final = (
+    config_option,
+    click.option(
+        "--cluster", metavar="NAME", help="Which cluster, of those that the file or the stream has more than one of."
+    ),
+    settings_options("watch", leave_out=_ONLY_OF_WATCHING),
+    click.option(
+        "--zk-data",
+        "directories",
+        type=click.Path(path_type=Path),
+        multiple=True,
+        metavar="DIR",
+        help="Ask the files of a ZooKeeper server instead: its dataDir, and its dataLogDir if that is another one.",
+    ),
+    click.option(
+        "--chroot",
+        default="/",
+        callback=check_chroot,
+        metavar="PATH",
+        show_default=True,
+        help="In --zk-data, the znode below which Kafka keeps everything.",
+    ),
+    click.option(
+        "--until",
+        type=Moment(),
+        help="In --zk-data, the moment to ask about: 0x1f, 2024-05-01T03:12:00Z, or milliseconds since 1970.",
+    ),
+    click.option(
+        "--from",
+        "stream",
+        callback=_read_address,
+        metavar="ADDRESS",
+        help="Ask what Kontrast has written instead: the changes of `kontrast watch` or the outputs of `kontrast "
+        "stream`, as journal:DIRECTORY or kafka://HOST:PORT/TOPIC.",
+    ),
+    settings_options("stream", leave_out=_ONLY_OF_THE_JOB),
+)
+SOURCE_PARAMETERS: Final = ("config_file", "cluster", "directories", "chroot", "until", "stream")
+
+
+def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of a source; `source_of` reads what they got."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def is_of_now(flags: Mapping[str, Any]) -> bool:
+    """Whether the source should have the present; files have what they have."""
+    return not flags["directories"]
+
+
+def source_of(flags: Mapping[str, Any]) -> Source:
+    """The source that the options of `source_options` name; raises ConfigError."""
+    settings = read_settings(flags["config_file"], os.environ)
+    directories, stream = flags["directories"], flags["stream"]
+    zookeeper = read_flags("watch", flags)
+    given = {"--zookeeper": "zookeeper" in zookeeper, "--zk-data": bool(directories), "--from": stream is not None}
+    if sum(given.values()) > 1:
+        raise ConfigError(f"{' and '.join(name for name, is_given in given.items() if is_given)}: give one of them")
+    if directories or stream:
+        return _written_source(settings, flags)
+    if flags["until"] is not None:
+        raise ConfigError("--until needs --zk-data: ZooKeeper itself has nothing but what is now")
+    if not zookeeper and "zookeeper" not in settings.sections["watch"] and not settings.clusters:
+        raise ConfigError(
+            "which cluster? Give --zookeeper HOST:PORT[/CHROOT], --zk-data DIR, --from ADDRESS, or a --config file"
+        )
+    from cli.sources.zookeeper import ZooKeeperSource  # each brings libraries that the others do without
+
+    config, brokers = snapshot_config(settings, flags["cluster"], zookeeper, read_flags("stream", flags))
+    return ZooKeeperSource(config, flags["cluster"] or _only_cluster(settings) or UNNAMED, brokers)
+
+
+def _written_source(settings: Settings, flags: Mapping[str, Any]) -> Source:
+    cluster: str | None = flags["cluster"]
+    own = settings.clusters.get(cluster, {}) if cluster else {}
+    brokers = build(BrokersConfig, "stream", settings.sections["stream"], own, read_flags("stream", flags))
+    if flags["directories"]:
+        from cli.sources.files import FilesSource
+
+        return FilesSource(flags["directories"], flags["chroot"], flags["until"], cluster or UNNAMED, brokers)
+    from cli.following import Where
+    from cli.sources.stream import StreamSource
+
+    timeout_seconds = flags[_CONNECT_TIMEOUT] or keys_of(ZooKeeperConfig)[_CONNECT_TIMEOUT].default
+    return StreamSource(Where(flags["stream"], float(str(timeout_seconds))), cluster, brokers)
+
+
+def _only_cluster(settings: Settings) -> str | None:
+    return next(iter(settings.clusters)) if len(settings.clusters) == 1 else None

@@ -1,0 +1,79 @@
+"""What a question needs of the place that a cluster comes from, and how a command asks it."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+from cli.printing import output
+from cli.running import ExitCode, run_until_stopped
+from questions.gathering import keep_nothing
+
+if TYPE_CHECKING:
+    from controller.contract.row import Row
+    from questions.picture import Picture
+
+CHUNK_COUNT: Final = 64
+UNNAMED: Final = "cluster"  # what a cluster is called that nothing names
+
+
+class NotFoundError(Exception):
+    """Something that is not where it was asked for: one sentence."""
+
+
+class StoppedError(Exception):
+    """The command was asked to stop before it had an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a question needs of a cluster: some of its topics (None: all), and its past, of which it `keeps` rows."""
+
+    topics: frozenset[str] | None = None
+    past: bool = False
+    keeps: Callable[[Row], bool] = keep_nothing
+
+
+EVERYTHING_NOW: Final = Scope()
+
+
+class Source(Protocol):
+    """A place that a cluster's picture is made from."""
+
+    def picture(self, scope: Scope, stop: threading.Event) -> Picture:
+        """The cluster, of which there may be more than the scope asks for.
+
+        Raises NotFoundError, StoppedError, and the error of the part that cannot read it.
+        """
+
+
+def ask(source: Source, scope: Scope, answer: Callable[[Picture], int]) -> int:
+    """Answer a question with one picture; gives the exit code. An answer may raise NotFoundError."""
+
+    def look(stop: threading.Event) -> int:
+        return answer(source.picture(scope, stop))
+
+    return ask_as_long_as(look)
+
+
+def ask_as_long_as(look: Callable[[threading.Event], int]) -> int:
+    """Run what asks and answers, until it is done or stopped; what is not there is one sentence and exit code 2."""
+    codes: list[int] = []
+
+    def run(stop: threading.Event) -> None:
+        try:
+            codes.append(look(stop))
+            sys.stdout.flush()
+        except NotFoundError as error:
+            output.complain(str(error))
+            codes.append(ExitCode.USAGE)
+        except StoppedError:
+            pass
+        except BrokenPipeError:
+            output.discard_rows()
+
+    code = run_until_stopped({"question": run})
+    return code or next(iter(codes), ExitCode.OK)

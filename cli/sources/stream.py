@@ -1,0 +1,134 @@
+"""A cluster from what Kontrast has written: the changes of `kontrast watch`, or the outputs of `kontrast stream`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from cli.following import Where, followed, lines_until_now, without_waiting_words
+from cli.sources.files import take_all
+from cli.sources.source import CHUNK_COUNT, NotFoundError, Scope, StoppedError
+from controller.contract.outputs import BadRowError, decode_row
+from controller.contract.records import BadRecordError, Record, RecordKind, decode_record
+from controller.contract.row import Row
+from controller.derived.stored_context import new_context
+from dashboards.errors import ServeError
+from outputs import OutputsError, SourceDownError, open_changes
+from questions.from_rows import picture_of_rows
+from questions.gathering import Gathering
+from questions.picture import Picture
+from streaming.config import BrokersConfig
+from transport.address import JournalAddress
+
+_STANDING: Final = ("job", "metadata", "alerts", "gauges")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSource:
+    """The stream of changes or the outputs at an address; the cluster may be left out if there is only one."""
+
+    where: Where
+    cluster: str | None
+    brokers: BrokersConfig
+
+    def picture(self, scope: Scope, stop: threading.Event) -> Picture:
+        """The cluster as it was written last."""
+        address = self.where.address
+        has_outputs = isinstance(address, JournalAddress) and (address.directory / "metadata").exists()
+        if has_outputs:
+            return self._of_outputs(scope, stop)
+        beginnings = _beginnings(self.where, stop)
+        if not beginnings:
+            return self._of_outputs(scope, stop)
+        cluster = self._chosen(beginnings.keys())
+        begin = 0 if scope.past else beginnings[cluster]
+        if begin is None:
+            raise NotFoundError(f"{address} holds no complete read of cluster {cluster}: wait for `kontrast watch`")
+        records = (record for record in _records(self.where, stop, begin) if record.cluster == cluster)
+        gathering = Gathering(new_context(cluster, CHUNK_COUNT, *self.brokers.read()), scope.keeps)
+        take_all(gathering, records, stop)
+        return gathering.picture()
+
+    def _of_outputs(self, scope: Scope, stop: threading.Event) -> Picture:
+        with followed(self.where, _STANDING) as outputs:
+            outputs.wait_until_read(stop)
+            if stop.is_set():
+                raise StoppedError
+            known = {snapshot.cluster: snapshot for snapshot in outputs.view.snapshot()}
+            cluster = self._chosen(known.keys())
+            partitions = outputs.view.partitions(cluster)
+        found = known[cluster]
+        if not found.ready or found.controller is None:
+            raise NotFoundError(f"no complete read of cluster {cluster} has come through yet: see `kontrast status`")
+        context = new_context(cluster, CHUNK_COUNT, *self.brokers.read())
+        story = tuple(filter(scope.keeps, _transitions(self.where, cluster, stop))) if scope.past else ()
+        return picture_of_rows(
+            context, (*found.brokers, found.controller, *partitions.values()), found.open_alerts, story,
+            found.heartbeat_ms or 0,
+        )  # fmt: skip
+
+    def _chosen(self, clusters: Collection[str]) -> str:
+        if self.cluster is not None:
+            if self.cluster not in clusters:
+                raise NotFoundError(
+                    f"{self.where.address} has nothing of cluster {self.cluster}: it has {', '.join(sorted(clusters))}"
+                )
+            return self.cluster
+        if len(clusters) != 1:
+            raise NotFoundError(f"which cluster? Give --cluster with one of {', '.join(sorted(clusters))}")
+        return next(iter(clusters))
+
+
+def _beginnings(where: Where, stop: threading.Event) -> dict[str, int | None]:
+    """The line at which each cluster's newest complete read begins, None where there is none."""
+    begun: dict[str, tuple[int, int]] = {}
+    found: dict[str, int | None] = {}
+    for at, record in _placed_records(where, stop):
+        found.setdefault(record.cluster, None)
+        if record.kind is RecordKind.SNAPSHOT_BEGIN:
+            begun[record.cluster] = (record.generation, at)
+        elif record.kind is RecordKind.SNAPSHOT_END and record.cluster in begun:
+            generation, beginning = begun.pop(record.cluster)
+            if generation == record.generation:
+                found[record.cluster] = beginning
+    return found
+
+
+def _records(where: Where, stop: threading.Event, begin: int) -> Iterator[Record]:
+    return (record for at, record in _placed_records(where, stop) if at >= begin)
+
+
+def _placed_records(where: Where, stop: threading.Event) -> Iterator[tuple[int, Record]]:
+    for at, line in enumerate(_changes_until_now(where, stop)):
+        try:
+            yield at, decode_record(line)
+        except BadRecordError:
+            continue  # the job refuses it too; what it was is missing in the numbers, which `step` sees
+
+
+def _changes_until_now(where: Where, stop: threading.Event) -> Iterator[bytes]:
+    source = open_changes(where.address)
+    try:
+        with without_waiting_words():
+            while not stop.is_set():
+                for chunk in source.poll():
+                    yield from chunk.lines
+                if source.caught_up or source.missing:
+                    return
+        raise StoppedError
+    except (SourceDownError, OutputsError) as error:
+        raise ServeError(str(error)) from error
+    finally:
+        source.close()
+
+
+def _transitions(where: Where, cluster: str, stop: threading.Event) -> Iterator[Row]:
+    for line, _ in lines_until_now(where, "transitions", stop):
+        try:
+            row = None if line is None else decode_row(line)
+        except BadRowError:
+            continue
+        if isinstance(row, Row) and row.cluster == cluster:
+            yield row

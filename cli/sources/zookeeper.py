@@ -1,0 +1,67 @@
+"""A cluster as its ZooKeeper has it now: one complete read, over a session that watches nothing."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from cli.sources.source import CHUNK_COUNT, NotFoundError, Scope, StoppedError
+from controller.derived.stored_context import new_context
+from ingest.config import ZooKeeperConfig
+from questions.gathering import Gathering
+from questions.picture import Picture
+from streaming.config import BrokersConfig
+
+_NAMED_CHROOTS: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ZooKeeperSource:
+    """The ZooKeeper of a cluster."""
+
+    config: ZooKeeperConfig
+    cluster: str
+    brokers: BrokersConfig
+
+    def picture(self, scope: Scope, stop: threading.Event) -> Picture:
+        """The cluster as it is now, with nothing of its past."""
+        from ingest.complete_read import read_once  # not for --help
+
+        with shown_progress() as show:
+            read = read_once(self.config, stop, show, scope.topics)
+        if stop.is_set():
+            raise StoppedError
+        if not read.values and not read.forbidden:
+            raise NotFoundError(where_clusters_are(self.config, stop))
+        gathering = Gathering(new_context(self.cluster, CHUNK_COUNT, *self.brokers.read()), scope.keeps)
+        return gathering.look(read.records(self.cluster), read.written_ms, read.forbidden, scope.topics)
+
+
+def where_clusters_are(config: ZooKeeperConfig, stop: threading.Event) -> str:
+    """Says that the address has no cluster, and which others of the ensemble have one."""
+    from ingest.complete_read import find_chroots
+
+    found = find_chroots(config, stop)
+    addresses = [f"{config.servers}{chroot.rstrip('/')}" for chroot in found[:_NAMED_CHROOTS]]
+    more = f" and {len(found) - _NAMED_CHROOTS} more" if len(found) > _NAMED_CHROOTS else ""
+    others = f"there is one at {' and at '.join(addresses)}{more}" if found else "check the address"
+    return f"there is nothing of a Kafka cluster at ZooKeeper {config.servers}{config.chroot}: {others}"
+
+
+@contextmanager
+def shown_progress() -> Iterator[Callable[[int, int], None]]:
+    """A bar on standard error, if a person sees it."""
+    if not sys.stderr.isatty():
+        yield lambda _count, _total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
+
+    columns = ("read", BarColumn(), MofNCompleteColumn(), "znodes", TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as progress:
+        task = progress.add_task("read", total=None)
+        yield lambda count, total: progress.update(task, completed=count, total=total)

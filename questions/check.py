@@ -1,0 +1,131 @@
+"""Whether a cluster is well: its open alerts as findings, worst first, and the counts that belong to them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from controller.alerts.conditions import counted
+from controller.contract.alert_row import AlertRow, Severity
+from controller.derived.gauges import gauges_row, replicas_by_broker
+from questions.picture import Moment, Picture
+
+OLD_AFTER_MS: Final = 30_000  # of heartbeats that come each second, as in [serve.alertmanager]
+_NAMED_PATHS: Final = 3
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """An open alert: what happened to what, since when, and what to do about it."""
+
+    severity: Severity
+    alert: str
+    subject: str
+    since: Moment
+    cause: str
+    expected: str | None  # of the controller
+    action: str  # for a person
+    evidence: tuple[str, ...]
+    partitions: int
+    examples: tuple[str, ...]
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """A cluster's counts, by Kafka's own definitions."""
+
+    brokers: int  # registered
+    brokers_away: int  # not registered, though they host replicas
+    topics: int
+    partitions: int
+    leaderless: int  # without a live leader now, an election due or not
+    under_min_isr: int
+    under_replicated: int
+    at_min_isr: int
+    reassigning: int
+    preferred_imbalance: int
+    topics_to_delete: int
+
+
+class Health(msgspec.Struct, frozen=True):
+    """The health of a cluster: whether it is well, why not, and why that may not be all."""
+
+    cluster: str
+    as_of_ms: int
+    controller: int  # broker id, -1 none
+    controller_epoch: int
+    counts: Counts
+    findings: tuple[Finding, ...]  # the worst first
+    doubts: tuple[str, ...]  # why silence may mean nothing, a sentence each
+
+    @property
+    def worst(self) -> Severity | None:
+        """The severity of the worst finding."""
+        return self.findings[0].severity if self.findings else None
+
+    @property
+    def is_well(self) -> bool:
+        """Whether nothing pages or warns, and nothing is hidden."""
+        return self.worst in (None, Severity.INFO) and not self.doubts
+
+
+def check(picture: Picture, now_ms: int | None = None) -> Health:
+    """The health of the cluster; `now_ms` is the present, where the picture should be of now."""
+    header = picture.header
+    return Health(
+        cluster=header.cluster,
+        as_of_ms=picture.as_of_ms,
+        controller=header.controller,
+        controller_epoch=header.controller_epoch,
+        counts=_counts(picture),
+        findings=tuple(finding_of(row, picture) for row in picture.alerts),
+        doubts=tuple(_doubts(picture, now_ms)),
+    )
+
+
+def finding_of(row: AlertRow, picture: Picture) -> Finding:
+    """The open alert as a finding."""
+    return Finding(
+        severity=row.severity,
+        alert=row.alert,
+        subject=row.subject,
+        since=picture.since(row.since_ms),
+        cause=row.cause,
+        expected=row.expected,
+        action=row.action,
+        evidence=row.evidence,
+        partitions=row.partitions,
+        examples=row.examples,
+    )
+
+
+def _counts(picture: Picture) -> Counts:
+    header = picture.header
+    row = gauges_row(header, (header.cluster, 0, 0, 0, header.zxid, picture.as_of_ms))
+    hosting = replicas_by_broker(header)
+    return Counts(
+        brokers=row.active_brokers,
+        brokers_away=sum(1 for broker in hosting if broker not in header.brokers),
+        topics=row.topics,
+        partitions=row.partitions,
+        leaderless=row.leaderless_partitions,
+        under_min_isr=row.under_min_isr_partitions,
+        under_replicated=row.under_replicated_partitions,
+        at_min_isr=row.at_min_isr_partitions,
+        reassigning=row.reassigning_partitions,
+        preferred_imbalance=row.preferred_replica_imbalance,
+        topics_to_delete=row.topics_to_delete,
+    )
+
+
+def _doubts(picture: Picture, now_ms: int | None) -> list[str]:
+    found = []
+    if now_ms is not None and now_ms - picture.as_of_ms > OLD_AFTER_MS:
+        age_seconds = (now_ms - picture.as_of_ms) // 1_000
+        found.append(
+            f"the newest that is known is {age_seconds} s old, what is said here may be over: see `kontrast status`"
+        )
+    if picture.forbidden:
+        hidden = sorted(picture.forbidden)
+        named = ", ".join(hidden[:_NAMED_PATHS]) + (", …" if len(hidden) > _NAMED_PATHS else "")
+        found.append(f"{counted(len(hidden), 'znode')} may not be read, nor what is below: {named}")
+    return found

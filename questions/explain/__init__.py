@@ -1,0 +1,1 @@
+"""Why something is as it is: a partition, a topic, a broker, the controller."""

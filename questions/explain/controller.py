@@ -1,0 +1,92 @@
+"""Who is the controller, whether it acts, what it has to do, and who was it before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from controller.alerts.conditions import counted
+from controller.model.brokers import NO_BROKER
+from controller.model.controllership import Standing
+from questions.explain.causes import causes_of, last_writes
+from questions.explain.explanation import Certainty, Explanation, Statement, findings_about
+from questions.picture import Origin, Picture
+
+_NAMED_EVENTS: Final = 10
+_GROUP: Final = "controller"  # of the alerts about it
+
+
+def explain_controller(picture: Picture) -> Explanation:
+    """The explanation of the controller, or of there being none."""
+    header = picture.header
+    paths = [("/controller", f"broker {header.controller} took it"), ("/controller_epoch", "its epoch")]
+    is_look = picture.origin is Origin.LOOK
+    return Explanation(
+        subject=_GROUP,
+        headline=_headline(picture),
+        is_well=_acts(picture),
+        since=None if _acts(picture) else picture.since(header.term.since_ms),
+        statements=tuple(_statements(picture)),
+        causes=last_writes(picture, paths) if is_look else causes_of(picture.story),
+        findings=findings_about(picture, group=_GROUP),
+        as_of_ms=picture.as_of_ms,
+    )
+
+
+def _acts(picture: Picture) -> bool:
+    header = picture.header
+    return header.acting and not header.is_ghost and not header.is_poisoned
+
+
+def _headline(picture: Picture) -> str:
+    header = picture.header
+    if header.controller == NO_BROKER:
+        return "no broker is controller: dead leaders are not replaced, topics are neither created nor deleted"
+    who = f"broker {header.controller} in epoch {header.controller_epoch}"
+    if _acts(picture):
+        return f"{who} is active"
+    return f"/controller names {who}, but {_why_not(picture)}"
+
+
+def _why_not(picture: Picture) -> str:
+    header = picture.header
+    if header.term.standing is Standing.KRAFT or header.term.migrating:
+        return "the cluster migrates to KRaft: a KRaft controller acts"
+    if header.is_ghost:
+        return "that broker never took over: the znode was edited, or another session owns it"
+    if header.term.duplicate_topic_ids:
+        return "two topics have one id: no broker can load them"
+    if header.is_poisoned:
+        return "it can move no replica any more (KAFKA-12315)"
+    return "it has not taken over, or has resigned"
+
+
+def _statements(picture: Picture) -> Iterator[Statement]:
+    header = picture.header
+    if header.controller in header.brokers:
+        yield Statement(
+            "broker", f"{header.controller}, registered with epoch {header.brokers[header.controller].epoch:#x}"
+        )
+    elif header.controller != NO_BROKER:
+        yield Statement("broker", f"{header.controller}, which is not registered: brokers do not find it")
+    yield Statement("session", f"/controller is owned by {header.term.session:#x}")
+    low, high = header.configuration.evidence.releases()
+    release = header.profile.release
+    said = ".".join(map(str, release))
+    if header.configuration.profile_is_set:
+        yield Statement("release", f"{said}, as given", Certainty.ASSUMED)
+    else:
+        between = f"between {'.'.join(map(str, low))} and {'.'.join(map(str, high))}"
+        yield Statement("release", f"{between}, by the form of its znodes", Certainty.INFERRED)
+    due = [event for event in header.events.values() if event.writes_due]
+    for event in due[:_NAMED_EVENTS]:
+        writes = counted(event.writes_due, "write")
+        yield Statement("next", f"{event.sentence}, since zxid {event.zxid:#x}: {writes} due", Certainty.EXPECTED)
+    if not due and header.acting:
+        yield Statement("next", "nothing: ZooKeeper has every write that it must do", Certainty.EXPECTED)
+    for topic in header.deletions.halted:
+        yield Statement("deletion", f"of {topic} waits for a broker", Certainty.EXPECTED)
+    if header.former.changes:
+        yield Statement(
+            "changes", f"{counted(header.former.changes, 'controller')} took over in the history that is known"
+        )

@@ -1,0 +1,191 @@
+"""Why a partition is as it is, what the controller does about it, and what a person can."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from controller.alerts.conditions import either, whereabouts
+from controller.derived.health import (
+    UNUSABLE,
+    back_in_sync_for_acks_all,
+    needed_in_sync,
+    reason_for,
+    successor,
+    takes_acks_all,
+)
+from controller.model.leadership import NO_LEADER, LeaderAndIsr
+from controller.model.topics import Partition, Problem, Topic, TopicPartition
+from controller.rules.election import elect_offline
+from questions.explain.causes import causes_of, last_writes
+from questions.explain.explanation import Cause, Certainty, Explanation, Statement, findings_about, listed
+from questions.picture import Origin, Picture
+
+
+def explain_partition(picture: Picture, tp: TopicPartition) -> Explanation:
+    """The explanation of a partition that there is."""
+    topic, partition = picture.topic(tp.topic), picture.partition(tp)
+    assert topic is not None, f"there is no {tp}"
+    assert partition is not None, f"there is no {tp}"
+    asked = _Asked(picture, tp, topic, partition)
+    problem = partition.problem
+    return Explanation(
+        subject=f"partition {tp}",
+        headline=asked.headline(),
+        is_well=problem is None and not topic.queued_for_deletion,
+        since=None if problem is None else picture.since(partition.problem_since_ms),
+        statements=tuple(asked.statements()),
+        causes=asked.causes(),
+        findings=findings_about(picture, names=(str(tp),)),
+        as_of_ms=picture.as_of_ms,
+    )
+
+
+class _Asked:
+    """A partition that is asked about, with what its explanation follows from."""
+
+    def __init__(self, picture: Picture, tp: TopicPartition, topic: Topic, partition: Partition) -> None:
+        self._picture, self._header, self._tp = picture, picture.header, tp
+        self._topic, self._partition, self._value = topic, partition, partition.zk_state
+        self._predicted = partition.value(picture.header.controller_epoch)
+
+    def headline(self) -> str:
+        """The verdict: its problem in a sentence, or who leads it."""
+        if self._topic.queued_for_deletion:
+            return "its topic is being deleted"
+        problem = self._partition.problem
+        if problem is not None:
+            usable = "" if problem in UNUSABLE else "usable, but "
+            return usable + reason_for(problem, self._partition, self._topic, self._header, self._predicted)
+        assert self._value is not None, "a partition without a state has a problem"
+        in_sync = f"in sync {listed(self._value.isr)} of {listed(self._partition.replicas)}"
+        return f"led by broker {self._value.leader}, {in_sync}"
+
+    def statements(self) -> Iterator[Statement]:
+        """All that is known of it, the present first."""
+        yield from self._state()
+        yield from self._replicas()
+        if not self._topic.queued_for_deletion:
+            yield self._acks_all()
+        yield from self._next()
+        if self._partition.problem in UNUSABLE and self._value is not None:
+            yield from self._ways_back(self._value)
+        elif self._value is not None and not self._topic.queued_for_deletion:
+            yield self._next_leader(self._value)
+
+    def causes(self) -> tuple[Cause, ...]:
+        """The steps that led here."""
+        if self._picture.origin is not Origin.LOOK:
+            return causes_of(self._picture.story, self._partition.replicas)
+        topic = f"/brokers/topics/{self._tp.topic}"
+        state, value = f"{topic}/partitions/{self._tp.partition}/state", self._value
+        wrote = (
+            ""
+            if value is None
+            else f"leader {value.leader}, in sync {listed(value.isr)}, controller epoch {value.controller_epoch}"
+        )
+        brokers = [(f"/brokers/ids/{at}", f"broker {at} registered") for at in self._partition.replicas]
+        paths = [(topic, f"replicas {listed(self._partition.replicas)}"), (state, wrote), *brokers]
+        return last_writes(
+            self._picture, [*paths, ("/controller", f"broker {self._header.controller} became controller")]
+        )
+
+    def _state(self) -> Iterator[Statement]:
+        value = self._value
+        yield Statement("state", self._partition.state.word, Certainty.EXPECTED)
+        if value is None:
+            yield Statement("leader", "none: ZooKeeper has no state of it yet")
+            return
+        leader = "none" if value.leader == NO_LEADER else f"broker {value.leader}"
+        by = f"written under controller epoch {value.controller_epoch}"
+        yield Statement("leader", f"{leader}, leader epoch {value.leader_epoch}, {by}")
+        yield Statement("in sync", f"{listed(value.isr)} of {listed(self._partition.replicas)}")
+        if value.recovering:
+            yield Statement("recovering", "from an unclean election: its leader has not confirmed it yet")
+
+    def _replicas(self) -> Iterator[Statement]:
+        partition, header = self._partition, self._header
+        isr = self._value.isr if self._value else ()
+        for at, (broker, where) in enumerate(
+            zip(sorted(partition.replicas), whereabouts(partition.replicas, header), strict=True)
+        ):
+            registered = header.brokers.get(broker)
+            rack = f", rack {registered.rack}" if registered is not None and registered.rack else ""
+            role = ["preferred"] if partition.replicas[0] == broker else []
+            role += ["in sync" if broker in isr else "not in sync"]
+            role += ["being added"] if broker in partition.adding else []
+            role += ["being removed"] if broker in partition.removing else []
+            role += ["its log directory failed"] if broker in partition.offline_dirs else []
+            yield Statement("replicas" if at == 0 else "", f"{where}{rack}: {', '.join(role)}")
+
+    def _acks_all(self) -> Statement:
+        value, partition = self._value, self._partition
+        if value is None or partition.problem in UNUSABLE:
+            return Statement("acks=all", "refused: it has no leader that is live")
+        rules = self._header.counting_rules
+        needed = needed_in_sync(self._topic.min_insync_replicas, value.leader, len(partition.replicas), rules)
+        certainty = Certainty.SEEN if self._topic.min_insync_replicas is not None else Certainty.ASSUMED
+        if takes_acks_all(partition, self._topic):
+            return Statement(
+                "acks=all", f"accepted: {len(value.isr)} in sync, min.insync.replicas needs {needed}", certainty
+            )
+        missing = back_in_sync_for_acks_all(partition)
+        until = (
+            f"{partition.in_sync_lacking} of {listed(missing)} must get in sync" if missing else "no broker can help"
+        )
+        return Statement(
+            "acks=all", f"refused: {len(value.isr)} in sync, min.insync.replicas needs {needed}; {until}", certainty
+        )
+
+    def _next(self) -> Iterator[Statement]:
+        header, partition = self._header, self._partition
+        events = {action.event for action in partition.queue} & header.events.keys()
+        elector = f"controller {header.controller}" if header.acting else "no controller is active; the next one"
+        for event in (header.events[key] for key in sorted(events)):
+            yield Statement(
+                "next", f"{elector} handles {event.sentence}, since zxid {event.zxid:#x}", Certainty.EXPECTED
+            )
+        due = self._predicted
+        if partition.write_due and due is not None:
+            says = f"{elector} must write leader {due.leader}, epoch {due.leader_epoch}, in sync {listed(due.isr)}"
+            yield Statement("next", says, Certainty.EXPECTED)
+        if partition.reassigning:
+            says = f"a reassignment adds {listed(partition.adding)} and removes {listed(partition.removing)}"
+            yield Statement("next", f"{says} once what it adds is in sync", Certainty.EXPECTED)
+
+    def _ways_back(self, value: LeaderAndIsr) -> Iterator[Statement]:
+        """Which brokers bring an unusable partition back, and what an unclean election would do."""
+        partition, header = self._partition, self._header
+        if partition.problem is Problem.ELECTION_DUE:
+            elected = successor(partition, self._topic, header, self._predicted)
+            yield Statement("comes back", f"as soon as broker {elected} is elected", Certainty.EXPECTED)
+            return
+        away = [broker for broker in value.isr if broker not in header.brokers]
+        if away:
+            returns = f"when broker {either(away)} returns: it has every acknowledged record"
+            yield Statement("comes back", returns, Certainty.EXPECTED)
+        yield self._unclean(value)
+
+    def _unclean(self, value: LeaderAndIsr) -> Statement:
+        by_topic = self._topic.unclean_election
+        is_allowed = self._header.allows_unclean_election if by_topic is None else by_topic
+        online = [at for at in self._header.brokers if at not in self._partition.offline_dirs]
+        elected = elect_offline(self._partition.replicas, value.isr, online, allow_unclean=True)
+        certainty = Certainty.EXPECTED if by_topic is not None else Certainty.ASSUMED
+        if elected is None:
+            return Statement("unclean election", "would find no live replica either", Certainty.EXPECTED)
+        if not elected.unclean:
+            return Statement("unclean election", "is not needed: a live replica is in sync", Certainty.EXPECTED)
+        setting = f"unclean.leader.election.enable={str(is_allowed).lower()}"
+        says = f"would make broker {elected.leader} leader and lose what only {listed(value.isr)} had"
+        return Statement(
+            "unclean election", f"{says}; {'allowed' if is_allowed else 'not allowed'} ({setting})", certainty
+        )
+
+    def _next_leader(self, value: LeaderAndIsr) -> Statement:
+        online = [at for at in self._header.brokers if at != value.leader and at not in self._partition.offline_dirs]
+        elected = elect_offline(self._partition.replicas, value.isr, online, allow_unclean=False)
+        if elected is None:
+            return Statement("next leader", f"none: without broker {value.leader} it goes offline", Certainty.EXPECTED)
+        return Statement(
+            "next leader", f"broker {elected.leader}, should broker {value.leader} fail", Certainty.EXPECTED
+        )

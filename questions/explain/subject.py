@@ -1,0 +1,81 @@
+"""What an operator may ask about, and how it is written: orders-7, orders, broker 3, controller."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+
+from controller.contract.row import Row
+from controller.model.topics import TopicPartition
+from questions.explain import causes
+from questions.explain.broker import explain_broker, is_known
+from questions.explain.controller import explain_controller
+from questions.explain.explanation import Explanation
+from questions.explain.partition import explain_partition
+from questions.explain.topic import explain_topic
+from questions.picture import Picture
+
+_PARTITION: Final = re.compile(r"(?P<topic>.+)-(?P<number>0|[1-9][0-9]{0,8})")
+_BROKER: Final = re.compile(r"0|[1-9][0-9]{0,8}")
+
+
+class Subject(msgspec.Struct, frozen=True):
+    """What is asked about: the readings of the words, the likelier first, and what of a cluster they need."""
+
+    words: str
+    partition: TopicPartition | None = None
+    topic: str | None = None
+    broker: int | None = None
+    is_controller: bool = False
+
+    @property
+    def topics(self) -> frozenset[str] | None:
+        """The topics that are needed; None: all."""
+        named = [self.topic] if self.topic is not None else []
+        named += [self.partition.topic] if self.partition is not None else []
+        return frozenset(named) if named else None
+
+    def keeps(self) -> Callable[[Row], bool]:
+        """The choice of the rows that its causes are in."""
+        chosen: list[Callable[[Row], bool]] = []
+        if self.partition is not None:
+            chosen.append(causes.about_partition(self.partition))
+        if self.topic is not None:
+            chosen.append(causes.about_topic(self.topic))
+        if self.broker is not None:
+            chosen.append(causes.about_broker(self.broker))
+        if self.is_controller:
+            chosen.append(causes.about_controller)
+        return lambda row: any(keeps(row) for keeps in chosen)
+
+    def explain(self, picture: Picture) -> Explanation | None:
+        """The explanation of the first reading that there is; None where there is none."""
+        if self.is_controller:
+            return explain_controller(picture)
+        if self.broker is not None:
+            return explain_broker(picture, self.broker) if is_known(picture, self.broker) else None
+        if self.partition is not None and picture.partition(self.partition) is not None:
+            return explain_partition(picture, self.partition)
+        if self.topic is not None and picture.topic(self.topic) is not None:
+            return explain_topic(picture, self.topic)
+        return None
+
+
+def read_subject(words: Sequence[str], *, is_topic: bool = False) -> Subject:
+    """What the words mean; one that may be a partition or a topic is both. Raises ValueError."""
+    said = " ".join(words)
+    if is_topic and len(words) == 1:
+        return Subject(said, topic=said)
+    match list(words):
+        case ["controller"]:
+            return Subject(said, is_controller=True)
+        case ["broker", number] if _BROKER.fullmatch(number):
+            return Subject(said, broker=int(number))
+        case [name] if found := _PARTITION.fullmatch(name):
+            return Subject(said, partition=TopicPartition(found["topic"], int(found["number"])), topic=name)
+        case [name] if name != "broker":
+            return Subject(said, topic=name)
+    raise ValueError(f"{said!r} is nothing to explain: expected TOPIC-PARTITION, TOPIC, broker N or controller")

@@ -1,0 +1,99 @@
+"""How a topic's partitions are, under which settings, and what happens to the topic as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from controller.alerts.conditions import counted
+from controller.derived.health import UNUSABLE, reason_for
+from controller.model.topics import Partition, Topic
+from questions.explain.causes import causes_of, last_writes
+from questions.explain.explanation import Certainty, Explanation, Statement, findings_about, listed
+from questions.picture import Origin, Picture
+
+_NAMED: Final = 20
+
+
+def explain_topic(picture: Picture, name: str) -> Explanation:
+    """The explanation of a topic that there is."""
+    topic = picture.topic(name)
+    assert topic is not None, f"there is no topic {name}"
+    unwell = _unwell(topic)
+    since_ms = min((partition.problem_since_ms for _, partition in unwell), default=None)
+    paths = [(f"/brokers/topics/{name}", "its assignment"), (f"/config/topics/{name}", "its settings")]
+    is_look = picture.origin is Origin.LOOK
+    return Explanation(
+        subject=f"topic {name}",
+        headline=_headline(topic, unwell),
+        is_well=not unwell and not topic.queued_for_deletion,
+        since=None if since_ms is None else picture.since(since_ms),
+        statements=tuple(_statements(picture, name, topic, unwell)),
+        causes=last_writes(picture, paths) if is_look else causes_of(picture.story),
+        findings=findings_about(picture, names=(name, *(f"{name}-{number}" for number in topic.partitions))),
+        as_of_ms=picture.as_of_ms,
+    )
+
+
+def _unwell(topic: Topic) -> list[tuple[int, Partition]]:
+    """The partitions with a problem, those that cannot be used first."""
+    found = [(number, partition) for number, partition in topic.partitions.items() if partition.problem is not None]
+    return sorted(found, key=lambda item: (item[1].problem not in UNUSABLE, item[0]))
+
+
+def _headline(topic: Topic, unwell: list[tuple[int, Partition]]) -> str:
+    if topic.queued_for_deletion:
+        return "being deleted"
+    if not unwell:
+        return f"all {counted(len(topic.partitions), 'partition')} are led and in sync"
+    unusable = sum(partition.problem in UNUSABLE for _, partition in unwell)
+    refusing = sum(partition.in_sync_lacking > 0 for _, partition in unwell)
+    counts = ((unusable, "without a leader"), (refusing, "refusing acks=all"))
+    said = [f"{count} {word}" for count, word in counts if count]
+    lacking = len(unwell) - unusable - refusing
+    said += [f"{lacking} usable but not fully in sync"] if lacking else []
+    return f"of {counted(len(topic.partitions), 'partition')} {', '.join(said)}"
+
+
+def _statements(picture: Picture, name: str, topic: Topic, unwell: list[tuple[int, Partition]]) -> Iterator[Statement]:
+    header = picture.header
+    if topic.topic_id:
+        yield Statement("id", topic.topic_id)
+    factors = sorted({len(partition.replicas) for partition in topic.partitions.values()})
+    yield Statement(
+        "size", f"{counted(len(topic.partitions), 'partition')}, replication factor {' or '.join(map(str, factors))}"
+    )
+    yield from _settings(picture, topic)
+    if topic.queued_for_deletion:
+        yield from _deletion(picture, topic)
+    moving = [number for number, partition in topic.partitions.items() if partition.reassigning]
+    if moving:
+        yield Statement("reassignment", f"of {counted(len(moving), 'partition')}: {listed(moving[:_NAMED])}")
+    for at, (number, partition) in enumerate(unwell[:_NAMED]):
+        assert partition.problem is not None, "a partition that is unwell without a problem"
+        reason = reason_for(partition.problem, partition, topic, header, partition.value(header.controller_epoch))
+        yield Statement("partitions" if at == 0 else "", f"{name}-{number}: {reason}")
+    if len(unwell) > _NAMED:
+        yield Statement("", f"and {len(unwell) - _NAMED} more")
+
+
+def _settings(picture: Picture, topic: Topic) -> Iterator[Statement]:
+    header, needed, unclean = picture.header, topic.min_insync_replicas, topic.unclean_election
+    default = header.counting_rules.least_in_sync
+    yield Statement(
+        "min.insync.replicas",
+        str(needed) if needed is not None else f"{default}, the brokers' own",
+        Certainty.SEEN if needed is not None else Certainty.ASSUMED,
+    )
+    allowed = header.allows_unclean_election if unclean is None else unclean
+    yield Statement(
+        "unclean.leader.election.enable",
+        str(allowed).lower() + (", the brokers' own" if unclean is None else ""),
+        Certainty.ASSUMED if unclean is None else Certainty.SEEN,
+    )
+
+
+def _deletion(picture: Picture, topic: Topic) -> Iterator[Statement]:
+    away = sorted({at for partition in topic.partitions.values() for at in picture.unregistered(partition.replicas)})
+    waits = f"waits for {listed(away)} to return" if away else "its brokers are asked to delete their replicas"
+    yield Statement("deletion", waits, Certainty.EXPECTED)

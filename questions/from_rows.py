@@ -1,0 +1,129 @@
+"""Make a picture of a cluster from what `kontrast stream` derived of it: its rows of metadata and alerts.
+
+The rows are turned back into the znodes that they say, and these go through `controller.step` as a complete read does,
+so that a question has one answer wherever the cluster comes from. Topics' ids and settings are in no row: a topic's
+min.insync.replicas shows only where too few replicas are in sync for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+import msgspec
+
+from controller.contract.alert_row import AlertRow
+from controller.contract.metadata_rows import BrokerRow, ControllerRow, PartitionRow
+from controller.contract.records import Record, RecordKind
+from controller.contract.row import Row
+from controller.model.context import LEAST_IN_SYNC, Context
+from controller.step import steps
+from questions.gathering import worst_first
+from questions.picture import Origin, Picture
+
+MetadataRow = BrokerRow | ControllerRow | PartitionRow
+
+_JSON = msgspec.json.Encoder()
+_Znodes = Iterator[tuple[str, object, int]]  # path, content, czxid
+
+
+def picture_of_rows(
+    context: Context,
+    metadata: Collection[MetadataRow],
+    alerts: Collection[AlertRow],
+    story: tuple[Row, ...],
+    as_of_ms: int,
+) -> Picture:
+    """The cluster as the rows say it, with their alerts, and with their times."""
+    rows = sorted(metadata, key=lambda row: (row.seq, row.ordinal))
+    records = tuple(_complete_read(context.header.cluster, rows, as_of_ms))
+    return Picture(
+        origin=Origin.ROWS,
+        context=_with_times(steps(context, records).context, rows),
+        alerts=worst_first(alerts),
+        story=story,
+        as_of_ms=as_of_ms,
+    )
+
+
+def _complete_read(cluster: str, rows: Collection[MetadataRow], as_of_ms: int) -> Iterator[Record]:
+    zxid = max((row.zxid for row in rows), default=-1)
+
+    def record(seq: int, kind: RecordKind, path: str = "", content: object = None, czxid: int = -1) -> Record:
+        data = None if content is None else _JSON.encode(content).decode()
+        return Record(
+            cluster=cluster,
+            generation=1,
+            seq=seq,
+            kind=kind,
+            observed_ms=as_of_ms,
+            path=path,
+            data=data,
+            czxid=czxid,
+            mzxid=czxid,
+            version=0,
+            zxid=zxid,
+        )
+
+    yield record(0, RecordKind.SNAPSHOT_BEGIN)
+    seq = 0
+    for seq, (path, content, czxid) in enumerate(_znodes(rows), start=1):
+        yield record(seq, RecordKind.NODE, path, content, czxid)
+    yield record(seq + 1, RecordKind.SNAPSHOT_END)
+
+
+def _znodes(rows: Iterable[MetadataRow]) -> _Znodes:
+    topics: dict[str, list[PartitionRow]] = {}
+    for row in rows:
+        match row:
+            case ControllerRow():
+                yield "/controller_epoch", row.epoch, -1
+                if row.broker >= 0:
+                    yield "/controller", {"version": 2, "brokerid": row.broker}, -1
+            case BrokerRow() if row.registered:
+                registration = {"version": 5, "endpoints": row.endpoints, "rack": row.rack}
+                yield f"/brokers/ids/{row.broker}", registration, row.epoch
+            case PartitionRow():
+                topics.setdefault(row.topic, []).append(row)
+    for name, partitions in sorted(topics.items()):
+        yield from _znodes_of_topic(name, partitions)
+
+
+def _znodes_of_topic(name: str, partitions: list[PartitionRow]) -> _Znodes:
+    path = f"/brokers/topics/{name}"
+    needed = [len(row.isr) + row.in_sync_lacking for row in partitions if row.in_sync_lacking]
+    if needed:
+        yield f"/config/topics/{name}", {"version": 1, "config": {LEAST_IN_SYNC: str(max(needed))}}, -1
+    assignment = {
+        "version": 2,
+        "partitions": {str(row.partition): row.replicas for row in partitions},
+        "adding_replicas": {str(row.partition): row.adding_replicas for row in partitions if row.adding_replicas},
+        "removing_replicas": {str(row.partition): row.removing_replicas for row in partitions if row.removing_replicas},
+    }
+    yield path, assignment, -1
+    if any(row.deleting for row in partitions):
+        yield f"/admin/delete_topics/{name}", {}, -1
+    for row in partitions:
+        if row.leader_epoch >= 0:
+            state = {
+                "version": 1,
+                "leader": row.leader,
+                "leader_epoch": row.leader_epoch,
+                "controller_epoch": row.controller_epoch,
+                "isr": row.isr,
+            }
+            yield f"{path}/partitions/{row.partition}/state", state, -1
+
+
+def _with_times(context: Context, rows: Iterable[MetadataRow]) -> Context:
+    header, topics = context.header.copy(), context.topics.mutable_copy()
+    for row in rows:
+        match row:
+            case ControllerRow():
+                header.term.since_ms = row.since_ms
+            case BrokerRow() if row.broker in header.brokers:
+                registered = msgspec.structs.replace(header.brokers[row.broker], since_ms=row.since_ms)
+                header.brokers = {**header.brokers, row.broker: registered}
+            case PartitionRow() if row.problem_since_ms:
+                own = topics.own(row.topic).partitions
+                own[row.partition] = msgspec.structs.replace(own[row.partition], problem_since_ms=row.problem_since_ms)
+    return Context(header, topics.freeze())

@@ -1,0 +1,113 @@
+"""Make a picture of a cluster: from records in their order, or from one complete read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from controller.alerts.kinds import ALERT_KINDS
+from controller.contract.alert_row import AlertRow
+from controller.contract.records import Record, RecordKind
+from controller.contract.row import Row
+from controller.model.context import Context
+from controller.step import steps
+from questions.dating import dated, judged_without_patience
+from questions.picture import WORST_FIRST, Origin, Picture
+
+_RESOLVED = "resolved"
+_KINDS = {name: place for place, name in enumerate(ALERT_KINDS)}  # partitions, brokers, the controller, topics
+
+
+def keep_nothing(_row: Row) -> bool:
+    """The choice of a question that has no use for the past."""
+    return False
+
+
+class Gathering:
+    """A picture while its records come; `keeps` says of each row whether the question's story has it."""
+
+    def __init__(self, context: Context, keeps: Callable[[Row], bool] = keep_nothing) -> None:
+        self.context = context
+        self._keeps = keeps
+        self._story: list[Row] = []
+        self._alerts: dict[str, AlertRow] = {}
+        self._records: dict[str, Record] = {}
+        self._began_ms = self._as_of_ms = 0
+
+    @property
+    def has_znodes(self) -> bool:
+        """Whether there is anything of a cluster."""
+        return bool(self._records)
+
+    def take(self, records: Sequence[Record]) -> None:
+        """Apply the next records."""
+        for record in records:
+            self._note(record)
+        outcome = steps(self.context, records)
+        self.context = outcome.context
+        self._take_rows(outcome.effects)
+
+    def picture(self) -> Picture:
+        """The cluster after the last record."""
+        return self._picture(Origin.HISTORY, {}, frozenset(), None)
+
+    def look(
+        self,
+        read: Sequence[Record],
+        written_ms: Mapping[str, int],
+        forbidden: frozenset[str] = frozenset(),
+        only_topics: frozenset[str] | None = None,
+    ) -> Picture:
+        """The cluster as one complete read found it: dated by its znodes, for nothing was seen to begin."""
+        self.take(read)
+        self._alerts = {}
+        self.context = dated(self.context, written_ms)
+        outcome = judged_without_patience(self.context)
+        self.context = outcome.context
+        self._take_rows(outcome.effects)
+        return self._picture(Origin.LOOK, written_ms, forbidden, only_topics)
+
+    def _note(self, record: Record) -> None:
+        self._as_of_ms = record.observed_ms
+        if record.kind is RecordKind.NODE:
+            self._records[record.path] = record
+        elif record.kind is RecordKind.DELETED:
+            self._records.pop(record.path, None)
+        elif record.kind is RecordKind.SNAPSHOT_BEGIN:
+            self._records, self._began_ms = {}, record.observed_ms
+
+    def _take_rows(self, rows: Sequence[Row]) -> None:
+        for row in rows:
+            if isinstance(row, AlertRow):
+                if row.state == _RESOLVED:
+                    self._alerts.pop(row.id, None)
+                else:
+                    self._alerts[row.id] = row
+            if self._keeps(row):
+                self._story.append(row)
+
+    def _picture(
+        self,
+        origin: Origin,
+        written_ms: Mapping[str, int],
+        forbidden: frozenset[str],
+        only_topics: frozenset[str] | None,
+    ) -> Picture:
+        return Picture(
+            origin=origin,
+            context=self.context,
+            alerts=worst_first(self._alerts.values()),
+            story=tuple(self._story),
+            records=self._records,
+            written_ms=written_ms,
+            began_ms=self._began_ms,
+            as_of_ms=self._as_of_ms,
+            forbidden=forbidden,
+            only_topics=only_topics,
+        )
+
+
+def worst_first(alerts: Collection[AlertRow]) -> tuple[AlertRow, ...]:
+    """The alerts by severity, then what clients suffer from before its causes, then the oldest first."""
+    return tuple(
+        sorted(alerts, key=lambda row: (WORST_FIRST[row.severity], _KINDS.get(row.alert, 0), row.since_ms, row.id))
+    )

@@ -1,0 +1,92 @@
+"""The partition of a record's key, and whether a producer can write there now."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Final
+
+import msgspec
+
+from controller.derived.health import UNUSABLE, reason_for, takes_acks_all
+from controller.model.topics import TopicPartition
+from controller.rules.partitioner import partition_for_key
+from questions.picture import Picture
+
+_LONG_BYTES: Final = 8
+
+
+class KeyFormat(Enum):
+    """How a key is written, and which of Kafka's serializers made bytes of it."""
+
+    UTF8 = "utf8"  # StringSerializer
+    HEX = "hex"  # ByteArraySerializer
+    LONG = "long"  # LongSerializer
+    UUID = "uuid"  # UUIDSerializer: the text in lower case, as Java writes it
+
+
+class KeyAnswer(msgspec.Struct, frozen=True):
+    """The partition of a key, who leads it, and whether it takes a record with acks=all now."""
+
+    topic: str
+    partition: int
+    partitions: int  # of the topic: with another number the key goes elsewhere
+    leader: int | None  # a live one
+    takes_acks_1: bool
+    takes_acks_all: bool
+    reason: str | None  # why not, or what it lacks
+    as_of_ms: int
+
+
+def key_bytes(text: str, key_format: KeyFormat) -> bytes:
+    """The bytes that the producer's serializer makes of the key; raises ValueError."""
+    try:
+        return _READERS[key_format](text)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"{text!r} is no key of the format {key_format.value}: {_EXPECTED[key_format]}") from error
+
+
+def explain_key(picture: Picture, topic_name: str, key: bytes) -> KeyAnswer:
+    """The partition that Kafka's default partitioner sends the key to, in a topic that there is."""
+    topic = picture.topic(topic_name)
+    assert topic is not None, f"there is no topic {topic_name}"
+    tp = TopicPartition(topic_name, partition_for_key(key, len(topic.partitions)))
+    partition, header = topic.partitions[tp.partition], picture.header
+    problem, value = partition.problem, partition.zk_state
+    is_led = value is not None and problem not in UNUSABLE and not topic.queued_for_deletion
+    reason = "its topic is being deleted" if topic.queued_for_deletion else None
+    if problem is not None:
+        reason = reason_for(problem, partition, topic, header, partition.value(header.controller_epoch))
+    return KeyAnswer(
+        topic=topic_name,
+        partition=tp.partition,
+        partitions=len(topic.partitions),
+        leader=value.leader if is_led and value is not None else None,
+        takes_acks_1=is_led,
+        takes_acks_all=takes_acks_all(partition, topic),
+        reason=reason,
+        as_of_ms=picture.as_of_ms,
+    )
+
+
+def _long(text: str) -> bytes:
+    return int(text).to_bytes(_LONG_BYTES, "big", signed=True)
+
+
+def _uuid(text: str) -> bytes:
+    return str(uuid.UUID(text)).encode()
+
+
+_READERS: Final[Mapping[KeyFormat, Callable[[str], bytes]]] = {
+    KeyFormat.UTF8: str.encode,
+    KeyFormat.HEX: bytes.fromhex,
+    KeyFormat.LONG: _long,
+    KeyFormat.UUID: _uuid,
+}
+_EXPECTED: Final[Mapping[KeyFormat, str]] = {
+    KeyFormat.UTF8: "expected text",
+    KeyFormat.HEX: "expected two hexadecimal digits a byte, like 00ff",
+    KeyFormat.LONG: "expected a whole number of 64 bits",
+    KeyFormat.UUID: "expected one like 123e4567-e89b-12d3-a456-426614174000",
+}

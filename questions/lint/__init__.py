@@ -1,0 +1,1 @@
+"""What lies in ZooKeeper and will hurt."""

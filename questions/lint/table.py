@@ -1,0 +1,189 @@
+"""The table of checks: what each finds, what that will do, and the mend.
+
+What hurts already is an alert, and `check` says it. Here is what waits for a failover, a restart, or the next change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import msgspec
+
+from controller.alerts import kinds
+from controller.contract.alert_row import Severity
+from questions.lint import found_in
+from questions.picture import WORST_FIRST, Picture
+
+_EXAMPLES: Final = 10
+
+
+class LintFinding(msgspec.Struct, frozen=True):
+    """A check that found something: to how many it happened, what it will do, and the mend."""
+
+    check: str
+    severity: Severity  # pages: no controller can load it, or clients lose; warns: it hurts at the next change
+    count: int
+    examples: tuple[str, ...]
+    will: str
+    mend: str
+
+
+class LintCheck(msgspec.Struct, frozen=True):
+    """A check: how it finds what will hurt, by the names of what it is found in."""
+
+    name: str
+    severity: Severity
+    find: Callable[[Picture], Iterable[str]]
+    will: str
+    mend: str
+
+
+def lint(picture: Picture) -> tuple[LintFinding, ...]:
+    """All findings, the worst first."""
+    found = []
+    for check in CHECKS:
+        subjects = list(check.find(picture))
+        if subjects:
+            examples = tuple(subjects[:_EXAMPLES])
+            found.append(LintFinding(check.name, check.severity, len(subjects), examples, check.will, check.mend))
+    return tuple(sorted(found, key=lambda finding: WORST_FIRST[finding.severity]))
+
+
+CHECKS: Final = (
+    LintCheck(
+        "duplicate-topic-id",
+        Severity.PAGE,
+        found_in.duplicate_ids,
+        "The next broker that is elected controller fails while it loads them, and so does every other.",
+        kinds.DUPLICATE_TOPIC_ID.action,
+    ),
+    LintCheck(
+        "state-of-a-later-controller",
+        Severity.PAGE,
+        found_in.newer_than_the_controller,
+        "/controller_epoch was set back: brokers refuse the controller's requests as a deposed one's.",
+        "Set /controller_epoch to the highest epoch that is named here, then delete /controller.",
+    ),
+    LintCheck(
+        "min-isr-above-replication-factor",
+        Severity.PAGE,
+        found_in.needs_more_than_it_has,
+        "Writes with acks=all are refused for ever, whichever brokers are live.",
+        "Lower min.insync.replicas of the topic, or reassign it to more replicas.",
+    ),
+    LintCheck(
+        "child-list-too-long",
+        Severity.PAGE,
+        found_in.long_lists,
+        "A controller that starts cannot read a list beyond jute.maxbuffer, and none is elected for long.",
+        "Delete topics that nobody uses, or raise jute.maxbuffer on every ZooKeeper server, then on every broker.",
+    ),
+    LintCheck(
+        "leader-or-isr-not-assigned",
+        Severity.WARN,
+        found_in.stray_states,
+        "The state names brokers that are no replicas: the controller elects none of them, and an ISR of them is lost.",
+        "Find out who edited the topic's znode, set its assignment back, and ask for a reassignment instead.",
+    ),
+    LintCheck(
+        "orphan-state",
+        Severity.WARN,
+        found_in.orphan_states,
+        "Where a partition of this name is made, the controller cannot write its first state: it has no leader until "
+        "the next failover, and the old one then.",
+        "Delete the znode /brokers/topics/TOPIC/partitions/N, after a look whether the topic was removed by hand.",
+    ),
+    LintCheck(
+        "leftover-reassignment-fields",
+        Severity.WARN,
+        found_in.leftover_fields,
+        "The next controller takes the partition as being reassigned, to or from brokers that are no replicas of it.",
+        "Cancel the reassignment (kafka-reassign-partitions.sh --cancel); else remove the fields from the topic's "
+        "znode and delete /controller.",
+    ),
+    LintCheck(
+        "leftover-request",
+        Severity.WARN,
+        found_in.left_requests,
+        "It blocks the next request of its kind, and is carried out at the next failover.",
+        "See that nobody waits for it, delete it, then /controller.",
+    ),
+    LintCheck(
+        "deletion-of-no-topic",
+        Severity.WARN,
+        found_in.deletions_of_nothing,
+        "No controller has taken it up: a topic that is made by this name before one does is deleted by it.",
+        "Delete the entry, and look at the controller (`kontrast explain controller`).",
+    ),
+    LintCheck(
+        "notifications-not-read",
+        Severity.WARN,
+        found_in.unread_notifications,
+        "The controller does not read what leaders report: it sends brokers old ISRs, and each slows its successor.",
+        "Look at the controller (`kontrast explain controller`); a failover reads and removes them.",
+    ),
+    LintCheck(
+        "dead-replicas",
+        Severity.WARN,
+        found_in.dead_brokers,
+        "Each partition there has a replica less than it should; a deletion of such a topic waits for the broker.",
+        "Bring the broker back with its data, or reassign what it hosts.",
+    ),
+    LintCheck(
+        "brokers-without-rack",
+        Severity.WARN,
+        found_in.without_rack,
+        "With racks on some brokers only, topics cannot be created by rack: Kafka refuses it, or leaves racks out.",
+        "Set broker.rack on the brokers that are named, and restart them.",
+    ),
+    LintCheck(
+        "all-replicas-in-one-rack",
+        Severity.WARN,
+        found_in.in_one_rack,
+        "The loss of that rack takes the partition offline.",
+        "Reassign it to brokers of several racks.",
+    ),
+    LintCheck(
+        "min-isr-of-all-replicas",
+        Severity.WARN,
+        found_in.needs_all_it_has,
+        "Each restart of a broker stops writes with acks=all.",
+        "Lower min.insync.replicas by one, or reassign the topic to one replica more.",
+    ),
+    LintCheck(
+        "settings-of-no-topic",
+        Severity.INFO,
+        found_in.orphan_settings,
+        "A topic that is made by this name begins with these settings.",
+        "Delete /config/topics/TOPIC.",
+    ),
+    LintCheck(
+        "missing-topic-id",
+        Severity.INFO,
+        found_in.missing_ids,
+        "The next controller gives them ids; KRaft migration and clients that ask by id do not find them before.",
+        kinds.MISSING_TOPIC_ID.action,
+    ),
+    LintCheck(
+        "more-replicas-than-racks",
+        Severity.INFO,
+        found_in.more_replicas_than_racks,
+        "No spread can give each replica a rack of its own: one rack has two of them.",
+        "Add a rack, or count on its loss taking two replicas.",
+    ),
+    LintCheck(
+        "one-replica",
+        Severity.INFO,
+        found_in.one_replica,
+        "It goes offline with its broker, at each restart too, and is lost with its disk.",
+        kinds.TOPIC_WITH_ONE_REPLICA.action,
+    ),
+    LintCheck(
+        "unclean-election-enabled",
+        Severity.INFO,
+        found_in.unclean,
+        "Records are lost when all in-sync replicas fail: a replica that lags is elected then.",
+        "Set unclean.leader.election.enable=false, where data matters more than being up.",
+    ),
+)

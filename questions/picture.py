@@ -1,0 +1,80 @@
+"""The picture of a cluster that every question is asked of: what `controller.step` made of its records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Final
+
+import msgspec
+
+from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.records import Record
+from controller.contract.row import Row
+from controller.contract.znodes import Brokers
+from controller.model.context import Context, Header
+from controller.model.topics import Partition, Topic, TopicPartition
+
+NOT_KNOWN_MS: Final = 0
+"""The moment of what was never seen to begin."""
+
+WORST_FIRST: Final[Mapping[Severity, int]] = {severity: place for place, severity in enumerate(Severity)}
+
+
+class Origin(Enum):
+    """Origin of a picture: how much of the past it knows."""
+
+    LOOK = "one look at ZooKeeper"  # what was before is not known, but for the times in the znodes
+    HISTORY = "history"  # a complete read, and every change since
+    ROWS = "rows"  # what a running `kontrast stream` derived: topics' settings and ids are not in it
+
+
+class Moment(msgspec.Struct, frozen=True):
+    """Beginning of something; `exact` False: it lasts since then at least. `ms` is since 1970, None: not known."""
+
+    ms: int | None
+    exact: bool
+
+
+class Picture(msgspec.Struct, frozen=True, kw_only=True):
+    """A cluster at one moment, with as much of its past as the origin and the question give.
+
+    `story` has the rows that the question asked for, the oldest first; `records` the newest record of each znode that
+    exists; `written_ms` when znodes were last written, by ZooKeeper's clock, where the origin says it.
+    """
+
+    origin: Origin
+    context: Context
+    alerts: tuple[AlertRow, ...] = ()  # the open ones, worst first
+    story: tuple[Row, ...] = ()
+    records: Mapping[str, Record] = {}
+    written_ms: Mapping[str, int] = {}
+    began_ms: int = 0  # of the complete read that it rests on
+    as_of_ms: int = 0  # of the newest record, by the forwarder's wall clock
+    forbidden: frozenset[str] = frozenset()  # paths that an ACL keeps from being read
+    only_topics: frozenset[str] | None = None  # the topics that were read; None: all
+
+    @property
+    def header(self) -> Header:
+        """What is known beside the topics."""
+        return self.context.header
+
+    def topic(self, name: str) -> Topic | None:
+        """The topic of this name, None where there is none."""
+        topic = self.context.topics.get(name)
+        return topic if topic is not None and topic.exists else None
+
+    def partition(self, tp: TopicPartition) -> Partition | None:
+        """The partition of this name, None where there is none."""
+        topic = self.topic(tp.topic)
+        return None if topic is None else topic.partitions.get(tp.partition)
+
+    def since(self, ms: int) -> Moment:
+        """The moment as far as it is known: what a complete read found may have begun before."""
+        if ms == NOT_KNOWN_MS:
+            return Moment(None, exact=False)
+        return Moment(ms, exact=self.origin is not Origin.LOOK and ms > self.began_ms)
+
+    def unregistered(self, brokers: Brokers) -> Brokers:
+        """Those of the brokers that are not registered."""
+        return tuple(broker for broker in brokers if broker not in self.header.brokers)

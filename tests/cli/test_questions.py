@@ -1,0 +1,142 @@
+"""The questions asked of a recorded cluster: the whole answer of each is in `answers/`.
+
+`REWRITE=1 pytest tests/cli/test_questions.py` writes the answers of now; commit only what you can explain.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner, Result
+
+from cli.main import main
+from cli.sources.files import FilesSource
+from cli.sources.source import Scope
+from questions.picture import Picture
+from tests.recorded_moment import MOMENT_MS, zk_data
+
+ANSWERS = Path(__file__).with_name("answers")
+ASKED = {
+    "check": "check",
+    "check-long": "check --long",
+    "check-json": "check --json",
+    "check-probe": "check --probe",
+    "explain-offline": "explain t3-0",
+    "explain-election-due": "explain t1-4",
+    "explain-election-due-json": "explain t1-4 --json",
+    "explain-well": "explain t1-3",
+    "explain-topic": "explain t1",
+    "explain-broker-away": "explain broker 1",
+    "explain-broker": "explain broker 3",
+    "explain-controller": "explain controller",
+    "explain-key": "explain t1 --key customer-4711",
+    "explain-key-refused": "explain t1 --key h --json",
+    "lint": "lint",
+    "lint-json": "lint --json",
+}
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("KONTRAST_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="module")
+def where(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    files = zk_data(tmp_path_factory.mktemp("recording"))
+    return ["--zk-data", str(files), "--until", str(MOMENT_MS), "--cluster", "shop"]
+
+
+def ask(question: str, *arguments: str) -> Result:
+    return CliRunner().invoke(main, [*question.split(), *arguments])
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_a_question_is_answered_as_before(name, where):
+    done = ask(ASKED[name], *where)
+    answer = f"$ kontrast {ASKED[name]}\n{done.stdout}exit code {done.exit_code}\n"
+    file = ANSWERS / f"{name}.txt"
+    if os.environ.get("REWRITE"):
+        file.write_text(answer, encoding="utf-8")
+    else:
+        assert answer == file.read_text(encoding="utf-8")
+
+
+def test_there_is_no_answer_without_a_question():
+    assert {file.stem for file in ANSWERS.iterdir()} == set(ASKED)
+
+
+@pytest.mark.parametrize("question", ["check --json", "explain t1 --json", "explain controller --json", "lint --json"])
+def test_json_is_an_object_a_line(question, where):
+    lines = ask(question, *where).stdout.splitlines()
+    assert lines
+    assert all(isinstance(json.loads(line), dict) for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("explain t1-99", "there is no t1-99 in cluster shop"),
+        ("explain nothing", "there is no nothing in cluster shop"),
+        ("explain broker 77", "there is no broker 77 in cluster shop"),
+        (
+            "explain broker x",
+            "'broker x' is nothing to explain: expected TOPIC-PARTITION, TOPIC, broker N or controller",
+        ),
+        ("explain t1 t3", "'t1 t3' is nothing to explain"),
+        ("explain nothing --key a", "there is no topic nothing in cluster shop"),
+        ("explain t1 t3 --key a", "--key needs one topic"),
+        ("explain t1 --key 0g --key-format hex", "'0g' is no key of the format hex: expected two hexadecimal digits"),
+        ("explain t1 --key 9223372036854775808 --key-format long", "expected a whole number of 64 bits"),
+        ("explain t1 --key x --key-format uuid", "expected one like 123e4567"),
+        ("check --probe --watch", "--watch and --probe: give one of them"),
+    ],
+)
+def test_a_question_about_nothing_is_one_sentence_and_exit_code_2(question, said, where):
+    done = ask(question, *where)
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_topic_may_be_named_like_a_partition(where):
+    assert ask("explain t1-3 --topic", *where).exit_code == 2
+    assert ask("explain controller --topic", *where).exit_code == 2
+    assert ask("explain t1 --topic", *where).stdout.startswith("topic t1: ")
+
+
+@pytest.mark.parametrize("question", ["check", "explain t1", "explain t1 --key a", "lint"])
+def test_a_zookeeper_that_cannot_be_reached_is_exit_code_3(question):
+    done = ask(question, "--zookeeper", "127.0.0.1:1", "--connect-timeout-seconds", "0.2")
+    assert done.exit_code == 3
+    assert "127.0.0.1:1" in done.stderr
+
+
+def test_to_a_monitoring_system_what_cannot_be_reached_is_unknown():
+    done = ask("check --probe", "--zookeeper", "127.0.0.1:1", "--connect-timeout-seconds", "0.2")
+    assert done.exit_code == 3
+    assert done.stdout.startswith("KAFKA UNKNOWN - ZooKeeper at 127.0.0.1:1 could not be reached")
+
+
+def test_watching_shows_a_look_that_differs_from_the_last_until_it_is_stopped(where, monkeypatch):
+    looks: list[Picture] = []
+    look = FilesSource.picture
+
+    def three_times(self: FilesSource, scope: Scope, stop: threading.Event) -> Picture:
+        looks.append(look(self, scope, stop))
+        if len(looks) == 3:
+            stop.set()
+        return looks[-1] if len(looks) < 3 else msgspec.structs.replace(looks[-1], alerts=())
+
+    once = ask("check", *where).stdout
+    monkeypatch.setattr(FilesSource, "picture", three_times)
+    watched = ask("check --watch --every 0.5", *where).stdout
+    assert len(looks) == 3
+    assert watched.startswith(once)
+    assert watched.removeprefix(once).splitlines()[0].startswith("shop: well")

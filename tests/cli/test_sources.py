@@ -1,0 +1,196 @@
+"""A cluster is the same wherever a question takes it from: files, changes, outputs, or ZooKeeper itself."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from kazoo.client import KazooClient
+
+from cli.main import main
+from cli.settings.config import ConfigError
+from cli.sources.options import SOURCE_PARAMETERS, source_of
+from cli.sources.source import EVERYTHING_NOW, NotFoundError, Scope
+from controller.contract.outputs import encode_row
+from controller.contract.records import Record, encode_record
+from controller.derived.stored_context import new_context
+from controller.step import steps
+from ingest.errors import IngestError
+from questions.picture import Moment, Origin, Picture
+from tests.recorded_moment import MOMENT_MS, history, zk_data
+from transport.journal import JournalWriter
+
+AskedOf = Callable[..., Picture]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return zk_data(tmp_path_factory.mktemp("recording"))
+
+
+@pytest.fixture(scope="module")
+def records(files: Path) -> list[Record]:
+    return list(history(files, "shop").records())
+
+
+@pytest.fixture(scope="module")
+def from_files(files: Path) -> Picture:
+    return picture("--zk-data", files, "--until", MOMENT_MS)
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KONTRAST_CONFIG", raising=False)
+
+
+def picture(*arguments: object, scope: Scope = EVERYTHING_NOW) -> Picture:
+    return source(*arguments).picture(scope, threading.Event())
+
+
+def source(*arguments: object) -> Any:
+    """The source that a command with these arguments would ask."""
+    context = main.get_command(main.make_context("kontrast", ["--help"], resilient_parsing=True), "check").make_context(
+        "check", list(map(str, arguments))
+    )
+    return source_of(context.params)
+
+
+def write_changes(directory: Path, *lists: list[Record]) -> None:
+    with JournalWriter(directory) as journal:
+        for records in lists:
+            journal.append([encode_record(record) for record in records])
+
+
+def facts(picture: Picture) -> dict[str, object]:
+    """What is so in every origin: who leads, who is in sync, what is wrong, who is there."""
+    header = picture.header
+    partitions = {
+        f"{name}-{number}": (
+            partition.replicas,
+            partition.zk_state and (partition.zk_state.leader, partition.zk_state.leader_epoch, partition.zk_state.isr),
+            partition.problem,
+        )
+        for name, topic in picture.context.topics
+        for number, partition in topic.partitions.items()
+    }
+    brokers = {number: (broker.epoch, broker.rack) for number, broker in header.brokers.items()}
+    return {**partitions, "brokers": brokers, "controller": (header.controller, header.controller_epoch)}
+
+
+def pages(picture: Picture) -> list[str]:
+    return [f"{row.alert} {row.cause}" for row in picture.alerts if row.severity.value == "page"]
+
+
+def test_the_recorded_moment_has_troubles_of_several_kinds(from_files):
+    assert from_files.origin is Origin.HISTORY
+    kinds = {row.alert for row in from_files.alerts}
+    assert kinds >= {"PartitionsOffline", "BrokerCrashed", "GhostController", "TopicWithDeadReplica"}
+    assert [row.severity.value for row in from_files.alerts] == sorted(
+        (row.severity.value for row in from_files.alerts), key=["page", "warn", "info"].index
+    )
+
+
+def test_the_changes_give_the_same_as_the_files(tmp_path, records, from_files):
+    write_changes(tmp_path / "changes", records)
+    found = picture("--from", f"journal:{tmp_path / 'changes'}")
+    assert facts(found) == facts(from_files)
+    assert pages(found) == pages(from_files)
+
+
+def test_changes_are_read_from_the_newest_complete_read_on_unless_the_past_is_asked_for(tmp_path, records):
+    later = [
+        Record(**{field: getattr(record, field) for field in Record.__struct_fields__} | {"generation": 2})
+        for record in records
+    ]
+    write_changes(tmp_path / "changes", records, later)
+    address = f"journal:{tmp_path / 'changes'}"
+    now = picture("--from", address, scope=Scope(keeps=lambda _: True))
+    past = picture("--from", address, scope=Scope(past=True, keeps=lambda _: True))
+    assert {row.generation for row in now.story} == {2}
+    assert {row.generation for row in past.story} == {1, 2}
+
+
+def test_the_outputs_give_the_same_brokers_partitions_and_alerts(tmp_path, records, from_files):
+    outcome = steps(new_context("shop", 64), records)
+    for output in ("metadata", "alerts", "gauges", "transitions"):
+        with JournalWriter(tmp_path / "derived" / output, batches=True) as journal:
+            journal.append_batch(1, [encode_row(row) for row in outcome.effects if row.output == output])
+    found = picture("--from", f"journal:{tmp_path / 'derived'}", scope=Scope(past=True, keeps=lambda _: True))
+    assert found.origin is Origin.ROWS
+    assert facts(found) == facts(from_files)
+    assert [(row.id, row.cause) for row in found.alerts] == [(row.id, row.cause) for row in from_files.alerts]
+    assert len(found.story) == sum(row.output == "transitions" for row in outcome.effects)
+
+
+def test_zookeeper_alone_gives_the_same_now_with_the_times_in_its_znodes(watched, from_files):
+    client = KazooClient(hosts=watched)
+    client.start()
+    try:
+        for path, record in from_files.records.items():
+            client.create(path, record.raw or b"", makepath=True)
+        found = picture("--zookeeper", watched)
+        only = picture("--zookeeper", watched, scope=Scope(topics=frozenset({"t1", "no-such-topic"})))
+    finally:
+        client.stop()
+        client.close()
+    assert found.origin is Origin.LOOK
+    same = ("brokers", "controller")
+    assert {key: value for key, value in facts(found).items() if key not in same} == {
+        key: value for key, value in facts(from_files).items() if key not in same
+    }
+    assert {row.alert for row in found.alerts} >= {"PartitionsOffline"}
+    assert found.written_ms.keys() == found.records.keys()
+    assert {name for name, topic in only.context.topics if topic.exists} == {"t1"}
+    offline = next(row for row in found.alerts if row.alert == "PartitionsOffline")
+    assert not found.since(offline.since_ms).exact
+
+
+def test_what_one_look_cannot_date_is_said_to_be_unknown(from_files):
+    assert from_files.since(0) == Moment(None, exact=False)
+    assert from_files.since(from_files.began_ms) == Moment(from_files.began_ms, exact=False)
+    assert from_files.since(from_files.began_ms + 1).exact
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "which cluster? Give --zookeeper"),
+        (["--zookeeper", "zk:2181", "--zk-data", "/x"], "--zookeeper and --zk-data: give one of them"),
+        (["--zookeeper", "zk:2181", "--until", "0x1"], "--until needs --zk-data"),
+    ],
+)
+def test_a_source_that_is_not_one_is_refused_in_a_sentence(arguments, said):
+    with pytest.raises(ConfigError, match=said.replace("?", r"\?")):
+        source(*arguments)
+
+
+def test_of_several_clusters_one_must_be_named(tmp_path, files, records):
+    write_changes(tmp_path / "changes", records, list(history(files, "depot").records()))
+    address = f"journal:{tmp_path / 'changes'}"
+    with pytest.raises(NotFoundError, match="which cluster.*depot, shop"):
+        picture("--from", address)
+    assert picture("--from", address, "--cluster", "depot").header.cluster == "depot"
+    with pytest.raises(NotFoundError, match="nothing of cluster dept: it has depot, shop"):
+        picture("--from", address, "--cluster", "dept")
+
+
+def test_changes_without_a_complete_read_are_no_cluster_yet(tmp_path, records):
+    write_changes(tmp_path / "changes", records[:1])
+    with pytest.raises(NotFoundError, match="no complete read of cluster shop"):
+        picture("--from", f"journal:{tmp_path / 'changes'}")
+
+
+def test_files_without_a_cluster_below_the_chroot_say_where_one_is(files):
+    with pytest.raises(NotFoundError, match="they have one below /: give --chroot"):
+        picture("--zk-data", files, "--chroot", "/kafka")
+    with pytest.raises(IngestError, match="is no directory"):
+        picture("--zk-data", files / "absent")
+
+
+def test_every_parameter_of_a_source_is_one_of_the_commands(files):
+    assert set(SOURCE_PARAMETERS) <= {parameter.name for parameter in main.get_command(None, "check").params}
+    assert CliRunner().invoke(main, ["check", "--zk-data", str(files), "--until", "yesterday"]).exit_code == 2

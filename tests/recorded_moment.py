@@ -1,0 +1,26 @@
+"""A bad moment of a recorded cluster, for what is asked of it: brokers away, partitions offline, a ghost controller."""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+
+from ingest.files.data_directory import Until
+from ingest.files.history import History
+
+MOMENT_MS = 1_795_373_068_853
+_NAME = "operator39"
+_RECORDINGS = Path(__file__).parent / "conformance" / "recordings"
+
+
+def zk_data(directory: Path) -> Path:
+    """The dataDir of the recorded cluster's ZooKeeper, unpacked there."""
+    with tarfile.open(_RECORDINGS / f"{_NAME}.tar.xz") as archive:
+        members = [member for member in archive if member.name.startswith(f"{_NAME}/zk/")]
+        archive.extractall(directory, members, filter="data")
+    return directory / _NAME / "zk"
+
+
+def history(directory: Path, cluster: str) -> History:
+    """The unpacked history up to the moment."""
+    return History((directory,), cluster, chroot="/", until=Until(time_ms=MOMENT_MS))
