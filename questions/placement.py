@@ -67,7 +67,8 @@ def placed_by_kafka(  # noqa: PLR0913 (all that Kafka is given or draws)
     """Assignment that Kafka generates for these topics on these brokers (3.9 `ReassignPartitionsCommand`).
 
     Kafka draws `start_index` and `shift` of each topic at random. A topic keeps the number of replicas that its first
-    partition has. Racks count where every broker has one, unless `rack_aware` says whether. Raises UnplaceableError and `rules.placement.PlacementError`.
+    partition has. Racks count where every broker has one, unless `rack_aware` says whether. Raises UnplaceableError and
+    PlacementError.
     """
     registered = context.header.brokers
     absent = sorted(set(brokers) - registered.keys())

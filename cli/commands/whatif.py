@@ -91,6 +91,7 @@ _OF_STEPS: Final = ("lose_broker", "lose_rack", "then", "restore", "reassign")
 @click.pass_context
 def whatif(  # noqa: PLR0913 (one parameter an option)
     ctx: click.Context,
+    /,
     *,
     controlled: bool,
     each: bool,
@@ -113,7 +114,17 @@ def whatif(  # noqa: PLR0913 (one parameter an option)
     if controlled and not any(name.startswith("lose_") for name, _ in said):
         raise click.UsageError("--controlled says how brokers are lost: give --lose-broker or --lose-rack.")
     answer = _each if each else _rolling(at_once) if rolling else _played(said, controlled=controlled, is_all=is_all)
-    return ask(source_of(flags), EVERYTHING_NOW, lambda picture: answer(picture, as_json))
+
+    def answered(picture: Picture) -> int:
+        from questions.whatif.hypothetical_cluster import NoControllerError
+        from questions.whatif.scenario import UnknownBrokersError
+
+        try:
+            return answer(picture, as_json)
+        except (UnknownBrokersError, NoControllerError) as error:
+            raise NotFoundError(str(error)) from error
+
+    return ask(source_of(flags), EVERYTHING_NOW, answered)
 
 
 _Answer = Callable[["Picture", bool], int]
@@ -143,13 +154,9 @@ def _rolling(at_once: int | None) -> _Answer:
 def _played(said: Sequence[_Said], *, controlled: bool, is_all: bool) -> _Answer:
     def answer(picture: Picture, as_json: bool) -> int:
         from cli.printing.whatif_lines import print_scenario
-        from questions.whatif.hypothetical_cluster import NoControllerError
-        from questions.whatif.scenario import UnknownBrokersError, play
+        from questions.whatif.scenario import play
 
-        try:
-            scenario = play(picture.context, _steps(picture, said, controlled=controlled))
-        except (UnknownBrokersError, NoControllerError) as error:
-            raise NotFoundError(str(error)) from error
+        scenario = play(picture.context, _steps(picture, said, controlled=controlled))
         print_scenario(scenario, is_all=is_all, as_json=as_json)
         return ExitCode.OK if scenario.is_harmless else ExitCode.FAILED
 

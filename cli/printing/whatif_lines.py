@@ -107,7 +107,7 @@ def _obstacle(obstacle: Obstacle) -> Iterator[RenderableType]:
     more = f" and {obstacle.more_topics} more" if obstacle.more_topics else ""
     yield line(
         ("not without a gap: ", "yellow"),
-        f"{counted(obstacle.partitions, 'partition')}, {obstacle.reason}: a restart of one of their brokers stops "
-        f"{obstacle.stops}",
+        f"{counted(obstacle.partitions, 'partition')}, {obstacle.reason}; while one of their brokers restarts, "
+        f"{obstacle.consequence}",
     )
     yield line(f"topics: {', '.join(obstacle.topics)}{more}", indent=4)

@@ -32,6 +32,11 @@ class NoControllerError(ValueError):
     """A cluster of which nothing can be predicted: it was not read completely, or its writes come to no end."""
 
 
+def at_rest(context: Context) -> Context:
+    """The cluster once the controller has done what it has due now; raises NoControllerError."""
+    return HypotheticalCluster(context).context
+
+
 class _DueWrite(NamedTuple):
     """The controller's next write of a partition's state, in the order in which it writes."""
 
@@ -45,7 +50,8 @@ class _DueWrite(NamedTuple):
 class HypotheticalCluster:
     """Cluster in which brokers are lost and return and partitions are reassigned; the context it began with stays.
 
-    Each change is played to its end: all writes of the controller, and those of leaders whose followers caught up.
+    What the controller has due now is done first. Each change is played to its end: all writes of the controller, and
+    those of leaders whose followers caught up.
     `touched` are the partitions whose rows changed. Raises NoControllerError.
     """
 
@@ -56,6 +62,7 @@ class HypotheticalCluster:
         self.touched: set[TopicPartition] = set()
         self._unwritten: set[TopicPartition] = set()
         self._registrations: dict[int, Broker] = {}
+        self._finish_what_is_due()
 
     @property
     def brokers(self) -> Collection[int]:
@@ -107,6 +114,17 @@ class HypotheticalCluster:
         self._play()
         self._catch_up()
         self._delete(_REASSIGN)
+        self._play()
+
+    def _finish_what_is_due(self) -> None:
+        if self.context.header.events:
+            self._unwritten = {
+                TopicPartition(name, number)
+                for name, topic in self.context.topics
+                for number, partition in topic.partitions.items()
+                if partition.write_due or partition.pending_assignments
+            }
+        self._elect_controller()
         self._play()
 
     def _elect_controller(self) -> None:

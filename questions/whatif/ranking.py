@@ -11,6 +11,7 @@ import msgspec
 from controller.model.context import Context
 from controller.rules.election import elect_offline
 from questions.whatif.alike import Alike, Group, partitions_alike
+from questions.whatif.hypothetical_cluster import at_rest
 
 _NAMED_TOPICS: Final = 5
 
@@ -35,7 +36,11 @@ class Loss(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def rank_losses(context: Context) -> tuple[Loss, ...]:
-    """Losses of each registered broker and of each rack with more than one, the worst first."""
+    """Losses of each registered broker and of each rack with more than one, the worst first.
+
+    Raises NoControllerError.
+    """
+    context = at_rest(context)
     brokers = context.header.brokers
     alike = partitions_alike(context)
     hosted: dict[int, set[Alike]] = defaultdict(set)

@@ -10,15 +10,16 @@ import msgspec
 
 from controller.model.context import Context
 from questions.whatif.alike import Alike, Group, partitions_alike
+from questions.whatif.hypothetical_cluster import at_rest
 
 _NAMED_TOPICS: Final = 20
 
 
 class Obstacle(msgspec.Struct, frozen=True):
-    """Topics for which no order helps: the restart of one of their brokers stops writes with acks=all, or all use."""
+    """Topics for which no order helps: why, and what the restart of one of their brokers does to their partitions."""
 
     reason: str
-    stops: str  # "all use" or "writes with acks=all"
+    consequence: str
     partitions: int
     topics: tuple[str, ...]
     more_topics: int
@@ -34,8 +35,10 @@ class RollingOrder(msgspec.Struct, frozen=True):
 def rolling_order(context: Context, *, at_once: int | None = None) -> RollingOrder:
     """Batches as few as a greedy choice finds, racks together, the controller last; `at_once` bounds a batch.
 
-    Partitions that cannot spare any broker are obstacles, and do not keep the others' brokers from a batch.
+    Partitions that cannot spare any broker are obstacles, and do not keep the others' brokers from a batch. Raises
+    NoControllerError.
     """
+    context = at_rest(context)
     alike = partitions_alike(context)
     spared = {each: group for each, group in alike.items() if _spare(each) >= 1}
     hosted: dict[int, list[Alike]] = defaultdict(list)
@@ -78,8 +81,8 @@ def _obstacles(alike: Mapping[Alike, Group]) -> tuple[Obstacle, ...]:
     found: dict[tuple[str, str], list[Group]] = defaultdict(list)
     for each, group in alike.items():
         if _spare(each) < 1:
-            found[_why(each), _stops(each)].append(group)
-    return tuple(_obstacle(reason, stops, groups) for (reason, stops), groups in sorted(found.items()))
+            found[_why(each), _consequence(each)].append(group)
+    return tuple(_obstacle(*why, groups) for why, groups in sorted(found.items()))
 
 
 def _why(alike: Alike) -> str:
@@ -88,14 +91,16 @@ def _why(alike: Alike) -> str:
         return "replication factor 1"
     if replicas <= alike.needed:
         return f"replication factor {replicas} is not above min.insync.replicas {alike.needed}"
-    return f"in sync {len(alike.isr)} of {replicas} now, needed {alike.needed}: wait until all replicas are in sync"
+    return "not all replicas are in sync: wait until they are"
 
 
-def _stops(alike: Alike) -> str:
-    return "all use" if len(alike.isr) <= 1 and not alike.unclean else "writes with acks=all"
+def _consequence(alike: Alike) -> str:
+    if len(alike.isr) > 1:
+        return "they refuse acks=all"
+    return "they lose records" if alike.unclean and len(alike.replicas) > 1 else "they are offline"
 
 
-def _obstacle(reason: str, stops: str, groups: list[Group]) -> Obstacle:
+def _obstacle(reason: str, consequence: str, groups: list[Group]) -> Obstacle:
     topics = sorted(frozenset().union(*(group.topics for group in groups)))
     partitions = sum(group.partitions for group in groups)
-    return Obstacle(reason, stops, partitions, tuple(topics[:_NAMED_TOPICS]), len(topics[_NAMED_TOPICS:]))
+    return Obstacle(reason, consequence, partitions, tuple(topics[:_NAMED_TOPICS]), len(topics[_NAMED_TOPICS:]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -81,7 +81,7 @@ def brokers_in(context: Context, rack: str) -> tuple[int, ...]:
 def play(context: Context, steps: Sequence[Step]) -> Scenario:
     """Play the steps one after the other; raises NoControllerError, UnknownBrokersError."""
     cluster, outcomes = HypotheticalCluster(context), []
-    touched: set[TopicPartition] = set()
+    touched = set(cluster.touched)
     for step in steps:
         before = cluster.context
         _refuse_unknown(before, step)
@@ -104,11 +104,13 @@ def _apply(cluster: HypotheticalCluster, step: Step) -> None:
 
 
 def _refuse_unknown(context: Context, step: Step) -> None:
-    registered: Collection[int] = context.header.brokers.keys()
+    registered = context.header.brokers.keys()
     if step.change in (Change.CRASH, Change.SHUT_DOWN):
         absent = sorted(set(step.brokers) - registered)
         if absent:
-            raise UnknownBrokersError(f"broker {', '.join(map(str, absent))} is not registered: it cannot be lost")
+            raise UnknownBrokersError(
+                f"broker {', '.join(map(str, absent))} is not registered: what is lost must be there"
+            )
     for tp in step.targets:
         if context.topics.partition(tp) is None:
             raise UnknownBrokersError(f"there is no partition {tp} to be reassigned")

@@ -149,10 +149,10 @@ def test_brokers_that_share_no_tight_partition_are_restarted_together():
 def test_topics_that_allow_no_restart_are_named_with_the_reason():
     topics = {"single": {0: ([1], 1, 0, [1])}, "tight": {0: ([1, 2], 1, 0, [1, 2])}, **THREE}
     context = cluster_of(topics, configs={"tight": {"min.insync.replicas": "2"}})
-    obstacles = {each.topics: (each.reason, each.stops) for each in rolling_order(context).obstacles}
+    obstacles = {each.topics: (each.reason, each.consequence) for each in rolling_order(context).obstacles}
     assert obstacles == {
-        ("single",): ("replication factor 1", "all use"),
-        ("tight",): ("replication factor 2 is not above min.insync.replicas 2", "writes with acks=all"),
+        ("single",): ("replication factor 1", "they are offline"),
+        ("tight",): ("replication factor 2 is not above min.insync.replicas 2", "they refuse acks=all"),
     }
 
 
