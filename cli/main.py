@@ -30,6 +30,8 @@ _SECTIONS: Final = {
         "check": "Say whether a cluster is well: what is wrong, worst first, since when, and what to do.",
         "explain": "Say why a partition, a topic, a broker or the controller is as it is.",
         "lint": "Say what lies in ZooKeeper and will hurt, what it will do, and the mend.",
+        "whatif": "Say what would follow if brokers were lost, shut down or restored, or partitions reassigned.",
+        "place": "Print an assignment of replicas as reassignment JSON, and check it as `whatif` does.",
         "alerts": "Print the alerts that are open now, worst first.",
         "show": "Print the rows of an output for people.",
         "snapshot": "Print a cluster's metadata as its ZooKeeper has it now.",

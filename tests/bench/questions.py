@@ -40,6 +40,10 @@ QUESTIONS = (
     "explain controller",
     "check",
     "lint",
+    "whatif --lose-broker 3",
+    "whatif --each",
+    "whatif --rolling",
+    "place --from-cluster --drain 3",
 )
 
 

@@ -38,6 +38,14 @@ ASKED = {
     "explain-key-refused": "explain t1 --key h --json",
     "lint": "lint",
     "lint-json": "lint --json",
+    "whatif": "whatif --lose-broker 3 --then --restore 1 --restore 3",
+    "whatif-json": "whatif --lose-broker 3 --controlled --json",
+    "whatif-each": "whatif --each",
+    "whatif-each-json": "whatif --each --json",
+    "whatif-rolling": "whatif --rolling",
+    "whatif-rolling-json": "whatif --rolling --json",
+    "place": "place t1 --brokers 2,3,4",
+    "place-drain": "place t3 --from-cluster --drain 3",
 }
 
 
@@ -72,7 +80,10 @@ def test_there_is_no_answer_without_a_question():
     assert {file.stem for file in ANSWERS.iterdir()} == set(ASKED)
 
 
-@pytest.mark.parametrize("question", ["check --json", "explain t1 --json", "explain controller --json", "lint --json"])
+@pytest.mark.parametrize(
+    "question",
+    ["check --json", "explain t1 --json", "explain controller --json", "lint --json", "whatif --each --json"],
+)
 def test_json_is_an_object_a_line(question, where):
     lines = ask(question, *where).stdout.splitlines()
     assert lines
@@ -95,6 +106,19 @@ def test_json_is_an_object_a_line(question, where):
         ("explain t1 --key 0g --key-format hex", "'0g' is no key of the format hex: expected two hexadecimal digits"),
         ("explain t1 --key 9223372036854775808 --key-format long", "expected a whole number of 64 bits"),
         ("explain t1 --key x --key-format uuid", "expected one like 123e4567"),
+        ("whatif", "Give steps (--lose-broker 3, --lose-rack eu-1, …), or --each, or --rolling."),
+        ("whatif --each --rolling", "Give steps"),
+        ("whatif --lose-broker 77", "broker 77 is not registered: what is lost must be there"),
+        ("whatif --lose-rack nowhere", "no registered broker is in rack nowhere: no broker has a rack"),
+        ("whatif --restore 1 --controlled", "--controlled says how brokers are lost"),
+        ("whatif --each --at-once 2", "--at-once is for --rolling"),
+        ("whatif --reassign /nowhere.json", "there is no file /nowhere.json"),
+        ("place", "Name topics and --brokers"),
+        ("place t1 --brokers 2,x", "'2,x' is no list of broker ids"),
+        ("place t1 --brokers 77", "broker 77 is not registered"),
+        ("place nothing --brokers 3", "there is no topic nothing"),
+        ("place --from-cluster", "--from-cluster moves nothing by itself"),
+        ("place --from-cluster --rack-aware", "has no rack: set broker.rack, and restart it"),
         ("check --probe --watch", "--watch and --probe: give one of them"),
     ],
 )
@@ -111,7 +135,7 @@ def test_a_topic_may_be_named_like_a_partition(where):
     assert ask("explain t1 --topic", *where).stdout.startswith("topic t1: ")
 
 
-@pytest.mark.parametrize("question", ["check", "explain t1", "explain t1 --key a", "lint"])
+@pytest.mark.parametrize("question", ["check", "explain t1", "explain t1 --key a", "lint", "whatif --each"])
 def test_a_zookeeper_that_cannot_be_reached_is_exit_code_3(question):
     done = ask(question, "--zookeeper", "127.0.0.1:1", "--connect-timeout-seconds", "0.2")
     assert done.exit_code == 3

@@ -1,0 +1,152 @@
+"""`kontrast place`: where replicas should be, as reassignment JSON for Kafka's own tools."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from cli.printing import output
+from cli.running import ExitCode
+from cli.sources.options import source_of, source_options
+from cli.sources.source import EVERYTHING_NOW, NotFoundError, ask
+
+if TYPE_CHECKING:
+    from controller.model.topics import TopicPartition
+    from questions.picture import Picture
+    from questions.placement import Movement
+
+_EPILOG: Final = """\b
+Examples:
+  kontrast place payments --zookeeper zk1:2181/kafka --brokers 1,2,3 > payments.json
+  kontrast place --from-cluster --zookeeper zk1:2181/kafka --drain 3 > drained.json
+  kontrast place payments orders --from-cluster --zookeeper zk1:2181/kafka --rack-aware --replication-factor 3
+
+\b
+The JSON is for kafka-reassign-partitions --execute --reassignment-json-file FILE, and for
+kontrast whatif --reassign FILE.
+
+\b
+Exit codes:
+  0  the reassignment is printed; it is empty where nothing has to move
+  1  it is printed, and takes something from clients once it is done
+  2  a flag, a setting or the address is wrong, or the brokers cannot meet the goal
+  3  what is asked cannot be reached
+"""
+
+
+def _broker_ids(_ctx: click.Context, _param: click.Parameter, text: str | None) -> tuple[int, ...]:
+    ids = [part.strip() for part in (text or "").split(",") if part.strip()]
+    if not all(part.isascii() and part.isdecimal() for part in ids):
+        raise click.BadParameter(f"{text!r} is no list of broker ids: write 1,2,3.")
+    return tuple(dict.fromkeys(map(int, ids)))
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("topics", nargs=-1)
+@source_options
+@click.option("--brokers", callback=_broker_ids, metavar="N,N,…", help="The brokers that may host replicas.")
+@click.option(
+    "--rack-aware/--no-rack-aware",
+    default=None,
+    help="Spread each partition over racks. [default: as kafka-reassign-partitions, where every broker has a rack; "
+    "with --from-cluster no]",
+)
+@click.option("--start-index", type=click.IntRange(min=0), help="Where Kafka's random start is, to repeat one.")
+@click.option("--shift", type=click.IntRange(min=0), help="Kafka's random shift of followers, to repeat one.")
+@click.option("--from-cluster", is_flag=True, help="Move as little as possible from where replicas are now.")
+@click.option("--drain", callback=_broker_ids, metavar="N,N,…", help="Brokers that must host nothing any more.")
+@click.option("--replication-factor", type=click.IntRange(min=1), metavar="N", help="Give every partition N replicas.")
+def place(  # noqa: PLR0913 (one parameter an option)
+    topics: tuple[str, ...],
+    *,
+    brokers: tuple[int, ...],
+    rack_aware: bool | None,
+    start_index: int | None,
+    shift: int | None,
+    from_cluster: bool,
+    drain: tuple[int, ...],
+    replication_factor: int | None,
+    **flags: object,
+) -> int:
+    """Print an assignment of replicas as reassignment JSON, and check it as `whatif` does.
+
+    Without --from-cluster it is what kafka-reassign-partitions --generate computes for these topics and brokers. With
+    it, it is the least movement that drains brokers, spreads over racks, or changes the replication factor.
+    """
+    _refuse_what_does_nothing(
+        from_cluster, drain, replication_factor, rack_aware, (start_index, shift), topics, brokers
+    )
+
+    def answer(picture: Picture) -> ExitCode:
+        from controller.rules.placement import PlacementError
+        from questions.placement import Goal, UnplaceableError, least_movement, movement_to, placed_by_kafka
+
+        try:
+            if from_cluster:
+                goal = Goal(frozenset(drain), bool(rack_aware), replication_factor)
+                return _print(picture, least_movement(picture.context, topics, brokers, goal))
+            placed = placed_by_kafka(
+                picture.context,
+                topics,
+                brokers,
+                rack_aware=rack_aware,
+                start_index=start_index or 0,
+                shift=shift or 0,
+            )
+            return _print(picture, movement_to(picture.context, placed), placed)
+        except (UnplaceableError, PlacementError) as error:
+            raise NotFoundError(str(error)) from error
+
+    return ask(source_of(flags), EVERYTHING_NOW, answer)
+
+
+def _refuse_what_does_nothing(  # noqa: PLR0913 (options that exclude others)
+    from_cluster: bool,
+    drain: tuple[int, ...],
+    replication_factor: int | None,
+    rack_aware: bool | None,
+    draws: tuple[int | None, int | None],
+    topics: tuple[str, ...],
+    brokers: tuple[int, ...],
+) -> None:
+    if from_cluster and not (drain or replication_factor or rack_aware):
+        raise click.UsageError(
+            "--from-cluster moves nothing by itself: give --drain, --rack-aware or --replication-factor."
+        )
+    if from_cluster and draws != (None, None):
+        raise click.UsageError("--start-index and --shift repeat what Kafka draws: not with --from-cluster.")
+    if not from_cluster and (drain or replication_factor):
+        raise click.UsageError("--drain and --replication-factor need --from-cluster.")
+    if not from_cluster and not (topics and brokers):
+        raise click.UsageError("Name topics and --brokers, or move as little as possible with --from-cluster.")
+
+
+def _print(
+    picture: Picture, movement: Movement, placed: dict[TopicPartition, tuple[int, ...]] | None = None
+) -> ExitCode:
+    """Print the JSON to standard output, and what it means to standard error."""
+    from questions.reassignment_json import encode_reassignment
+    from questions.whatif.hypothetical_cluster import NoControllerError
+    from questions.whatif.scenario import Change, Step, play
+
+    click.echo(encode_reassignment(movement.targets if placed is None else placed))
+    moved = f"{len(movement.targets)} partitions change, {movement.copies} replicas are copied"
+    to = ", ".join(f"broker {broker} gets {count}" for broker, count in movement.replicas_added.items())
+    output.say(f"{moved}{': ' if to else ''}{to}")
+    if not movement.targets:
+        return ExitCode.OK
+    try:
+        scenario = play(picture.context, [Step(Change.REASSIGN, targets=movement.targets)])
+    except NoControllerError as error:
+        output.warn(f"it was not checked: {error}")
+        return ExitCode.OK
+    after = scenario.in_all
+    if scenario.is_harmless:
+        output.say("once it is done, every partition can be used as now")
+        return ExitCode.OK
+    output.warn(
+        f"once it is done, {len(after.newly_offline)} partitions would be offline and {len(after.newly_unwritable)} "
+        "would refuse acks=all: see kontrast whatif --reassign"
+    )
+    return ExitCode.FAILED

@@ -1,0 +1,113 @@
+"""Print what would follow: steps with their consequences, the ranking of losses, and the order of restarts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Final
+
+import click
+import msgspec
+from rich.console import RenderableType
+
+from cli.printing.answers import line, print_answer, print_json
+from cli.printing.tables import print_table
+from controller.alerts.conditions import counted
+from controller.model.context import Header
+from questions.whatif.consequences import Consequences, PartitionChange
+from questions.whatif.ranking import Loss
+from questions.whatif.rolling import Obstacle, RollingOrder
+from questions.whatif.scenario import Scenario
+
+_NAMED: Final = 10
+_RANKED: Final = ("lost", "offline", "refuse acks=all", "unclean", "leaders move", "most leaders then", "topics")
+
+
+def print_scenario(scenario: Scenario, *, is_all: bool, as_json: bool) -> None:
+    """Print each step, and what all of them leave behind."""
+    if as_json:
+        print_json(scenario)
+        return
+    most = None if is_all else _NAMED
+    print_answer(chain.from_iterable(_step(step.title, step.consequences, most) for step in scenario.steps))
+    print_answer(_left(scenario))
+
+
+def _step(title: str, taken: Consequences, most: int | None) -> Iterator[RenderableType]:
+    harmless = not (taken.newly_offline or taken.newly_unwritable or taken.unclean)
+    yield line((title, "bold"), ": ", ("nothing is taken from clients", "green") if harmless else "")
+    who = f"broker {taken.controller} is controller" if taken.controller >= 0 else "no broker is left"
+    yield line(f"{counted(len(taken.moved_leaders), 'leader')} moved, {who}", indent=2)
+    yield from _named("page", "offline", taken.newly_offline, most)
+    yield from _named("page", "led uncleanly: records that were acknowledged may be lost", taken.unclean, most)
+    yield from _named("warn", "refuse acks=all", taken.newly_unwritable, most)
+
+
+def _named(word: str, what: str, changes: Sequence[PartitionChange], most: int | None) -> Iterator[RenderableType]:
+    if not changes:
+        return
+    colour = {"page": "bold red", "warn": "yellow"}[word]
+    yield line((f"{counted(len(changes), 'partition')} {what}", colour), indent=2)
+    for change in changes[:most]:
+        led = f"leader {change.leader_before} → {change.leader}" if change.leader >= 0 else "no leader"
+        yield line(f"{change.topic}-{change.partition}: {led}; {change.reason or 'in sync'}", indent=4)
+    if most is not None and len(changes) > most:
+        yield line(f"and {len(changes) - most} more: --all names them", indent=4)
+
+
+def _left(scenario: Scenario) -> Iterator[RenderableType]:
+    after = scenario.in_all
+    yield line(
+        f"In the end: {after.offline} offline ({after.offline_before} now), {after.under_min_isr} under min ISR "
+        f"({after.under_min_isr_before} now); leaders by broker: {_leaders(after)}"
+    )
+
+
+def _leaders(after: Consequences) -> str:
+    brokers = sorted({*after.brokers, *after.leaders_before})
+    then, now = after.leaders, after.leaders_before
+    return ", ".join(f"{broker}: {now.get(broker, 0)} → {then.get(broker, 0)}" for broker in brokers)
+
+
+def print_ranking(cluster: str, losses: Sequence[Loss], *, as_json: bool) -> None:
+    """Print the losses, the worst first."""
+    if as_json:
+        click.echo(msgspec.json.encode({"cluster": cluster, "losses": losses}))
+        return
+    print_table(_RANKED, [_ranked(loss) for loss in losses])
+
+
+def _ranked(loss: Loss) -> tuple[str, ...]:
+    more = f" and {loss.more_topics} more" if loss.more_topics else ""
+    counts = (loss.offline, loss.unwritable, loss.unclean, loss.leaders_moved, loss.most_leaders)
+    return (loss.lost, *map(str, counts), f"{', '.join(loss.topics)}{more}")
+
+
+def print_rolling(header: Header, order: RollingOrder, *, as_json: bool) -> None:
+    """Print the batches, and the topics for which no order helps."""
+    if as_json:
+        click.echo(msgspec.json.encode({"cluster": header.cluster, **msgspec.to_builtins(order)}))
+        return
+    print_answer(_rolling(header, order))
+
+
+def _rolling(header: Header, order: RollingOrder) -> Iterator[RenderableType]:
+    total = sum(map(len, order.batches))
+    yield line(f"{counted(total, 'broker')} in {len(order.batches)} batches; after each, wait until all are in sync:")
+    for number, batch in enumerate(order.batches, start=1):
+        notes = ", the controller" if header.controller in batch else ""
+        racks = sorted({header.brokers[broker].rack or "" for broker in batch} - {""})
+        where = f" (rack {', '.join(racks)})" if racks else ""
+        yield line(f"{number}. broker{'' if len(batch) == 1 else 's'} {', '.join(map(str, batch))}{where}{notes}")
+    for obstacle in order.obstacles:
+        yield from _obstacle(obstacle)
+
+
+def _obstacle(obstacle: Obstacle) -> Iterator[RenderableType]:
+    more = f" and {obstacle.more_topics} more" if obstacle.more_topics else ""
+    yield line(
+        ("not without a gap: ", "yellow"),
+        f"{counted(obstacle.partitions, 'partition')}, {obstacle.reason}; while one of their brokers restarts, "
+        f"{obstacle.consequence}",
+    )
+    yield line(f"topics: {', '.join(obstacle.topics)}{more}", indent=4)

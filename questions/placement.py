@@ -1,0 +1,170 @@
+"""Assignments of replicas to brokers: what Kafka's own tool would generate, and the least movement to a goal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import msgspec
+
+from controller.model.context import Context
+from controller.model.topics import TopicPartition
+from controller.rules.placement import place_replicas
+
+Assignment = Mapping[TopicPartition, tuple[int, ...]]
+
+
+class UnplaceableError(ValueError):
+    """A goal that these brokers and racks cannot meet, or topics that are not there."""
+
+
+class Goal(msgspec.Struct, frozen=True):
+    """Goal of a movement; what it does not name stays as it is."""
+
+    drain: frozenset[int] = frozenset()  # brokers that must host nothing any more
+    rack_aware: bool = False  # no rack has more replicas of a partition than the others make necessary
+    replication_factor: int | None = None
+
+
+class Movement(msgspec.Struct, frozen=True):
+    """Reassignment: the partitions that change, and what is copied for it."""
+
+    targets: dict[TopicPartition, tuple[int, ...]]
+    replicas_added: dict[int, int]  # by broker
+    replicas_removed: dict[int, int]
+
+    @property
+    def copies(self) -> int:
+        """Number of replicas that must be copied."""
+        return sum(self.replicas_added.values())
+
+
+def current_assignment(context: Context, topics: Collection[str] = ()) -> dict[TopicPartition, tuple[int, ...]]:
+    """Replicas of these topics' partitions (of all topics where none is named), as a reassignment will leave them.
+
+    Topics that are queued for deletion are left out. Raises UnplaceableError where a topic is not there.
+    """
+    known = {name: topic for name, topic in context.topics if topic.exists and not topic.queued_for_deletion}
+    absent = sorted(set(topics) - known.keys())
+    if absent:
+        raise UnplaceableError(f"there is no topic {', '.join(absent)}")
+    return {
+        TopicPartition(name, number): partition.assignment.target
+        for name in sorted(topics or known)
+        for number, partition in sorted(known[name].partitions.items())
+    }
+
+
+def placed_by_kafka(  # noqa: PLR0913 (all that Kafka is given or draws)
+    context: Context,
+    topics: Collection[str],
+    brokers: Collection[int],
+    *,
+    rack_aware: bool | None = None,
+    start_index: int = 0,
+    shift: int = 0,
+) -> dict[TopicPartition, tuple[int, ...]]:
+    """Assignment that Kafka generates for these topics on these brokers (3.9 `ReassignPartitionsCommand`).
+
+    Kafka draws `start_index` and `shift` of each topic at random. A topic keeps the number of replicas that its first
+    partition has. Racks count where every broker has one, unless `rack_aware` says whether. Raises UnplaceableError and
+    PlacementError.
+    """
+    registered = context.header.brokers
+    absent = sorted(set(brokers) - registered.keys())
+    if absent:
+        raise UnplaceableError(f"broker {', '.join(map(str, absent))} is not registered")
+    racks = {broker: registered[broker].rack for broker in sorted(set(brokers))}
+    if rack_aware is False or (rack_aware is None and None in racks.values()):
+        racks = dict.fromkeys(racks, None)
+    by_topic: dict[str, list[tuple[int, ...]]] = {}
+    for tp, replicas in current_assignment(context, topics).items():
+        by_topic.setdefault(tp.topic, []).append(replicas)
+    placed: dict[TopicPartition, tuple[int, ...]] = {}
+    for name, current in by_topic.items():
+        drawn = place_replicas(racks, len(current), len(current[0]), start_index=start_index, shift=shift)
+        placed.update({TopicPartition(name, number): to for number, to in drawn.items()})
+    return placed
+
+
+def least_movement(context: Context, topics: Collection[str], brokers: Collection[int], goal: Goal) -> Movement:
+    """Reassignment to the goal in which every replica that may stay stays, in its place in the order.
+
+    New replicas go to the broker that has the fewest then, in a rack that has the fewest of the partition where racks
+    count. Raises UnplaceableError.
+    """
+    racks = _usable(context, brokers, goal)
+    load = Counter({broker: 0 for broker in racks})
+    assignment = current_assignment(context, topics)
+    for replicas in current_assignment(context).values():
+        load.update(replica for replica in replicas if replica in racks)
+    placed = {}
+    for tp, replicas in assignment.items():
+        placed[tp] = to = _moved(tp, replicas, racks, load, goal)
+        load.update(set(to) - set(replicas))
+        load.subtract(replica for replica in set(replicas) - set(to) if replica in racks)
+    return movement_to(context, placed)
+
+
+def movement_to(context: Context, placed: Assignment) -> Movement:
+    """What a placement changes; raises UnplaceableError where it names a topic that is not there."""
+    assignment = current_assignment(context, {tp.topic for tp in placed})
+    targets = {tp: to for tp, to in placed.items() if assignment.get(tp) != to}
+    pairs = [(assignment.get(tp, ()), to) for tp, to in targets.items()]
+    added = _counted(replica for before, to in pairs for replica in to if replica not in before)
+    removed = _counted(replica for before, to in pairs for replica in before if replica not in to)
+    return Movement(targets, added, removed)
+
+
+def _counted(replicas: Iterable[int]) -> dict[int, int]:
+    return dict(sorted(Counter(replicas).items()))
+
+
+def _usable(context: Context, brokers: Collection[int], goal: Goal) -> dict[int, str | None]:
+    """Racks of the brokers that may get replicas."""
+    registered = context.header.brokers
+    absent = sorted(set(brokers) - registered.keys())
+    if absent:
+        raise UnplaceableError(f"broker {', '.join(map(str, absent))} is not registered: it can get no replicas")
+    usable = sorted(set(brokers or registered) - goal.drain)
+    racks = {broker: registered[broker].rack for broker in usable}
+    without = [broker for broker, rack in racks.items() if rack is None]
+    if goal.rack_aware and without:
+        raise UnplaceableError(f"broker {', '.join(map(str, without))} has no rack: set broker.rack, and restart it")
+    return racks
+
+
+def _moved(
+    tp: TopicPartition, replicas: tuple[int, ...], racks: Mapping[int, str | None], load: Counter[int], goal: Goal
+) -> tuple[int, ...]:
+    factor = goal.replication_factor or len(replicas)
+    if factor > len(racks) and (goal.replication_factor or goal.drain.intersection(replicas)):
+        raise UnplaceableError(f"{tp} needs {factor} replicas, and there are {len(racks)} brokers for them")
+    most = -(-factor // len(set(racks.values()))) if goal.rack_aware and racks else factor
+    kept: list[int | None] = []
+    in_rack: Counter[str | None] = Counter()
+    for replica in replicas[:factor]:
+        rack = racks.get(replica)
+        stays = replica not in goal.drain and not (goal.rack_aware and (replica not in racks or in_rack[rack] >= most))
+        kept.append(replica if stays else None)
+        in_rack[rack] += stays
+    kept += [None] * (factor - len(kept))
+    for at, stays_there in enumerate(kept):
+        if stays_there is None:
+            chosen = _next_broker(tp, kept, racks, load, in_rack if goal.rack_aware else Counter())
+            kept[at] = chosen
+            in_rack[racks[chosen]] += 1
+    return tuple(replica for replica in kept if replica is not None)
+
+
+def _next_broker(
+    tp: TopicPartition,
+    kept: Sequence[int | None],
+    racks: Mapping[int, str | None],
+    load: Counter[int],
+    in_rack: Counter[str | None],
+) -> int:
+    free = [broker for broker in racks if broker not in kept]
+    if not free:
+        raise UnplaceableError(f"{tp} needs {len(kept)} replicas, and there are {len(racks)} brokers for them")
+    return min(free, key=lambda broker: (in_rack[racks[broker]], load[broker], broker))

@@ -1,0 +1,48 @@
+"""Reassignments as Kafka's tools read and write them (`kafka-reassign-partitions --reassignment-json-file`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from controller.model.topics import TopicPartition
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    topic: str
+    partition: int
+    replicas: tuple[int, ...]
+
+
+class _File(msgspec.Struct, frozen=True):
+    partitions: tuple[_Entry, ...]
+    version: int = 1
+
+
+class ReassignmentJsonError(ValueError):
+    """Bytes that are no reassignment: the text says why."""
+
+
+def decode_reassignment(content: bytes) -> dict[TopicPartition, tuple[int, ...]]:
+    """Target replicas of each partition; raises ReassignmentJsonError."""
+    try:
+        file = msgspec.json.decode(content, type=_File)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ReassignmentJsonError(f"it is no reassignment as JSON: {error}") from error
+    targets: dict[TopicPartition, tuple[int, ...]] = {}
+    for entry in file.partitions:
+        tp = TopicPartition(entry.topic, entry.partition)
+        if tp in targets:
+            raise ReassignmentJsonError(f"it names partition {tp} twice")
+        if not entry.replicas or len(set(entry.replicas)) < len(entry.replicas):
+            raise ReassignmentJsonError(f"partition {tp} needs replicas on different brokers, and has {entry.replicas}")
+        targets[tp] = entry.replicas
+    return targets
+
+
+def encode_reassignment(targets: Mapping[TopicPartition, tuple[int, ...]]) -> bytes:
+    """The JSON, a partition a line, in order."""
+    entries = [_Entry(tp.topic, tp.partition, replicas) for tp, replicas in sorted(targets.items())]
+    lines = b",\n  ".join(map(msgspec.json.encode, entries))
+    return b'{"version":1,"partitions":[' + (b"\n  " + lines + b"\n" if entries else b"") + b"]}"

@@ -1,0 +1,135 @@
+"""Consequences of a change: which partitions it leaves with another leader, offline, or refusing acks=all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from controller.derived.health import UNUSABLE, reason_for
+from controller.model.context import Context
+from controller.model.leadership import NO_LEADER, LeaderAndIsr
+from controller.model.topics import Partition, Problem, Topic, TopicPartition
+
+_NONE = LeaderAndIsr(NO_LEADER, -1, (), -1)
+
+
+class PartitionChange(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Partition before and after; -1 is no leader."""
+
+    topic: str
+    partition: int
+    replicas: tuple[int, ...]
+    leader_before: int
+    leader: int
+    isr_before: tuple[int, ...]
+    isr: tuple[int, ...]
+    problem_before: str | None = None
+    problem: str | None = None
+    reason: str | None = None
+    unclean: bool = False  # led by a replica that was not in sync: records may be lost
+
+
+class Consequences(msgspec.Struct, frozen=True):
+    """Partitions that changed, the worst first, and how many of the cluster's are how, before and after."""
+
+    changes: tuple[PartitionChange, ...]
+    brokers: tuple[int, ...]
+    controller: int
+    offline_before: int
+    offline: int
+    under_min_isr_before: int
+    under_min_isr: int
+    leaders_before: dict[int, int]  # by broker
+    leaders: dict[int, int]
+
+    @property
+    def newly_offline(self) -> tuple[PartitionChange, ...]:
+        """Partitions that can be used before and not after."""
+        return tuple(each for each in self.changes if is_offline(each.problem) and not is_offline(each.problem_before))
+
+    @property
+    def newly_unwritable(self) -> tuple[PartitionChange, ...]:
+        """Partitions that accept acks=all before, and afterwards are led and refuse it."""
+        least = Problem.UNDER_MIN_ISR.value
+        return tuple(
+            each
+            for each in self.changes
+            if each.problem == least and each.problem_before != least and not is_offline(each.problem_before)
+        )
+
+    @property
+    def moved_leaders(self) -> tuple[PartitionChange, ...]:
+        """Partitions with another leader."""
+        return tuple(each for each in self.changes if each.leader not in (each.leader_before, NO_LEADER))
+
+    @property
+    def unclean(self) -> tuple[PartitionChange, ...]:
+        """Partitions that lose what only their former in-sync replicas had."""
+        return tuple(each for each in self.changes if each.unclean)
+
+
+def is_offline(problem: str | None) -> bool:
+    """Whether this problem of a partition keeps all clients from it."""
+    return problem is not None and Problem(problem) in UNUSABLE
+
+
+def consequences(before: Context, after: Context, touched: Iterable[TopicPartition]) -> Consequences:
+    """Compare two moments; `touched` are the partitions that may differ."""
+    changes = [change for tp in touched if (change := _change(before, after, tp)) is not None]
+    changes.sort(key=_worst_first)
+    then, now = before.header.tally, after.header.tally
+    return Consequences(
+        tuple(changes),
+        tuple(sorted(after.header.brokers)),
+        after.header.controller,
+        then.gauges.get("leaderless", 0),
+        now.gauges.get("leaderless", 0),
+        then.gauges.get("under_min_isr", 0),
+        now.gauges.get("under_min_isr", 0),
+        _leaders(then.gauges),
+        _leaders(now.gauges),
+    )
+
+
+def _leaders(gauges: dict[str, int]) -> dict[int, int]:
+    counted = {
+        int(key.rpartition("/")[2]): count for key, count in gauges.items() if key.startswith("leaders_by_broker/")
+    }
+    return dict(sorted(counted.items()))
+
+
+def _change(before: Context, after: Context, tp: TopicPartition) -> PartitionChange | None:
+    topic, now = after.topics.get(tp.topic), after.topics.partition(tp)
+    then = before.topics.partition(tp)
+    if topic is None or now is None or then is None:
+        return None
+    was, value = then.zk_state or _NONE, now.zk_state or _NONE
+    if (was.leader, was.isr, then.replicas, then.problem) == (value.leader, value.isr, now.replicas, now.problem):
+        return None
+    return PartitionChange(
+        tp.topic,
+        tp.partition,
+        now.replicas,
+        was.leader,
+        value.leader,
+        was.isr,
+        value.isr,
+        then.problem.value if then.problem else None,
+        now.problem.value if now.problem else None,
+        _reason(after, topic, now),
+        value.leader != NO_LEADER and value.recovering and value.leader not in was.isr,
+    )
+
+
+def _reason(after: Context, topic: Topic, partition: Partition) -> str | None:
+    if partition.problem is None:
+        return None
+    predicted = partition.value(after.header.controller_epoch)
+    return reason_for(partition.problem, partition, topic, after.header, predicted)
+
+
+def _worst_first(change: PartitionChange) -> tuple[int, str, int]:
+    order = [problem.value for problem in Problem]
+    rank = order.index(change.problem) if change.problem else len(order)
+    return rank, change.topic, change.partition

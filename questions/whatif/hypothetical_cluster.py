@@ -1,0 +1,277 @@
+"""A cluster that is only imagined: znodes change, and the controller's and the leaders' writes follow.
+
+Nothing is worked out here. Each change is a record for `controller.step`, and what the step says that the controller
+must write is handed back to it as written, until nothing is due.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final, NamedTuple
+
+from controller.contract.metadata_rows import PartitionRow
+from controller.contract.records import Record, RecordKind
+from controller.contract.row import Row
+from controller.events import controlled_shutdown
+from controller.model.brokers import NO_BROKER, Broker
+from controller.model.clock import wall_ms
+from controller.model.context import FOLLOWING, Context
+from controller.model.leadership import LeaderAndIsr, Write
+from controller.model.topics import Partition, TopicPartition
+from controller.rules.assignment import ReplicaAssignment
+from controller.step import step, steps
+from controller.transaction.transaction import Transaction
+
+_REASSIGN: Final = "/admin/reassign_partitions"
+_BETWEEN_CHANGES_MS: Final = 1  # nothing waits here, but the order in time is kept
+_ROUNDS: Final = 1_000  # no chain of writes is near as long: one that is has no end
+
+
+class NoControllerError(ValueError):
+    """A cluster of which nothing can be predicted: it was not read completely, or its writes come to no end."""
+
+
+def at_rest(context: Context) -> Context:
+    """The cluster once the controller has done what it has due now; raises NoControllerError."""
+    return HypotheticalCluster(context).context
+
+
+class _DueWrite(NamedTuple):
+    """The controller's next write of a partition's state, in the order in which it writes."""
+
+    event: int
+    at_batch: int
+    ordinal: int
+    tp: TopicPartition
+    value: LeaderAndIsr
+
+
+class HypotheticalCluster:
+    """Cluster in which brokers are lost and return and partitions are reassigned; the context it began with stays.
+
+    What the controller has due now is done first. Each change is played to its end: all writes of the controller, and
+    those of leaders whose followers caught up.
+    `touched` are the partitions whose rows changed. Raises NoControllerError.
+    """
+
+    def __init__(self, context: Context) -> None:
+        if context.header.phase is not FOLLOWING:
+            raise NoControllerError("the cluster has not been read completely: nothing can be predicted")
+        self.context = context
+        self.touched: set[TopicPartition] = set()
+        self._unwritten: set[TopicPartition] = set()
+        self._registrations: dict[int, Broker] = {}
+        self._finish_what_is_due()
+
+    @property
+    def brokers(self) -> Collection[int]:
+        """Registered brokers."""
+        return self.context.header.brokers.keys()
+
+    def lose(self, brokers: Collection[int]) -> None:
+        """Let these brokers crash at the same moment; one that is not registered is lost already."""
+        header = self.context.header
+        lost = [broker for broker in sorted(brokers) if broker in header.brokers]
+        self._registrations.update({broker: header.brokers[broker] for broker in lost})
+        if header.controller in lost:
+            self._delete("/controller")
+        for broker in lost:
+            self._delete(f"/brokers/ids/{broker}")
+        self._elect_controller()
+        self._play()
+
+    def shut_down(self, broker: int) -> None:
+        """Let a broker ask to be shut down until it leads nothing that another can lead, and then close its session."""
+        if broker not in self.context.header.brokers:
+            return
+        tx = Transaction(self.context, self._record(RecordKind.HEARTBEAT))
+        controlled_shutdown.ask(tx, broker)
+        self._take(tx.finish(), tx.effects)
+        self._play()
+        self.lose((broker,))
+
+    def restore(self, brokers: Iterable[int]) -> None:
+        """Let brokers register again, with the racks they had, and let their replicas catch up."""
+        header = self.context.header
+        for broker in sorted(set(brokers) - header.brokers.keys()):
+            before = self._registrations.get(broker, Broker(-1, 0, 0))
+            departed = header.departures.last.get(broker)
+            rack = before.rack or (departed.rack if departed else None)
+            content = {"version": 5, "host": None, "endpoints": before.endpoints, "rack": rack}
+            path = f"/brokers/ids/{broker}"
+            self._write(path, content, owner=self._next_zxid(), created=True)
+        self._elect_controller()
+        self._play()
+        self._catch_up()
+
+    def reassign(self, targets: dict[TopicPartition, tuple[int, ...]]) -> None:
+        """Ask for a reassignment, and let it go as far as the live brokers let it."""
+        if not targets:
+            return
+        entries = [{"topic": tp.topic, "partition": tp.partition, "replicas": to} for tp, to in targets.items()]
+        self._write(_REASSIGN, {"version": 1, "partitions": entries}, created=True)
+        self._play()
+        self._catch_up()
+        self._delete(_REASSIGN)
+        self._play()
+
+    def _finish_what_is_due(self) -> None:
+        if self.context.header.events:
+            self._unwritten = {
+                TopicPartition(name, number)
+                for name, topic in self.context.topics
+                for number, partition in topic.partitions.items()
+                if partition.write_due or partition.pending_assignments
+            }
+        self._elect_controller()
+        self._play()
+
+    def _elect_controller(self) -> None:
+        """Let the first live broker become controller where none is: which one it is changes no election."""
+        header = self.context.header
+        if header.controller != NO_BROKER or not header.brokers:
+            return
+        broker = min(header.brokers)
+        epoch, session = header.controller_epoch + 1, header.brokers[broker].session
+        self._write("/controller", {"version": 1, "brokerid": broker}, owner=session, created=True)
+        self._write("/controller_epoch", epoch)
+
+    def _play(self) -> None:
+        """Write what the controller has to write, in its order, until nothing is due."""
+        for _ in range(_ROUNDS):
+            due = sorted(self._due_states())
+            assignments = [tp for tp in sorted(self._unwritten) if self._pending_assignment(tp)]
+            if not (due or assignments):
+                self._unwritten.clear()
+                return
+            self._unwritten.clear()
+            records = [self._state_record(write.tp, write.value, after) for after, write in enumerate(due)]
+            outcome = steps(self.context, records)
+            self._take(outcome.context, outcome.effects)
+            for topic in sorted({tp.topic for tp in assignments}):
+                self._write_assignment(topic)
+        raise NoControllerError("the controller's writes come to no end")
+
+    def _due_states(self) -> Iterable[_DueWrite]:
+        epoch = self.context.header.controller_epoch
+        for tp in self._unwritten:
+            partition = self.context.topics.partition(tp)
+            for action in partition.queue if partition else ():
+                value = action.apply(partition.zk_state, epoch) if partition and isinstance(action, Write) else None
+                if value is not None:
+                    yield _DueWrite(action.event, action.at_batch, action.ordinal, tp, value)
+                    break
+
+    def _pending_assignment(self, tp: TopicPartition) -> ReplicaAssignment | None:
+        partition = self.context.topics.partition(tp)
+        return partition.pending_assignments[0] if partition and partition.pending_assignments else None
+
+    def _write_assignment(self, name: str) -> None:
+        """Write a topic's znode with the next assignment of each of its partitions."""
+        topic = self.context.topics.get(name)
+        if topic is None:
+            return
+        written = {
+            number: self._pending_assignment(TopicPartition(name, number)) or each.zk_assignment or each.assignment
+            for number, each in topic.partitions.items()
+        }
+        content: dict[str, object] = {
+            "version": 3 if topic.topic_id else 2,
+            "partitions": {number: each.replicas for number, each in written.items()},
+            "adding_replicas": {number: each.adding for number, each in written.items() if each.adding},
+            "removing_replicas": {number: each.removing for number, each in written.items() if each.removing},
+        }
+        if topic.topic_id:
+            content["topic_id"] = topic.topic_id
+        self._write(f"/brokers/topics/{name}", content)
+
+    def _catch_up(self) -> None:
+        """Let leaders take every live replica into the ISR, and the controller answer, until nothing changes."""
+        for _ in range(_ROUNDS):
+            grown = [(tp, value) for tp in sorted(self.touched) if (value := self._with_all_live_in_sync(tp))]
+            if not grown:
+                return
+            records = [self._state_record(tp, value, after) for after, (tp, value) in enumerate(grown)]
+            outcome = steps(self.context, records)
+            self._take(outcome.context, outcome.effects)
+            self._play()
+        raise NoControllerError("the leaders' writes come to no end")
+
+    def _with_all_live_in_sync(self, tp: TopicPartition) -> LeaderAndIsr | None:
+        """State that the leader writes once all live replicas caught up; None where it has nothing to write."""
+        partition = self.context.topics.partition(tp)
+        value = partition.zk_state if partition else None
+        if partition is None or value is None or not self._is_live(value.leader, partition):
+            return None
+        lagging = [
+            replica for replica in partition.replicas if replica not in value.isr and self._is_live(replica, partition)
+        ]
+        isr = (*value.isr, *lagging)
+        return LeaderAndIsr(value.leader, value.leader_epoch, isr, value.controller_epoch) if lagging else None
+
+    def _is_live(self, broker: int, partition: Partition) -> bool:
+        return broker in self.context.header.brokers and broker not in partition.offline_dirs
+
+    def _state_record(self, tp: TopicPartition, value: LeaderAndIsr, after: int) -> Record:
+        partition = self.context.topics.partition(tp)
+        before = partition.zk_state if partition else None
+        content = {
+            "controller_epoch": value.controller_epoch,
+            "leader": value.leader,
+            "version": 1,
+            "leader_epoch": value.leader_epoch,
+            "isr": value.isr,
+            "leader_recovery_state": int(value.recovering),
+        }
+        return self._record(
+            RecordKind.NODE,
+            after,
+            path=f"/brokers/topics/{tp.topic}/partitions/{tp.partition}/state",
+            data=json.dumps(content),
+            version=before.partition_epoch + 1 if before else 0,
+            mzxid=self._next_zxid() + after,
+        )
+
+    def _write(self, path: str, content: object, *, owner: int = 0, created: bool = False) -> None:
+        zxid = self._next_zxid()
+        czxid, version = (zxid, 0) if created else (-1, 1)
+        self._step(
+            self._record(
+                RecordKind.NODE,
+                path=path,
+                data=json.dumps(content),
+                czxid=czxid,
+                mzxid=zxid,
+                version=version,
+                ephemeral_owner=owner,
+            )
+        )
+
+    def _delete(self, path: str) -> None:
+        self._step(self._record(RecordKind.DELETED, path=path))
+
+    def _step(self, record: Record) -> None:
+        outcome = step(self.context, record)
+        self._take(outcome.context, outcome.effects)
+
+    def _take(self, context: Context, effects: Sequence[Row]) -> None:
+        self.context = context
+        changed = {TopicPartition(row.topic, row.partition) for row in effects if type(row) is PartitionRow}
+        self.touched |= changed
+        self._unwritten |= changed
+
+    def _next_zxid(self) -> int:
+        return self.context.header.zxid + 1
+
+    def _record(self, kind: RecordKind, after: int = 0, **fields: object) -> Record:
+        header = self.context.header
+        return Record(
+            cluster=header.cluster,
+            generation=header.position.generation,
+            seq=header.position.seq + 1 + after,
+            kind=kind,
+            observed_ms=wall_ms(header) + _BETWEEN_CHANGES_MS * (1 + after),
+            zxid=self._next_zxid() + after,
+            **fields,  # type: ignore[arg-type]
+        )

@@ -1,0 +1,113 @@
+"""Brokers and racks, ranked by what their loss would take from clients."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from controller.model.context import Context
+from controller.rules.election import elect_offline
+from questions.whatif.alike import Alike, Group, partitions_alike
+from questions.whatif.hypothetical_cluster import at_rest
+
+_NAMED_TOPICS: Final = 5
+
+
+class Loss(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Loss of one broker or rack at once, by a crash: numbers of partitions."""
+
+    lost: str  # "broker 3" or "rack eu-1"
+    brokers: tuple[int, ...]
+    offline: int
+    unwritable: int  # led, and refusing acks=all
+    unclean: int  # led by a replica that was not in sync
+    leaders_moved: int
+    topics: tuple[str, ...] = ()  # that would have partitions offline or unwritable, by name, as many as are named
+    more_topics: int = 0
+    most_leaders: int = 0  # of any broker afterwards
+
+    @property
+    def is_harmless(self) -> bool:
+        """Whether all partitions could still be read, and written with acks=all."""
+        return not (self.offline or self.unwritable or self.unclean)
+
+
+def rank_losses(context: Context) -> tuple[Loss, ...]:
+    """Losses of each registered broker and of each rack with more than one, the worst first.
+
+    Raises NoControllerError.
+    """
+    context = at_rest(context)
+    brokers = context.header.brokers
+    alike = partitions_alike(context)
+    hosted: dict[int, set[Alike]] = defaultdict(set)
+    for each in alike:
+        for replica in each.replicas:
+            hosted[replica].add(each)
+    racks: dict[str, list[int]] = defaultdict(list)
+    for broker in sorted(brokers):
+        racks[brokers[broker].rack or ""].append(broker)
+    named: list[tuple[str, tuple[int, ...]]] = [(f"broker {broker}", (broker,)) for broker in sorted(brokers)]
+    named += [(f"rack {rack}", tuple(members)) for rack, members in sorted(racks.items()) if rack and members[1:]]
+    led: Counter[int] = Counter()
+    for each, group in alike.items():
+        led[each.leader] += group.partitions
+    losses = [_loss(name, lost, context, hosted, alike, led) for name, lost in named]
+    return tuple(sorted(losses, key=_worst_first))
+
+
+def _worst_first(loss: Loss) -> tuple[int, int, int, int, str]:
+    return -loss.offline, -loss.unwritable, -loss.unclean, -loss.leaders_moved, loss.lost
+
+
+def _loss(  # noqa: PLR0913 (all that it is counted from)
+    name: str,
+    lost: tuple[int, ...],
+    context: Context,
+    hosted: Mapping[int, Iterable[Alike]],
+    alike: Mapping[Alike, Group],
+    led: Counter[int],
+) -> Loss:
+    left = context.header.brokers.keys() - set(lost)
+    counts: Counter[str] = Counter()
+    leaders = led.copy()
+    hit: set[str] = set()
+    for each in {each for broker in lost for each in hosted[broker]}:
+        count, topics = alike[each].partitions, alike[each].topics
+        for word in _fate(each, lost, left, leaders, count):
+            counts[word] += count
+            if word in ("offline", "unwritable"):
+                hit |= topics
+    named = tuple(sorted(hit))
+    return Loss(
+        name,
+        lost,
+        counts["offline"],
+        counts["unwritable"],
+        counts["unclean"],
+        counts["moved"],
+        named[:_NAMED_TOPICS],
+        len(named[_NAMED_TOPICS:]),
+        max((leaders[broker] for broker in left), default=0),
+    )
+
+
+def _fate(
+    alike: Alike, lost: Collection[int], left: Collection[int], leaders: Counter[int], count: int
+) -> Iterable[str]:
+    isr = tuple(member for member in alike.isr if member in left)
+    words = []
+    if alike.leader in lost:
+        leaders[alike.leader] -= count
+        elected = elect_offline(alike.replicas, alike.isr, left, allow_unclean=alike.unclean)
+        if elected is None:
+            return ("offline",)
+        leaders[elected.leader] += count
+        isr = elected.isr
+        words = ["moved", "unclean"] if elected.unclean else ["moved"]
+    if len(isr) < alike.needed <= len(alike.isr):
+        words.append("unwritable")
+    return words

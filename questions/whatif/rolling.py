@@ -1,0 +1,106 @@
+"""An order in which all brokers can be restarted while every partition can be read, and written with acks=all."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from controller.model.context import Context
+from questions.whatif.alike import Alike, Group, partitions_alike
+from questions.whatif.hypothetical_cluster import at_rest
+
+_NAMED_TOPICS: Final = 20
+
+
+class Obstacle(msgspec.Struct, frozen=True):
+    """Topics for which no order helps: why, and what the restart of one of their brokers does to their partitions."""
+
+    reason: str
+    consequence: str
+    partitions: int
+    topics: tuple[str, ...]
+    more_topics: int
+
+
+class RollingOrder(msgspec.Struct, frozen=True):
+    """Batches of brokers, to be restarted one batch after the other once all replicas are in sync again."""
+
+    batches: tuple[tuple[int, ...], ...]
+    obstacles: tuple[Obstacle, ...]
+
+
+def rolling_order(context: Context, *, at_once: int | None = None) -> RollingOrder:
+    """Batches as few as a greedy choice finds, racks together, the controller last; `at_once` bounds a batch.
+
+    Partitions that cannot spare any broker are obstacles, and do not keep the others' brokers from a batch. Raises
+    NoControllerError.
+    """
+    context = at_rest(context)
+    alike = partitions_alike(context)
+    spared = {each: group for each, group in alike.items() if _spare(each) >= 1}
+    hosted: dict[int, list[Alike]] = defaultdict(list)
+    for each in spared:
+        for member in each.isr:
+            hosted[member].append(each)
+    brokers = context.header.brokers
+    controller = context.header.controller
+    order = sorted(brokers, key=lambda broker: (broker == controller, brokers[broker].rack or "", broker))
+    batches: list[list[int]] = []
+    taken: list[Counter[Alike]] = []
+    for broker in order:
+        at = _first_that_fits(hosted[broker], batches, taken, at_once, alone=broker == controller)
+        if at == len(batches):
+            batches.append([])
+            taken.append(Counter())
+        batches[at].append(broker)
+        taken[at].update(hosted[broker])
+    return RollingOrder(tuple(tuple(sorted(batch)) for batch in batches), _obstacles(alike))
+
+
+def _first_that_fits(
+    hosted: list[Alike], batches: list[list[int]], taken: list[Counter[Alike]], at_once: int | None, *, alone: bool
+) -> int:
+    if alone:
+        return len(batches)  # each batch may wait for elections, and the last failover is then the only one
+    for at, used in enumerate(taken):
+        is_full = at_once is not None and len(batches[at]) >= at_once
+        if not is_full and all(used[each] < _spare(each) for each in hosted):
+            return at
+    return len(batches)
+
+
+def _spare(alike: Alike) -> int:
+    """In-sync replicas that may be away at once."""
+    return len(alike.isr) - alike.needed
+
+
+def _obstacles(alike: Mapping[Alike, Group]) -> tuple[Obstacle, ...]:
+    found: dict[tuple[str, str], list[Group]] = defaultdict(list)
+    for each, group in alike.items():
+        if _spare(each) < 1:
+            found[_why(each), _consequence(each)].append(group)
+    return tuple(_obstacle(*why, groups) for why, groups in sorted(found.items()))
+
+
+def _why(alike: Alike) -> str:
+    replicas = len(alike.replicas)
+    if replicas == 1:
+        return "replication factor 1"
+    if replicas <= alike.needed:
+        return f"replication factor {replicas} is not above min.insync.replicas {alike.needed}"
+    return "not all replicas are in sync: wait until they are"
+
+
+def _consequence(alike: Alike) -> str:
+    if len(alike.isr) > 1:
+        return "they refuse acks=all"
+    return "they lose records" if alike.unclean and len(alike.replicas) > 1 else "they are offline"
+
+
+def _obstacle(reason: str, consequence: str, groups: list[Group]) -> Obstacle:
+    topics = sorted(frozenset().union(*(group.topics for group in groups)))
+    partitions = sum(group.partitions for group in groups)
+    return Obstacle(reason, consequence, partitions, tuple(topics[:_NAMED_TOPICS]), len(topics[_NAMED_TOPICS:]))

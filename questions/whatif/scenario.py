@@ -1,0 +1,116 @@
+"""A sequence of changes to a cluster, and what each of them would take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+import msgspec
+
+from controller.model.context import Context
+from controller.model.topics import TopicPartition
+from questions.whatif.consequences import Consequences, consequences
+from questions.whatif.hypothetical_cluster import HypotheticalCluster
+
+
+class Change(Enum):
+    """Kind of a change."""
+
+    CRASH = "crash"
+    SHUT_DOWN = "controlled shutdown"
+    RESTORE = "restore"
+    REASSIGN = "reassign"
+
+
+class Step(NamedTuple):
+    """One change: of brokers at once, or of assignments."""
+
+    change: Change
+    brokers: tuple[int, ...] = ()
+    targets: Mapping[TopicPartition, tuple[int, ...]] = {}
+
+    @property
+    def title(self) -> str:
+        """The step in words."""
+        if self.change is Change.REASSIGN:
+            return f"{len(self.targets)} partition{'' if len(self.targets) == 1 else 's'} reassigned"
+        plural = "" if len(self.brokers) == 1 else "s"
+        verb = {Change.CRASH: "lost", Change.SHUT_DOWN: "shut down in order", Change.RESTORE: "back"}[self.change]
+        return f"broker{plural} {', '.join(map(str, self.brokers))} {verb}"
+
+
+class StepOutcome(msgspec.Struct, frozen=True):
+    """What one step changed, against the moment before it."""
+
+    title: str
+    consequences: Consequences
+
+
+class Scenario(msgspec.Struct, frozen=True):
+    """The steps, and what all of them change together."""
+
+    cluster: str
+    steps: tuple[StepOutcome, ...]
+    in_all: Consequences
+
+    @property
+    def is_harmless(self) -> bool:
+        """Whether no step takes reads, or writes with acks=all, or what was acknowledged."""
+        return not any(
+            step.consequences.newly_offline or step.consequences.newly_unwritable or step.consequences.unclean
+            for step in self.steps
+        )
+
+
+class UnknownBrokersError(ValueError):
+    """Brokers or racks that the cluster does not have."""
+
+
+def brokers_in(context: Context, rack: str) -> tuple[int, ...]:
+    """Registered brokers of a rack; raises UnknownBrokersError where it has none."""
+    brokers = context.header.brokers
+    found = tuple(sorted(broker for broker, each in brokers.items() if each.rack == rack))
+    if not found:
+        racks = sorted({each.rack for each in brokers.values() if each.rack})
+        known = f"the racks are {', '.join(racks)}" if racks else "no broker has a rack"
+        raise UnknownBrokersError(f"no registered broker is in rack {rack}: {known}")
+    return found
+
+
+def play(context: Context, steps: Sequence[Step]) -> Scenario:
+    """Play the steps one after the other; raises NoControllerError, UnknownBrokersError."""
+    cluster, outcomes = HypotheticalCluster(context), []
+    touched = set(cluster.touched)
+    for step in steps:
+        before = cluster.context
+        _refuse_unknown(before, step)
+        cluster.touched.clear()
+        _apply(cluster, step)
+        outcomes.append(StepOutcome(step.title, consequences(before, cluster.context, cluster.touched)))
+        touched |= cluster.touched
+    return Scenario(context.header.cluster, tuple(outcomes), consequences(context, cluster.context, touched))
+
+
+def _apply(cluster: HypotheticalCluster, step: Step) -> None:
+    if step.change is Change.CRASH:
+        cluster.lose(step.brokers)
+    elif step.change is Change.RESTORE:
+        cluster.restore(step.brokers)
+    elif step.change is Change.REASSIGN:
+        cluster.reassign(dict(step.targets))
+    for broker in step.brokers if step.change is Change.SHUT_DOWN else ():
+        cluster.shut_down(broker)
+
+
+def _refuse_unknown(context: Context, step: Step) -> None:
+    registered = context.header.brokers.keys()
+    if step.change in (Change.CRASH, Change.SHUT_DOWN):
+        absent = sorted(set(step.brokers) - registered)
+        if absent:
+            raise UnknownBrokersError(
+                f"broker {', '.join(map(str, absent))} is not registered: what is lost must be there"
+            )
+    for tp in step.targets:
+        if context.topics.partition(tp) is None:
+            raise UnknownBrokersError(f"there is no partition {tp} to be reassigned")
