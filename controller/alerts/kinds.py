@@ -13,6 +13,7 @@ from controller.alerts import (
     broker_kinds,
     controller_kinds,
     divergence_kinds,
+    migration_kinds,
     partition_kinds,
     replica_kinds,
     topic_kinds,
@@ -23,6 +24,7 @@ from controller.alerts.alert_kind import AlertKind as AlertKind
 from controller.alerts.broker_kinds import *  # noqa: F403
 from controller.alerts.controller_kinds import *  # noqa: F403
 from controller.alerts.divergence_kinds import *  # noqa: F403
+from controller.alerts.migration_kinds import *  # noqa: F403
 from controller.alerts.partition_kinds import *  # noqa: F403
 from controller.alerts.replica_kinds import *  # noqa: F403
 from controller.alerts.topic_kinds import *  # noqa: F403
@@ -37,6 +39,7 @@ SECTIONS: Final[Mapping[str, tuple[AlertKind, ...]]] = MappingProxyType(
         "Partitions": _kinds_of(partition_kinds),
         "Brokers": _kinds_of(broker_kinds),
         "The controller": _kinds_of(controller_kinds),
+        "The way to KRaft": _kinds_of(migration_kinds),
         "Topics": _kinds_of(topic_kinds),
         "Writes that differ from what was predicted": _kinds_of(divergence_kinds),
         "Kontrast itself": _kinds_of(replica_kinds),

@@ -17,6 +17,7 @@ from controller.alerts.conditions import Condition, maintained
 from controller.alerts.controller_conditions import MINUTE_MS, conditions_of_controller
 from controller.alerts.incidents import brokers_away, incidents_of
 from controller.alerts.kinds import ALERT_KINDS, AlertKind
+from controller.alerts.migration_conditions import conditions_of_migration
 from controller.alerts.occurrences import THE_CLUSTER, forget_old, id_of
 from controller.alerts.partition_conditions import conditions_of_partitions
 from controller.contract.alert_row import AlertRow, Severity
@@ -65,6 +66,7 @@ def _conditions(header: Header, *, sees_cluster: bool) -> Iterator[Condition]:
         yield from of_partitions
         yield from conditions_of_brokers(header, away, by_incident, _paged(of_partitions))
         yield from conditions_of_controller(header)
+        yield from conditions_of_migration(header)
     for condition in _occurred(header):
         if sees_cluster or condition.kind.of_replica:
             yield condition

@@ -37,6 +37,10 @@ _COPYING_MS: Final = 30 * 60_000
 # A controller that has written what came later is not paused.
 _PASSED_OVER_MS: Final = 10_000
 
+# While KRaft leads a shutdown in order shows in ZooKeeper as a crash does. A broker that was restarted in the other
+# mode led again within 6 to 12 s (six restarts); one with a large log needs a maintenance window.
+_RESTARTING_MS: Final = 30_000
+
 _BACK: Final = "they are led again, are gone, or wait for other brokers"
 _NO_INCIDENT: Final = "partitions"
 _CONTROLLER: Final = "controller"
@@ -117,7 +121,15 @@ def _offline(scene: Scene) -> Condition | None:
         )
     )
     condition = scene.condition(kind, offline, cause + (f"; {rest}" if rest else ""), _BACK)
-    return msgspec.structs.replace(condition, since_ms=lost.since_ms, replaces=(kinds.UNDER_MIN_ISR,))
+    condition = msgspec.structs.replace(condition, since_ms=lost.since_ms, replaces=(kinds.UNDER_MIN_ISR,))
+    return _not_yet_paged(condition, lost, header)
+
+
+def _not_yet_paged(condition: Condition, lost: Affected, header: Header) -> Condition:
+    """The condition, as info while KRaft leads and the partitions may be back with a broker that is being restarted."""
+    if not header.led_by_kraft or header.time_ms - lost.since_ms >= _RESTARTING_MS:
+        return condition
+    return msgspec.structs.replace(condition, severity=Severity.INFO)
 
 
 def _coming_back(scene: Scene, waiting: Affected) -> Condition | None:
@@ -127,7 +139,7 @@ def _coming_back(scene: Scene, waiting: Affected) -> Condition | None:
     condition = scene.condition(kind, waiting, cause, _BACK, patience_ms=0, replaces=(kinds.UNDER_MIN_ISR,))
     patience_ms = kinds.ELECTION_DUE.patience_ms
     is_due = header.time_ms - waiting.since_ms >= patience_ms or condition.id in header.alerts.open
-    return condition if is_due else None
+    return _not_yet_paged(condition, waiting, header) if is_due else None
 
 
 def _offline_partitions(offline: Affected) -> str:
@@ -205,7 +217,11 @@ def _election_owed(scene: Scene, found: Affected) -> Condition | None:
     )
 
 
-def _creation_due(scene: Scene, found: Affected) -> Condition:
+def _creation_due(scene: Scene, found: Affected) -> Condition | None:
+    if scene.header.led_by_kraft:
+        return (
+            None  # KRaft leads a partition whose state ZooKeeper lacked when it was copied, and does not write it back
+        )
     cause = (
         f"{found.partitions} {plural(found.count, 'is', 'are')} not created yet{names(found.examples, found.count)}: "
         f"no client can use {plural(found.count, 'it', 'them')} until {_elector(scene.header)} creates "
@@ -217,6 +233,8 @@ def _creation_due(scene: Scene, found: Affected) -> Condition:
 def _elector(header: Header) -> str:
     if header.acting:
         return f"controller {header.controller} in epoch {header.controller_epoch}"
+    if header.led_by_kraft:
+        return f"KRaft controller {header.migration.claim.controller}"
     return "the next controller (none is active)"
 
 
