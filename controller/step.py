@@ -178,6 +178,7 @@ def _created(tx: Transaction, record: Record) -> None:
     where = locate(record.path)
     if where.place is Place.DELETE_TOPIC and tx.header.phase is not BOOTSTRAPPING:
         topic_deletion.deletion_asked(tx, where.name)
+        migration.deletion_asked(tx, where.name)
     elif where.place is Place.LOG_DIR_EVENT and tx.header.phase is FOLLOWING:
         log_dir_event_notification.reported_by_unknown_broker(tx)
     elif where.place is Place.ISR_CHANGE and tx.header.phase is FOLLOWING:
@@ -282,6 +283,7 @@ def _deletion_written(tx: Transaction, where: ZnodePath, _: Record) -> None:
         complete_read.deletion_listed(tx, where.name)
     else:
         topic_deletion.deletion_asked(tx, where.name)
+        migration.deletion_asked(tx, where.name)
 
 
 def _log_dir_event(tx: Transaction, _: ZnodePath, record: Record) -> None:
@@ -335,6 +337,7 @@ def _isr_notification_removed(tx: Transaction, where: ZnodePath) -> None:
 
 def _settings_written(tx: Transaction, where: ZnodePath, record: Record) -> None:
     topic_change.settings_written(tx, where.name, decode_config(record.raw))
+    migration.settings_written(tx, where.name)
 
 
 _HANDLERS: Final[Mapping[RecordKind, Callable[[Transaction, Record], None]]] = {

@@ -38,6 +38,12 @@ def conditions_of_migration(header: Header) -> Iterator[Condition]:
             yield condition
 
 
+def stands_still(header: Header) -> bool:
+    """Whether ZooKeeper shows nothing of the cluster any more: no broker is registered, and KRaft does not write."""
+    registered = len(header.brokers) > len(header.in_kraft_mode)
+    return header.migration.phase is MigrationPhase.SILENT and not registered
+
+
 def _under_way(header: Header) -> Condition | None:
     migration = header.migration
     if migration.phase in (MigrationPhase.ZOOKEEPER, MigrationPhase.ROLLED_BACK):

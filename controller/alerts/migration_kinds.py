@@ -87,7 +87,8 @@ WRITTEN_PAST_KRAFT: Final = AlertKind(
     meaning="A tool or a person wrote to ZooKeeper while KRaft leads: KRaft does not see it, and its next leader "
     "deletes it or sets it back.",
     action="Do it through a broker instead (--bootstrap-server), before the next KRaft leader comes.",
-    several="{count} topics or entries{names} were written past KRaft: its next leader deletes them or sets them back",
+    several="{count} topics{names} were changed in ZooKeeper, and KRaft leads: its next leader deletes that or sets it "
+    "back, or it waits for a rollback",
     lasts_ms=30 * MINUTE_MS,
 )
 LEADERS_NEVER_ELECTED: Final = AlertKind(

@@ -26,6 +26,7 @@ from controller.alerts.affected import (
 )
 from controller.alerts.conditions import Condition, either, plural, whereabouts
 from controller.contract.alert_row import Severity
+from controller.derived.migration import never_elected_count
 from controller.derived.partition_issues import OFFLINE_ISSUES, PartitionIssue
 from controller.model.alert_state import EXAMPLES_NAMED, Incident
 from controller.model.context import Header
@@ -174,7 +175,9 @@ def _under_min_isr(scene: Scene, refusing: Affected) -> Condition:
     return scene.condition(kinds.UNDER_MIN_ISR, refusing, cause, "enough replicas are in sync again")
 
 
-def _leaderless(scene: Scene, found: Affected) -> Condition:
+def _leaderless(scene: Scene, found: Affected) -> Condition | None:
+    if never_elected_count(scene.header):
+        return None  # the alert on all partitions that the controller refuses to touch says what to do
     live = [broker for broker in found.brokers if broker in scene.header.brokers]
     cause = (
         f"{found.partitions} {found.verb} no leader{names(found.examples, found.count)}: no client can use "

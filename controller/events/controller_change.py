@@ -37,6 +37,7 @@ def controller_written(tx: Transaction, znode: ControllerZnode, record: Record) 
     """Handle the content of /controller."""
     header = tx.header
     header.witness(controller_version=znode.version)
+    header.term.controller_zxid = record.mzxid
     header.read.names_controller = True
     if header.term.in_its_name is not None and header.term.in_its_name.mzxid == record.mzxid:
         return  # the same content, read again
@@ -58,7 +59,6 @@ def controller_written(tx: Transaction, znode: ControllerZnode, record: Record) 
     header.term.in_its_name = None
     header.controller, header.term.since_ms = znode.brokerid, header.time_ms
     header.term.session, header.term.standing = record.ephemeral_owner, standing
-    header.term.controller_zxid = record.mzxid
     if kraft:
         _claimed_by_kraft(tx, znode, record)
     take_over_if_due(tx)
@@ -165,6 +165,8 @@ def epoch_written(tx: Transaction, epoch: int) -> None:
         occurrences.note(tx, kinds.CONTROLLER_EPOCH_WENT_BACK, cause)
     if epoch != header.controller_epoch:
         header.controller_epoch, header.term.epoch_zxid = epoch, tx.record.mzxid
+        if header.profile.fences_writes and (header.term.active or header.led_by_kraft):
+            header.term.raised_epoch = epoch
         _take_claims_epoch(header)
         take_over_if_due(tx)
         publish_controller(tx)
@@ -207,7 +209,7 @@ def take_over_if_due(tx: Transaction) -> None:
         return
     if header.controller == NO_BROKER or header.term.standing is not Standing.ELECTED or header.is_ghost:
         return
-    if _is_epoch_of_another_write(header):
+    if _is_raised_by_hand(header):
         return
     if header.term.epoch > 0:
         _note_controller_moved(tx)
@@ -227,15 +229,10 @@ def take_over_if_due(tx: Transaction) -> None:
     _judge_again(tx)
 
 
-def _is_epoch_of_another_write(header: Header) -> bool:
-    """Whether /controller_epoch is not the election's: an older one's, or raised by hand before or after it.
-
-    An election that is fenced writes both znodes in one transaction; before, the epoch came after /controller.
-    """
+def _is_raised_by_hand(header: Header) -> bool:
+    """Whether /controller_epoch was raised under a controller; an election writes both znodes in one transaction."""
     term = header.term
-    if header.profile.fences_writes and term.controller_zxid >= 0:
-        return term.epoch_zxid != term.controller_zxid
-    return 0 <= term.epoch_zxid < term.controller_zxid
+    return header.controller_epoch == term.raised_epoch and term.epoch_zxid != term.controller_zxid
 
 
 def _note_controller_moved(tx: Transaction) -> None:

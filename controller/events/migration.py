@@ -224,12 +224,12 @@ def judge_pulse(tx: Transaction) -> None:
 
 
 def topic_created(tx: Transaction, name: str, *, has_id: bool) -> None:
-    """Note a new topic that the next sync would delete: made after a rollback, or past KRaft by a tool."""
-    header, migration = tx.header, tx.header.migration
+    """Note a new topic that the next sync would delete: made after a rollback, or past KRaft, which gives each an id."""
+    migration = tx.header.migration
     if migration.phase is MigrationPhase.ROLLED_BACK and migration.offset > 0:
         migration.made = migration.made.joined_by(name)
-    elif header.led_by_kraft and not has_id:
-        written_past_kraft(tx, f"topic {name} was made by a tool that writes to ZooKeeper", name)
+    elif tx.header.led_by_kraft and (not has_id or _is_foreign(tx)):
+        _note_past_kraft(tx, f"topic {name} was made in ZooKeeper, and KRaft leads: its next leader deletes it", name)
 
 
 def topic_deleted(tx: Transaction, name: str) -> None:
@@ -245,10 +245,27 @@ def topic_deleted(tx: Transaction, name: str) -> None:
     occurrences.note(tx, kinds.DELETED_BY_SYNC, cause, about=name)
 
 
-def written_past_kraft(tx: Transaction, what: str, about: str) -> None:
-    """Note a write that KRaft does not know of, and that its next sync deletes or sets back."""
-    cause = f"{what}, but KRaft leads and does not see it: the next KRaft leader deletes it or sets it back"
+def settings_written(tx: Transaction, topic: str) -> None:
+    """Note settings of a topic that were written past KRaft, where the author is known: from ZooKeeper's log only."""
+    if tx.header.led_by_kraft and _is_foreign(tx):
+        cause = f"settings of topic {topic} were written in ZooKeeper, and KRaft leads: its next leader sets them back"
+        _note_past_kraft(tx, cause, topic)
+
+
+def deletion_asked(tx: Transaction, topic: str) -> None:
+    """Note an entry in /admin/delete_topics, where KRaft does not look."""
+    if tx.header.led_by_kraft:
+        cause = f"the deletion of topic {topic} was asked for in ZooKeeper, and KRaft leads: it waits for a rollback"
+        _note_past_kraft(tx, cause, topic)
+
+
+def _note_past_kraft(tx: Transaction, cause: str, about: str) -> None:
     occurrences.note(tx, kinds.WRITTEN_PAST_KRAFT, cause, about=about)
+
+
+def _is_foreign(tx: Transaction) -> bool:
+    """Whether the record is known to be of another session than the KRaft leader's."""
+    return tx.record.author not in (0, tx.header.migration.claim.session) and tx.header.migration.claim.session != 0
 
 
 def _see(tx: Transaction) -> None:

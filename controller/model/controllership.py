@@ -42,6 +42,7 @@ class Term(msgspec.Struct, array_like=True):
     heard_ms: int = 0  # when its session last wrote anything
     duplicate_topic_ids: tuple[tuple[str, str, str], ...] = ()  # id, and two topics that have it
     controller_zxid: int = -1  # of the write of /controller
+    raised_epoch: int = -1  # written to /controller_epoch while there was a controller: by hand, unless it elected one
 
 
 class Unfinished(msgspec.Struct, frozen=True, array_like=True):
