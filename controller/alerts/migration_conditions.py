@@ -101,12 +101,14 @@ def _stalled(header: Header) -> Condition | None:
         why = "/migration was deleted while KRaft leads: every dual write fails since"
     else:
         why = f"/migration stands still at offset {migration.offset}: the dual write is broken or the quorum is lost"
-    finalized = "" if edited or len(header.brokers) > len(header.in_kraft_mode) else ", or it is finalized"
+    registered = len(header.brokers) > len(header.in_kraft_mode)
+    finalized = "" if edited or registered or not migration.exists else ", or it is finalized"
+    harm = "brokers in ZooKeeper mode get no metadata" if registered else "the way back is lost with each change"
+    restart = f"restart KRaft controller {migration.claim.controller}"
     return Condition(
         kind=kinds.DUAL_WRITE_STALLED,
         group=_GROUP,
-        cause=f"{why}{finalized}; brokers in ZooKeeper mode get no metadata; restart KRaft controller "
-        f"{migration.claim.controller}",
+        cause=f"{why}{finalized}; {harm}; {restart if migration.exists else 'make it again before any restart'}",
         ending=_PULSES_AGAIN,
         since_ms=migration.pulse_ms,
         evidence=(
@@ -165,12 +167,13 @@ def _old_claimed(header: Header) -> Condition | None:
     if not (header.led_by_kraft and claim.over_old_attempt and shown):
         return None
     topics = header.tally.gauges.get("topics", 0)
+    left = f"{counted(topics, 'topic')} {plural(topics, 'is', 'are')} left"
     so_far = f", {deleted.count} {plural(deleted.count, 'is', 'are')} deleted" if deleted.count else ""
     return Condition(
         kind=kinds.OLD_MIGRATION_CLAIMED,
         group=_GROUP,
         cause=f"KRaft controller {claim.controller} claimed over the /migration of an earlier attempt (offset "
-        f"{claim.offset}): it deletes each topic that it lacks, {topics} are left{so_far}; stop all KRaft "
+        f"{claim.offset}): it deletes each topic that it lacks, {left}{so_far}; stop all KRaft "
         "controllers now",
         ending="a broker is controller again, or the sync is long over",
         since_ms=claim.time_ms,

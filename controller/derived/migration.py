@@ -114,25 +114,31 @@ def leftovers_of(header: Header) -> tuple[str, ...]:
 
 def missing_brokers(header: Header) -> tuple[int, ...]:
     """Brokers with replicas that are neither registered nor live in KRaft mode; topics under deletion aside."""
-    away = replicas_by_broker(header).keys() - header.brokers.keys()
-    return tuple(sorted(broker for broker in away if partition_on(header, broker) is not None))
+    hosted = replicas_by_broker(header)
+    away = hosted.keys() - header.brokers.keys()
+    return tuple(sorted(broker for broker in away if hosted[broker] > _to_be_deleted(header, broker)))
 
 
-def partition_on(header: Header, broker: int) -> str | None:
-    """A partition that lacks its replica on this broker, None where only deletions wait for it."""
+def _to_be_deleted(header: Header, broker: int) -> int:
+    groups = ((parse_group(key), group.count) for key, group in header.tally.issues.items())
+    return sum(count for (issue, of, _), count in groups if issue is PartitionIssue.UNDELETED and broker in of)
+
+
+def _waits_for(header: Header, broker: int) -> str:
+    """Says why the quorum waits for the broker, with a partition that lacks it where one is known."""
     for key, group in header.tally.issues.items():
         issue, brokers, _ = parse_group(key)
         if issue is not PartitionIssue.UNDELETED and broker in brokers and group.examples:
-            return group.examples[0]
-    return None
+            return f"broker {broker} is in the assignment of {group.examples[0]}"
+    return f"broker {broker} has replicas"
 
 
 def next_step(header: Header) -> str:
     """Says what the migration waits for, by name, or what comes next."""
     phase, missing = header.migration.phase, missing_brokers(header)
     if phase is Phase.WAITING and missing:
-        named = [f"broker {broker} is in the assignment of {partition_on(header, broker)}" for broker in missing[:2]]
-        more = f", and {len(missing) - 2} more brokers are missing" if len(missing) > 2 else ""
+        named = [_waits_for(header, broker) for broker in missing[:2]]
+        more = f" (and {len(missing) - 2} more)" if len(missing) > 2 else ""
         where = " and ".join(named)
         return f"the quorum waits: {where}, and not registered{more}: start it, or reassign its partitions"
     registered = sorted(header.brokers.keys() - set(header.in_kraft_mode))

@@ -289,10 +289,11 @@ def _forget_offline_dirs(tx: Transaction, broker: int, hosted: list[TopicPartiti
 def forget_unseen_brokers(tx: Transaction) -> None:
     """Record brokers that a complete read did not name as departed, at its end."""
     header = tx.header
-    for broker in set(header.brokers) - set(header.read.brokers) - set(header.in_kraft_mode):
+    seen = (*header.read.brokers, *(header.in_kraft_mode if header.kraft_owns_controller else ()))
+    for broker in set(header.brokers) - set(seen):
         gone = Departure(-1, header.time_ms, rack=header.brokers[broker].rack)
         header.departures.last = {**header.departures.last, broker: gone}
-    header.brokers = {broker: header.brokers[broker] for broker in header.read.brokers if broker in header.brokers}
+    header.brokers = {broker: header.brokers[broker] for broker in seen if broker in header.brokers}
     header.read.brokers = ()
 
 

@@ -16,7 +16,7 @@ from controller.derived.state_epochs import count_state_epochs, never_elected
 from controller.events import broker_change, controller_failover
 from controller.machines import migration_machine
 from controller.model.alert_state import EXAMPLES_NAMED
-from controller.model.brokers import Broker, Departure
+from controller.model.brokers import NO_BROKER, Broker, Departure
 from controller.model.context import FOLLOWING, Header
 from controller.model.controllership import Standing
 from controller.model.leadership import NO_LEADER, LeaderAndIsr
@@ -130,21 +130,29 @@ def adopt(tx: Transaction) -> None:
     if not migration.seen:
         return
     migration.partitions_by_epoch = count_state_epochs(tx.topics)
-    if header.led_by_kraft:
+    migration.pulse_ms = header.time_ms if migration.exists else 0  # from now on its silence is counted
+    if header.kraft_owns_controller:
         _infer_leaders(tx)
-        if migration.offset <= 0:
-            found = MigrationPhase.CLAIMED
-        else:
-            registered = len(header.brokers) > len(header.in_kraft_mode)
-            found = MigrationPhase.HYBRID if registered else MigrationPhase.DUAL_WRITE
-            migration.pulse_ms = header.time_ms  # from now on its silence is counted
-    else:
+    elif header.controller != NO_BROKER:
         migration.never_elected = never_elected(tx.topics, header.controller_epoch, EXAMPLES_NAMED)
-        went_back = migration.offset > 0 or (migration.claim.zxid >= 0 and not migration.exists)
-        found = MigrationPhase.WAITING if migration.exists else MigrationPhase.ZOOKEEPER
-        found = MigrationPhase.ROLLED_BACK if went_back and migration.exists else found
+    found = _found_phase(header)
     if found is not migration.phase:
         migration_machine.enter(tx, found)
+
+
+def _found_phase(header: Header) -> MigrationPhase:
+    """Phase that a complete read shows; who leads without /controller goes on."""
+    migration = header.migration
+    if header.kraft_owns_controller:
+        if migration.offset <= 0:
+            return MigrationPhase.CLAIMED
+        registered = len(header.brokers) > len(header.in_kraft_mode)
+        return MigrationPhase.HYBRID if registered else MigrationPhase.DUAL_WRITE
+    if header.controller == NO_BROKER and migration.led_by_kraft:
+        return migration.phase
+    if migration.offset > 0:
+        return MigrationPhase.ROLLED_BACK
+    return MigrationPhase.WAITING if migration.exists else MigrationPhase.ZOOKEEPER
 
 
 def _infer_leaders(tx: Transaction) -> None:
@@ -224,7 +232,7 @@ def judge_pulse(tx: Transaction) -> None:
 
 
 def topic_created(tx: Transaction, name: str, *, has_id: bool) -> None:
-    """Note a new topic that the next sync would delete: made after a rollback, or past KRaft, which gives each an id."""
+    """Note a new topic that the next sync would delete: made after a rollback, or by another than KRaft."""
     migration = tx.header.migration
     if migration.phase is MigrationPhase.ROLLED_BACK and migration.offset > 0:
         migration.made = migration.made.joined_by(name)

@@ -51,7 +51,8 @@ def end(tx: Transaction) -> None:
 
 def deletion_listed(tx: Transaction, name: str) -> None:
     """Store an entry in /admin/delete_topics that the read found."""
-    tx.header.read.deletions = (*tx.header.read.deletions, name)
+    if not tx.header.led_by_kraft:
+        tx.header.read.deletions = (*tx.header.read.deletions, name)
     topic_deletion.deletion_asked(tx, name)
 
 

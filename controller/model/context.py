@@ -159,10 +159,14 @@ class Header(msgspec.Struct, array_like=True):
         return there and not self.term.duplicate_topic_ids
 
     @property
+    def kraft_owns_controller(self) -> bool:
+        """Whether /controller names a KRaft controller."""
+        return self.term.standing is Standing.KRAFT and self.controller != NO_BROKER
+
+    @property
     def led_by_kraft(self) -> bool:
         """Whether a KRaft controller leads; one whose /controller was deleted leads until a broker takes over."""
-        is_controller = self.term.standing is Standing.KRAFT and self.controller != NO_BROKER
-        return is_controller or (self.phase is FOLLOWING and self.migration.led_by_kraft)
+        return self.kraft_owns_controller or (self.phase is FOLLOWING and self.migration.led_by_kraft)
 
     @property
     def in_kraft_mode(self) -> tuple[int, ...]:
