@@ -113,7 +113,7 @@ def _stalled(header: Header) -> Condition | None:
         since_ms=migration.pulse_ms,
         evidence=(
             f"/migration was last written at zxid {migration.pulse_zxid:#x}",
-            "kontrast migration compare asks the nodes which of these it is",
+            "a controller that is finalized answers ApiVersions without ZkMigrationReady, a broken one with it",
         ),
     )
 
