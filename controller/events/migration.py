@@ -240,10 +240,10 @@ def topic_created(tx: Transaction, name: str, *, has_id: bool) -> None:
         _note_past_kraft(tx, f"topic {name} was made in ZooKeeper, and KRaft leads: its next leader deletes it", name)
 
 
-def topic_deleted(tx: Transaction, name: str) -> None:
-    """Note a topic that KRaft deleted: by a sync because KRaft lacks it, else because a client asked for it."""
+def topic_deleted(tx: Transaction, name: str, *, asked: bool) -> None:
+    """Note a topic that a sync deleted because KRaft lacks it; else a client asked for it, now or before the claim."""
     migration = tx.header.migration
-    if migration.phase is not MigrationPhase.SYNCING:
+    if asked or migration.phase is not MigrationPhase.SYNCING:
         return
     migration.deleted = migration.deleted.joined_by(name)
     cause = (

@@ -82,10 +82,10 @@ def topic_removed(tx: Transaction, name: str) -> None:
     if topic is None or not topic.exists:
         return
     if tx.header.phase is FOLLOWING:
-        if topic.queued_for_deletion:
+        if tx.header.led_by_kraft:
+            migration.topic_deleted(tx, name, asked=topic.queued_for_deletion)
+        elif topic.queued_for_deletion:
             topic_deletion.completed(tx, name)
-        elif tx.header.led_by_kraft:
-            migration.topic_deleted(tx, name)
         else:
             _leak(tx, name, topic)
         by_controller = topic.queued_for_deletion or tx.header.led_by_kraft

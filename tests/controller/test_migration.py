@@ -230,8 +230,10 @@ def test_a_pending_deletion_that_the_sync_carries_out_is_none_by_hand():
     history.delete_topic("t0")
     history.migrates()
     history.delete("/admin/delete_topics/t0")
-    history.delete("/brokers/topics/t0/partitions/0/state")
-    history.delete("/brokers/topics/t0")
+    effects = history.delete("/brokers/topics/t0/partitions/0/state")
+    effects += history.delete("/brokers/topics/t0")
+    assert history.transitions(effects) == ["final topic t0 Existing -> NonExistent"]
+    assert history.requests(effects) == []
     history.heartbeat()
     assert not opened(history) & {"DeletionGivenUp", "TopicRemovedByHand", "DeletedBySync"}
 
@@ -505,6 +507,13 @@ def test_of_many_missing_brokers_two_are_named():
     assert "not registered (and 1 more)" in shown(history).next_step
 
 
+def test_a_broker_whose_death_shows_in_no_state_yet_is_missing_too():
+    history = a_cluster(isr=(2, 1))
+    history.migration()
+    history.broker_leaves(1)
+    assert "broker 1 has replicas, and not registered" in shown(history).next_step
+
+
 def test_a_broker_that_only_a_deletion_waits_for_is_not_missing():
     history = a_cluster(1, 3, isr=(1,))
     history.migration()
@@ -604,6 +613,10 @@ def test_a_complete_read_without_a_controller_ends_no_lead_of_kraft():
     read_again(history, ("/controller_epoch", b"2"), *TOPIC, ("/migration", migration_znode(500, 3001, 3)))
     assert (shown(history).phase, shown(history).leader) == ("hybrid", -1)
     assert history.context.header.led_by_kraft
+
+
+def test_the_newest_row_of_a_migration_replaces_the_older_ones():
+    assert shown(a_cluster().migrates()).subject_key() == "c/migration"
 
 
 def test_a_state_in_which_a_migration_goes_on_is_stored_and_read_again():
