@@ -8,14 +8,10 @@ from typing import Final
 from controller.alerts import kinds as kinds
 from controller.alerts.affected import names
 from controller.alerts.conditions import Condition, counted, plural
-from controller.derived.migration import never_elected_count, next_step
+from controller.derived.migration import broken_by_hand, is_stuck, never_elected_count, next_step
 from controller.model.brokers import NO_BROKER
 from controller.model.context import Header
-from controller.model.controllership import Standing
 from controller.rules.migration_phases import LED_BY_KRAFT, MigrationPhase
-
-# A sync writes /migration once an operation, so that silence means the same in it as in the dual write.
-_SYNC_SILENT_MS: Final = 10_000
 
 # A rolling restart of three controllers makes up to three leaders, of five up to five.
 _FLAPPING_LEADERS: Final = 6
@@ -77,8 +73,7 @@ def _copy_fails(header: Header) -> Condition | None:
 
 def _sync_stuck(header: Header) -> Condition | None:
     migration = header.migration
-    last_ms = max(migration.since_ms, migration.pulse_ms)
-    if migration.phase is not MigrationPhase.SYNCING or header.time_ms - last_ms < _SYNC_SILENT_MS:
+    if not is_stuck(header):
         return None
     return Condition(
         kind=kinds.MIGRATION_SYNC_STUCK,
@@ -86,13 +81,13 @@ def _sync_stuck(header: Header) -> Condition | None:
         cause=f"KRaft controller {migration.claim.controller} stopped while it made ZooKeeper equal to its log at "
         f"offset {migration.offset}: brokers in ZooKeeper mode get no metadata; see its log, mend, restart it",
         ending=_PULSES_AGAIN,
-        since_ms=last_ms,
+        since_ms=max(migration.since_ms, migration.alive_ms),
     )
 
 
 def _stalled(header: Header) -> Condition | None:
     migration = header.migration
-    edited = _edited(header)
+    edited = broken_by_hand(header)
     if migration.phase is not MigrationPhase.SILENT and not edited:
         return None
     if edited:
@@ -110,22 +105,12 @@ def _stalled(header: Header) -> Condition | None:
         group=_GROUP,
         cause=f"{why}{finalized}; {harm}; {restart if migration.exists else 'make it again before any restart'}",
         ending=_PULSES_AGAIN,
-        since_ms=migration.pulse_ms,
+        since_ms=migration.alive_ms,
         evidence=(
             f"/migration was last written at zxid {migration.pulse_zxid:#x}",
             "a controller that is finalized answers ApiVersions without ZkMigrationReady, a broken one with it",
         ),
     )
-
-
-def _edited(header: Header) -> str:
-    """How the dual write was broken by hand, as a clause; empty where ZooKeeper does not show that."""
-    migration = header.migration
-    if not migration.led_by_kraft or header.term.standing is not Standing.KRAFT:
-        return ""
-    if header.term.epoch_zxid > migration.claim.zxid >= 0:
-        return f"/controller_epoch was written by hand at zxid {header.term.epoch_zxid:#x}"
-    return migration.edited
 
 
 def _flapping(header: Header) -> Condition | None:

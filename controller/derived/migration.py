@@ -18,6 +18,9 @@ from controller.rules.migration_phases import MigrationPhase as Phase
 
 YES, RAISE_EPOCH, LOSES, NO, DONE = "yes", "raise_epoch", "loses", "no", "done"
 
+# A sync writes /migration once an operation, and states in between: its silence means what the dual write's does.
+SYNC_SILENT_AFTER_MS: Final = 10_000
+
 _FIELDS_OF_THE_PULSE: Final = frozenset({"offset", "pulse_ms"})
 
 
@@ -44,7 +47,7 @@ def rollback_of(header: Header) -> Rollback:
         return Rollback(DONE, "nothing to go back from: brokers elect the controller")
     if phase is Phase.WAITING:
         return Rollback(YES, f"yes: stop the KRaft controllers and delete /migration{_obeyed(header)}")
-    if phase is Phase.SILENT:
+    if phase is Phase.SILENT or is_stuck(header) or broken_by_hand(header):
         return _without_pulse(header)
     epoch = max(migration.highest_epoch, migration.claim.kraft_epoch)
     steps = f"stop the KRaft controllers, {{}}delete /controller, then /migration{_obeyed(header)}"
@@ -56,6 +59,26 @@ def rollback_of(header: Header) -> Rollback:
         return Rollback(YES, "yes: " + steps.format(""))
     raised = f"set /controller_epoch (now {header.controller_epoch}) to {epoch} or more, "
     return Rollback(RAISE_EPOCH, "yes, after raising the epoch: " + steps.format(raised), epoch)
+
+
+def is_stuck(header: Header) -> bool:
+    """Whether a KRaft leader stopped while it made ZooKeeper equal to its log."""
+    migration = header.migration
+    last_ms = max(migration.since_ms, migration.alive_ms)
+    return migration.phase is Phase.SYNCING and header.time_ms - last_ms >= SYNC_SILENT_AFTER_MS
+
+
+def broken_by_hand(header: Header) -> str:
+    """How the dual write was broken by hand, as a clause; empty where ZooKeeper does not show that.
+
+    Each dual write checks the versions of /controller_epoch and /migration.
+    """
+    migration = header.migration
+    if not (migration.led_by_kraft and header.kraft_owns_controller):
+        return ""
+    if header.term.epoch_zxid > migration.claim.zxid >= 0:
+        return f"/controller_epoch was written by hand at zxid {header.term.epoch_zxid:#x}"
+    return migration.edited
 
 
 def _without_pulse(header: Header) -> Rollback:

@@ -26,7 +26,8 @@ from controller.rules.migration_phases import WITH_PULSE, Evidence, MigrationPha
 from controller.transaction.transaction import Transaction, replace
 
 # The dual write writes /migration every 483 ms (the median of 908 gaps), whatever the cluster's size. The longest gap
-# that ended by itself was 5.0 s, ZooKeeper's own pause; a KRaft leader's death made one of 3.8 s.
+# that ended by itself was 5.0 s, ZooKeeper's own pause; a KRaft leader's death made one of 3.8 s. Between two of them a
+# topic with thousands of partitions may be written, in 1.5 ms each: writes of states are signs of life, too.
 SILENT_AFTER_MS: Final = 10_000
 
 _CLAIMS_KEPT: Final = 10
@@ -43,6 +44,7 @@ def znode_written(tx: Transaction, znode: MigrationZnode, record: Record) -> Non
     if _is_edit(header, znode, before):
         migration.edited = f"/migration was written by hand at zxid {record.mzxid:#x}"
     migration.pulse_ms, migration.pulse_zxid = header.time_ms, record.mzxid
+    migration.alive_ms = header.time_ms
     if header.term.standing is not Standing.KRAFT:
         _written_without_controller(tx, znode)
     elif znode.kraft_metadata_offset > migration.claim.offset:
@@ -88,7 +90,8 @@ def claimed(tx: Transaction, znode: ControllerZnode, record: Record) -> None:
     """Handle a KRaft controller's claim of /controller: the ZooKeeper controller's events in flight are void."""
     header, migration = tx.header, tx.header.migration
     _see(tx)
-    over_old = migration.phase is MigrationPhase.ROLLED_BACK and migration.offset > 0
+    # During a complete read the offset is not known yet, but the phase before it is.
+    over_old = migration.phase is MigrationPhase.ROLLED_BACK and (migration.offset > 0 or header.phase is not FOLLOWING)
     migration.claim = Claim(
         znode.brokerid,
         znode.kraftControllerEpoch,
@@ -130,7 +133,8 @@ def adopt(tx: Transaction) -> None:
     if not migration.seen:
         return
     migration.partitions_by_epoch = count_state_epochs(tx.topics)
-    migration.pulse_ms = header.time_ms if migration.exists else 0  # from now on its silence is counted
+    migration.pulse_ms = header.time_ms if migration.exists else 0
+    migration.alive_ms = header.time_ms  # from now on its silence is counted
     if header.kraft_owns_controller:
         _infer_leaders(tx)
     elif header.controller != NO_BROKER:
@@ -227,7 +231,7 @@ def _leaves(tx: Transaction, broker: int) -> None:
 def judge_pulse(tx: Transaction) -> None:
     """Judge at a heartbeat whether /migration is still written."""
     header, migration = tx.header, tx.header.migration
-    if migration.phase in WITH_PULSE and header.time_ms - migration.pulse_ms >= SILENT_AFTER_MS:
+    if migration.phase in WITH_PULSE and header.time_ms - migration.alive_ms >= SILENT_AFTER_MS:
         migration_machine.follow(tx, Evidence.SILENCE)
 
 

@@ -13,6 +13,7 @@ from controller.transaction.transaction import Transaction, replace
 def state_written(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
     """Take a state that KRaft wrote, and what it shows of brokers that are not registered in ZooKeeper."""
     before = partition.zk_state
+    tx.header.migration.alive_ms = tx.header.time_ms
     if before is not None and before.isr != written.isr:
         count_isr_change(tx, before.isr, written.isr)
     migration.infer_modes(tx, partition, before, written)

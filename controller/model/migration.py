@@ -42,6 +42,7 @@ class Migration(msgspec.Struct, array_like=True):
     offset: int = -1  # in /migration: how far of KRaft's log ZooKeeper is
     pulse_ms: int = 0  # when /migration was last written, 0 if not since it was first read
     pulse_zxid: int = -1
+    alive_ms: int = 0  # when KRaft last wrote /migration or a partition's state
     claim: Claim = Claim()  # the newest
     claims_ms: tuple[int, ...] = ()  # when the newest KRaft leaders came
     partitions_by_epoch: dict[int, int] = {}  # by the controller epoch in their state, kept once a migration is seen

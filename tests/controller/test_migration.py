@@ -336,6 +336,23 @@ def test_ten_seconds_without_a_pulse_end_the_phase_and_the_next_one_begins_it_ag
     assert shown(history).phase == "hybrid"
 
 
+def test_a_large_topic_that_is_written_between_two_pulses_is_no_silence():
+    history = a_cluster().migrates().pulses(1)
+    for leader_epoch in range(6, 12):
+        history.heartbeat(4_000)
+        history.state("t0", 0, 1, leader_epoch, [1, 2], controller_epoch=3)
+    assert shown(history).phase == "hybrid"
+    history.heartbeat(10_000)
+    assert shown(history).phase == "silent"
+
+
+def test_a_sync_that_is_stuck_would_lose_what_kraft_did():
+    history = a_cluster().migrates().pulses(1)
+    history.kraft_claims(3000, 5, 3)
+    history.heartbeat(11_000)
+    assert (shown(history).phase, shown(history).rollback) == ("syncing", "loses")
+
+
 def test_a_sync_that_still_writes_is_not_stuck():
     history = a_cluster().migrates().pulses(1)
     history.kraft_claims(3000, 5, 3)
@@ -373,6 +390,7 @@ def test_the_epoch_going_back_under_kraft_is_a_broken_dual_write_and_nothing_els
     history.heartbeat()
     assert "DualWriteStalled" in opened(history)
     assert "ControllerEpochWentBack" not in opened(history)
+    assert shown(history).rollback == "loses"
 
 
 def test_a_deleted_controller_znode_does_not_end_the_kraft_controllers_lead():
@@ -599,6 +617,19 @@ def test_a_complete_read_after_a_rollback_finds_a_broker_as_controller():
     assert sorted(history.context.header.brokers) == [3]
     assert (shown(history).phase, shown(history).rollback) == ("zookeeper", "done")
     assert history.context.header.acting
+
+
+def test_a_quorum_that_claimed_over_an_old_migration_while_nobody_watched_is_told_by_the_read():
+    history = a_cluster().migrates()
+    history.delete("/controller")
+    history.controller(3, 3)
+    registered = ("/brokers/ids/3", broker_znode(3))
+    claim = [("/controller", CLAIM | {"kraftControllerEpoch": 9}), ("/controller_epoch", b"4")]
+    read_again(
+        history, *claim, registered, *TOPIC, ("/migration", migration_znode(400, 3001, 9)), owner_of_controller=0
+    )
+    history.heartbeat()
+    assert "OldMigrationClaimed" in opened(history)
 
 
 def test_a_complete_read_of_a_waiting_quorum():
