@@ -23,6 +23,7 @@ from controller.contract.znodes import (
     FeatureZnode,
     ForwarderStatus,
     LogDirEventZnode,
+    MigrationZnode,
     PartitionsZnode,
     Place,
     ReassignmentEntry,
@@ -42,6 +43,7 @@ from controller.events import (
     controller_change,
     isr_change_notification,
     log_dir_event_notification,
+    migration,
     partition_reassignment,
     replica_leader_election,
     topic_change,
@@ -176,6 +178,7 @@ def _created(tx: Transaction, record: Record) -> None:
     where = locate(record.path)
     if where.place is Place.DELETE_TOPIC and tx.header.phase is not BOOTSTRAPPING:
         topic_deletion.deletion_asked(tx, where.name)
+        migration.deletion_asked(tx, where.name)
     elif where.place is Place.LOG_DIR_EVENT and tx.header.phase is FOLLOWING:
         log_dir_event_notification.reported_by_unknown_broker(tx)
     elif where.place is Place.ISR_CHANGE and tx.header.phase is FOLLOWING:
@@ -198,6 +201,7 @@ def _heartbeat(tx: Transaction, record: Record) -> None:
     _session(tx, record)
     unfenced_controller.forget_in_time(tx)
     if tx.header.phase is FOLLOWING:
+        migration.judge_pulse(tx)
         broker_config.judge_again(tx)
         broker_change.forget_departed(tx)
     tx.shows_gauges = True
@@ -241,6 +245,7 @@ def _epoch_written(tx: Transaction, _: ZnodePath, record: Record) -> None:
 
 def _broker_written(tx: Transaction, where: ZnodePath, record: Record) -> None:
     broker_change.broker_written(tx, where.number, decode(record.content, BrokerZnode), record)
+    migration.brokers_changed(tx)
     if where.number == tx.header.controller:
         controller_change.controllers_broker_registered(tx)
         # In a complete read /controller came first, when this broker's session was not known yet.
@@ -256,11 +261,14 @@ def _broker_removed(tx: Transaction, where: ZnodePath) -> None:
     controlled_shutdown.session_ended(tx, where.number)
     controller_change.broker_ended(tx, where.number)
     broker_change.broker_removed(tx, where.number)
+    migration.brokers_changed(tx)
 
 
 def _topic_written(tx: Transaction, where: ZnodePath, record: Record) -> None:
     znode, before = decode(record.content, TopicZnode), tx.topic(where.name)
     topic_change.topic_written(tx, where.name, znode)
+    if (before is None or not before.exists) and tx.header.phase is FOLLOWING:
+        migration.topic_created(tx, where.name, has_id=znode.topic_id is not None)
     if before is not None and tx.header.phase is FOLLOWING:
         topic_assignment.topic_written(tx, where.name, before, znode)
 
@@ -275,6 +283,7 @@ def _deletion_written(tx: Transaction, where: ZnodePath, _: Record) -> None:
         complete_read.deletion_listed(tx, where.name)
     else:
         topic_deletion.deletion_asked(tx, where.name)
+        migration.deletion_asked(tx, where.name)
 
 
 def _log_dir_event(tx: Transaction, _: ZnodePath, record: Record) -> None:
@@ -296,8 +305,8 @@ def _preferred_asked(tx: Transaction, _: ZnodePath, record: Record) -> None:
     )
 
 
-def _migration_written(tx: Transaction, _: ZnodePath, __: Record) -> None:
-    controller_change.migration_began(tx)
+def _migration_written(tx: Transaction, _: ZnodePath, record: Record) -> None:
+    migration.znode_written(tx, decode(record.content, MigrationZnode), record)
 
 
 def _features_written(tx: Transaction, _: ZnodePath, record: Record) -> None:
@@ -328,6 +337,7 @@ def _isr_notification_removed(tx: Transaction, where: ZnodePath) -> None:
 
 def _settings_written(tx: Transaction, where: ZnodePath, record: Record) -> None:
     topic_change.settings_written(tx, where.name, decode_config(record.raw))
+    migration.settings_written(tx, where.name)
 
 
 _HANDLERS: Final[Mapping[RecordKind, Callable[[Transaction, Record], None]]] = {
@@ -371,6 +381,7 @@ _REMOVED: Final[Mapping[Place, Callable[[Transaction, ZnodePath], None]]] = {
     ),
     Place.DELETE_TOPIC: lambda tx, where: topic_deletion.deletion_entry_removed(tx, where.name),
     Place.ISR_CHANGE: _isr_notification_removed,
+    Place.MIGRATION: lambda tx, _: migration.znode_removed(tx),
     Place.REASSIGN_PARTITIONS: lambda tx, _: partition_reassignment.znode_removed(tx),
     Place.PREFERRED_ELECTION: lambda tx, _: replica_leader_election.znode_removed(tx),
     Place.BROKER_CONFIG: lambda tx, where: broker_config.written(tx, where.name, ConfigZnode()),

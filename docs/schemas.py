@@ -27,7 +27,8 @@ ALL_OUTPUTS = (*OUTPUTS, JobRow.output)
 _KEYS = {
     "transitions": "CLUSTER/GENERATION-SEQ-ORDINAL",
     "requests": "CLUSTER/GENERATION-SEQ-ORDINAL",
-    "metadata": "CLUSTER/partition/TOPIC/NUMBER, CLUSTER/broker/ID, CLUSTER/controller or CLUSTER/beginning",
+    "metadata": "CLUSTER/partition/TOPIC/NUMBER, CLUSTER/broker/ID, CLUSTER/controller, CLUSTER/migration or "
+    "CLUSTER/beginning",
     "alerts": "CLUSTER/ID or CLUSTER/beginning",
     "gauges": "CLUSTER/gauges or CLUSTER/beginning",
     "refused": "CLUSTER/GENERATION-SEQ-ORDINAL",

@@ -1,4 +1,4 @@
-"""Prints `states.md`: the state machines of partitions and replicas, and what can be wrong with a partition.
+"""Prints `states.md`: the state machines of partitions and replicas, the migration's, and partitions' problems.
 
 Run it by `make docs`. What is legal is decided by the tables that it reads.
 """
@@ -12,6 +12,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from controller.model.topics import Problem  # noqa: E402
+from controller.rules.migration_phases import NEXT_PHASE, MigrationPhase  # noqa: E402
 from controller.rules.releases import profile_of  # noqa: E402 (needs the path above)
 from controller.rules.states import (  # noqa: E402
     PARTITION_VALID_PREVIOUS,
@@ -27,6 +28,12 @@ _HEAD = """# The state machines
 The controller's own, with Kafka's names (`PartitionState`, `ReplicaState`). This page is made by `make docs` from
 `controller/rules/states.py`; a test holds it current. An arrow is a move that the controller may make. One that is not
 drawn is illegal: the controller refuses it with an error, and the replica does not make it either.
+"""
+
+_MIGRATION_HEAD = """## The way to KRaft
+
+From `controller/rules/migration_phases.py`, as ZooKeeper shows it. In *zookeeper*, *waiting* and *rolled_back* the
+ZooKeeper controller rules and is predicted; in all others KRaft leads.
 """
 
 _PARTITION_MEANING: Mapping[PartitionState, str] = {
@@ -61,7 +68,22 @@ def states_page() -> str:
     """The whole page."""
     partition = _section("Partition", PARTITION_VALID_PREVIOUS, _PARTITION_MEANING, PartitionState.NON_EXISTENT)
     replica = _section("Replica", REPLICA_VALID_PREVIOUS, _REPLICA_MEANING, ReplicaState.NON_EXISTENT)
-    return "\n".join([_HEAD, partition, replica, _problems(), _older()])
+    return "\n".join([_HEAD, partition, replica, _migration(), _problems(), _older()])
+
+
+def _migration() -> str:
+    """The phases on the way to KRaft, and the evidence that leads from one to the next."""
+    arrows = [
+        (before, evidence.value, after) for before, left in NEXT_PHASE.items() for evidence, after in left.items()
+    ]
+    diagram = [f"    [*] --> {MigrationPhase.ZOOKEEPER.value}"]
+    diagram += sorted({f"    {before.value} --> {after.value}" for before, _, after in arrows})
+    rows = [
+        f"| {phase.value} | {'; '.join(f'{why}: {after.value}' for before, why, after in arrows if before is phase)} |"
+        for phase in MigrationPhase
+    ]
+    table = ["| phase | what ends it: the next phase |", "| --- | --- |", *rows]
+    return "\n".join([_MIGRATION_HEAD, "```mermaid", "stateDiagram-v2", *diagram, "```", "", *table, ""])
 
 
 def _section(

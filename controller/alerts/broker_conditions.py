@@ -67,8 +67,11 @@ def _away(
     ]
     crashed = [broker for broker in crashed if maintained(broker, header) is None] or crashed
     if crashed:
-        condition = missed(kinds.BROKER_CRASHED, crashed, _how(header, crashed, "crashed"))
-        yield condition if pages and not _warned_before(condition, header) else _at_most_a_warning(condition)
+        # A broker on its way to KRaft mode leaves /brokers/ids for good: how one left is not known while KRaft leads.
+        left = "is away" if header.led_by_kraft else "crashed"
+        condition = missed(kinds.BROKER_CRASHED, crashed, _how(header, crashed, left))
+        is_page = pages and not header.led_by_kraft and not _warned_before(condition, header)
+        yield condition if is_page else _at_most_a_warning(condition)
     shut_down = [
         broker for broker in missing if broker in header.departures.last and header.departures.last[broker].in_order
     ]

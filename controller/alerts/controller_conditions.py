@@ -37,7 +37,6 @@ def conditions_of_controller(header: Header) -> Iterator[Condition]:
         _duplicate_topic_ids,
         _poisoned,
         _not_preferred,
-        _migrating,
         _backlog,
         _invalid_reassignment,
         _imbalance,
@@ -177,17 +176,6 @@ def _not_preferred(header: Header) -> Condition | None:
         cause=f"the controller is broker {header.controller}, but broker {either(preferred)} was chosen for it",
         ending="a broker that was chosen for it is controller",
         broker=header.controller,
-    )
-
-
-def _migrating(header: Header) -> Condition | None:
-    if not header.term.migrating and header.term.standing is not Standing.KRAFT:
-        return None
-    return Condition(
-        kind=kinds.MIGRATION_STARTED,
-        group="controller",
-        cause="the cluster migrates to KRaft: Kontrast predicts nothing of its controller any more",
-        ending="a broker elected through ZooKeeper is controller again",
     )
 
 

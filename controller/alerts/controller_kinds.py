@@ -1,4 +1,4 @@
-"""Alerts on the controller: none, stuck, or fenced; epochs, elections, the migration to KRaft."""
+"""Alerts on the controller: none, stuck, or fenced; epochs, elections."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NO_CONTROLLER: Final = AlertKind(
 CONTROLLER_MOVED: Final = AlertKind(
     name="ControllerMoved",
     severity=Severity.INFO,
-    meaning="Another broker became controller.",
+    meaning="Another broker became controller, or a KRaft controller.",
     action="Nothing, if it happens once; look at why the last controller lost /controller.",
     lasts_ms=5 * MINUTE_MS,
 )
@@ -96,14 +96,6 @@ ELECTION_STORM: Final = AlertKind(
     meaning="Leaders are elected over and over: more elections in a minute than twice the number of partitions, and "
     "more than 100.",
     action="Look for brokers that come and go, and for tools that ask for elections.",
-)
-MIGRATION_STARTED: Final = AlertKind(
-    name="MigrationStarted",
-    severity=Severity.INFO,
-    meaning="The cluster migrates to KRaft: its controller is none of ZooKeeper's, and Kontrast predicts nothing of "
-    "it.",
-    action="Nothing, if the migration is planned; watch KRaft's own metrics. A persistent /controller in a cluster "
-    "that knows no KRaft keeps every broker from being controller: delete it.",
 )
 NOTIFICATION_BACKLOG: Final = AlertKind(
     name="NotificationBacklog",

@@ -13,6 +13,7 @@ from controller.alerts import (
     broker_kinds,
     controller_kinds,
     divergence_kinds,
+    migration_kinds,
     partition_kinds,
     replica_kinds,
     topic_kinds,
@@ -38,7 +39,6 @@ from controller.alerts.controller_kinds import (
     DUPLICATE_TOPIC_ID as DUPLICATE_TOPIC_ID,
     ELECTION_STORM as ELECTION_STORM,
     GHOST_CONTROLLER as GHOST_CONTROLLER,
-    MIGRATION_STARTED as MIGRATION_STARTED,
     NO_CONTROLLER as NO_CONTROLLER,
     NOTIFICATION_BACKLOG as NOTIFICATION_BACKLOG,
     STALE_CONTROLLER as STALE_CONTROLLER,
@@ -50,6 +50,19 @@ from controller.alerts.divergence_kinds import (
     UNEXPECTED_ISR as UNEXPECTED_ISR,
     UNEXPLAINED_WRITE as UNEXPLAINED_WRITE,
     WRITE_NEVER_CAME as WRITE_NEVER_CAME,
+)
+from controller.alerts.migration_kinds import (
+    DELETED_BY_SYNC as DELETED_BY_SYNC,
+    DUAL_WRITE_STALLED as DUAL_WRITE_STALLED,
+    KRAFT_LEADER_FLAPPING as KRAFT_LEADER_FLAPPING,
+    LEADERS_NEVER_ELECTED as LEADERS_NEVER_ELECTED,
+    MIGRATION_COPY_FAILS as MIGRATION_COPY_FAILS,
+    MIGRATION_SYNC_STUCK as MIGRATION_SYNC_STUCK,
+    MIGRATION_UNDER_WAY as MIGRATION_UNDER_WAY,
+    OLD_MIGRATION as OLD_MIGRATION,
+    OLD_MIGRATION_CLAIMED as OLD_MIGRATION_CLAIMED,
+    SECOND_CONTROLLER as SECOND_CONTROLLER,
+    WRITTEN_PAST_KRAFT as WRITTEN_PAST_KRAFT,
 )
 from controller.alerts.partition_kinds import (
     CREATION_DUE as CREATION_DUE,
@@ -91,6 +104,7 @@ SECTIONS: Final[Mapping[str, tuple[AlertKind, ...]]] = MappingProxyType(
         "Partitions": _kinds_of(partition_kinds),
         "Brokers": _kinds_of(broker_kinds),
         "The controller": _kinds_of(controller_kinds),
+        "The way to KRaft": _kinds_of(migration_kinds),
         "Topics": _kinds_of(topic_kinds),
         "Writes that differ from what was predicted": _kinds_of(divergence_kinds),
         "Kontrast itself": _kinds_of(replica_kinds),

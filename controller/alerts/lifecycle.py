@@ -17,12 +17,15 @@ from controller.alerts.conditions import Condition, maintained
 from controller.alerts.controller_conditions import MINUTE_MS, conditions_of_controller
 from controller.alerts.incidents import brokers_away, incidents_of
 from controller.alerts.kinds import ALERT_KINDS, AlertKind
+from controller.alerts.migration_conditions import conditions_of_migration, stands_still
 from controller.alerts.occurrences import THE_CLUSTER, forget_old, id_of
 from controller.alerts.partition_conditions import conditions_of_partitions
 from controller.contract.alert_row import AlertRow, Severity
 from controller.model.alert_state import ElectionPace, Occurrence, OpenAlert
 from controller.model.context import BOOTSTRAPPING, FOLLOWING, Header
 from controller.model.mutable_state import MutableState
+
+_NOT_SHOWN: Final = "KRaft leads and ZooKeeper is not written any more: it does not show whether this lasts"
 
 OPEN, UNKNOWN, RESOLVED = "open", "unknown", "resolved"
 
@@ -51,13 +54,15 @@ def judge(tx: MutableState) -> None:
             continue
         if sees_cluster or ALERT_KINDS[alert.kind].of_replica:
             ending = f"it is part of {replaced[alert_id]} now" if alert_id in replaced else alert.ending
-            _resolve(tx, alert_id, alert, ending)
+            _resolve(tx, alert_id, alert, _NOT_SHOWN if stands_still(header) else ending)
         elif blind and not alert.unknown:
             _mark_unknown(tx, alert_id, alert)
 
 
 def _conditions(header: Header, *, sees_cluster: bool) -> Iterator[Condition]:
-    if sees_cluster:
+    if sees_cluster and stands_still(header):
+        yield from conditions_of_migration(header)
+    elif sees_cluster:
         away = brokers_away(header)
         _follow_incidents(header, away)
         by_incident = tuple(affected_by_incident(header))
@@ -65,6 +70,7 @@ def _conditions(header: Header, *, sees_cluster: bool) -> Iterator[Condition]:
         yield from of_partitions
         yield from conditions_of_brokers(header, away, by_incident, _paged(of_partitions))
         yield from conditions_of_controller(header)
+        yield from conditions_of_migration(header)
     for condition in _occurred(header):
         if sees_cluster or condition.kind.of_replica:
             yield condition

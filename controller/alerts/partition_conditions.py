@@ -26,6 +26,7 @@ from controller.alerts.affected import (
 )
 from controller.alerts.conditions import Condition, either, plural, whereabouts
 from controller.contract.alert_row import Severity
+from controller.derived.migration import never_elected_count
 from controller.derived.partition_issues import OFFLINE_ISSUES, PartitionIssue
 from controller.model.alert_state import EXAMPLES_NAMED, Incident
 from controller.model.context import Header
@@ -36,6 +37,10 @@ _COPYING_MS: Final = 30 * 60_000
 
 # A controller that has written what came later is not paused.
 _PASSED_OVER_MS: Final = 10_000
+
+# While KRaft leads a shutdown in order shows in ZooKeeper as a crash does. A broker that was restarted in the other
+# mode led again within 6 to 12 s (six restarts); one with a large log needs a maintenance window.
+_RESTARTING_MS: Final = 30_000
 
 _BACK: Final = "they are led again, are gone, or wait for other brokers"
 _NO_INCIDENT: Final = "partitions"
@@ -117,7 +122,15 @@ def _offline(scene: Scene) -> Condition | None:
         )
     )
     condition = scene.condition(kind, offline, cause + (f"; {rest}" if rest else ""), _BACK)
-    return msgspec.structs.replace(condition, since_ms=lost.since_ms, replaces=(kinds.UNDER_MIN_ISR,))
+    condition = msgspec.structs.replace(condition, since_ms=lost.since_ms, replaces=(kinds.UNDER_MIN_ISR,))
+    return _not_yet_paged(condition, lost, header)
+
+
+def _not_yet_paged(condition: Condition, lost: Affected, header: Header) -> Condition:
+    """The condition, as info while KRaft leads and the partitions may be back with a broker that is being restarted."""
+    if not header.led_by_kraft or header.time_ms - lost.since_ms >= _RESTARTING_MS:
+        return condition
+    return msgspec.structs.replace(condition, severity=Severity.INFO)
 
 
 def _coming_back(scene: Scene, waiting: Affected) -> Condition | None:
@@ -127,7 +140,7 @@ def _coming_back(scene: Scene, waiting: Affected) -> Condition | None:
     condition = scene.condition(kind, waiting, cause, _BACK, patience_ms=0, replaces=(kinds.UNDER_MIN_ISR,))
     patience_ms = kinds.ELECTION_DUE.patience_ms
     is_due = header.time_ms - waiting.since_ms >= patience_ms or condition.id in header.alerts.open
-    return condition if is_due else None
+    return _not_yet_paged(condition, waiting, header) if is_due else None
 
 
 def _offline_partitions(offline: Affected) -> str:
@@ -162,7 +175,9 @@ def _under_min_isr(scene: Scene, refusing: Affected) -> Condition:
     return scene.condition(kinds.UNDER_MIN_ISR, refusing, cause, "enough replicas are in sync again")
 
 
-def _leaderless(scene: Scene, found: Affected) -> Condition:
+def _leaderless(scene: Scene, found: Affected) -> Condition | None:
+    if never_elected_count(scene.header):
+        return None  # the alert on all partitions that the controller refuses to touch says what to do
     live = [broker for broker in found.brokers if broker in scene.header.brokers]
     cause = (
         f"{found.partitions} {found.verb} no leader{names(found.examples, found.count)}: no client can use "
@@ -205,7 +220,11 @@ def _election_owed(scene: Scene, found: Affected) -> Condition | None:
     )
 
 
-def _creation_due(scene: Scene, found: Affected) -> Condition:
+def _creation_due(scene: Scene, found: Affected) -> Condition | None:
+    if scene.header.led_by_kraft:
+        return (
+            None  # KRaft leads a partition whose state ZooKeeper lacked when it was copied, and does not write it back
+        )
     cause = (
         f"{found.partitions} {plural(found.count, 'is', 'are')} not created yet{names(found.examples, found.count)}: "
         f"no client can use {plural(found.count, 'it', 'them')} until {_elector(scene.header)} creates "
@@ -217,6 +236,8 @@ def _creation_due(scene: Scene, found: Affected) -> Condition:
 def _elector(header: Header) -> str:
     if header.acting:
         return f"controller {header.controller} in epoch {header.controller_epoch}"
+    if header.led_by_kraft:
+        return f"KRaft controller {header.migration.claim.controller}"
     return "the next controller (none is active)"
 
 

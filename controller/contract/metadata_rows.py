@@ -1,4 +1,4 @@
-"""The rows of what there is: partitions, brokers, the controller, and where an output begins."""
+"""The rows of what there is: partitions, brokers, the controller, the migration, and where an output begins."""
 
 from __future__ import annotations
 
@@ -52,6 +52,7 @@ class BrokerRow(Row, frozen=True, kw_only=True, gc=False, tag="broker"):
     endpoints: tuple[str, ...] = ()
     rack: str | None = None
     forgotten: bool = False  # it left a day ago and hosts no replicas: this is its last row
+    inferred: bool = False  # not registered in ZooKeeper: ISRs and leaders show that it lives in KRaft mode
 
     def subject_key(self) -> str:
         """Key with one row a broker."""
@@ -66,10 +67,43 @@ class ControllerRow(Row, frozen=True, kw_only=True, gc=False, tag="controller"):
     broker: Int64
     epoch: Int64
     since_ms: Moment
+    kraft_epoch: Int64 = -1  # KRaft's own epoch where a KRaft controller owns /controller; `broker` is its id then
 
     def subject_key(self) -> str:
         """Key with one row a cluster."""
         return f"{self.cluster}/controller"
+
+
+class MigrationRow(Row, frozen=True, kw_only=True, gc=False, tag="migration"):
+    """Migration to KRaft as ZooKeeper shows it now, at each change, and at each heartbeat while KRaft leads.
+
+    Only a cluster in which a migration was ever seen has one.
+    """
+
+    output: ClassVar[str] = "metadata"
+
+    phase: str  # zookeeper | waiting | claimed | syncing | hybrid | dual_write | silent | rolled_back
+    since_ms: Moment  # when the phase began
+    leader: Int64  # id of the KRaft controller that owns /controller, -1 none
+    kraft_epoch: Int64  # its epoch in KRaft, -1 none
+    controller_epoch: Int64  # in /controller_epoch
+    offset: Int64  # in /migration: how far of KRaft's log ZooKeeper is; -1 nothing is copied
+    pulse_ms: Moment | None  # when /migration was last written; null: it is not there, or was not written since
+    highest_state_epoch: Int64  # highest controller epoch in a partition's state
+    rollback: str  # yes | raise_epoch | loses | no | done: whether ZooKeeper's controllers can take over again
+    rollback_epoch: Int64 | None  # raise_epoch: what /controller_epoch must at least be before
+    rollback_sentence: str
+    next_step: str  # a sentence: what the migration waits for, by name, or what comes next
+    zookeeper_brokers: tuple[Int64, ...] = ()  # registered in ZooKeeper, with the migration flag or without
+    kraft_brokers: tuple[Int64, ...] = ()  # inferred: they lead or are in sync though ZooKeeper has them not
+    missing_brokers: tuple[Int64, ...] = ()  # with replicas, and neither
+    leftovers: tuple[str, ...] = ()  # what an earlier attempt left, or what waits in /admin for a rollback
+    never_elected_partitions: Int64 = 0  # after a rollback: the controller elects no leader for them
+    never_elected_examples: tuple[str, ...] = ()
+
+    def subject_key(self) -> str:
+        """Key with one row a cluster."""
+        return f"{self.cluster}/migration"
 
 
 class BeginningRow(Row, frozen=True, kw_only=True, gc=False, tag="beginning"):

@@ -14,13 +14,23 @@ from controller.contract.decoding import JsonDecoder, UndecodableError
 from controller.contract.effect_rows import Request, Transition
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.job_row import JobRow
-from controller.contract.metadata_rows import BeginningRow, BrokerRow, ControllerRow, PartitionRow
+from controller.contract.metadata_rows import BeginningRow, BrokerRow, ControllerRow, MigrationRow, PartitionRow
 from controller.contract.records import Int64
 from controller.contract.refused_row import RefusedRow
 from controller.contract.row import OUTPUT_VERSION, Row
 
 OutputRow = Union[  # noqa: UP007 (msgspec needs it at run time on 3.10)
-    Transition, Request, PartitionRow, BrokerRow, ControllerRow, AlertRow, GaugesRow, RefusedRow, BeginningRow, JobRow
+    Transition,
+    Request,
+    PartitionRow,
+    BrokerRow,
+    ControllerRow,
+    MigrationRow,
+    AlertRow,
+    GaugesRow,
+    RefusedRow,
+    BeginningRow,
+    JobRow,
 ]
 
 STANDING_OUTPUTS = ("metadata", "alerts", "gauges")

@@ -13,7 +13,7 @@ from typing import Annotated, Literal, TypeVar
 import msgspec
 
 from controller.contract.decoding import JsonDecoder, UndecodableError
-from controller.contract.records import TimeMs
+from controller.contract.records import Int64, TimeMs
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
 PartitionId = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
@@ -182,6 +182,16 @@ class FeatureZnode(msgspec.Struct, frozen=True):
     status: Literal[0, 1]  # disabled, enabled
 
 
+class MigrationZnode(msgspec.Struct, frozen=True):
+    """/migration, from 3.4 on; Kafka reads no other version than 0 (`MigrationZNode`, 3.9)."""
+
+    version: Literal[0]
+    kraft_metadata_offset: Int64
+    kraft_controller_id: Int32
+    kraft_metadata_epoch: Int32
+    kraft_controller_epoch: Int32
+
+
 class LogDirEventZnode(msgspec.Struct, frozen=True):
     """/log_dir_event_notification/log_dir_event_N."""
 
@@ -228,6 +238,7 @@ _Content = TypeVar(
     ConfigZnode,
     ClusterIdZnode,
     FeatureZnode,
+    MigrationZnode,
     LogDirEventZnode,
     PartitionsZnode,
     ForwarderStatus,

@@ -133,7 +133,7 @@ def reason_for(
         return f"in sync {_listed(value.isr)} of {_listed(partition.replicas)}: {where(missing)}"
     if problem is _UNDER_MIN_ISR and value is not None:
         return _refuses_acks_all(partition, value, where)
-    elector = "the controller" if header.acting else "no controller is active; the next one"
+    elector = _elector(header)
     if problem is Problem.NOT_YET_CREATED:
         return f"{elector} must write its first state"
     if problem is Problem.NO_LIVE_REPLICA_AT_CREATION or value is None:
@@ -149,6 +149,12 @@ def reason_for(
         return f"{gone}; {elector} must elect broker {successor(partition, topic, header, predicted)}{since}"
     live = [member for member in value.isr if _is_online(member, partition, header)]
     return f"{gone}; in-sync replica {_either(live)} is live, but nothing makes the controller elect it"
+
+
+def _elector(header: Header) -> str:
+    if header.led_by_kraft:
+        return f"KRaft controller {header.migration.claim.controller}"
+    return "the controller" if header.acting else "no controller is active; the next one"
 
 
 def _refuses_acks_all(partition: Partition, value: LeaderAndIsr, where: Callable[[Iterable[int]], str]) -> str:

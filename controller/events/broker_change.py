@@ -62,9 +62,9 @@ def broker_written(tx: Transaction, broker: int, znode: BrokerZnode, record: Rec
         on_broker_startup(tx, broker)
     else:
         header.brokers = {**header.brokers, broker: now}
-        _touch_hosted(tx, broker)
+        touch_hosted(tx, broker)
     header.departures.last = {key: value for key, value in header.departures.last.items() if key != broker}
-    if before is not None and before.epoch != now.epoch:
+    if before is not None and before.epoch != now.epoch and not before.inferred:
         cause = (
             f"broker {broker} restarted, or lost its session and was back at once: clients may have met errors "
             f"(epoch {now.epoch:#x} after {before.epoch:#x})"
@@ -178,12 +178,13 @@ def publish_broker(tx: Transaction, broker: int, *, forgotten: bool = False) -> 
         BrokerRow(
             *tx.stamp(),
             broker=broker,
-            registered=now is not None,
+            registered=now is not None and not now.inferred,
             epoch=now.epoch if now else -1,
             since_ms=since_ms,
             endpoints=now.endpoints if now else (),
             rack=now.rack if now else None,
             forgotten=forgotten,
+            inferred=now is not None and now.inferred,
         )
     )
 
@@ -221,7 +222,7 @@ def on_broker_startup(tx: Transaction, broker: int) -> None:
     trigger_online(tx)
     partition_reassignment.resume_on(tx, broker)
     topic_deletion.resume(tx, broker)
-    _touch_hosted(tx, broker)
+    touch_hosted(tx, broker)
 
 
 def on_broker_failure(tx: Transaction, brokers: tuple[int, ...]) -> None:
@@ -270,7 +271,8 @@ def without_online_leader(tx: Transaction) -> list[TopicPartition]:
     return [tp for tp in tx.unled(leaderless) if not tx.topics[tp.topic].queued_for_deletion]
 
 
-def _touch_hosted(tx: Transaction, broker: int) -> None:
+def touch_hosted(tx: Transaction, broker: int) -> None:
+    """Judge partitions with a replica on the broker again."""
     if tx.header.phase is FOLLOWING:
         for tp in tx.hosted_by(broker):
             tx.touch(tp)
@@ -287,10 +289,11 @@ def _forget_offline_dirs(tx: Transaction, broker: int, hosted: list[TopicPartiti
 def forget_unseen_brokers(tx: Transaction) -> None:
     """Record brokers that a complete read did not name as departed, at its end."""
     header = tx.header
-    for broker in set(header.brokers) - set(header.read.brokers):
+    seen = (*header.read.brokers, *(header.in_kraft_mode if header.kraft_owns_controller else ()))
+    for broker in set(header.brokers) - set(seen):
         gone = Departure(-1, header.time_ms, rack=header.brokers[broker].rack)
         header.departures.last = {**header.departures.last, broker: gone}
-    header.brokers = {broker: header.brokers[broker] for broker in header.read.brokers if broker in header.brokers}
+    header.brokers = {broker: header.brokers[broker] for broker in seen if broker in header.brokers}
     header.read.brokers = ()
 
 

@@ -1,6 +1,6 @@
 """ControllerChange and Reelect: controllers are elected, resign, or give way to KRaft.
 
-The handlers of /controller, /controller_epoch and /migration. A controller takes over once its epoch is larger than the
+The handlers of /controller and /controller_epoch. A controller takes over once its epoch is larger than the
 last one's and /controller names it, in either order; `controller_failover` is what it then does.
 """
 
@@ -15,7 +15,13 @@ from controller.contract.metadata_rows import ControllerRow
 from controller.contract.records import Record
 from controller.contract.znodes import ControllerZnode
 from controller.derived.health import UNUSABLE
-from controller.events import controller_failover, partition_reassignment, topic_deletion, unfenced_controller
+from controller.events import (
+    controller_failover,
+    migration,
+    partition_reassignment,
+    topic_deletion,
+    unfenced_controller,
+)
 from controller.model.brokers import NO_BROKER
 from controller.model.context import FOLLOWING, Header
 from controller.model.controllership import InItsName, Standing
@@ -31,12 +37,14 @@ def controller_written(tx: Transaction, znode: ControllerZnode, record: Record) 
     """Handle the content of /controller."""
     header = tx.header
     header.witness(controller_version=znode.version)
+    header.term.controller_zxid = record.mzxid
     header.read.names_controller = True
     if header.term.in_its_name is not None and header.term.in_its_name.mzxid == record.mzxid:
         return  # the same content, read again
     standing = _standing(znode, record)
     before = (header.controller, header.term.session, header.term.standing)
-    if before == (znode.brokerid, record.ephemeral_owner, standing):
+    same_leader = standing is not Standing.KRAFT or header.migration.claim.zxid == record.mzxid
+    if before == (znode.brokerid, record.ephemeral_owner, standing) and same_leader:
         return
     if _is_edit(header, znode, record):
         if header.term.active and znode.brokerid == header.controller:
@@ -45,20 +53,41 @@ def controller_written(tx: Transaction, znode: ControllerZnode, record: Record) 
         if _is_back_before_it_was_missed(header, znode):
             _stay_active(tx, znode.brokerid)
             return
-    _resign(tx, f"broker {header.controller} lost /controller")
+    kraft = standing is Standing.KRAFT
+    to = f" to KRaft controller {znode.brokerid}" if kraft else ""
+    _resign(tx, f"broker {header.controller} lost /controller{to}")
     header.term.in_its_name = None
     header.controller, header.term.since_ms = znode.brokerid, header.time_ms
     header.term.session, header.term.standing = record.ephemeral_owner, standing
+    if kraft:
+        _claimed_by_kraft(tx, znode, record)
     take_over_if_due(tx)
     publish_controller(tx)
 
 
 def _standing(znode: ControllerZnode, record: Record) -> Standing:
-    # A ZooKeeper controller's znode is ephemeral; a persistent one is KRaft's.
-    if znode.kraftControllerEpoch >= 0 or record.ephemeral_owner == 0:
+    if znode.kraftControllerEpoch >= 0:
         return Standing.KRAFT
-    # An election creates the znode; a later version is an edit by hand.
-    return Standing.OVERWRITTEN if record.version > 0 else Standing.ELECTED
+    # An election creates the znode, and its session owns it; a later version or a persistent one is an edit by hand.
+    edited = record.version > 0 or record.ephemeral_owner == 0
+    return Standing.OVERWRITTEN if edited else Standing.ELECTED
+
+
+def _claimed_by_kraft(tx: Transaction, znode: ControllerZnode, record: Record) -> None:
+    header = tx.header
+    if header.phase is FOLLOWING:
+        now = f"KRaft controller {znode.brokerid} took /controller (KRaft epoch {znode.kraftControllerEpoch})"
+        occurrences.note(tx, kinds.CONTROLLER_MOVED, now + _after_last(header))
+    migration.claimed(tx, znode, record)
+    header.term.broker = znode.brokerid
+    header.former.changes += header.phase is FOLLOWING
+    _take_claims_epoch(header)
+
+
+def _take_claims_epoch(header: Header) -> None:
+    """Count the epoch that a KRaft controller wrote with its claim as begun: the next broker's is a higher one."""
+    if header.term.standing is Standing.KRAFT and header.term.epoch_zxid == header.migration.claim.zxid:
+        header.term.epoch = header.controller_epoch
 
 
 def _is_edit(header: Header, znode: ControllerZnode, record: Record) -> bool:
@@ -82,7 +111,10 @@ def _is_back_before_it_was_missed(header: Header, znode: ControllerZnode) -> boo
     same_process = registered is not None and registered.session == header.term.session
     was_controller = header.controller == NO_BROKER and header.former.deposed == header.term.broker == znode.brokerid
     return (
-        was_controller and same_process and header.controller_epoch == header.term.epoch and not header.term.migrating
+        was_controller
+        and same_process
+        and header.controller_epoch == header.term.epoch
+        and not header.migration.led_by_kraft
     )
 
 
@@ -125,7 +157,7 @@ def controller_removed(tx: Transaction) -> None:
 def epoch_written(tx: Transaction, epoch: int) -> None:
     """Handle the content of /controller_epoch."""
     header = tx.header
-    if epoch < header.controller_epoch:
+    if epoch < header.controller_epoch and not header.led_by_kraft:
         cause = (
             f"/controller_epoch went back from {header.controller_epoch} to {epoch}: brokers refuse controllers of "
             f"epochs below {header.controller_epoch}; set it to that or higher, then delete /controller"
@@ -133,15 +165,11 @@ def epoch_written(tx: Transaction, epoch: int) -> None:
         occurrences.note(tx, kinds.CONTROLLER_EPOCH_WENT_BACK, cause)
     if epoch != header.controller_epoch:
         header.controller_epoch, header.term.epoch_zxid = epoch, tx.record.mzxid
+        if header.profile.fences_writes and (header.term.active or header.led_by_kraft):
+            header.term.raised_epoch = epoch
+        _take_claims_epoch(header)
         take_over_if_due(tx)
         publish_controller(tx)
-
-
-def migration_began(tx: Transaction) -> None:
-    """Handle the creation of /migration: the cluster migrates to KRaft, and predictions would no longer be true."""
-    if not tx.header.term.migrating:
-        tx.header.term.migrating = True
-        _resign(tx, "the cluster migrates to KRaft")
 
 
 def publish_controller(tx: Transaction) -> None:
@@ -154,6 +182,7 @@ def publish_controller(tx: Transaction) -> None:
                 broker=header.controller,
                 epoch=header.controller_epoch,
                 since_ms=header.term.since_ms,
+                kraft_epoch=header.migration.claim.kraft_epoch if header.term.standing is Standing.KRAFT else -1,
             )
         )
 
@@ -180,11 +209,14 @@ def take_over_if_due(tx: Transaction) -> None:
         return
     if header.controller == NO_BROKER or header.term.standing is not Standing.ELECTED or header.is_ghost:
         return
+    if _is_raised_by_hand(header):
+        return
     if header.term.epoch > 0:
         _note_controller_moved(tx)
     unfenced_controller.forget(tx, header.controller)
     unfenced_controller.keep_in_flight_events(tx, header.former.deposed)
     controller_failover.abort_in_flight_events(tx, header.former.deposed)
+    migration.broker_claimed(tx)
     # With one id on two topics every broker fails while it loads its context, and passes the controllership on.
     header.term.duplicate_topic_ids = tuple(_duplicate_topic_ids(tx))
     header.term.epoch, header.term.active = header.controller_epoch, header.may_act
@@ -197,11 +229,23 @@ def take_over_if_due(tx: Transaction) -> None:
     _judge_again(tx)
 
 
+def _is_raised_by_hand(header: Header) -> bool:
+    """Whether /controller_epoch was raised under a controller; an election writes both znodes in one transaction."""
+    term = header.term
+    return header.controller_epoch == term.raised_epoch and term.epoch_zxid != term.controller_zxid
+
+
 def _note_controller_moved(tx: Transaction) -> None:
     header = tx.header
     now = f"broker {header.controller} became controller in epoch {header.controller_epoch}"
-    was = f" after broker {header.term.broker}" if header.term.broker != NO_BROKER else ""
-    occurrences.note(tx, kinds.CONTROLLER_MOVED, now + was)
+    occurrences.note(tx, kinds.CONTROLLER_MOVED, now + _after_last(header))
+
+
+def _after_last(header: Header) -> str:
+    last, claim = header.term.broker, header.migration.claim
+    if last == NO_BROKER:
+        return ""
+    return f" after KRaft controller {last}" if last == claim.controller else f" after broker {last}"
 
 
 def _resign(tx: Transaction, cause: str) -> None:
@@ -217,8 +261,6 @@ def _resign(tx: Transaction, cause: str) -> None:
         tx.begin(EventKind.CONTROLLER_RESIGNATION, cause)
         tx.publish_transition("controller", "Active", "Resigned", broker=header.controller)
         header.former.deposed = header.controller
-    if header.term.migrating:
-        controller_failover.abort_in_flight_events(tx, header.former.deposed)
     header.term.active = False
     _judge_again(tx)
 

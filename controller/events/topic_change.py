@@ -12,7 +12,7 @@ from controller.alerts import kinds, occurrences
 from controller.alerts.affected import listed
 from controller.alerts.conditions import counted, plural
 from controller.contract.znodes import ConfigZnode, TopicZnode
-from controller.events import controller_failover, topic_deletion
+from controller.events import controller_failover, migration, topic_deletion
 from controller.machines import partition_creation, partition_machine
 from controller.model.context import FOLLOWING
 from controller.model.event import Event, EventKind, UnknownBroker
@@ -82,14 +82,14 @@ def topic_removed(tx: Transaction, name: str) -> None:
     if topic is None or not topic.exists:
         return
     if tx.header.phase is FOLLOWING:
-        if topic.queued_for_deletion:
+        if tx.header.led_by_kraft:
+            migration.topic_deleted(tx, name, asked=topic.queued_for_deletion)
+        elif topic.queued_for_deletion:
             topic_deletion.completed(tx, name)
         else:
             _leak(tx, name, topic)
-        tx.begin(
-            EventKind.TOPIC_DELETION,
-            f"topic {name} was {'deleted' if topic.queued_for_deletion else 'removed by hand'}",
-        )
+        by_controller = topic.queued_for_deletion or tx.header.led_by_kraft
+        tx.begin(EventKind.TOPIC_DELETION, f"topic {name} was {'deleted' if by_controller else 'removed by hand'}")
         tx.publish_transition("topic", "Existing", "NonExistent", topic=name)
     topic = tx.topic(name) or topic
     for number, partition in topic.partitions.items():

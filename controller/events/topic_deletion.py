@@ -42,6 +42,10 @@ _ANSWER = EventKind.TOPIC_DELETION_STOP_REPLICA_RESPONSE_RECEIVED
 
 def deletion_asked(tx: Transaction, name: str) -> None:
     """Handle an entry in /admin/delete_topics: queue the topic for deletion, and start it."""
+    if tx.header.led_by_kraft:
+        waiting = tx.header.migration.deletions_asked
+        tx.header.migration.deletions_asked = tuple(dict.fromkeys((*waiting, name)))
+        return  # KRaft does not look there: the next ZooKeeper controller does
     topic = tx.topic(name)
     if topic is not None and topic.request_removed:
         tx.put_topic(name, replace(topic, request_removed=False))
@@ -97,8 +101,11 @@ def deletion_entry_removed(tx: Transaction, name: str) -> None:
 
     The controller goes on deleting the topic (seen on 3.9): only the next one keeps it.
     """
-    topic = tx.topic(name)
-    if topic is not None and topic.exists and topic.queued_for_deletion:
+    header, topic = tx.header, tx.topic(name)
+    if header.led_by_kraft:
+        left = tuple(other for other in header.migration.deletions_asked if other != name)
+        header.migration.deletions_asked = left
+    elif topic is not None and topic.exists and topic.queued_for_deletion:
         tx.put_topic(name, replace(topic, request_removed=True))
         cause = (
             f"the deletion of {name} was taken back by hand while under way: data may be gone, and the controller goes "

@@ -6,7 +6,7 @@ state is that of a controller that has just loaded its context.
 
 from __future__ import annotations
 
-from controller.events import controller_failover, topic_deletion
+from controller.events import controller_failover, migration, topic_deletion
 from controller.events.broker_change import forget_unseen_brokers, publish_broker, with_initial_states
 from controller.events.controller_change import adopt, publish_controller
 from controller.model.context import FOLLOWING, LOADING
@@ -23,7 +23,8 @@ def begin(tx: Transaction) -> None:
     header.term.active = False
     header.read.names_controller, header.read.brokers, header.read.deletions = False, (), ()
     header.triggers.isr_notifications = {}
-    header.term.migrating, header.triggers.reassign, header.triggers.preferred = False, None, None
+    header.triggers.reassign, header.triggers.preferred = None, None
+    header.migration.exists, header.migration.offset, header.migration.deletions_asked = False, -1, ()
 
 
 def end(tx: Transaction) -> None:
@@ -38,6 +39,7 @@ def end(tx: Transaction) -> None:
             tx.put_topic(name, None)
     forget_unseen_brokers(tx)
     adopt(tx)
+    migration.adopt(tx)
     for name, topic in tx.topics:
         if topic.exists:
             tx.put_topic(name, _set_up(tx, topic, queued=name in header.read.deletions))
@@ -49,7 +51,8 @@ def end(tx: Transaction) -> None:
 
 def deletion_listed(tx: Transaction, name: str) -> None:
     """Store an entry in /admin/delete_topics that the read found."""
-    tx.header.read.deletions = (*tx.header.read.deletions, name)
+    if not tx.header.led_by_kraft:
+        tx.header.read.deletions = (*tx.header.read.deletions, name)
     topic_deletion.deletion_asked(tx, name)
 
 

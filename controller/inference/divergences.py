@@ -59,6 +59,8 @@ def _flaw(before: LeaderAndIsr | None, written: LeaderAndIsr) -> str | None:
 def _is_of_deposed(tx: Transaction, written: LeaderAndIsr) -> bool:
     """Whether the write came after a newer controller's epoch; by zxid, since reads may come in another order."""
     header, record = tx.header, tx.record
+    if header.led_by_kraft:
+        return False  # KRaft writes its own epoch, which has nothing to do with /controller_epoch
     return written.controller_epoch < header.controller_epoch and record.mzxid > header.term.epoch_zxid >= 0
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from controller.alerts import kinds, occurrences
 from controller.contract.znodes import StateZnode
 from controller.events import topic_deletion, unfenced_controller
-from controller.inference import divergences, explanation, topic_assignment
+from controller.inference import divergences, explanation, kraft_metadata, topic_assignment
 from controller.inference.expected_writes import match_expected_write
 from controller.inference.isr_change import change_isr, match_across_unread_isr_change
 from controller.inference.read_together import shows_both_read
@@ -47,6 +47,9 @@ def _follow(tx: Transaction, tp: TopicPartition, partition: Partition, written: 
     """Hold a written state against what was expected, and count how it is explained."""
     before = partition.zk_state
     divergences.note_flaws(tx, tp, partition, written)
+    if tx.header.led_by_kraft:
+        kraft_metadata.state_written(tx, tp, partition, written)
+        return
     if unfenced_controller.has_resumed(tx, before, written):
         unfenced_controller.resume(tx)
         partition = tx.partition(tp) or partition

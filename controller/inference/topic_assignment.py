@@ -46,6 +46,9 @@ def assignment_written(tx: Transaction, tp: TopicPartition, written: ReplicaAssi
     partition = tx.partition(tp)
     if partition is None or written == (partition.zk_assignment or partition.assignment):
         return
+    if tx.header.led_by_kraft:
+        tx.put_partition(tp, partition.with_assignment(written))
+        return
     if written == partition.assignment and not partition.pending_assignments:
         tx.put_partition(tp, replace(partition, zk_assignment=None))  # the controller has overwritten an edit
         return

@@ -131,7 +131,9 @@ def _offline_election(tx: Transaction, tp: TopicPartition, partition: Partition,
 
 def _elect(tx: Transaction, batch: RequestBatch, tp: TopicPartition, partition: Partition, intent: Elect) -> bool:
     epoch = tx.header.controller_epoch
-    if intent.apply(partition.value(epoch), epoch) is None:
+    value = partition.value(epoch)
+    refused = value is not None and value.is_refused_in(epoch)
+    if refused or intent.apply(value, epoch) is None:
         return False  # no replica can be elected: the partition keeps its state
     change = _state_change(tx, partition, PartitionState.ONLINE, written=True)
     tx.queue(tp, replace(partition, state=PartitionState.ONLINE), intent, change)

@@ -85,6 +85,8 @@ def _to_offline(
     value = partition.value(tx.header.controller_epoch)
     if value is None and not tx.header.profile.offlines_stateless_replicas:
         return
+    if value is not None and value.is_refused_in(tx.header.controller_epoch):
+        return
     in_sync = value is not None and replica.broker in value.isr
     if in_sync:
         remove = RemoveFromIsr(*tx.place(), replica.broker, _empties_isr(tx, tp))

@@ -10,13 +10,14 @@ NO_BROKER: Final = -1
 
 
 class Broker(msgspec.Struct, frozen=True, array_like=True):
-    """Registered broker; `epoch` is its znode's czxid, Kafka's broker epoch."""
+    """Live broker; `epoch` is its znode's czxid, Kafka's broker epoch."""
 
     epoch: int
     session: int
     since_ms: int
     endpoints: tuple[str, ...] = ()
     rack: str | None = None
+    inferred: bool = False  # not registered in ZooKeeper: it lives in KRaft mode, as ISRs and leaders show
 
 
 class Departure(msgspec.Struct, frozen=True, array_like=True):

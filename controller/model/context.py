@@ -19,6 +19,7 @@ from controller.model.configuration import Configuration
 from controller.model.controllership import FormerControllers, Standing, Term
 from controller.model.event import Event
 from controller.model.feed_state import Clocks, CompleteRead, Feed
+from controller.model.migration import Migration
 from controller.model.tally import CountingRules, Reactions, Tally
 from controller.model.topics import Topics
 from controller.model.triggers import Deletions, Triggers
@@ -57,7 +58,7 @@ class Header(msgspec.Struct, array_like=True):
     clocks: Clocks = msgspec.field(default_factory=Clocks)
     feed: Feed = msgspec.field(default_factory=Feed)
     read: CompleteRead = msgspec.field(default_factory=CompleteRead)
-    brokers: dict[int, Broker] = {}  # the registered ones
+    brokers: dict[int, Broker] = {}  # the registered ones, and those that live in KRaft mode while KRaft leads
     departures: Departures = msgspec.field(default_factory=Departures)
     shutdowns: Shutdowns = msgspec.field(default_factory=Shutdowns)
     controller: int = NO_BROKER  # named by /controller
@@ -78,6 +79,7 @@ class Header(msgspec.Struct, array_like=True):
     maintenance: tuple[MaintenanceWindow, ...] = ()  # windows that the operator gave
     alerts: AlertState = msgspec.field(default_factory=AlertState)
     cluster_id: str = ""  # as /cluster/id names the cluster; empty where that is not known, as before 0.10.1
+    migration: Migration = msgspec.field(default_factory=Migration)
 
     def copy(self) -> Header:
         """Copy of the header whose parts can be changed without a change of this one."""
@@ -154,7 +156,22 @@ class Header(msgspec.Struct, array_like=True):
     def may_act(self) -> bool:
         """Whether /controller names a broker that can be the active controller."""
         there = self.controller != NO_BROKER and self.term.standing is not Standing.KRAFT and not self.is_ghost
-        return there and not self.term.migrating and not self.term.duplicate_topic_ids
+        return there and not self.term.duplicate_topic_ids
+
+    @property
+    def kraft_owns_controller(self) -> bool:
+        """Whether /controller names a KRaft controller."""
+        return self.term.standing is Standing.KRAFT and self.controller != NO_BROKER
+
+    @property
+    def led_by_kraft(self) -> bool:
+        """Whether a KRaft controller leads; one whose /controller was deleted leads until a broker takes over."""
+        return self.kraft_owns_controller or (self.phase is FOLLOWING and self.migration.led_by_kraft)
+
+    @property
+    def in_kraft_mode(self) -> tuple[int, ...]:
+        """Brokers that live in KRaft mode, in order, as ISRs and leaders show."""
+        return tuple(sorted(broker for broker, known in self.brokers.items() if known.inferred))
 
     @property
     def is_poisoned(self) -> bool:

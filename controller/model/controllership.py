@@ -40,8 +40,9 @@ class Term(msgspec.Struct, array_like=True):
     broker: int = NO_BROKER  # the controller of that epoch
     active: bool = False  # it has not resigned or failed
     heard_ms: int = 0  # when its session last wrote anything
-    migrating: bool = False  # /migration exists: the cluster migrates to KRaft
     duplicate_topic_ids: tuple[tuple[str, str, str], ...] = ()  # id, and two topics that have it
+    controller_zxid: int = -1  # of the write of /controller
+    raised_epoch: int = -1  # written to /controller_epoch while there was a controller: by hand, unless it elected one
 
 
 class Unfinished(msgspec.Struct, frozen=True, array_like=True):

@@ -48,6 +48,13 @@ class LeaderAndIsr(msgspec.Struct, frozen=True, array_like=True, gc=False):
         """Whether leader, leader epoch and ISR are equal: the identity of a controller's write."""
         return self.leader_epoch == other.leader_epoch and self.leader == other.leader and self.isr == other.isr
 
+    def is_refused_in(self, controller_epoch: int) -> bool:
+        """Whether a ZooKeeper controller of this epoch refuses to change the state: its own has a later one.
+
+        KRaft writes its own epoch there, so that it may be later after a rollback (KAFKA-20488).
+        """
+        return self.controller_epoch > controller_epoch
+
 
 class PlannedAction(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Planned action of the controller: its event, the batch of a state machine in the event, and its place there."""

@@ -16,8 +16,10 @@ from controller.contract.records import Record
 from controller.contract.row import Row
 from controller.derived.gauges import GaugeCounts, count_gauges, gauges_row
 from controller.derived.health import judged, reason_for
+from controller.derived.migration import migration_row
 from controller.derived.partition_issues import PartitionIssueIndex, index_issues
 from controller.derived.rows import partition_row
+from controller.derived.state_epochs import recounted
 from controller.model.broker_replica_index import BrokerReplicaIndex
 from controller.model.context import FOLLOWING, Context
 from controller.model.event import EventKind
@@ -98,10 +100,21 @@ class Transaction(CertainEvents):
         if self.shows_gauges or wants_judging or self.shows_all:
             lifecycle.judge(self)
             self._judged_brokers = self.header.brokers
+        if self.header.migration.seen and self.header.phase is FOLLOWING:
+            self._publish_migration()
         if self.shows_gauges:
             self.effects.append(gauges_row(self.header, self.stamp()))
         if self.header.clocks.walls:
             self.effects[self._first :] = [shown(row, self.header.clocks.walls) for row in self.effects[self._first :]]
+
+    def _publish_migration(self) -> None:
+        """Publish the migration's row: at heartbeats, complete reads and new phases; counts follow at the next one."""
+        migration = self.header.migration
+        if not (self.shows_gauges or migration.since_ms == self.header.time_ms):
+            return
+        row = migration_row(self.header, self.stamp())
+        if row is not None:
+            self.effects.append(row)
 
     def _conclude_touched(self) -> bool:
         """Publish and count touched partitions and topics; returns whether alerts must be judged at once."""
@@ -170,6 +183,9 @@ class Transaction(CertainEvents):
         else:
             assert before is not None, f"{tp} was touched, and was never there"
             self._publish_gone(tp, before)
+        if self.header.migration.seen:
+            epochs = self.header.migration.partitions_by_epoch
+            self.header.migration.partitions_by_epoch = recounted(epochs, before, partition)
         if self.header.phase is FOLLOWING and not self.shows_all:
             self._gauge_counts.recount(was, (now, partition))
             self._issue_index.recount(tp, was, (now, partition), self.header.time_ms)

@@ -50,7 +50,7 @@ def _headline(picture: Picture) -> str:
 
 def _why_not(picture: Picture) -> str:
     header = picture.header
-    if header.term.standing is Standing.KRAFT or header.term.migrating:
+    if header.term.standing is Standing.KRAFT or header.migration.led_by_kraft:
         return "the cluster migrates to KRaft: a KRaft controller acts"
     if header.is_ghost:
         return "that broker never took over: the znode was edited, or another session owns it"

@@ -84,8 +84,8 @@ class Recording:
         return description
 
     def account(self) -> Account:
-        """What the controllers said that they did."""
-        return read_account(sorted(self.directory.glob("logs*")))
+        """What the ZooKeeper controllers said that they did; KRaft controllers keep no such log."""
+        return read_account(sorted(log.parent for log in self.directory.glob("logs*/state-change.log")))
 
     def jmx(self) -> list[dict[str, Any]]:
         """The samples of the brokers' gauges."""

@@ -429,16 +429,6 @@ def leaders_are_elected_over_and_over(count: int) -> Telling:
     history.heartbeat(MINUTE_MS)
 
 
-@of("MigrationStarted")
-def the_cluster_migrates() -> Telling:
-    history = a_cluster([1, 2], [1, 2])
-    history.write("/migration", {"version": 0})
-    history.heartbeat()
-    yield history
-    history.delete("/migration")
-    read_again(history)
-
-
 @of("NotificationBacklog", counts=True)
 def notifications_wait(count: int) -> Telling:
     history = a_cluster([1, 2], [1, 2], release=(2, 6))
@@ -449,6 +439,223 @@ def notifications_wait(count: int) -> Telling:
     yield history
     for number in range(count):
         history.delete(f"/isr_change_notification/isr_change_{number}")
+    history.heartbeat()
+
+
+# --- the way to KRaft
+
+
+def on_the_way(count: int = 1) -> ZnodeHistory:
+    """KRaft controller 3001 leads topic t, with brokers 1, 2, 3, 4 in ZooKeeper mode."""
+    return a_cluster([1, 2], [1, 2], count).migrates().pulses(1)
+
+
+def back(history: ZnodeHistory) -> None:
+    """Broker 4 is controller again, with an epoch above all states, and nothing is left."""
+    history.delete("/controller")
+    history.write("/controller_epoch", b"30")
+    history.controller(4, 31)
+    history.delete("/migration")
+    over(history)
+
+
+@of("MigrationUnderWay")
+def a_quorum_waits_for_a_broker() -> Telling:
+    history = a_cluster([1, 9], [1])
+    history.migration()
+    history.heartbeat()
+    yield history
+    history.delete("/migration")
+    history.heartbeat()
+
+
+@of("MigrationUnderWay")
+def kraft_leads_and_a_broker_is_controller_again() -> Telling:
+    history = on_the_way()
+    yield history
+    back(history)
+
+
+@of("MigrationCopyFails")
+def the_copy_ends_one_controller_after_the_other() -> Telling:
+    history = a_cluster([1, 2], [1, 2])
+    history.migration()
+    history.kraft_claims(3001, 3, 2)
+    history.heartbeat(3_000)
+    history.kraft_claims(3000, 5, 3)
+    history.heartbeat(3_000)
+    yield history
+    history.migration(300, 3000, 5)
+    history.heartbeat()
+
+
+@of("MigrationSyncStuck")
+def a_sync_does_not_end() -> Telling:
+    history = on_the_way()
+    history.kraft_claims(3000, 5, 3)
+    history.migration(400, 3000, 5)
+    history.heartbeat(11_000)
+    yield history
+    history.migration(401, 3000, 5)
+    history.heartbeat()
+
+
+@of("DualWriteStalled")
+def the_pulse_ends() -> Telling:
+    history = on_the_way()
+    history.heartbeat(10_000)
+    yield history
+    history.migration(402, 3001, 3)
+    history.heartbeat()
+
+
+@of("DualWriteStalled")
+def all_brokers_live_in_kraft_mode_and_the_pulse_ends() -> Telling:
+    history = on_the_way()
+    for broker in (4, 3, 2):
+        history.broker_leaves(broker)
+    history.state("t", 0, 1, 6, [1], controller_epoch=3)
+    history.state("t", 0, 1, 6, [1, 2], controller_epoch=3)
+    history.broker_leaves(1)
+    history.migration(401, 3001, 3)
+    history.heartbeat(10_000)
+    yield history
+    history.migration(402, 3001, 3)
+    history.heartbeat()
+
+
+@of("DualWriteStalled")
+def the_epoch_is_written_by_hand_while_kraft_leads() -> Telling:
+    history = on_the_way()
+    history.write("/controller_epoch", b"1")
+    history.heartbeat()
+    yield history
+    history.kraft_claims(3000, 5, 3)
+    history.heartbeat()
+
+
+@of("DualWriteStalled")
+def the_migration_is_written_by_hand_while_kraft_leads() -> Telling:
+    history = on_the_way()
+    history.migration(300, 3001, 3)
+    history.heartbeat()
+    yield history
+    history.kraft_claims(3000, 5, 3)
+    history.heartbeat()
+
+
+@of("DualWriteStalled")
+def the_migration_is_deleted_while_kraft_leads() -> Telling:
+    history = on_the_way()
+    history.delete("/migration")
+    history.heartbeat()
+    yield history
+    back(history)
+
+
+@of("KRaftLeaderFlapping")
+def the_quorum_elects_again_and_again() -> Telling:
+    history = on_the_way()
+    for leader in range(6):
+        history.kraft_claims(3000 + leader % 2, 5 + leader, 3 + leader)
+        history.migration(402 + leader, 3000 + leader % 2, 5 + leader)
+        history.heartbeat(10_000)
+    yield history
+    for _ in range(60):
+        history.heartbeat(10_000)
+
+
+@of("SecondController")
+def the_kraft_leaders_controller_znode_is_deleted() -> Telling:
+    history = on_the_way()
+    history.delete("/controller")
+    history.migration(402, 3001, 3)
+    history.heartbeat()
+    yield history
+    over(history)
+
+
+@of("OldMigration")
+def a_migration_with_an_offset_stays_after_a_rollback() -> Telling:
+    history = on_the_way()
+    history.delete("/controller")
+    history.controller(4, 4)
+    history.heartbeat()
+    yield history
+    history.delete("/migration")
+    history.heartbeat()
+
+
+@of("OldMigration")
+def a_topic_is_made_over_a_migration_that_stayed() -> Telling:
+    history = on_the_way()
+    history.delete("/controller")
+    history.controller(4, 4)
+    history.topic("made", {0: [1, 2]})
+    history.the_controller_writes_its_due()
+    history.heartbeat()
+    yield history
+    history.delete("/migration")
+    history.heartbeat()
+
+
+@of("OldMigrationClaimed")
+def a_quorum_claims_over_an_earlier_attempt_and_deletes() -> Telling:
+    history = on_the_way()
+    history.delete("/controller")
+    history.controller(4, 4)
+    history.topic("made", {0: [1, 2]})
+    history.kraft_claims(3000, 9, 5)
+    history.delete("/brokers/topics/made")
+    history.heartbeat()
+    yield history
+    back(history)
+
+
+@of("DeletedBySync", counts=True)
+def a_sync_deletes_what_kraft_lacks(count: int) -> Telling:
+    history = on_the_way()
+    for number in range(count):
+        history.topic(f"made{number}", {0: [1, 2]}, topic_id=f"id{number}")
+    history.kraft_claims(3000, 5, 3)
+    for number in range(count):
+        history.delete(f"/brokers/topics/made{number}")
+    history.heartbeat()
+    yield history
+    over(history)
+
+
+@of("WrittenPastKRaft", counts=True)
+def topics_are_made_by_an_old_tool_while_kraft_leads(count: int) -> Telling:
+    history = on_the_way()
+    for number in range(count):
+        history.topic(f"made{number}", {0: [1, 2]})
+    history.heartbeat(6_000)
+    yield history
+    over(history)
+
+
+@of("WrittenPastKRaft")
+def a_deletion_is_asked_for_in_zookeeper_while_kraft_leads() -> Telling:
+    history = on_the_way()
+    history.delete_topic("t")
+    history.heartbeat()
+    yield history
+    over(history)
+
+
+@of("LeadersNeverElected", counts=True)
+def a_rollback_leaves_epochs_above_the_controllers(count: int) -> Telling:
+    history = on_the_way(count)
+    for number in range(count):
+        history.state("t", number, 2, 6, [1, 2], controller_epoch=9)
+    history.delete("/controller")
+    history.controller(4, 4)
+    history.heartbeat()
+    yield history
+    history.write("/controller_epoch", b"9")
+    history.delete("/controller")
+    history.controller(4, 10)
     history.heartbeat()
 
 

@@ -552,12 +552,6 @@ def test_an_epoch_that_goes_back_is_alerted():
     assert history.open_alerts()["ControllerEpochWentBack"].cause.startswith("/controller_epoch went back from 5 to 3:")
 
 
-def test_a_migration_is_alerted():
-    history = a_cluster()
-    history.write("/migration", {"version": 0})
-    assert opened(history.heartbeat()) == ["MigrationStarted"]
-
-
 def test_notifications_that_nobody_reads_are_alerted():
     history = a_cluster(release=(2, 6))
     entries = {"version": 1, "partitions": [{"topic": "t", "partition": 0}]}

@@ -209,9 +209,9 @@ def test_it_does_not_act_on_where_more_than_the_znode_has_changed(change):
     assert history.context.header.term.in_its_name is None
 
 
-def test_on_the_way_to_kraft_nothing_is_expected_of_it_any_more():
+def test_under_a_kraft_controller_nothing_is_expected_of_it_any_more():
     history = started()
-    history.write("/migration", b"{}")
+    history.migrates()
     gone_and_there(history)
     history.broker_leaves(2)
     assert not acts(history)

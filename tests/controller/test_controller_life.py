@@ -272,13 +272,6 @@ def test_a_forwarder_whose_standing_cannot_be_read_is_of_unknown_standing():
     assert (gauges.session, gauges.watch_mode) == ("unknown", "unknown")
 
 
-def test_a_migration_is_noticed_once():
-    history = ZnodeHistory().start(1)
-    for _ in range(2):
-        effects = history.write("/migration", {"version": 0})
-    assert history.transitions(effects) == []
-
-
 def test_a_controller_may_take_over_before_any_broker_is_registered():
     history = ZnodeHistory()
     history.snapshot()

@@ -467,19 +467,23 @@ def test_trap_33_a_kraft_controller_ends_the_predictions():
     assert_nobody_acts(history)
 
 
-def test_trap_33_a_persistent_controller_znode_ends_the_predictions():
+def test_trap_33_a_persistent_controller_znode_of_a_broker_is_no_controllers():
     history = ZnodeHistory().start(1, 2, 3, topics=TOPIC)
     history.delete("/controller")
     history.write("/controller", controller_znode(3), owner=0)
     history.write("/controller_epoch", b"2", same_zxid=True)
     assert_nobody_acts(history)
+    history.heartbeat()
+    assert "GhostController" in history.open_alerts()
 
 
-def test_trap_33_a_migration_znode_ends_the_predictions():
+@pytest.mark.parametrize("offset", [-1, 303])
+def test_trap_33_a_migration_znode_alone_leaves_the_zookeeper_controller_in_charge(offset):
     history = ZnodeHistory().start(1, 2, 3, topics=TOPIC)
-    migration = {"version": 0, "kraft_controller_id": 3000, "kraft_controller_epoch": 7}
-    history.write("/migration", migration | {"kraft_metadata_offset": 1, "kraft_metadata_epoch": 1})
-    assert_nobody_acts(history)
+    history.migration(offset, 3000, 7)
+    assert history.context.header.acting
+    history.broker_leaves(2)
+    assert history.predicted("t", 0) == (3, 1, (3,))
 
 
 def test_trap_33_a_migration_that_a_snapshot_finds_allows_no_predictions():

@@ -266,6 +266,32 @@ class ZnodeHistory:
         effects = self.write("/controller", controller_znode(broker))
         return effects + self.write("/controller_epoch", str(epoch).encode(), same_zxid=True)
 
+    def migration(self, offset: int = -1, controller: int = -1, kraft_epoch: int = -1) -> tuple[Row, ...]:
+        return self.write("/migration", migration_znode(offset, controller, kraft_epoch))
+
+    def kraft_claims(self, controller: int, kraft_epoch: int, epoch: int) -> tuple[Row, ...]:
+        """A KRaft controller makes /controller persistent and raises /controller_epoch, in one transaction."""
+        self.znodes.pop("/controller", None)
+        claim = controller_znode(controller) | {"kraftControllerEpoch": kraft_epoch}
+        effects = self.write("/controller", claim, owner=0)
+        return effects + self.write("/controller_epoch", str(epoch).encode(), same_zxid=True)
+
+    def migrates(self, *, offset: int = 300) -> ZnodeHistory:
+        """A quorum comes, claims, copies and writes its first pulse: KRaft controller 3001 leads, epochs 3 and 2."""
+        self.migration()
+        self.kraft_claims(3001, 3, 2)
+        self.migration(-1, 3001, 3)
+        self.migration(offset, 3001, 3)
+        self.migration(offset + 1, 3001, 3)
+        return self
+
+    def pulses(self, seconds: int, *, offset: int = 400, controller: int = 3001, kraft_epoch: int = 3) -> ZnodeHistory:
+        """The dual write goes on for so long, with a heartbeat each second."""
+        for second in range(seconds):
+            self.migration(offset + second, controller, kraft_epoch)
+            self.heartbeat()
+        return self
+
     def topic(self, name: str, assignment: dict[int, list[int]], **more: object) -> tuple[Row, ...]:
         return self.write(f"/brokers/topics/{name}", topic_znode(assignment, **more))
 
@@ -409,6 +435,17 @@ def broker_znode(broker: int) -> dict[str, Any]:
 
 def controller_znode(broker: int) -> dict[str, Any]:
     return {"version": 2, "brokerid": broker, "timestamp": "1", "kraftControllerEpoch": -1}
+
+
+def migration_znode(offset: int = -1, controller: int = -1, kraft_epoch: int = -1) -> dict[str, Any]:
+    metadata_epoch = kraft_epoch if offset > 0 else -1
+    return {
+        "version": 0,
+        "kraft_metadata_offset": offset,
+        "kraft_controller_id": controller,
+        "kraft_metadata_epoch": metadata_epoch,
+        "kraft_controller_epoch": kraft_epoch,
+    }
 
 
 def topic_znode(assignment: dict[int, list[int]], **more: object) -> dict[str, Any]:

@@ -1,0 +1,196 @@
+"""Conditions of a migration to KRaft, from the header alone: copy, sync, pulse, leaders, leftovers, the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from controller.alerts import kinds as kinds
+from controller.alerts.affected import names
+from controller.alerts.conditions import Condition, counted, plural
+from controller.derived.migration import broken_by_hand, is_stuck, never_elected_count, next_step
+from controller.model.brokers import NO_BROKER
+from controller.model.context import Header
+from controller.rules.migration_phases import LED_BY_KRAFT, MigrationPhase
+
+# A rolling restart of three controllers makes up to three leaders, of five up to five.
+_FLAPPING_LEADERS: Final = 6
+_FLAPPING_WITHIN_MS: Final = 10 * 60_000
+
+# A sync of 200,000 partitions is as many transactions; whoever is paged must see it until all is deleted.
+_OLD_CLAIM_SHOWN_MS: Final = 30 * 60_000
+
+_GROUP: Final = "migration"
+_PULSES_AGAIN: Final = "/migration is written again, or a broker is controller"
+
+
+def conditions_of_migration(header: Header) -> Iterator[Condition]:
+    """Yields what is the case on the way to KRaft, and what is wrong there."""
+    if not header.migration.seen:
+        return
+    for check in _CHECKS:
+        condition = check(header)
+        if condition is not None:
+            yield condition
+
+
+def stands_still(header: Header) -> bool:
+    """Whether ZooKeeper shows nothing of the cluster any more: no broker is registered, and KRaft does not write."""
+    registered = len(header.brokers) > len(header.in_kraft_mode)
+    return header.migration.phase is MigrationPhase.SILENT and not registered
+
+
+def _under_way(header: Header) -> Condition | None:
+    migration = header.migration
+    if migration.phase in (MigrationPhase.ZOOKEEPER, MigrationPhase.ROLLED_BACK):
+        return None
+    leads = migration.phase in LED_BY_KRAFT
+    who = f"KRaft controller {migration.claim.controller} leads" if leads else "the ZooKeeper controller rules"
+    return Condition(
+        kind=kinds.MIGRATION_UNDER_WAY,
+        group=_GROUP,
+        cause=f"on the way to KRaft ({migration.phase.value.replace('_', ' ')}), {who}: {next_step(header)}",
+        ending="a broker elected through ZooKeeper is controller, and no quorum waits",
+    )
+
+
+def _copy_fails(header: Header) -> Condition | None:
+    migration = header.migration
+    if migration.phase is not MigrationPhase.CLAIMED:
+        return None
+    claims = sum(at_ms >= migration.since_ms for at_ms in migration.claims_ms)
+    times = f", {claims} claims so far" if claims > 1 else ""
+    return Condition(
+        kind=kinds.MIGRATION_COPY_FAILS,
+        group=_GROUP,
+        cause=f"no controller acts: KRaft controller {migration.claim.controller} owns /controller and has not copied "
+        f"ZooKeeper (KRaft epoch {migration.claim.kraft_epoch}{times}); mend the znode that its log names, or delete "
+        "/controller",
+        ending="ZooKeeper is copied, or a broker is controller",
+        since_ms=migration.since_ms,
+    )
+
+
+def _sync_stuck(header: Header) -> Condition | None:
+    migration = header.migration
+    if not is_stuck(header):
+        return None
+    return Condition(
+        kind=kinds.MIGRATION_SYNC_STUCK,
+        group=_GROUP,
+        cause=f"KRaft controller {migration.claim.controller} stopped while it made ZooKeeper equal to its log at "
+        f"offset {migration.offset}: brokers in ZooKeeper mode get no metadata; see its log, mend, restart it",
+        ending=_PULSES_AGAIN,
+        since_ms=max(migration.since_ms, migration.alive_ms),
+    )
+
+
+def _stalled(header: Header) -> Condition | None:
+    migration = header.migration
+    edited = broken_by_hand(header)
+    if migration.phase is not MigrationPhase.SILENT and not edited:
+        return None
+    if edited:
+        why = f"{edited}: every dual write fails since"
+    elif not migration.exists:
+        why = "/migration was deleted while KRaft leads: every dual write fails since"
+    else:
+        why = f"/migration stands still at offset {migration.offset}: the dual write is broken or the quorum is lost"
+    registered = len(header.brokers) > len(header.in_kraft_mode)
+    finalized = "" if edited or registered or not migration.exists else ", or it is finalized"
+    harm = "brokers in ZooKeeper mode get no metadata" if registered else "the way back is lost with each change"
+    restart = f"restart KRaft controller {migration.claim.controller}"
+    return Condition(
+        kind=kinds.DUAL_WRITE_STALLED,
+        group=_GROUP,
+        cause=f"{why}{finalized}; {harm}; {restart if migration.exists else 'make it again before any restart'}",
+        ending=_PULSES_AGAIN,
+        since_ms=migration.alive_ms,
+        evidence=(
+            f"/migration was last written at zxid {migration.pulse_zxid:#x}",
+            "a controller that is finalized answers ApiVersions without ZkMigrationReady, a broken one with it",
+        ),
+    )
+
+
+def _flapping(header: Header) -> Condition | None:
+    migration = header.migration
+    recent = [at_ms for at_ms in migration.claims_ms if header.time_ms - at_ms <= _FLAPPING_WITHIN_MS]
+    if len(recent) < _FLAPPING_LEADERS or migration.phase is MigrationPhase.CLAIMED:
+        return None
+    return Condition(
+        kind=kinds.KRAFT_LEADER_FLAPPING,
+        group=_GROUP,
+        cause=f"KRaft elected {len(recent)} leaders within ten minutes (KRaft epoch {migration.claim.kraft_epoch}): "
+        "each writes all topics to ZooKeeper again, and a rollback needs a higher epoch",
+        ending=f"fewer than {_FLAPPING_LEADERS} KRaft leaders came within ten minutes",
+        since_ms=recent[0],
+    )
+
+
+def _old_migration(header: Header) -> Condition | None:
+    migration = header.migration
+    if header.led_by_kraft or migration.offset <= 0:
+        return None
+    topics = header.tally.gauges.get("topics", 0)
+    made = migration.made
+    since = f"; of those {made.count} made since{names(made.examples, made.count)} in any case" if made.count else ""
+    return Condition(
+        kind=kinds.OLD_MIGRATION,
+        group=_GROUP,
+        cause=f"/migration of an earlier attempt has offset {migration.offset}: a quorum that starts now deletes up to "
+        f"{counted(topics, 'topic')}{since}; delete /migration, format the KRaft controllers",
+        ending="/migration is gone, or KRaft leads",
+        examples=made.examples,
+    )
+
+
+def _old_claimed(header: Header) -> Condition | None:
+    migration = header.migration
+    claim, deleted = migration.claim, migration.deleted
+    shown = header.time_ms - claim.time_ms <= _OLD_CLAIM_SHOWN_MS
+    if not (header.led_by_kraft and claim.over_old_attempt and shown):
+        return None
+    topics = header.tally.gauges.get("topics", 0)
+    left = f"{counted(topics, 'topic')} {plural(topics, 'is', 'are')} left"
+    so_far = f", {deleted.count} {plural(deleted.count, 'is', 'are')} deleted" if deleted.count else ""
+    return Condition(
+        kind=kinds.OLD_MIGRATION_CLAIMED,
+        group=_GROUP,
+        cause=f"KRaft controller {claim.controller} claimed over the /migration of an earlier attempt (offset "
+        f"{claim.offset}): it deletes each topic that it lacks, {left}{so_far}; stop all KRaft "
+        "controllers now",
+        ending="a broker is controller again, or the sync is long over",
+        since_ms=claim.time_ms,
+        examples=deleted.examples,
+    )
+
+
+def _never_elected(header: Header) -> Condition | None:
+    migration, count = header.migration, never_elected_count(header)
+    if not count or header.controller == NO_BROKER:
+        return None
+    return Condition(
+        kind=kinds.LEADERS_NEVER_ELECTED,
+        group=_GROUP,
+        cause=f"controller {header.controller} in epoch {header.term.epoch} elects no leader for "
+        f"{counted(count, 'partition')}{names(migration.never_elected, count)}, whose state has KRaft's epoch: set "
+        f"/controller_epoch to {migration.highest_epoch}, then delete /controller",
+        ending="the controller's epoch is not below that of any state",
+        since_ms=header.term.began_ms or None,
+        partitions=count,
+        examples=migration.never_elected,
+        broker=header.controller,
+    )
+
+
+_CHECKS: Final[tuple[Callable[[Header], Condition | None], ...]] = (
+    _under_way,
+    _copy_fails,
+    _sync_stuck,
+    _stalled,
+    _flapping,
+    _old_migration,
+    _old_claimed,
+    _never_elected,
+)

@@ -1,0 +1,287 @@
+"""Migration to KRaft: the quorum comes, claims /controller, copies, and writes to ZooKeeper; brokers take back over.
+
+As Kafka 3.9's `KRaftMigrationDriver` shows itself in ZooKeeper. While KRaft leads nothing is predicted: partitions are
+what its writes say, and brokers that leave /brokers/ids live in KRaft mode if a later write elects them or takes them
+into an ISR.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from controller.alerts import kinds, occurrences
+from controller.contract.records import Record
+from controller.contract.znodes import ControllerZnode, MigrationZnode
+from controller.derived.state_epochs import count_state_epochs, never_elected
+from controller.events import broker_change, controller_failover
+from controller.machines import migration_machine
+from controller.model.alert_state import EXAMPLES_NAMED
+from controller.model.brokers import NO_BROKER, Broker, Departure
+from controller.model.context import FOLLOWING, Header
+from controller.model.controllership import Standing
+from controller.model.leadership import NO_LEADER, LeaderAndIsr
+from controller.model.migration import Claim, SomeTopics
+from controller.model.topics import Partition
+from controller.rules.migration_phases import WITH_PULSE, Evidence, MigrationPhase
+from controller.transaction.transaction import Transaction, replace
+
+# The dual write writes /migration every 483 ms (the median of 908 gaps), whatever the cluster's size. The longest gap
+# that ended by itself was 5.0 s, ZooKeeper's own pause; a KRaft leader's death made one of 3.8 s. Between two of them a
+# topic with thousands of partitions may be written, in 1.5 ms each: writes of states are signs of life, too.
+SILENT_AFTER_MS: Final = 10_000
+
+_CLAIMS_KEPT: Final = 10
+
+
+def znode_written(tx: Transaction, znode: MigrationZnode, record: Record) -> None:
+    """Handle the content of /migration."""
+    header = tx.header
+    migration, before = header.migration, header.migration.offset if header.migration.exists else -1
+    _see(tx)
+    migration.exists, migration.offset = True, znode.kraft_metadata_offset
+    if header.phase is not FOLLOWING:
+        return
+    if _is_edit(header, znode, before):
+        migration.edited = f"/migration was written by hand at zxid {record.mzxid:#x}"
+    migration.pulse_ms, migration.pulse_zxid = header.time_ms, record.mzxid
+    migration.alive_ms = header.time_ms
+    if header.term.standing is not Standing.KRAFT:
+        _written_without_controller(tx, znode)
+    elif znode.kraft_metadata_offset > migration.claim.offset:
+        copied = migration.phase is MigrationPhase.CLAIMED
+        migration_machine.follow(tx, Evidence.COPIED if copied else Evidence.PULSE)
+        if copied:
+            migration.claim = replace(migration.claim, offset=znode.kraft_metadata_offset)
+        brokers_changed(tx)
+
+
+def _is_edit(header: Header, znode: MigrationZnode, before: int) -> bool:
+    """Whether no KRaft controller writes this: an older leader's, or an offset that goes back under the same one."""
+    if not header.migration.led_by_kraft:
+        return False
+    claim = header.migration.claim
+    goes_back = znode.kraft_controller_epoch == claim.kraft_epoch and znode.kraft_metadata_offset < before
+    return znode.kraft_controller_epoch < claim.kraft_epoch or goes_back
+
+
+def _written_without_controller(tx: Transaction, znode: MigrationZnode) -> None:
+    """Handle a write of /migration while no KRaft controller owns /controller."""
+    migration = tx.header.migration
+    if migration.led_by_kraft or (migration.phase is MigrationPhase.ROLLED_BACK and migration.claim.zxid >= 0):
+        cause = (
+            f"KRaft controller {znode.kraft_controller_id} still writes although /controller is not its own any more: "
+            "brokers may follow two; stop the KRaft controllers, or restart the active one so that it claims"
+        )
+        occurrences.note(tx, kinds.SECOND_CONTROLLER, cause)
+    elif znode.kraft_metadata_offset > 0:
+        migration_machine.follow(tx, Evidence.OFFSET_FOUND)
+    else:
+        migration_machine.follow(tx, Evidence.QUORUM_CAME)
+
+
+def znode_removed(tx: Transaction) -> None:
+    """Handle the removal of /migration."""
+    migration = tx.header.migration
+    migration.exists, migration.offset, migration.made = False, -1, SomeTopics()
+    migration_machine.follow(tx, Evidence.ZNODE_DELETED)
+
+
+def claimed(tx: Transaction, znode: ControllerZnode, record: Record) -> None:
+    """Handle a KRaft controller's claim of /controller: the ZooKeeper controller's events in flight are void."""
+    header, migration = tx.header, tx.header.migration
+    _see(tx)
+    # During a complete read the offset is not known yet, but the phase before it is.
+    over_old = migration.phase is MigrationPhase.ROLLED_BACK and (migration.offset > 0 or header.phase is not FOLLOWING)
+    migration.claim = Claim(
+        znode.brokerid,
+        znode.kraftControllerEpoch,
+        record.mzxid,
+        header.time_ms,
+        record.author,
+        migration.offset,
+        over_old,
+    )
+    migration.edited, migration.deleted = "", SomeTopics()
+    if header.phase is not FOLLOWING:
+        return
+    controller_failover.abort_in_flight_events(tx, header.former.deposed)
+    migration.claims_ms = (*migration.claims_ms, header.time_ms)[-_CLAIMS_KEPT:]
+    migration_machine.follow(tx, Evidence.CLAIM_WITH_OFFSET if migration.offset > 0 else Evidence.CLAIM)
+
+
+def broker_claimed(tx: Transaction) -> None:
+    """Handle the takeover by a broker: it knows registered brokers only, and obeys what waits in /admin."""
+    header, migration = tx.header, tx.header.migration
+    if not migration.seen:
+        return
+    if migration.led_by_kraft:
+        for broker in header.in_kraft_mode:
+            _leaves(tx, broker)
+        migration.made = SomeTopics()
+        migration_machine.follow(tx, Evidence.BROKER_CLAIMED)
+        for name in migration.deletions_asked:
+            topic = tx.topic(name)
+            if topic is not None and topic.exists:
+                tx.put_topic(name, replace(topic, queued_for_deletion=True))
+        migration.deletions_asked = ()
+    migration.never_elected = never_elected(tx.topics, header.controller_epoch, EXAMPLES_NAMED)
+
+
+def adopt(tx: Transaction) -> None:
+    """Take the phase that a complete read found, at its end."""
+    header, migration = tx.header, tx.header.migration
+    if not migration.seen:
+        return
+    migration.partitions_by_epoch = count_state_epochs(tx.topics)
+    migration.pulse_ms = header.time_ms if migration.exists else 0
+    migration.alive_ms = header.time_ms  # from now on its silence is counted
+    if header.kraft_owns_controller:
+        _infer_leaders(tx)
+    elif header.controller != NO_BROKER:
+        migration.never_elected = never_elected(tx.topics, header.controller_epoch, EXAMPLES_NAMED)
+    found = _found_phase(header)
+    if found is not migration.phase:
+        migration_machine.enter(tx, found)
+
+
+def _found_phase(header: Header) -> MigrationPhase:
+    """Phase that a complete read shows; who leads without /controller goes on."""
+    migration = header.migration
+    if header.kraft_owns_controller:
+        if migration.offset <= 0:
+            return MigrationPhase.CLAIMED
+        registered = len(header.brokers) > len(header.in_kraft_mode)
+        return MigrationPhase.HYBRID if registered else MigrationPhase.DUAL_WRITE
+    if header.controller == NO_BROKER and migration.led_by_kraft:
+        return migration.phase
+    if migration.offset > 0:
+        return MigrationPhase.ROLLED_BACK
+    return MigrationPhase.WAITING if migration.exists else MigrationPhase.ZOOKEEPER
+
+
+def _infer_leaders(tx: Transaction) -> None:
+    """Infer brokers in KRaft mode from the leaders that a complete read found: KRaft leaves no dead leader."""
+    leaders = {
+        partition.zk_state.leader
+        for _, topic in tx.topics
+        for partition in topic.partitions.values()
+        if partition.zk_state is not None and partition.zk_state.leader != NO_LEADER
+    }
+    for broker in sorted(leaders - tx.header.brokers.keys()):
+        _lives(tx, broker)
+
+
+def brokers_changed(tx: Transaction) -> None:
+    """Follow brokers that registered, left, or live in KRaft mode."""
+    header = tx.header
+    if header.migration.phase not in WITH_PULSE:
+        return
+    inferred = len(header.in_kraft_mode)
+    if len(header.brokers) > inferred:
+        migration_machine.follow(tx, Evidence.REGISTERED)
+    elif inferred:
+        migration_machine.follow(tx, Evidence.NONE_REGISTERED)
+
+
+def infer_modes(tx: Transaction, partition: Partition, before: LeaderAndIsr | None, written: LeaderAndIsr) -> None:
+    """Infer from a state that KRaft wrote which brokers live in KRaft mode, and which one no longer does.
+
+    One that joins an ISR or becomes leader lives. One that loses its last leadership has left, unless it stays in sync
+    under another leader.
+    """
+    header = tx.header
+    was_in_sync = before.isr if before is not None else ()
+    joined = set(written.isr).difference(was_in_sync)
+    if written.leader != NO_LEADER and (before is None or before.leader != written.leader):
+        joined.add(written.leader)
+    for broker in sorted(joined - header.brokers.keys()):
+        _lives(tx, broker)
+    if before is None or before.leader == written.leader or before.leader not in header.in_kraft_mode:
+        return
+    lost = written.leader == NO_LEADER or before.leader not in written.isr
+    if (
+        lost
+        and before.leader in partition.replicas
+        and header.tally.gauges.get(f"leaders_by_broker/{before.leader}") == 1
+    ):
+        _leaves(tx, before.leader)
+        brokers_changed(tx)
+
+
+def _lives(tx: Transaction, broker: int) -> None:
+    header = tx.header
+    departure = header.departures.last.get(broker)
+    lives = Broker(-1, 0, header.time_ms, rack=departure.rack if departure else None, inferred=True)
+    header.brokers = {**header.brokers, broker: lives}
+    header.departures.last = {key: value for key, value in header.departures.last.items() if key != broker}
+    broker_change.touch_hosted(tx, broker)
+    broker_change.publish_broker(tx, broker)
+    brokers_changed(tx)
+
+
+def _leaves(tx: Transaction, broker: int) -> None:
+    header = tx.header
+    gone = Departure(tx.record.zxid, header.time_ms, rack=header.brokers[broker].rack)
+    header.brokers = {key: value for key, value in header.brokers.items() if key != broker}
+    header.departures.last = {**header.departures.last, broker: gone}
+    broker_change.touch_hosted(tx, broker)
+    broker_change.publish_broker(tx, broker)
+
+
+def judge_pulse(tx: Transaction) -> None:
+    """Judge at a heartbeat whether /migration is still written."""
+    header, migration = tx.header, tx.header.migration
+    if migration.phase in WITH_PULSE and header.time_ms - migration.alive_ms >= SILENT_AFTER_MS:
+        migration_machine.follow(tx, Evidence.SILENCE)
+
+
+def topic_created(tx: Transaction, name: str, *, has_id: bool) -> None:
+    """Note a new topic that the next sync would delete: made after a rollback, or by another than KRaft."""
+    migration = tx.header.migration
+    if migration.phase is MigrationPhase.ROLLED_BACK and migration.offset > 0:
+        migration.made = migration.made.joined_by(name)
+    elif tx.header.led_by_kraft and (not has_id or _is_foreign(tx)):
+        _note_past_kraft(tx, f"topic {name} was made in ZooKeeper, and KRaft leads: its next leader deletes it", name)
+
+
+def topic_deleted(tx: Transaction, name: str, *, asked: bool) -> None:
+    """Note a topic that a sync deleted because KRaft lacks it; else a client asked for it, now or before the claim."""
+    migration = tx.header.migration
+    if asked or migration.phase is not MigrationPhase.SYNCING:
+        return
+    migration.deleted = migration.deleted.joined_by(name)
+    cause = (
+        f"KRaft lacks topic {name} and deleted it from ZooKeeper when it made both equal: it was made past KRaft, or "
+        "/migration is of an earlier attempt"
+    )
+    occurrences.note(tx, kinds.DELETED_BY_SYNC, cause, about=name)
+
+
+def settings_written(tx: Transaction, topic: str) -> None:
+    """Note settings of a topic that were written past KRaft, where the author is known: from ZooKeeper's log only."""
+    if tx.header.led_by_kraft and _is_foreign(tx):
+        cause = f"settings of topic {topic} were written in ZooKeeper, and KRaft leads: its next leader sets them back"
+        _note_past_kraft(tx, cause, topic)
+
+
+def deletion_asked(tx: Transaction, topic: str) -> None:
+    """Note an entry in /admin/delete_topics, where KRaft does not look."""
+    if tx.header.led_by_kraft:
+        cause = f"the deletion of topic {topic} was asked for in ZooKeeper, and KRaft leads: it waits for a rollback"
+        _note_past_kraft(tx, cause, topic)
+
+
+def _note_past_kraft(tx: Transaction, cause: str, about: str) -> None:
+    occurrences.note(tx, kinds.WRITTEN_PAST_KRAFT, cause, about=about)
+
+
+def _is_foreign(tx: Transaction) -> bool:
+    """Whether the record is known to be of another session than the KRaft leader's."""
+    return tx.record.author not in (0, tx.header.migration.claim.session) and tx.header.migration.claim.session != 0
+
+
+def _see(tx: Transaction) -> None:
+    migration = tx.header.migration
+    if not migration.seen:
+        migration.seen = True
+        migration.partitions_by_epoch = count_state_epochs(tx.topics)

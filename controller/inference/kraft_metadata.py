@@ -1,0 +1,30 @@
+"""Partition states that a KRaft controller writes: taken as they are, for nothing of it is predicted."""
+
+from __future__ import annotations
+
+from controller.events import migration
+from controller.inference.expected_writes import count_isr_change
+from controller.model.leadership import LeaderAndIsr
+from controller.model.topics import Partition, TopicPartition
+from controller.rules.states import PartitionState, ReplicaState
+from controller.transaction.transaction import Transaction, replace
+
+
+def state_written(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
+    """Take a state that KRaft wrote, and what it shows of brokers that are not registered in ZooKeeper."""
+    before = partition.zk_state
+    tx.header.migration.alive_ms = tx.header.time_ms
+    if before is not None and before.isr != written.isr:
+        count_isr_change(tx, before.isr, written.isr)
+    migration.infer_modes(tx, partition, before, written)
+    tx.put_partition(tp, as_shown(tx, replace(partition, zk_state=written, queue=(), passed_over=None, cached=None)))
+
+
+def as_shown(tx: Transaction, partition: Partition) -> Partition:
+    """Partition with the states that its leader and its replicas' brokers show."""
+    led = partition.zk_state is not None and tx.is_online(partition.zk_state.leader, partition)
+    states = {
+        replica: ReplicaState.ONLINE if tx.is_online(replica, partition) else ReplicaState.OFFLINE
+        for replica in partition.replicas
+    }
+    return replace(partition, state=PartitionState.ONLINE if led else PartitionState.OFFLINE, replica_states=states)

@@ -1,0 +1,96 @@
+"""Phases of the way from ZooKeeper to KRaft (KIP-866), and a table of which evidence leads from one to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import Final
+
+
+class MigrationPhase(Enum):
+    """Phase of the migration, as ZooKeeper shows it."""
+
+    ZOOKEEPER = "zookeeper"  # no quorum has come, or /migration is deleted again: brokers elect the controller
+    WAITING = "waiting"  # a quorum made /migration and waits for brokers: the ZooKeeper controller rules as ever
+    CLAIMED = "claimed"  # a KRaft controller owns /controller and copies ZooKeeper
+    SYNCING = "syncing"  # the copy is done, or another KRaft leader has come: ZooKeeper is made equal to KRaft
+    HYBRID = "hybrid"  # KRaft leads and writes to ZooKeeper too, brokers are registered there
+    DUAL_WRITE = "dual_write"  # KRaft leads and writes to ZooKeeper too, all brokers live in KRaft mode
+    SILENT = "silent"  # /migration stands still: the dual write is broken, the quorum is lost, or it is finalized
+    ROLLED_BACK = "rolled_back"  # a broker is controller again, or /migration is of an earlier attempt
+
+    __hash__ = object.__hash__  # members are singletons: identity is enough, and much faster than the enum's own
+
+
+class Evidence(Enum):
+    """Change in ZooKeeper, or the lack of one, that may end a phase."""
+
+    QUORUM_CAME = "/migration is there, without an offset"
+    OFFSET_FOUND = "/migration has an offset while no KRaft controller owns /controller"
+    ZNODE_DELETED = "/migration was deleted"
+    CLAIM = "a KRaft controller claimed /controller, nothing is copied yet"
+    CLAIM_WITH_OFFSET = "a KRaft controller claimed /controller, /migration has an offset"
+    COPIED = "/migration got an offset"
+    PULSE = "the offset in /migration rose"
+    NONE_REGISTERED = "no broker is registered, and one lives in KRaft mode"
+    REGISTERED = "a broker registered"
+    SILENCE = "/migration was not written for ten seconds"
+    BROKER_CLAIMED = "a broker became controller"
+
+    __hash__ = object.__hash__
+
+
+_P = MigrationPhase
+_E = Evidence
+
+_ANOTHER_LEADER: Final = {_E.CLAIM: _P.CLAIMED, _E.CLAIM_WITH_OFFSET: _P.SYNCING, _E.BROKER_CLAIMED: _P.ROLLED_BACK}
+
+# Read as: in KEY, this evidence leads to that phase; evidence that is not named changes nothing.
+NEXT_PHASE: Final[Mapping[MigrationPhase, Mapping[Evidence, MigrationPhase]]] = MappingProxyType(
+    {
+        _P.ZOOKEEPER: {
+            _E.QUORUM_CAME: _P.WAITING,
+            _E.OFFSET_FOUND: _P.ROLLED_BACK,
+            _E.CLAIM: _P.CLAIMED,
+            _E.CLAIM_WITH_OFFSET: _P.SYNCING,
+        },
+        _P.WAITING: {
+            _E.OFFSET_FOUND: _P.ROLLED_BACK,
+            _E.ZNODE_DELETED: _P.ZOOKEEPER,
+            _E.CLAIM: _P.CLAIMED,
+            _E.CLAIM_WITH_OFFSET: _P.SYNCING,
+        },
+        _P.CLAIMED: {
+            _E.COPIED: _P.SYNCING,
+            _E.CLAIM_WITH_OFFSET: _P.SYNCING,
+            _E.BROKER_CLAIMED: _P.WAITING,  # nothing was copied: the quorum waits as before its claim
+        },
+        _P.SYNCING: {**_ANOTHER_LEADER, _E.PULSE: _P.HYBRID, _E.ZNODE_DELETED: _P.SILENT},
+        _P.HYBRID: {
+            **_ANOTHER_LEADER,
+            _E.NONE_REGISTERED: _P.DUAL_WRITE,
+            _E.SILENCE: _P.SILENT,
+            _E.ZNODE_DELETED: _P.SILENT,
+        },
+        _P.DUAL_WRITE: {
+            **_ANOTHER_LEADER,
+            _E.REGISTERED: _P.HYBRID,
+            _E.SILENCE: _P.SILENT,
+            _E.ZNODE_DELETED: _P.SILENT,
+        },
+        _P.SILENT: {**_ANOTHER_LEADER, _E.PULSE: _P.HYBRID},
+        _P.ROLLED_BACK: {
+            _E.QUORUM_CAME: _P.WAITING,
+            _E.ZNODE_DELETED: _P.ZOOKEEPER,
+            _E.CLAIM: _P.CLAIMED,
+            _E.CLAIM_WITH_OFFSET: _P.SYNCING,
+        },
+    }
+)
+
+# Phases in which a KRaft controller leads: no ZooKeeper controller acts, and nothing is predicted.
+LED_BY_KRAFT: Final = frozenset({_P.CLAIMED, _P.SYNCING, _P.HYBRID, _P.DUAL_WRITE, _P.SILENT})
+
+# Phases in which /migration is written about every half second.
+WITH_PULSE: Final = frozenset({_P.HYBRID, _P.DUAL_WRITE})

@@ -1,0 +1,656 @@
+"""The way to KRaft and back, phase by phase: what is predicted, inferred, and said of the way back."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.contract.effect_rows import Request
+from controller.contract.metadata_rows import BrokerRow, ControllerRow, MigrationRow
+from controller.contract.records import RecordKind
+from controller.derived.stored_context import encode_header, restore_context
+from controller.model.context import Phase
+from controller.rules.migration_phases import LED_BY_KRAFT, NEXT_PHASE, Evidence, MigrationPhase
+from tests.controller.znode_history import (
+    ZnodeHistory,
+    broker_znode,
+    controller_znode,
+    migration_znode,
+    state_znode,
+    topic_znode,
+)
+
+MINUTE_MS = 60_000
+
+
+def a_cluster(*brokers: int, isr: tuple[int, ...] = (1, 2), topics: int = 1) -> ZnodeHistory:
+    """Topics t0, t1, …, with one partition on brokers 1 and 2; broker 3 is controller in epoch 1."""
+    named = {f"t{number}": {0: ([1, 2], isr[0], 5, list(isr))} for number in range(topics)}
+    return ZnodeHistory(release=(3, 9)).start(*(brokers or (1, 2, 3)), controller=3, topics=named)
+
+
+def migration_rows(history: ZnodeHistory) -> list[MigrationRow]:
+    return [row for row in history.effects if isinstance(row, MigrationRow)]
+
+
+def shown(history: ZnodeHistory) -> MigrationRow:
+    """The migration's row after a heartbeat, which is the newest that has been published."""
+    history.heartbeat()
+    return migration_rows(history)[-1]
+
+
+def phases(history: ZnodeHistory) -> list[str]:
+    """The phases that rows showed, each where it began."""
+    rows = [row.phase for row in migration_rows(history)]
+    return [phase for at, phase in enumerate(rows) if at == 0 or rows[at - 1] != phase]
+
+
+def opened(history: ZnodeHistory) -> set[str]:
+    return {row.alert for row in history.open_alerts().values()}
+
+
+def into_kraft_mode(history: ZnodeHistory, broker: int, other: int, leader_epoch: int) -> None:
+    """A broker leaves /brokers/ids, and gets in sync again while the other leads."""
+    history.broker_leaves(broker)
+    history.state("t0", 0, other, leader_epoch, [other], controller_epoch=3)
+    history.state("t0", 0, other, leader_epoch, [other, broker], controller_epoch=3)
+
+
+def all_in_kraft_mode() -> ZnodeHistory:
+    history = a_cluster(1, 2, 3).migrates()
+    history.broker_leaves(3)
+    into_kraft_mode(history, 1, 2, 6)
+    into_kraft_mode(history, 2, 1, 7)
+    return history.pulses(1)
+
+
+# Phases
+
+
+def test_every_phase_but_the_first_is_entered_by_some_evidence_and_left_by_some():
+    entered = {phase for evidence in NEXT_PHASE.values() for phase in evidence.values()}
+    assert entered == set(MigrationPhase)
+    assert set(NEXT_PHASE) == set(MigrationPhase)
+    assert {evidence for left in NEXT_PHASE.values() for evidence in left} == set(Evidence)
+
+
+def test_a_broker_takes_over_from_every_phase_in_which_kraft_leads():
+    assert all(Evidence.BROKER_CLAIMED in NEXT_PHASE[phase] for phase in LED_BY_KRAFT)
+
+
+def test_a_cluster_without_a_migration_has_no_row_of_one():
+    history = a_cluster()
+    history.heartbeat()
+    assert migration_rows(history) == []
+
+
+def test_the_phases_of_a_migration_there_and_back():
+    history = a_cluster()
+    history.heartbeat()
+    history.migrates()
+    assert phases(history) == ["waiting", "claimed", "syncing", "hybrid"]
+    history.delete("/controller")
+    history.controller(3, 3)
+    history.delete("/migration")
+    assert phases(history)[4:] == ["rolled_back", "zookeeper"]
+
+
+def test_each_kraft_leader_syncs_before_its_first_pulse():
+    history = a_cluster().migrates().pulses(2)
+    history.kraft_claims(3000, 5, 3)
+    history.migration(401, 3000, 5)
+    assert shown(history).phase == "syncing"
+    assert (shown(history).leader, shown(history).kraft_epoch, shown(history).controller_epoch) == (3000, 5, 3)
+    history.migration(402, 3000, 5)
+    assert shown(history).phase == "hybrid"
+
+
+def test_the_same_kraft_controller_may_claim_again():
+    history = a_cluster().migrates().pulses(2)
+    history.kraft_claims(3001, 7, 3)
+    assert (shown(history).phase, shown(history).kraft_epoch) == ("syncing", 7)
+
+
+def test_a_claim_before_the_copy_that_a_broker_takes_back_leaves_the_quorum_waiting():
+    history = a_cluster()
+    history.migration()
+    history.kraft_claims(3001, 3, 2)
+    history.delete("/controller")
+    history.controller(3, 3)
+    assert shown(history).phase == "waiting"
+    assert history.context.header.acting
+
+
+def test_the_pulse_is_shown_with_its_offset_at_each_heartbeat():
+    history = a_cluster().migrates()
+    history.migration(350, 3001, 3)
+    at_ms = history.now_ms
+    row = shown(history)
+    assert (row.offset, row.pulse_ms) == (350, at_ms)
+    assert shown(history) is not row
+
+
+def test_while_zookeeper_rules_a_row_comes_only_where_it_says_more():
+    history = a_cluster()
+    history.migration()
+    row = shown(history)
+    assert shown(history) is row
+    assert row.pulse_ms is not None
+
+
+def test_a_migration_znode_that_no_kafka_reads_is_refused_and_changes_no_phase():
+    history = a_cluster()
+    for content in (b"", b"null", {"version": 1}, migration_znode() | {"version": 1}):
+        history.write("/migration", content)
+    assert len(history.refusals()) == 4
+    assert migration_rows(history) == []
+    assert history.context.header.acting
+
+
+# Predictions
+
+
+def test_while_the_quorum_waits_the_replica_predicts_as_ever():
+    history = a_cluster()
+    history.migration()
+    history.broker_leaves(1)
+    assert history.predicted("t0", 0) == (2, 6, (2,))
+
+
+def test_while_kraft_leads_nothing_is_predicted_and_its_writes_are_taken_as_they_are():
+    history = a_cluster().migrates()
+    effects = history.broker_leaves(1)
+    effects += history.state("t0", 0, 2, 6, [2], controller_epoch=3)
+    assert [row for row in effects if isinstance(row, Request)] == []
+    assert history.predicted("t0", 0) is None
+    row = history.row("t0", 0)
+    assert (row.leader, row.isr, row.state, row.problem) == (2, (2,), "OnlinePartition", "under_replicated")
+    assert history.gauges().divergences == {}
+    assert history.gauges().writes["unexplained"] == 0
+
+
+def test_a_claim_voids_what_the_zookeeper_controller_had_not_written():
+    history = a_cluster()
+    history.migration()
+    history.broker_leaves(1)
+    history.kraft_claims(3001, 3, 2)
+    assert history.gauges().pending_writes == 0
+    history.heartbeat(21_000)
+    assert "ControllerOverdue" not in opened(history)
+
+
+def test_the_next_broker_predicts_again():
+    history = a_cluster().migrates()
+    history.state("t0", 0, 1, 6, [1, 2], controller_epoch=3)
+    history.delete("/controller")
+    history.controller(3, 3)
+    history.broker_leaves(1)
+    assert history.predicted("t0", 0) == (2, 7, (2,))
+
+
+def test_who_moved_is_named_with_its_kind():
+    history = a_cluster().migrates()
+    history.heartbeat()
+    assert history.open_alerts()["ControllerMoved"].cause == (
+        "KRaft controller 3001 took /controller (KRaft epoch 3) after broker 3"
+    )
+    history.delete("/controller")
+    history.controller(2, 3)
+    history.heartbeat(6_000)
+    assert history.open_alerts()["ControllerMoved"].cause.endswith("in epoch 3 after KRaft controller 3001 (2 times)")
+    rows = [row for row in history.effects if isinstance(row, ControllerRow)]
+    assert {(row.broker, row.kraft_epoch) for row in rows} >= {(3001, 3), (-1, -1), (2, -1)}
+
+
+def test_topics_that_kraft_makes_changes_and_deletes_raise_no_alert():
+    history = a_cluster().migrates().pulses(1)
+    history.topic("n", {0: [1, 2]}, topic_id="x")
+    history.state("n", 0, 1, 0, [1, 2], 3)
+    history.topic("n", {0: [1, 2, 3], 1: [2, 1]}, topic_id="x", adding_replicas={"0": [3]})
+    history.state("n", 0, 1, 0, [1, 2, 3], 3)
+    history.state("n", 1, 2, 0, [2, 1], 3)
+    history.topic("n", {0: [3, 1], 1: [2, 1]}, topic_id="x")
+    assert history.row("n", 0).replicas == (3, 1)
+    history.delete("/brokers/topics/n/partitions/0/state")
+    history.delete("/brokers/topics/n")
+    history.heartbeat(11_000)
+    assert opened(history) <= {"MigrationUnderWay", "ControllerMoved", "DualWriteStalled"}
+
+
+def test_a_partition_whose_state_zookeeper_lacked_when_it_was_copied_is_nobodys_duty():
+    history = a_cluster()
+    history.delete("/brokers/topics/t0/partitions/0/state")
+    history.migrates().pulses(20)
+    assert "CreationDue" not in opened(history)
+    history.topic("n", {0: [1, 2]}, topic_id="x")
+    assert history.row("n", 0).reason == "KRaft controller 3001 must write its first state"
+
+
+def test_a_pending_deletion_that_the_sync_carries_out_is_none_by_hand():
+    history = a_cluster(1, 3, isr=(1,))
+    history.delete_topic("t0")
+    history.migrates()
+    history.delete("/admin/delete_topics/t0")
+    effects = history.delete("/brokers/topics/t0/partitions/0/state")
+    effects += history.delete("/brokers/topics/t0")
+    assert history.transitions(effects) == ["final topic t0 Existing -> NonExistent"]
+    assert history.requests(effects) == []
+    history.heartbeat()
+    assert not opened(history) & {"DeletionGivenUp", "TopicRemovedByHand", "DeletedBySync"}
+
+
+def test_a_leader_that_kraft_has_not_replaced_is_kraft_s_to_replace():
+    history = a_cluster().migrates()
+    history.broker_leaves(1)
+    history.pulses(6)
+    assert "until KRaft controller 3001 elects another" in history.open_alerts()["ElectionDue/broker 1"].cause
+
+
+# Brokers in KRaft mode
+
+
+def test_a_broker_that_joins_an_isr_without_being_registered_lives_in_kraft_mode():
+    history = a_cluster().migrates()
+    into_kraft_mode(history, 1, 2, 6)
+    row = [row for row in history.effects if isinstance(row, BrokerRow) and row.broker == 1][-1]
+    assert (row.registered, row.inferred, row.forgotten) == (False, True, False)
+    assert history.row("t0", 0).problem is None
+    assert (shown(history).zookeeper_brokers, shown(history).kraft_brokers) == ((2, 3), (1,))
+    assert "BrokerCrashed" not in opened(history)
+
+
+def test_all_brokers_in_kraft_mode_are_the_dual_write_and_their_partitions_are_online():
+    history = all_in_kraft_mode()
+    assert (shown(history).phase, shown(history).kraft_brokers) == ("dual_write", (1, 2))
+    gauges = history.gauges()
+    assert (gauges.offline_partitions, gauges.leaderless_partitions, gauges.active_brokers) == (0, 0, 2)
+
+
+def test_a_new_leader_that_is_not_registered_lives_in_kraft_mode():
+    history = a_cluster().migrates()
+    history.broker_leaves(1)
+    history.state("t0", 0, 2, 6, [1, 2], controller_epoch=3)
+    assert shown(history).kraft_brokers == ()
+    history.state("t0", 0, 1, 7, [1, 2], controller_epoch=3)
+    assert shown(history).kraft_brokers == (1,)
+
+
+def test_brokers_sessions_that_all_end_for_a_moment_are_no_dual_write():
+    history = a_cluster().migrates()
+    for broker in (1, 2, 3):
+        history.broker_leaves(broker)
+    assert shown(history).phase == "hybrid"
+
+
+def test_a_broker_in_kraft_mode_that_loses_its_last_leadership_and_its_isr_has_left():
+    history = all_in_kraft_mode()
+    history.state("t0", 0, 2, 8, [2], controller_epoch=3)
+    row = shown(history)
+    assert (row.phase, row.kraft_brokers, row.missing_brokers) == ("dual_write", (2,), (1,))
+    history.state("t0", 0, -1, 9, [2], controller_epoch=3)
+    assert shown(history).kraft_brokers == ()
+
+
+def test_a_broker_in_kraft_mode_that_another_replaces_as_leader_while_in_sync_lives_on():
+    history = all_in_kraft_mode()
+    history.state("t0", 0, 2, 8, [1, 2], controller_epoch=3)
+    assert shown(history).kraft_brokers == (1, 2)
+
+
+def test_a_broker_that_registers_again_is_in_zookeeper_mode_and_did_not_bounce():
+    history = all_in_kraft_mode()
+    history.broker(1)
+    row = shown(history)
+    assert (row.phase, row.zookeeper_brokers, row.kraft_brokers) == ("hybrid", (1,), (2,))
+    assert "BrokerBounced" not in opened(history)
+
+
+def test_a_zookeeper_controller_knows_no_broker_in_kraft_mode():
+    history = a_cluster().migrates()
+    into_kraft_mode(history, 1, 2, 6)
+    history.delete("/controller")
+    history.controller(3, 3)
+    assert sorted(history.context.header.brokers) == [2, 3]
+    assert (shown(history).kraft_brokers, shown(history).missing_brokers) == ((), (1,))
+
+
+def test_partitions_of_a_broker_that_is_restarted_page_only_if_it_stays_away():
+    history = a_cluster(isr=(1,)).migrates()
+    history.broker_leaves(1)
+    history.pulses(20)
+    assert history.open_alerts()["PartitionsOffline/broker 1"].severity.value == "info"
+    assert history.open_alerts()["BrokerCrashed/broker 1"].severity.value == "warn"
+    assert "is away" in history.open_alerts()["BrokerCrashed/broker 1"].cause
+    history.pulses(15)
+    assert history.open_alerts()["PartitionsOffline/broker 1"].severity.value == "page"
+
+
+# The pulse
+
+
+def test_ten_seconds_without_a_pulse_end_the_phase_and_the_next_one_begins_it_again():
+    history = a_cluster().migrates().pulses(1)
+    history.heartbeat(7_500)
+    assert shown(history).phase == "hybrid"
+    assert shown(history).phase == "silent"
+    history.migration(402, 3001, 3)
+    assert shown(history).phase == "hybrid"
+
+
+def test_a_large_topic_that_is_written_between_two_pulses_is_no_silence():
+    history = a_cluster().migrates().pulses(1)
+    for leader_epoch in range(6, 12):
+        history.heartbeat(4_000)
+        history.state("t0", 0, 1, leader_epoch, [1, 2], controller_epoch=3)
+    assert shown(history).phase == "hybrid"
+    history.heartbeat(10_000)
+    assert shown(history).phase == "silent"
+
+
+def test_a_sync_that_is_stuck_would_lose_what_kraft_did():
+    history = a_cluster().migrates().pulses(1)
+    history.kraft_claims(3000, 5, 3)
+    history.heartbeat(11_000)
+    assert (shown(history).phase, shown(history).rollback) == ("syncing", "loses")
+
+
+def test_a_sync_that_still_writes_is_not_stuck():
+    history = a_cluster().migrates().pulses(1)
+    history.kraft_claims(3000, 5, 3)
+    for _ in range(4):
+        history.heartbeat(9_000)
+        history.migration(400, 3000, 5)
+    assert not opened(history) & {"MigrationSyncStuck", "DualWriteStalled"}
+
+
+def test_once_zookeeper_shows_nothing_of_the_cluster_any_more_other_alerts_end():
+    history = all_in_kraft_mode()
+    history.state("t0", 0, 2, 8, [2], controller_epoch=3)
+    history.pulses(1, offset=500)
+    assert "BrokerCrashed" in opened(history)
+    history.heartbeat(11_000)
+    history.heartbeat()
+    assert opened(history) <= {"MigrationUnderWay", "DualWriteStalled", "ControllerMoved"}
+    assert shown(history).rollback == "no"
+    history.migration(600, 3001, 3)
+    history.heartbeat()
+    assert "BrokerCrashed" in opened(history)
+
+
+def test_a_write_by_an_older_kraft_leader_breaks_the_dual_write():
+    history = a_cluster().migrates().pulses(1)
+    history.kraft_claims(3000, 5, 3)
+    history.migration(500, 3001, 3)
+    history.heartbeat()
+    assert "written by hand" in history.open_alerts()["DualWriteStalled"].cause
+
+
+def test_the_epoch_going_back_under_kraft_is_a_broken_dual_write_and_nothing_else():
+    history = a_cluster().migrates().pulses(1)
+    history.write("/controller_epoch", b"1")
+    history.heartbeat()
+    assert "DualWriteStalled" in opened(history)
+    assert "ControllerEpochWentBack" not in opened(history)
+    assert shown(history).rollback == "loses"
+
+
+def test_a_deleted_controller_znode_does_not_end_the_kraft_controllers_lead():
+    history = a_cluster().migrates().pulses(1)
+    history.delete("/controller")
+    assert history.context.header.led_by_kraft
+    history.migration(500, 3001, 3)
+    history.heartbeat()
+    assert "SecondController" in opened(history)
+
+
+def test_a_kraft_controller_that_writes_after_a_broker_took_over_is_a_second_controller():
+    history = a_cluster().migrates().pulses(1)
+    history.delete("/controller")
+    history.controller(3, 3)
+    history.migration(500, 3001, 3)
+    history.heartbeat()
+    assert "SecondController" in opened(history)
+
+
+# The way back
+
+
+def test_the_way_back_as_the_migration_goes():
+    history = ZnodeHistory(release=(3, 9)).start(1, 2, 3, controller=3, epoch=7, topics={"t0": {0: ([1], 1, 5, [1])}})
+    history.migration()
+    assert shown(history).rollback == "yes"
+    history.kraft_claims(3001, 3, 8)
+    assert shown(history).rollback == "yes"
+    history.migration(-1, 3001, 3)
+    history.migration(300, 3001, 3)
+    history.migration(301, 3001, 3)
+    history.state("t0", 0, 1, 6, [1], controller_epoch=3)
+    assert (shown(history).rollback, shown(history).highest_state_epoch) == ("yes", 3)
+    history.kraft_claims(3000, 12, 9)
+    row = shown(history)
+    assert (row.rollback, row.rollback_epoch) == ("raise_epoch", 12)
+    assert "set /controller_epoch (now 9) to 12 or more" in row.rollback_sentence
+    history.migration(400, 3000, 12)
+    history.heartbeat(11_000)
+    assert shown(history).rollback == "loses"
+    assert "offset 400" in shown(history).rollback_sentence
+
+
+def test_brokers_in_kraft_mode_go_back_first():
+    assert "take brokers 1, 2 back to ZooKeeper mode" in shown(all_in_kraft_mode()).rollback_sentence
+
+
+def test_what_waits_in_admin_is_a_leftover_that_the_next_controller_obeys():
+    history = a_cluster().migrates().pulses(1)
+    history.delete_topic("t0")
+    history.reassign(("t0", 0, [2, 1]))
+    history.elect_preferred(("t0", 0))
+    row = shown(history)
+    assert row.leftovers == (
+        "/admin/reassign_partitions",
+        "/admin/preferred_replica_election",
+        "/admin/delete_topics/t0",
+    )
+    assert "/admin/delete_topics/t0 before" in row.rollback_sentence
+    assert not history.row("t0", 0).deleting
+    history.delete("/admin/reassign_partitions")
+    history.delete("/admin/preferred_replica_election")
+    history.delete("/controller")
+    history.controller(3, 5)
+    assert history.row("t0", 0).deleting
+
+
+def test_an_entry_that_is_taken_back_is_no_leftover_any_more():
+    history = a_cluster().migrates().pulses(1)
+    history.delete_topic("t0")
+    history.came_and_went("/admin/delete_topics/t0")
+    history.delete("/admin/delete_topics/t0")
+    assert shown(history).leftovers == ()
+    history.delete_topic("gone")
+    history.delete("/controller")
+    history.controller(3, 5)
+    assert not history.row("t0", 0).deleting
+
+
+def test_after_a_rollback_partitions_with_a_later_epoch_are_never_elected():
+    history = a_cluster(topics=2).migrates()
+    history.state("t1", 0, 1, 6, [1, 2], controller_epoch=9)
+    history.delete("/controller")
+    history.controller(3, 3)
+    row = shown(history)
+    assert (row.never_elected_partitions, row.never_elected_examples, row.rollback) == (1, ("t1-0",), "raise_epoch")
+    assert row.leftovers == ("/migration with offset 301", "controller epoch 9 in states, 1 above the controller's")
+    history.broker_leaves(1)
+    assert history.predicted("t0", 0) == (2, 6, (2,))
+    assert history.predicted("t1", 0) is None
+    assert history.row("t1", 0).state == "OfflinePartition"
+    history.heartbeat(11_000)
+    assert "PartitionsLeaderless" not in opened(history)
+    history.write("/controller_epoch", b"20")
+    assert history.context.header.term.epoch == 3
+    history.delete("/controller")
+    history.controller(2, 21)
+    assert (history.context.header.term.epoch, history.gauges().controller_changes) == (21, 3)
+    assert history.predicted("t1", 0) == (2, 8, (2,))  # it leaves the ISR, then another is elected
+    assert (shown(history).never_elected_partitions, shown(history).rollback) == (0, "done")
+
+
+def test_after_a_clean_rollback_the_row_says_that_all_is_done():
+    history = a_cluster().migrates()
+    history.delete("/controller")
+    history.controller(3, 3)
+    assert shown(history).rollback == "done"
+    assert "delete /migration" in shown(history).rollback_sentence
+    history.delete("/migration")
+    row = shown(history)
+    assert (row.phase, row.rollback, row.offset, row.pulse_ms, row.leftovers) == ("zookeeper", "done", -1, None, ())
+
+
+# Before it is too late
+
+
+def test_the_quorum_waits_for_brokers_by_name():
+    history = a_cluster(1, 3, isr=(1,))
+    history.migration()
+    assert shown(history).missing_brokers == (2,)
+    assert "broker 2 is in the assignment of t0-0, and not registered" in shown(history).next_step
+    history.broker(2)
+    assert shown(history).next_step.startswith("the quorum waits until brokers 1, 2, 3 and all its voters")
+
+
+def test_of_many_missing_brokers_two_are_named():
+    topics = {"t": {number: ([1, 6 + number], 1, 5, [1]) for number in range(3)}}
+    history = ZnodeHistory(release=(3, 9)).start(1, controller=1, topics=topics)
+    history.migration()
+    assert "broker 6 is in the assignment of t-0 and broker 7 is" in shown(history).next_step
+    assert "not registered (and 1 more)" in shown(history).next_step
+
+
+def test_a_broker_whose_death_shows_in_no_state_yet_is_missing_too():
+    history = a_cluster(isr=(2, 1))
+    history.migration()
+    history.broker_leaves(1)
+    assert "broker 1 has replicas, and not registered" in shown(history).next_step
+
+
+def test_a_broker_that_only_a_deletion_waits_for_is_not_missing():
+    history = a_cluster(1, 3, isr=(1,))
+    history.migration()
+    history.delete_topic("t0")
+    history.heartbeat()
+    assert shown(history).missing_brokers == ()
+
+
+def test_a_complete_read_finds_an_old_migration():
+    history = ZnodeHistory()
+    history.snapshot(
+        ("/controller", controller_znode(1)), ("/controller_epoch", b"4"), ("/migration", migration_znode(303, 3001, 3))
+    )
+    assert shown(history).phase == "rolled_back"
+    assert "OldMigration" in opened(history)
+
+
+def test_topics_made_by_another_session_than_kraft_s_are_written_past_it():
+    history = a_cluster()
+    history.migration()
+    history.znodes.pop("/controller")
+    claim = controller_znode(3001) | {"kraftControllerEpoch": 3}
+    history.write("/controller", claim, owner=0, author=77, cxid=1)
+    history.write("/brokers/topics/by-kraft", topic_znode({0: [1, 2]}, topic_id="a"), author=77, cxid=2)
+    history.write("/config/topics/by-kraft", {"version": 1, "config": {}}, author=77, cxid=3)
+    history.heartbeat()
+    assert "WrittenPastKRaft" not in opened(history)
+    history.write("/brokers/topics/by-tool", topic_znode({0: [1, 2]}, topic_id="b"), author=78, cxid=1)
+    history.write("/config/topics/t0", {"version": 1, "config": {}}, author=78, cxid=2)
+    history.heartbeat()
+    assert set(history.context.header.alerts.occurrences["WrittenPastKRaft"].about) == {"by-tool", "t0"}
+
+
+# Complete reads
+
+
+def read_again(history: ZnodeHistory, *writes: tuple[str, object], owner_of_controller: int | None = None) -> None:
+    history.generation, history.seq = history.generation + 1, -1
+    history.send(RecordKind.SNAPSHOT_BEGIN)
+    for path, content in writes:
+        history.write(path, content, owner=owner_of_controller if path == "/controller" else None)
+    history.send(RecordKind.SNAPSHOT_END, zxid=history.zxid)
+
+
+CLAIM = controller_znode(3001) | {"kraftControllerEpoch": 3}
+TOPIC = [
+    ("/brokers/topics/t0", topic_znode({0: [1, 2]})),
+    ("/brokers/topics/t0/partitions/0/state", state_znode(1, 5, [1, 2], 3)),
+]
+
+
+@pytest.mark.parametrize(
+    ("migration", "brokers", "phase", "kraft_brokers"),
+    [
+        (migration_znode(-1, 3001, 3), (1, 2), "claimed", ()),
+        (migration_znode(300, 3001, 3), (1, 2), "hybrid", ()),
+        (migration_znode(300, 3001, 3), (2,), "hybrid", (1,)),
+        (migration_znode(300, 3001, 3), (), "dual_write", (1,)),
+    ],
+)
+def test_a_complete_read_under_kraft_finds_the_phase_and_who_leads(migration, brokers, phase, kraft_brokers):
+    history = ZnodeHistory()
+    registered = [(f"/brokers/ids/{broker}", broker_znode(broker)) for broker in brokers]
+    entry = ("/admin/delete_topics/t0", b"")
+    head = [("/controller", CLAIM), ("/controller_epoch", b"2")]
+    znodes = [*head, *registered, *TOPIC, entry, ("/migration", migration)]
+    read_again(history, *znodes, owner_of_controller=0)
+    row = shown(history)
+    assert (row.phase, row.kraft_brokers, row.highest_state_epoch) == (phase, kraft_brokers, 3)
+    assert row.leftovers == ("/admin/delete_topics/t0",)
+    assert not history.row("t0", 0).deleting
+    read_again(history, *znodes, owner_of_controller=0)
+    assert shown(history).phase == phase
+    assert history.context.header.phase is Phase.FOLLOWING
+
+
+def test_a_complete_read_after_a_rollback_finds_a_broker_as_controller():
+    history = a_cluster().migrates()
+    into_kraft_mode(history, 1, 2, 6)
+    broker = ("/brokers/ids/3", broker_znode(3))
+    del history.znodes["/controller"]
+    read_again(history, ("/controller", controller_znode(3)), ("/controller_epoch", b"3"), broker, *TOPIC)
+    assert sorted(history.context.header.brokers) == [3]
+    assert (shown(history).phase, shown(history).rollback) == ("zookeeper", "done")
+    assert history.context.header.acting
+
+
+def test_a_quorum_that_claimed_over_an_old_migration_while_nobody_watched_is_told_by_the_read():
+    history = a_cluster().migrates()
+    history.delete("/controller")
+    history.controller(3, 3)
+    registered = ("/brokers/ids/3", broker_znode(3))
+    claim = [("/controller", CLAIM | {"kraftControllerEpoch": 9}), ("/controller_epoch", b"4")]
+    read_again(
+        history, *claim, registered, *TOPIC, ("/migration", migration_znode(400, 3001, 9)), owner_of_controller=0
+    )
+    history.heartbeat()
+    assert "OldMigrationClaimed" in opened(history)
+
+
+def test_a_complete_read_of_a_waiting_quorum():
+    history = a_cluster()
+    znodes = [("/controller", controller_znode(3)), ("/controller_epoch", b"3"), ("/migration", migration_znode())]
+    read_again(history, *znodes)
+    assert shown(history).phase == "waiting"
+
+
+def test_a_complete_read_without_a_controller_ends_no_lead_of_kraft():
+    history = a_cluster().migrates().pulses(1)
+    read_again(history, ("/controller_epoch", b"2"), *TOPIC, ("/migration", migration_znode(500, 3001, 3)))
+    assert (shown(history).phase, shown(history).leader) == ("hybrid", -1)
+    assert history.context.header.led_by_kraft
+
+
+def test_the_newest_row_of_a_migration_replaces_the_older_ones():
+    assert shown(a_cluster().migrates()).subject_key() == "c/migration"
+
+
+def test_a_state_in_which_a_migration_goes_on_is_stored_and_read_again():
+    history = all_in_kraft_mode()
+    restored = restore_context("c", encode_header(history.context), lambda _: None)
+    assert restored.header == history.context.header
