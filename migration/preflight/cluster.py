@@ -78,17 +78,14 @@ def generated_ids(tree: Tree) -> Iterator[Finding]:
 
 def shared_node_ids(tree: Tree) -> Iterator[Finding]:
     """The controllers' ids that are brokers' too."""
-    controllers = set(tree.controller_ids)
-    if tree.migration is not None and tree.migration.kraft_controller_id >= 0:
-        controllers.add(tree.migration.kraft_controller_id)
-    assigned = {broker for partition in tree.partitions for broker in partition.replicas} if controllers else set()
-    for node in sorted(controllers & (tree.brokers.keys() | assigned)):
+    assigned = {broker for partition in tree.partitions for broker in partition.replicas}
+    for node in sorted(tree.controller_ids & (tree.brokers.keys() | assigned)):
         yield Finding(f"{BROKERS}/{node}", f"{node} is a broker's id and a controller's")
 
 
 def no_controller_ids(tree: Tree) -> str:
     """The reason why ids cannot be compared, nothing where they can."""
-    return "" if tree.controller_ids or tree.migration is not None else "no znode has them: give --controller-ids"
+    return "" if tree.controller_ids else "no znode has them: give --controller-ids"
 
 
 def control_plane_listeners(tree: Tree) -> Iterator[Finding]:
