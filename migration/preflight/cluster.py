@@ -123,16 +123,17 @@ def small_epoch(tree: Tree) -> Iterator[Finding]:
 
 def zookeeper_acls(tree: Tree) -> Iterator[Finding]:
     """The identities without which znodes may not be used, each with the first of its znodes."""
-    if not tree.owners:
-        return
+    for path in sorted(tree.unreadable):
+        yield Finding(path, "may not be read by this session, nor by a controller that logs in like it")
     znodes: dict[frozenset[Owner], list[str]] = defaultdict(list)
-    for path, owners in tree.owners.items():
+    known = tree.owners or {}
+    for path, owners in known.items():
         named = frozenset(owner for owner in owners if owner.scheme != "world")
         if named:
             znodes[named].append(path)
     for owners, paths in sorted(znodes.items(), key=lambda found: sorted(found[0])):
         who = " and ".join(f"{owner.scheme}:{owner.name}" for owner in sorted(owners))
-        yield Finding(min(paths), f"{who} may change {len(paths)} of the {len(tree.owners)} znodes looked at")
+        yield Finding(min(paths), f"{who} may change {len(paths)} of {len(known)} znodes whose ACL was read")
 
 
 def no_acls(tree: Tree) -> str:

@@ -117,14 +117,38 @@ def test_what_may_not_be_read_is_not_checked_and_never_clean(shared_chroot):
         client.set_acls("/config/users", mine)
         client.set_acls("/latest_producer_id_block", mine)
         done = check(*_json(shared_chroot))
-        for_people = check("--zookeeper", shared_chroot)
     assert done.exit_code == ExitCode.FAILED
     forbidden = {line["check"]: line["reason"] for line in lines(done, "not-checked") if line["forbidden"]}
     users = "/config/users may not be read: the ACL does not let this session in"
     of_users = ("quota-no-number", "scram-malformed", "quota-unknown", "quota-fraction", "config-no-json")
     producer_ids = users.replace("/config/users", "/latest_producer_id_block")
     assert forbidden == {**dict.fromkeys(of_users, users), "producer-ids-no-json": producer_ids}
-    assert for_people.stdout.splitlines()[-1].startswith("nothing was found in what was read; ")
+    assert {(line["check"], line["znode"]) for line in lines(done, "finding")} == {
+        ("zookeeper-acls", "/config/users"),
+        ("zookeeper-acls", "/latest_producer_id_block"),
+    }
+
+
+def test_without_rights_to_a_single_znode_nothing_else_of_it_is_guessed(shared_chroot):
+    with built(shared_chroot, clean()) as client:
+        mine = [make_digest_acl("kafka", "hunter2", all=True)]
+        client.set_acls("/brokers/ids/2", mine)
+        client.set_acls("/brokers/topics/a", mine)
+        client.set_acls("/brokers/topics/b/partitions/0/state", mine)
+        done = check(*_json(shared_chroot))
+    assert {line["check"] for line in lines(done, "finding")} == {"zookeeper-acls"}
+    forbidden = {line["check"] for line in lines(done, "not-checked") if line["forbidden"]}
+    assert {"absent-broker", "topic-no-json", "no-state", "stray-state", "orphan-config"} <= forbidden
+
+
+def test_a_migration_under_way_is_said(shared_chroot):
+    tree = clean()
+    FAULTS["earlier-attempt"][1](tree)
+    FAULTS["leftover-controller"][1](tree)
+    with built(shared_chroot, tree, persistent=frozenset({"/controller"})):
+        done = check(*_json(shared_chroot))
+    assert done.exit_code == ExitCode.OK, done.output
+    assert "the migration is under way, a KRaft controller rules" in done.stderr
 
 
 def test_owners_of_znodes_are_named_and_their_passwords_are_not(shared_chroot):
@@ -134,7 +158,7 @@ def test_owners_of_znodes_are_named_and_their_passwords_are_not(shared_chroot):
         done = check(*_json(shared_chroot))
     (found,) = lines(done, "finding")
     assert (found["check"], found["outcome"], found["znode"]) == ("zookeeper-acls", "blocks", "/config/brokers/1")
-    assert re.fullmatch(r"digest:kafka may change 1 of the \d+ znodes looked at", found["detail"])
+    assert re.fullmatch(r"digest:kafka may change 1 of \d+ znodes whose ACL was read", found["detail"])
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ from kazoo.client import KazooClient
 
 from tests.kraft import zookeeper_client
 
-Content = bytes | dict[str, object] | None
+Content = bytes | dict[str, object] | str | None
+SET_ONCE = "no value, version 1"
 Tree = dict[str, Content]
 
 EPHEMERAL = ("/brokers/ids/", "/controller")
@@ -135,7 +136,7 @@ FAULTS: Mapping[str, tuple[str, Fault]] = {
     ),
     "generated-broker-id": (
         "/brokers/ids/1001",
-        lambda tree: tree.update({"/brokers/ids/1001": broker(), "/brokers/seqid": "set once"}),
+        lambda tree: tree.update({"/brokers/ids/1001": broker(), "/brokers/seqid": SET_ONCE}),
     ),
     "controller-id": ("/brokers/ids/2", lambda _tree: None),  # by --controller-ids 2,3
     "control-plane-listener": (
@@ -185,8 +186,8 @@ def built(
 
 
 def put(client: KazooClient, path: str, content: object, *, ephemeral: bool = False) -> None:
-    """Make the znode, or set it; "set once" is a version of 1 and no value."""
-    if content == "set once":
+    """Make the znode, or set it."""
+    if content == SET_ONCE:
         client.create(path, b"")
         client.set(path, b"")
         return
