@@ -15,7 +15,7 @@ from cli.printing import output
 from cli.printing.preflight_lines import print_json, print_report
 from cli.reading import progress_bar, refuse_chroot
 from cli.running import ExitCode, run_until_stopped
-from cli.settings.config import ConfigError, read_flags, read_settings, zookeeper_config
+from cli.settings.config import ConfigError, Layer, read_flags, read_settings, snapshot_config
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
 from controller.rules.releases import read_release
@@ -110,7 +110,7 @@ def check(  # noqa: PLR0913 (one parameter an option)
         raise ConfigError("--zookeeper and --zk-data are two places to look: give one of them")
     if chroot is not None and not (directories and chroot.startswith("/")):
         raise ConfigError("--chroot belongs to --zk-data and begins with /; an address has its own behind its ports")
-    config = None if directories else zookeeper_config(read_settings(config_file, os.environ), cluster, given)
+    config = None if directories else _zookeeper(config_file, cluster, given)
     outcome: list[ExitCode] = []
 
     def run(stop: threading.Event) -> None:
@@ -128,6 +128,10 @@ def check(  # noqa: PLR0913 (one parameter an option)
 
     code = run_until_stopped({"migration check": run})
     return code or next(iter(outcome), ExitCode.OK)
+
+
+def _zookeeper(config_file: Path | None, cluster: str | None, given: Layer) -> ZooKeeperConfig:
+    return snapshot_config(read_settings(config_file, os.environ), cluster, given, {})[0]
 
 
 def _print(report: Report, *, as_json: bool) -> None:
