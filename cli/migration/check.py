@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -22,10 +20,7 @@ from controller.rules.releases import read_release
 from ingest.config import IngestConfig, ZooKeeperConfig
 from migration.preflight.check import Patch
 from migration.preflight.report import Report, examine
-from migration.preflight.tree import Owner, Tree, Znode
-
-if TYPE_CHECKING:
-    from ingest.observed.observations import Value
+from migration.preflight.tree import Owner, Tree
 
 _ONLY_OF_WATCHING = keys_of(IngestConfig).keys() - keys_of(ZooKeeperConfig).keys()
 _EPILOG = """\b
@@ -151,7 +146,7 @@ def _tree(config: ZooKeeperConfig, controller_ids: frozenset[int], stop: threadi
         refuse_chroot(config, stop)
         return None
     owners = {path: frozenset(Owner(*owner) for owner in owners) for path, owners in (read.owners or {}).items()}
-    return Tree(_znodes(read.values), read.forbidden, owners, controller_ids)
+    return Tree(read.values, read.forbidden, owners, controller_ids)
 
 
 def _tree_of_files(
@@ -170,8 +165,4 @@ def _tree_of_files(
         hint = f"they have one below {others}: give --chroot" if others else "check --zk-data"
         output.complain(f"the files have nothing of a Kafka cluster below {chroot}; {hint}")
         return None
-    return Tree(_znodes(znodes), controller_ids=controller_ids)
-
-
-def _znodes(values: Mapping[str, Value]) -> dict[str, Znode]:
-    return {path: Znode(value.data, value.version, value.ephemeral_owner) for path, value in values.items()}
+    return Tree(znodes, controller_ids=controller_ids)
