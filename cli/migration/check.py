@@ -109,8 +109,9 @@ def check(  # noqa: PLR0913 (one parameter an option)
     outcome: list[ExitCode] = []
 
     def run(stop: threading.Event) -> None:
-        tree = _tree_of_files(directories, chroot or "/", controller_ids, stop)
-        if config is not None:
+        if config is None:
+            tree = _tree_of_files(directories, chroot or "/", controller_ids, stop)
+        else:
             tree = _tree(config, controller_ids, stop)
         if stop.is_set() or tree is None:
             outcome.append(ExitCode.OK if stop.is_set() else ExitCode.USAGE)
@@ -154,8 +155,6 @@ def _tree_of_files(
 ) -> Tree | None:
     from ingest.files.last_znodes import LastZnodes  # not for --help
 
-    if not directories:
-        return None
     files = LastZnodes(directories, chroot=chroot)
     znodes = files.read(stop.is_set)
     for note in files.notes:

@@ -31,6 +31,11 @@ def on_absent_brokers(tree: Tree) -> Iterator[Finding]:
         yield Finding(f"{TOPICS}/{sorted(topics[broker])[0]}", f"{detail}{more}: {_some(of)}")
 
 
+def registered_elsewhere(tree: Tree) -> str:
+    """The reason why /brokers/ids does not say who lives, nothing where it does."""
+    return "KRaft rules: brokers in KRaft mode are not in /brokers/ids" if tree.is_ruled_by_kraft else ""
+
+
 def without_id(tree: Tree) -> Iterator[Finding]:
     """The topics whose znode has no topic_id."""
     for name, topic in tree.topics.items():
