@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -127,7 +128,7 @@ class Tree:
     @cached_property
     def brokers(self) -> Mapping[int, BrokerZnode]:
         """The registered brokers; one whose znode cannot be read has nothing in it."""
-        return {int(name): self._broker(name) for name in self.children(BROKERS) if name.isdecimal()}
+        return {int(name): self._broker(name) for name in self.children(BROKERS) if _ID.fullmatch(name)}
 
     def _broker(self, name: str) -> BrokerZnode:
         try:
@@ -219,6 +220,7 @@ class _Configuration(msgspec.Struct, frozen=True):
     config: dict[str, object] = {}
 
 
+_ID = re.compile("[0-9]{1,10}")
 _MIGRATION = JsonDecoder(MigrationZnode)
 _CONFIGURATION = JsonDecoder(_Configuration)
 

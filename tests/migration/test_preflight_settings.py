@@ -99,3 +99,8 @@ def test_a_scram_credential_has_four_parts(credential, names):
 def test_a_value_is_read_as_kafka_reads_it(path, value, names):
     tree = Tree({path: Value(value.encode(), 1, 1, 0, 0)})
     assert [one.check.name for one in examine(tree).found if one.check.name != "protocol-version"] == names
+
+
+@pytest.mark.parametrize("name", ["9" * 5_000, "٣", "-1", "one"])
+def test_a_registration_under_a_name_that_is_no_id_is_passed_over(name):
+    assert examine(Tree({f"/brokers/ids/{name}": Value(b"{}", 1, 1, 0, 5)})).found[0].check.name == "protocol-version"
