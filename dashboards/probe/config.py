@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from dashboards.errors import ServeError
+from outputs.kafka_node import NodeLogin
 from transport.secret import read_secret
 
 _FILES = ("kafka_ca_file", "kafka_certificate_file", "kafka_key_file", "kafka_password_file")
@@ -69,6 +70,18 @@ class KafkaLoginConfig:
     def password(self) -> str | None:
         """What the password's file or variable holds now; raises OSError, UnicodeDecodeError."""
         return read_secret(self.kafka_password_file, self.kafka_password_variable)
+
+    def node_login(self) -> NodeLogin:
+        """The login with its password as it is now; raises OSError, UnicodeDecodeError."""
+        return NodeLogin(
+            protocol=self.protocol,
+            ca_file=self.kafka_ca_file,
+            certificate_file=self.kafka_certificate_file,
+            key_file=self.kafka_key_file,
+            sasl_mechanism=self.kafka_sasl_mechanism,
+            username=self.kafka_username,
+            password=self.password,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
