@@ -31,6 +31,7 @@ _SECTIONS: Final = {
         "show": "Print the rows of an output for people.",
         "snapshot": "Print a cluster's metadata as its ZooKeeper has it now.",
         "replay": "Work out what the controller did from the files of a ZooKeeper server.",
+        "migration": "Ask about a cluster's way to KRaft: what would stop, kill or spoil it.",
     },
     "Operate": {
         "status": "Say whether watch, stream and serve are up, how far behind, and what is wrong.",

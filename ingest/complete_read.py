@@ -102,7 +102,7 @@ def read_once(
     A connection that is lost meanwhile is tried again. Raises IngestError where ZooKeeper cannot be reached or read.
     """
     nothing = CompleteRead({})
-    return _ask_once(
+    return ask_once(
         config, stop, lambda zookeeper: CompleteRead(read_everything(zookeeper, show), zookeeper.forbidden), nothing
     )
 
@@ -116,12 +116,12 @@ def read_registered_brokers(config: ZooKeeperConfig, stop: threading.Event) -> f
             raise IngestError(f"{BROKERS} may not be listed: its ACL does not let this session in")
         return frozenset(int(name) for name in names if name.isdecimal())
 
-    return _ask_once(config, stop, ask, frozenset())
+    return ask_once(config, stop, ask, frozenset())
 
 
 def find_chroots(config: ZooKeeperConfig, stop: threading.Event) -> list[str]:
     """The chroots at which the same ensemble has a Kafka cluster; "/" for none. Raises IngestError."""
-    return _ask_once(dataclasses.replace(config, zookeeper=config.servers), stop, _search_chroots, [])
+    return ask_once(dataclasses.replace(config, zookeeper=config.servers), stop, _search_chroots, [])
 
 
 def _search_chroots(zookeeper: WatchedZooKeeper) -> list[str]:
@@ -146,12 +146,16 @@ def _search_chroots(zookeeper: WatchedZooKeeper) -> list[str]:
 _Found = TypeVar("_Found")
 
 
-def _ask_once(
+def ask_once(
     config: ZooKeeperConfig,
     stop: threading.Event,
     ask: Callable[[WatchedZooKeeper], _Found],
     nothing: _Found,
 ) -> _Found:
+    """The answer over a session of its own, `nothing` if asked to stop; raises IngestError.
+
+    A connection that is lost meanwhile is tried again.
+    """
     inbox = Inbox()
     zookeeper = WatchedZooKeeper(config, inbox, stop, reads_once=True)
     try:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +12,7 @@ import click
 
 from cli.printing import output
 from cli.printing.snapshot_lines import Concern, Picture, Selection, print_json, print_summary
+from cli.reading import progress_bar, refuse_chroot
 from cli.running import ExitCode, run_until_stopped
 from cli.settings.config import read_flags, read_settings, snapshot_config
 from cli.settings.keys import keys_of
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from ingest.complete_read import CompleteRead
 
 _NAMED_ZNODES = 20
-_NAMED_CHROOTS = 10
 _CHUNK_COUNT = 64
 _ONLY_OF_WATCHING = keys_of(IngestConfig).keys() - keys_of(ZooKeeperConfig).keys()
 _ONLY_OF_THE_JOB = keys_of(StreamConfig).keys() - {"broker_config", "kafka_version"}
@@ -86,7 +84,7 @@ def snapshot(
         if stop.is_set():
             return
         if not read.values and not read.forbidden:
-            outcome.append(_refuse_chroot(config, stop))
+            outcome.append(refuse_chroot(config, stop))
             return
         picture = _picture(read, cluster or "snapshot", brokers)
         outcome.append(_tell(picture, selection))
@@ -103,7 +101,7 @@ def snapshot(
 def _read(config: ZooKeeperConfig, stop: threading.Event) -> CompleteRead:
     from ingest.complete_read import read_once  # not for --help
 
-    with _progress() as show:
+    with progress_bar() as show:
         return read_once(config, stop, show)
 
 
@@ -112,17 +110,6 @@ def _picture(read: CompleteRead, cluster: str, brokers: BrokersConfig) -> Pictur
     metadata = list(cluster_metadata(znodes, read.forbidden))
     outcome = steps(new_context(cluster, _CHUNK_COUNT, *brokers.read()), read.records(cluster))
     return Picture(metadata, outcome.context, outcome.effects)
-
-
-def _refuse_chroot(config: ZooKeeperConfig, stop: threading.Event) -> ExitCode:
-    from ingest.complete_read import find_chroots
-
-    found = find_chroots(config, stop)
-    addresses = [f"{config.servers}{chroot.rstrip('/')}" for chroot in found[:_NAMED_CHROOTS]]
-    more = f" and {len(found) - _NAMED_CHROOTS} more" if len(found) > _NAMED_CHROOTS else ""
-    others = f"there is one at {' and at '.join(addresses)}{more}" if found else "check the address"
-    output.complain(f"there is nothing of a Kafka cluster at ZooKeeper {config.servers}{config.chroot}: {others}")
-    return ExitCode.USAGE
 
 
 def _tell(picture: Picture, selection: Selection) -> ExitCode:
@@ -139,18 +126,3 @@ def _tell(picture: Picture, selection: Selection) -> ExitCode:
         output.complain(f"there is no topic {', '.join(absent)}")
         return ExitCode.USAGE
     return ExitCode.FAILED if unreadable else ExitCode.OK
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int, int], None]]:
-    """A bar on standard error, if a person sees it."""
-    if not sys.stderr.isatty():
-        yield lambda _count, _total: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
-
-    columns = ("read", BarColumn(), MofNCompleteColumn(), "znodes", TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as progress:
-        task = progress.add_task("read", total=None)
-        yield lambda count, total: progress.update(task, completed=count, total=total)

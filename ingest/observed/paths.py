@@ -28,6 +28,18 @@ PARENTS = (
     "/log_dir_event_notification",
 )
 
+COPIED_BESIDES = (
+    "/config/users",
+    "/config/clients",
+    "/config/ips",
+    "/kafka-acl",
+    "/kafka-acl-extended",
+    "/delegation_token/tokens",
+)
+"""What a migration to KRaft copies of a cluster with all that is below it, and the controller does not read."""
+
+COPIED_SINGLE_BESIDES = ("/latest_producer_id_block", "/brokers/seqid")
+
 WATCHED = (
     "/cluster/id",
     "/controller",
@@ -48,6 +60,8 @@ _PARTITIONS = re.compile(rf"{TOPICS}/[^/]+/partitions")
 _CONTROLLER = {"/controller", "/controller_epoch"}
 _SINGLE = frozenset(SINGLE_ZNODES)
 _PARENTS = frozenset(PARENTS)
+_COPIED_SINGLE = frozenset(COPIED_SINGLE_BESIDES)
+_COPIED_BELOW = tuple(f"{root}/" for root in COPIED_BESIDES)
 
 
 class Rank(IntEnum):
@@ -64,6 +78,11 @@ def is_recorded(path: str) -> bool:
     if path in _SINGLE or path.rpartition("/")[0] in _PARENTS:
         return True
     return is_partition_state(path)
+
+
+def is_copied(path: str) -> bool:
+    """Whether a migration to KRaft reads a znode."""
+    return is_recorded(path) or path in _COPIED_SINGLE or path.startswith(_COPIED_BELOW)
 
 
 def is_partition_state(path: str) -> bool:

@@ -12,7 +12,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import (
@@ -21,14 +21,16 @@ from kazoo.exceptions import (
     ConnectionDropped,
     ConnectionLoss,
     NoAuthError,
+    NoNodeError,
     SessionClosedRequireSaslError,
     SessionExpiredError,
     UnimplementedError,
 )
 from kazoo.protocol.connection import ConnectionHandler
-from kazoo.protocol.serialization import GetData, ReplyHeader, Sync, Watch
+from kazoo.protocol.serialization import GetACL, GetData, ReplyHeader, Sync, Watch
 from kazoo.protocol.states import KazooState
 from kazoo.retry import KazooRetry
+from kazoo.security import ACL
 
 from ingest.config import ZooKeeperConfig
 from ingest.errors import IngestError
@@ -46,6 +48,7 @@ _LOG = logging.getLogger("kontrast.ingest.zookeeper")
 _KAZOO_LOG = logging.getLogger("kontrast.ingest.kazoo")
 
 _CLOSE_SECONDS = 1.5
+_ACLS_IN_FLIGHT = 500
 # The longest answer to expect: the first request of a read has up to 96 znodes, which ZooKeeper's jute.maxbuffer keeps
 # at 1 MB each. kazoo would gather as much as the four bytes of a length can say.
 _LARGEST_PACKET_BYTES = 128 * 1024**2
@@ -275,6 +278,21 @@ class WatchedZooKeeper:
         """The children of the paths, none for one that is not there; raises ConnectionLostError."""
         found = self._readable(self._reads.children(paths))
         return {path: children or [] for path, children in found.items()}
+
+    def read_acls(self, paths: Sequence[str]) -> dict[str, list[ACL]]:
+        """The ACLs of the paths that are there and whose ACL may be read; raises ConnectionLostError."""
+        acls: dict[str, list[ACL]] = {}
+        for first in range(0, len(paths), _ACLS_IN_FLIGHT):
+            batch = paths[first : first + _ACLS_IN_FLIGHT]
+            self.pace(len(batch))
+            for path, promise in [(path, self.call(GetACL(self.absolute(path)))) for path in batch]:
+                try:
+                    acls[path] = cast("tuple[list[ACL], object]", self.wait(promise))[0]
+                except NoNodeError:
+                    continue
+                except NoAuthError:
+                    self._forbidden.add(path)
+        return acls
 
     def _readable(self, answers: Answers) -> dict[str, Any]:
         """The answers that may be read; each other path is reported once, until it may be read again."""

@@ -1,0 +1,24 @@
+"""`kontrast migration`: the way of a cluster from ZooKeeper to KRaft."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from cli.lazy_group import LazyGroup
+
+# Each is in the module of its name in `cli.migration`.
+_SECTIONS: Final = {
+    "Commands": {
+        "check": "Look in ZooKeeper for what would stop, kill or spoil a migration to KRaft.",
+    }
+}
+
+
+@click.group(cls=LazyGroup, package="cli.migration", sections=_SECTIONS)
+def migration() -> None:
+    """Ask about a cluster's way from ZooKeeper to KRaft.
+
+    Nothing here writes anything.
+    """

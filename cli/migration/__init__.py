@@ -1,0 +1,1 @@
+"""The commands of `kontrast migration`, a file for each."""

@@ -1,0 +1,171 @@
+"""`kontrast migration check`: what would stop, kill or spoil a migration to KRaft, as far as ZooKeeper shows it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.printing import output
+from cli.printing.preflight_lines import print_json, print_report
+from cli.reading import progress_bar, refuse_chroot
+from cli.running import ExitCode, run_until_stopped
+from cli.settings.config import ConfigError, read_flags, read_settings, zookeeper_config
+from cli.settings.keys import keys_of
+from cli.settings.options import config_option, settings_options
+from controller.rules.releases import read_release
+from ingest.config import IngestConfig, ZooKeeperConfig
+from migration.preflight.check import Patch
+from migration.preflight.report import Report, examine
+from migration.preflight.tree import Owner, Tree, Znode
+
+if TYPE_CHECKING:
+    from ingest.observed.observations import Value
+
+_ONLY_OF_WATCHING = keys_of(IngestConfig).keys() - keys_of(ZooKeeperConfig).keys()
+_EPILOG = """\b
+Examples:
+  kontrast migration check --zookeeper zk1:2181/kafka
+  kontrast migration check --zookeeper zk1:2181/kafka --release 3.9.2 --controller-ids 3001,3002,3003
+  kontrast migration check --zk-data /var/lib/zookeeper --chroot /kafka --json
+
+\b
+Exit codes:
+  0  nothing was found, and everything that a znode can show was read
+  1  something was found, or something may not be read; each is named
+  2  a flag, a setting or the chroot is wrong
+  3  ZooKeeper cannot be reached, or the files cannot be read
+"""
+
+
+def _read_release(_ctx: click.Context, _param: click.Parameter, text: str | None) -> Patch | None:
+    if text is None:
+        return None
+    try:
+        release = read_release(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{error}.") from error
+    parts = text.strip().split(".")
+    return (*release, int(parts[2]) if len(parts) > 2 else 0)
+
+
+def _read_ids(_ctx: click.Context, _param: click.Parameter, text: str | None) -> frozenset[int]:
+    ids = [part.strip() for part in (text or "").split(",") if part.strip()]
+    if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in ids):
+        raise click.BadParameter(f"{text!r} is no list of ids like 3001,3002,3003.")
+    return frozenset(map(int, ids))
+
+
+@click.command(epilog=_EPILOG)
+@config_option
+@click.option(
+    "--cluster", metavar="NAME", help="The cluster of the file to check; may be left out if it is the only one."
+)
+@click.option(
+    "--zk-data",
+    "directories",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="DIR",
+    help="Check copied files in place of a ZooKeeper: a server's dataDir, and its dataLogDir if that is another one.",
+)
+@click.option("--chroot", metavar="PATH", help="With --zk-data: the znode below which Kafka keeps everything.")
+@click.option(
+    "--release",
+    callback=_read_release,
+    metavar="VERSION",
+    help="The release that migrates, like 3.9.2. Without it: whatever writes znodes like these.",
+)
+@click.option(
+    "--controller-ids",
+    callback=_read_ids,
+    metavar="LIST",
+    help="The ids that the quorum's controllers shall have, which must be no broker's.",
+)
+@settings_options("watch", leave_out=_ONLY_OF_WATCHING)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+def check(  # noqa: PLR0913 (one parameter an option)
+    config_file: Path | None,
+    cluster: str | None,
+    directories: tuple[Path, ...],
+    chroot: str | None,
+    release: Patch | None,
+    controller_ids: frozenset[int],
+    *,
+    as_json: bool,
+    **flags: object,
+) -> int:
+    """Look in ZooKeeper for what would stop, kill or spoil a migration to KRaft.
+
+    Reads everything once and watches nothing; the worst is printed first. What may not be read, or what no znode
+    shows, is printed as not checked. Secrets are never printed.
+    """
+    given = read_flags("watch", flags)
+    if directories and "zookeeper" in given:
+        raise ConfigError("--zookeeper and --zk-data are two places to look: give one of them")
+    if chroot is not None and not (directories and chroot.startswith("/")):
+        raise ConfigError("--chroot belongs to --zk-data and begins with /; an address has its own behind its ports")
+    config = None if directories else zookeeper_config(read_settings(config_file, os.environ), cluster, given)
+    outcome: list[ExitCode] = []
+
+    def run(stop: threading.Event) -> None:
+        tree = _tree_of_files(directories, chroot or "/", controller_ids, stop)
+        if config is not None:
+            tree = _tree(config, controller_ids, stop)
+        if stop.is_set() or tree is None:
+            outcome.append(ExitCode.OK if stop.is_set() else ExitCode.USAGE)
+            return
+        report = examine(tree, release)
+        outcome.append(ExitCode.OK if report.is_clean else ExitCode.FAILED)
+        _print(report, as_json=as_json)
+
+    code = run_until_stopped({"migration check": run})
+    return code or next(iter(outcome), ExitCode.OK)
+
+
+def _print(report: Report, *, as_json: bool) -> None:
+    try:
+        (print_json if as_json else print_report)(report)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        output.discard_rows()
+
+
+def _tree(config: ZooKeeperConfig, controller_ids: frozenset[int], stop: threading.Event) -> Tree | None:
+    from ingest.copied_znodes import read_copied_znodes  # not for --help
+
+    with progress_bar() as show:
+        read = read_copied_znodes(config, stop, show)
+    if not (read.values or read.forbidden or stop.is_set()):
+        refuse_chroot(config, stop)
+        return None
+    owners = {path: frozenset(Owner(*owner) for owner in owners) for path, owners in (read.owners or {}).items()}
+    return Tree(_znodes(read.values), read.forbidden, owners, controller_ids)
+
+
+def _tree_of_files(
+    directories: tuple[Path, ...], chroot: str, controller_ids: frozenset[int], stop: threading.Event
+) -> Tree | None:
+    from ingest.files.last_znodes import LastZnodes  # not for --help
+
+    if not directories:
+        return None
+    files = LastZnodes(directories, chroot=chroot)
+    znodes = files.read(stop.is_set)
+    for note in files.notes:
+        output.say(note)
+    if not znodes and not stop.is_set():
+        others = " and ".join(sorted(files.other_chroots))
+        hint = f"they have one below {others}: give --chroot" if others else "check --zk-data"
+        output.complain(f"the files have nothing of a Kafka cluster below {chroot}; {hint}")
+        return None
+    return Tree(_znodes(znodes), controller_ids=controller_ids)
+
+
+def _znodes(values: Mapping[str, Value]) -> dict[str, Znode]:
+    return {path: Znode(value.data, value.version, value.ephemeral_owner) for path, value in values.items()}

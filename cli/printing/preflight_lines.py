@@ -1,0 +1,90 @@
+"""Print the report of `kontrast migration check`, for people and as JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+import click
+import msgspec
+
+from migration.preflight.check import Check, Outcome, written
+from migration.preflight.report import Found, Report
+from transport.printable import printable
+
+_SHOWN: Final = 5  # znodes of a check
+_LONGEST: Final = 1_000
+_COLOURS: Final = {"loses": "red", "kills": "red", "sticks": "red", "blocks": "yellow", "rollback": "yellow"}
+
+
+def print_report(report: Report) -> None:
+    """Print it for people: what was found, worst first, then advice, what was not checked, and the sum."""
+    for found in report.found:
+        _print_found(found, found.check.outcome.value)
+    for found in report.advice:
+        _print_found(found, "advice")
+    for unchecked in report.unchecked:
+        click.echo(f"not checked: {unchecked.check.name} ({unchecked.check.what}): {_safe(unchecked.reason)}")
+    click.echo(_sum(report))
+
+
+def _print_found(found: Found, word: str) -> None:
+    check = found.check
+    click.echo(f"{click.style(word, fg=_COLOURS.get(word))}  {check.name}: {check.what}")
+    for finding in found.findings[:_SHOWN]:
+        click.echo(f"  {_safe(finding.znode)}: {_safe(finding.detail)}")
+    if len(found.findings) > _SHOWN:
+        click.echo(f"  and {len(found.findings) - _SHOWN} more; --json names all")
+    click.echo(f"  means: {check.means}")
+    click.echo(f"  do: {check.mend}")
+    click.echo(f"  releases: {check.releases}; source: {check.source}")
+
+
+def _sum(report: Report) -> str:
+    counts: Counter[Outcome] = Counter()
+    for found in report.found:
+        counts[found.check.outcome] += len(found.findings)
+    parts = ", ".join(f"{count} {outcome.value}" for outcome, count in counts.items())
+    forbidden = sum(unchecked.is_forbidden for unchecked in report.unchecked)
+    what = f"found: {parts}" if parts else "nothing was found in what was read" if forbidden else "nothing was found"
+    unchecked = f"; {len(report.unchecked)} checks not made, or not of all znodes" if report.unchecked else ""
+    return f"{what}{unchecked}; {_releases(report)}"
+
+
+def _releases(report: Report) -> str:
+    if report.oldest == report.newest:
+        return f"for release {written(report.oldest)}"
+    return f"for releases {written(report.oldest[:2])} to {written(report.newest[:2])}, by the znodes"
+
+
+def print_json(report: Report) -> None:
+    """Print one JSON object a line: each finding, each advice, each check that was not made, and the releases."""
+    for kind, of_kind in (("finding", report.found), ("advice", report.advice)):
+        for found in of_kind:
+            for finding in found.findings:
+                _print_line(kind, found.check, znode=finding.znode, detail=finding.detail)
+    for unchecked in report.unchecked:
+        _print_line("not-checked", unchecked.check, reason=unchecked.reason, forbidden=unchecked.is_forbidden)
+    releases = {"oldest": written(report.oldest[:2]), "newest": written(report.newest[:2])}
+    if report.oldest == report.newest:
+        releases = dict.fromkeys(releases, written(report.oldest))
+    click.echo(msgspec.json.encode({"type": "releases", **releases}).decode())
+
+
+def _print_line(kind: str, check: Check, **fields: object) -> None:
+    line = {
+        "type": kind,
+        "check": check.name,
+        "outcome": check.outcome.value,
+        "what": check.what,
+        **fields,
+        "means": check.means,
+        "mend": check.mend,
+        "releases": check.releases,
+        "source": check.source,
+    }
+    click.echo(msgspec.json.encode(line).decode())
+
+
+def _safe(text: str) -> str:
+    return printable(text, _LONGEST)

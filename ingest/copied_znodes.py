@@ -1,0 +1,60 @@
+"""Read every znode that a migration to KRaft copies, and who may use them: all at once, watching nothing."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from ingest.complete_read import ask_once, read_everything
+from ingest.config import ZooKeeperConfig
+from ingest.observed.observations import Value
+from ingest.observed.paths import COPIED_BESIDES, COPIED_SINGLE_BESIDES, PARENTS, SINGLE_ZNODES, TOPICS
+from ingest.zookeeper.client import WatchedZooKeeper
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedZnodes:
+    """The values by path, the paths that an ACL keeps from being read, and who may use a znode: (scheme, id) pairs.
+
+    The id of a digest is the user's name without the hash of the password.
+    """
+
+    values: Mapping[str, Value]
+    forbidden: frozenset[str] = frozenset()
+    owners: Mapping[str, frozenset[tuple[str, str]]] | None = None
+
+
+def read_copied_znodes(
+    config: ZooKeeperConfig, stop: threading.Event, show: Callable[[int, int], None] = lambda _count, _total: None
+) -> CopiedZnodes:
+    """All of a cluster that a migration copies; nothing if asked to stop. Raises IngestError."""
+
+    def ask(zookeeper: WatchedZooKeeper) -> CopiedZnodes:
+        values = read_everything(zookeeper, show)
+        values |= _read_besides(zookeeper)
+        owners = {path: _owners(acls) for path, acls in zookeeper.read_acls(_with_acls(values)).items()}
+        return CopiedZnodes(values, zookeeper.forbidden, owners)
+
+    return ask_once(config, stop, ask, CopiedZnodes({}))
+
+
+def _read_besides(zookeeper: WatchedZooKeeper) -> dict[str, Value]:
+    paths = list(COPIED_SINGLE_BESIDES)
+    level = list(COPIED_BESIDES)
+    while level:
+        children = zookeeper.read_children(level)
+        level = [f"{parent}/{name}" for parent, names in children.items() for name in names]
+        paths += level
+    return {path: value for path, value in zookeeper.read_values(paths).values.items() if value is not None}
+
+
+def _with_acls(values: Iterable[str]) -> list[str]:
+    """The znodes whose ACL is looked at: the parents, and all but the partitions' states."""
+    parents = (*PARENTS, *COPIED_BESIDES, *SINGLE_ZNODES)
+    return sorted({*parents, *(path for path in values if not (path.startswith(f"{TOPICS}/") and path.count("/") > 3))})
+
+
+def _owners(acls: Iterable[object]) -> frozenset[tuple[str, str]]:
+    identities = [acl.id for acl in acls]  # type: ignore[attr-defined]
+    return frozenset((identity.scheme, identity.id.partition(":")[0]) for identity in identities)

@@ -1,0 +1,143 @@
+"""Checks of what an earlier attempt left, of the controller and of the brokers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from controller.contract.znodes import ZnodeError, decode_epoch
+from migration.preflight.check import Finding
+from migration.preflight.tree import BROKERS, CONTROLLER, MIGRATION, Owner, Tree
+
+EPOCH = "/controller_epoch"
+SEQUENCE = "/brokers/seqid"
+FEATURE = "/feature"
+TRIGGERS = ("/admin/reassign_partitions", "/admin/preferred_replica_election")
+
+# KRaft's epoch rises by one or two with an election of the quorum, /controller_epoch by one: of five leader changes of
+# a real quorum each cost 0.4 of the distance. Ten last for the 25 changes of a few rolling restarts.
+_SMALL_EPOCH = 10
+_HIGHEST_CHOSEN_ID = 1_000  # reserved.broker.max.id, above which Kafka makes ids
+_FIRST_WITH_MIGRATION = "3.4"
+
+
+def earlier_attempt(tree: Tree) -> Iterator[Finding]:
+    """An old /migration that says the copy is made, while no KRaft controller rules."""
+    migration = tree.migration
+    if migration is None or migration.kraft_metadata_offset <= 0 or tree.is_ruled_by_kraft:
+        return
+    ruler = f"broker {tree.controller.brokerid} is controller" if tree.controller else "nobody is controller"
+    yield Finding(
+        MIGRATION,
+        f"says that KRaft controller {migration.kraft_controller_id} has copied everything up to offset "
+        f"{migration.kraft_metadata_offset} of epoch {migration.kraft_metadata_epoch}, while {ruler}",
+    )
+
+
+def null_migration(tree: Tree) -> Iterator[Finding]:
+    """A /migration that has a null for a value."""
+    if MIGRATION in tree.znodes and tree.data(MIGRATION) is None:
+        yield Finding(MIGRATION, "has a null for a value")
+
+
+def unreadable_migration(tree: Tree) -> Iterator[Finding]:
+    """A /migration whose value is not what Kafka writes."""
+    data = tree.data(MIGRATION)
+    if data is not None and tree.migration is None:
+        yield Finding(MIGRATION, "is not the JSON of version 0" if data else "is empty")
+
+
+def leftover_controller(tree: Tree) -> Iterator[Finding]:
+    """A /controller that no session keeps, before KRaft rules."""
+    znode = tree.znodes.get(CONTROLLER)
+    if znode is None or znode.ephemeral_owner or tree.is_ruled_by_kraft:
+        return
+    known = tree.controller
+    whose = "and cannot be read"
+    if known is not None:
+        whose = f"of node {known.brokerid}"
+        whose += f", KRaft epoch {known.kraftControllerEpoch}" if known.kraftControllerEpoch >= 0 else ""
+    yield Finding(CONTROLLER, f"is persistent, {whose}")
+
+
+def triggers_left(tree: Tree) -> Iterator[Finding]:
+    """The requests in ZooKeeper that a next ZooKeeper controller would obey."""
+    for path in TRIGGERS:
+        if path in tree.znodes:
+            yield Finding(path, "is there")
+
+
+def generated_ids(tree: Tree) -> Iterator[Finding]:
+    """The brokers whose id Kafka has made."""
+    sequence = tree.znodes.get(SEQUENCE)
+    if sequence is not None and sequence.version > 0:
+        for broker in sorted(tree.brokers):
+            if broker > _HIGHEST_CHOSEN_ID:
+                yield Finding(f"{BROKERS}/{broker}", f"the id {broker} was made by Kafka (version of {SEQUENCE} > 0)")
+
+
+def shared_node_ids(tree: Tree) -> Iterator[Finding]:
+    """The controllers' ids that are brokers' too."""
+    controllers = set(tree.controller_ids)
+    if tree.migration is not None and tree.migration.kraft_controller_id >= 0:
+        controllers.add(tree.migration.kraft_controller_id)
+    assigned = {broker for partition in tree.partitions for broker in partition.replicas} if controllers else set()
+    for node in sorted(controllers & (tree.brokers.keys() | assigned)):
+        yield Finding(f"{BROKERS}/{node}", f"{node} is a broker's id and a controller's")
+
+
+def no_controller_ids(tree: Tree) -> str:
+    """The reason why ids cannot be compared, nothing where they can."""
+    return "" if tree.controller_ids or tree.migration is not None else "no znode has them: give --controller-ids"
+
+
+def control_plane_listeners(tree: Tree) -> Iterator[Finding]:
+    """The brokers with a listener that is named like a control plane's."""
+    for number, broker in sorted(tree.brokers.items()):
+        names = {endpoint.partition("://")[0] for endpoint in broker.endpoints}
+        for name in sorted(name for name in names if "CONTROL" in name.upper()):
+            yield Finding(f"{BROKERS}/{number}", f"has the listener {name}")
+
+
+def protocol_version(tree: Tree) -> Iterator[Finding]:
+    """Signs of an inter.broker.protocol.version, or a release, before the first that migrates."""
+    for number, broker in sorted(tree.brokers.items()):
+        if broker.version < 5 and f"{BROKERS}/{number}" in tree.znodes:
+            yield Finding(f"{BROKERS}/{number}", f"version {broker.version} is that of a protocol before 2.7")
+    if tree.controller is not None and tree.controller.version < 2:
+        yield Finding(CONTROLLER, f"the controller's release is before {_FIRST_WITH_MIGRATION}")
+    elif FEATURE not in tree.znodes and tree.may_be_read(FEATURE):
+        yield Finding(FEATURE, "is not there: no controller of 2.7 or later has been active")
+    elif tree.feature is not None and tree.feature.version < 2:
+        yield Finding(FEATURE, f"version {tree.feature.version} is that of a protocol before 3.3")
+
+
+def small_epoch(tree: Tree) -> Iterator[Finding]:
+    """A /controller_epoch that KRaft's would soon overtake."""
+    if tree.is_ruled_by_kraft:
+        return
+    try:
+        epoch = decode_epoch(tree.data(EPOCH))
+    except ZnodeError:
+        return
+    if epoch < _SMALL_EPOCH:
+        yield Finding(EPOCH, f"is {epoch}")
+
+
+def zookeeper_acls(tree: Tree) -> Iterator[Finding]:
+    """The identities without which znodes may not be used, each with the first of its znodes."""
+    if not tree.owners:
+        return
+    znodes: dict[frozenset[Owner], list[str]] = defaultdict(list)
+    for path, owners in tree.owners.items():
+        named = frozenset(owner for owner in owners if owner.scheme != "world")
+        if named:
+            znodes[named].append(path)
+    for owners, paths in sorted(znodes.items(), key=lambda found: sorted(found[0])):
+        who = " and ".join(f"{owner.scheme}:{owner.name}" for owner in sorted(owners))
+        yield Finding(min(paths), f"{who} may change {len(paths)} of the {len(tree.owners)} znodes looked at")
+
+
+def no_acls(tree: Tree) -> str:
+    """The reason why ZooKeeper's ACLs cannot be judged, nothing where they can."""
+    return "copied files are read without their ACLs: ask a ZooKeeper" if tree.owners is None else ""

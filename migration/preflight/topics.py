@@ -1,0 +1,131 @@
+"""Checks of topics, their partitions and states."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from migration.preflight.check import Finding
+from migration.preflight.tree import BROKERS, DELETIONS, TOPIC_CONFIGS, TOPICS, Tree
+
+_NAMED = 3
+
+
+def on_absent_brokers(tree: Tree) -> Iterator[Finding]:
+    """The brokers in assignments that are not registered, each once."""
+    partitions: dict[int, list[str]] = defaultdict(list)
+    topics: dict[int, set[str]] = defaultdict(set)
+    for partition in tree.partitions:
+        for broker in set(partition.replicas) - tree.brokers.keys():
+            partitions[broker].append(partition.name)
+            topics[broker].add(partition.topic)
+    for broker in sorted(partitions):
+        of = partitions[broker]
+        count = f"{len(of)} partition{'s' * (len(of) > 1)}"
+        detail = f"broker {broker} is not registered and is assigned {count} of {sorted(topics[broker])[0]}"
+        others = len(topics[broker]) - 1
+        more = f" and {others} other topic{'s' * (others > 1)}" if others else ""
+        yield Finding(f"{TOPICS}/{sorted(topics[broker])[0]}", f"{detail}{more}: {_some(of)}")
+
+
+def without_id(tree: Tree) -> Iterator[Finding]:
+    """The topics whose znode has no topic_id."""
+    for name, topic in tree.topics.items():
+        if topic is not None and not topic.topic_id:
+            yield Finding(f"{TOPICS}/{name}", "has no topic_id")
+
+
+def unreadable_topics(tree: Tree) -> Iterator[Finding]:
+    """The topics whose znode is no assignment."""
+    for name, topic in tree.topics.items():
+        path = f"{TOPICS}/{name}"
+        if topic is None and tree.may_be_read(path):
+            yield Finding(path, "is not JSON as Kafka writes it" if tree.data(path) else "is empty")
+
+
+def without_replicas(tree: Tree) -> Iterator[Finding]:
+    """The partitions with an empty assignment."""
+    for partition in tree.partitions:
+        if not partition.replicas:
+            yield Finding(f"{TOPICS}/{partition.topic}", f"partition {partition.number} has no replicas")
+
+
+def under_deletion(tree: Tree) -> Iterator[Finding]:
+    """The topics that are to be deleted and are still there, or whose deletion was never taken up."""
+    for name in tree.children(DELETIONS):
+        left = "is still there" if name in tree.topics else "is gone, its entry is not"
+        yield Finding(f"{DELETIONS}/{name}", f"topic {name} {left}")
+
+
+def orphan_configurations(tree: Tree) -> Iterator[Finding]:
+    """The configurations of topics that are not there."""
+    for name in tree.children(TOPIC_CONFIGS):
+        if name not in tree.topics and name != "<default>":
+            yield Finding(f"{TOPIC_CONFIGS}/{name}", f"there is no topic {name}")
+
+
+def without_state(tree: Tree) -> Iterator[Finding]:
+    """The assigned partitions that have no state."""
+    for partition in tree.partitions:
+        if partition.state is None and partition.replicas and tree.may_be_read(partition.state_path):
+            wrong = "cannot be read" if partition.state_path in tree.znodes else "is not there"
+            yield Finding(partition.state_path, f"the state of {partition.name} {wrong}")
+
+
+def without_leader(tree: Tree) -> Iterator[Finding]:
+    """The partitions that nobody leads."""
+    for partition in tree.partitions:
+        if partition.state is not None and partition.state.leader < 0:
+            in_sync = list(partition.state.isr)
+            yield Finding(partition.state_path, f"nobody leads {partition.name}; in sync: {in_sync}")
+
+
+def stray_states(tree: Tree) -> Iterator[Finding]:
+    """The states of partitions that their topic does not have."""
+    assigned = {partition.state_path for partition in tree.partitions}
+    for path in tree.znodes:
+        if path.endswith("/state") and path.startswith(f"{TOPICS}/") and path not in assigned:
+            topic, _, number = path[len(TOPICS) + 1 : -len("/state")].partition("/partitions/")
+            if topic in tree.kept_topics:
+                yield Finding(path, f"topic {topic} has no partition {number}")
+
+
+def shared_ids(tree: Tree) -> Iterator[Finding]:
+    """The topics that have the id of another."""
+    first: dict[str, str] = {}
+    for name, topic in tree.topics.items():
+        if topic is not None and topic.topic_id:
+            other = first.setdefault(topic.topic_id, name)
+            if other != name:
+                yield Finding(f"{TOPICS}/{name}", f"has the topic_id of {other}, {topic.topic_id}")
+
+
+def reassignments(tree: Tree) -> Iterator[Finding]:
+    """The topics of which partitions are being reassigned."""
+    for name, topic in tree.kept_topics.items():
+        moving = {number for number, brokers in topic.adding_replicas.items() if brokers}
+        moving |= {number for number, brokers in topic.removing_replicas.items() if brokers}
+        if moving:
+            named = _some([f"{name}-{number}" for number in sorted(moving)])
+            yield Finding(f"{TOPICS}/{name}", f"is being reassigned: {named}")
+
+
+def log_directories(tree: Tree) -> Iterator[Finding]:
+    """What a failed log directory leaves: its notification, and replicas of live brokers that are not in sync."""
+    parent = "/log_dir_event_notification"
+    for name in tree.children(parent):
+        yield Finding(f"{parent}/{name}", "a broker reports a failed log directory, and no controller has taken it up")
+    lagging: dict[int, list[str]] = defaultdict(list)
+    for partition in tree.partitions:
+        if partition.state is not None and partition.state.leader >= 0:
+            for broker in set(partition.replicas) - set(partition.state.isr):
+                lagging[broker].append(partition.name)
+    for broker in sorted(lagging.keys() & tree.brokers.keys()):
+        count = len(lagging[broker])
+        detail = f"broker {broker} is registered and not in sync for {count} partition{'s' * (count > 1)}"
+        yield Finding(f"{BROKERS}/{broker}", f"{detail}, as with a failed log directory: {_some(lagging[broker])}")
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more

@@ -1,0 +1,224 @@
+"""A cluster's znodes at one moment, decoded once for all checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Annotated, NamedTuple
+
+import msgspec
+
+from controller.contract.decoding import JsonDecoder, UndecodableError
+from controller.contract.znodes import (
+    BrokerZnode,
+    ControllerZnode,
+    FeatureZnode,
+    StateZnode,
+    TopicZnode,
+    ZnodeError,
+    decode,
+)
+from controller.rules.releases import Evidence, Release
+
+BROKERS = "/brokers/ids"
+TOPICS = "/brokers/topics"
+TOPIC_CONFIGS = "/config/topics"
+BROKER_CONFIGS = "/config/brokers"
+USERS = "/config/users"
+DELETIONS = "/admin/delete_topics"
+MIGRATION = "/migration"
+CONTROLLER = "/controller"
+
+
+class Znode(NamedTuple):
+    """A znode's value (None where ZooKeeper has a null), its version, and its session, 0 where it is persistent."""
+
+    data: bytes | None
+    version: int = 0
+    ephemeral_owner: int = 0
+
+
+class Owner(NamedTuple):
+    """Who may do something with a znode: ZooKeeper's scheme (world, sasl, digest, x509, ip) and the name in it."""
+
+    scheme: str
+    name: str
+
+
+class MigrationZnode(msgspec.Struct, frozen=True):
+    """/migration (`MigrationZNode`, 3.9)."""
+
+    version: Annotated[int, msgspec.Meta(ge=0, le=0)]
+    kraft_metadata_offset: int
+    kraft_controller_id: int
+    kraft_metadata_epoch: int
+    kraft_controller_epoch: int
+
+
+class Partition(NamedTuple):
+    """A partition that a topic's znode assigns; `state` is None where ZooKeeper has none that can be read."""
+
+    topic: str
+    number: int
+    replicas: tuple[int, ...]
+    state: StateZnode | None
+
+    @property
+    def name(self) -> str:
+        """TOPIC-NUMBER."""
+        return f"{self.topic}-{self.number}"
+
+    @property
+    def state_path(self) -> str:
+        """Its state's znode."""
+        return f"{TOPICS}/{self.topic}/partitions/{self.number}/state"
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A cluster's znodes by path below its chroot, and the paths that this session may not read or list.
+
+    `owners` has who may use the znodes whose ACLs were read, None where none were. `controller_ids` are those that the
+    quorum is to have, as far as a person gave them.
+    """
+
+    znodes: Mapping[str, Znode]
+    unreadable: frozenset[str] = frozenset()
+    owners: Mapping[str, frozenset[Owner]] | None = None
+    controller_ids: frozenset[int] = field(default=frozenset())
+
+    def data(self, path: str) -> bytes | None:
+        """A znode's value, None where it has none or is not there."""
+        znode = self.znodes.get(path)
+        return None if znode is None else znode.data
+
+    def children(self, parent: str) -> list[str]:
+        """The names of a znode's children, those that may not be read among them."""
+        return self._children.get(parent, [])
+
+    def may_be_read(self, path: str) -> bool:
+        """Whether neither the znode nor one above it is kept from this session."""
+        if not self.unreadable:
+            return True
+        parts = path.split("/")
+        return not any("/".join(parts[:end]) in self.unreadable for end in range(2, len(parts) + 1))
+
+    @cached_property
+    def _children(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        # A partition's state is looked up by its path: a list of 200,000 parents is for nobody.
+        paths = (path for path in self.znodes if not (path.startswith(f"{TOPICS}/") and path.count("/") > 3))
+        for path in sorted({*paths, *self.unreadable}):
+            parent, _, name = path.rpartition("/")
+            found.setdefault(parent, []).append(name)
+        return found
+
+    # --- what the znodes mean
+
+    @cached_property
+    def brokers(self) -> Mapping[int, BrokerZnode]:
+        """The registered brokers; one whose znode cannot be read has nothing in it."""
+        return {int(name): self._broker(name) for name in self.children(BROKERS) if name.isdecimal()}
+
+    def _broker(self, name: str) -> BrokerZnode:
+        try:
+            return decode(self.data(f"{BROKERS}/{name}"), BrokerZnode)
+        except ZnodeError:
+            return BrokerZnode()
+
+    @cached_property
+    def topics(self) -> Mapping[str, TopicZnode | None]:
+        """The topics, None for one whose znode has no assignment that can be read."""
+        return {name: self._topic(name) for name in self.children(TOPICS)}
+
+    def _topic(self, name: str) -> TopicZnode | None:
+        try:
+            return decode(self.data(f"{TOPICS}/{name}"), TopicZnode)
+        except ZnodeError:
+            return None
+
+    @cached_property
+    def kept_topics(self) -> Mapping[str, TopicZnode]:
+        """The topics with an assignment that nobody deletes."""
+        deleted = set(self.children(DELETIONS))
+        return {name: topic for name, topic in self.topics.items() if topic is not None and name not in deleted}
+
+    @cached_property
+    def partitions(self) -> list[Partition]:
+        """The assigned partitions of the kept topics."""
+        return [
+            Partition(name, number, replicas, self._state(f"{TOPICS}/{name}/partitions/{number}/state"))
+            for name, topic in self.kept_topics.items()
+            for number, replicas in sorted(topic.partitions.items())
+        ]
+
+    def _state(self, path: str) -> StateZnode | None:
+        try:
+            return decode(self.data(path), StateZnode)
+        except ZnodeError:
+            return None
+
+    @cached_property
+    def controller(self) -> ControllerZnode | None:
+        """/controller, None where it is not there or cannot be read."""
+        try:
+            return decode(self.data(CONTROLLER), ControllerZnode)
+        except ZnodeError:
+            return None
+
+    @cached_property
+    def migration(self) -> MigrationZnode | None:
+        """/migration, None where it is not there or not as Kafka writes it."""
+        try:
+            return _MIGRATION.decode(self.data(MIGRATION) or b"")
+        except UndecodableError:
+            return None
+
+    @property
+    def is_ruled_by_kraft(self) -> bool:
+        """Whether a KRaft controller has claimed /controller and copied: the migration is under way."""
+        has_copied = self.migration is not None and self.migration.kraft_metadata_offset > 0
+        claimed = self.controller is not None and self.controller.kraftControllerEpoch >= 0
+        return has_copied and claimed and self.znodes[CONTROLLER].ephemeral_owner == 0
+
+    @cached_property
+    def feature(self) -> FeatureZnode | None:
+        """/feature, None where it is not there or cannot be read."""
+        try:
+            return decode(self.data("/feature"), FeatureZnode)
+        except ZnodeError:
+            return None
+
+    def configurations(self, parent: str) -> Iterator[tuple[str, Mapping[str, str] | None]]:
+        """The path and settings of each znode right below one of /config, None where it is not JSON of that form."""
+        for name in self.children(parent):
+            path = f"{parent}/{name}"
+            if path in self.znodes:
+                yield path, _settings(self.data(path))
+
+    def releases(self) -> tuple[Release, Release]:
+        """Oldest and newest release that write znodes like these."""
+        return Evidence(
+            controller_version=self.controller.version if self.controller else 0,
+            broker_version=max((broker.version for broker in self.brokers.values()), default=0),
+            topic_version=max((topic.version for topic in self.topics.values() if topic), default=0),
+            feature_version=self.feature.version if self.feature else 0,
+        ).releases()
+
+
+class _Configuration(msgspec.Struct, frozen=True):
+    config: dict[str, str] = {}
+
+
+_MIGRATION = JsonDecoder(MigrationZnode)
+_CONFIGURATION = JsonDecoder(_Configuration)
+
+
+def _settings(data: bytes | None) -> Mapping[str, str] | None:
+    if not data:
+        return {}
+    try:
+        return _CONFIGURATION.decode(data).config
+    except UndecodableError:
+        return None
