@@ -166,6 +166,13 @@ def zookeeper_config(settings: Settings, cluster: str | None, flags: Layer) -> Z
     return build(ZooKeeperConfig, "watch", settings.sections["watch"], own, flags, subject=subject)
 
 
+def login_config(settings: Settings, cluster: str | None, flags: Mapping[str, Layer]) -> KafkaLoginConfig:
+    """How one speaks to the same cluster's Kafka nodes; the flags are by section. Raises ConfigError."""
+    own, subject = _chosen(settings, cluster, flags.get("watch", {}))
+    everywhere, given = settings.sections["serve.probe"], flags.get("serve.probe", {})
+    return build(KafkaLoginConfig, "serve.probe", everywhere, own, given, subject=subject)
+
+
 def _chosen(settings: Settings, cluster: str | None, flags: Layer) -> tuple[Layer, str]:
     """The cluster's own settings, and what it is called in a sentence about them."""
     name = cluster or (next(iter(settings.clusters)) if len(settings.clusters) == 1 else None)

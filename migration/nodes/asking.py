@@ -63,9 +63,7 @@ class Nodes:
         return [node for node in self.nodes if node.mode in modes]
 
 
-def ask_nodes(
-    addresses: Sequence[str], registered: dict[int, str], login: NodeLogin, timeout_seconds: float
-) -> Nodes:
+def ask_nodes(addresses: Sequence[str], registered: dict[int, str], login: NodeLogin, timeout_seconds: float) -> Nodes:
     """The modes of the nodes at these addresses, of the registered brokers, and of the others that they name.
 
     Modes are asked without the login; the quorum and the list of brokers with it.
@@ -108,9 +106,7 @@ def ask_brokers(node: Node, kafka: KafkaNode) -> dict[int, str] | None:
     """The addresses of the live brokers as this broker has them; None from a controller. Raises NodeError."""
     if node.mode is None or node.mode.is_controller:
         return None
-    answer = kafka.ask(
-        DescribeClusterRequest(include_cluster_authorized_operations=False, endpoint_type=_OF_BROKERS)
-    )
+    answer = kafka.ask(DescribeClusterRequest(include_cluster_authorized_operations=False, endpoint_type=_OF_BROKERS))
     refuse(answer.error_code)
     return {broker.broker_id: written(broker.host, broker.port) for broker in answer.brokers}
 
