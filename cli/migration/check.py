@@ -6,21 +6,25 @@ import os
 import sys
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from cli.migration.node_options import TIMEOUT_SECONDS, bootstrap_option, node_login, registered_addresses
 from cli.printing import output
 from cli.printing.preflight_lines import print_json, print_report
 from cli.reading import progress_bar, refuse_chroot
 from cli.running import ExitCode, run_until_stopped
-from cli.settings.config import ConfigError, read_flags, read_settings, zookeeper_config
+from cli.settings.config import ConfigError, login_config, read_flags, read_settings, zookeeper_config
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
 from controller.rules.releases import read_release
+from dashboards.probe.config import KafkaLoginConfig
 from ingest.config import IngestConfig, ZooKeeperConfig
 from migration.preflight.check import Patch
+from migration.preflight.node_checks import SETTINGS
 from migration.preflight.report import Report, examine
 from migration.preflight.tree import Owner, Tree, Znode
 
@@ -32,6 +36,7 @@ _EPILOG = """\b
 Examples:
   kontrast migration check --zookeeper zk1:2181/kafka
   kontrast migration check --zookeeper zk1:2181/kafka --release 3.9.2 --controller-ids 3001,3002,3003
+  kontrast migration check --zookeeper zk1:2181/kafka --bootstrap controller1:9093,controller2:9093
   kontrast migration check --zk-data /var/lib/zookeeper --chroot /kafka --json
 
 \b
@@ -87,6 +92,9 @@ def _read_ids(_ctx: click.Context, _param: click.Parameter, text: str | None) ->
     metavar="LIST",
     help="The ids that the quorum's controllers shall have, which must be no broker's.",
 )
+@bootstrap_option(
+    "Ask these nodes, and the registered brokers, for their mode; name the quorum's controllers here.", required=False
+)
 @settings_options("watch", leave_out=_ONLY_OF_WATCHING)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
 def check(  # noqa: PLR0913 (one parameter an option)
@@ -96,6 +104,7 @@ def check(  # noqa: PLR0913 (one parameter an option)
     chroot: str | None,
     release: Patch | None,
     controller_ids: frozenset[int],
+    bootstrap: tuple[str, ...],
     *,
     as_json: bool,
     **flags: object,
@@ -110,7 +119,10 @@ def check(  # noqa: PLR0913 (one parameter an option)
         raise ConfigError("--zookeeper and --zk-data are two places to look: give one of them")
     if chroot is not None and not (directories and chroot.startswith("/")):
         raise ConfigError("--chroot belongs to --zk-data and begins with /; an address has its own behind its ports")
-    config = None if directories else zookeeper_config(read_settings(config_file, os.environ), cluster, given)
+    settings = read_settings(config_file, os.environ)
+    config = None if directories else zookeeper_config(settings, cluster, given)
+    login = login_config(settings, cluster, {"watch": given, "serve.probe": read_flags("serve.probe", flags)})
+    node_login(login)
     outcome: list[ExitCode] = []
 
     def run(stop: threading.Event) -> None:
@@ -120,12 +132,25 @@ def check(  # noqa: PLR0913 (one parameter an option)
         if stop.is_set() or tree is None:
             outcome.append(ExitCode.OK if stop.is_set() else ExitCode.USAGE)
             return
-        report = examine(tree, release)
+        report = examine(_with_nodes(tree, bootstrap, login), release)
         outcome.append(ExitCode.OK if report.is_clean else ExitCode.FAILED)
         _print(report, as_json=as_json)
 
     code = run_until_stopped({"migration check": run})
     return code or next(iter(outcome), ExitCode.OK)
+
+
+def _with_nodes(tree: Tree, bootstrap: tuple[str, ...], config: KafkaLoginConfig) -> Tree:
+    """The tree with what the nodes say, if there are any to ask."""
+    if not bootstrap:
+        return tree
+    from migration.nodes.asking import ask_nodes, with_settings  # not for --help
+
+    login = node_login(config)
+    nodes = ask_nodes(bootstrap, registered_addresses(tree, config), login, TIMEOUT_SECONDS)
+    nodes = with_settings(nodes, SETTINGS, login, TIMEOUT_SECONDS)
+    voters = nodes.quorum.voters if nodes.quorum else ()
+    return replace(tree, nodes=nodes, controller_ids=tree.controller_ids | set(voters))
 
 
 def _print(report: Report, *, as_json: bool) -> None:

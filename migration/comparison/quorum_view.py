@@ -34,7 +34,7 @@ from migration.comparison.view import (
     replicas_text,
     resource_text,
 )
-from migration.nodes.asking import Node, Nodes, ask_quorum, connect, refuse
+from migration.nodes.asking import UNREADABLE_ANSWERS, Node, Nodes, ask_quorum, connect, refuse
 from migration.nodes.modes import Mode
 from migration.preflight.tree import BROKER_CONFIGS, TOPIC_CONFIGS, Tree
 from outputs.kafka_node import KafkaNode, NodeError, NodeLogin
@@ -77,7 +77,7 @@ class QuorumReader:
         for node in self._nodes.in_mode(Mode.KRAFT, Mode.CONTROLLER_MIGRATING, Mode.CONTROLLER):
             try:
                 quorum = ask_quorum(node, self._connection(node))
-            except NodeError:
+            except (NodeError, *UNREADABLE_ANSWERS):
                 continue  # a controller that does not lead
             if quorum is not None:
                 return quorum.high_watermark
@@ -116,6 +116,9 @@ class QuorumReader:
             except NodeError as error:
                 reason = f"{node.name} does not say it: {error}"
                 continue
+            except UNREADABLE_ANSWERS as error:
+                reason = f"{node.name} does not say it: its answer cannot be read: {error}"
+                continue
             view.sources.update(dict.fromkeys(subjects, f"{node.name} ({node.mode.words})" if node.mode else node.name))
             return True
         view.reasons.update(dict.fromkeys(subjects, reason))
@@ -132,7 +135,7 @@ class QuorumReader:
                 if broker not in own:
                     raise NodeError("only the broker itself answers, in KRaft mode")
                 _read_broker(self._connection(own[broker]), broker, view)
-            except NodeError as error:
+            except (NodeError, *UNREADABLE_ANSWERS) as error:
                 view.withheld[subject, broker] = str(error)
 
     def _connection(self, node: Node, tree: Tree | None = None) -> KafkaNode:

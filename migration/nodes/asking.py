@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kafka.errors import for_code
-from kafka.protocol.admin import DescribeClusterRequest, DescribeQuorumRequest
+from kafka.protocol.admin import DescribeClusterRequest, DescribeConfigsRequest, DescribeQuorumRequest
 
 from migration.nodes.api_versions import ApiVersions, ask_api_versions
 from migration.nodes.modes import Mode, mode_of
@@ -20,17 +20,25 @@ _AT_ONCE = 32
 _LARGEST_ANSWER_BYTES = 1024**2
 _METADATA_TOPIC = "__cluster_metadata"
 _OF_BROKERS = 1  # DescribeCluster's endpoint type
+_BROKER = 4  # ConfigResource.Type
+
+# What an answer with null for a list, or a number that no enumeration has, ends with.
+UNREADABLE_ANSWERS = (ValueError, TypeError, AttributeError, LookupError)
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node that was asked: its id where one is known, its mode, and the reason where none is known."""
+    """A node that was asked: its id where one is known, its mode, and the reason where none is known.
+
+    `settings` are those that were asked for, of brokers only.
+    """
 
     address: str
     node_id: int | None = None
     mode: Mode | None = None
     apis: frozenset[int] = frozenset()
     metadata_version: int | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
     reason: str = ""
 
     @property
@@ -75,7 +83,36 @@ def ask_nodes(addresses: Sequence[str], registered: dict[int, str], login: NodeL
     listed = _first(ask_brokers, nodes.values(), login, timeout_seconds) or {}
     known |= {address: broker for broker, address in listed.items()}
     nodes |= {node.address: node for node in _modes(known.keys() - nodes.keys(), login, timeout_seconds)}
-    return Nodes(tuple(_with_id(node, known.get(node.address)) for node in nodes.values()), quorum)
+    return Nodes(tuple(replace(node, node_id=known.get(node.address)) for node in nodes.values()), quorum)
+
+
+def with_settings(nodes: Nodes, names: Sequence[str], login: NodeLogin, timeout_seconds: float) -> Nodes:
+    """The same nodes with these settings of each broker whose id is known and that lets them be described."""
+    if not nodes.nodes:
+        return nodes
+
+    def ask(node: Node) -> Node:
+        if node.node_id is None or node.mode is None or node.mode.is_controller:
+            return node
+        kafka = connect(node, login, timeout_seconds, _LARGEST_ANSWER_BYTES)
+        try:
+            return replace(node, settings=_ask_settings(node.node_id, names, kafka))
+        except (NodeError, *UNREADABLE_ANSWERS):
+            return node
+        finally:
+            kafka.close()
+
+    with ThreadPoolExecutor(min(_AT_ONCE, len(nodes.nodes)), thread_name_prefix="nodes") as threads:
+        return replace(nodes, nodes=tuple(threads.map(ask, nodes.nodes)))
+
+
+def _ask_settings(broker: int, names: Sequence[str], kafka: KafkaNode) -> dict[str, str]:
+    resource = DescribeConfigsRequest.DescribeConfigsResource(
+        resource_type=_BROKER, resource_name=str(broker), configuration_keys=list(names)
+    )
+    (result,) = kafka.ask(DescribeConfigsRequest(resources=[resource], include_synonyms=False)).results
+    refuse(result.error_code)
+    return {one.name: one.value for one in result.configs if one.name in names and one.value and not one.is_sensitive}
 
 
 def ask_quorum(node: Node, kafka: KafkaNode) -> Quorum | None:
@@ -150,7 +187,7 @@ def _mode(address: str, login: NodeLogin, timeout_seconds: float) -> Node:
         return Node(address, reason=str(error))
     mode = mode_of(answer.apis, zk_migration_ready=answer.zk_migration_ready)
     reason = "" if mode else "its APIs are those of no Kafka node that takes part in a migration"
-    return Node(address, None, mode, answer.apis, answer.metadata_version, reason)
+    return Node(address, mode=mode, apis=answer.apis, metadata_version=answer.metadata_version, reason=reason)
 
 
 def _first(
@@ -165,12 +202,8 @@ def _first(
         try:
             if node.mode is not None and (found := ask(node, kafka)) is not None:
                 return found
-        except NodeError:
+        except (NodeError, *UNREADABLE_ANSWERS):
             continue
         finally:
             kafka.close()
     return None
-
-
-def _with_id(node: Node, node_id: int | None) -> Node:
-    return Node(node.address, node_id, node.mode, node.apis, node.metadata_version, node.reason)
