@@ -7,13 +7,13 @@ matters which one answers.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any
 
 from kafka.errors import InvalidReceiveError, KafkaError
 from kafka.net import NetworkSelector
 
 from outputs.kafka_connections import BoundedConnectionManager
+from outputs.kafka_login import NodeLogin
 from transport.printable import printable
 
 _LONGEST_REASON = 300
@@ -25,24 +25,6 @@ class NodeError(Exception):
 
 class AnswerTooLongError(NodeError):
     """A node that answers with more bytes than it may."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeLogin:
-    """How one speaks to the nodes of a cluster; `protocol` is Kafka's name of the security protocol."""
-
-    protocol: str = "PLAINTEXT"
-    ca_file: str | None = None
-    certificate_file: str | None = None
-    key_file: str | None = None
-    sasl_mechanism: str | None = None
-    username: str | None = None
-    password: str | None = field(default=None, repr=False)
-
-    @property
-    def tls(self) -> bool:
-        """Whether TLS is spoken."""
-        return self.protocol.endswith("SSL")
 
 
 class KafkaNode:

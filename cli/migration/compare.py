@@ -26,7 +26,7 @@ from migration.preflight.tree import MIGRATION, Tree, Znode
 if TYPE_CHECKING:
     from ingest.zookeeper.client import WatchedZooKeeper
     from migration.comparison.comparing import Comparison
-    from migration.nodes.asking import Nodes
+    from migration.nodes.nodes import Nodes
 
 _LOOK_SECONDS: Final = 0.1
 _ONLY_OF_WATCHING = keys_of(IngestConfig).keys() - keys_of(ZooKeeperConfig).keys()

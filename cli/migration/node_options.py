@@ -11,14 +11,12 @@ from cli.printing import output
 from cli.settings.config import ConfigError
 from cli.settings.keys import keys_of
 from cli.settings.options import settings_options
-from dashboards.probe.broker import ProbeError, choose_endpoint
 from dashboards.probe.config import KafkaLoginConfig, ProbeConfig
-from migration.nodes.api_versions import split_address
 from migration.preflight.tree import Tree
-from outputs.kafka_node import NodeLogin
+from outputs.kafka_login import NodeLogin, split_address
 
 TIMEOUT_SECONDS: Final = 10.0
-_NOT_OF_A_LOGIN = keys_of(ProbeConfig).keys() - keys_of(KafkaLoginConfig).keys()
+_NOT_OF_A_LOGIN = keys_of(ProbeConfig).keys() - keys_of(KafkaLoginConfig).keys() | {"kafka_quorum"}
 
 
 def _read_addresses(_ctx: click.Context, _param: click.Parameter, text: str | None) -> tuple[str, ...]:
@@ -53,6 +51,8 @@ def node_login(config: KafkaLoginConfig) -> NodeLogin:
 
 def registered_addresses(tree: Tree, config: KafkaLoginConfig) -> dict[int, str]:
     """Where each registered broker is to be asked; one without a listener that fits is named and left out."""
+    from dashboards.probe.broker import ProbeError, choose_endpoint  # not for --help
+
     addresses = {}
     for broker, znode in tree.brokers.items():
         try:

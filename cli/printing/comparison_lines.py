@@ -9,7 +9,7 @@ import msgspec
 
 from migration.comparison.comparing import Comparison, SubjectResult, Verdict
 from migration.comparison.view import Difference, Key
-from migration.nodes.asking import Node, Nodes
+from migration.nodes.nodes import Node, Nodes
 from transport.printable import printable
 
 _SHOWN: Final = 20  # differences of a subject

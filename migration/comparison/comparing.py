@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from migration.comparison.quorum_view import QuorumReader
-from migration.comparison.view import Difference, Key, QuorumView, Subject, differences
+from migration.comparison.view import Difference, Expected, Key, QuorumView, Subject, differences
 from migration.comparison.zookeeper_view import forbidden_subjects, zookeeper_values
-from migration.preflight.tree import Tree
+from migration.preflight.tree import BROKER_CONFIGS, TOPIC_CONFIGS, Tree
+
+if TYPE_CHECKING:
+    from migration.comparison.quorum_view import QuorumReader
 
 # A healthy dual write sets a new offset every half second: of 908 gaps 99 % were below 0.6 s, the longest 3.8 s after
 # the quorum's leader was killed. Ten seconds without one were never healthy.
@@ -81,7 +83,7 @@ def compare(zookeeper: ZooKeeperSide, quorum: QuorumReader, patience_seconds: fl
     earlier: Mapping[Key, Difference] = {}
     for _ in range(_ROUNDS):
         tree = zookeeper.read()
-        said = quorum.read(tree)
+        said = quorum.read(_expected(tree))
         said.reasons.update(forbidden_subjects(tree))
         for subject in said.reasons:
             said.sources.pop(subject, None)
@@ -95,6 +97,15 @@ def compare(zookeeper: ZooKeeperSide, quorum: QuorumReader, patience_seconds: fl
         earlier = found
     subjects = tuple(_result(subject, values, said, found, lasting) for subject in Subject)
     return Comparison(offset, wanted + 1, subjects)
+
+
+def _expected(tree: Tree) -> Expected:
+    return Expected(
+        topics=frozenset(tree.topics),
+        partitions=sum(len(topic.partitions) for topic in tree.topics.values() if topic is not None),
+        configured_topics=frozenset(tree.children(TOPIC_CONFIGS)),
+        configured_brokers=frozenset(tree.children(BROKER_CONFIGS)),
+    )
 
 
 def _result(

@@ -24,6 +24,7 @@ from kafka.protocol.metadata import MetadataRequest
 from migration.comparison.view import (
     DEFAULT,
     NOT_SHOWN,
+    Expected,
     Key,
     QuorumView,
     Subject,
@@ -34,10 +35,11 @@ from migration.comparison.view import (
     replicas_text,
     resource_text,
 )
-from migration.nodes.asking import UNREADABLE_ANSWERS, Node, Nodes, ask_quorum, connect, refuse
+from migration.nodes.asking import UNREADABLE_ANSWERS, ask_quorum, connect, refuse
 from migration.nodes.modes import Mode
-from migration.preflight.tree import BROKER_CONFIGS, TOPIC_CONFIGS, Tree
-from outputs.kafka_node import KafkaNode, NodeError, NodeLogin
+from migration.nodes.nodes import Node, Nodes
+from outputs.kafka_login import NodeLogin
+from outputs.kafka_node import KafkaNode, NodeError
 
 # Metadata's bytes of a topic, a partition and a replica are 40, 36 and 12; the quorum may have more than ZooKeeper.
 _LARGEST_ANSWER_BYTES = 64 * 1024**2
@@ -55,7 +57,9 @@ _NOT_TOLD = {
 }
 _NEEDS_KRAFT = "no broker in KRaft mode was asked; one in ZooKeeper mode answers from ZooKeeper"
 
-_Read: TypeAlias = "Callable[[KafkaNode, Tree, QuorumView], None]"
+_OF_TOPICS = (Subject.TOPICS, Subject.REPLICAS, Subject.PARTITIONS)
+
+_Read: TypeAlias = "Callable[[KafkaNode, Expected, QuorumView], None]"
 
 
 class QuorumReader:
@@ -83,28 +87,35 @@ class QuorumReader:
                 return quorum.high_watermark
         raise NodeError("no node says how far the quorum is")
 
-    def read(self, tree: Tree) -> QuorumView:
-        """What the quorum says of each subject; `tree` says how much to expect and what to ask for by name."""
-        view = QuorumView(reasons=dict(_NOT_TOLD))
+    def read(self, expected: Expected) -> QuorumView:
+        """What the quorum says of each subject."""
+        view = self.read_topics(expected)
+        view.reasons.update(_NOT_TOLD)
         kraft = self._nodes.in_mode(Mode.KRAFT)
-        informed = self._nodes.in_mode(Mode.ZOOKEEPER_MIGRATING)
         controllers = self._nodes.in_mode(Mode.CONTROLLER_MIGRATING, Mode.CONTROLLER)
-        topics = (Subject.TOPICS, Subject.REPLICAS, Subject.PARTITIONS)
         # Read as: the first of these nodes that answers speaks for these subjects.
-        plan: tuple[tuple[Sequence[Subject], Sequence[Node], _Read], ...] = (
-            (topics, [*kraft, *informed], _read_topics),
-            ((Subject.TOPIC_CONFIGS,), [*kraft, *controllers], _read_topic_configs),
-            ((Subject.QUOTAS,), kraft, _read_quotas),
-            ((Subject.SCRAM,), kraft, _read_scram),
-            ((Subject.ACLS,), [*kraft, *controllers], _read_acls),
+        plan: tuple[tuple[Subject, Sequence[Node], _Read], ...] = (
+            (Subject.TOPIC_CONFIGS, [*kraft, *controllers], _read_topic_configs),
+            (Subject.QUOTAS, kraft, _read_quotas),
+            (Subject.SCRAM, kraft, _read_scram),
+            (Subject.ACLS, [*kraft, *controllers], _read_acls),
         )
-        for subjects, nodes, read in plan:
-            self._read(subjects, nodes, partial(self._ask, read, tree, view), view)
-        self._read_broker_configs(tree, [*kraft, *controllers], view)
+        for subject, nodes, read in plan:
+            self._read([subject], nodes, partial(self._ask, read, expected, view), view)
+        self._read_broker_configs(expected, [*kraft, *controllers], view)
         return view
 
-    def _ask(self, read: _Read, tree: Tree, view: QuorumView, node: Node) -> None:
-        read(self._connection(node, tree), tree, view)
+    def read_topics(self, expected: Expected) -> QuorumView:
+        """What the quorum says of topics and partitions."""
+        view = QuorumView()
+        nodes = self._nodes.in_mode(Mode.KRAFT) + self._nodes.in_mode(Mode.ZOOKEEPER_MIGRATING)
+        self._read(_OF_TOPICS, nodes, partial(self._ask, _read_topics, expected, view), view)
+        return view
+
+    def _ask(self, read: _Read, expected: Expected, view: QuorumView, node: Node) -> None:
+        connection = self._connection(node)
+        connection.allow_answers_of(_LARGEST_ANSWER_BYTES + _BYTES_OF_A_PARTITION * expected.partitions)
+        read(connection, expected, view)
 
     def _read(
         self, subjects: Sequence[Subject], nodes: Sequence[Node], read: Callable[[Node], None], view: QuorumView
@@ -115,22 +126,23 @@ class QuorumReader:
                 read(node)
             except NodeError as error:
                 reason = f"{node.name} does not say it: {error}"
-                continue
             except UNREADABLE_ANSWERS as error:
                 reason = f"{node.name} does not say it: its answer cannot be read: {error}"
-                continue
-            view.sources.update(dict.fromkeys(subjects, f"{node.name} ({node.mode.words})" if node.mode else node.name))
-            return True
+            else:
+                source = f"{node.name} ({node.mode.words})" if node.mode else node.name
+                view.sources.update(dict.fromkeys(subjects, source))
+                return True
+            view.forget(subjects)
         view.reasons.update(dict.fromkeys(subjects, reason))
         return False
 
-    def _read_broker_configs(self, tree: Tree, nodes: Sequence[Node], view: QuorumView) -> None:
+    def _read_broker_configs(self, expected: Expected, nodes: Sequence[Node], view: QuorumView) -> None:
         """The default of all brokers from any node, a broker's own from itself: nobody else answers."""
         subject = Subject.BROKER_CONFIGS
         if not self._read([subject], nodes, lambda node: _read_broker(self._connection(node), "", view), view):
             return
         own = {str(node.node_id): node for node in self._nodes.in_mode(Mode.KRAFT) if node.node_id is not None}
-        for broker in sorted({*tree.children(BROKER_CONFIGS), *own} - {DEFAULT}):
+        for broker in sorted({*expected.configured_brokers, *own} - {DEFAULT}):
             try:
                 if broker not in own:
                     raise NodeError("only the broker itself answers, in KRaft mode")
@@ -138,17 +150,13 @@ class QuorumReader:
             except (NodeError, *UNREADABLE_ANSWERS) as error:
                 view.withheld[subject, broker] = str(error)
 
-    def _connection(self, node: Node, tree: Tree | None = None) -> KafkaNode:
+    def _connection(self, node: Node) -> KafkaNode:
         if node.address not in self._connections:
             self._connections[node.address] = connect(node, self._login, self._timeout_seconds, _LARGEST_ANSWER_BYTES)
-        connection = self._connections[node.address]
-        if tree is not None:
-            count = sum(len(topic.partitions) for topic in tree.topics.values() if topic is not None)
-            connection.allow_answers_of(_LARGEST_ANSWER_BYTES + _BYTES_OF_A_PARTITION * count)
-        return connection
+        return self._connections[node.address]
 
 
-def _read_topics(kafka: KafkaNode, tree: Tree, view: QuorumView) -> None:
+def _read_topics(kafka: KafkaNode, expected: Expected, view: QuorumView) -> None:
     answer = kafka.ask(MetadataRequest(topics=MetadataRequest.ALL_TOPICS, allow_auto_topic_creation=False))
     moves = kafka.ask(ListPartitionReassignmentsRequest(timeout_ms=10_000, topics=None))
     refuse(moves.error_code)
@@ -165,8 +173,8 @@ def _read_topics(kafka: KafkaNode, tree: Tree, view: QuorumView) -> None:
             view.values[Key(Subject.PARTITIONS, topic.name, number)] = leadership_text(
                 partition.leader_id, partition.leader_epoch, partition.isr_nodes
             )
-    for topic in _forbidden_topics(kafka, sorted(tree.topics.keys() - listed)):
-        for subject in (Subject.TOPICS, Subject.REPLICAS, Subject.PARTITIONS):
+    for topic in _forbidden_topics(kafka, sorted(expected.topics - listed)):
+        for subject in _OF_TOPICS:
             view.withheld[subject, topic] = "this login may not describe the topic"
 
 
@@ -178,9 +186,9 @@ def _forbidden_topics(kafka: KafkaNode, names: Sequence[str]) -> Iterator[str]:
         yield from (topic.name for topic in answer.topics or () if topic.error_code == _TOPIC_FORBIDDEN)
 
 
-def _read_topic_configs(kafka: KafkaNode, tree: Tree, view: QuorumView) -> None:
+def _read_topic_configs(kafka: KafkaNode, expected: Expected, view: QuorumView) -> None:
     known = {key.group for key in view.values if key.subject is Subject.TOPICS}
-    for some in _batches(sorted(known | {*tree.topics, *tree.children(TOPIC_CONFIGS)})):
+    for some in _batches(sorted(known | expected.topics | expected.configured_topics)):
         for result in _describe(kafka, _TOPIC, some):
             if result.error_code == _TOPIC_FORBIDDEN:
                 view.withheld[Subject.TOPIC_CONFIGS, result.resource_name] = "this login may not describe its settings"
@@ -211,7 +219,7 @@ def _take(subject: Subject, group: str, settings: Any, source: int, view: Quorum
             view.values[Key(subject, group, setting.name)] = "" if shown is None else shown
 
 
-def _read_quotas(kafka: KafkaNode, _tree: Tree, view: QuorumView) -> None:
+def _read_quotas(kafka: KafkaNode, _expected: Expected, view: QuorumView) -> None:
     answer = kafka.ask(DescribeClientQuotasRequest(components=[], strict=False))
     refuse(answer.error_code)
     for entry in answer.entries or ():
@@ -220,7 +228,7 @@ def _read_quotas(kafka: KafkaNode, _tree: Tree, view: QuorumView) -> None:
             view.values[Key(Subject.QUOTAS, group, value.key)] = quota_text(value.value)
 
 
-def _read_scram(kafka: KafkaNode, _tree: Tree, view: QuorumView) -> None:
+def _read_scram(kafka: KafkaNode, _expected: Expected, view: QuorumView) -> None:
     answer = kafka.ask(DescribeUserScramCredentialsRequest(users=None))
     refuse(answer.error_code)
     for result in answer.results or ():
@@ -230,7 +238,7 @@ def _read_scram(kafka: KafkaNode, _tree: Tree, view: QuorumView) -> None:
             view.values[Key(Subject.SCRAM, result.user, mechanism)] = f"iterations {one.iterations}"
 
 
-def _read_acls(kafka: KafkaNode, _tree: Tree, view: QuorumView) -> None:
+def _read_acls(kafka: KafkaNode, _expected: Expected, view: QuorumView) -> None:
     answer = kafka.ask(
         DescribeAclsRequest(
             resource_type_filter=_ANY,

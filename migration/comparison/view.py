@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
@@ -45,6 +45,16 @@ class Difference(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Expected:
+    """What ZooKeeper has, which says what to ask for by name and how much to expect."""
+
+    topics: frozenset[str]
+    partitions: int
+    configured_topics: frozenset[str] = frozenset()
+    configured_brokers: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class QuorumView:
     """What the quorum says.
 
@@ -61,6 +71,11 @@ class QuorumView:
     def is_told(self, key: Key) -> bool:
         """Whether the quorum's side of this is known, even if it has none."""
         return key.subject in self.sources and (key.subject, key.group) not in self.withheld
+
+    def forget(self, subjects: Collection[Subject]) -> None:
+        """Drop what was read of these subjects before the node failed."""
+        for key in [key for key in self.values if key.subject in subjects]:
+            del self.values[key]
 
 
 def differences(zookeeper: Mapping[Key, str], quorum: QuorumView) -> dict[Key, Difference]:

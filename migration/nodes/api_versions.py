@@ -16,7 +16,8 @@ from kafka.errors import KafkaError
 from kafka.protocol.metadata import ApiVersionsRequest
 from kafka.protocol.parser import KafkaProtocol
 
-from outputs.kafka_node import NodeError, NodeLogin
+from outputs.kafka_login import NodeLogin, split_address
+from outputs.kafka_node import NodeError
 from transport.printable import printable
 
 # Kafka 3.9.2 answers with 500 bytes; an API takes 7, a feature some 30.
@@ -40,15 +41,6 @@ class ApiVersions:
     def metadata_version(self) -> int | None:
         """The finalized level of metadata.version."""
         return self.features.get(_METADATA_VERSION)
-
-
-def split_address(address: str) -> tuple[str, int]:
-    """Host and port of HOST:PORT or [IPV6]:PORT; raises ValueError."""
-    host, colon, port = address.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not colon or not host or not port.isdecimal() or not 0 < int(port) < 2**16:
-        raise ValueError(f"{address!r} is no address: expected HOST:PORT")
-    return host, int(port)
 
 
 def ask_api_versions(address: str, login: NodeLogin, timeout_seconds: float) -> ApiVersions:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from migration.nodes.asking import Node
 from migration.nodes.modes import METADATA_VERSIONS, Mode
+from migration.nodes.nodes import Node
 from migration.preflight.check import Finding
 from migration.preflight.tree import BROKERS, Tree
 

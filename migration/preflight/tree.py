@@ -20,7 +20,7 @@ from controller.contract.znodes import (
     decode,
 )
 from controller.rules.releases import Evidence, Release
-from migration.nodes.asking import Nodes
+from migration.nodes.nodes import Nodes
 
 BROKERS = "/brokers/ids"
 TOPICS = "/brokers/topics"

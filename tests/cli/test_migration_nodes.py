@@ -24,7 +24,8 @@ from cli.embedded.process import free_port
 from cli.embedded.zookeeper import ZooKeeper
 from cli.main import main
 from cli.running import ExitCode
-from outputs.kafka_node import KafkaNode, NodeLogin
+from outputs.kafka_login import NodeLogin
+from outputs.kafka_node import KafkaNode
 from tests.conftest import make_chroot
 from tests.kraft import KRaftBroker, KRaftController, migrating_broker, zookeeper_client
 from tests.waiting import eventually
@@ -98,22 +99,27 @@ def dual_write(java: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     with ZooKeeper(directory / "zookeeper") as server:
         chroot = make_chroot(server.connect_string, "kafka")
         controller = KRaftController(3001, chroot, directory / "controller", properties=IN_KRAFT_MODE)
-        first = migrating_broker(1, chroot, directory / "broker-1", controller, properties=IN_ZOOKEEPER_MODE)
-        second = KRaftBroker(2, directory / "broker-2", controller, properties=IN_KRAFT_MODE)
+        first, second = (
+            migrating_broker(one, chroot, directory / f"broker-{one}", controller, properties=IN_ZOOKEEPER_MODE)
+            for one in (1, 2)
+        )
+        rolled = KRaftBroker(2, directory / "broker-2", controller, properties=IN_KRAFT_MODE)
+        processes = (controller, first, second)
         try:
-            controller.launch()
-            first.launch()
-            controller.wait_until_ready()
-            first.wait_until_ready()
+            for process in processes:
+                process.launch()
+            for process in processes:
+                process.wait_until_ready()
             with zookeeper_client(chroot) as client:
                 eventually(lambda: migration(client)["kraft_metadata_offset"], lambda offset: offset > 0)
-            second.start()
-            fill(second.bootstrap_server)
-            cluster = DualWrite(chroot, controller, {1: first, 2: second})
+            second.stop()
+            rolled.start()
+            fill(rolled.bootstrap_server)
+            cluster = DualWrite(chroot, controller, {1: first, 2: rolled})
             eventually(lambda: cluster.compare().exit_code, lambda code: code == ExitCode.OK)
             yield cluster
         finally:
-            for process in (first, second, controller):
+            for process in (rolled, *processes):
                 process.kill()
 
 
@@ -155,7 +161,7 @@ def create_topic(address: str, name: str, assignment: dict[int, list[int]], **se
 
 def fill(address: str) -> None:
     """Make something of every subject, by a broker in KRaft mode."""
-    create_topic(address, "orders", {0: [1, 2], 1: [2, 1], 2: [2]}, retention_ms="1234567")
+    create_topic(address, "orders", {0: [1, 2], 1: [2, 1], 2: [1, 2]}, retention_ms="1234567")
     create_topic(address, "plain", {0: [1]})
     resource = IncrementalAlterConfigsRequest.AlterConfigsResource
 
