@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from kazoo.security import ACL
+
 from ingest.complete_read import ask_once, read_everything
 from ingest.config import ZooKeeperConfig
 from ingest.observed.observations import Value
@@ -55,6 +57,9 @@ def _with_acls(values: Iterable[str]) -> list[str]:
     return sorted({*parents, *(path for path in values if not (path.startswith(f"{TOPICS}/") and path.count("/") > 3))})
 
 
-def _owners(acls: Iterable[object]) -> frozenset[tuple[str, str]]:
-    identities = [acl.id for acl in acls]  # type: ignore[attr-defined]
-    return frozenset((identity.scheme, identity.id.partition(":")[0]) for identity in identities)
+def _owners(acls: Iterable[ACL]) -> frozenset[tuple[str, str]]:
+    identities = (acl.id for acl in acls)
+    return frozenset(
+        (identity.scheme, identity.id.partition(":")[0] if identity.scheme == "digest" else identity.id)
+        for identity in identities
+    )

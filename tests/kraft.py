@@ -88,19 +88,7 @@ class KRaftController(Server):
 
     def launch(self) -> None:
         """Start it without waiting; raises EmbeddedError."""
-        settings = {
-            "process.roles": "controller",
-            "node.id": str(self.node_id),
-            "listeners": f"CONTROLLER://127.0.0.1:{self.port}",
-            "log.dirs": str(self._directory / "data"),
-            "zookeeper.connect": self._zookeeper_connect,
-            "zookeeper.connection.timeout.ms": "30000",
-            **self.quorum_settings,
-            **self._properties,
-        }
-        write_configuration(self._configuration, settings)
-        if not (self._directory / "data" / "meta.properties").exists():
-            self._format()
+        self.format()
         self._log_begin = self.log.stat().st_size if self.log.exists() else 0
         self._process.launch()
 
@@ -112,7 +100,21 @@ class KRaftController(Server):
         class_path = kafka_class_path(jars(KAFKA_BROKER))
         return java_command(main_class, self._configuration, class_path=class_path, heap_mb=256)
 
-    def _format(self) -> None:
+    def format(self) -> None:
+        """Write its settings, and format its disk where that is not done yet; raises EmbeddedError."""
+        settings = {
+            "process.roles": "controller",
+            "node.id": str(self.node_id),
+            "listeners": f"CONTROLLER://127.0.0.1:{self.port}",
+            "log.dirs": str(self._directory / "data"),
+            "zookeeper.connect": self._zookeeper_connect,
+            "zookeeper.connection.timeout.ms": "30000",
+            **self.quorum_settings,
+            **self._properties,
+        }
+        write_configuration(self._configuration, settings)
+        if (self._directory / "data" / "meta.properties").exists():
+            return
         *java, configuration = self._java("kafka.tools.StorageTool")
         wanted = ("format", "-t", cluster_id(self._zookeeper_connect), "-r", self._metadata_version, "-c")
         done = subprocess.run(

@@ -17,7 +17,7 @@ _SECTIONS: Final = {
 }
 
 
-@click.group(cls=LazyGroup, package="cli.migration", sections=_SECTIONS)
+@click.group(cls=LazyGroup, package="cli.migration", sections=_SECTIONS, no_args_is_help=False)
 def migration() -> None:
     """Ask about a cluster's way from ZooKeeper to KRaft.
 

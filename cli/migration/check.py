@@ -132,6 +132,8 @@ def check(  # noqa: PLR0913 (one parameter an option)
         if stop.is_set() or tree is None:
             outcome.append(ExitCode.OK if stop.is_set() else ExitCode.USAGE)
             return
+        if tree.is_ruled_by_kraft:
+            output.say("the migration is under way, a KRaft controller rules: what is found counts for its next sync")
         report = examine(_with_nodes(tree, bootstrap, login), release)
         outcome.append(ExitCode.OK if report.is_clean else ExitCode.FAILED)
         _print(report, as_json=as_json)

@@ -78,17 +78,14 @@ def generated_ids(tree: Tree) -> Iterator[Finding]:
 
 def shared_node_ids(tree: Tree) -> Iterator[Finding]:
     """The controllers' ids that are brokers' too."""
-    controllers = set(tree.controller_ids)
-    if tree.migration is not None and tree.migration.kraft_controller_id >= 0:
-        controllers.add(tree.migration.kraft_controller_id)
-    assigned = {broker for partition in tree.partitions for broker in partition.replicas} if controllers else set()
-    for node in sorted(controllers & (tree.brokers.keys() | assigned)):
+    assigned = {broker for partition in tree.partitions for broker in partition.replicas}
+    for node in sorted(tree.controller_ids & (tree.brokers.keys() | assigned)):
         yield Finding(f"{BROKERS}/{node}", f"{node} is a broker's id and a controller's")
 
 
 def no_controller_ids(tree: Tree) -> str:
     """The reason why ids cannot be compared, nothing where they can."""
-    return "" if tree.controller_ids or tree.migration is not None else "no znode has them: give --controller-ids"
+    return "" if tree.controller_ids else "no znode has them: give --controller-ids"
 
 
 def control_plane_listeners(tree: Tree) -> Iterator[Finding]:
@@ -126,16 +123,17 @@ def small_epoch(tree: Tree) -> Iterator[Finding]:
 
 def zookeeper_acls(tree: Tree) -> Iterator[Finding]:
     """The identities without which znodes may not be used, each with the first of its znodes."""
-    if not tree.owners:
-        return
+    for path in sorted(tree.unreadable):
+        yield Finding(path, "may not be read by this session, nor by a controller that logs in like it")
     znodes: dict[frozenset[Owner], list[str]] = defaultdict(list)
-    for path, owners in tree.owners.items():
+    known = tree.owners or {}
+    for path, owners in known.items():
         named = frozenset(owner for owner in owners if owner.scheme != "world")
         if named:
             znodes[named].append(path)
     for owners, paths in sorted(znodes.items(), key=lambda found: sorted(found[0])):
         who = " and ".join(f"{owner.scheme}:{owner.name}" for owner in sorted(owners))
-        yield Finding(min(paths), f"{who} may change {len(paths)} of the {len(tree.owners)} znodes looked at")
+        yield Finding(min(paths), f"{who} may change {len(paths)} of {len(known)} znodes whose ACL was read")
 
 
 def no_acls(tree: Tree) -> str:

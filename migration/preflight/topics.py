@@ -118,7 +118,8 @@ def log_directories(tree: Tree) -> Iterator[Finding]:
     lagging: dict[int, list[str]] = defaultdict(list)
     for partition in tree.partitions:
         if partition.state is not None and partition.state.leader >= 0:
-            for broker in set(partition.replicas) - set(partition.state.isr):
+            adding = tree.kept_topics[partition.topic].adding_replicas.get(partition.number, ())
+            for broker in set(partition.replicas) - set(partition.state.isr) - set(adding):
                 lagging[broker].append(partition.name)
     for broker in sorted(lagging.keys() & tree.brokers.keys()):
         count = len(lagging[broker])

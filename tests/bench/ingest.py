@@ -11,6 +11,7 @@ import argparse
 import json
 import multiprocessing
 import statistics
+import subprocess
 import sys
 import tempfile
 import threading
@@ -29,6 +30,7 @@ from rich.table import Table
 
 from cli.embedded.process import ChildProcess
 from cli.embedded.zookeeper import ZooKeeper
+from cli.running import ExitCode
 from controller.contract.records import Record, RecordKind, decode_record
 from ingest.complete_read import read_once
 from ingest.config import ZooKeeperConfig
@@ -120,6 +122,15 @@ def kazoo_reads(client: KazooClient, partitions: int, watch: Callable[..., None]
             waiting.pop(0).get()
     for result in waiting:
         result.get()
+    return time.perf_counter() - started
+
+
+def migration_check(zookeeper: ZooKeeper) -> float:
+    """Seconds from the start of the command to its end."""
+    command = [sys.executable, "-m", "cli", "migration", "check", "--zookeeper", zookeeper.connect_string, "--json"]
+    started = time.perf_counter()
+    done = subprocess.run(command, stdout=subprocess.PIPE)
+    assert done.returncode in (ExitCode.OK, ExitCode.FAILED), done
     return time.perf_counter() - started
 
 
@@ -215,6 +226,7 @@ def readings(zookeeper: ZooKeeper, client: KazooClient, partitions: int) -> Iter
     read = read_once(ZooKeeperConfig(zookeeper=zookeeper.connect_string), threading.Event())
     ours = time.perf_counter() - started
     assert len(read.values) >= znodes
+    yield Measured("`kontrast migration check`", "s", None, None, migration_check(zookeeper), "at most 5")
     watching = connected(zookeeper)
     rereader = Rereader(watching)
     one_shot = kazoo_reads(watching, partitions, rereader)

@@ -1,0 +1,62 @@
+"""Prints `migration-checks.md`: what `kontrast migration check` looks for, from `migration.preflight.checks`.
+
+`make docs` runs it. The page's form is here, what is in it there.
+"""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from migration.preflight.check import Check, Outcome, nothing  # noqa: E402 (needs the path above)
+from migration.preflight.checks import CHECKS  # noqa: E402
+
+_WIDTH = 120
+
+_HEAD = """# What a migration to KRaft stumbles over
+
+`kontrast migration check --zookeeper ZK` looks for these, once, and writes nothing
+([cli.md](cli.md#before-a-migration-to-kraft)). This page is made from `migration/preflight/checks.py` by `make docs`; a
+test holds it current. The worst is first, as in the command's answer.
+
+"""
+
+
+def checks_page() -> str:
+    """The whole page."""
+    outcomes = "\n".join(_wrapped(f"**{outcome.value}**: {outcome.meaning}", "- ") for outcome in Outcome)
+    rows = [
+        f"| [{check.name}](#{check.name}) | {check.what} | {check.outcome.value} | {check.releases} |"
+        for check in CHECKS
+    ]
+    table = "\n".join(["| check | what | outcome | releases |", "| --- | --- | --- | --- |", *rows])
+    return "\n".join([f"{_HEAD}{outcomes}\n", f"{table}\n", *map(_entry, CHECKS)]).rstrip() + "\n"
+
+
+def _entry(check: Check) -> str:
+    facts = {
+        "Outcome": f"{check.outcome.value}{', as advice: it does not count as found' if check.advises else ''}.",
+        "Shown by": _shown_by(check),
+        "Means": check.means,
+        "Do": check.mend,
+        "Releases": f"{check.releases}. **Source**: {check.source}.",
+    }
+    parts = "\n".join(_wrapped(f"**{name}**: {text}", "- ") for name, text in facts.items())
+    return f"## {check.name}\n\n{check.what[0].upper()}{check.what[1:]}.\n\n{parts}\n"
+
+
+def _shown_by(check: Check) -> str:
+    unseen = ": it is always named as not checked" if check.find is nothing else ""
+    return f"{check.shown_by}{unseen}."
+
+
+def _wrapped(text: str, bullet: str) -> str:
+    return textwrap.fill(text, _WIDTH, initial_indent=bullet, subsequent_indent="  ", break_long_words=False,
+                         break_on_hyphens=False)  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.stdout.write(checks_page())

@@ -1,0 +1,198 @@
+"""Trees of a cluster's znodes: a clean one of 3.9, and the clean one with a fault for each check of the preflight."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from kazoo.client import KazooClient
+
+from tests.kraft import zookeeper_client
+
+Content = bytes | dict[str, object] | str | None
+SET_ONCE = "no value, version 1"
+Tree = dict[str, Content]
+
+EPHEMERAL = ("/brokers/ids/", "/controller")
+_IDS = {"a": "iV1nkIGTQMSBFzK4PlKSKg", "b": "Xc1BmUWcTLyAv3LHHkDAfw"}
+_SCRAM = "salt=c2FsdA==,stored_key=a2V5,server_key=a2V5,iterations=4096"
+
+
+def settings(**config: str) -> dict[str, object]:
+    return {"version": 1, "config": {name.replace("__", "."): value for name, value in config.items()}}
+
+
+def state(leader: int, isr: list[int]) -> dict[str, object]:
+    return {"version": 1, "controller_epoch": 99, "leader": leader, "leader_epoch": 4, "isr": isr}
+
+
+def topic(name: str, **fields: object) -> dict[str, object]:
+    partitions = {"0": [1, 2], "1": [2, 1]}
+    rest = {"partitions": partitions, "topic_id": _IDS[name], "adding_replicas": {}, "removing_replicas": {}}
+    return {"version": 3, **rest, **fields}
+
+
+def broker(version: int = 5, listener: str = "PLAINTEXT") -> dict[str, object]:
+    return {"version": version, "host": "b", "port": 9092, "endpoints": [f"{listener}://b:9092"], "features": {}}
+
+
+def clean() -> Tree:
+    """A cluster of 3.9 with two brokers and two topics, and something of everything that is copied."""
+    tree: Tree = {
+        "/cluster/id": {"version": "1", "id": "S29udHJhc3QtbWlncmF0ZQ"},
+        "/controller": {"version": 2, "brokerid": 1, "timestamp": "1", "kraftControllerEpoch": -1},
+        "/controller_epoch": b"99",
+        "/feature": {"version": 2, "status": 1, "features": {}},
+        "/brokers/seqid": None,
+        "/brokers/ids/1": broker(),
+        "/brokers/ids/2": broker(),
+        "/config/topics/a": settings(retention__ms="1000"),
+        "/config/brokers/<default>": settings(log__cleaner__threads="2"),
+        "/config/brokers/1": settings(background__threads="5"),
+        "/config/users/kafka%40example": settings(**{"SCRAM-SHA-256": _SCRAM, "producer_byte_rate": "1000.0"}),
+        "/config/users/<default>/clients/app": settings(request_percentage="12.5"),
+        "/config/clients/<default>": settings(controller_mutation_rate="0.5", consumer_byte_rate="2000"),
+        "/config/ips/10.0.0.1": settings(connection_creation_rate="10"),
+        "/kafka-acl/Topic/a": {"version": 1, "acls": []},
+        "/kafka-acl-extended/prefixed/Topic/a": {"version": 1, "acls": []},
+        "/latest_producer_id_block": {"version": 1, "broker": 1, "block_start": "0", "block_end": "999"},
+        "/admin/delete_topics": None,
+        "/isr_change_notification": None,
+        "/log_dir_event_notification": None,
+    }
+    for name in _IDS:
+        tree[f"/brokers/topics/{name}"] = topic(name)
+        for number, leader in ((0, 1), (1, 2)):
+            tree[f"/brokers/topics/{name}/partitions/{number}/state"] = state(leader, [1, 2])
+    return tree
+
+
+def _migration(offset: int) -> dict[str, object]:
+    epochs = {"kraft_metadata_epoch": 1, "kraft_controller_epoch": 1}
+    return {"version": 0, "kraft_metadata_offset": offset, "kraft_controller_id": 3001, **epochs}
+
+
+Fault = Callable[[Tree], object]
+
+# Read as: KEY is found in the clean tree after this, once, at the znode beside it.
+FAULTS: Mapping[str, tuple[str, Fault]] = {
+    "earlier-attempt": ("/migration", lambda tree: tree.update({"/migration": _migration(303)})),
+    "no-replicas": (
+        "/brokers/topics/a",
+        lambda tree: (
+            tree.update({"/brokers/topics/a": topic("a", partitions={"0": [1, 2], "1": []})}),
+            tree.pop("/brokers/topics/a/partitions/1/state"),
+        ),
+    ),
+    "quota-no-number": (
+        "/config/users/<default>/clients/app",
+        lambda tree: tree.update({"/config/users/<default>/clients/app": settings(producer_byte_rate="much")}),
+    ),
+    "scram-malformed": (
+        "/config/users/bob",
+        lambda tree: tree.update({"/config/users/bob": settings(**{"SCRAM-SHA-512": "password=hunter2"})}),
+    ),
+    "acl-no-json": ("/kafka-acl/Topic/b", lambda tree: tree.update({"/kafka-acl/Topic/b": b"hunter2"})),
+    "broker-config-name": (
+        "/config/brokers/b1",
+        lambda tree: tree.update({"/config/brokers/b1": settings(background__threads="5")}),
+    ),
+    "producer-ids-no-json": (
+        "/latest_producer_id_block",
+        lambda tree: tree.update({"/latest_producer_id_block": b"0-999"}),
+    ),
+    "broker-password": (
+        "/config/brokers/1",
+        lambda tree: tree.update({"/config/brokers/1": settings(listener__name__x__ssl__key__password="hunter2")}),
+    ),
+    "quota-unknown": (
+        "/config/clients/app",
+        lambda tree: tree.update({"/config/clients/app": settings(connection_creation_rate="5")}),
+    ),
+    "quota-fraction": (
+        "/config/users/bob",
+        lambda tree: tree.update({"/config/users/bob": settings(consumer_byte_rate="1000.5")}),
+    ),
+    "migration-null": ("/migration", lambda tree: tree.update({"/migration": None})),
+    "migration-unreadable": ("/migration", lambda tree: tree.update({"/migration": b""})),
+    "leftover-controller": (
+        "/controller",
+        lambda tree: tree.update(
+            {"/controller": {"version": 2, "brokerid": 3001, "timestamp": "1", "kraftControllerEpoch": 7}}
+        ),
+    ),
+    "absent-broker": (
+        "/brokers/topics/a",
+        lambda tree: tree.update({"/brokers/topics/a": topic("a", partitions={"0": [1, 2, 9], "1": [2, 1, 9]})}),
+    ),
+    "topic-without-id": ("/brokers/topics/a", lambda tree: tree.update({"/brokers/topics/a": topic("a", topic_id="")})),
+    "topic-no-json": ("/brokers/topics/a", lambda tree: tree.update({"/brokers/topics/a": b"{"})),
+    "offline-log-directory": (
+        "/log_dir_event_notification/log_dir_event_0000000000",
+        lambda tree: tree.update(
+            {"/log_dir_event_notification/log_dir_event_0000000000": {"version": 1, "broker": 1, "event": 1}}
+        ),
+    ),
+    "generated-broker-id": (
+        "/brokers/ids/1001",
+        lambda tree: tree.update({"/brokers/ids/1001": broker(), "/brokers/seqid": SET_ONCE}),
+    ),
+    "controller-id": ("/brokers/ids/2", lambda _tree: None),  # by --controller-ids 2,3
+    "control-plane-listener": (
+        "/brokers/ids/2",
+        lambda tree: tree.update({"/brokers/ids/2": broker(listener="CONTROLPLANE")}),
+    ),
+    "protocol-version": ("/feature", lambda tree: tree.pop("/feature")),
+    "config-no-json": ("/config/topics/a", lambda tree: tree.update({"/config/topics/a": b"retention.ms=1000"})),
+    "no-state": (
+        "/brokers/topics/a/partitions/1/state",
+        lambda tree: tree.pop("/brokers/topics/a/partitions/1/state"),
+    ),
+    "shared-topic-id": ("/brokers/topics/b", lambda tree: tree.update({"/brokers/topics/b": topic("a")})),
+    "no-leader": (
+        "/brokers/topics/a/partitions/0/state",
+        lambda tree: tree.update({"/brokers/topics/a/partitions/0/state": state(-1, [1])}),
+    ),
+    "reassignment": (
+        "/brokers/topics/a",
+        lambda tree: tree.update({"/brokers/topics/a": topic("a", removing_replicas={"0": [2]})}),
+    ),
+    "orphan-config": ("/config/topics/gone", lambda tree: tree.update({"/config/topics/gone": settings()})),
+    "pending-deletion": ("/admin/delete_topics/b", lambda tree: tree.update({"/admin/delete_topics/b": None})),
+    "stray-state": (
+        "/brokers/topics/a/partitions/2/state",
+        lambda tree: tree.update({"/brokers/topics/a/partitions/2/state": state(1, [1])}),
+    ),
+    "leftover-trigger": (
+        "/admin/preferred_replica_election",
+        lambda tree: tree.update({"/admin/preferred_replica_election": {"version": 1, "partitions": []}}),
+    ),
+    "small-epoch": ("/controller_epoch", lambda tree: tree.update({"/controller_epoch": b"2"})),
+}
+
+
+@contextmanager
+def built(
+    connect: str, tree: Mapping[str, object], *, persistent: frozenset[str] = frozenset()
+) -> Iterator[KazooClient]:
+    """The tree in ZooKeeper for as long as its brokers' session lasts; the client is that session."""
+    with zookeeper_client(connect) as client:
+        for path, content in tree.items():
+            client.ensure_path(path.rpartition("/")[0] or "/")
+            ephemeral = path.startswith(EPHEMERAL) and path != "/controller_epoch" and path not in persistent
+            put(client, path, content, ephemeral=ephemeral)
+        yield client
+
+
+def put(client: KazooClient, path: str, content: object, *, ephemeral: bool = False) -> None:
+    """Make the znode, or set it."""
+    if content == SET_ONCE:
+        client.create(path, b"")
+        client.set(path, b"")
+        return
+    data = json.dumps(content).encode() if isinstance(content, dict) else content
+    if client.exists(path):
+        client.set(path, data)
+    else:
+        client.create(path, data, ephemeral=ephemeral)
