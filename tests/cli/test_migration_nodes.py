@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,11 +25,16 @@ from cli.embedded.process import free_port
 from cli.embedded.zookeeper import ZooKeeper
 from cli.main import main
 from cli.running import ExitCode
+from dashboards.exporter.config import ServeConfig
+from dashboards.probe.config import ProbeConfig
 from outputs.kafka_login import NodeLogin
 from outputs.kafka_node import KafkaNode
 from tests.conftest import make_chroot
+from tests.dashboards.conftest import start_exporter  # noqa: F401 (a fixture)
+from tests.dashboards.live_replica import LiveReplica
 from tests.kraft import KRaftBroker, KRaftController, migrating_broker, zookeeper_client
 from tests.waiting import eventually
+from transport.address import JournalAddress
 
 pytestmark = pytest.mark.xdist_group("pipelines")
 
@@ -290,6 +296,32 @@ def test_a_controller_alone_speaks_for_what_a_broker_in_zookeeper_mode_does_not_
     sources = {row["subject"]: row["source"] or row["reason"] for row in rows(done, "subject")}
     assert "KRaft mode" in sources["topics"], "broker 2 is named by broker 1"
     assert done.exit_code == ExitCode.OK
+
+
+def test_serve_counts_nodes_by_mode_and_what_differs(dual_write, start_exporter, tmp_path):  # noqa: F811
+    quorum = (f"127.0.0.1:{dual_write.controller.port}", dual_write.brokers[2].bootstrap_server)
+    probe = ProbeConfig(kafka_quorum=quorum, interval_seconds=0.5, confirm_seconds=0.3)
+    state = "/brokers/topics/orders/partitions/1/state"
+    with LiveReplica("north", dual_write.zookeeper, tmp_path) as replica:
+        config = ServeConfig(source=JournalAddress(replica.outputs), listen="127.0.0.1:0", probe=probe)
+        with start_exporter(config) as exporter, zookeeper_client(dual_write.zookeeper) as client:
+            equal = {"partitions": 0, "replicas": 0}
+            text = eventually(exporter.metrics, lambda text: figures(text, "differing_values") == equal)
+            modes = {"controller-migrating": 1, "kraft": 1, "zookeeper-migrating": 1}
+            assert figures(text, "nodes") == modes
+            (high_watermark,) = figures(text, "quorum_high_watermark").values()
+            assert high_watermark > migration(client)["kraft_metadata_offset"] - 20
+            before, _ = client.get(state)
+            client.set(state, json.dumps({**json.loads(before), "isr": [1, 2]}).encode())
+            eventually(exporter.metrics, lambda text: figures(text, "differing_values") == {**equal, "partitions": 1})
+            client.set(state, before)
+            eventually(exporter.metrics, lambda text: figures(text, "differing_values") == equal)
+
+
+def figures(text: str, name: str) -> dict[str, float]:
+    """A family's values by its last label, if it has one beside the cluster's."""
+    lines = re.findall(rf"^kontrast_migration_{name}{{([^}}]*)}} (\S+)$", text, re.MULTILINE)
+    return {(re.findall(r'(?:mode|subject)="([^"]*)"', labels) or [""])[0]: float(value) for labels, value in lines}
 
 
 def test_a_broken_dual_write_is_a_lag_until_the_controller_is_started_again(dual_write):
