@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Callable, Iterator
@@ -30,17 +31,18 @@ SUPPORTED = (
 
 
 @contextmanager
-def answering(answer: Answer) -> Iterator[str]:
+def answering(answer: Answer, tls: ssl.SSLContext | None = None) -> Iterator[str]:
     """A server that answers each request as it is given; its address."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
             with suppress(OSError):
                 while True:
-                    connection, _ = listener.accept()
-                    with connection, suppress(OSError, struct.error):
-                        (length,) = struct.unpack(">i", connection.recv(4, socket.MSG_WAITALL))
-                        answer(connection, connection.recv(length, socket.MSG_WAITALL)[4:8])
+                    accepted, _ = listener.accept()
+                    with accepted, suppress(OSError, struct.error):
+                        connection = tls.wrap_socket(accepted, server_side=True) if tls else accepted
+                        (length,) = struct.unpack(">i", connection.recv(4))
+                        answer(connection, connection.recv(length)[4:8])
 
         threading.Thread(target=serve, daemon=True).start()
         yield f"127.0.0.1:{listener.getsockname()[1]}"
@@ -132,6 +134,19 @@ def test_bytes_that_come_one_by_one_end_with_the_time():
 def test_a_connection_that_is_closed_names_what_it_may_be():
     with answering(lambda _connection, _correlation: None) as address, pytest.raises(NodeError, match="expect TLS"):
         ask(address)
+
+
+def test_a_node_with_tls_is_asked_with_the_authority_it_was_given_and_not_without(tmp_path):
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    make_self_signed(certificate, key, "broker")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    with answering(whole(SUPPORTED + b"\1\3\1\1"), context) as address:
+        assert ask(address, login=NodeLogin(protocol="SASL_SSL", ca_file=str(certificate))).zk_migration_ready
+        with pytest.raises(NodeError, match="no TLS connection comes about: CERTIFICATE_VERIFY_FAILED"):
+            ask(address, login=NodeLogin(protocol="SSL"))
+        with pytest.raises(NodeError):
+            ask(address, timeout_seconds=1)
 
 
 def test_tls_that_is_none_and_nobody_there_are_sentences(tmp_path):
