@@ -347,7 +347,7 @@ def test_a_broken_dual_write_is_a_lag_until_the_controller_is_started_again(dual
 def test_it_says_where_no_quorum_rules_and_where_no_node_answers(shared_chroot):
     nobody = f"127.0.0.1:{free_port()}"
     with zookeeper_client(shared_chroot) as client:
-        client.ensure_path("/brokers/topics")
+        client.create("/controller_epoch", b"1")
         ruled_by_a_broker = run("compare", "--zookeeper", shared_chroot, "--bootstrap", nobody)
         ids = {"kraft_controller_id": 3001, "kraft_metadata_epoch": 1, "kraft_controller_epoch": 1}
         client.create("/migration", json.dumps({"version": 0, "kraft_metadata_offset": 7, **ids}).encode())
