@@ -19,7 +19,7 @@ _WIDTH = 120
 _HEAD = """# What a migration to KRaft stumbles over
 
 `kontrast migration check --zookeeper ZK` looks for these, once, and writes nothing
-([cli.md](cli.md#before-a-migration-to-kraft)). This page is made from `migration/preflight/checks.py` by `make docs`; a
+([cli.md](cli.md#before-a-migration-to-kraft)). This page is made from `migration/preflight/` by `make docs`; a
 test holds it current. The worst is first, as in the command's answer.
 
 """

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.migration.node_options import TIMEOUT_SECONDS, bootstrap_option, node_login, registered_addresses
+from cli.migration.node_options import TIMEOUT_SECONDS, bootstrap_option, node_login, read_login, registered_addresses
 from cli.printing import output
 from cli.printing.preflight_lines import print_json, print_report
 from cli.reading import progress_bar, refuse_chroot
 from cli.running import ExitCode, run_until_stopped
-from cli.settings.config import ConfigError, login_config, read_flags, read_settings, zookeeper_config
+from cli.settings.config import ConfigError, read_flags, read_settings, snapshot_config
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
 from controller.rules.releases import read_release
@@ -25,7 +25,7 @@ from dashboards.probe.config import KafkaLoginConfig
 from ingest.config import IngestConfig, ZooKeeperConfig
 from migration.preflight.check import Patch
 from migration.preflight.node_checks import SETTINGS
-from migration.preflight.report import Report, examine
+from migration.preflight.report import examine
 from migration.preflight.tree import Owner, Tree, Znode
 
 if TYPE_CHECKING:
@@ -120,9 +120,8 @@ def check(  # noqa: PLR0913 (one parameter an option)
     if chroot is not None and not (directories and chroot.startswith("/")):
         raise ConfigError("--chroot belongs to --zk-data and begins with /; an address has its own behind its ports")
     settings = read_settings(config_file, os.environ)
-    config = None if directories else zookeeper_config(settings, cluster, given)
-    login = login_config(settings, cluster, {"watch": given, "serve.probe": read_flags("serve.probe", flags)})
-    node_login(login)
+    config = None if directories else snapshot_config(settings, cluster, given, {})[0]
+    login = read_login(settings, cluster, flags)
     outcome: list[ExitCode] = []
 
     def run(stop: threading.Event) -> None:
@@ -132,11 +131,7 @@ def check(  # noqa: PLR0913 (one parameter an option)
         if stop.is_set() or tree is None:
             outcome.append(ExitCode.OK if stop.is_set() else ExitCode.USAGE)
             return
-        if tree.is_ruled_by_kraft:
-            output.say("the migration is under way, a KRaft controller rules: what is found counts for its next sync")
-        report = examine(_with_nodes(tree, bootstrap, login), release)
-        outcome.append(ExitCode.OK if report.is_clean else ExitCode.FAILED)
-        _print(report, as_json=as_json)
+        outcome.append(_examine(_with_nodes(tree, bootstrap, login), release, as_json=as_json))
 
     code = run_until_stopped({"migration check": run})
     return code or next(iter(outcome), ExitCode.OK)
@@ -155,12 +150,16 @@ def _with_nodes(tree: Tree, bootstrap: tuple[str, ...], config: KafkaLoginConfig
     return replace(tree, nodes=nodes, controller_ids=tree.controller_ids | set(voters))
 
 
-def _print(report: Report, *, as_json: bool) -> None:
+def _examine(tree: Tree, release: Patch | None, *, as_json: bool) -> ExitCode:
+    if tree.is_ruled_by_kraft:
+        output.say("the migration is under way, a KRaft controller rules: what is found counts for its next sync")
+    report = examine(tree, release)
     try:
         (print_json if as_json else print_report)(report)
         sys.stdout.flush()
     except BrokenPipeError:
         output.discard_rows()
+    return ExitCode.OK if report.is_clean else ExitCode.FAILED
 
 
 def _tree(config: ZooKeeperConfig, controller_ids: frozenset[int], stop: threading.Event) -> Tree | None:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from cli.migration.node_options import TIMEOUT_SECONDS, bootstrap_option, node_login, registered_addresses
+from cli.migration.node_options import TIMEOUT_SECONDS, bootstrap_option, node_login, read_login, registered_addresses
 from cli.printing import output
 from cli.printing.comparison_lines import print_comparison, print_json
 from cli.reading import refuse_chroot
 from cli.running import ExitCode, run_until_stopped
-from cli.settings.config import login_config, read_flags, read_settings, zookeeper_config
+from cli.settings.config import read_flags, read_settings, snapshot_config
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
 from dashboards.probe.config import KafkaLoginConfig
@@ -63,11 +63,9 @@ def compare(
     Reads both sides, watches nothing and writes nothing. A difference is one that is still there when ZooKeeper has
     come as far as the quorum was; before that it is a lag. Secrets are never printed.
     """
-    given = {section: read_flags(section, flags) for section in ("watch", "serve.probe")}
     settings = read_settings(config_file, os.environ)
-    zookeeper = zookeeper_config(settings, cluster, given["watch"])
-    login = login_config(settings, cluster, given)
-    node_login(login)
+    zookeeper, _ = snapshot_config(settings, cluster, read_flags("watch", flags), {})
+    login = read_login(settings, cluster, flags)
     outcome: list[ExitCode] = []
 
     def run(stop: threading.Event) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import click
 
 from cli.printing import output
-from cli.settings.config import ConfigError
+from cli.settings.config import ConfigError, Settings, build, read_flags
 from cli.settings.keys import keys_of
 from cli.settings.options import settings_options
 from dashboards.probe.config import KafkaLoginConfig, ProbeConfig
@@ -16,6 +16,7 @@ from migration.preflight.tree import Tree
 from outputs.kafka_login import NodeLogin, split_address
 
 TIMEOUT_SECONDS: Final = 10.0
+_SECTION: Final = "serve.probe"
 _NOT_OF_A_LOGIN = keys_of(ProbeConfig).keys() - keys_of(KafkaLoginConfig).keys() | {"kafka_quorum"}
 
 
@@ -38,9 +39,18 @@ def bootstrap_option(help_text: str, *, required: bool) -> Callable[[Any], Any]:
     )
 
     def decorate(command: Any) -> Any:  # noqa: ANN401 (click's own)
-        return option(settings_options("serve.probe", leave_out=_NOT_OF_A_LOGIN)(command))
+        return option(settings_options(_SECTION, leave_out=_NOT_OF_A_LOGIN)(command))
 
     return decorate
+
+
+def read_login(settings: Settings, cluster: str | None, flags: Mapping[str, object]) -> KafkaLoginConfig:
+    """How one speaks to the nodes of a cluster, or of the only one that is configured; raises ConfigError."""
+    name = cluster or (next(iter(settings.clusters)) if len(settings.clusters) == 1 else "")
+    layers = settings.sections[_SECTION], settings.clusters.get(name, {}), read_flags(_SECTION, flags)
+    config = build(KafkaLoginConfig, _SECTION, *layers, subject=f"cluster {name}" if name else "")
+    node_login(config)
+    return config
 
 
 def node_login(config: KafkaLoginConfig) -> NodeLogin:

@@ -155,33 +155,16 @@ def snapshot_config(
     settings: Settings, cluster: str | None, flags: Layer, brokers_flags: Layer
 ) -> tuple[ZooKeeperConfig, BrokersConfig]:
     """The ZooKeeper to read once and its brokers: of the named cluster, else of the only one that is configured."""
-    own, subject = _chosen(settings, cluster, flags)
-    brokers = build(BrokersConfig, "stream", settings.sections["stream"], own, brokers_flags, subject=subject)
-    return zookeeper_config(settings, cluster, flags), brokers
-
-
-def zookeeper_config(settings: Settings, cluster: str | None, flags: Layer) -> ZooKeeperConfig:
-    """The ZooKeeper to read once: of the named cluster, else of the only one that is configured; raises ConfigError."""
-    own, subject = _chosen(settings, cluster, flags)
-    return build(ZooKeeperConfig, "watch", settings.sections["watch"], own, flags, subject=subject)
-
-
-def login_config(settings: Settings, cluster: str | None, flags: Mapping[str, Layer]) -> KafkaLoginConfig:
-    """How one speaks to the same cluster's Kafka nodes; the flags are by section. Raises ConfigError."""
-    own, subject = _chosen(settings, cluster, flags.get("watch", {}))
-    everywhere, given = settings.sections["serve.probe"], flags.get("serve.probe", {})
-    return build(KafkaLoginConfig, "serve.probe", everywhere, own, given, subject=subject)
-
-
-def _chosen(settings: Settings, cluster: str | None, flags: Layer) -> tuple[Layer, str]:
-    """The cluster's own settings, and what it is called in a sentence about them."""
     name = cluster or (next(iter(settings.clusters)) if len(settings.clusters) == 1 else None)
     if cluster is not None and cluster not in settings.clusters and "zookeeper" not in flags:
         raise ConfigError(_unknown(f"no cluster {cluster!r} is configured", cluster, settings.clusters))
     if name is None and "zookeeper" not in flags and len(settings.clusters) > 1:
         raise ConfigError(f"which cluster? Give --cluster with one of {', '.join(sorted(settings.clusters))}")
     own = settings.clusters.get(name, {}) if name is not None else {}
-    return own, "watch" if name is None else f"cluster {name}"
+    subject = "watch" if name is None else f"cluster {name}"
+    zookeeper = build(ZooKeeperConfig, "watch", settings.sections["watch"], own, flags, subject=subject)
+    brokers = build(BrokersConfig, "stream", settings.sections["stream"], own, brokers_flags, subject=subject)
+    return zookeeper, brokers
 
 
 def serve_config(settings: Settings, flags: Mapping[str, Layer]) -> ServeConfig:

@@ -29,7 +29,7 @@ class Outcome(Enum):
 
 
 _MEANINGS = {
-    Outcome.LOSES: "The migration goes on, and data, settings or leaders are lost without a word.",
+    Outcome.LOSES: "The migration goes on, and data, settings or leaders are lost silently.",
     Outcome.KILLS: "The quorum claims /controller, fails to copy and ends, one controller after the other: nobody is "
     "controller, no leader that dies is replaced, until the znode is mended.",
     Outcome.STICKS: "The metadata is copied and the way back into ZooKeeper fails for ever: brokers in ZooKeeper mode "

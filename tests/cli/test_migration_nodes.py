@@ -291,7 +291,7 @@ def test_what_was_written_past_kraft_is_named_with_both_values_and_no_secret(dua
     assert dual_write.compare().exit_code == ExitCode.OK
 
 
-def test_a_controller_alone_speaks_for_what_a_broker_in_zookeeper_mode_does_not_know(dual_write):
+def test_a_controller_is_enough_to_find_a_broker_in_kraft_mode(dual_write):
     done = dual_write.compare("--json", bootstrap=f"127.0.0.1:{dual_write.controller.port}")
     sources = {row["subject"]: row["source"] or row["reason"] for row in rows(done, "subject")}
     assert "KRaft mode" in sources["topics"], "broker 2 is named by broker 1"

@@ -1,0 +1,133 @@
+"""Checks of what is lost in part, and of what hurts a rollback."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from migration.preflight import cluster, settings, topics
+from migration.preflight.check import Check, Outcome
+from migration.preflight.tree import BROKER_CONFIGS, CONTROLLER, DELETIONS, MIGRATION, TOPIC_CONFIGS, TOPICS, USERS
+
+_QUOTAS = (USERS, settings.CLIENTS, settings.IPS)
+_STATES = (TOPICS, DELETIONS)
+
+LOSSES: Final[tuple[Check, ...]] = (
+    Check(
+        name="config-no-json",
+        outcome=Outcome.LOSES,
+        what="a configuration that is not JSON",
+        shown_by="/config/topics/T, /config/brokers/N, /config/users/U, /config/clients/C, /config/ips/IP",
+        means="It is read as empty: the defaults hold from then on.",
+        mend='Write it again: {"version":1,"config":{...}}.',
+        source="ConfigEntityZNode (3.9)",
+        find=settings.unreadable_configurations,
+        reads=(TOPIC_CONFIGS, BROKER_CONFIGS, *_QUOTAS),
+    ),
+    Check(
+        name="no-state",
+        outcome=Outcome.LOSES,
+        what="a partition without a state",
+        shown_by="no /brokers/topics/T/partitions/P/state",
+        means="KRaft takes the first replica for its leader, all replicas for in sync, and begins with leader epoch 0, "
+        "below that of the brokers.",
+        mend="Let the ZooKeeper controller elect a leader first: start the replicas' brokers.",
+        source="ZkTopicMigrationClient (3.9)",
+        find=topics.without_state,
+        reads=_STATES,
+    ),
+    Check(
+        name="shared-topic-id",
+        outcome=Outcome.LOSES,
+        what="two topics with one topic_id",
+        shown_by="/brokers/topics/T",
+        means="KRaft keeps one topic by that id; a ZooKeeper controller that starts cannot load them either.",
+        mend="Give the topic its own id back, from partition.metadata on the brokers.",
+        source="ZkTopicMigrationClient, ReplicationControlManager (3.9)",
+        find=topics.shared_ids,
+        reads=(TOPICS,),
+    ),
+    Check(
+        name="no-leader",
+        outcome=Outcome.LOSES,
+        what="a partition that nobody leads",
+        shown_by='"leader":-1 in /brokers/topics/T/partitions/P/state',
+        means="It is copied without a leader, and gets one only when KRaft checks the balance (every 5 minutes by "
+        "default) or a broker registers.",
+        mend="Bring its in-sync replicas back, or have a leader elected, before the migration.",
+        source="ZkTopicMigrationClient, ReplicationControlManager (3.9)",
+        find=topics.without_leader,
+        reads=_STATES,
+    ),
+    Check(
+        name="reassignment",
+        outcome=Outcome.LOSES,
+        what="a reassignment under way",
+        shown_by="adding_replicas or removing_replicas in /brokers/topics/T",
+        means="It is copied and goes on; replicas stay behind on disks, and epochs get stuck.",
+        mend="Let it finish before the migration, or go to 3.9 first.",
+        source="KAFKA-16120, KAFKA-16121",
+        find=topics.reassignments,
+        reads=_STATES,
+        fixed_in=(3, 6, 2),
+    ),
+    Check(
+        name="orphan-config",
+        outcome=Outcome.LOSES,
+        what="a configuration of a topic that is not there",
+        shown_by="/config/topics/T without /brokers/topics/T",
+        means="The sync deletes it.",
+        mend="If it is wanted for a topic to come, keep a copy; else delete it.",
+        source="KRaftMigrationZkWriter (3.9)",
+        find=topics.orphan_configurations,
+        reads=(TOPIC_CONFIGS, TOPICS),
+    ),
+    Check(
+        name="pending-deletion",
+        outcome=Outcome.LOSES,
+        what="a deletion that is not done",
+        shown_by="/admin/delete_topics/T",
+        means="The topic is not copied, and deleted from ZooKeeper after the copy; folders stay behind on the brokers. "
+        "Before 3.6.1 it comes back to life in KRaft (KAFKA-15605).",
+        mend="Let the deletion finish: start the brokers that have its replicas.",
+        source="KAFKA-15605, KAFKA-15799",
+        find=topics.under_deletion,
+        reads=(DELETIONS,),
+    ),
+    Check(
+        name="stray-state",
+        outcome=Outcome.ROLLBACK,
+        what="a state of a partition that its topic lacks",
+        shown_by="/brokers/topics/T/partitions/P/state without P in /brokers/topics/T",
+        means="When KRaft makes this partition, ZooKeeper keeps the old leader and the old in-sync replicas until the "
+        "next change: a rollback would take them.",
+        mend="Delete /brokers/topics/T/partitions/P before the migration.",
+        source="ZkTopicMigrationClient.createTopicPartitions (3.9)",
+        find=topics.stray_states,
+        reads=_STATES,
+    ),
+    Check(
+        name="leftover-trigger",
+        outcome=Outcome.ROLLBACK,
+        what="a request for a reassignment or an election that was left",
+        shown_by="/admin/reassign_partitions, /admin/preferred_replica_election",
+        means="KRaft leaves it; after a rollback the next ZooKeeper controller obeys it.",
+        mend="Let the controller finish it, or delete it before the migration.",
+        source="KafkaController (3.9)",
+        find=cluster.triggers_left,
+        reads=cluster.TRIGGERS,
+    ),
+    Check(
+        name="small-epoch",
+        outcome=Outcome.ROLLBACK,
+        what="a small /controller_epoch",
+        shown_by="/controller_epoch below 10",
+        means="KRaft's epoch rises faster with each of its elections. Once it is above /controller_epoch + 1, a "
+        "ZooKeeper controller after a rollback elects nobody for the partitions that KRaft has written.",
+        mend="While ZooKeeper rules: set /controller_epoch to 1000 and delete /controller; a broker becomes controller "
+        "in the next epoch.",
+        source="KAFKA-20488; PartitionStateMachine (3.9)",
+        find=cluster.small_epoch,
+        reads=(cluster.EPOCH, MIGRATION, CONTROLLER),
+        advises=True,
+    ),
+)
