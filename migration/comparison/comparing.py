@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from migration.comparison.view import Difference, Expected, Key, QuorumView, Subject, differences
 from migration.comparison.zookeeper_view import forbidden_subjects, zookeeper_values
+from migration.nodes.nodes import Node, Quorum
 from migration.preflight.tree import BROKER_CONFIGS, TOPIC_CONFIGS, Tree
 
 if TYPE_CHECKING:
@@ -78,9 +79,11 @@ def compare(zookeeper: ZooKeeperSide, quorum: QuorumReader, patience_seconds: fl
     """Compare in rounds; raises NodeError if nobody says how far the quorum is.
 
     Both sides change while they are read. A difference is one of the dual write if the quorum's value was there before
-    an offset that ZooKeeper then reached, and both values are still there afterwards.
+    an offset that ZooKeeper then reached, and that the node that said it has fetched, and both values are still there
+    afterwards.
     """
     earlier: Mapping[Key, Difference] = {}
+    wanted = -1
     for _ in range(_ROUNDS):
         tree = zookeeper.read()
         said = quorum.read(_expected(tree))
@@ -89,14 +92,26 @@ def compare(zookeeper: ZooKeeperSide, quorum: QuorumReader, patience_seconds: fl
             said.sources.pop(subject, None)
         values = zookeeper_values(tree, said.plain)
         found = differences(values, said)
-        lasting = {key: one for key, one in found.items() if key in earlier and earlier[key].quorum == one.quorum}
-        wanted = quorum.high_watermark() - 1
+        position = quorum.position()
+        lasting = {
+            key: one
+            for key, one in found.items()
+            if key in earlier
+            and earlier[key].quorum == one.quorum
+            and _has_fetched(said.sources[key.subject], position, wanted)
+        }
+        wanted = position.high_watermark - 1
         offset = zookeeper.wait_for(wanted, patience_seconds)
         if offset < wanted or lasting.keys() == found.keys():
             break
         earlier = found
     subjects = tuple(_result(subject, values, said, found, lasting) for subject in Subject)
     return Comparison(offset, wanted + 1, subjects)
+
+
+def _has_fetched(node: Node, position: Quorum, offset: int) -> bool:
+    """Whether the node may know this record; what a broker says that is cut off from the quorum is old."""
+    return node.node_id is None or position.log_ends.get(node.node_id, offset + 1) > offset
 
 
 def _expected(tree: Tree) -> Expected:
@@ -117,6 +132,7 @@ def _result(
 ) -> SubjectResult:
     if subject not in said.sources:
         return SubjectResult(subject, Verdict.NOT_COMPARED, reason=said.reasons.get(subject, ""))
+    source = said.sources[subject]
     different = {key: one for key, one in lasting.items() if key.subject is subject}
     open_ones = {key: one for key, one in found.items() if key.subject is subject}
     verdict = Verdict.DIFFERENT if different else Verdict.LAGGING if open_ones else Verdict.EQUAL
@@ -125,7 +141,7 @@ def _result(
         subject,
         verdict,
         compared=len(keys),
-        source=said.sources[subject],
+        source=f"{source.name} ({source.mode.words})" if source.mode else source.name,
         differences=dict(sorted((different or open_ones).items(), key=lambda item: str(item[0]))),
         withheld={group: why for (about, group), why in said.withheld.items() if about is subject},
     )

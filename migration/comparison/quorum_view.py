@@ -37,7 +37,7 @@ from migration.comparison.view import (
 )
 from migration.nodes.asking import UNREADABLE_ANSWERS, ask_quorum, connect, refuse
 from migration.nodes.modes import Mode
-from migration.nodes.nodes import Node, Nodes
+from migration.nodes.nodes import Node, Nodes, Quorum
 from outputs.kafka_login import NodeLogin
 from outputs.kafka_node import KafkaNode, NodeError
 
@@ -76,15 +76,15 @@ class QuorumReader:
         for connection in self._connections.values():
             connection.close()
 
-    def high_watermark(self) -> int:
-        """The end of what the quorum has agreed on; raises NodeError if no node says it."""
+    def position(self) -> Quorum:
+        """How far the quorum is; raises NodeError if no node says it."""
         for node in self._nodes.in_mode(Mode.KRAFT, Mode.CONTROLLER_MIGRATING, Mode.CONTROLLER):
             try:
                 quorum = ask_quorum(node, self._connection(node))
             except (NodeError, *UNREADABLE_ANSWERS):
                 continue  # a controller that does not lead
             if quorum is not None:
-                return quorum.high_watermark
+                return quorum
         raise NodeError("no node says how far the quorum is")
 
     def read(self, expected: Expected) -> QuorumView:
@@ -129,8 +129,7 @@ class QuorumReader:
             except UNREADABLE_ANSWERS as error:
                 reason = f"{node.name} does not say it: its answer cannot be read: {error}"
             else:
-                source = f"{node.name} ({node.mode.words})" if node.mode else node.name
-                view.sources.update(dict.fromkeys(subjects, source))
+                view.sources.update(dict.fromkeys(subjects, node))
                 return True
             view.forget(subjects)
         view.reasons.update(dict.fromkeys(subjects, reason))

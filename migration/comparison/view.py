@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
+from migration.nodes.nodes import Node
+
 NOT_SHOWN = "set, not shown"
 DEFAULT = "<default>"
 
@@ -58,12 +60,12 @@ class Expected:
 class QuorumView:
     """What the quorum says.
 
-    `sources` names the node that answered about a subject, `reasons` why nobody did, `withheld` why not about one of
+    `sources` is the node that answered about a subject, `reasons` why nobody did, `withheld` why not about one of
     its groups. `plain` are the names of settings whose values are no secrets: the only ones that may be shown.
     """
 
     values: dict[Key, str] = field(default_factory=dict)
-    sources: dict[Subject, str] = field(default_factory=dict)
+    sources: dict[Subject, Node] = field(default_factory=dict)
     reasons: dict[Subject, str] = field(default_factory=dict)
     withheld: dict[tuple[Subject, str], str] = field(default_factory=dict)
     plain: dict[Subject, frozenset[str]] = field(default_factory=dict)

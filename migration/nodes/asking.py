@@ -92,6 +92,7 @@ def ask_quorum(node: Node, kafka: KafkaNode) -> Quorum | None:
                 for voter in answer.nodes or ()
                 for listener in voter.listeners[:1]
             },
+            log_ends={one.replica_id: one.log_end_offset for one in (*found.current_voters, *found.observers)},
         )
     return None
 

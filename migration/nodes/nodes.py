@@ -32,13 +32,17 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Quorum:
-    """The answer to DescribeQuorum; the controllers' addresses as far as the answer has them."""
+    """The answer to DescribeQuorum; the controllers' addresses as far as the answer has them.
+
+    `log_ends` is how far each voter and each broker has fetched the quorum's log, by its leader.
+    """
 
     leader: int
     leader_epoch: int
     high_watermark: int
     voters: tuple[int, ...]
-    addresses: dict[int, str] = field(default_factory=dict)
+    addresses: Mapping[int, str] = field(default_factory=dict)
+    log_ends: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,7 @@ def test_what_may_not_be_read_is_no_side_of_a_comparison():
 
 
 def test_only_what_the_quorum_was_asked_for_differs():
-    view = QuorumView(sources={Subject.TOPICS: "broker 1"}, withheld={(Subject.TOPICS, "secret"): "forbidden"})
+    view = QuorumView(sources={Subject.TOPICS: Node("b:1")}, withheld={(Subject.TOPICS, "secret"): "forbidden"})
     view.values[Key(Subject.TOPICS, "only-in-quorum")] = "id 1"
     sides = {Key(Subject.TOPICS, "secret"): "id 2", Key(Subject.TOPICS, "t"): "id 3", Key(Subject.ACLS, "r"): "there"}
     assert differences(sides, view) == {
@@ -163,7 +163,7 @@ def test_a_node_that_answers_with_anything_speaks_for_nothing_and_breaks_nothing
         try:
             view = reader.read(Expected(frozenset({"t"}), 1))
             with pytest.raises(NodeError, match="no node says how far"):
-                reader.high_watermark()
+                reader.position()
         finally:
             reader.close()
     assert Subject.PARTITIONS not in view.sources
