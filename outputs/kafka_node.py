@@ -59,7 +59,7 @@ class KafkaNode:
             raise NodeError(printable(str(error), _LONGEST_REASON)) from error
 
     def allow_answers_of(self, largest_answer_bytes: int) -> None:
-        """Raise the bound if it is smaller; a connection's is fixed, so that it is made again."""
+        """Raise the bound if it is smaller; a connection's is fixed, and another is made."""
         if largest_answer_bytes > self._largest_answer_bytes:
             self.close()
             self._largest_answer_bytes = largest_answer_bytes

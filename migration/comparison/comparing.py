@@ -136,7 +136,7 @@ def _result(
     different = {key: one for key, one in lasting.items() if key.subject is subject}
     open_ones = {key: one for key, one in found.items() if key.subject is subject}
     verdict = Verdict.DIFFERENT if different else Verdict.LAGGING if open_ones else Verdict.EQUAL
-    keys = {key for key in values.keys() | said.values.keys() if key.subject is subject and said.is_told(key)}
+    keys = {key for key in values.keys() | said.values.keys() if key.subject is subject and said.is_known(key)}
     return SubjectResult(
         subject,
         verdict,

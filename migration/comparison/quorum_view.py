@@ -51,7 +51,7 @@ _DYNAMIC = {_TOPIC: 1, _BROKER: 2}  # ConfigSource of what is set for this one
 _DYNAMIC_DEFAULT = 3
 _ANY = 1
 _SCRAM = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
-_NOT_TOLD = {
+_NO_PUBLIC_API = {
     Subject.PRODUCER_IDS: "no public API names the quorum's next producer id",
     Subject.DELEGATION_TOKENS: "no public API names a token's keys",
 }
@@ -90,7 +90,7 @@ class QuorumReader:
     def read(self, expected: Expected) -> QuorumView:
         """What the quorum says of each subject."""
         view = self.read_topics(expected)
-        view.reasons.update(_NOT_TOLD)
+        view.reasons.update(_NO_PUBLIC_API)
         kraft = self._nodes.in_mode(Mode.KRAFT)
         controllers = self._nodes.in_mode(Mode.CONTROLLER_MIGRATING, Mode.CONTROLLER)
         # Read as: the first of these nodes that answers speaks for these subjects.
@@ -250,7 +250,7 @@ def _read_acls(kafka: KafkaNode, _expected: Expected, view: QuorumView) -> None:
         )
     )
     if answer.error_code == _NO_AUTHORIZER:
-        raise NodeError("it has no authorizer, and so no ACLs to compare")
+        raise NodeError("it has no authorizer: there are no ACLs to compare")
     refuse(answer.error_code)
     for resource in answer.resources or ():
         kind, pattern = ResourceType(resource.resource_type), ACLResourcePatternType(resource.pattern_type)

@@ -70,7 +70,7 @@ class QuorumView:
     withheld: dict[tuple[Subject, str], str] = field(default_factory=dict)
     plain: dict[Subject, frozenset[str]] = field(default_factory=dict)
 
-    def is_told(self, key: Key) -> bool:
+    def is_known(self, key: Key) -> bool:
         """Whether the quorum's side of this is known, even if it has none."""
         return key.subject in self.sources and (key.subject, key.group) not in self.withheld
 
@@ -85,7 +85,7 @@ def differences(zookeeper: Mapping[Key, str], quorum: QuorumView) -> dict[Key, D
     return {
         key: Difference(zookeeper.get(key), quorum.values.get(key))
         for key in zookeeper.keys() | quorum.values.keys()
-        if zookeeper.get(key) != quorum.values.get(key) and quorum.is_told(key)
+        if zookeeper.get(key) != quorum.values.get(key) and quorum.is_known(key)
     }
 
 
