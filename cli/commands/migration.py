@@ -12,6 +12,7 @@ from cli.lazy_group import LazyGroup
 _SECTIONS: Final = {
     "Commands": {
         "check": "Look in ZooKeeper for what would stop, kill or spoil a migration to KRaft.",
+        "compare": "Compare what the KRaft quorum says with what ZooKeeper has.",
     }
 }
 

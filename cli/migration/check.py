@@ -5,28 +5,37 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from cli.migration.node_options import TIMEOUT_SECONDS, bootstrap_option, node_login, read_login, registered_addresses
 from cli.printing import output
 from cli.printing.preflight_lines import print_json, print_report
 from cli.running import ExitCode, run_until_stopped
-from cli.settings.config import ConfigError, Layer, read_flags, read_settings, snapshot_config
+from cli.settings.config import ConfigError, read_flags, read_settings, snapshot_config
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
 from cli.sources.zookeeper import shown_progress, where_clusters_are
 from controller.rules.releases import read_release
+from dashboards.probe.config import KafkaLoginConfig
 from ingest.config import IngestConfig, ZooKeeperConfig
 from migration.preflight.check import Patch
-from migration.preflight.report import Report, examine
+from migration.preflight.node_checks import SETTINGS
+from migration.preflight.report import examine
 from migration.preflight.tree import Owner, Tree
+
+if TYPE_CHECKING:
+    pass
 
 _ONLY_OF_WATCHING = keys_of(IngestConfig).keys() - keys_of(ZooKeeperConfig).keys()
 _EPILOG = """\b
 Examples:
   kontrast migration check --zookeeper zk1:2181/kafka
   kontrast migration check --zookeeper zk1:2181/kafka --release 3.9.2 --controller-ids 3001,3002,3003
+  kontrast migration check --zookeeper zk1:2181/kafka --bootstrap controller1:9093,controller2:9093
   kontrast migration check --zk-data /var/lib/zookeeper --chroot /kafka --json
 
 \b
@@ -82,6 +91,9 @@ def _read_ids(_ctx: click.Context, _param: click.Parameter, text: str | None) ->
     metavar="LIST",
     help="The ids that the quorum's controllers shall have, which must be no broker's.",
 )
+@bootstrap_option(
+    "Ask these nodes, and the registered brokers, for their mode; name the quorum's controllers here.", required=False
+)
 @settings_options("watch", leave_out=_ONLY_OF_WATCHING)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
 def check(  # noqa: PLR0913 (one parameter an option)
@@ -91,6 +103,7 @@ def check(  # noqa: PLR0913 (one parameter an option)
     chroot: str | None,
     release: Patch | None,
     controller_ids: frozenset[int],
+    bootstrap: tuple[str, ...],
     *,
     as_json: bool,
     **flags: object,
@@ -105,7 +118,9 @@ def check(  # noqa: PLR0913 (one parameter an option)
         raise ConfigError("--zookeeper and --zk-data are two places to look: give one of them")
     if chroot is not None and not (directories and chroot.startswith("/")):
         raise ConfigError("--chroot belongs to --zk-data and begins with /; an address has its own behind its ports")
-    config = None if directories else _zookeeper(config_file, cluster, given)
+    settings = read_settings(config_file, os.environ)
+    config = None if directories else snapshot_config(settings, cluster, given, {})[0]
+    login = read_login(settings, cluster, flags)
     outcome: list[ExitCode] = []
 
     def run(stop: threading.Event) -> None:
@@ -116,26 +131,35 @@ def check(  # noqa: PLR0913 (one parameter an option)
         if stop.is_set() or tree is None:
             outcome.append(ExitCode.OK if stop.is_set() else ExitCode.USAGE)
             return
-        if tree.is_ruled_by_kraft:
-            output.say("the migration is under way, a KRaft controller rules: what is found counts for its next sync")
-        report = examine(tree, release)
-        outcome.append(ExitCode.OK if report.is_clean else ExitCode.FAILED)
-        _print(report, as_json=as_json)
+        outcome.append(_examine(_with_nodes(tree, bootstrap, login), release, as_json=as_json))
 
     code = run_until_stopped({"migration check": run})
     return code or next(iter(outcome), ExitCode.OK)
 
 
-def _zookeeper(config_file: Path | None, cluster: str | None, given: Layer) -> ZooKeeperConfig:
-    return snapshot_config(read_settings(config_file, os.environ), cluster, given, {})[0]
+def _with_nodes(tree: Tree, bootstrap: tuple[str, ...], config: KafkaLoginConfig) -> Tree:
+    """The tree with what the nodes say, if there are any to ask."""
+    if not bootstrap:
+        return tree
+    from migration.nodes.asking import ask_nodes, with_settings  # not for --help
+
+    login = node_login(config)
+    nodes = ask_nodes(bootstrap, registered_addresses(tree, config), login, TIMEOUT_SECONDS)
+    nodes = with_settings(nodes, SETTINGS, login, TIMEOUT_SECONDS)
+    voters = nodes.quorum.voters if nodes.quorum else ()
+    return replace(tree, nodes=nodes, controller_ids=tree.controller_ids | set(voters))
 
 
-def _print(report: Report, *, as_json: bool) -> None:
+def _examine(tree: Tree, release: Patch | None, *, as_json: bool) -> ExitCode:
+    if tree.is_ruled_by_kraft:
+        output.say("the migration is under way, a KRaft controller rules: what is found counts for its next sync")
+    report = examine(tree, release)
     try:
         (print_json if as_json else print_report)(report)
         sys.stdout.flush()
     except BrokenPipeError:
         output.discard_rows()
+    return ExitCode.OK if report.is_clean else ExitCode.FAILED
 
 
 def _tree(config: ZooKeeperConfig, controller_ids: frozenset[int], stop: threading.Event) -> Tree | None:

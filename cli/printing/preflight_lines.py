@@ -45,7 +45,7 @@ def _sum(report: Report) -> str:
     for found in report.found:
         counts[found.check.outcome] += len(found.findings)
     parts = ", ".join(f"{count} {outcome.value}" for outcome, count in counts.items())
-    forbidden = sum(unchecked.is_forbidden for unchecked in report.unchecked)
+    forbidden = sum(unchecked.is_withheld for unchecked in report.unchecked)
     what = f"found: {parts}" if parts else "nothing was found in what was read" if forbidden else "nothing was found"
     unchecked = f"; {len(report.unchecked)} checks not made, or not of all znodes" if report.unchecked else ""
     return f"{what}{unchecked}; {_releases(report)}"
@@ -64,7 +64,7 @@ def print_json(report: Report) -> None:
             for finding in found.findings:
                 _print_line(kind, found.check, znode=finding.znode, detail=finding.detail)
     for unchecked in report.unchecked:
-        _print_line("not-checked", unchecked.check, reason=unchecked.reason, forbidden=unchecked.is_forbidden)
+        _print_line("not-checked", unchecked.check, reason=unchecked.reason, forbidden=unchecked.is_withheld)
     releases = {"oldest": written(report.oldest[:2]), "newest": written(report.newest[:2])}
     if report.oldest == report.newest:
         releases = dict.fromkeys(releases, written(report.oldest))

@@ -28,7 +28,7 @@ from dashboards.exporter.scrape import DetailLimits
 from dashboards.following.follower import Follower
 from dashboards.following.reading import FOLLOWED_OUTPUTS, Reading
 from dashboards.following.view import View
-from dashboards.probe.metrics import BrokerViewCollector
+from dashboards.probe.metrics import BrokerViewCollector, QuorumCollector
 from dashboards.probe.prober import Prober
 from dashboards.serving.build import BuildCollector
 from dashboards.serving.connections import HttpCollector, HttpFigures
@@ -53,7 +53,7 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
     app = _App(config, view, reading, follower, delivery.active_alerts, page)
     figures = HttpFigures()
     own = BuildCollector(), HttpCollector(figures)
-    app.show(BrokerViewCollector(prober), DeliveryCollector(delivery.senders), *own)
+    app.show(BrokerViewCollector(prober), QuorumCollector(prober), DeliveryCollector(delivery.senders), *own)
     server = HttpServer(app.pages(), config.listening, figures)
     with ExitStack() as running:
         for part in (server, page, follower, prober, delivery):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from dashboards.errors import ServeError
+from outputs.kafka_login import NodeLogin, split_address
 from transport.secret import read_secret
 
 _FILES = ("kafka_ca_file", "kafka_certificate_file", "kafka_key_file", "kafka_password_file")
@@ -26,11 +27,13 @@ _MORE_THAN_NOTHING = ("interval_seconds", "confirm_seconds", "timeout_seconds", 
 class KafkaLoginConfig:
     """How one speaks to a cluster's brokers; raises ServeError with a sentence for what cannot be.
 
-    `kafka_listener` is the name of the listener to ask; None: the one that is called as the protocol is. Secrets are
-    in files or in the environment: nothing here is one.
+    `kafka_listener` is the name of the listener to ask; None: the one that is called as the protocol is.
+    `kafka_quorum` are the KRaft controllers of a cluster that migrates: HOST:PORT each, none: it is not asked. Secrets
+    are in files or in the environment: nothing here is one.
     """
 
     kafka_listener: str | None = None
+    kafka_quorum: tuple[str, ...] = ()
     kafka_tls: bool = False
     kafka_ca_file: str | None = None
     kafka_certificate_file: str | None = None
@@ -53,6 +56,11 @@ class KafkaLoginConfig:
         variable = self.kafka_password_variable
         if variable is not None and not os.environ.get(variable):
             raise ServeError(f"kafka_password_variable names {variable}, which the environment lacks or has empty")
+        for address in self.kafka_quorum:
+            try:
+                split_address(address)
+            except ValueError as error:
+                raise ServeError(f"kafka_quorum: {error}") from error
         for name in _FILES:
             file = getattr(self, name)
             if file is not None and not os.access(file, os.R_OK):
@@ -69,6 +77,18 @@ class KafkaLoginConfig:
     def password(self) -> str | None:
         """What the password's file or variable holds now; raises OSError, UnicodeDecodeError."""
         return read_secret(self.kafka_password_file, self.kafka_password_variable)
+
+    def node_login(self) -> NodeLogin:
+        """The login with its password as it is now; raises OSError, UnicodeDecodeError."""
+        return NodeLogin(
+            protocol=self.protocol,
+            ca_file=self.kafka_ca_file,
+            certificate_file=self.kafka_certificate_file,
+            key_file=self.kafka_key_file,
+            sasl_mechanism=self.kafka_sasl_mechanism,
+            username=self.kafka_username,
+            password=self.password,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +112,11 @@ class ProbeConfig(KafkaLoginConfig):
         for name in _MORE_THAN_NOTHING:
             if not getattr(self, name) > 0:
                 raise ServeError(f"{name} is {getattr(self, name)}: expected more than 0")
+
+    @property
+    def asks_a_quorum(self) -> bool:
+        """Whether any cluster's quorum is asked."""
+        return any(login.kafka_quorum for login in (self, *self.clusters.values()))
 
     def login_of(self, cluster: str) -> KafkaLoginConfig:
         """The login for this cluster's brokers."""

@@ -13,7 +13,6 @@ import msgspec
 
 from controller.contract.alert_row import AlertRow
 from controller.contract.gauges_row import GaugesRow
-from controller.contract.job_row import CLOCKS_AGREE_WITHIN_MS
 from controller.contract.metadata_rows import BrokerRow
 from dashboards.alerting.active_alerts import ActiveAlerts, Source
 from dashboards.errors import ServeError
@@ -22,19 +21,16 @@ from dashboards.following.view import ClusterSnapshot, View
 from dashboards.probe.broker import BrokerConnection, BrokerView, Endpoint, ProbeError, choose_endpoint, expected_bytes
 from dashboards.probe.comparison import Found, PartitionName, differences, lasting
 from dashboards.probe.config import ProbeConfig
+from dashboards.probe.current import CurrentRows, NothingNewError, gauges_of, now_ms
 from dashboards.probe.findings import BrokerFindings, alert_id, open_alert, resolved_alert
+from dashboards.probe.quorum import QuorumProbe
 
 _LOOK_SECONDS = 0.2
 _LOOK_FOR_CLUSTERS_SECONDS = 1.0
 _TRY_AGAIN_SECONDS = 2.0
 _LONGEST_BACKOFF_SECONDS = 600.0
-_HEARTBEAT_PATIENCE_SECONDS = 15.0
 
 _logger = logging.getLogger("kontrast.dashboards.probe")
-
-
-class _NothingNewError(Exception):
-    """No newer row of the cluster came: nothing can be compared now."""
 
 
 @dataclass(slots=True)
@@ -59,7 +55,7 @@ class ClusterProbe:
         self._config = config
         self._login = config.login_of(cluster)
         self._view = view
-        self._reading = reading
+        self._rows = CurrentRows(cluster, view, reading)
         self._lock = threading.Lock()
         self._brokers: dict[int, ProbedBroker] = {}
         self._alerts: dict[str, AlertRow] = {}
@@ -91,7 +87,7 @@ class ClusterProbe:
                 try:
                     self._round(stop)
                     self._is_current = True
-                except _NothingNewError:
+                except NothingNewError:
                     self._is_current, pause_seconds = False, _TRY_AGAIN_SECONDS
                 stop.wait(max(_LOOK_SECONDS, began + pause_seconds - time.monotonic()))
         finally:
@@ -99,8 +95,8 @@ class ClusterProbe:
                 self._let_go(broker)
 
     def _round(self, stop: threading.Event) -> None:
-        snapshot = self._snapshot_after(_now_ms(), stop)
-        self._keep_only({row.broker for row in snapshot.brokers if row.registered}, _gauges(snapshot))
+        snapshot = self._rows.after(now_ms(), stop)
+        self._keep_only({row.broker for row in snapshot.brokers if row.registered}, gauges_of(snapshot))
         suspects: dict[int, tuple[dict[PartitionName, Found], int]] = {}
         for row in snapshot.brokers:
             if row.registered and not stop.is_set():
@@ -108,7 +104,7 @@ class ClusterProbe:
                 if seen is None:
                     continue
                 if first := self._differences(snapshot, seen):
-                    suspects[row.broker] = first, _now_ms()
+                    suspects[row.broker] = first, now_ms()
                 else:
                     self._judge(row.broker, {}, 0)
         if not suspects or stop.wait(self._config.confirm_seconds):
@@ -119,7 +115,7 @@ class ClusterProbe:
                 seen = self._ask(self._broker(row), row, stop)
                 if seen is not None:
                     # Rows that lag behind the answer would make every new topic a topic that is gone.
-                    again = self._differences(self._snapshot_after(_now_ms(), stop), seen)
+                    again = self._differences(self._rows.after(now_ms(), stop), seen)
                     self._judge(row.broker, lasting(first, again), since_ms)
 
     def _differences(self, snapshot: ClusterSnapshot, seen: BrokerView) -> dict[PartitionName, Found]:
@@ -149,31 +145,13 @@ class ClusterProbe:
         broker.failures_in_a_row, broker.not_before = 0, 0.0
         return seen
 
-    def _snapshot_after(self, time_ms: int, stop: threading.Event) -> ClusterSnapshot:
-        """The cluster after a heartbeat that is not older than this; raises _NothingNewError if none comes."""
-        give_up_at = time.monotonic() + _HEARTBEAT_PATIENCE_SECONDS
-        while True:
-            snapshot = self._snapshot()
-            if _heartbeat_ms(snapshot) >= time_ms:
-                return snapshot
-            if time.monotonic() >= give_up_at or stop.wait(_LOOK_SECONDS):
-                raise _NothingNewError
-
-    def _snapshot(self) -> ClusterSnapshot:
-        """The cluster now; raises _NothingNewError while it is not ready."""
-        for snapshot in self._view.snapshot():
-            is_ready = snapshot.ready and self._reading.snapshot().vouches_for(self.cluster)
-            if snapshot.cluster == self.cluster and is_ready and _gauges(snapshot).session == "connected":
-                return snapshot
-        raise _NothingNewError
-
     def _judge(self, broker: int, found: dict[PartitionName, Found], since_ms: int) -> None:
-        gauges, now_ms = _gauges(self._snapshot()), _now_ms()
+        gauges = gauges_of(self._rows.now())
         with self._lock:
             probed = self._brokers[broker]
             if (alert := self._alerts.get(alert_id(broker))) is not None:
                 since_ms = alert.since_ms
-            probed.findings = BrokerFindings(broker=broker, found=found, since_ms=since_ms, answered_ms=now_ms)
+            probed.findings = BrokerFindings(broker=broker, found=found, since_ms=since_ms, answered_ms=now_ms())
             if found:
                 self._resolved.pop(alert_id(broker), None)
                 self._alerts[alert_id(broker)] = open_alert(probed.findings, gauges)
@@ -219,21 +197,6 @@ class ClusterProbe:
             broker.connection = None
 
 
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
-def _gauges(snapshot: ClusterSnapshot) -> GaugesRow:
-    assert snapshot.gauges is not None, "a cluster that is ready without gauges"
-    return snapshot.gauges
-
-
-def _heartbeat_ms(snapshot: ClusterSnapshot) -> int:
-    """When the newest heartbeat was made, at the earliest: a clock that is wrong is known to within some seconds."""
-    unsure_ms = CLOCKS_AGREE_WITHIN_MS if snapshot.clock_behind_ms else 0
-    return _gauges(snapshot).time_ms + snapshot.clock_behind_ms - unsure_ms
-
-
 def _is_at(endpoint: Endpoint, endpoints: Sequence[str]) -> bool:
     return any(text.endswith(f"://{endpoint}") for text in endpoints)
 
@@ -247,6 +210,7 @@ class Prober:
         self._view = view
         self._reading = reading
         self._probes: dict[str, ClusterProbe] = {}
+        self._quorums: dict[str, QuorumProbe] = {}
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
 
@@ -254,12 +218,16 @@ class Prober:
         """The running probes."""
         return tuple(self._probes.copy().values())
 
+    def quorums(self) -> tuple[QuorumProbe, ...]:
+        """The running probes of quorums."""
+        return tuple(self._quorums.copy().values())
+
     def active_alerts(self) -> Sequence[ActiveAlerts]:
         """The probes' alerts."""
         return tuple(probe.active_alerts() for probe in self.probes())
 
     def __enter__(self) -> Prober:
-        if self._config.brokers:
+        if self._config.brokers or self._config.asks_a_quorum:
             self._start("probes", self._look_for_clusters)
         return self
 
@@ -273,11 +241,15 @@ class Prober:
 
     def _look_for_clusters(self, stop: threading.Event) -> None:
         while not stop.is_set():
-            for snapshot in self._view.snapshot():
-                if snapshot.cluster not in self._probes:
-                    probe = ClusterProbe(snapshot.cluster, self._config, self._view, self._reading)
-                    self._probes[snapshot.cluster] = probe
-                    self._start(f"probe of {snapshot.cluster}", probe.run)
+            for cluster in [snapshot.cluster for snapshot in self._view.snapshot()]:
+                if self._config.brokers and cluster not in self._probes:
+                    probe = ClusterProbe(cluster, self._config, self._view, self._reading)
+                    self._probes[cluster] = probe
+                    self._start(f"probe of {cluster}", probe.run)
+                if self._config.login_of(cluster).kafka_quorum and cluster not in self._quorums:
+                    quorum = QuorumProbe(cluster, self._config, CurrentRows(cluster, self._view, self._reading))
+                    self._quorums[cluster] = quorum
+                    self._start(f"quorum of {cluster}", quorum.run)
             stop.wait(_LOOK_FOR_CLUSTERS_SECONDS)
 
     def _start(self, name: str, job: Callable[[threading.Event], None]) -> None:

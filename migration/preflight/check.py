@@ -57,8 +57,8 @@ class Check:
     """One thing to look for.
 
     `reads` are the znodes that it needs, with all below them. `hindered` says why it cannot be made of a tree, nothing
-    where it can. `since` and `fixed_in` are the releases that have the defect, None for all. What only `advises` is no
-    fault of the cluster.
+    where it can; `incomplete` says of which part nobody answered. `since` and `fixed_in` are the releases that have
+    the defect, None for all. What only `advises` is no fault of the cluster.
     """
 
     name: str
@@ -71,6 +71,7 @@ class Check:
     find: Callable[[Tree], Iterable[Finding]]
     reads: tuple[str, ...] = ()
     hindered: Callable[[Tree], str] = nothing_hinders
+    incomplete: Callable[[Tree], str] = nothing_hinders
     since: Patch | None = None
     fixed_in: Patch | None = None
     advises: bool = False

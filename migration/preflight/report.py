@@ -26,12 +26,13 @@ class Found:
 class Unchecked:
     """A check that could not be made, or not of these znodes, and why.
 
-    `is_forbidden` where ZooKeeper kept the znodes from this session; otherwise no znode shows it.
+    `is_withheld` where ZooKeeper kept the znodes from this session, or a node did not answer; otherwise no znode shows
+    it.
     """
 
     check: Check
     reason: str
-    is_forbidden: bool = False
+    is_withheld: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +47,8 @@ class Report:
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing was found, and ZooKeeper let everything be read."""
-        return not self.found and not any(unchecked.is_forbidden for unchecked in self.unchecked)
+        """Whether nothing was found, and all that was asked for was answered."""
+        return not self.found and not any(unchecked.is_withheld for unchecked in self.unchecked)
 
 
 def examine(tree: Tree, release: Patch | None = None, checks: Sequence[Check] = CHECKS) -> Report:
@@ -61,11 +62,13 @@ def examine(tree: Tree, release: Patch | None = None, checks: Sequence[Check] = 
         if reason := check.hindered(tree):
             unchecked.append(Unchecked(check, reason))
             continue
+        if reason := check.incomplete(tree):
+            unchecked.append(Unchecked(check, reason, is_withheld=True))
         forbidden = sorted(path for path in tree.unreadable if _is_needed(path, check))
         if forbidden:
             more = f" and {len(forbidden) - 1} more" if len(forbidden) > 1 else ""
             reason = f"{forbidden[0]}{more} may not be read: the ACL does not let this session in"
-            unchecked.append(Unchecked(check, reason, is_forbidden=True))
+            unchecked.append(Unchecked(check, reason, is_withheld=True))
         if findings := () if set(forbidden) & set(check.reads) else tuple(check.find(tree)):
             found.append(Found(check, findings))
     advice = tuple(one for one in found if one.check.advises)

@@ -21,6 +21,7 @@ from controller.contract.znodes import (
     decode,
 )
 from controller.rules.releases import Evidence, Release
+from migration.nodes.nodes import Nodes
 
 BROKERS = "/brokers/ids"
 TOPICS = "/brokers/topics"
@@ -89,13 +90,14 @@ class Tree:
     """A cluster's znodes by path below its chroot, and the paths that this session may not read or list.
 
     `owners` has who may use the znodes whose ACLs were read, None where none were. `controller_ids` are those that the
-    quorum is to have, as far as a person gave them.
+    quorum is to have, as far as a person gave them; `nodes` what Kafka's nodes said, None where none were asked.
     """
 
     znodes: Mapping[str, Znode]
     unreadable: frozenset[str] = frozenset()
     owners: Mapping[str, frozenset[Owner]] | None = None
     controller_ids: frozenset[int] = field(default=frozenset())
+    nodes: Nodes | None = None
 
     def data(self, path: str) -> bytes | None:
         """A znode's value, None where it has none or is not there."""

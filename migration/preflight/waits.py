@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from migration.preflight import cluster, topics
-from migration.preflight.check import Check, Outcome, nothing
+from migration.preflight import cluster, node_checks, topics
+from migration.preflight.check import Check, Outcome
 from migration.preflight.tree import BROKERS, CONTROLLER, DELETIONS, MIGRATION, TOPICS
 
 _STATES = (TOPICS, DELETIONS)
@@ -62,12 +62,52 @@ WAITS: Final[tuple[Check, ...]] = (
         name="broker-without-flag",
         outcome=Outcome.BLOCKS,
         what="a live broker without the flag of the migration",
-        shown_by="no znode",
+        shown_by="no znode; with --bootstrap each broker's ApiVersions answer",
         means="The quorum waits for that broker without limit of time.",
         mend="Restart it with zookeeper.metadata.migration.enable=true and the quorum's voters.",
         source="KRaftMigrationDriver, ClusterControlManager (3.9)",
-        find=nothing,
-        hindered=lambda _tree: "no znode shows it: the broker's ApiVersions answer does",
+        find=node_checks.without_flag,
+        reads=(BROKERS,),
+        hindered=node_checks.not_asked,
+        incomplete=node_checks.silent_brokers,
+    ),
+    Check(
+        name="controller-without-flag",
+        outcome=Outcome.BLOCKS,
+        what="a KRaft controller without the flag of the migration",
+        shown_by="no znode; with --bootstrap each controller's ApiVersions answer",
+        means="The quorum waits for that voter without limit of time; one that was first started without the flag "
+        "never migrates.",
+        mend="Start every controller with zookeeper.metadata.migration.enable=true and zookeeper.connect; if the "
+        "quorum has already run without, format all controllers' disks again.",
+        source="ZkMigrationState, KRaftMigrationDriver (3.9)",
+        find=node_checks.controllers_without_flag,
+        hindered=node_checks.no_controller_asked,
+        incomplete=node_checks.silent_voters,
+    ),
+    Check(
+        name="metadata-version",
+        outcome=Outcome.BLOCKS,
+        what="inter.broker.protocol.version is not the quorum's metadata.version",
+        shown_by="no znode; with --bootstrap the brokers' settings and the controllers' features",
+        means="The quorum refuses the broker's registration, and waits for it without limit of time.",
+        mend="Format the controllers with that version (kafka-storage.sh format -r), or change it on the brokers.",
+        source="KafkaServer, ClusterControlManager.processRegistrationFeature (3.9)",
+        find=node_checks.other_protocol_version,
+        reads=(BROKERS,),
+        hindered=node_checks.no_controller_asked,
+        incomplete=node_checks.unread_settings,
+    ),
+    Check(
+        name="metadata-version-without-transactions",
+        outcome=Outcome.BLOCKS,
+        what="a metadata.version below 3.6-IV1",
+        shown_by="no znode; with --bootstrap the controllers' features",
+        means="The quorum refuses to begin; before 3.8.1 it begins, and an aborted copy is half there.",
+        mend="Raise inter.broker.protocol.version on the brokers, and format the controllers with the same version.",
+        source="KAFKA-17457, ActivationRecordsGenerator (3.9)",
+        find=node_checks.old_metadata_version,
+        hindered=node_checks.no_controller_asked,
     ),
     Check(
         name="topic-without-id",
@@ -119,12 +159,14 @@ WAITS: Final[tuple[Check, ...]] = (
         name="several-log-directories",
         outcome=Outcome.BLOCKS,
         what="brokers with several log directories",
-        shown_by="no znode",
+        shown_by="no znode; with --bootstrap the brokers' settings",
         means="The broker refuses the flag, until inter.broker.protocol.version is 3.7-IV2 or later.",
         mend="Go to 3.7 or later and raise inter.broker.protocol.version first.",
         source="KAFKA-15450, KIP-858",
-        find=nothing,
-        hindered=lambda _tree: "no znode shows it: look at the brokers' log.dirs",
+        find=node_checks.several_log_directories,
+        reads=(BROKERS,),
+        hindered=node_checks.not_asked,
+        incomplete=node_checks.unread_settings,
         since=(3, 5, 2),
     ),
     Check(

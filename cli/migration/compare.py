@@ -1,0 +1,159 @@
+"""`kontrast migration compare`: what the KRaft quorum says, against what ZooKeeper has."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from cli.migration.node_options import TIMEOUT_SECONDS, bootstrap_option, node_login, read_login, registered_addresses
+from cli.printing import output
+from cli.printing.comparison_lines import print_comparison, print_json
+from cli.running import ExitCode, run_until_stopped
+from cli.settings.config import read_flags, read_settings, snapshot_config
+from cli.settings.keys import keys_of
+from cli.settings.options import config_option, settings_options
+from cli.sources.zookeeper import where_clusters_are
+from dashboards.probe.config import KafkaLoginConfig
+from ingest.config import IngestConfig, ZooKeeperConfig
+from migration.preflight.tree import MIGRATION, Tree
+
+if TYPE_CHECKING:
+    from ingest.zookeeper.client import WatchedZooKeeper
+    from migration.comparison.comparing import Comparison
+    from migration.nodes.nodes import Nodes
+
+_LOOK_SECONDS: Final = 0.1
+_ONLY_OF_WATCHING = keys_of(IngestConfig).keys() - keys_of(ZooKeeperConfig).keys()
+_EPILOG = """\b
+Examples:
+  kontrast migration compare --zookeeper zk1:2181/kafka --bootstrap controller1:9093,broker1:9092
+  kontrast migration compare --config kontrast.toml --cluster orders --bootstrap broker1:9092 --json
+
+\b
+Exit codes:
+  0  ZooKeeper has all that the quorum says, as far as that can be asked; what cannot is named
+  1  ZooKeeper differs from the quorum, or lags behind it
+  2  a flag, a setting or the chroot is wrong, or no quorum rules this cluster
+  3  ZooKeeper or the quorum cannot be reached
+"""
+
+
+@click.command(epilog=_EPILOG)
+@config_option
+@click.option(
+    "--cluster", metavar="NAME", help="The cluster of the file to compare; may be left out if it is the only one."
+)
+@bootstrap_option(
+    "Nodes to ask: a broker in KRaft mode says most; KRaft controllers must be named, they are not in ZooKeeper.",
+    required=True,
+)
+@settings_options("watch", leave_out=_ONLY_OF_WATCHING)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line: nodes, subjects, the whole.")
+def compare(
+    config_file: Path | None, cluster: str | None, bootstrap: tuple[str, ...], *, as_json: bool, **flags: object
+) -> int:
+    """Compare what the KRaft quorum says with what ZooKeeper has, while the dual write goes on.
+
+    Reads both sides, watches nothing and writes nothing. A difference is one that is still there when ZooKeeper has
+    come as far as the quorum was; before that it is a lag. Secrets are never printed.
+    """
+    settings = read_settings(config_file, os.environ)
+    zookeeper, _ = snapshot_config(settings, cluster, read_flags("watch", flags), {})
+    login = read_login(settings, cluster, flags)
+    outcome: list[ExitCode] = []
+
+    def run(stop: threading.Event) -> None:
+        outcome.append(_compare(_ZooKeeper(zookeeper, stop), bootstrap, login, as_json=as_json))
+
+    code = run_until_stopped({"migration compare": run})
+    return code or next(iter(outcome), ExitCode.OK)
+
+
+class _ZooKeeper:
+    """What is read of ZooKeeper, a session each time; raises IngestError."""
+
+    def __init__(self, config: ZooKeeperConfig, stop: threading.Event) -> None:
+        self.config = config
+        self.stop = stop
+
+    def read(self) -> Tree:
+        """All znodes that a migration copies, as they are now."""
+        from ingest.copied_znodes import read_copied_znodes  # not for --help
+
+        read = read_copied_znodes(self.config, self.stop)
+        return Tree(read.values, read.forbidden)
+
+    def wait_for(self, offset: int, seconds: float) -> int:
+        """The offset in /migration as soon as it is this one or higher, or when the time is over."""
+        from ingest.complete_read import ask_once
+
+        give_up_at = time.monotonic() + seconds
+
+        def look(zookeeper: WatchedZooKeeper) -> int:
+            while True:
+                value = zookeeper.read_values([MIGRATION]).values.get(MIGRATION)
+                migration = Tree({MIGRATION: value} if value else {}).migration
+                reached = migration.kraft_metadata_offset if migration else -1
+                if reached >= offset or time.monotonic() >= give_up_at or self.stop.wait(_LOOK_SECONDS):
+                    return reached
+
+        return ask_once(self.config, self.stop, look, -1)
+
+
+def _compare(zookeeper: _ZooKeeper, bootstrap: tuple[str, ...], config: KafkaLoginConfig, *, as_json: bool) -> ExitCode:
+    from migration.comparison.comparing import Verdict, compare
+    from migration.comparison.quorum_view import QuorumReader
+    from migration.nodes.asking import ask_nodes
+    from outputs.kafka_node import NodeError
+
+    tree = zookeeper.read()
+    if zookeeper.stop.is_set():
+        return ExitCode.OK
+    if not tree.is_ruled_by_kraft:
+        return _refuse(zookeeper, tree)
+    login = node_login(config)
+    nodes = ask_nodes(bootstrap, registered_addresses(tree, config), login, TIMEOUT_SECONDS)
+    if nodes.quorum is None:
+        reasons = "; ".join(f"{node.name}: {node.mode.words if node.mode else node.reason}" for node in nodes.nodes)
+        output.complain(
+            f"none of the nodes says how far the quorum is: {reasons}. Name a KRaft controller that leads, or a broker "
+            "in KRaft mode, with --bootstrap"
+        )
+        return ExitCode.UNAVAILABLE
+    reader = QuorumReader(nodes, login, TIMEOUT_SECONDS)
+    try:
+        comparison = compare(zookeeper, reader)
+    except NodeError as error:
+        output.complain(f"the quorum cannot be asked: {error}")
+        return ExitCode.UNAVAILABLE
+    finally:
+        reader.close()
+    if zookeeper.stop.is_set():
+        return ExitCode.OK
+    _print(nodes, comparison, as_json=as_json)
+    return ExitCode.OK if comparison.verdict is Verdict.EQUAL else ExitCode.FAILED
+
+
+def _refuse(zookeeper: _ZooKeeper, tree: Tree) -> ExitCode:
+    if not tree.znodes:
+        output.complain(where_clusters_are(zookeeper.config, zookeeper.stop))
+        return ExitCode.USAGE
+    output.complain(
+        "there is nothing to compare: no KRaft quorum rules this cluster, or it has not yet copied ZooKeeper's "
+        "metadata (/controller is a broker's, or /migration has no offset)"
+    )
+    return ExitCode.USAGE
+
+
+def _print(nodes: Nodes, comparison: Comparison, *, as_json: bool) -> None:
+    try:
+        (print_json if as_json else print_comparison)(nodes, comparison)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        output.discard_rows()

@@ -1,0 +1,115 @@
+"""Print the result of `kontrast migration compare`, for people and as JSON; foreign text is escaped."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import click
+import msgspec
+
+from migration.comparison.comparing import Comparison, SubjectResult, Verdict
+from migration.comparison.view import Difference, Key
+from migration.nodes.nodes import Node, Nodes
+from transport.printable import printable
+
+_SHOWN: Final = 20  # differences of a subject
+_LONGEST: Final = 1_000
+_COLOURS: Final = {Verdict.DIFFERENT: "red", Verdict.LAGGING: "yellow", Verdict.EQUAL: "green"}
+_SENTENCES: Final = {
+    Verdict.EQUAL: "ZooKeeper has what the quorum says",
+    Verdict.LAGGING: "ZooKeeper is behind the quorum: a rollback now would lose what it lacks; if this lasts, restart "
+    "the quorum's leader, which writes everything again",
+    Verdict.DIFFERENT: "ZooKeeper differs from the quorum, and the dual write does not mend it: a rollback now would "
+    "bring ZooKeeper's values back; the quorum's next leader sets them to its own",
+}
+
+
+def print_comparison(nodes: Nodes, comparison: Comparison) -> None:
+    """Print it for people: the nodes, each subject with its differences, and the sum."""
+    for node in nodes.nodes:
+        click.echo(f"{_safe(node.name)}: {_safe(node.mode.words if node.mode else node.reason)}")
+    for result in comparison.subjects:
+        _print_subject(result)
+    quorum = nodes.quorum
+    leader = "" if quorum is None else f", leader {quorum.leader} of leader epoch {quorum.leader_epoch}"
+    position = (
+        f"/migration is at offset {comparison.offset}, the quorum's high watermark is "
+        f"{comparison.high_watermark} (lag {comparison.lag}){leader}"
+    )
+    click.echo(f"{_SENTENCES[comparison.verdict]}; {position}")
+
+
+def _print_subject(result: SubjectResult) -> None:
+    word = click.style(f"{result.verdict.value:<12}", fg=_COLOURS.get(result.verdict))
+    if result.verdict is Verdict.NOT_COMPARED:
+        click.echo(f"{word}  {result.subject.value}: {_safe(result.reason)}")
+        return
+    count = f"{len(result.differences)} of {result.compared}" if result.differences else f"{result.compared}"
+    click.echo(f"{word}  {result.subject.value}: {count}, by {_safe(result.source)}")
+    for key, difference in list(result.differences.items())[:_SHOWN]:
+        click.echo(f"  {_safe(str(key))}: {_sides(difference)}")
+    if len(result.differences) > _SHOWN:
+        click.echo(f"  and {len(result.differences) - _SHOWN} more; --json names all")
+    for group, reason in sorted(result.withheld.items()):
+        click.echo(f"  not compared: {_safe(group)}: {_safe(reason)}")
+
+
+def _sides(difference: Difference) -> str:
+    zookeeper, quorum = ("nothing" if side is None else _safe(side) or '""' for side in difference)
+    return f"ZooKeeper has {zookeeper}, the quorum has {quorum}"
+
+
+def print_json(nodes: Nodes, comparison: Comparison) -> None:
+    """Print one object a line: each node, each subject, and the whole."""
+    for node in nodes.nodes:
+        _print_row(_node_row(node))
+    for result in comparison.subjects:
+        _print_row(_subject_row(result))
+    quorum = nodes.quorum
+    _print_row(
+        {
+            "type": "comparison",
+            "verdict": comparison.verdict.value,
+            "offset": comparison.offset,
+            "high_watermark": comparison.high_watermark,
+            "lag": comparison.lag,
+            "leader": quorum.leader if quorum else None,
+            "leader_epoch": quorum.leader_epoch if quorum else None,
+            "voters": quorum.voters if quorum else None,
+        }
+    )
+
+
+def _node_row(node: Node) -> dict[str, Any]:
+    return {
+        "type": "node",
+        "address": node.address,
+        "id": node.node_id,
+        "mode": node.mode.value if node.mode else None,
+        "reason": node.reason,
+    }
+
+
+def _subject_row(result: SubjectResult) -> dict[str, Any]:
+    return {
+        "type": "subject",
+        "subject": result.subject.value,
+        "verdict": result.verdict.value,
+        "compared": result.compared,
+        "source": result.source,
+        "reason": result.reason,
+        "differences": [_difference_row(key, one) for key, one in result.differences.items()],
+        "not_compared": result.withheld,
+    }
+
+
+def _difference_row(key: Key, difference: Difference) -> dict[str, Any]:
+    return {"of": key.group, "name": key.name, "zookeeper": difference.zookeeper, "quorum": difference.quorum}
+
+
+def _print_row(row: dict[str, Any]) -> None:
+    click.echo(msgspec.json.encode(row).decode())
+
+
+def _safe(text: str) -> str:
+    return printable(text, _LONGEST)

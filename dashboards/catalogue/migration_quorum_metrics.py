@@ -1,0 +1,38 @@
+"""What Kafka's nodes and the KRaft quorum say of a migration themselves."""
+
+from __future__ import annotations
+
+from dashboards.catalogue.metric import CLUSTER_LABEL, Metric
+
+
+def _of_quorum(name: str, text: str, *labels: str) -> Metric:
+    return Metric(
+        name=f"kontrast_migration_{name}",
+        help=text,
+        labels=(CLUSTER_LABEL, *labels),
+        before_ready=True,
+        switched_on_by="serve.probe",
+    )
+
+
+MIGRATION_NODES = _of_quorum(
+    "nodes",
+    "Brokers and KRaft controllers by mode, as each answers itself: zookeeper (without the migration's flag), "
+    "zookeeper-migrating, kraft, controller-migrating, controller (without the flag: also after finalization), silent "
+    "(no answer). Absent while no quorum is asked.",
+    "mode",
+)
+MIGRATION_HIGH_WATERMARK = _of_quorum(
+    "quorum_high_watermark",
+    "End of what the quorum has agreed on; the offset in /migration is 1 less when ZooKeeper has all. Absent while no "
+    "node says it.",
+)
+MIGRATION_LEADER_EPOCH = _of_quorum(
+    "quorum_leader_epoch", "The epoch of the quorum's leader, as a node says it. Absent while none does."
+)
+MIGRATION_DIFFERING = _of_quorum(
+    "differing_values",
+    "Partitions of which ZooKeeper has other replicas, or another leader, leader epoch or ISR (partitions), than the "
+    "quorum, for longer than confirm_seconds. Absent while the quorum cannot be compared.",
+    "subject",
+)

@@ -1,0 +1,62 @@
+"""The rows of a cluster as of a moment: what is compared must not be older than what it is compared with."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from controller.contract.gauges_row import GaugesRow
+from controller.contract.job_row import CLOCKS_AGREE_WITHIN_MS
+from dashboards.following.reading import Reading
+from dashboards.following.view import ClusterSnapshot, View
+
+_LOOK_SECONDS = 0.2
+_HEARTBEAT_PATIENCE_SECONDS = 15.0
+
+
+class NothingNewError(Exception):
+    """No newer row of the cluster came: nothing can be compared now."""
+
+
+class CurrentRows:
+    """The newest rows of one cluster, as long as they are vouched for."""
+
+    def __init__(self, cluster: str, view: View, reading: Reading) -> None:
+        self.cluster = cluster
+        self.view = view
+        self._reading = reading
+
+    def after(self, time_ms: int, stop: threading.Event) -> ClusterSnapshot:
+        """The cluster after a heartbeat that is not older than this; raises NothingNewError if none comes."""
+        give_up_at = time.monotonic() + _HEARTBEAT_PATIENCE_SECONDS
+        while True:
+            snapshot = self.now()
+            if _heartbeat_ms(snapshot) >= time_ms:
+                return snapshot
+            if time.monotonic() >= give_up_at or stop.wait(_LOOK_SECONDS):
+                raise NothingNewError
+
+    def now(self) -> ClusterSnapshot:
+        """The cluster now; raises NothingNewError while it is not ready."""
+        for snapshot in self.view.snapshot():
+            is_ready = snapshot.ready and self._reading.snapshot().vouches_for(self.cluster)
+            if snapshot.cluster == self.cluster and is_ready and gauges_of(snapshot).session == "connected":
+                return snapshot
+        raise NothingNewError
+
+
+def now_ms() -> int:
+    """The wall clock."""
+    return time.time_ns() // 1_000_000
+
+
+def gauges_of(snapshot: ClusterSnapshot) -> GaugesRow:
+    """The gauges of a cluster that is ready."""
+    assert snapshot.gauges is not None, "a cluster that is ready without gauges"
+    return snapshot.gauges
+
+
+def _heartbeat_ms(snapshot: ClusterSnapshot) -> int:
+    """When the newest heartbeat was made, at the earliest: a clock that is wrong is known to within some seconds."""
+    unsure_ms = CLOCKS_AGREE_WITHIN_MS if snapshot.clock_behind_ms else 0
+    return gauges_of(snapshot).time_ms + snapshot.clock_behind_ms - unsure_ms

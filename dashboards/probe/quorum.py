@@ -1,0 +1,140 @@
+"""Ask the nodes of a cluster on the way to KRaft for their modes, and compare the quorum with ZooKeeper's rows."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from controller.contract.metadata_rows import PartitionRow
+from controller.rules.states import PartitionState
+from dashboards.following.view import ClusterSnapshot
+from dashboards.probe.broker import ProbeError, choose_endpoint
+from dashboards.probe.config import KafkaLoginConfig, ProbeConfig
+from dashboards.probe.current import CurrentRows, NothingNewError, now_ms
+from migration.comparison.quorum_view import QuorumReader
+from migration.comparison.view import Difference, Expected, Key, Subject, differences, leadership_text, replicas_text
+from migration.nodes.asking import ask_nodes
+from migration.nodes.nodes import Nodes, Quorum
+from outputs.kafka_login import NodeLogin
+from outputs.kafka_node import NodeError
+
+SILENT = "silent"
+COMPARED = (Subject.REPLICAS, Subject.PARTITIONS)
+
+_TRY_AGAIN_SECONDS = 2.0
+_LOOK_SECONDS = 0.2
+
+_logger = logging.getLogger("kontrast.dashboards.quorum")
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumSeen:
+    """The outcome of a round: nodes by mode, the quorum, and how many values lastingly differ, by subject.
+
+    `differing` is None where no node speaks for the quorum, or the rows are not current.
+    """
+
+    modes: Mapping[str, int]
+    quorum: Quorum | None
+    differing: Mapping[Subject, int] | None
+
+
+class QuorumProbe:
+    """The rounds of one cluster, in a thread of its own."""
+
+    def __init__(self, cluster: str, config: ProbeConfig, rows: CurrentRows) -> None:
+        self.cluster = cluster
+        self.seen: QuorumSeen | None = None
+        self._config = config
+        self._login: KafkaLoginConfig = config.login_of(cluster)
+        self._rows = rows
+        self._complained = False
+
+    def run(self, stop: threading.Event) -> None:
+        """Ask until `stop`."""
+        while not stop.is_set():
+            began, pause_seconds = time.monotonic(), self._config.interval_seconds
+            try:
+                self.seen = self._round(stop)
+            except NothingNewError:
+                self.seen, pause_seconds = None, _TRY_AGAIN_SECONDS
+            except (OSError, ValueError) as error:  # of the file with the password
+                self.seen = None
+                self._complain(f"the login cannot be read: {error}")
+            stop.wait(max(_LOOK_SECONDS, began + pause_seconds - time.monotonic()))
+
+    def _round(self, stop: threading.Event) -> QuorumSeen:
+        login = self._login.node_login()
+        snapshot = self._rows.now()
+        nodes = ask_nodes(self._login.kafka_quorum, self._registered(snapshot), login, self._config.timeout_seconds)
+        modes = Counter(node.mode.value if node.mode else SILENT for node in nodes.nodes)
+        differing = None if nodes.quorum is None else self._differing(nodes, login, stop)
+        if nodes.quorum is None:
+            self._complain("; ".join(f"{node.name}: {node.reason}" for node in nodes.nodes if node.reason))
+        else:
+            self._complained = False
+        return QuorumSeen(modes, nodes.quorum, differing)
+
+    def _differing(self, nodes: Nodes, login: NodeLogin, stop: threading.Event) -> Mapping[Subject, int] | None:
+        """What differs twice, `confirm_seconds` apart, while the quorum has said the same."""
+        reader = QuorumReader(nodes, login, self._config.timeout_seconds)
+        try:
+            first = self._differences(reader, stop)
+            if not first:
+                return dict.fromkeys(COMPARED, 0)
+            if stop.wait(self._config.confirm_seconds):
+                return None
+            again = self._differences(reader, stop)
+        except NodeError as error:
+            self._complain(str(error))
+            return None
+        finally:
+            reader.close()
+        lasting = Counter(key.subject for key, one in again.items() if key in first and first[key].quorum == one.quorum)
+        return {subject: lasting[subject] for subject in COMPARED}
+
+    def _differences(self, reader: QuorumReader, stop: threading.Event) -> Mapping[Key, Difference]:
+        rows = self._rows.view.partitions(self._rows.cluster)
+        said = reader.read_topics(Expected(frozenset(topic for topic, _ in rows), len(rows)))
+        if Subject.PARTITIONS not in said.sources:
+            raise NodeError(said.reasons[Subject.PARTITIONS])
+        self._rows.after(now_ms(), stop)  # rows that lag behind the answer would make every new topic a difference
+        rows = self._rows.view.partitions(self._rows.cluster)
+        return {key: one for key, one in differences(_values(rows), said).items() if _is_compared(key, rows)}
+
+    def _registered(self, snapshot: ClusterSnapshot) -> dict[int, str]:
+        addresses = {}
+        for row in snapshot.brokers:
+            if row.registered:
+                try:
+                    addresses[row.broker] = str(choose_endpoint(row.endpoints, self._login))
+                except ProbeError as error:
+                    self._complain(f"broker {row.broker}: {error}")
+        return addresses
+
+    def _complain(self, reason: str) -> None:
+        if not self._complained:
+            _logger.warning("%s: the quorum was not compared: %s", self.cluster, reason)
+        self._complained = True
+
+
+def _values(rows: Mapping[tuple[str, int], PartitionRow]) -> dict[Key, str]:
+    values = {}
+    for (topic, number), row in rows.items():
+        replicas = replicas_text(row.replicas, row.adding_replicas, row.removing_replicas)
+        values[Key(Subject.REPLICAS, topic, str(number))] = replicas
+        leadership = leadership_text(row.leader, row.leader_epoch, row.isr)
+        values[Key(Subject.PARTITIONS, topic, str(number))] = leadership
+    return values
+
+
+def _is_compared(key: Key, rows: Mapping[tuple[str, int], PartitionRow]) -> bool:
+    """Whether the rows say this at all: no topic ids, and nothing of a partition before its first leader."""
+    if key.subject not in COMPARED:
+        return False
+    row = rows.get((key.group, int(key.name)))
+    return row is None or (row.state != PartitionState.NEW.word and row.leader_epoch >= 0)

@@ -1,0 +1,1 @@
+"""What the KRaft quorum says by Kafka's public APIs, against what ZooKeeper has, at an offset that both know."""

@@ -1,0 +1,166 @@
+"""What ZooKeeper has of each subject that the quorum can be asked for: pure, from a tree of znodes."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Iterator, Mapping
+from urllib.parse import unquote
+
+import msgspec
+
+from migration.comparison.view import (
+    DEFAULT,
+    NOT_SHOWN,
+    Key,
+    Subject,
+    acl_text,
+    entity_text,
+    leadership_text,
+    quota_text,
+    replicas_text,
+    resource_text,
+)
+from migration.preflight.tree import BROKER_CONFIGS, TOPIC_CONFIGS, TOPICS, USERS, Tree
+
+CLIENTS, IPS = "/config/clients", "/config/ips"
+LITERAL_ACLS, OTHER_ACLS = "/kafka-acl", "/kafka-acl-extended"
+SCRAM_MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+UNREADABLE = "a znode that cannot be decoded"
+
+# Where each subject is; one of which a part may not be read is not compared.
+PLACES: Mapping[Subject, tuple[str, ...]] = {
+    Subject.TOPICS: (TOPICS,),
+    Subject.REPLICAS: (TOPICS,),
+    Subject.PARTITIONS: (TOPICS,),
+    Subject.TOPIC_CONFIGS: (TOPIC_CONFIGS,),
+    Subject.BROKER_CONFIGS: (BROKER_CONFIGS,),
+    Subject.QUOTAS: (USERS, CLIENTS, IPS),
+    Subject.SCRAM: (USERS,),
+    Subject.ACLS: (LITERAL_ACLS, OTHER_ACLS),
+}
+
+
+def zookeeper_values(tree: Tree, plain: Mapping[Subject, Collection[str]]) -> dict[Key, str]:
+    """All that is compared; the value of a setting is shown only if its name is among the plain ones."""
+    return {
+        **dict(_topics(tree)),
+        **dict(_settings(tree, Subject.TOPIC_CONFIGS, TOPIC_CONFIGS, plain)),
+        **dict(_settings(tree, Subject.BROKER_CONFIGS, BROKER_CONFIGS, plain)),
+        **dict(_quotas(tree)),
+        **dict(_scram(tree)),
+        **dict(_acls(tree)),
+    }
+
+
+def forbidden_subjects(tree: Tree) -> dict[Subject, str]:
+    """The subjects of which a znode may not be read, with the reason."""
+    found = {}
+    for subject, places in PLACES.items():
+        paths = sorted(path for path in tree.unreadable if any(f"{path}/".startswith(f"{place}/") for place in places))
+        if paths:
+            found[subject] = f"{paths[0]} may not be read: its ACL does not let this session in"
+    return found
+
+
+def _topics(tree: Tree) -> Iterator[tuple[Key, str]]:
+    for name, topic in tree.topics.items():
+        if topic is None:
+            yield Key(Subject.TOPICS, name), UNREADABLE
+            continue
+        yield Key(Subject.TOPICS, name), f"id {topic.topic_id or 'none'}"
+        for number, replicas in topic.partitions.items():
+            adding, removing = topic.adding_replicas.get(number, ()), topic.removing_replicas.get(number, ())
+            yield Key(Subject.REPLICAS, name, str(number)), replicas_text(replicas, adding, removing)
+    for partition in tree.partitions:
+        state = partition.state
+        text = "no state" if state is None else leadership_text(state.leader, state.leader_epoch, state.isr)
+        yield Key(Subject.PARTITIONS, partition.topic, str(partition.number)), text
+
+
+def _settings(
+    tree: Tree, subject: Subject, parent: str, plain: Mapping[Subject, Collection[str]]
+) -> Iterator[tuple[Key, str]]:
+    shown = plain.get(subject, ())
+    for path, settings in tree.configurations(parent):
+        group = path.rpartition("/")[2]
+        if settings is None:
+            yield Key(subject, group), UNREADABLE
+            continue
+        for name, value in settings.items():
+            yield Key(subject, group, name), _text(value) if name in shown else NOT_SHOWN
+
+
+def _quotas(tree: Tree) -> Iterator[tuple[Key, str]]:
+    for entity, settings in _entities(tree):
+        group = entity_text(entity)
+        if settings is None:
+            yield Key(Subject.QUOTAS, group), UNREADABLE
+            continue
+        for name, value in settings.items():
+            if name not in SCRAM_MECHANISMS:
+                yield Key(Subject.QUOTAS, group, name), _quota(_text(value))
+
+
+def _entities(tree: Tree) -> Iterator[tuple[dict[str, str | None], Mapping[str, object] | None]]:
+    """Each znode of quotas, with whom it is about."""
+    for kind, parent in (("user", USERS), ("client-id", CLIENTS), ("ip", IPS)):
+        for path, settings in tree.configurations(parent):
+            yield {kind: _name(path)}, settings
+    for user in tree.children(USERS):
+        parent = f"{USERS}/{user}"
+        for path, settings in tree.configurations(f"{parent}/clients"):
+            yield {"user": _name(parent), "client-id": _name(path)}, settings
+
+
+def _scram(tree: Tree) -> Iterator[tuple[Key, str]]:
+    for path, settings in tree.configurations(USERS):
+        for mechanism in SCRAM_MECHANISMS:
+            if settings is not None and mechanism in settings:
+                yield Key(Subject.SCRAM, _name(path) or DEFAULT, mechanism), _iterations(_text(settings[mechanism]))
+
+
+def _acls(tree: Tree) -> Iterator[tuple[Key, str]]:
+    patterns = [("LITERAL", LITERAL_ACLS), *((name, f"{OTHER_ACLS}/{name}") for name in tree.children(OTHER_ACLS))]
+    for pattern, parent in patterns:
+        for kind in tree.children(parent):
+            for name in tree.children(f"{parent}/{kind}"):
+                group = resource_text(kind, pattern, name)
+                for entry in _entries(tree.data(f"{parent}/{kind}/{name}")):
+                    yield Key(Subject.ACLS, group, entry), "there"
+
+
+def _entries(data: bytes | None) -> Iterator[str]:
+    if not data:
+        return
+    try:
+        for acl in json.loads(data)["acls"]:
+            yield acl_text(*(str(acl[key]) for key in ("principal", "permissionType", "operation", "host")))
+    except (ValueError, TypeError, KeyError, RecursionError):
+        yield UNREADABLE
+
+
+def _name(path: str) -> str | None:
+    """The name that a znode of /config/users, clients or ips is for (`Sanitizer`, Kafka 3.9), None for the default."""
+    name = path.rpartition("/")[2]
+    return None if name == DEFAULT else unquote(name)
+
+
+def _text(value: object) -> str:
+    """A setting as text: one that a person wrote may be any JSON."""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _quota(text: str) -> str:
+    try:
+        value = float(text)
+    except ValueError:
+        return "no number"
+    return quota_text(value) if math.isfinite(value) else "no number"
+
+
+def _iterations(credential: str) -> str:
+    """The only part of a credential that both sides have and that is no secret."""
+    parts = dict(part.partition("=")[::2] for part in credential.split(","))
+    iterations = parts.get("iterations", "")
+    return f"iterations {iterations}" if iterations.isdecimal() else UNREADABLE

@@ -1,0 +1,1 @@
+"""Which mode each Kafka node is in, and what the quorum says of itself."""

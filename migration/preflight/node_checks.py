@@ -1,0 +1,120 @@
+"""Checks of what the nodes themselves say, where they were asked: pure functions of their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from migration.nodes.modes import METADATA_VERSIONS, Mode
+from migration.nodes.nodes import Node
+from migration.preflight.check import Finding
+from migration.preflight.tree import BROKERS, Tree
+
+INTER_BROKER_PROTOCOL = "inter.broker.protocol.version"
+LOG_DIRS = "log.dirs"
+SETTINGS = (INTER_BROKER_PROTOCOL, LOG_DIRS)
+
+_WITH_TRANSACTIONS = "3.6-IV1"
+_WITH_SEVERAL_DIRECTORIES = "3.7-IV2"
+_LEVELS = {name: level for level, name in METADATA_VERSIONS.items()}
+
+
+def without_flag(tree: Tree) -> Iterator[Finding]:
+    """Live brokers in ZooKeeper mode that do not migrate."""
+    for node in _in_mode(tree, Mode.ZOOKEEPER):
+        yield Finding(_place(node), f"{node.name} lives in ZooKeeper mode without the flag")
+
+
+def controllers_without_flag(tree: Tree) -> Iterator[Finding]:
+    """KRaft controllers that do not migrate, while no quorum rules."""
+    if not tree.is_ruled_by_kraft:
+        for node in _in_mode(tree, Mode.CONTROLLER):
+            yield Finding(node.address, f"{node.name} was started without the flag")
+
+
+def other_protocol_version(tree: Tree) -> Iterator[Finding]:
+    """Brokers whose inter.broker.protocol.version is not the quorum's metadata.version."""
+    wanted = _metadata_version(tree)
+    for node in _in_mode(tree, Mode.ZOOKEEPER, Mode.ZOOKEEPER_MIGRATING):
+        version = node.settings.get(INTER_BROKER_PROTOCOL)
+        if wanted is not None and version is not None and version != wanted:
+            yield Finding(
+                _place(node), f"{node.name} has {INTER_BROKER_PROTOCOL} {version}, the quorum metadata.version {wanted}"
+            )
+
+
+def old_metadata_version(tree: Tree) -> Iterator[Finding]:
+    """A metadata.version without transactions."""
+    version = _metadata_version(tree)
+    if version is not None and _LEVELS[version] < _LEVELS[_WITH_TRANSACTIONS]:
+        controllers = _in_mode(tree, Mode.CONTROLLER, Mode.CONTROLLER_MIGRATING)
+        yield Finding(controllers[0].address, f"the quorum has metadata.version {version}, below {_WITH_TRANSACTIONS}")
+
+
+def several_log_directories(tree: Tree) -> Iterator[Finding]:
+    """Brokers with several log directories and a protocol version that refuses them."""
+    for node in _in_mode(tree, Mode.ZOOKEEPER, Mode.ZOOKEEPER_MIGRATING):
+        count = len([part for part in node.settings.get(LOG_DIRS, "").split(",") if part.strip()])
+        version = node.settings.get(INTER_BROKER_PROTOCOL, "")
+        if count > 1 and _LEVELS.get(version, 0) < _LEVELS[_WITH_SEVERAL_DIRECTORIES]:
+            yield Finding(
+                _place(node), f"{node.name} has {count} log directories and {INTER_BROKER_PROTOCOL} {version}"
+            )
+
+
+def not_asked(tree: Tree) -> str:
+    """The reason where no node was asked."""
+    return "" if tree.nodes is not None else "no znode shows it: give --bootstrap, and the nodes are asked"
+
+
+def no_controller_asked(tree: Tree) -> str:
+    """The reason where no KRaft controller answered."""
+    if reason := not_asked(tree):
+        return reason
+    asked = _in_mode(tree, Mode.CONTROLLER, Mode.CONTROLLER_MIGRATING)
+    return "" if asked else "no KRaft controller answers: name the quorum's controllers with --bootstrap"
+
+
+def silent_brokers(tree: Tree) -> str:
+    """The registered brokers whose mode nobody knows."""
+    known = {node.node_id for node in tree.nodes.nodes if node.mode is not None} if tree.nodes else set()
+    return _sentence("broker", sorted(tree.brokers.keys() - known), _reasons(tree))
+
+
+def silent_voters(tree: Tree) -> str:
+    """The voters of the quorum that were not asked."""
+    if tree.nodes is None or tree.nodes.quorum is None:
+        return "no controller says who the voters are: name the one that leads with --bootstrap"
+    known = {node.node_id for node in tree.nodes.nodes if node.mode is not None}
+    return _sentence("voter", sorted(set(tree.nodes.quorum.voters) - known), _reasons(tree))
+
+
+def unread_settings(tree: Tree) -> str:
+    """The brokers in ZooKeeper mode whose settings nobody said."""
+    nodes = _in_mode(tree, Mode.ZOOKEEPER, Mode.ZOOKEEPER_MIGRATING)
+    unread = [node.node_id if node.node_id is not None else -1 for node in nodes if not node.settings]
+    return _sentence("broker", unread, ": its settings may not be described with this login") or silent_brokers(tree)
+
+
+def _sentence(kind: str, ids: list[int], reason: str) -> str:
+    if not ids:
+        return ""
+    more = f" and {len(ids) - 1} more" if len(ids) > 1 else ""
+    return f"{kind} {ids[0]}{more} did not answer{reason}"
+
+
+def _reasons(tree: Tree) -> str:
+    reasons = [f"{node.name}: {node.reason}" for node in (tree.nodes.nodes if tree.nodes else ()) if node.reason]
+    return f" ({reasons[0]})" if reasons else ""
+
+
+def _in_mode(tree: Tree, *modes: Mode) -> list[Node]:
+    return tree.nodes.in_mode(*modes) if tree.nodes is not None else []
+
+
+def _metadata_version(tree: Tree) -> str | None:
+    levels = [node.metadata_version or 0 for node in _in_mode(tree, Mode.CONTROLLER, Mode.CONTROLLER_MIGRATING)]
+    return next((METADATA_VERSIONS[level] for level in levels if level in METADATA_VERSIONS), None)
+
+
+def _place(node: Node) -> str:
+    return node.address if node.node_id is None else f"{BROKERS}/{node.node_id}"

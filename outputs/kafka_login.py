@@ -1,0 +1,32 @@
+"""Where a Kafka node is, and how one speaks to it: without the client library."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeLogin:
+    """How one speaks to the nodes of a cluster; `protocol` is Kafka's name of the security protocol."""
+
+    protocol: str = "PLAINTEXT"
+    ca_file: str | None = None
+    certificate_file: str | None = None
+    key_file: str | None = None
+    sasl_mechanism: str | None = None
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+
+    @property
+    def tls(self) -> bool:
+        """Whether TLS is spoken."""
+        return self.protocol.endswith("SSL")
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Host and port of HOST:PORT or [IPV6]:PORT; raises ValueError."""
+    host, colon, port = address.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not colon or not host or not port.isdecimal() or not 0 < int(port) < 2**16:
+        raise ValueError(f"{address!r} is no address: expected HOST:PORT")
+    return host, int(port)

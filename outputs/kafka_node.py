@@ -1,0 +1,101 @@
+"""Requests to one Kafka node, a broker or a controller, over one connection with bounds on time and bytes.
+
+The one place that knows kafka-python's connections (`kafka.net`): an ordinary client would ask any node, and here it
+matters which one answers.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from kafka.errors import InvalidReceiveError, KafkaError
+from kafka.net import NetworkSelector
+
+from outputs.kafka_connections import BoundedConnectionManager
+from outputs.kafka_login import NodeLogin
+from transport.printable import printable
+
+_LONGEST_REASON = 300
+
+
+class NodeError(Exception):
+    """A node that did not answer: half a sentence without its address."""
+
+
+class AnswerTooLongError(NodeError):
+    """A node that answers with more bytes than it may."""
+
+
+class KafkaNode:
+    """The connection to one node, made when it is needed; to be used from one thread.
+
+    kafka-python makes some hundred bytes of one in an answer, and decodes for as long as it takes. So an answer is
+    refused by the length that it begins with.
+    """
+
+    def __init__(
+        self, address: str, login: NodeLogin, *, timeout_seconds: float, largest_answer_bytes: int, client_id: str
+    ) -> None:
+        self.address = address
+        self._login = login
+        self._timeout_ms = int(timeout_seconds * 1000)
+        self._largest_answer_bytes = largest_answer_bytes
+        self._client_id = client_id
+        self._manager: Any = None
+        self._net: Any = None
+
+    def ask(self, request: Any) -> Any:  # noqa: ANN401 (kafka-python's own)
+        """The answer to a request; raises NodeError, and connects again the next time."""
+        try:
+            if self._manager is None:
+                self._open()
+            return self._manager.run(self._send, request)
+        except InvalidReceiveError as error:
+            self.close()
+            raise AnswerTooLongError(printable(str(error), _LONGEST_REASON)) from error
+        except (KafkaError, OSError, ValueError) as error:
+            self.close()
+            raise NodeError(printable(str(error), _LONGEST_REASON)) from error
+
+    def allow_answers_of(self, largest_answer_bytes: int) -> None:
+        """Raise the bound if it is smaller; a connection's is fixed, and another is made."""
+        if largest_answer_bytes > self._largest_answer_bytes:
+            self.close()
+            self._largest_answer_bytes = largest_answer_bytes
+
+    def close(self) -> None:
+        """Close the connection."""
+        manager, net, self._manager, self._net = self._manager, self._net, None, None
+        if manager is not None:
+            with suppress(KafkaError, OSError):
+                manager.close()
+                net.drain()
+                net.close()
+
+    def _open(self) -> None:
+        login = self._login
+        self._net = NetworkSelector()
+        self._manager = BoundedConnectionManager(
+            self._net,
+            bootstrap_servers=[self.address],
+            client_id=self._client_id,
+            request_timeout_ms=self._timeout_ms,
+            receive_message_max_bytes=self._largest_answer_bytes,
+            security_protocol=login.protocol,
+            ssl_cafile=login.ca_file,
+            ssl_certfile=login.certificate_file,
+            ssl_keyfile=login.key_file,
+            sasl_mechanism=None if login.username is None else login.sasl_mechanism,
+            sasl_plain_username=login.username,
+            sasl_plain_password=login.password,
+        )
+
+    async def _send(self, request: Any) -> Any:  # noqa: ANN401 (kafka-python's own)
+        # The manager must not look for other nodes: its only one is the one that is asked.
+        (node,) = self._manager.cluster.bootstrap_brokers()
+        connection = self._manager.get_connection(
+            node.node_id, timeout_ms=self._timeout_ms, refresh_metadata_on_err=False
+        )
+        await self._manager.wait_for(connection.init_future, self._timeout_ms)
+        return await connection.send_request(request, request_timeout_ms=self._timeout_ms)
