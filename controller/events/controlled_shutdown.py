@@ -14,6 +14,7 @@ from controller.model.event import Event, EventKind, UnprovenShutdown
 from controller.model.leadership import Elect
 from controller.model.shutdown_requests import closes, has_asked
 from controller.model.topics import TopicPartition
+from controller.rules import timing
 from controller.rules.election import Strategy
 from controller.rules.states import ReplicaState
 from controller.transaction.request_batch import RequestBatch
@@ -23,13 +24,6 @@ _KIND = EventKind.CONTROLLED_SHUTDOWN
 
 # From one attempt to the next passes the backoff and the request's round trip: 1.06 times the backoff, measured.
 _ROUND_TRIP_SHARE = 1.06
-
-# Time until a new controller answers.
-_FAILOVER_MS = 300
-
-# Time from a broker's last attempt to its session's end (0.07 to 0.5 s, and 0.7 to 2.6 s up to 3.1, measured).
-_CLOSING_MS = 200
-_SLOW_CLOSING_MS = 2_000
 
 
 def ask(tx: Transaction, broker: int) -> None:
@@ -80,7 +74,7 @@ def _is_in_sync(tx: Transaction, broker: int, tp: TopicPartition) -> bool:
 def _may_have_found_no_controller(tx: Transaction) -> bool:
     """Whether an attempt before this one would have come before this controller's term."""
     header = tx.header
-    return header.time_ms - header.term.began_ms < _after_backoff_ms(tx) + _FAILOVER_MS
+    return header.time_ms - header.term.began_ms < _after_backoff_ms(tx) + timing.SHUTDOWN_ANSWERED.ms
 
 
 def ask_again(tx: Transaction) -> None:
@@ -174,7 +168,7 @@ def _ask_unseen(tx: Transaction, broker: int) -> None:
 
 
 def _usual_closing_ms(tx: Transaction) -> int:
-    return _CLOSING_MS if tx.header.profile.closes_at_once else _SLOW_CLOSING_MS
+    return (timing.CLOSING if tx.header.profile.closes_at_once else timing.SLOW_CLOSING).ms
 
 
 def _after_backoff_ms(tx: Transaction) -> int:

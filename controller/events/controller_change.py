@@ -217,6 +217,7 @@ def _resign(tx: Transaction, cause: str) -> None:
         tx.begin(EventKind.CONTROLLER_RESIGNATION, cause)
         tx.publish_transition("controller", "Active", "Resigned", broker=header.controller)
         header.former.deposed = header.controller
+        header.former.deposed_ms = 0 if record.author == header.term.session else header.time_ms
     if header.term.migrating:
         controller_failover.abort_in_flight_events(tx, header.former.deposed)
     header.term.active = False

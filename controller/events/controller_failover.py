@@ -13,18 +13,16 @@ from controller.events.broker_change import initial_partition_state, trigger_onl
 from controller.machines import replica_machine
 from controller.machines.replica_machine import Replica
 from controller.model.brokers import NO_BROKER
+from controller.model.context import Header
 from controller.model.event import Event, EventKind
 from controller.model.leadership import RemoveFromIsr
 from controller.model.topics import Topic, TopicPartition
+from controller.rules import timing
 from controller.rules.states import ReplicaState
 from controller.transaction.transaction import Transaction, replace
 
-# Of 33 topics that were created within a second after a failover, it had read those after 5 ms and 30 ms, and from
-# 31 ms on it was notified of them later; only a controller whose process had just started took longer.
-_LOADING_MS: Final = 20
-
-# By then any controller has loaded the cluster (the slowest of 140 took 0.68 s, just started).
-_LOADED_MS: Final = 700
+# The rule by which a deposed controller's last event counts as done up to its first write.
+_FENCED: Final = "ran-to-fenced-write"
 
 
 def run(tx: Transaction) -> None:
@@ -49,12 +47,12 @@ def run(tx: Transaction) -> None:
 
 def is_loading(tx: Transaction) -> bool:
     """Whether the controller took over so lately that it still loads what is there, without a notification of it."""
-    return tx.header.time_ms - tx.header.term.began_ms <= _LOADING_MS
+    return not tx.header.has_passed(timing.TOPICS_READ, tx.header.term.began_ms)
 
 
 def may_have_read(tx: Transaction, event: Event) -> bool:
     """Whether the controller took over so shortly before the event that its load may have read the event's change."""
-    return event.time_ms - tx.header.term.began_ms <= _LOADED_MS
+    return event.time_ms - tx.header.term.began_ms <= tx.header.loaded_within_ms
 
 
 def load(tx: Transaction, name: str, numbers: Iterable[int]) -> None:
@@ -71,12 +69,15 @@ def abort_in_flight_events(tx: Transaction, broker: int) -> None:
     The controller is one thread: it stopped in the event that has begun and has writes due, and the event's effects so
     far are published already. If it stopped among removals from the ISR, its process is poisoned (KAFKA-12315).
     """
-    header, events = tx.header, tx.open_events()
+    header = tx.header
+    fenced = header.profile.fences_writes
+    if fenced and broker in header.brokers and broker != header.controller:
+        _run_to_fenced_write(tx)
     header.former.deposed = NO_BROKER
+    events = tx.open_events()
     if not events:
         return
     stopped_in = next((event for event in events if event.begun and event.writes_due), None)
-    fenced = header.profile.fences_writes
     if fenced and stopped_in is not None and _is_among_removals(tx, stopped_in):
         registered = header.brokers.get(broker)
         if registered is not None:
@@ -85,6 +86,32 @@ def abort_in_flight_events(tx: Transaction, broker: int) -> None:
         for tp in tx.waiting(event):
             _drop_queue(tx, tp)
         tx.withdraw_requests(tx.open_event(event.id))
+
+
+def _run_to_fenced_write(tx: Transaction) -> None:
+    """Run the event that a deposed controller is in to its first write, which is fenced: nothing stops it before.
+
+    The loss of /controller is an event in its queue, behind the one that it is in, be that the load of the cluster.
+    """
+    due = [event for event in tx.open_events() if event.writes_due and not event.is_doubtful]
+    if not due or any(event.begun for event in due) or not _is_in_hand(tx.header, due[0]):
+        return
+    event = tx.open_event(due[0].id)
+    event.inferred_by, event.inferred_from = _FENCED, f"{tx.record.path} at {tx.record.zxid:#x}"
+    tx.count(f"inferred/{_FENCED}")
+    tx.mark_begun(event)
+    tx.conclude_events(expired=False)
+
+
+def _is_in_hand(header: Header, event: Event) -> bool:
+    """Whether a controller that works was still before the event's first write when it lost /controller.
+
+    One that would have written long since hangs, and its session ends before it does more.
+    """
+    waited_ms, deposed_ms = header.former.deposed_ms - event.time_ms, header.former.deposed_ms
+    if event.kind is EventKind.CONTROLLER_FAILOVER:
+        return deposed_ms > 0 and waited_ms <= max(header.loaded_within_ms, timing.TAKEN_OVER.of(header.partitions))
+    return deposed_ms > 0 and waited_ms <= timing.FIRST_WRITE.of(header.partitions)
 
 
 def _is_among_removals(tx: Transaction, event: Event) -> bool:
