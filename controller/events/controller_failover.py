@@ -69,15 +69,12 @@ def abort_in_flight_events(tx: Transaction, broker: int) -> None:
     The controller is one thread: it stopped in the event that has begun and has writes due, and the event's effects so
     far are published already. If it stopped among removals from the ISR, its process is poisoned (KAFKA-12315).
     """
-    header = tx.header
-    fenced = header.profile.fences_writes
-    if fenced and broker in header.brokers and broker != header.controller:
-        _run_to_fenced_write(tx)
+    header, events = tx.header, tx.open_events()
     header.former.deposed = NO_BROKER
-    events = tx.open_events()
     if not events:
         return
     stopped_in = next((event for event in events if event.begun and event.writes_due), None)
+    fenced = header.profile.fences_writes
     if fenced and stopped_in is not None and _is_among_removals(tx, stopped_in):
         registered = header.brokers.get(broker)
         if registered is not None:
@@ -88,11 +85,22 @@ def abort_in_flight_events(tx: Transaction, broker: int) -> None:
         tx.withdraw_requests(tx.open_event(event.id))
 
 
-def _run_to_fenced_write(tx: Transaction) -> None:
+def is_cut(tx: Transaction) -> bool:
+    """Whether the failover has states to write and none was seen."""
+    return any(
+        event.kind is EventKind.CONTROLLER_FAILOVER and event.writes_due and not event.begun
+        for event in tx.open_events()
+    )
+
+
+def run_to_fenced_write(tx: Transaction) -> None:
     """Run the event that a deposed controller is in to its first write, which is fenced: nothing stops it before.
 
     The loss of /controller is an event in its queue, behind the one that it is in, be that the load of the cluster.
+    Kafka's `KafkaZkClient.retryRequestsUntilConnected` with the epoch's version, from 2.1 on.
     """
+    if not (tx.header.profile.fences_writes and _lives_on(tx)):
+        return
     due = [event for event in tx.open_events() if event.writes_due and not event.is_doubtful]
     if not due or any(event.begun for event in due) or not _is_in_hand(tx.header, due[0]):
         return
@@ -103,15 +111,22 @@ def _run_to_fenced_write(tx: Transaction) -> None:
     tx.conclude_events(expired=False)
 
 
+def _lives_on(tx: Transaction) -> bool:
+    """Whether the session of the deposed controller outlived its /controller, and another broker is elected."""
+    former = tx.header.former
+    is_other = former.deposed not in (NO_BROKER, tx.header.controller)
+    return is_other and former.deposed_ms > 0 and (tx.record.author != 0 or former.deposed in tx.header.brokers)
+
+
 def _is_in_hand(header: Header, event: Event) -> bool:
     """Whether a controller that works was still before the event's first write when it lost /controller.
 
     One that would have written long since hangs, and its session ends before it does more.
     """
-    waited_ms, deposed_ms = header.former.deposed_ms - event.time_ms, header.former.deposed_ms
+    waited_ms = header.former.deposed_ms - event.time_ms
     if event.kind is EventKind.CONTROLLER_FAILOVER:
-        return deposed_ms > 0 and waited_ms <= max(header.loaded_within_ms, timing.TAKEN_OVER.of(header.partitions))
-    return deposed_ms > 0 and waited_ms <= timing.FIRST_WRITE.of(header.partitions)
+        return waited_ms <= max(header.loaded_within_ms, timing.TAKEN_OVER.of(header.partitions))
+    return waited_ms <= timing.FIRST_WRITE.of(header.partitions)
 
 
 def _is_among_removals(tx: Transaction, event: Event) -> bool:

@@ -57,9 +57,9 @@ ACTING: Final = Time(1_000, 0, "every controller that was not paused had begun b
 UNFINISHED: Final = Time(
     3_000,
     600,
-    "an event whose writes have not come for this long, while later ones write, writes no more; grows as a failover, "
-    "the longest of events",
+    "an event that no later event has overtaken may still write for this long; grows as a failover, the longest of all",
 )
+OVERTAKEN: Final = Time(3_000, 0, "an event writes no more that has not for this long, while later ones write")
 LONGEST_WAIT: Final = Time(30_000, 0, "controller.socket.timeout.ms: the longest wait for a dead broker's connection")
 
 # What operators and brokers ask of it.

@@ -91,13 +91,20 @@ class CertainEvents(PendingRequests):
             if event.writes_due:
                 if event.begun and event_id in self._advanced:
                     certain.append(event_id)
-                unfinished = unfinished or not self.header.has_passed(timing.UNFINISHED, event.time_ms)
+                unfinished = unfinished or not self.has_written_all(event)
             elif event.begun or not (unfinished or self._may_never_have_been(event)):
                 certain.append(event_id)
             else:
                 self.open_event(event_id).taken_up = not unfinished
                 unfinished = True
         return certain
+
+    def has_written_all(self, event: Event) -> bool:
+        """Whether the event's due writes will not come any more."""
+        overtaken = event.id < self.header.last_written_event
+        return self.header.has_passed(
+            timing.OVERTAKEN if overtaken else timing.UNFINISHED, max(event.time_ms, event.last_write_ms)
+        )
 
     def _may_never_have_been(self, event: Event) -> bool:
         wrote_since = (

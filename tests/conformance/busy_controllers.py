@@ -1,4 +1,4 @@
-"""When controllers were busy by their own logs: a large cluster is not quiet while one loads it, though nothing is written.
+"""When controllers were busy by their own logs: a large cluster is not quiet while one loads it without a write.
 
 Here belong the times only; what the lines say of transitions and requests is read in `controller_log`.
 """

@@ -60,7 +60,9 @@ def _impaired(
 ) -> Impaired:
     live = {int(path.rpartition("/")[2]) for path in others if path.startswith("/brokers/ids/")}
     leaderless, short = set(), set()
-    for topic in {topic for topic, _ in states} - {path.rpartition("/")[2] for path in others if "/delete_topics/" in path}:
+    for topic in {topic for topic, _ in states} - {
+        path.rpartition("/")[2] for path in others if "/delete_topics/" in path
+    }:
         assigned = json.loads(others[f"/brokers/topics/{topic}"])
         config = json.loads(others.get(f"/config/topics/{topic}") or '{"config": {}}')["config"]
         for number, replicas in assigned["partitions"].items():
