@@ -15,7 +15,7 @@ from controller.model.leadership import Elect
 from controller.model.shutdown_requests import closes, has_asked
 from controller.model.topics import TopicPartition
 from controller.rules import timing
-from controller.rules.election import Strategy
+from controller.rules.election import Strategy, elect_for_controlled_shutdown
 from controller.rules.states import ReplicaState
 from controller.transaction.request_batch import RequestBatch
 from controller.transaction.transaction import Transaction
@@ -127,7 +127,8 @@ def session_ended(tx: Transaction, broker: int) -> None:
     if registered is None or record.author not in (0, registered.session):
         return
     is_author = record.author == registered.session
-    if is_author and record.cxid > 0 and _is_answered(tx) and not has_asked(header, broker):
+    unseen = is_author and record.cxid > 0 and _is_answered(tx) and not has_asked(header, broker)
+    if unseen and not _would_move(tx, broker):
         _ask_unseen(tx, broker)
     expired = is_author and record.cxid == 0
     _judge_doubtful(tx, broker)
@@ -135,6 +136,17 @@ def session_ended(tx: Transaction, broker: int) -> None:
         if attempt.earliest_ms > header.time_ms or (attempt.doubtful and not _fits(tx, attempt.due_ms)):
             return
         _attempt(tx, broker, attempt, attempt.earliest_ms)
+
+
+def _would_move(tx: Transaction, broker: int) -> bool:
+    """Whether an attempt would move a leader: an answered one has written that before the broker closes its session."""
+    header, leaving = tx.header, (*tx.header.shutdowns.under_way, broker)
+    led = (tx.topics[tp.topic].partitions[tp.partition] for tp in _hosted(tx, broker)[0])
+    values = ((partition.replicas, partition.value(header.controller_epoch)) for partition in led)
+    return any(
+        value is not None and elect_for_controlled_shutdown(replicas, value.isr, header.brokers, leaving)
+        for replicas, value in values
+    )
 
 
 def _judge_doubtful(tx: Transaction, broker: int) -> None:

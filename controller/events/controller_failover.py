@@ -125,7 +125,7 @@ def _is_in_hand(header: Header, event: Event) -> bool:
     """
     waited_ms = header.former.deposed_ms - event.time_ms
     if event.kind is EventKind.CONTROLLER_FAILOVER:
-        return waited_ms <= max(header.loaded_within_ms, timing.TAKEN_OVER.of(header.partitions))
+        return waited_ms <= max(header.loaded_within_ms, timing.FAILED_OVER.of(header.partitions))
     return waited_ms <= timing.FIRST_WRITE.of(header.partitions)
 
 

@@ -54,7 +54,7 @@ def has_resumed(tx: Transaction, before: LeaderAndIsr | None, written: LeaderAnd
     if header.former.unfenced is None or header.former.unfenced.epoch != written.controller_epoch:
         return False
     # A write while the new controller takes over may be read by it: it is matched with the expected writes of either.
-    taken_over = header.has_passed(timing.TAKEN_OVER, header.term.began_ms)
+    taken_over = header.has_passed(timing.STATES_READ, header.term.began_ms)
     return taken_over and (before is None or written.leader_epoch > before.leader_epoch)
 
 

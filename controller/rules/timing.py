@@ -37,8 +37,13 @@ CONTEXT_LOADED: Final = Time(
     "the slowest of 506 loads with up to 100 partitions took 0.68 s, just started; of 28 with 10,000 to 12,000 it took "
     "1.2 to 3.7 s, and 200,000 partitions took 28 to 53 s",
 )
-TAKEN_OVER: Final = Time(
+STATES_READ: Final = Time(
     1_000,
+    300,
+    "as the load; until then a new controller may read what an unfenced one still writes, which 1.1 did to one second",
+)
+FAILED_OVER: Final = Time(
+    1_200,
     600,
     "the slowest of 505 failovers with up to 100 partitions took 1.15 s; with 10,000 the median of 24 is 6.2 s, most "
     "of it for the log lines and requests of every replica; while it waits for a dead broker it may take longer",
@@ -56,8 +61,8 @@ FIRST_WRITE: Final = Time(
 ACTING: Final = Time(1_000, 0, "every controller that was not paused had begun by then; added to the session timeout")
 UNFINISHED: Final = Time(
     3_000,
-    600,
-    "an event that no later event has overtaken may still write for this long; grows as a failover, the longest of all",
+    300,
+    "an event that no later event has overtaken may still write for this long; grows as the load before it",
 )
 OVERTAKEN: Final = Time(3_000, 0, "an event writes no more that has not for this long, while later ones write")
 LONGEST_WAIT: Final = Time(30_000, 0, "controller.socket.timeout.ms: the longest wait for a dead broker's connection")
@@ -65,7 +70,7 @@ LONGEST_WAIT: Final = Time(30_000, 0, "controller.socket.timeout.ms: the longest
 # What operators and brokers ask of it.
 
 FIRST_REBALANCE: Final = Time(5_000, 0, "from the failover to the first rebalance: Kafka's `onControllerFailover`")
-REBALANCE_SLACK: Final = Time(2_000, 600, "for the duration of the failover before, and the drift of the rebalances")
+REBALANCE_SLACK: Final = Time(2_000, 300, "for the duration of the failover before, and the drift of the rebalances")
 ONE_REBALANCE: Final = Time(2_000, 0, "a rebalance writes all leaders of a broker in one batch, with no read between")
 REQUEST_CONSEQUENCE: Final = Time(5_000, 0, "from /admin/preferred_replica_election to a write that it explains")
 REPORT_CONSEQUENCE: Final = Time(5_000, 0, "from a broker's report of a failed log directory to the writes for it")
