@@ -6,7 +6,12 @@ import pytest
 
 from controller.inference.hypotheses.table import RULES
 
-EVIDENCE = [(rule.name, name) for rule in RULES for name in rule.seen_in]
+# A rule of its own beside the table's: no write shows what a deposed controller does up to its fenced one.
+FENCED = "ran-to-fenced-write"
+EVIDENCE = [
+    *((rule.name, name) for rule in RULES for name in rule.seen_in),
+    *((FENCED, name) for name in ("fuzz22a", "fuzz28c", "unseen39b")),
+]
 
 
 @pytest.mark.parametrize(("rule", "name"), EVIDENCE)
