@@ -101,10 +101,11 @@ class CertainEvents(PendingRequests):
 
     def has_written_all(self, event: Event) -> bool:
         """Whether the event's due writes will not come any more."""
-        overtaken = event.id < self.header.last_written_event
-        return self.header.has_passed(
-            timing.OVERTAKEN if overtaken else timing.UNFINISHED, max(event.time_ms, event.last_write_ms)
-        )
+        header = self.header
+        if event.id >= header.last_written_event:
+            return header.has_passed(timing.UNFINISHED, max(event.time_ms, event.last_write_ms))
+        loaded_ms = header.term.began_ms + header.loaded_within_ms
+        return header.has_passed(timing.OVERTAKEN, max(event.time_ms, event.last_write_ms, loaded_ms))
 
     def _may_never_have_been(self, event: Event) -> bool:
         wrote_since = (
