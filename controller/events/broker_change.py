@@ -279,9 +279,9 @@ def _touch_hosted(tx: Transaction, broker: int) -> None:
 def _led_while_moved_away(tx: Transaction, broker: int) -> list[TopicPartition]:
     """Partitions that the broker leads in ZooKeeper, while the controller has planned to move them off it."""
     return tx.unsettled(
-        lambda partition: (value := partition.zk_state) is not None
-        and value.leader == broker
-        and broker not in partition.replicas
+        lambda partition: (
+            (value := partition.zk_state) is not None and value.leader == broker and broker not in partition.replicas
+        )
     )
 
 

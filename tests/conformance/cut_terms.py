@@ -1,4 +1,4 @@
-"""Terms that were cut before they wrote anything: how long, what their controllers did, and whether rows say so.
+"""Terms that were cut before they wrote anything: how long, what their controllers did, and what rows say of them.
 
 Here belong the terms of which no written state speaks. What they did cannot be held against a replica of ZooKeeper, so
 they are listed by themselves and left out of the percentages; `large.py` has their figures all the same.

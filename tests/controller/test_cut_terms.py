@@ -152,6 +152,22 @@ def test_a_cluster_that_loads_slowly_is_given_the_time_that_it_took():
     assert moves(history, 3) == ["t-0@2 OnlineReplica -> OnlineReplica", "t-1@2 OnlineReplica -> OnlineReplica"]
 
 
+@pytest.mark.parametrize(("slowest_load_ms", "given_up"), [(0, True), (7_000, False)])
+def test_an_event_that_a_later_one_overtakes_is_not_given_up_while_the_cluster_may_still_be_loaded(
+    slowest_load_ms, given_up
+):
+    history = a_controller_that_loads()
+    history.heartbeat(slowest_load_ms)
+    history.the_controller_writes_its_due()
+    history.delete("/controller")
+    history.controller(4, 3)
+    history.broker_leaves(1)  # the leader of t-0
+    history.topic("new", {0: [2]})
+    history.state("new", 0, 2, 0, [2])
+    history.heartbeat(5_000)
+    assert (history.predicted("t", 0) is None) is given_up
+
+
 def test_every_time_says_what_it_was_measured_from_and_grows_at_most_with_the_partitions():
     times = {name: value for name, value in vars(timing).items() if isinstance(value, timing.Time)}
     assert len(times) > 15
