@@ -89,7 +89,7 @@ def broker_removed(tx: Transaction, broker: int) -> None:
     _forget_offline_dirs(tx, broker, hosted)
     if header.acting:
         _begin_failure(tx, broker, gone)
-    for tp in hosted:
+    for tp in (*hosted, *_led_while_moved_away(tx, broker)):
         tx.touch(tp)
     publish_broker(tx, broker)
 
@@ -274,8 +274,17 @@ def without_online_leader(tx: Transaction) -> list[TopicPartition]:
 def touch_hosted(tx: Transaction, broker: int) -> None:
     """Judge partitions with a replica on the broker again."""
     if tx.header.phase is FOLLOWING:
-        for tp in tx.hosted_by(broker):
+        for tp in (*tx.hosted_by(broker), *_led_while_moved_away(tx, broker)):
             tx.touch(tp)
+
+
+def _led_while_moved_away(tx: Transaction, broker: int) -> list[TopicPartition]:
+    """Partitions that the broker leads in ZooKeeper, while the controller has planned to move them off it."""
+    return tx.unsettled(
+        lambda partition: (
+            (value := partition.zk_state) is not None and value.leader == broker and broker not in partition.replicas
+        )
+    )
 
 
 def _forget_offline_dirs(tx: Transaction, broker: int, hosted: list[TopicPartition]) -> None:

@@ -14,7 +14,8 @@ from controller.model.event import Event, EventKind, UnprovenShutdown
 from controller.model.leadership import Elect
 from controller.model.shutdown_requests import closes, has_asked
 from controller.model.topics import TopicPartition
-from controller.rules.election import Strategy
+from controller.rules import timing
+from controller.rules.election import Strategy, elect_for_controlled_shutdown
 from controller.rules.states import ReplicaState
 from controller.transaction.request_batch import RequestBatch
 from controller.transaction.transaction import Transaction
@@ -27,13 +28,6 @@ _KIND = EventKind.CONTROLLED_SHUTDOWN
 
 # From one attempt to the next passes the backoff and the request's round trip: 1.06 times the backoff, measured.
 _ROUND_TRIP_SHARE = 1.06
-
-# Time until a new controller answers.
-_FAILOVER_MS = 300
-
-# Time from a broker's last attempt to its session's end (0.07 to 0.5 s, and 0.7 to 2.6 s up to 3.1, measured).
-_CLOSING_MS = 200
-_SLOW_CLOSING_MS = 2_000
 
 
 def ask(tx: Transaction, broker: int) -> None:
@@ -84,7 +78,7 @@ def _is_in_sync(tx: Transaction, broker: int, tp: TopicPartition) -> bool:
 def _may_have_found_no_controller(tx: Transaction) -> bool:
     """Whether an attempt before this one would have come before this controller's term."""
     header = tx.header
-    return header.time_ms - header.term.began_ms < _after_backoff_ms(tx) + _FAILOVER_MS
+    return header.time_ms - header.term.began_ms < _after_backoff_ms(tx) + timing.SHUTDOWN_ANSWERED.ms
 
 
 def ask_again(tx: Transaction) -> None:
@@ -139,7 +133,8 @@ def session_ended(tx: Transaction, broker: int) -> None:
         return
     is_author = record.author == registered.session
     with tx.inferring(ASKED_BEFORE_SESSION_END):
-        if is_author and record.cxid > 0 and _is_answered(tx) and not has_asked(header, broker):
+        unseen = is_author and record.cxid > 0 and _is_answered(tx) and not has_asked(header, broker)
+        if unseen and not _would_move(tx, broker):
             _ask_unseen(tx, broker)
         _judge_doubtful(tx, broker)
         if not (is_author and record.cxid == 0):  # else the session expired
@@ -153,6 +148,17 @@ def _ask_until_now(tx: Transaction, broker: int) -> None:
         if attempt.earliest_ms > header.time_ms or (attempt.doubtful and not _fits(tx, attempt.due_ms)):
             return
         _attempt(tx, broker, attempt, attempt.earliest_ms)
+
+
+def _would_move(tx: Transaction, broker: int) -> bool:
+    """Whether an attempt would move a leader: an answered one has written that before the broker closes its session."""
+    header, leaving = tx.header, (*tx.header.shutdowns.under_way, broker)
+    led = (tx.topics[tp.topic].partitions[tp.partition] for tp in _hosted(tx, broker)[0])
+    values = ((partition.replicas, partition.value(header.controller_epoch)) for partition in led)
+    return any(
+        value is not None and elect_for_controlled_shutdown(replicas, value.isr, header.brokers, leaving)
+        for replicas, value in values
+    )
 
 
 def _judge_doubtful(tx: Transaction, broker: int) -> None:
@@ -186,7 +192,7 @@ def _ask_unseen(tx: Transaction, broker: int) -> None:
 
 
 def _usual_closing_ms(tx: Transaction) -> int:
-    return _CLOSING_MS if tx.header.profile.closes_at_once else _SLOW_CLOSING_MS
+    return (timing.CLOSING if tx.header.profile.closes_at_once else timing.SLOW_CLOSING).ms
 
 
 def _after_backoff_ms(tx: Transaction) -> int:

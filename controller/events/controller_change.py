@@ -215,6 +215,7 @@ def take_over_if_due(tx: Transaction) -> None:
         _note_controller_moved(tx)
     unfenced_controller.forget(tx, header.controller)
     unfenced_controller.keep_in_flight_events(tx, header.former.deposed)
+    controller_failover.run_to_fenced_write(tx)
     controller_failover.abort_in_flight_events(tx, header.former.deposed)
     migration.broker_claimed(tx)
     # With one id on two topics every broker fails while it loads its context, and passes the controllership on.
@@ -257,12 +258,19 @@ def _resign(tx: Transaction, cause: str) -> None:
         partition_reassignment.remember(tx)
         record = tx.record
         expired = record.author == header.term.session and record.cxid == 0
+        cut = controller_failover.is_cut(tx)
         tx.conclude_events(expired=expired)
-        tx.begin(EventKind.CONTROLLER_RESIGNATION, cause)
+        tx.begin(EventKind.CONTROLLER_RESIGNATION, cause + _wrote_nothing(header) if cut else cause)
         tx.publish_transition("controller", "Active", "Resigned", broker=header.controller)
         header.former.deposed = header.controller
+        header.former.deposed_ms = 0 if record.author == header.term.session else header.time_ms
     header.term.active = False
     _judge_again(tx)
+
+
+def _wrote_nothing(header: Header) -> str:
+    seconds = (header.time_ms - header.term.began_ms) / 1_000
+    return f", {seconds:.1f} s after it took over: it has not written a partition's state, and may have moved replicas"
 
 
 def broker_ended(tx: Transaction, broker: int) -> None:

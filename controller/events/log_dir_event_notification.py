@@ -14,11 +14,9 @@ from controller.model.brokers import NO_BROKER
 from controller.model.event import EventKind
 from controller.model.topics import TopicPartition
 from controller.model.triggers import LogDirFailure
+from controller.rules import timing
 from controller.rules.states import ReplicaState
 from controller.transaction.transaction import Transaction, replace
-
-# For this long after a broker's report a write may be a consequence of it.
-_CONSEQUENCE_MS = 5_000
 
 
 def reported(tx: Transaction, broker: int) -> None:
@@ -52,7 +50,7 @@ def named(tx: Transaction, broker: int) -> None:
 def reported_lately(tx: Transaction, broker: int) -> bool:
     """Whether a write may be a consequence of the broker's report."""
     failure = tx.header.triggers.log_dir_failures.get(broker)
-    return failure is not None and tx.header.time_ms - failure.reported_ms <= _CONSEQUENCE_MS
+    return failure is not None and not tx.header.has_passed(timing.REPORT_CONSEQUENCE, failure.reported_ms)
 
 
 def failed(tx: Transaction, broker: int, tp: TopicPartition) -> None:

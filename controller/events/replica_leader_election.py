@@ -7,7 +7,6 @@ rebalance show only in their writes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from controller.alerts.conditions import counted
 from controller.contract.znodes import ReassignmentEntry
@@ -15,17 +14,9 @@ from controller.events import partition_reassignment
 from controller.machines import partition_machine
 from controller.model.event import EventKind
 from controller.model.topics import TopicPartition
+from controller.rules import timing
 from controller.rules.election import Strategy
 from controller.transaction.transaction import Transaction
-
-# From the failover to the first rebalance; the next ones come an interval after the end of the last.
-_FIRST_REBALANCE_MS: Final = 5_000
-
-# For the duration of a failover, and the drift of the rebalances.
-_REBALANCE_SLACK_MS: Final = 2_000
-
-# A rebalance writes all leaders of a broker in one batch: a write within this belongs to the same one.
-_ONE_REBALANCE_MS: Final = 2_000
 
 
 def znode_written(tx: Transaction, entries: Sequence[ReassignmentEntry], *, is_new: bool) -> None:
@@ -110,13 +101,13 @@ def _is_rebalancing(tx: Transaction, tp: TopicPartition) -> bool:
         return False
     broker = partition.replicas[0]
     since_ms = header.triggers.rebalancing.get(broker)
-    if since_ms is not None and header.time_ms - since_ms <= _ONE_REBALANCE_MS:
+    if since_ms is not None and not header.has_passed(timing.ONE_REBALANCE, since_ms):
         return True
     if not header.profile.rebalances_while_reassigning and partition_reassignment.reassigning(tx):
         return False
     interval_ms = header.settings.leader_imbalance_check_interval_seconds * 1_000
-    since_first_ms = header.time_ms - header.term.began_ms - _FIRST_REBALANCE_MS
-    if header.term.began_ms and since_first_ms % interval_ms > _REBALANCE_SLACK_MS:
+    since_first_ms = header.time_ms - header.term.began_ms - timing.FIRST_REBALANCE.ms
+    if header.term.began_ms and since_first_ms % interval_ms > timing.REBALANCE_SLACK.of(header.partitions):
         return False
     imbalanced = header.tally.gauges.get(f"imbalanced_by_broker/{broker}", 0)
     preferred = header.tally.gauges.get(f"preferred_by_broker/{broker}", 0)

@@ -12,26 +12,15 @@ from functools import partial
 from controller.alerts import kinds, occurrences
 from controller.machines import partition_machine, replica_machine
 from controller.machines.replica_machine import Replica
-from controller.model.context import FOLLOWING
+from controller.model.context import FOLLOWING, Header
 from controller.model.event import Event, EventKind
 from controller.model.leadership import AnyAction, RemoveFromIsr, StateChange, StopEntry
 from controller.model.shutdown_requests import has_closed
 from controller.model.topics import Topic, TopicPartition
+from controller.rules import timing
 from controller.rules.states import PartitionState, ReplicaState
 from controller.transaction.request_batch import RequestBatch
 from controller.transaction.transaction import Transaction, replace
-
-# Time until a live broker answers a StopReplica, from the last write before it (the median of 2,422 was 53 ms).
-ANSWER_MS = 50
-
-# A broker that receives StopReplica within _STARTING_MS of its registration is still starting, and answers _STARTED_MS
-# after its registration (the median of 294 responses, which took 0.2 to 2.6 s).
-_STARTING_MS = 3_000
-_STARTED_MS = 900
-
-# A broker whose controlled shutdown succeeds closes its sockets about as fast as it would answer (41 were found closed
-# 22 to 380 ms later, the median was 81 ms), and its request shows only some 20 ms after it was sent.
-_CLOSING_MS = 25
 
 ANSWERED_IN_TIME = "deletion-answered-in-time"  # the rule of inference where no write shows the responses
 _TIME_SINCE_ASKED = "the time since StopReplica was sent"
@@ -291,15 +280,17 @@ def _have_answered(tx: Transaction, topic: Topic, *, soon: bool) -> frozenset[in
     if waited_ms > header.settings.zookeeper_session_timeout_ms:
         return frozenset(header.brokers)
     # Where one broker was silent another may be, but hardly one that has kept its session for half the timeout since.
-    likely_ms = header.settings.zookeeper_session_timeout_ms // 2 if topic.doubtful_ms else ANSWER_MS
+    likely_ms = header.settings.zookeeper_session_timeout_ms // 2 if topic.doubtful_ms else timing.ANSWER.ms
     if not soon or waited_ms <= likely_ms:
         return frozenset()
-    return frozenset(
-        broker
-        for broker, registered in header.brokers.items()
-        if (topic.asked_ms - registered.since_ms > _STARTING_MS or header.time_ms - registered.since_ms > _STARTED_MS)
-        and not has_closed(header, broker, topic.asked_ms + _CLOSING_MS)
-    )
+    return frozenset(broker for broker in header.brokers if _has_likely_answered(header, broker, topic.asked_ms))
+
+
+def _has_likely_answered(header: Header, broker: int, asked_ms: int) -> bool:
+    """Whether a live broker was up when it was asked, or has started since, and had not closed its sockets."""
+    since_ms = header.brokers[broker].since_ms
+    is_up = asked_ms - since_ms > timing.STARTING.ms or header.time_ms - since_ms > timing.STARTED.ms
+    return is_up and not has_closed(header, broker, asked_ms + timing.CLOSING_SOCKETS.ms)
 
 
 def halted_answered(tx: Transaction, name: str) -> None:
@@ -311,7 +302,7 @@ def halted_answered(tx: Transaction, name: str) -> None:
         return
     tx.begin(_ANSWER, f"the live brokers deleted their replicas of topic {name}")
     answered(tx, name, header.brokers)
-    if topic.doubtful_ms > ANSWER_MS:  # they had answered before the failure that held it up, which retried it
+    if topic.doubtful_ms > timing.ANSWER.ms:  # they had answered before the failure that held it up, which retried it
         tx.begin(EventKind.BROKER_CHANGE, f"the deletion of topic {name} waits for a broker that left")
     _start_again(tx, name)
 

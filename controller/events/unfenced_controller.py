@@ -16,14 +16,8 @@ from controller.model.controllership import UnfencedController
 from controller.model.event import Event, EventKind
 from controller.model.leadership import AnyAction, LeaderAndIsr, StateChange, StopEntry, Write
 from controller.model.topics import Partition, TopicPartition
+from controller.rules import timing
 from controller.transaction.transaction import Transaction, replace
-
-# Within this a new controller has read the cluster and finished its failover. A write of the old one in that time may
-# be read by the new one or not: it is matched with the expected writes of either.
-_TAKING_OVER_MS: Final = 1_000
-
-# The longest wait of a controller for a connection (controller.socket.timeout.ms).
-_LONGEST_WAIT_MS: Final = 30_000
 
 _CREATIONS: Final = (EventKind.PARTITION_MODIFICATIONS, EventKind.TOPIC_CHANGE)
 _REASSIGNMENT: Final = EventKind.ZK_PARTITION_REASSIGNMENT
@@ -50,7 +44,7 @@ def forget(tx: Transaction, broker: int) -> None:
 def forget_in_time(tx: Transaction) -> None:
     """Forget a deposed controller after its longest wait: it has found out that it was deposed."""
     unfenced = tx.header.former.unfenced
-    if unfenced is not None and tx.header.time_ms - unfenced.since_ms > _LONGEST_WAIT_MS:
+    if unfenced is not None and tx.header.has_passed(timing.LONGEST_WAIT, unfenced.since_ms):
         tx.header.former.unfenced = None
 
 
@@ -59,7 +53,8 @@ def has_resumed(tx: Transaction, before: LeaderAndIsr | None, written: LeaderAnd
     header = tx.header
     if header.former.unfenced is None or header.former.unfenced.epoch != written.controller_epoch:
         return False
-    taken_over = header.time_ms - header.term.began_ms > _TAKING_OVER_MS
+    # A write while the new controller takes over may be read by it: it is matched with the expected writes of either.
+    taken_over = header.has_passed(timing.STATES_READ, header.term.began_ms)
     return taken_over and (before is None or written.leader_epoch > before.leader_epoch)
 
 

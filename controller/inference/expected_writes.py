@@ -28,7 +28,6 @@ from controller.model.leadership import (
 )
 from controller.model.topics import OverdueElection, Partition, TopicPartition
 from controller.rules.states import PartitionState
-from controller.transaction.certainty import UNFINISHED_MS
 from controller.transaction.pending_events import before_state_change
 from controller.transaction.transaction import Transaction, replace
 
@@ -261,7 +260,7 @@ def give_up_on_overtaken(tx: Transaction) -> None:
     header = tx.header
     for event_id, event in list(header.events.items()):
         overtaken = event.writes_due and event_id < header.last_written_event
-        if overtaken and header.time_ms - event.time_ms > UNFINISHED_MS:
+        if overtaken and tx.has_written_all(event):
             for tp in tx.waiting(event):
                 _give_up(tx, tp, event_id)
 

@@ -25,6 +25,7 @@ from controller.model.topics import Topics
 from controller.model.triggers import Deletions, Triggers
 from controller.rules.releases import NEWEST, Profile, profile_of
 from controller.rules.settings import BrokerSettings, settings_in_force
+from controller.rules.timing import CONTEXT_LOADED, Time
 
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 LEAST_IN_SYNC = "min.insync.replicas"
@@ -117,6 +118,20 @@ class Header(msgspec.Struct, array_like=True):
             if value is not None:
                 return value
         return self.settings.unclean_leader_election_enable
+
+    @property
+    def partitions(self) -> int:
+        """Number of partitions in the cluster."""
+        return self.tally.gauges.get("partitions", 0)
+
+    def has_passed(self, time: Time, since_ms: int) -> bool:
+        """Whether more than this time has passed in a cluster of this size."""
+        return self.time_ms - since_ms > time.of(self.partitions)
+
+    @property
+    def loaded_within_ms(self) -> int:
+        """Time within which a new controller has loaded the cluster: by its size, and by its slowest load so far."""
+        return max(CONTEXT_LOADED.of(self.partitions), self.former.slowest_load_ms)
 
     @property
     def elections(self) -> int:

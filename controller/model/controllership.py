@@ -71,3 +71,5 @@ class FormerControllers(msgspec.Struct, array_like=True):
     unfinished: dict[int, Unfinished] = {}  # by broker of the former controller: see `Profile.forgets_reassignments`
     changes: int = 0
     terms_since_ms: tuple[int, ...] = ()  # when the newest controllers took over
+    deposed_ms: int = 0  # when /controller was taken from a session that lives on; 0 if it ended with its session
+    slowest_load_ms: int = 0  # from a controller's election to the first write of its failover, the longest seen

@@ -14,15 +14,10 @@ from controller.contract.effect_rows import FINAL
 from controller.model.event import Batch, Event
 from controller.model.leadership import AnyAction, AnyEntry, LeaderAndIsr, StateChange, StateEntry, StopEntry, Write
 from controller.model.topics import Partition, TopicPartition
+from controller.rules import timing
 from controller.transaction.pending_requests import PendingRequests, RequestContents
 
 replace = msgspec.structs.replace
-
-# Within this an active controller has taken up an event that it was notified of.
-_HEARING_MS = 20
-
-# For this long an event with due writes holds up the certainty of the events after it.
-UNFINISHED_MS = 3_000
 
 
 class CertainEvents(PendingRequests):
@@ -96,7 +91,7 @@ class CertainEvents(PendingRequests):
             if event.writes_due:
                 if event.begun and event_id in self._advanced:
                     certain.append(event_id)
-                unfinished = unfinished or self.header.time_ms - event.time_ms <= UNFINISHED_MS
+                unfinished = unfinished or not self.has_written_all(event)
             elif event.begun or not (unfinished or self._may_never_have_been(event)):
                 certain.append(event_id)
             else:
@@ -104,9 +99,17 @@ class CertainEvents(PendingRequests):
                 unfinished = True
         return certain
 
+    def has_written_all(self, event: Event) -> bool:
+        """Whether the event's due writes will not come any more."""
+        header = self.header
+        if event.id >= header.last_written_event:
+            return header.has_passed(timing.UNFINISHED, max(event.time_ms, event.last_write_ms))
+        loaded_ms = header.term.began_ms + header.loaded_within_ms
+        return header.has_passed(timing.OVERTAKEN, max(event.time_ms, event.last_write_ms, loaded_ms))
+
     def _may_never_have_been(self, event: Event) -> bool:
         wrote_since = (
-            event.id <= self.header.last_written_event or event.time_ms + _HEARING_MS < self.header.term.heard_ms
+            event.id <= self.header.last_written_event or event.time_ms + timing.HEARD.ms < self.header.term.heard_ms
         )
         return event.proven_ms > self.header.time_ms and not wrote_since
 

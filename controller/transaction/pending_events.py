@@ -22,12 +22,10 @@ from controller.model.leadership import AnyAction, LeaderAndIsr, RemoveFromIsr, 
 from controller.model.mutable_state import MutableState
 from controller.model.tally import EVENTS_INFERRED
 from controller.model.topics import Partition, TopicPartition
+from controller.rules import timing
 from controller.rules.states import PartitionState, ReplicaState
 
 replace = msgspec.structs.replace
-
-# Within this an active controller has begun to handle an event.
-_ACTING_MS = 1_000
 
 
 class PendingEvents(MutableState):
@@ -130,7 +128,7 @@ class PendingEvents(MutableState):
         ZooKeeper's transaction log names the session of a write; where no record did so yet, it is not the source.
         """
         if self.record.author or self.header.term.heard_ms:
-            silent_ms = self.header.settings.zookeeper_session_timeout_ms + _ACTING_MS
+            silent_ms = self.header.settings.zookeeper_session_timeout_ms + timing.ACTING.ms
             event.proven_ms = self.header.time_ms + silent_ms
 
     def undo_in(self, tp: TopicPartition, event_id: int) -> None:
@@ -166,10 +164,17 @@ class PendingEvents(MutableState):
         if seen:
             self.mark_begun(event)
             if event.id not in self._fresh:
+                self._measure_load(event)
                 reaction_times.wrote(self.header, event, self.header.time_ms)
         if event.first_write_ms and not event.writes_due:
             reaction_times.done(self.header, event)
         self._advanced.add(event.id)
+
+    def _measure_load(self, event: Event) -> None:
+        """Keep how long a new controller took to the first write of its failover, if none took longer."""
+        if event.kind is EventKind.CONTROLLER_FAILOVER and not event.first_write_ms:
+            former, took_ms = self.header.former, self.header.time_ms - event.time_ms
+            former.slowest_load_ms = max(former.slowest_load_ms, took_ms)
 
     def mark_begun(self, event: Event) -> None:
         """Mark an event as begun, because a write of it was seen: its actions before the first state are done."""

@@ -28,7 +28,6 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
     "fuzz28c": {
         2: (ANSWERS, Parted(10, 0, 0, 0)),
         5: (DEPOSED, Parted(1, 0, 7, 0)),
-        6: (CUT_SHORT, Parted(15, 0, 0, 0)),
     },
     "fuzz28d": {},
     "fuzz28e": {
@@ -82,7 +81,6 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
         10: (ANSWERS, Parted(13, 0, 0, 0)),
     },
     "fuzz22a": {
-        1: (DEPOSED, Parted(2, 0, 2, 0)),
         3: (CUT_SHORT, Parted(8, 0, 8, 0)),
     },
     "fuzz23a": {

@@ -8,7 +8,7 @@ gauges only the one that ZooKeeper calls controller.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from controller.contract.gauges_row import GaugesRow
@@ -49,9 +49,14 @@ class Differing(NamedTuple):
     ours: int
 
 
-def compare_gauges(recording: Recording, replay: Replay) -> tuple[int, int, list[Differing]]:
-    """How many gauges were equal, how many were compared, and those that differ."""
-    changes = [record.observed_ms for record in recording.records() if record.path]
+def compare_gauges(
+    recording: Recording, replay: Replay, busy_ms: Sequence[int] = ()
+) -> tuple[int, int, list[Differing]]:
+    """How many gauges were equal, how many were compared, and those that differ.
+
+    Beside the moments of writes, those at which a controller was busy are not quiet.
+    """
+    changes = sorted([*(record.observed_ms for record in recording.records() if record.path), *busy_ms])
     times = [row.time_ms for row in replay.gauges]
     registrations = [row for row in replay.rows if isinstance(row, BrokerRow)]
     equal, compared = 0, 0

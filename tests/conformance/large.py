@@ -11,44 +11,47 @@ from typing import NamedTuple
 
 from tests.conformance.agreement import Parted
 
-CUT_UNSEEN, POISONED_UNSEEN = "cut unseen", "poisoned unseen"
-LOADING, NEVER_ANSWERED = "loading", "never answered"
+CUT_UNSEEN, CUT_SHORT, DEPOSED = "cut unseen", "cut short", "deposed"
+LOADING, UNOWNED, NEVER_ANSWERED = "loading", "unowned", "never answered"
 NOTIFIED, SHUTDOWNS = "notified", "shutdowns"
-UNASKED, CUT_SHORT, DEPOSED = "unasked", "cut short", "deposed"
 
 
 class Known(NamedTuple):
-    """Where the accounts part by the controller's epoch, and how many gauges differ at quiet moments.
+    """Where the accounts part by the controller's epoch, and how many gauges differ at quiet moments, by name.
 
-    Of the quiet moments at which other partitions had no leader than the rows say, the numbers of the records;
-    None where that was not looked at yet.
+    With the epochs that were cut before they wrote anything, and the numbers of the records before quiet moments at
+    which other partitions were impaired than the rows say.
     """
 
     parted: Mapping[int, tuple[str, Parted]]
-    gauges: int
-    leaderless: Sequence[int] | None = []
+    gauges: Mapping[str, int]
+    cut: Sequence[int] = ()
+    impaired: Sequence[int] = ()
 
 
 LARGE: Mapping[str, Known] = {
     "large39": Known(
         {
-            2: (CUT_UNSEEN, Parted(29_400, 0, 29_400, 0)),
-            4: (CUT_UNSEEN, Parted(30_183, 0, 30_042, 0)),
-            5: (POISONED_UNSEEN, Parted(717, 35_632, 0, 38_004)),
-            6: (NEVER_ANSWERED, Parted(24, 491, 4, 18)),
-            7: (POISONED_UNSEEN, Parted(7, 38_555, 49, 40_474)),
-            9: (LOADING, Parted(3, 144, 476, 440)),
-            10: (LOADING, Parted(0, 0, 0, 132)),
+            4: (CUT_UNSEEN, Parted(37, 0, 0, 0)),
+            6: (NEVER_ANSWERED, Parted(24, 491, 6, 20)),
+            9: (UNOWNED, Parted(6, 144, 476, 440)),
+            10: (UNOWNED, Parted(0, 0, 0, 132)),
         },
-        253,
-        leaderless=None,
+        {
+            "replicastodeletecount": 8,
+            "rm_atminisrpartitioncount": 3,
+            "rm_leadercount": 3,
+            "rm_partitioncount": 18,
+            "rm_underreplicatedpartitions": 2,
+        },
+        cut=[2, 4, 8],
     ),
     "roll28to39": Known(
         {
             1: (SHUTDOWNS, Parted(4, 3, 17, 4)),
             3: (SHUTDOWNS, Parted(0, 0, 1, 0)),
         },
-        4,
+        {"replicasineligibletodeletecount": 2, "replicastodeletecount": 2},
     ),
     "below39": Known(
         {
@@ -58,12 +61,18 @@ LARGE: Mapping[str, Known] = {
             5: (NOTIFIED, Parted(0, 3, 3, 3)),
             6: (NOTIFIED, Parted(0, 1, 2, 2)),
         },
-        50,
+        {"replicasineligibletodeletecount": 11, "replicastodeletecount": 12, "rm_partitioncount": 21},
     ),
     "operator39": Known(
         {},
-        24,
-        leaderless=[666],  # the last record of all: elections are due that nobody writes any more
+        {
+            "activebrokercount": 4,
+            "globalpartitioncount": 4,
+            "globaltopiccount": 4,
+            "offlinepartitionscount": 4,
+            "preferredreplicaimbalancecount": 4,
+            "rm_partitioncount": 4,
+        },
     ),
     "roll11to24": Known(
         {
@@ -71,39 +80,61 @@ LARGE: Mapping[str, Known] = {
             2: (CUT_SHORT, Parted(0, 0, 0, 1)),
             3: (CUT_SHORT, Parted(0, 0, 1, 0)),
         },
-        0,
+        {},
+        cut=[5],
+        impaired=[37],  # under reassignment: the rows know of adding replicas, the znodes of this release do not
     ),
     "large28": Known(
         {
-            2: (CUT_UNSEEN, Parted(35_400, 0, 35_400, 0)),
-            3: (UNASKED, Parted(933, 1_329, 849, 3_945)),
-            4: (POISONED_UNSEEN, Parted(0, 36_943, 0, 38_578)),
-            6: (POISONED_UNSEEN, Parted(7, 43_528, 0, 46_977)),
             7: (NEVER_ANSWERED, Parted(10, 436, 0, 48)),
         },
-        166,
-        leaderless=None,
+        {
+            "preferredreplicaimbalancecount": 19,
+            "replicasineligibletodeletecount": 3,
+            "replicastodeletecount": 16,
+            "rm_atminisrpartitioncount": 1,
+            "rm_leadercount": 1,
+            "rm_partitioncount": 12,
+            "topicsineligibletodeletecount": 1,
+        },
+        cut=[2],
     ),
     "large24": Known(
         {
-            2: (LOADING, Parted(15, 4, 10, 0)),
-            4: (CUT_UNSEEN, Parted(28_628, 0, 28_628, 0)),
-            5: (NEVER_ANSWERED, Parted(62, 1_386, 0, 127)),
-            6: (POISONED_UNSEEN, Parted(8, 32_591, 0, 32_948)),
-            7: (CUT_UNSEEN, Parted(26_385, 0, 16_169, 0)),
-            9: (LOADING, Parted(226, 1_332, 76, 253)),
+            2: (LOADING, Parted(11, 4, 4, 0)),
+            5: (NEVER_ANSWERED, Parted(62, 1386, 0, 127)),
+            7: (CUT_UNSEEN, Parted(0, 0, 0, 10216)),
+            9: (NEVER_ANSWERED, Parted(226, 1332, 76, 253)),
         },
-        52,
-        leaderless=None,
+        {
+            "replicastodeletecount": 1,
+            "rm_atminisrpartitioncount": 4,
+            "rm_leadercount": 3,
+            "rm_partitioncount": 12,
+            "rm_underminisrpartitioncount": 4,
+            "rm_underreplicatedpartitions": 1,
+        },
+        cut=[3, 4, 7],
     ),
     "large11": Known(
         {
-            2: (DEPOSED, Parted(1_593, 16, 3_567, 0)),
+            2: (DEPOSED, Parted(1593, 16, 3565, 0)),
             3: (DEPOSED, Parted(0, 845, 258, 258)),
             4: (DEPOSED, Parted(0, 83, 28, 18)),
             5: (NEVER_ANSWERED, Parted(0, 237, 0, 0)),
         },
-        559,
-        leaderless=None,
+        {
+            "rm_leadercount": 3,
+            "rm_partitioncount": 351,
+            "rm_underminisrpartitioncount": 1,
+            "rm_underreplicatedpartitions": 1,
+        },
+        cut=[4],
+        impaired=[
+            12269,
+            12272,
+            12437,
+            12450,
+        ],  # under reassignment: the rows know of adding replicas, the znodes of this release do not
     ),
 }

@@ -276,3 +276,15 @@ def test_a_rebalance_takes_all_of_a_broker_once_it_has_begun():
         effects = history.state("t", partition, 2, 5, [1, 2])
         cause = next(row.cause for row in effects if isinstance(row, Transition))
         assert cause.startswith("AutoPreferredReplicaLeaderElection:")
+
+
+@pytest.mark.parametrize("acts", [True, False])
+def test_a_partition_loses_its_leader_though_its_move_off_that_broker_is_planned(acts):
+    history = ZnodeHistory(release=(3, 9)).start(1, 2, 3, 4, controller=4, topics=on([1, 2, 3], 1, 0, [1, 2, 3]))
+    history.reassign(("t", 0, [2, 3]))
+    if not acts:
+        history.delete("/controller")
+    history.broker_leaves(1)
+    assert history.row("t", 0).problem == "election_due"
+    history.broker(1)
+    assert history.row("t", 0).problem is None

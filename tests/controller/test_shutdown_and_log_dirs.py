@@ -339,6 +339,12 @@ def test_a_broker_that_led_what_nobody_could_take_asked_until_it_closed_its_sess
     assert history.context.header.shutdowns.attempts == {}
 
 
+def test_a_broker_that_closes_while_another_could_lead_was_never_answered():
+    history = ZnodeHistory().start(*ALL, topics=on([3, 1], 3, 0, [3, 1]))
+    effects = history.broker_closes(3)
+    assert {row.cause for row in effects if isinstance(row, Transition)} == {"BrokerChange: broker 3 left"}
+
+
 def test_a_broker_that_becomes_leader_again_is_not_shutting_down_any_more():
     history = shutting_down(3)
     history.broker_bounces(2)

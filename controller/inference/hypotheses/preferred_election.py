@@ -6,14 +6,11 @@ From 1.1 to 2.1 an election of a replica that leads already is written too; no r
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from controller.events.replica_leader_election import preferred
 from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
+from controller.rules import timing
 from controller.transaction.transaction import Transaction
-
-# For this long after a request that could not be read, a write may be its consequence.
-_CONSEQUENCE_MS: Final = 5_000
 
 
 def propose(_: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
@@ -24,6 +21,7 @@ def propose(_: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
 
 def propose_in_vain(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
     """Propose an election of the preferred replica that leads already: up to 2.1 it increments the leader epoch."""
-    requested_lately = tx.header.time_ms - tx.header.triggers.preferred_asked_ms <= _CONSEQUENCE_MS
+    # A request that could not be read: a write may be its consequence.
+    requested_lately = not tx.header.has_passed(timing.REQUEST_CONSEQUENCE, tx.header.triggers.preferred_asked_ms)
     if requested_lately and write.is_next and not (write.moves_leader or write.left_isr):
         yield lambda trial: preferred(trial, write.tp)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from controller.events import controlled_shutdown, topic_deletion
+from controller.events import controlled_shutdown, controller_failover, topic_deletion
 from controller.inference import read_together, topic_assignment
 from controller.inference.hypotheses import (
     completed_without_leader,
@@ -74,12 +74,14 @@ class OtherInference(NamedTuple):
     seen_in: tuple[str, ...]
 
 
-# Events read at once are looked for before the rules; time, a session's end or a topic's znode shows the others. No
+# Events read at once are looked for before the rules; time, a session's end, another controller or a topic's znode
+# shows the others. No
 # recording has the last.
 OTHER_INFERENCES: Final = (
     OtherInference(read_together.RULE, ("fuzz39a",)),
     OtherInference(controlled_shutdown.ASKED_AGAIN, ("fuzz0102a", "fuzz28d")),
     OtherInference(controlled_shutdown.ASKED_BEFORE_SESSION_END, ("fuzz28g", "race39")),
+    OtherInference(controller_failover.RAN_TO_FENCED_WRITE, ("fuzz22a", "fuzz28c", "unseen39b")),
     OtherInference(topic_deletion.ANSWERED_IN_TIME, ("fuzz39c", "fuzz28a", "fuzz0102a")),
     OtherInference(topic_assignment.COMPLETED_UNREAD, ()),
 )

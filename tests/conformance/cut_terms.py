@@ -1,0 +1,89 @@
+"""Terms that were cut before they wrote anything: how long, what their controllers did, and what rows say of them.
+
+Here belong the terms of which no written state speaks. What they did cannot be held against a replica of ZooKeeper, so
+they are listed by themselves and left out of the percentages; `large.py` has their figures all the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from controller.contract.effect_rows import Transition
+from controller.contract.records import Record, RecordKind
+from controller.contract.row import Row
+from tests.conformance.controller_log import Account
+
+
+class CutTerm(NamedTuple):
+    """A term without a written state: how long it had /controller, and what its controller and the replica did."""
+
+    epoch: int
+    lasted_ms: int
+    moved: int  # partitions of which its controller moved something
+    derived: int  # of those, as the replica derived it
+    said: bool  # whether a row said that its controller took over, and one that it resigned
+
+    def __str__(self) -> str:
+        said = "said" if self.said else "not said"
+        return f"epoch {self.epoch}, {self.lasted_ms} ms, {self.moved} partitions, {self.derived} derived, {said}"
+
+
+def cut_terms(records: Sequence[Record], rows: Sequence[Row], real: Account, ours: Account) -> list[CutTerm]:
+    """The terms in which a controller moved something and no state was written."""
+    wrote = {epoch for record in records if (epoch := _controller_epoch(record)) is not None}
+    said = _said(rows)
+    moved, derived = _partitions(real), _partitions(ours)
+    return [
+        CutTerm(epoch, lasted_ms, moved[epoch], derived[epoch], epoch in said)
+        for epoch, lasted_ms in _terms(records)
+        if epoch not in wrote and moved[epoch]
+    ]
+
+
+def without(account: Account, terms: Sequence[CutTerm]) -> Account:
+    """The account of all other terms."""
+    epochs = {term.epoch for term in terms}
+    moves = {name: [move for move in moves if move.epoch not in epochs] for name, moves in account.moves.items()}
+    requests = Counter({told: count for told, count in account.requests.items() if told.epoch not in epochs})
+    return Account(moves, requests)
+
+
+def _terms(records: Sequence[Record]) -> Iterator[tuple[int, int]]:
+    """Each controller's epoch, and for how long /controller was its own."""
+    epoch, began_ms = 0, 0
+    for record in records:
+        ended = record.path == "/controller" and record.kind is RecordKind.DELETED
+        if ended and epoch:
+            yield epoch, record.observed_ms - began_ms
+            epoch = 0
+        elif record.path == "/controller_epoch" and record.data:
+            epoch, began_ms = int(record.data), record.observed_ms
+
+
+def _controller_epoch(record: Record) -> int | None:
+    if not (record.data and record.author and record.path.endswith("/state")):
+        return None
+    epoch: int = json.loads(record.data)["controller_epoch"]
+    return epoch
+
+
+def _partitions(account: Account) -> Counter[int]:
+    """How many partitions were moved, or had a replica moved, by epoch."""
+    return Counter(
+        epoch
+        for _, epoch in {
+            (name.partition("@")[0], move.epoch) for name, moves in account.moves.items() for move in moves
+        }
+    )
+
+
+def _said(rows: Sequence[Row]) -> set[int]:
+    """Epochs of the controllers that rows say took over and resigned."""
+    said: dict[str, set[int]] = {"Active": set(), "Resigned": set()}
+    for row in rows:
+        if isinstance(row, Transition) and row.subject == "controller":
+            said[row.to_state].add(row.controller_epoch)
+    return said["Active"] & said["Resigned"]

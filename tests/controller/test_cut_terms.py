@@ -1,0 +1,183 @@
+"""A term that ends before its controller has written anything: what it did all the same, and how sure that is."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.contract.effect_rows import Status, Transition
+from controller.rules import timing
+from tests.controller.znode_history import ZnodeHistory
+
+SCRIPT = 0x99  # the session of the tool that deletes /controller
+
+# The leader of t-1 is dead, so a new controller has a state to write.
+TOPIC = {"t": {0: ([1, 2], 1, 0, [1, 2]), 1: ([3, 2], 3, 0, [3, 2])}}
+
+LOADS = [f"{replica} OnlineReplica -> OnlineReplica" for replica in ("t-0@1", "t-0@2", "t-1@2")]
+
+
+def a_controller_that_loads(release: tuple[int, int] = (3, 9)) -> ZnodeHistory:
+    """Broker 2 takes over in epoch 2, and has the partition of a dead broker to take care of."""
+    history = ZnodeHistory(release=release).start(1, 2, 4, topics=TOPIC)
+    history.delete("/controller", author=SCRIPT, cxid=1)
+    history.controller(2, 2)
+    return history
+
+
+def moves(history: ZnodeHistory, epoch: int) -> list[str]:
+    """What is certain of that controller's moves."""
+    final = [
+        row
+        for row in history.effects
+        if isinstance(row, Transition) and row.subject != "controller" and row.controller_epoch == epoch
+    ]
+    return history.moves(tuple(final), Status.FINAL)
+
+
+def test_a_controller_that_loses_its_znode_while_it_loads_moves_every_replica_before_its_fenced_write():
+    history = a_controller_that_loads()
+    history.delete("/controller", author=SCRIPT, cxid=2)
+    assert moves(history, 2) == []
+    history.controller(4, 3)
+    assert moves(history, 2) == LOADS
+    rows = [row for row in history.effects if isinstance(row, Transition) and row.inferred_by]
+    assert {(row.inferred_by, row.inferred_from.partition(" ")[0], row.controller_epoch) for row in rows} == {
+        ("ran-to-fenced-write", "/controller_epoch", 2)
+    }
+    assert history.gauges().inferences == {"ran-to-fenced-write": 1}
+
+
+def test_its_requests_are_certain_with_its_moves_and_those_behind_its_write_are_withdrawn():
+    history = a_controller_that_loads()
+    history.delete("/controller")  # as a live watch sees it: nobody knows by whom
+    effects = history.controller(4, 3)
+    assert "final LeaderAndIsr to 2: t-0 leader=1 epoch=0 isr=[1, 2]" in history.requests(effects)
+    assert "withdrawn t-1@3 ReplicaDeletionIneligible -> OfflineReplica" in history.transitions(effects)
+
+
+def test_a_controller_that_is_cut_among_its_removals_is_poisoned_by_them():
+    history = a_controller_that_loads()
+    history.delete("/controller")
+    history.controller(4, 3)
+    assert history.context.header.former.poisoned == {2: history.context.header.brokers[2].epoch}
+
+
+def test_the_resignation_says_that_nothing_was_written():
+    history = a_controller_that_loads()
+    history.now_ms += 1_500
+    effects = history.delete("/controller")
+    (resigned,) = [row for row in effects if isinstance(row, Transition) and row.to_state == "Resigned"]
+    assert resigned.cause == (
+        "ControllerResignation: broker 2 is no longer controller, 1.5 s after it took over: it has not written a "
+        "partition's state, and may have moved replicas"
+    )
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        pytest.param(lambda history: history.controller_dies(2), id="its session ends"),
+        pytest.param(
+            lambda history: history.delete("/controller", author=history.session_of(2), cxid=0),
+            id="its session expires, as the log says, while its own znode is another's",
+        ),
+        pytest.param(
+            lambda history: (history.delete("/controller"), history.broker_leaves(2)), id="its session ends after that"
+        ),
+        pytest.param(lambda history: (history.heartbeat(5_000), history.delete("/controller")), id="it hangs"),
+    ],
+)
+def test_a_controller_whose_process_ends_or_hangs_is_not_said_to_have_done_anything(ends):
+    history = a_controller_that_loads()
+    ends(history)
+    history.controller(4, 3)
+    assert moves(history, 2) == []
+
+
+def test_a_process_that_is_elected_again_has_handled_what_came_before():
+    history = a_controller_that_loads()
+    history.delete("/controller")
+    history.controller(2, 3)
+    assert moves(history, 2) == []
+
+
+def test_up_to_2_0_nothing_fences_it():
+    history = a_controller_that_loads(release=(2, 0))
+    history.delete("/controller")
+    history.controller(4, 3)
+    assert moves(history, 2) == []
+
+
+def test_an_event_behind_one_that_writes_has_not_begun():
+    topic = {"t": {0: ([3, 2], 3, 0, [3, 2]), 1: ([3, 2], 3, 0, [3, 2])}}
+    history = ZnodeHistory(release=(3, 9)).start(1, 2, 3, 4, topics=topic)
+    history.broker_leaves(3)
+    history.state("t", 1, 2, 1, [2])
+    history.topic("new", {0: [2, 1]})
+    history.delete("/controller")
+    history.controller(4, 2)
+    assert [move for move in moves(history, 1) if move.startswith("new")] == []
+
+
+def test_an_event_that_is_taken_up_at_once_runs_to_its_first_write():
+    history = ZnodeHistory(release=(3, 9)).start(1, 2, 3, 4, topics=TOPIC)
+    history.topic("new", {0: [2, 1]})
+    history.delete("/controller")
+    history.controller(4, 2)
+    assert [move for move in moves(history, 1) if move.startswith("new")] == [
+        "new-0 NonExistentPartition -> NewPartition",
+        "new-0@1 NonExistentReplica -> NewReplica",
+        "new-0@2 NonExistentReplica -> NewReplica",
+    ]
+
+
+# --- times
+
+
+def test_a_cluster_that_loads_slowly_is_given_the_time_that_it_took():
+    history = a_controller_that_loads()
+    assert history.context.header.loaded_within_ms == timing.CONTEXT_LOADED.of(2)
+    history.heartbeat(7_000)
+    history.the_controller_writes_its_due()
+    took_ms = history.context.header.former.slowest_load_ms
+    assert took_ms > 7_000
+    assert history.context.header.loaded_within_ms == took_ms
+    history.controller_dies(1)
+    history.delete("/controller")
+    history.controller(4, 3)  # the leader of t-0 is dead by now
+    history.heartbeat(5_000)
+    history.delete("/controller")
+    assert moves(history, 3) == []
+    history.controller(2, 4)
+    assert moves(history, 3) == ["t-0@2 OnlineReplica -> OnlineReplica", "t-1@2 OnlineReplica -> OnlineReplica"]
+
+
+@pytest.mark.parametrize(("slowest_load_ms", "given_up"), [(0, True), (7_000, False)])
+def test_an_event_that_a_later_one_overtakes_is_not_given_up_while_the_cluster_may_still_be_loaded(
+    slowest_load_ms, given_up
+):
+    history = a_controller_that_loads()
+    history.heartbeat(slowest_load_ms)
+    history.the_controller_writes_its_due()
+    history.delete("/controller")
+    history.controller(4, 3)
+    history.broker_leaves(1)  # the leader of t-0
+    history.topic("new", {0: [2]})
+    history.state("new", 0, 2, 0, [2])
+    history.heartbeat(5_000)
+    assert (history.predicted("t", 0) is None) is given_up
+
+
+def test_every_time_says_what_it_was_measured_from_and_grows_at_most_with_the_partitions():
+    times = {name: value for name, value in vars(timing).items() if isinstance(value, timing.Time)}
+    assert len(times) > 15
+    for name, time in times.items():
+        assert len(time.measured) > 30, name
+        assert time.of(0) == time.ms, name
+        assert time.of(200_000) == time.ms + 200 * time.us_per_partition, name
+
+
+def test_the_largest_clusters_measured_load_within_the_estimate():
+    assert timing.CONTEXT_LOADED.of(100) >= 680
+    assert timing.CONTEXT_LOADED.of(10_000) >= 3_700
+    assert timing.CONTEXT_LOADED.of(200_000) >= 53_000
