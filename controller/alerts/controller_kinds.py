@@ -57,6 +57,14 @@ CONTROLLER_POISONED: Final = AlertKind(
     action="Restart that broker.",
     expected="to drop dead replicas from their ISRs, which it cannot",
 )
+BROKER_POISONED: Final = AlertKind(
+    name="BrokerPoisoned",
+    severity=Severity.WARN,
+    meaning="A broker must not be controller again before it is restarted: its last term ended among removals from an "
+    "ISR, and its process could move no replica (KAFKA-12315). As a broker it works.",
+    action="Restart that broker, before it is elected.",
+    patience_ms=MINUTE_MS,
+)
 CONTROLLER_NOT_PREFERRED: Final = AlertKind(
     name="ControllerNotPreferred",
     severity=Severity.WARN,

@@ -134,7 +134,12 @@ def session_ended(tx: Transaction, broker: int) -> None:
         return
     is_author = record.author == registered.session
     if is_author and record.cxid > 0 and _is_answered(tx) and not has_asked(header, broker):
-        _ask_unseen(tx, broker)
+        trial = tx.fork()
+        _ask_unseen(trial, broker)
+        # It closes its session only after the response: what an attempt had written was seen before.
+        if not any(event.writes_due for event in trial.open_events() if event.id >= header.next_event):
+            tx.adopt(trial)
+            header = tx.header
     expired = is_author and record.cxid == 0
     _judge_doubtful(tx, broker)
     while _is_answered(tx) and not expired and (attempt := header.shutdowns.attempts.get(broker)):

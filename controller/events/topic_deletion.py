@@ -172,6 +172,7 @@ def completed(tx: Transaction, name: str) -> None:
     tx.make_certain(name)
     event = tx.begin(_ANSWER, f"all brokers deleted their replicas of topic {name}")
     event.begun = True  # the topic's znodes go only after it
+    tx.note_at_work(*_receivers_of_deletion(tx, name))
     answered(tx, name, tx.header.brokers)
     _delete_the_rest(tx, name)
     if not tx.header.profile.retires_partitions_at_deletion_start:
@@ -277,15 +278,17 @@ def _have_answered(tx: Transaction, topic: Topic, *, soon: bool) -> frozenset[in
     waited_ms = header.time_ms - topic.asked_ms
     if not topic.asked_ms:
         return frozenset()
+    # A broker whose requests hang keeps its session: of one that never did anything nothing is known.
+    at_work = {key: found for key, found in header.brokers.items() if found.at_work or key == header.controller}
     if waited_ms > header.settings.zookeeper_session_timeout_ms:
-        return frozenset(header.brokers)
+        return frozenset(at_work)
     # Where one broker was silent another may be, but hardly one that has kept its session for half the timeout since.
     likely_ms = header.settings.zookeeper_session_timeout_ms // 2 if topic.doubtful_ms else ANSWER_MS
     if not soon or waited_ms <= likely_ms:
         return frozenset()
     return frozenset(
         broker
-        for broker, registered in header.brokers.items()
+        for broker, registered in at_work.items()
         if (topic.asked_ms - registered.since_ms > _STARTING_MS or header.time_ms - registered.since_ms > _STARTED_MS)
         and not has_closed(header, broker, topic.asked_ms + _CLOSING_MS)
     )

@@ -27,6 +27,7 @@ def change_isr(tx: Transaction, tp: TopicPartition, partition: Partition, writte
     before = partition.zk_state
     assert before is not None, "an ISR change of a partition without a state"
     count_isr_change(tx, before.isr, written.isr)
+    tx.note_at_work(before.leader, *(member for member in written.isr if member not in before.isr))
     header = tx.header
     hears_at_once = header.profile.hears_isr_changes_at_once
     cached = partition.cached if hears_at_once else partition.cached or before

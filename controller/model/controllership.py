@@ -42,6 +42,7 @@ class Term(msgspec.Struct, array_like=True):
     heard_ms: int = 0  # when its session last wrote anything
     migrating: bool = False  # /migration exists: the cluster migrates to KRaft
     duplicate_topic_ids: tuple[tuple[str, str, str], ...] = ()  # id, and two topics that have it
+    removed_replicas: bool = False  # it took a replica out of an ISR, which a poisoned controller cannot
 
 
 class Unfinished(msgspec.Struct, frozen=True, array_like=True):
@@ -70,3 +71,14 @@ class FormerControllers(msgspec.Struct, array_like=True):
     unfinished: dict[int, Unfinished] = {}  # by broker of the former controller: see `Profile.forgets_reassignments`
     changes: int = 0
     terms_since_ms: tuple[int, ...] = ()  # when the newest controllers took over
+    poisoned_by: dict[int, str] = {}  # what shows it, a sentence by broker
+
+    def note_poisoned(self, broker: int, registration: int, evidence: str) -> None:
+        """Note that the process of this registration of the broker can move no replica any more."""
+        self.poisoned = {**self.poisoned, broker: registration}
+        self.poisoned_by = {**self.poisoned_by, broker: evidence}
+
+    def forget_poisoned(self, broker: int) -> None:
+        """Forget what was noted: the broker moved a replica after all, or its process ended."""
+        self.poisoned = {key: epoch for key, epoch in self.poisoned.items() if key != broker}
+        self.poisoned_by = {key: shown for key, shown in self.poisoned_by.items() if key != broker}

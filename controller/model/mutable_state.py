@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import chain
 
+import msgspec
+
 from controller.contract.records import Record
 from controller.contract.row import Row, Stamp
 from controller.model import clock
@@ -78,6 +80,15 @@ class MutableState:
     def count(self, key: str, by: int = 1) -> None:
         """Add to a counter of the tally."""
         self.header.tally.happened[key] = self.header.tally.happened.get(key, 0) + by
+
+    def note_at_work(self, *brokers: int) -> None:
+        """Note what shows that registered brokers do their work; see `Broker.at_work`."""
+        registered = self.header.brokers
+        for broker in brokers:
+            found = registered.get(broker)
+            if found is not None and not found.at_work:
+                registered = {**registered, broker: msgspec.structs.replace(found, at_work=True)}
+        self.header.brokers = registered
 
     def topic(self, name: str) -> Topic | None:
         """Topic as changed so far, None if unknown."""
