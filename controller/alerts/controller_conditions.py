@@ -157,7 +157,7 @@ def _poisoned(header: Header) -> Condition | None:
         subject=f"broker {broker}",
         group="controller",
         cause=f"controller {broker} in epoch {header.controller_epoch} can move no replica (KAFKA-12315): dead ones "
-        f"stay in their ISRs, deletions do not end; restart broker {broker}",
+        f"stay in ISRs, where acks=all waits for them, and deletions do not end; restart broker {broker}",
         ending="another process is controller, or this one moves replicas after all",
         since_ms=header.term.began_ms,
         evidence=_shown(header, broker),

@@ -168,6 +168,7 @@ def adopt(tx: Transaction) -> None:
     header.term.active = header.may_act
     header.term.epoch, header.term.began_ms = header.controller_epoch, 0
     header.term.broker, header.term.removed_replicas = header.controller, False
+    tx.note_at_work(header.controller)
 
 
 def take_over_if_due(tx: Transaction) -> None:
@@ -190,6 +191,7 @@ def take_over_if_due(tx: Transaction) -> None:
     header.term.epoch, header.term.active = header.controller_epoch, header.may_act
     header.term.broker = header.controller
     header.term.began_ms, header.term.removed_replicas = header.time_ms, False
+    tx.note_at_work(header.controller)
     header.former.changes += 1
     header.former.terms_since_ms = (*header.former.terms_since_ms, header.time_ms)[-_TERMS_KEPT:]
     if header.term.active:

@@ -246,7 +246,7 @@ def judge_halted(tx: Transaction, *, soon: bool = False) -> None:
     """
     for name in list(tx.header.deletions.halted):
         topic = tx.topic(name)
-        brokers = frozenset(tx.header.brokers) if topic is None else _have_answered(tx, topic, soon=soon)
+        brokers = frozenset(tx.header.brokers) if topic is None else _have_answered(tx, name, topic, soon=soon)
         if not brokers or _will_write(tx, name):
             continue
         if brokers.issuperset(_receivers_of_deletion(tx, name)):
@@ -272,23 +272,24 @@ def _receivers_of_deletion(tx: Transaction, name: str) -> set[int]:
     return started.intersection(tx.header.brokers)
 
 
-def _have_answered(tx: Transaction, topic: Topic, *, soon: bool) -> frozenset[int]:
-    """Live brokers that must have answered by now, or (`soon`) most likely have."""
+def _have_answered(tx: Transaction, name: str, topic: Topic, *, soon: bool) -> frozenset[int]:
+    """Live brokers that must have answered by now, or (`soon`) most likely have.
+
+    A broker whose requests hang keeps its session: where none of the topic's brokers was seen at work, none has.
+    """
     header = tx.header
     waited_ms = header.time_ms - topic.asked_ms
-    if not topic.asked_ms:
+    if not topic.asked_ms or not any(header.brokers[broker].at_work for broker in _receivers_of_deletion(tx, name)):
         return frozenset()
-    # A broker whose requests hang keeps its session: of one that never did anything nothing is known.
-    at_work = {key: found for key, found in header.brokers.items() if found.at_work or key == header.controller}
     if waited_ms > header.settings.zookeeper_session_timeout_ms:
-        return frozenset(at_work)
+        return frozenset(header.brokers)
     # Where one broker was silent another may be, but hardly one that has kept its session for half the timeout since.
     likely_ms = header.settings.zookeeper_session_timeout_ms // 2 if topic.doubtful_ms else ANSWER_MS
     if not soon or waited_ms <= likely_ms:
         return frozenset()
     return frozenset(
         broker
-        for broker, registered in at_work.items()
+        for broker, registered in header.brokers.items()
         if (topic.asked_ms - registered.since_ms > _STARTING_MS or header.time_ms - registered.since_ms > _STARTED_MS)
         and not has_closed(header, broker, topic.asked_ms + _CLOSING_MS)
     )
@@ -310,7 +311,7 @@ def halted_answered(tx: Transaction, name: str) -> None:
 
 def _retry(tx: Transaction, name: str, *, judged: bool = False) -> None:
     if not judged:
-        answered(tx, name, _have_answered(tx, tx.topics[name], soon=True))
+        answered(tx, name, _have_answered(tx, name, tx.topics[name], soon=True))
     if not _in_state(tx, name, ReplicaState.DELETION_STARTED):
         _start_again(tx, name)
 

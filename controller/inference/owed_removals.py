@@ -36,12 +36,14 @@ def _is_passed_over(tx: Transaction, event: Event) -> bool:
 
 
 def _removes_departed(tx: Transaction, event: Event) -> bool:
-    """Whether it has to take a replica out of an ISR whose broker was away before, and still is."""
+    """Whether next it has to take a replica out of an ISR whose broker was away before, and still is."""
     header = tx.header
     away = {
         action.replica
         for action in tx.actions_of(event)
-        if isinstance(action, RemoveFromIsr) and action.replica not in header.brokers
+        if isinstance(action, RemoveFromIsr)
+        and action.at_batch == event.next_batch
+        and action.replica not in header.brokers
     }
     left_ms = {broker: header.departures.last[broker].time_ms for broker in away & header.departures.last.keys()}
     return any(left_ms.get(broker, 0) <= event.time_ms for broker in away)

@@ -17,7 +17,7 @@ class Broker(msgspec.Struct, frozen=True, array_like=True):
     since_ms: int
     endpoints: tuple[str, ...] = ()
     rack: str | None = None
-    at_work: bool = False  # since then it changed an ISR as leader, got into one, or deleted its replicas of a topic
+    at_work: bool = False  # since then it was controller, changed an ISR as leader, got into one, or deleted a topic
 
 
 class Departure(msgspec.Struct, frozen=True, array_like=True):

@@ -83,12 +83,13 @@ class MutableState:
 
     def note_at_work(self, *brokers: int) -> None:
         """Note what shows that registered brokers do their work; see `Broker.at_work`."""
-        registered = self.header.brokers
+        before = self.header.brokers
         for broker in brokers:
-            found = registered.get(broker)
+            found = self.header.brokers.get(broker)
             if found is not None and not found.at_work:
-                registered = {**registered, broker: msgspec.structs.replace(found, at_work=True)}
-        self.header.brokers = registered
+                self.header.brokers = {**self.header.brokers, broker: msgspec.structs.replace(found, at_work=True)}
+        if self._judged_brokers is before:
+            self._judged_brokers = self.header.brokers  # no alert is about that
 
     def topic(self, name: str) -> Topic | None:
         """Topic as changed so far, None if unknown."""
