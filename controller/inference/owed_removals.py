@@ -6,11 +6,23 @@ registered again. A poisoned controller goes on electing leaders and creating pa
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Final
+
 from controller.events.broker_change import trigger_online
 from controller.model.event import Event, EventKind
-from controller.model.leadership import RemoveFromIsr
+from controller.model.leadership import AnyAction, RemoveFromIsr
 from controller.transaction.certainty import UNFINISHED_MS
 from controller.transaction.transaction import Transaction
+
+# Events in which live replicas, too, leave ISRs: the znode that asks for it names them.
+_ASKED_FOR: Final = (
+    EventKind.TOPIC_DELETION,
+    EventKind.ZK_PARTITION_REASSIGNMENT,
+    EventKind.API_PARTITION_REASSIGNMENT,
+    EventKind.ALTER_PARTITION_RECEIVED,
+    EventKind.PARTITION_REASSIGNMENT_ISR_CHANGE,
+)
 
 
 def judge(tx: Transaction) -> None:
@@ -24,29 +36,28 @@ def judge(tx: Transaction) -> None:
 
 
 def _is_passed_over(tx: Transaction, event: Event) -> bool:
-    """Whether the controller wrote what comes after removals of this event, and for a while nothing of the event."""
+    """Whether the controller went on to other things while removals of this event are due, and has for a while."""
     header = tx.header
     if not event.writes_due or event.epoch != header.term.epoch:
         return False
+    seen_ms = max(event.time_ms, event.last_write_ms)
+    if header.time_ms - seen_ms <= UNFINISHED_MS:
+        return False
     # A failover takes replicas offline before it elects, all other events after that.
     elected_first = event.kind is EventKind.CONTROLLER_FAILOVER and event.begun
-    passed_over = elected_first or event.id < header.last_written_event
-    silent_ms = header.time_ms - max(event.time_ms, event.last_write_ms)
-    return passed_over and silent_ms > UNFINISHED_MS and _removes_departed(tx, event)
+    wrote_on = event.id < header.last_written_event or header.term.changed_isr_ms - seen_ms > UNFINISHED_MS
+    return (elected_first or wrote_on) and any(map(partial(_is_certain, tx, event), tx.actions_of(event)))
 
 
-def _removes_departed(tx: Transaction, event: Event) -> bool:
-    """Whether next it has to take a replica out of an ISR whose broker was away before, and still is."""
-    header = tx.header
-    away = {
-        action.replica
-        for action in tx.actions_of(event)
-        if isinstance(action, RemoveFromIsr)
-        and action.at_batch == event.next_batch
-        and action.replica not in header.brokers
-    }
-    left_ms = {broker: header.departures.last[broker].time_ms for broker in away & header.departures.last.keys()}
-    return any(left_ms.get(broker, 0) <= event.time_ms for broker in away)
+def _is_certain(tx: Transaction, event: Event, action: AnyAction) -> bool:
+    """Whether it is a removal from an ISR that comes next, and that every controller would have known of."""
+    if not (isinstance(action, RemoveFromIsr) and action.at_batch == event.next_batch):
+        return False
+    if event.kind in _ASKED_FOR:
+        return True
+    departure = tx.header.departures.last.get(action.replica)
+    away = action.replica not in tx.header.brokers
+    return away and (departure is None or departure.time_ms <= event.time_ms)
 
 
 def _poison(tx: Transaction, owing: Event) -> None:

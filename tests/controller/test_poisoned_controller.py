@@ -109,6 +109,29 @@ def test_a_removal_that_later_writes_pass_over_shows_a_poisoned_controller():
     assert not [move for move in moved if move.startswith("t-0@2")]
 
 
+@pytest.mark.parametrize(("release", "poisoned"), [((2, 7), True), ((2, 6), False)])
+def test_an_isr_that_the_controller_changes_for_a_leader_passes_a_removal_over(release, poisoned):
+    """Up to 2.6 leaders change ISRs themselves."""
+    topics = {"t": {0: ([1, 2], 1, 0, [1, 2])}, "u": {0: ([3, 4], 3, 0, [3])}}
+    history = ZnodeHistory(release=release).start(1, 2, 3, 4, topics=topics)
+    history.broker_leaves(2)
+    history.now_ms += 4_000
+    history.state("u", 0, 3, 0, [3, 4])
+    history.heartbeat()
+    assert (POISONED in history.open_alerts()) == poisoned
+
+
+def test_a_deletion_that_takes_no_replica_offline_is_a_poisoned_controllers():
+    history = ZnodeHistory().start(1, 2, 3, 4, topics={"t": {0: ([3, 2], 3, 0, [3, 2])}})
+    history.delete_topic("t")
+    history.topic("new", {0: [3]})
+    history.state("new", 0, 3, 0, [3])
+    history.heartbeat(4_000)
+    assert POISONED in history.open_alerts()
+    assert history.predicted("t", 0) is None
+    assert history.gauges().topics_to_delete == 1
+
+
 def test_nobody_is_paged_again_for_what_a_poisoned_controller_does_not_do():
     history = passed_over()
     for _ in range(10):
