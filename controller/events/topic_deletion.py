@@ -12,7 +12,7 @@ from functools import partial
 from controller.alerts import kinds, occurrences
 from controller.machines import partition_machine, replica_machine
 from controller.machines.replica_machine import Replica
-from controller.model.context import FOLLOWING
+from controller.model.context import FOLLOWING, Header
 from controller.model.event import Event, EventKind
 from controller.model.leadership import AnyAction, RemoveFromIsr, StateChange, StopEntry
 from controller.model.shutdown_requests import has_closed
@@ -277,9 +277,15 @@ def _have_answered(tx: Transaction, name: str, topic: Topic, *, soon: bool) -> f
 
     A broker whose requests hang keeps its session: where none of the topic's brokers was seen at work, none has.
     """
-    header = tx.header
+    in_time = _had_time_to_answer(tx.header, topic, soon=soon)
+    receivers = _receivers_of_deletion(tx, name) if in_time else ()
+    unproven = receivers and not any(tx.header.brokers[broker].at_work for broker in receivers)
+    return frozenset() if unproven else in_time
+
+
+def _had_time_to_answer(header: Header, topic: Topic, *, soon: bool) -> frozenset[int]:
     waited_ms = header.time_ms - topic.asked_ms
-    if not topic.asked_ms or not any(header.brokers[broker].at_work for broker in _receivers_of_deletion(tx, name)):
+    if not topic.asked_ms:
         return frozenset()
     if waited_ms > header.settings.zookeeper_session_timeout_ms:
         return frozenset(header.brokers)
