@@ -52,8 +52,8 @@ CONTROLLER_OVERDUE: Final = AlertKind(
 CONTROLLER_POISONED: Final = AlertKind(
     name="ControllerPoisoned",
     severity=Severity.PAGE,
-    meaning="The controller's process can move no replica (KAFKA-12315), because an earlier term ended among removals "
-    "from an ISR: dead replicas stay in the ISR, and deletions do not end.",
+    meaning="The controller's process can move no replica (KAFKA-12315): an earlier term ended among removals from an "
+    "ISR, or it writes on and passes them over. Dead replicas stay in ISRs, and deletions do not end.",
     action="Restart that broker.",
     expected="to drop dead replicas from their ISRs, which it cannot",
 )
