@@ -77,7 +77,8 @@ def abort_in_flight_events(tx: Transaction, broker: int) -> None:
     if not events:
         return
     # An event of which a write was seen, else the oldest: a controller that loads goes on until its first write.
-    stopped_in = min((event for event in events if event.writes_due), key=lambda e: (not e.begun, e.id), default=None)
+    due = [event for event in events if event.writes_due]
+    stopped_in = min(due, key=lambda event: (not event.begun, event.id), default=None)
     fenced = header.profile.fences_writes
     if fenced and stopped_in is not None and _is_among_removals(tx, stopped_in):
         registered = header.brokers.get(broker)

@@ -15,9 +15,8 @@ from controller.model.leadership import AnyAction, RemoveFromIsr
 from controller.transaction.certainty import UNFINISHED_MS
 from controller.transaction.transaction import Transaction
 
-# Events in which live replicas, too, leave ISRs: the znode that asks for it names them.
-_ASKED_FOR: Final = (
-    EventKind.TOPIC_DELETION,
+# Events in which live replicas, too, leave ISRs, after other writes. (A topic's deletion may be held up in memory.)
+_REASSIGNMENTS: Final = (
     EventKind.ZK_PARTITION_REASSIGNMENT,
     EventKind.API_PARTITION_REASSIGNMENT,
     EventKind.ALTER_PARTITION_RECEIVED,
@@ -53,7 +52,7 @@ def _is_certain(tx: Transaction, event: Event, action: AnyAction) -> bool:
     """Whether it is a removal from an ISR that comes next, and that every controller would have known of."""
     if not (isinstance(action, RemoveFromIsr) and action.at_batch == event.next_batch):
         return False
-    if event.kind in _ASKED_FOR:
+    if event.kind in _REASSIGNMENTS and event.begun:
         return True
     departure = tx.header.departures.last.get(action.replica)
     away = action.replica not in tx.header.brokers
