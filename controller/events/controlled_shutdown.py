@@ -134,12 +134,8 @@ def session_ended(tx: Transaction, broker: int) -> None:
         return
     is_author = record.author == registered.session
     if is_author and record.cxid > 0 and _is_answered(tx) and not has_asked(header, broker):
-        trial = tx.fork()
-        _ask_unseen(trial, broker)
-        # It closes its session only after the response: what an attempt had written was seen before.
-        if not any(event.writes_due for event in trial.open_events() if event.id >= header.next_event):
-            tx.adopt(trial)
-            header = tx.header
+        _ask_unseen(tx, broker)
+        header = tx.header
     expired = is_author and record.cxid == 0
     _judge_doubtful(tx, broker)
     while _is_answered(tx) and not expired and (attempt := header.shutdowns.attempts.get(broker)):
@@ -163,7 +159,18 @@ def _fits(tx: Transaction, asked_ms: int) -> bool:
 
 
 def _ask_unseen(tx: Transaction, broker: int) -> None:
-    """Handle the unseen attempts of a broker that closed its session, as many as this controller had time to answer.
+    """Handle the unseen attempts of a broker that closed its session, unless they would have written something.
+
+    It closes its session only after the response, so that a write would have been seen before.
+    """
+    trial = tx.fork()
+    _ask_in_time(trial, broker)
+    if not any(event.writes_due for event in trial.open_events() if event.id >= tx.header.next_event):
+        tx.adopt(trial)
+
+
+def _ask_in_time(tx: Transaction, broker: int) -> None:
+    """Handle as many attempts of a broker as this controller had time to answer before the session's end.
 
     It answers registered brokers only: a broker that registered just before has given up instead.
     """

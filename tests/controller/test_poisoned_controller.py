@@ -215,6 +215,14 @@ def test_elections_that_are_still_due_stay_expected_of_a_poisoned_controller():
     assert history.predicted("v", 0) == (4, 1, (4,))
 
 
+def test_creations_that_are_still_due_stay_expected_of_a_poisoned_controller():
+    history = passed_over()
+    history.topic("late", {0: [4], 1: [4]})
+    history.heartbeat(4_000)
+    assert POISONED in history.open_alerts()
+    assert history.predicted("late", 1) == (4, 0, (4,))
+
+
 def test_a_removal_after_all_takes_it_back():
     history = passed_over()
     history.heartbeat(4_000)

@@ -331,6 +331,7 @@ def test_a_session_that_its_broker_closed_tells_of_a_shutdown_that_wrote_nothing
 @pytest.mark.parametrize("state", [(2, 0, [2, 3]), (3, 0, [3, 2])], ids=["leads", "follows"])
 def test_a_session_that_closes_before_a_shutdown_has_written_was_closed_without_one(state):
     history = ZnodeHistory().start(*ALL, topics=on([2, 3], *state))
+    history.now_ms += 10_000
     effects = history.broker_closes(2)
     assert {row.cause for row in effects if isinstance(row, Transition)} == {"BrokerChange: broker 2 left"}
     assert history.context.header.shutdowns.asked == {}
