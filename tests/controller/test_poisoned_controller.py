@@ -121,7 +121,7 @@ def test_an_isr_that_the_controller_changes_for_a_leader_passes_a_removal_over(r
     assert (POISONED in history.open_alerts()) == poisoned
 
 
-def test_a_reassignment_that_leaves_the_old_replica_in_the_isr_is_a_poisoned_controllers():
+def test_a_reassignment_that_leaves_an_old_replica_in_sync_is_a_poisoned_controllers():
     history = ZnodeHistory().start(1, 2, 3, 4, topics={"t": {0: ([2, 3], 2, 0, [2, 3])}})
     history.reassign(("t", 0, [2, 4]))
     history.topic("t", {0: [2, 4, 3]}, adding_replicas={"0": [4]}, removing_replicas={"0": [3]})
@@ -173,7 +173,7 @@ def test_it_is_not_concluded_of_a_broker_that_is_back():
     assert POISONED not in history.open_alerts()
 
 
-def test_it_is_not_concluded_of_a_controller_that_has_removed_a_replica_in_this_term():
+def test_it_is_not_concluded_after_another_removal_in_this_term():
     history = ZnodeHistory().start(1, 2, 3, 4, topics={"t": {n: ([1, 2], 1, 0, [1, 2]) for n in range(2)}})
     history.broker_leaves(2)
     history.state("t", 0, 1, 1, [1])
