@@ -121,7 +121,7 @@ def test_an_isr_that_the_controller_changes_for_a_leader_passes_a_removal_over(r
     assert (POISONED in history.open_alerts()) == poisoned
 
 
-def test_a_reassignment_that_leaves_an_old_replica_in_sync_is_a_poisoned_controllers():
+def test_a_reassignment_that_keeps_an_old_replica_is_a_poisoned_controllers():
     history = ZnodeHistory().start(1, 2, 3, 4, topics={"t": {0: ([2, 3], 2, 0, [2, 3])}})
     history.reassign(("t", 0, [2, 4]))
     history.topic("t", {0: [2, 4, 3]}, adding_replicas={"0": [4]}, removing_replicas={"0": [3]})
