@@ -53,9 +53,9 @@ LARGE: Mapping[str, Known] = {
             2: (NOTIFIED, Parted(0, 0, 3, 3)),
             4: (NOTIFIED, Parted(0, 0, 2, 2)),
             5: (NOTIFIED, Parted(0, 3, 3, 3)),
-            6: (NOTIFIED, Parted(0, 0, 2, 2)),
+            6: (NOTIFIED, Parted(0, 1, 2, 2)),
         },
-        46,
+        50,
     ),
     "operator39": Known(
         {},
