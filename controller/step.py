@@ -51,7 +51,7 @@ from controller.events import (
     unfenced_controller,
 )
 from controller.feed import clock_step, complete_read, older_generation
-from controller.inference import expected_writes, partition_state, topic_assignment
+from controller.inference import expected_writes, owed_removals, partition_state, topic_assignment
 from controller.model.context import BOOTSTRAPPING, FOLLOWING, LOADING, Context
 from controller.model.topics import TopicPartition
 from controller.transaction.transaction import Outcome, Transaction
@@ -142,6 +142,7 @@ def _run_timers(tx: Transaction) -> None:
     if header.phase is not FOLLOWING:
         return
     if header.events:
+        owed_removals.judge(tx)
         expected_writes.give_up_on_overtaken(tx)
     if header.shutdowns.attempts:
         controlled_shutdown.ask_again(tx)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller.alerts import kinds as kinds
-from controller.alerts.conditions import Condition, counted, either, plural, whereabouts
+from controller.alerts.conditions import Condition, counted, either, named, plural, whereabouts
 from controller.derived.partition_issues import PartitionIssue
 from controller.model.alert_state import EXAMPLES_NAMED
 from controller.model.brokers import NO_BROKER
@@ -36,6 +36,7 @@ def conditions_of_controller(header: Header) -> Iterator[Condition]:
         _flapping,
         _duplicate_topic_ids,
         _poisoned,
+        _unfit,
         _not_preferred,
         _backlog,
         _invalid_reassignment,
@@ -155,14 +156,37 @@ def _poisoned(header: Header) -> Condition | None:
         subject=f"broker {broker}",
         group="controller",
         cause=f"controller {broker} in epoch {header.controller_epoch} can move no replica (KAFKA-12315): dead ones "
-        f"stay in their ISRs, deletions do not end; restart broker {broker}",
+        f"stay in ISRs, where acks=all waits for them, and deletions do not end; restart broker {broker}",
         ending="another process is controller, or this one moves replicas after all",
         since_ms=header.term.began_ms,
-        evidence=(
-            f"an earlier term of the process that registered with epoch {header.former.poisoned[broker]:#x} ended "
-            "while it removed replicas from ISRs",
-        ),
+        evidence=_shown(header, broker),
         broker=broker,
+    )
+
+
+def _shown(header: Header, broker: int) -> tuple[str, ...]:
+    registered = f"broker {broker} has been registered with epoch {header.former.poisoned[broker]:#x} since then"
+    return *filter(None, (header.former.poisoned_by.get(broker),)), registered
+
+
+def _unfit(header: Header) -> Condition | None:
+    unfit = tuple(
+        broker
+        for broker, registration in sorted(header.former.poisoned.items())
+        if broker in header.brokers and header.brokers[broker].epoch == registration
+        if not (broker == header.controller and header.acting)
+    )
+    if not unfit:
+        return None
+    return Condition(
+        kind=kinds.BROKER_POISONED,
+        group="controller",
+        cause=f"{named(unfit)} must not be controller again: {plural(len(unfit), 'its process', 'their processes')} "
+        f"could move no replica then (KAFKA-12315); restart {plural(len(unfit), 'it', 'them one by one')}",
+        ending="their processes have ended, or one of them is controller",
+        evidence=tuple(sentence for broker in unfit for sentence in _shown(header, broker)),
+        broker=unfit[0],
+        brokers=unfit,
     )
 
 

@@ -52,10 +52,18 @@ CONTROLLER_OVERDUE: Final = AlertKind(
 CONTROLLER_POISONED: Final = AlertKind(
     name="ControllerPoisoned",
     severity=Severity.PAGE,
-    meaning="The controller's process can move no replica (KAFKA-12315), because an earlier term ended among removals "
-    "from an ISR: dead replicas stay in the ISR, and deletions do not end.",
+    meaning="The controller's process can move no replica (KAFKA-12315): an earlier term ended among removals from an "
+    "ISR, or it writes on and passes them over. Dead replicas stay in ISRs, and deletions do not end.",
     action="Restart that broker.",
     expected="to drop dead replicas from their ISRs, which it cannot",
+)
+BROKER_POISONED: Final = AlertKind(
+    name="BrokerPoisoned",
+    severity=Severity.WARN,
+    meaning="A broker must not be controller again before it is restarted: its last term ended among removals from an "
+    "ISR, and its process could move no replica (KAFKA-12315). As a broker it works.",
+    action="Restart that broker, before it is elected.",
+    patience_ms=MINUTE_MS,
 )
 CONTROLLER_NOT_PREFERRED: Final = AlertKind(
     name="ControllerNotPreferred",

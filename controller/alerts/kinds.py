@@ -30,6 +30,7 @@ from controller.alerts.broker_kinds import (
     LOG_DIR_FAILED as LOG_DIR_FAILED,
 )
 from controller.alerts.controller_kinds import (
+    BROKER_POISONED as BROKER_POISONED,
     CONTROLLER_EPOCH_WENT_BACK as CONTROLLER_EPOCH_WENT_BACK,
     CONTROLLER_FLAPPING as CONTROLLER_FLAPPING,
     CONTROLLER_MOVED as CONTROLLER_MOVED,

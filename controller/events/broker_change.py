@@ -40,7 +40,8 @@ def broker_written(tx: Transaction, broker: int, znode: BrokerZnode, record: Rec
     header.witness(broker_version=znode.version, registers_in_two_steps=int(in_two_steps))
     before = header.brokers.get(broker)
     since_ms = before.since_ms if before and before.epoch == record.czxid else header.time_ms
-    now = Broker(record.czxid, record.ephemeral_owner, since_ms, znode.addresses(), znode.rack)
+    at_work = before is not None and before.epoch == record.czxid and before.at_work
+    now = Broker(record.czxid, record.ephemeral_owner, since_ms, znode.addresses(), znode.rack, at_work)
     header.read.brokers = (*header.read.brokers, broker) if header.phase is LOADING else ()
     if before == now:
         return

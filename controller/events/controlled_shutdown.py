@@ -15,7 +15,7 @@ from controller.model.leadership import Elect
 from controller.model.shutdown_requests import closes, has_asked
 from controller.model.topics import TopicPartition
 from controller.rules import timing
-from controller.rules.election import Strategy, elect_for_controlled_shutdown
+from controller.rules.election import Strategy
 from controller.rules.states import ReplicaState
 from controller.transaction.request_batch import RequestBatch
 from controller.transaction.transaction import Transaction
@@ -133,8 +133,7 @@ def session_ended(tx: Transaction, broker: int) -> None:
         return
     is_author = record.author == registered.session
     with tx.inferring(ASKED_BEFORE_SESSION_END):
-        unseen = is_author and record.cxid > 0 and _is_answered(tx) and not has_asked(header, broker)
-        if unseen and not _would_move(tx, broker):
+        if is_author and record.cxid > 0 and _is_answered(tx) and not has_asked(header, broker):
             _ask_unseen(tx, broker)
         _judge_doubtful(tx, broker)
         if not (is_author and record.cxid == 0):  # else the session expired
@@ -148,17 +147,6 @@ def _ask_until_now(tx: Transaction, broker: int) -> None:
         if attempt.earliest_ms > header.time_ms or (attempt.doubtful and not _fits(tx, attempt.due_ms)):
             return
         _attempt(tx, broker, attempt, attempt.earliest_ms)
-
-
-def _would_move(tx: Transaction, broker: int) -> bool:
-    """Whether an attempt would move a leader: an answered one has written that before the broker closes its session."""
-    header, leaving = tx.header, (*tx.header.shutdowns.under_way, broker)
-    led = (tx.topics[tp.topic].partitions[tp.partition] for tp in _hosted(tx, broker)[0])
-    values = ((partition.replicas, partition.value(header.controller_epoch)) for partition in led)
-    return any(
-        value is not None and elect_for_controlled_shutdown(replicas, value.isr, header.brokers, leaving)
-        for replicas, value in values
-    )
 
 
 def _judge_doubtful(tx: Transaction, broker: int) -> None:
@@ -176,7 +164,18 @@ def _fits(tx: Transaction, asked_ms: int) -> bool:
 
 
 def _ask_unseen(tx: Transaction, broker: int) -> None:
-    """Handle the unseen attempts of a broker that closed its session, as many as this controller had time to answer.
+    """Handle the unseen attempts of a broker that closed its session, unless they would have written something.
+
+    It closes its session only after the response, so that a write would have been seen before.
+    """
+    trial = tx.fork()
+    _ask_in_time(trial, broker)
+    if not any(event.writes_due for event in trial.open_events() if event.id >= tx.header.next_event):
+        tx.adopt(trial)
+
+
+def _ask_in_time(tx: Transaction, broker: int) -> None:
+    """Handle as many attempts of a broker as this controller had time to answer before the session's end.
 
     It answers registered brokers only: a broker that registered just before has given up instead.
     """

@@ -196,7 +196,8 @@ def adopt(tx: Transaction) -> None:
     header.term.duplicate_topic_ids = tuple(_duplicate_topic_ids(tx))
     header.term.active = header.may_act
     header.term.epoch, header.term.began_ms = header.controller_epoch, 0
-    header.term.broker = header.controller
+    header.term.broker, header.term.removed_replicas = header.controller, False
+    tx.note_at_work(header.controller)
 
 
 def take_over_if_due(tx: Transaction) -> None:
@@ -222,7 +223,8 @@ def take_over_if_due(tx: Transaction) -> None:
     header.term.duplicate_topic_ids = tuple(_duplicate_topic_ids(tx))
     header.term.epoch, header.term.active = header.controller_epoch, header.may_act
     header.term.broker = header.controller
-    header.term.began_ms = header.time_ms
+    header.term.began_ms, header.term.removed_replicas = header.time_ms, False
+    tx.note_at_work(header.controller)
     header.former.changes += 1
     header.former.terms_since_ms = (*header.former.terms_since_ms, header.time_ms)[-_TERMS_KEPT:]
     if header.term.active:

@@ -67,19 +67,23 @@ def load(tx: Transaction, name: str, numbers: Iterable[int]) -> None:
 def abort_in_flight_events(tx: Transaction, broker: int) -> None:
     """Abort in-flight events of the controller on this broker: what it had not written, it never did.
 
-    The controller is one thread: it stopped in the event that has begun and has writes due, and the event's effects so
-    far are published already. If it stopped among removals from the ISR, its process is poisoned (KAFKA-12315).
+    The controller is one thread, which hears that it lost /controller only after the events before that: its next write
+    ends in an exception. The effects of an event that has begun are published so far. If the write is a removal from an
+    ISR, the rest of its batch stays in the process, which is poisoned (KAFKA-12315; seen on 2.4, 2.8 and 3.9).
     """
     header, events = tx.header, tx.open_events()
     header.former.deposed = NO_BROKER
     if not events:
         return
-    stopped_in = next((event for event in events if event.begun and event.writes_due), None)
+    # An event of which a write was seen, else the oldest: a controller that loads goes on until its first write.
+    due = [event for event in events if event.writes_due]
+    stopped_in = min(due, key=lambda event: (not event.begun, event.id), default=None)
     fenced = header.profile.fences_writes
     if fenced and stopped_in is not None and _is_among_removals(tx, stopped_in):
         registered = header.brokers.get(broker)
         if registered is not None:
-            header.former.poisoned = {**header.former.poisoned, broker: registered.epoch}
+            shown = f"broker {broker} lost its term {stopped_in.epoch} while it had replicas to take out of ISRs"
+            header.former.note_poisoned(broker, registered.epoch, f"{shown}, for {stopped_in.sentence}")
     for event in events:
         for tp in tx.waiting(event):
             _drop_queue(tx, tp)

@@ -171,6 +171,7 @@ def completed(tx: Transaction, name: str) -> None:
     tx.make_certain(name)
     event = tx.begin(_ANSWER, f"all brokers deleted their replicas of topic {name}")
     event.begun = True  # the topic's znodes go only after it
+    tx.note_at_work(*_receivers_of_deletion(tx, name))
     answered(tx, name, tx.header.brokers)
     _delete_the_rest(tx, name)
     if not tx.header.profile.retires_partitions_at_deletion_start:
@@ -244,7 +245,7 @@ def judge_halted(tx: Transaction, *, soon: bool = False) -> None:
     """
     for name in list(tx.header.deletions.halted):
         topic = tx.topic(name)
-        brokers = frozenset(tx.header.brokers) if topic is None else _have_answered(tx, topic, soon=soon)
+        brokers = frozenset(tx.header.brokers) if topic is None else _have_answered(tx, name, topic, soon=soon)
         if not brokers or _will_write(tx, name):
             continue
         with tx.inferring(ANSWERED_IN_TIME, _TIME_SINCE_ASKED):
@@ -271,9 +272,18 @@ def _receivers_of_deletion(tx: Transaction, name: str) -> set[int]:
     return started.intersection(tx.header.brokers)
 
 
-def _have_answered(tx: Transaction, topic: Topic, *, soon: bool) -> frozenset[int]:
-    """Live brokers that must have answered by now, or (`soon`) most likely have."""
-    header = tx.header
+def _have_answered(tx: Transaction, name: str, topic: Topic, *, soon: bool) -> frozenset[int]:
+    """Live brokers that must have answered by now, or (`soon`) most likely have.
+
+    A broker whose requests hang keeps its session: where none of the topic's brokers was seen at work, none has.
+    """
+    in_time = _had_time_to_answer(tx.header, topic, soon=soon)
+    receivers = _receivers_of_deletion(tx, name) if in_time else ()
+    unproven = receivers and not any(tx.header.brokers[broker].at_work for broker in receivers)
+    return frozenset() if unproven else in_time
+
+
+def _had_time_to_answer(header: Header, topic: Topic, *, soon: bool) -> frozenset[int]:
     waited_ms = header.time_ms - topic.asked_ms
     if not topic.asked_ms:
         return frozenset()
@@ -310,7 +320,7 @@ def halted_answered(tx: Transaction, name: str) -> None:
 def _retry(tx: Transaction, name: str, *, judged: bool = False) -> None:
     if not judged:
         with tx.inferring(ANSWERED_IN_TIME, _TIME_SINCE_ASKED):
-            answered(tx, name, _have_answered(tx, tx.topics[name], soon=True))
+            answered(tx, name, _have_answered(tx, name, tx.topics[name], soon=True))
     if not _in_state(tx, name, ReplicaState.DELETION_STARTED):
         _start_again(tx, name)
 

@@ -120,6 +120,8 @@ def _settle(
         event = tx.open_event(write.event)
         if isinstance(write, Create) and event.may_not_know in write.isr:
             event.detail = None  # the controller knows it
+        if isinstance(write, RemoveFromIsr) and event.epoch == tx.header.term.epoch:
+            tx.header.term.removed_replicas = True
     value = partition.zk_state
     for write in done:
         _count_election(tx, tp, write, value)

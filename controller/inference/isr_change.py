@@ -27,6 +27,7 @@ def change_isr(tx: Transaction, tp: TopicPartition, partition: Partition, writte
     before = partition.zk_state
     assert before is not None, "an ISR change of a partition without a state"
     count_isr_change(tx, before.isr, written.isr)
+    tx.note_at_work(before.leader, *(member for member in written.isr if member not in before.isr))
     header = tx.header
     hears_at_once = header.profile.hears_isr_changes_at_once
     cached = partition.cached if hears_at_once else partition.cached or before
@@ -43,6 +44,8 @@ def change_isr(tx: Transaction, tp: TopicPartition, partition: Partition, writte
         tx.put_partition(tp, changed)
     if not header.acting:
         return
+    if hears_at_once and _is_controllers_own(tx, written):
+        header.term.changed_isr_ms = header.time_ms
     if hears_at_once and header.brokers:
         tx.begin_update_metadata(_ALTER_PARTITION_RECEIVED, f"the leader of partition {tp} changed its ISR", tp)
     if partition_reassignment.isr_reaches_target(changed, written):
@@ -50,6 +53,13 @@ def change_isr(tx: Transaction, tp: TopicPartition, partition: Partition, writte
         partition_reassignment.take_back_waiting(tx, tp)
         tx.begin(kind, f"the new replicas of partition {tp} are in sync")
         partition_reassignment.complete(tx, tp)
+
+
+def _is_controllers_own(tx: Transaction, written: LeaderAndIsr) -> bool:
+    """Whether the controller wrote an ISR change itself, at the leader's request, as far as the record says."""
+    term, evidence = tx.header.term, tx.header.configuration.evidence
+    leaders_write = evidence.notifies_isr_changes  # an older protocol than the release's
+    return written.controller_epoch == term.epoch and not leaders_write and tx.record.author in (0, term.session)
 
 
 def _cached_until_read(

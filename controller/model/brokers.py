@@ -18,6 +18,7 @@ class Broker(msgspec.Struct, frozen=True, array_like=True):
     endpoints: tuple[str, ...] = ()
     rack: str | None = None
     inferred: bool = False  # not registered in ZooKeeper: it lives in KRaft mode, as ISRs and leaders show
+    at_work: bool = False  # since then it was controller, changed an ISR as leader, got into one, or deleted a topic
 
 
 class Departure(msgspec.Struct, frozen=True, array_like=True):

@@ -43,6 +43,8 @@ class Term(msgspec.Struct, array_like=True):
     duplicate_topic_ids: tuple[tuple[str, str, str], ...] = ()  # id, and two topics that have it
     controller_zxid: int = -1  # of the write of /controller
     raised_epoch: int = -1  # written to /controller_epoch while there was a controller: by hand, unless it elected one
+    removed_replicas: bool = False  # it took a replica out of an ISR, which a poisoned controller cannot
+    changed_isr_ms: int = 0  # when it last changed an ISR at its leader's request, as from 2.7 on
 
 
 class Unfinished(msgspec.Struct, frozen=True, array_like=True):
@@ -73,3 +75,14 @@ class FormerControllers(msgspec.Struct, array_like=True):
     terms_since_ms: tuple[int, ...] = ()  # when the newest controllers took over
     deposed_ms: int = 0  # when /controller was taken from a session that lives on; 0 if it ended with its session
     slowest_load_ms: int = 0  # from a controller's election to the first write of its failover, the longest seen
+    poisoned_by: dict[int, str] = {}  # what shows it, a sentence by broker
+
+    def note_poisoned(self, broker: int, registration: int, evidence: str) -> None:
+        """Note that the process of this registration of the broker can move no replica any more."""
+        self.poisoned = {**self.poisoned, broker: registration}
+        self.poisoned_by = {**self.poisoned_by, broker: evidence}
+
+    def forget_poisoned(self, broker: int) -> None:
+        """Forget what was noted: the broker moved a replica after all, or its process ended."""
+        self.poisoned = {key: epoch for key, epoch in self.poisoned.items() if key != broker}
+        self.poisoned_by = {key: shown for key, shown in self.poisoned_by.items() if key != broker}

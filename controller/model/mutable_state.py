@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import chain
 
+import msgspec
+
 from controller.contract.records import Record
 from controller.contract.row import Row, Stamp
 from controller.model import clock
@@ -82,6 +84,16 @@ class MutableState:
     def count_write(self, key: str) -> None:
         """Count a write of the controller by how it was explained."""
         self.header.tally.count_write(key, self.header.time_ms)
+
+    def note_at_work(self, *brokers: int) -> None:
+        """Note what shows that registered brokers do their work; see `Broker.at_work`."""
+        before = self.header.brokers
+        for broker in brokers:
+            found = self.header.brokers.get(broker)
+            if found is not None and not found.at_work:
+                self.header.brokers = {**self.header.brokers, broker: msgspec.structs.replace(found, at_work=True)}
+        if self._judged_brokers is before:
+            self._judged_brokers = self.header.brokers  # no alert is about that
 
     def topic(self, name: str) -> Topic | None:
         """Topic as changed so far, None if unknown."""

@@ -54,7 +54,6 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
     "fuzz39g": {
         8: (ANSWERS, Parted(2, 0, 0, 0)),
         11: (ANSWERS, Parted(0, 1, 0, 0)),
-        14: (ANSWERS, Parted(24, 3, 9, 0)),
     },
     "fuzz0102a": {
         5: (UNTOLD, Parted(0, 6, 0, 0)),
@@ -73,7 +72,6 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
     },
     "fuzz20a": {
         1: (CUT_SHORT, Parted(1, 0, 5, 0)),
-        4: (ANSWERS, Parted(0, 5, 0, 0)),
         16: (ZOMBIE, Parted(0, 0, 0, 2)),
         17: (ANSWERS, Parted(0, 1, 0, 0)),
     },
@@ -125,7 +123,7 @@ GAUGES: Mapping[str, Mapping[str, int]] = {
     "fuzz39d": {ANSWERS: 13, JUST_REGISTERED: 11, STRAYS: 54},
     "fuzz39e": {ANSWERS: 9, STRAYS: 95},
     "fuzz39f": {JUST_REGISTERED: 27, STRAYS: 22},
-    "fuzz39g": {ANSWERS: 14, JUST_REGISTERED: 15},
+    "fuzz39g": {ANSWERS: 8, JUST_REGISTERED: 15},
     "fuzz0102a": {JUST_REGISTERED: 16, STRAYS: 5},
     "fuzz011a": {JUST_REGISTERED: 12, ORDER: 1},
     "fuzz10a": {JUST_REGISTERED: 4, ORDER: 2, STRAYS: 28},

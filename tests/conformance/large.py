@@ -121,7 +121,6 @@ LARGE: Mapping[str, Known] = {
             2: (DEPOSED, Parted(1593, 16, 3565, 0)),
             3: (DEPOSED, Parted(0, 845, 258, 258)),
             4: (DEPOSED, Parted(0, 83, 28, 18)),
-            5: (NEVER_ANSWERED, Parted(0, 237, 0, 0)),
         },
         {
             "rm_leadercount": 3,

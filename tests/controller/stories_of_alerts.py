@@ -369,6 +369,34 @@ def a_term_ends_among_removals_and_the_same_process_is_controller_again() -> Tel
     history.heartbeat()
 
 
+@of("ControllerPoisoned")
+def a_controller_writes_on_and_leaves_a_dead_replica_in_an_isr() -> Telling:
+    history = a_cluster([1, 2], [1, 2])
+    history.broker_leaves(2)
+    history.topic("new", {0: [4]})
+    history.state("new", 0, 4, 0, [4])
+    history.heartbeat(4_000)
+    yield history
+    history.delete("/controller")
+    history.controller(3, 2)
+    history.heartbeat()
+
+
+@of("BrokerPoisoned", counts=True)
+def terms_are_cut_before_their_controllers_have_removed_a_dead_replica(count: int) -> Telling:
+    history = a_cluster([1, 9], [1, 9], brokers=(1, 2, 3, 4, 5))
+    for broker in (1, 2, 3, 5)[: count + 1]:
+        history.delete("/controller")
+        history.controller(broker, history.context.header.controller_epoch + 1)
+    history.heartbeat()
+    history.heartbeat(MINUTE_MS)
+    yield history
+    for broker in (1, 2, 3, 4)[:count]:
+        history.broker_leaves(broker)
+        history.broker(broker)
+    over(history)
+
+
 @of("ControllerNotPreferred", counts=True)
 def a_broker_that_was_not_chosen_is_controller(count: int) -> Telling:
     history = a_cluster([1, 2], [1, 2], preferred_controllers=(1, 2, 3)[:count])

@@ -331,6 +331,17 @@ def test_a_session_that_its_broker_closed_tells_of_a_shutdown_that_wrote_nothing
     assert causes == {"BrokerChange: broker 3 left"} | ({"ControlledShutdown: broker 3 shuts down"} if asked else set())
 
 
+@pytest.mark.parametrize("state", [(2, 0, [2, 3]), (3, 0, [3, 2])], ids=["leads", "follows"])
+def test_a_session_that_closes_before_a_shutdown_has_written_was_closed_without_one(state):
+    history = ZnodeHistory().start(*ALL, topics=on([2, 3], *state))
+    history.now_ms += 10_000
+    effects = history.broker_closes(2)
+    assert {row.cause for row in effects if isinstance(row, Transition)} == {"BrokerChange: broker 2 left"}
+    assert history.context.header.shutdowns.asked == {}
+    history.the_controller_writes_its_due()
+    assert_all_as_foretold(history)
+
+
 def test_a_broker_that_led_what_nobody_could_take_asked_until_it_closed_its_session():
     history = ZnodeHistory().start(*ALL, topics=on([3, 1], 3, 0, [3]))
     effects = history.broker_closes(3)

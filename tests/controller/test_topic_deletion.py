@@ -8,7 +8,7 @@ import pytest
 from controller.contract.effect_rows import Status
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.records import RecordKind
-from tests.controller.znode_history import ZnodeHistory
+from tests.controller.znode_history import ZnodeHistory, broker_znode
 
 TOPIC = {"t": {0: ([1, 2], 1, 0, [1, 2])}}
 
@@ -161,6 +161,48 @@ def test_a_dead_broker_holds_a_deletion_until_it_is_back():
     assert deletion_states(history)[9] == "ReplicaDeletionStarted"
     assert history.gauges().topics_ineligible_to_delete == 0
     finish(history, 0)
+
+
+@pytest.mark.parametrize(
+    ("shows", "deleted"),
+    [
+        (lambda history: None, False),  # 2 and 3 are registered, and have done nothing that a znode shows
+        (lambda history: history.state("u", 0, 2, 0, [2]), True),  # 2 leads, and changes an ISR
+        (lambda history: history.state("u", 0, 2, 0, [2, 4, 3]), True),  # 3 gets into one
+        (lambda history: history.topic_vanishes("v", 0), True),  # 3 has deleted a topic
+    ],
+    ids=["nothing", "leads", "joins", "deletes"],
+)
+def test_answers_are_expected_only_where_a_broker_of_the_topic_was_seen_at_work(shows, deleted):
+    topics = {
+        "t": {0: ([2, 3, 9], 2, 0, [2, 3])},
+        "u": {0: ([2, 4, 3], 2, 0, [2, 4])},
+        "v": {0: ([3], 3, 0, [3])},
+    }
+    history = ZnodeHistory().start(1, 2, 3, 4, topics=topics)
+    history.delete_topic("v")
+    history.the_controller_writes_its_due()
+    shows(history)
+    history.delete_topic("t")
+    history.the_controller_writes_its_due()
+    history.heartbeat(60_000)
+    left = "ReplicaDeletionSuccessful" if deleted else "ReplicaDeletionStarted"
+    assert deletion_states(history) == {
+        2: left,
+        3: left,
+        9: "OfflineReplica" if deleted else "ReplicaDeletionIneligible",
+    }
+
+
+def test_a_broker_that_registers_again_has_yet_to_be_seen_at_work():
+    history = ZnodeHistory().start(1, 2, topics={"u": {0: ([2, 1], 2, 0, [2])}})
+    history.state("u", 0, 2, 0, [2, 1])
+    assert history.context.header.brokers[2].at_work
+    history.write("/brokers/ids/2", broker_znode(2) | {"rack": "r1"})
+    assert history.context.header.brokers[2].at_work
+    history.broker_leaves(2)
+    history.broker(2)
+    assert not history.context.header.brokers[2].at_work
 
 
 def test_a_write_for_the_dead_replica_shows_that_the_live_brokers_have_answered():

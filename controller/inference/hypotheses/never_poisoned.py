@@ -23,9 +23,7 @@ def propose(tx: Transaction, _: ObservedWrite) -> Iterator[Hypothesis]:
 
 def _run_unpoisoned(tx: Transaction) -> None:
     header = tx.header
-    header.former.poisoned = {
-        broker: epoch for broker, epoch in header.former.poisoned.items() if broker != header.controller
-    }
+    header.former.forget_poisoned(header.controller)
     tx.begin(EventKind.CONTROLLER_FAILOVER, f"broker {header.controller} is not the process that was poisoned")
     start_machines(tx, list(tx.topics))
     topic_deletion.resume_all(tx)

@@ -1,0 +1,74 @@
+"""Removals from ISRs that a controller owes though it writes on: its process is poisoned (KAFKA-12315).
+
+How its process was poisoned was not seen then: before the first complete read, or before its broker lost a session and
+registered again. A poisoned controller goes on electing leaders and creating partitions, and no exception stops it.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from controller.events.broker_change import trigger_online
+from controller.model.event import Event, EventKind
+from controller.model.leadership import AnyAction, RemoveFromIsr
+from controller.rules import timing
+from controller.transaction.transaction import Transaction
+
+# Events in which live replicas, too, leave ISRs, after other writes. (A topic's deletion may be held up in memory.)
+_REASSIGNMENTS: Final = (
+    EventKind.ZK_PARTITION_REASSIGNMENT,
+    EventKind.API_PARTITION_REASSIGNMENT,
+    EventKind.ALTER_PARTITION_RECEIVED,
+    EventKind.PARTITION_REASSIGNMENT_ISR_CHANGE,
+)
+
+
+def judge(tx: Transaction) -> None:
+    """Conclude that the controller is poisoned where it passed over removals, and has made none in its term."""
+    header = tx.header
+    if header.term.removed_replicas or header.is_poisoned or not (header.acting and header.profile.fences_writes):
+        return
+    owing = next((event for event in header.events.values() if _is_passed_over(tx, event)), None)
+    if owing is not None and header.controller in header.brokers:
+        _poison(tx, owing)
+
+
+def _is_passed_over(tx: Transaction, event: Event) -> bool:
+    """Whether the controller went on to other things while removals of this event are due, and has for a while."""
+    header = tx.header
+    if not event.writes_due or event.epoch != header.term.epoch:
+        return False
+    seen_ms = max(event.time_ms, event.last_write_ms)
+    unfinished_ms = timing.UNFINISHED.of(header.partitions)
+    if header.time_ms - seen_ms <= unfinished_ms:
+        return False
+    # A failover takes replicas offline before it elects, all other events after that.
+    elected_first = event.kind is EventKind.CONTROLLER_FAILOVER and event.begun
+    wrote_on = event.id < header.last_written_event or header.term.changed_isr_ms - seen_ms > unfinished_ms
+    return (elected_first or wrote_on) and any(map(partial(_is_certain, tx, event), tx.actions_of(event)))
+
+
+def _is_certain(tx: Transaction, event: Event, action: AnyAction) -> bool:
+    """Whether it is a removal from an ISR that comes next, and that every controller would have known of."""
+    if not (isinstance(action, RemoveFromIsr) and action.at_batch == event.next_batch):
+        return False
+    if event.kind in _REASSIGNMENTS and event.begun:
+        return True
+    departure = tx.header.departures.last.get(action.replica)
+    away = action.replica not in tx.header.brokers
+    return away and (departure is None or departure.time_ms <= event.time_ms)
+
+
+def _poison(tx: Transaction, owing: Event) -> None:
+    """Take back what the controller's replicas were to do, and expect only what it still does."""
+    header = tx.header
+    broker = header.controller
+    removed = f"broker {broker} took no replica out of an ISR in epoch {header.controller_epoch} and wrote on"
+    shown = f"{removed}; due since zxid {owing.zxid:#x} for {owing.sentence}"
+    header.former.note_poisoned(broker, header.brokers[broker].epoch, shown)
+    for event in reversed(tx.open_events()):
+        if any(isinstance(action, RemoveFromIsr) for action in tx.actions_of(event)):
+            tx.undo(event)
+    tx.begin(EventKind.CONTROLLER_FAILOVER, f"broker {broker} moves no replica")
+    trigger_online(tx)

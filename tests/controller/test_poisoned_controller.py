@@ -1,0 +1,266 @@
+"""Poisoned controllers (KAFKA-12315): what poisons a process, what shows it, and what is said of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.effect_rows import Status
+from controller.derived.stored_context import changed_chunks, encode_header, new_context, restore_context
+from tests.controller.znode_history import ZnodeHistory, assert_all_as_foretold
+
+POISONED = "ControllerPoisoned/broker 1"
+UNFIT = "BrokerPoisoned"
+MINUTE_MS = 60_000
+
+# Broker 9 is in the ISR of t-0 and was never there.
+OWED = {"t": {0: ([1, 2, 9], 1, 0, [1, 2, 9])}, "u": {0: ([2, 3], 2, 0, [2, 3])}}
+
+
+def taken_over(release: tuple[int, int] | None = None) -> ZnodeHistory:
+    """Broker 1 has just become controller, and has to take broker 9 out of an ISR."""
+    history = ZnodeHistory(release=release).start(1, 2, 3, 4, controller=4, topics=OWED)
+    history.delete("/controller")
+    history.controller(1, 2)
+    assert history.predicted("t", 0) == (1, 1, (1, 2))
+    return history
+
+
+def elect(history: ZnodeHistory, broker: int) -> None:
+    history.delete("/controller")
+    history.controller(broker, history.context.header.controller_epoch + 1)
+    history.heartbeat()
+
+
+def pages(history: ZnodeHistory) -> set[str]:
+    """All alerts that ever paged."""
+    return {row.id for row in history.effects if isinstance(row, AlertRow) and row.severity is Severity.PAGE}
+
+
+# What poisons a process
+
+
+def test_a_term_cut_before_its_first_removal_poisons_its_process():
+    history = taken_over()
+    elect(history, 3)
+    assert POISONED not in history.open_alerts()
+    elect(history, 1)
+    assert history.open_alerts()[POISONED].severity is Severity.PAGE
+    assert history.predicted("t", 0) is None
+    assert (
+        "broker 1 lost its term 2 while it had replicas to take out of ISRs"
+        in (history.open_alerts()[POISONED].evidence[0])
+    )
+
+
+def test_before_2_3_a_controller_that_loads_removes_nothing_and_is_not_poisoned():
+    history = ZnodeHistory(release=(2, 2)).start(1, 2, 3, 4, controller=4, topics=OWED)
+    for broker in (1, 3, 1):
+        elect(history, broker)
+    assert POISONED not in history.open_alerts()
+
+
+def test_a_term_cut_before_its_first_election_poisons_no_process():
+    history = ZnodeHistory().start(1, 2, 3, 4, topics={"t": {0: ([2, 3], 2, 0, [2, 3])}})
+    history.broker_leaves(2)
+    for broker in (3, 1):
+        elect(history, broker)
+    assert POISONED not in history.open_alerts()
+
+
+def test_a_death_that_was_heard_of_before_controller_went_poisons_too():
+    history = ZnodeHistory().start(1, 2, 3, 4, topics={"t": {0: ([1, 2], 1, 0, [1, 2])}})
+    history.broker_leaves(2)
+    for broker in (3, 1):
+        elect(history, broker)
+    assert POISONED in history.open_alerts()
+
+
+def test_a_process_that_was_started_again_is_not_poisoned():
+    history = taken_over()
+    elect(history, 3)
+    history.broker_leaves(1)
+    history.broker(1)
+    history.the_controller_writes_its_due()
+    elect(history, 1)
+    assert POISONED not in history.open_alerts()
+
+
+# What shows it where the cut was not seen
+
+
+def passed_over(release: tuple[int, int] | None = None) -> ZnodeHistory:
+    """Broker 2 has died; controller 1 has created a topic since, and 2 is still in the ISR of t-0."""
+    history = ZnodeHistory(release=release).start(1, 2, 3, 4, topics={"t": {0: ([1, 2], 1, 0, [1, 2])}})
+    history.broker_leaves(2)
+    history.topic("new", {0: [3]})
+    history.state("new", 0, 3, 0, [3])
+    return history
+
+
+def test_a_removal_that_later_writes_pass_over_shows_a_poisoned_controller():
+    history = passed_over()
+    history.heartbeat(4_000)
+    alert = history.open_alerts()[POISONED]
+    assert alert.severity is Severity.PAGE
+    assert alert.evidence[0].startswith("broker 1 took no replica out of an ISR in epoch 1 and wrote on; due since")
+    assert history.predicted("t", 0) is None
+    moved = set(history.moves(tuple(history.effects), Status.FINAL))
+    assert not [move for move in moved if move.startswith("t-0@2")]
+
+
+@pytest.mark.parametrize(("release", "poisoned"), [((2, 7), True), ((2, 6), False)])
+def test_an_isr_that_the_controller_changes_for_a_leader_passes_a_removal_over(release, poisoned):
+    """Up to 2.6 leaders change ISRs themselves."""
+    topics = {"t": {0: ([1, 2], 1, 0, [1, 2])}, "u": {0: ([3, 4], 3, 0, [3])}}
+    history = ZnodeHistory(release=release).start(1, 2, 3, 4, topics=topics)
+    history.broker_leaves(2)
+    history.now_ms += 4_000
+    history.state("u", 0, 3, 0, [3, 4])
+    history.heartbeat()
+    assert (POISONED in history.open_alerts()) == poisoned
+
+
+def test_a_reassignment_that_keeps_an_old_replica_is_a_poisoned_controllers():
+    history = ZnodeHistory().start(1, 2, 3, 4, topics={"t": {0: ([2, 3], 2, 0, [2, 3])}})
+    history.reassign(("t", 0, [2, 4]))
+    history.topic("t", {0: [2, 4, 3]}, adding_replicas={"0": [4]}, removing_replicas={"0": [3]})
+    history.state("t", 0, 2, 1, [2, 3])
+    history.state("t", 0, 2, 1, [2, 3, 4])
+    assert history.predicted("t", 0) == (2, 3, (2, 4))
+    history.state("t", 0, 2, 2, [2, 3, 4])
+    history.topic("new", {0: [3]})
+    history.state("new", 0, 3, 0, [3])
+    history.heartbeat(4_000)
+    assert POISONED in history.open_alerts()
+
+
+def test_a_deletion_that_does_not_begin_may_be_held_up_in_the_controllers_memory():
+    history = ZnodeHistory().start(1, 2, 3, 4, topics={"t": {0: ([3, 2], 3, 0, [3, 2])}})
+    history.delete_topic("t")
+    history.topic("new", {0: [3]})
+    history.state("new", 0, 3, 0, [3])
+    history.heartbeat(4_000)
+    assert POISONED not in history.open_alerts()
+
+
+def test_nobody_is_paged_again_for_what_a_poisoned_controller_does_not_do():
+    history = passed_over()
+    for _ in range(10):
+        history.heartbeat(4_000)
+    assert pages(history) == {"BrokerCrashed/broker 2", POISONED}
+    history.broker_leaves(3)
+    for _ in range(10):
+        history.heartbeat(4_000)
+    assert POISONED in history.open_alerts()
+    assert not {key for key in history.open_alerts() if key.startswith(("ControllerOverdue", "WriteNeverCame"))}
+
+
+def test_it_is_not_concluded_before_the_removals_are_late():
+    history = passed_over()
+    history.heartbeat(1_000)
+    assert POISONED not in history.open_alerts()
+    history.state("t", 0, 1, 1, [1])
+    history.heartbeat(4_000)
+    assert POISONED not in history.open_alerts()
+    assert_all_as_foretold(history)
+
+
+def test_it_is_not_concluded_of_a_broker_that_is_back():
+    history = passed_over()
+    history.broker(2)
+    history.heartbeat(4_000)
+    assert POISONED not in history.open_alerts()
+
+
+def test_it_is_not_concluded_after_another_removal_in_this_term():
+    history = ZnodeHistory().start(1, 2, 3, 4, topics={"t": {n: ([1, 2], 1, 0, [1, 2]) for n in range(2)}})
+    history.broker_leaves(2)
+    history.state("t", 0, 1, 1, [1])
+    history.topic("new", {0: [3]})
+    history.state("new", 0, 3, 0, [3])
+    history.heartbeat(4_000)
+    assert POISONED not in history.open_alerts()
+
+
+def test_a_controller_whose_registration_is_not_known_is_not_found_poisoned():
+    history = passed_over()
+    history.broker_leaves(1)
+    history.heartbeat(4_000)
+    assert history.context.header.former.poisoned == {}
+
+
+def test_a_failover_that_elects_before_it_removes_is_a_poisoned_controllers():
+    topics = {"t": {0: ([1, 2, 9], 1, 0, [1, 2, 9])}, "u": {0: ([9, 3], 9, 0, [9, 3])}}
+    history = ZnodeHistory().start(1, 2, 3, 4, controller=4, topics=topics)
+    elect(history, 1)
+    assert (history.predicted("t", 0), history.predicted("u", 0)) == ((1, 1, (1, 2)), (3, 2, (3,)))
+    history.state("u", 0, 3, 1, [3])  # a healthy one would have taken 9 out of the ISR by a write before that
+    history.heartbeat(4_000)
+    assert POISONED in history.open_alerts()
+    assert history.predicted("t", 0) is None
+    assert history.gauges().divergences == {}
+
+
+def test_elections_that_are_still_due_stay_expected_of_a_poisoned_controller():
+    topics = {
+        "t": {0: ([1, 2, 9], 1, 0, [1, 2, 9])},
+        "u": {0: ([9, 3], 9, 0, [9, 3])},
+        "v": {0: ([9, 4], 9, 0, [9, 4])},
+    }
+    history = ZnodeHistory().start(1, 2, 3, 4, controller=3, topics=topics)
+    elect(history, 1)
+    history.state("u", 0, 3, 1, [3])
+    history.heartbeat(4_000)
+    assert history.predicted("v", 0) == (4, 1, (4,))
+
+
+def test_creations_that_are_still_due_stay_expected_of_a_poisoned_controller():
+    history = passed_over()
+    history.topic("late", {0: [4], 1: [4]})
+    history.heartbeat(4_000)
+    assert POISONED in history.open_alerts()
+    assert history.predicted("late", 1) == (4, 0, (4,))
+
+
+def test_a_removal_after_all_takes_it_back():
+    history = passed_over()
+    history.heartbeat(4_000)
+    history.state("t", 0, 1, 1, [1])
+    history.heartbeat()
+    assert POISONED not in history.open_alerts()
+    assert (history.context.header.former.poisoned, history.context.header.former.poisoned_by) == ({}, {})
+
+
+# What is said of a process that is not controller
+
+
+def test_a_poisoned_process_is_warned_of_while_another_is_controller():
+    history = taken_over()
+    elect(history, 3)
+    history.the_controller_writes_its_due()
+    assert not [key for key in history.open_alerts() if key.startswith(UNFIT)]
+    history.heartbeat(MINUTE_MS)
+    (alert,) = (row for key, row in history.open_alerts().items() if key.startswith(UNFIT))
+    assert (alert.severity, alert.brokers) == (Severity.WARN, (1,))
+    elect(history, 1)
+    assert POISONED in history.open_alerts()
+    assert not [key for key in history.open_alerts() if key.startswith(UNFIT)]
+    elect(history, 3)
+    history.heartbeat(MINUTE_MS)
+    assert [key for key in history.open_alerts() if key.startswith(UNFIT)]
+    history.broker_leaves(1)
+    history.broker(1)
+    history.heartbeat()
+    assert not [key for key in history.open_alerts() if key.startswith(UNFIT)]
+
+
+@pytest.mark.parametrize("cut", [True, False])
+def test_what_is_known_of_a_poisoned_process_outlives_a_restart_of_the_job(cut):
+    history = taken_over() if cut else passed_over()
+    history.heartbeat(4_000)
+    elect(history, 3)
+    chunks = changed_chunks(new_context("c", 8), history.context)
+    kept = restore_context("c", encode_header(history.context), chunks.get)
+    assert kept.header.former.poisoned == history.context.header.former.poisoned != {}
+    assert kept.header.former.poisoned_by == history.context.header.former.poisoned_by
