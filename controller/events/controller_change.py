@@ -196,8 +196,7 @@ def adopt(tx: Transaction) -> None:
     header.term.duplicate_topic_ids = tuple(_duplicate_topic_ids(tx))
     header.term.active = header.may_act
     header.term.epoch, header.term.began_ms = header.controller_epoch, 0
-    header.term.broker, header.term.removed_replicas = header.controller, False
-    tx.note_at_work(header.controller)
+    _note_process(tx)
 
 
 def take_over_if_due(tx: Transaction) -> None:
@@ -222,9 +221,8 @@ def take_over_if_due(tx: Transaction) -> None:
     # With one id on two topics every broker fails while it loads its context, and passes the controllership on.
     header.term.duplicate_topic_ids = tuple(_duplicate_topic_ids(tx))
     header.term.epoch, header.term.active = header.controller_epoch, header.may_act
-    header.term.broker = header.controller
-    header.term.began_ms, header.term.removed_replicas = header.time_ms, False
-    tx.note_at_work(header.controller)
+    header.term.began_ms = header.time_ms
+    _note_process(tx)
     header.former.changes += 1
     header.former.terms_since_ms = (*header.former.terms_since_ms, header.time_ms)[-_TERMS_KEPT:]
     if header.term.active:
@@ -236,6 +234,15 @@ def _is_raised_by_hand(header: Header) -> bool:
     """Whether /controller_epoch was raised under a controller; an election writes both znodes in one transaction."""
     term = header.term
     return header.controller_epoch == term.raised_epoch and term.epoch_zxid != term.controller_zxid
+
+
+def _note_process(tx: Transaction) -> None:
+    """Note the process whose term begins: its broker, and the registration that it had then."""
+    header = tx.header
+    registered = header.brokers.get(header.controller)
+    header.term.broker, header.term.removed_replicas = header.controller, False
+    header.term.registration = registered.epoch if registered is not None else -1
+    tx.note_at_work(header.controller)
 
 
 def _note_controller_moved(tx: Transaction) -> None:

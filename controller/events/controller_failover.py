@@ -81,7 +81,7 @@ def abort_in_flight_events(tx: Transaction, broker: int) -> None:
     fenced = header.profile.fences_writes
     if fenced and stopped_in is not None and _is_among_removals(tx, stopped_in):
         registered = header.brokers.get(broker)
-        if registered is not None:
+        if registered is not None and registered.epoch == header.term.registration:
             shown = f"broker {broker} lost its term {stopped_in.epoch} while it had replicas to take out of ISRs"
             header.former.note_poisoned(broker, registered.epoch, f"{shown}, for {stopped_in.sentence}")
     for event in events:

@@ -30,7 +30,8 @@ def judge(tx: Transaction) -> None:
     if header.term.removed_replicas or header.is_poisoned or not (header.acting and header.profile.fences_writes):
         return
     owing = next((event for event in header.events.values() if _is_passed_over(tx, event)), None)
-    if owing is not None and header.controller in header.brokers:
+    registered = header.brokers.get(header.controller)
+    if owing is not None and registered is not None and registered.epoch == header.term.registration:
         _poison(tx, owing)
 
 

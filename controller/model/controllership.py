@@ -45,6 +45,7 @@ class Term(msgspec.Struct, array_like=True):
     raised_epoch: int = -1  # written to /controller_epoch while there was a controller: by hand, unless it elected one
     removed_replicas: bool = False  # it took a replica out of an ISR, which a poisoned controller cannot
     changed_isr_ms: int = 0  # when it last changed an ISR at its leader's request, as from 2.7 on
+    registration: int = -1  # epoch of its broker's registration when it took over, -1 for none
 
 
 class Unfinished(msgspec.Struct, frozen=True, array_like=True):

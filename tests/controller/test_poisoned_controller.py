@@ -86,6 +86,16 @@ def test_a_process_that_was_started_again_is_not_poisoned():
     assert POISONED not in history.open_alerts()
 
 
+def test_a_process_that_registered_in_the_term_of_the_one_before_it_is_not_poisoned():
+    """The one before was killed, and its session, which owns /controller, had not expired."""
+    history = taken_over()
+    history.broker_leaves(1)
+    history.broker(1)
+    elect(history, 3)
+    elect(history, 1)
+    assert POISONED not in history.open_alerts()
+
+
 # What shows it where the cut was not seen
 
 
