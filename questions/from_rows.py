@@ -1,7 +1,7 @@
 """Make a picture of a cluster from what `kontrast stream` derived of it: its rows of metadata and alerts.
 
 The rows are turned back into the znodes that they say, and these go through `controller.step` as a complete read does,
-so that a question has one answer wherever the cluster comes from. Topics' ids and settings are in no row: a topic's
+and a question has one answer wherever the cluster comes from. Topics' ids and settings are in no row: a topic's
 min.insync.replicas shows only where too few replicas are in sync for it.
 """
 
@@ -15,6 +15,7 @@ from controller.contract.alert_row import AlertRow
 from controller.contract.metadata_rows import BrokerRow, ControllerRow, PartitionRow
 from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
+from controller.model.brokers import Departures
 from controller.model.context import LEAST_IN_SYNC, Context
 from controller.model.topics import TopicPartition
 from controller.step import steps
@@ -24,6 +25,7 @@ from questions.picture import Origin, Picture
 
 MetadataRow = BrokerRow | ControllerRow | PartitionRow
 
+_CAUSES_FIRST = (ControllerRow, BrokerRow, PartitionRow)  # as in a complete read
 _JSON = msgspec.json.Encoder()
 _Znode = tuple[str, object, int, int]  # path, content, czxid, owner
 _Znodes = Iterator[_Znode]
@@ -37,7 +39,7 @@ def picture_of_rows(
     as_of_ms: int,
 ) -> Picture:
     """The cluster as the rows say it, with their alerts, and with their times."""
-    rows = sorted(metadata, key=lambda row: (row.seq, row.ordinal))
+    rows = sorted(metadata, key=lambda row: _CAUSES_FIRST.index(type(row)))
     records = with_departures(tuple(_complete_read(context.header.cluster, rows, as_of_ms)))
     of_partitions = (row for row in rows if isinstance(row, PartitionRow))
     reasons = {TopicPartition(row.topic, row.partition): row.reason for row in of_partitions if row.reason}
@@ -46,6 +48,7 @@ def picture_of_rows(
         context=_with_times(steps(context, records).context, rows),
         alerts=worst_first(alerts),
         reasons=reasons,
+        away_since_ms={row.broker: row.since_ms for row in rows if isinstance(row, BrokerRow) and not row.registered},
         story=story,
         as_of_ms=as_of_ms,
     )
@@ -129,6 +132,7 @@ def _znodes_of_topic(name: str, partitions: list[PartitionRow]) -> _Znodes:
 
 def _with_times(context: Context, rows: Iterable[MetadataRow]) -> Context:
     header, topics = context.header.copy(), context.topics.mutable_copy()
+    header.departures = Departures()  # rows do not say how a broker left
     for row in rows:
         match row:
             case ControllerRow():

@@ -51,6 +51,7 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
     records: Mapping[str, Record] = {}
     written_ms: Mapping[str, int] = {}
     reasons: Mapping[TopicPartition, str] = {}  # of partitions' problems, where rows have them in words
+    away_since_ms: Mapping[int, int] = {}  # of brokers whose departure is known by its time alone
     began_ms: int = 0  # of the complete read that it rests on
     as_of_ms: int = 0  # of the newest record, by the forwarder's wall clock
     forbidden: frozenset[str] = frozenset()  # paths that an ACL keeps from being read
@@ -87,5 +88,5 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
         return Moment(ms, exact=self.origin is not Origin.LOOK and ms > self.began_ms)
 
     def unregistered(self, brokers: Brokers) -> Brokers:
-        """Those of the brokers that are not registered."""
+        """The brokers among these that are not registered."""
         return tuple(broker for broker in brokers if broker not in self.header.brokers)

@@ -319,7 +319,10 @@ def with_initial_states(tx: Transaction, partition: Partition, offline_state: Re
     """Partition as a controller loads it; replicas on brokers that are not live are in the state `offline_state`."""
     live = tx.live.difference(partition.offline_dirs) if partition.offline_dirs else tx.live
     states = _initial_replica_states(partition.replicas, live, offline_state)
-    return replace(partition, state=initial_partition_state(tx, partition), replica_states=states)
+    state = initial_partition_state(tx, partition)
+    if state is partition.state and states == partition.replica_states:
+        return partition
+    return replace(partition, state=state, replica_states=states)
 
 
 @lru_cache(1 << 15)

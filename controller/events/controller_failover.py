@@ -5,7 +5,7 @@ As Kafka 3.9's `onControllerFailover` and `onControllerResignation`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from controller.events import controlled_shutdown, partition_reassignment, replica_leader_election, topic_deletion
@@ -17,7 +17,7 @@ from controller.model.context import Header
 from controller.model.event import Event, EventKind
 from controller.model.leadership import RemoveFromIsr
 from controller.model.tally import EVENTS_INFERRED
-from controller.model.topics import Topic, TopicPartition
+from controller.model.topics import Partition, Topic, TopicPartition
 from controller.rules import timing
 from controller.rules.states import ReplicaState
 from controller.transaction.transaction import Transaction, replace
@@ -150,24 +150,31 @@ def _drop_queue(tx: Transaction, tp: TopicPartition) -> None:
 
 def start_machines(tx: Transaction, topics: list[tuple[str, Topic]]) -> None:
     """Initialize the states of topics' replicas and partitions as loaded, and start both state machines."""
-    online: list[Replica] = []
+    brokers = frozenset(tx.header.brokers)
+    online: dict[TopicPartition, Sequence[int]] = {}
     offline: list[Replica] = []
     for name, topic in topics:
         for number, partition in topic.partitions.items():
-            tp = TopicPartition(name, number)
-            loaded = replace(partition, offline_dirs=(), zk_assignment=None, pending_assignments=(), cached=None)
-            if partition.zk_assignment is not None:
-                loaded = loaded.with_assignment(partition.zk_assignment)
+            tp, loaded = TopicPartition(name, number), _as_loaded(partition)
             tx.put_partition(tp, with_initial_states(tx, loaded, ReplicaState.DELETION_INELIGIBLE))
-            for broker in loaded.replicas:
-                (online if broker in tx.header.brokers else offline).append(Replica(tp, broker))
-    replica_machine.enter_state(tx, online, ReplicaState.ONLINE)
+            online[tp] = loaded.replicas
+            if not brokers.issuperset(loaded.replicas):
+                online[tp] = [broker for broker in loaded.replicas if broker in brokers]
+                offline += [Replica(tp, broker) for broker in loaded.replicas if broker not in brokers]
+    replica_machine.bring_online(tx, online)
     if tx.header.profile.removes_offline_replicas_at_failover:
         # Offline replicas leave the ISR before leaders are elected: an offline leader costs two writes at a failover.
         replica_machine.enter_state(tx, offline, ReplicaState.OFFLINE)
-    for name, topic in topics:
-        for number in topic.partitions:
-            partition = tx.topics[name].partitions[number]
-            state = initial_partition_state(tx, partition)
-            tx.put_partition(TopicPartition(name, number), replace(partition, state=state))
+        for tp in dict.fromkeys(replica.tp for replica in offline):
+            partition = tx.topics[tp.topic].partitions[tp.partition]
+            tx.put_partition(tp, replace(partition, state=initial_partition_state(tx, partition)))
     trigger_online(tx)
+
+
+def _as_loaded(partition: Partition) -> Partition:
+    """Partition with what a controller reads of it, without what only the last one's memory held."""
+    if partition.offline_dirs or partition.pending_assignments or partition.cached is not None:
+        partition = replace(partition, offline_dirs=(), pending_assignments=(), cached=None)
+    if partition.zk_assignment is not None:
+        return replace(partition, zk_assignment=None).with_assignment(partition.zk_assignment)
+    return partition

@@ -6,8 +6,9 @@ state keeps its own, and the others change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from itertools import groupby
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, groupby
 from typing import Final
 
 import msgspec
@@ -18,6 +19,9 @@ from controller.rules.states import ReplicaState
 from controller.transaction.request_batch import RequestBatch
 from controller.transaction.transaction import Transaction, replace
 
+_NEW: Final = ReplicaState.NEW
+_ONLINE: Final = ReplicaState.ONLINE
+
 
 class Replica(msgspec.Struct, frozen=True, order=True, gc=False):
     """Name of a replica: a partition on a broker."""
@@ -27,17 +31,77 @@ class Replica(msgspec.Struct, frozen=True, order=True, gc=False):
 
 
 def enter_state(tx: Transaction, replicas: Iterable[Replica], target: ReplicaState) -> None:
-    """Change replicas to a state, remove offline ones from their ISR, and send the requests that brokers need."""
+    """Change replicas to a state, remove offline ones from their ISR, and send the requests that brokers need.
+
+    The controller handles replicas broker by broker: one round of reads and writes each.
+    """
+    if target is _ONLINE:
+        bring_online(tx, _valid_hosts(tx, replicas, target))
+        return
     if tx.header.is_poisoned:
         return  # KAFKA-12315: every state change of a replica ends in an exception in this controller
     batch = RequestBatch(tx)
     by_broker = sorted(replicas, key=lambda replica: replica.broker)
-    # The controller handles replicas broker by broker: one round of reads and writes each.
     for _, group in groupby(by_broker, key=lambda replica: replica.broker):
         tx.begin_batch()
         for replica in group:
             _enter(tx, batch, replica, target)
     batch.send()
+
+
+def _valid_hosts(
+    tx: Transaction, replicas: Iterable[Replica], target: ReplicaState
+) -> Mapping[TopicPartition, Sequence[int]]:
+    valid = tx.header.profile.replica_valid_previous(target)
+    hosts: defaultdict[TopicPartition, list[int]] = defaultdict(list)
+    for replica in replicas:
+        partition = tx.partition(replica.tp)
+        if partition is not None and partition.replica_state(replica.broker) in valid:
+            hosts[replica.tp].append(replica.broker)
+    return hosts
+
+
+def bring_online(tx: Transaction, hosts: Mapping[TopicPartition, Sequence[int]]) -> None:
+    """Change the replicas of partitions on these brokers to Online, as `enter_state` does; all of them may enter it.
+
+    A takeover does this to every replica of the cluster. Nothing is written, so all changes of a partition are queued
+    at once: first they are counted by broker, which gives their places, then partition follows partition.
+    """
+    if tx.header.is_poisoned:
+        return
+    places = {}
+    for broker, count in sorted(Counter(chain.from_iterable(hosts.values())).items()):
+        tx.begin_batch()
+        places[broker] = tx.places(count)
+    tx.affect(_topics_by_first_broker(hosts))
+    batch = RequestBatch(tx)
+    for tp, brokers in hosts.items():
+        if brokers:
+            partition = tx.topics[tp.topic].partitions[tp.partition]
+            states = partition.replica_states
+            changes = [StateChange(*next(places[at]), at, states[at], _ONLINE) for at in sorted(brokers)]
+            tx.queue(tp, _with_online(batch, tp, partition, brokers), *changes)
+    batch.send()
+
+
+def _topics_by_first_broker(hosts: Mapping[TopicPartition, Sequence[int]]) -> Iterable[str]:
+    """Topics in the order in which the controller comes to them, broker by broker."""
+    first: dict[str, int] = {}
+    for tp, brokers in hosts.items():
+        if brokers:
+            first[tp.topic] = min(first.get(tp.topic, brokers[0]), *brokers)
+    return sorted(first, key=first.__getitem__)
+
+
+def _with_online(batch: RequestBatch, tp: TopicPartition, partition: Partition, brokers: Sequence[int]) -> Partition:
+    """Partition with the replicas on these brokers Online, of which those that are not new are sent its state."""
+    states = partition.replica_states
+    known = [broker for broker in sorted(brokers) if states[broker] is not _NEW]
+    if known and partition.has_value:
+        batch.leader_and_isr(known, tp, is_new=False)
+    if all([states[broker] is _ONLINE for broker in brokers]):
+        return partition
+    return replace(partition, replica_states={**states, **dict.fromkeys(brokers, _ONLINE)})
 
 
 def _enter(tx: Transaction, batch: RequestBatch, replica: Replica, target: ReplicaState) -> None:
@@ -67,14 +131,6 @@ def _to_new(tx: Transaction, batch: RequestBatch, replica: Replica, partition: P
     if value is not None:
         read = not tx.header.profile.sends_cached_state_to_new_replicas
         batch.leader_and_isr((replica.broker,), replica.tp, is_new=True, read=read)
-
-
-def _to_online(
-    tx: Transaction, batch: RequestBatch, replica: Replica, partition: Partition, state: ReplicaState
-) -> None:
-    _change_state(tx, replica, partition, state, ReplicaState.ONLINE)
-    if state is not ReplicaState.NEW and partition.value(tx.header.controller_epoch) is not None:
-        batch.leader_and_isr((replica.broker,), replica.tp, is_new=False)
 
 
 def _to_offline(
@@ -138,7 +194,6 @@ def _change_state(
 
 _ACTIONS: Final[Mapping[ReplicaState, _Action]] = {
     ReplicaState.NEW: _to_new,
-    ReplicaState.ONLINE: _to_online,
     ReplicaState.OFFLINE: _to_offline,
     ReplicaState.DELETION_STARTED: _to_deletion_started,
     ReplicaState.DELETION_SUCCESSFUL: _only_state(ReplicaState.DELETION_SUCCESSFUL),

@@ -6,7 +6,7 @@ due is not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -62,6 +62,8 @@ class CertainEvents(PendingRequests):
         if not done or (held_by is not None and held_by.writes_due):
             return ()
         event.held_by = -1
+        if not any(other.writes_due for other in events.values()):
+            return done  # so no write stands in any queue
         held_from = len(event.due)
         for tp in self.waiting(event):
             older = -1
@@ -160,37 +162,63 @@ class CertainEvents(PendingRequests):
 
     def _send(self, event: Event, batches: Sequence[Batch], tps: Iterable[TopicPartition]) -> None:
         """Publish the certain actions of partitions that wait for an event, and these requests of it."""
-        contents = RequestContents(batches, self.header.profile)
+        contents, limits = RequestContents(batches, self.header.profile), CertainUpTo(self.open_event)
+        publish = self.publisher_of(event, FINAL)
         for tp in tps:
-            self._flush(tp, event, contents)
+            self._flush(tp, event, contents, limits, publish)
         if batches:
             self.publish_sent(event, batches, contents)
             event.batches = tuple(batch for batch in event.batches if batch not in batches)
             event.pending -= len(batches)
 
-    def _flush(self, tp: TopicPartition, event: Event, contents: RequestContents) -> None:
+    def _flush(
+        self,
+        tp: TopicPartition,
+        event: Event,
+        contents: RequestContents,
+        limits: CertainUpTo,
+        publish: Callable[[TopicPartition, StateChange, LeaderAndIsr | None], None],
+    ) -> None:
         """Publish certain state changes at the front of the partition's queue, and move its entries into requests."""
         partition = self.partition(tp)
         if partition is None:
             return
         kept: list[AnyAction] = []
-        is_front = True
+        is_front, published = True, 0
         for action in partition.queue:
-            is_front = is_front and self._is_certain(action)
-            if isinstance(action, (StateEntry, StopEntry)) and action.event == event.id and contents.takes(action):
+            is_front = is_front and not action.writes and action.at_batch < limits[action.event]
+            is_own = action.event == event.id
+            if isinstance(action, StateChange):
+                if is_front:
+                    value = action.value or partition.zk_state
+                    if is_own:
+                        publish(tp, action, value)
+                        published += 1
+                    else:
+                        self._publish_state_change(tp, action, FINAL, value)
+                        self.open_event(action.event).pending -= 1
+                    continue
+            elif is_own and isinstance(action, (StateEntry, StopEntry)) and contents.takes(action):
                 contents.add(tp, action, sent_value(partition, action))
-                event.pending -= 1
-            elif is_front and isinstance(action, StateChange):
-                self._publish_state_change(tp, action, FINAL, action.value or partition.zk_state)
-                self.open_event(action.event).pending -= 1
-            else:
-                kept.append(action)
+                published += 1
+                continue
+            kept.append(action)
+        event.pending -= published
         if len(kept) < len(partition.queue):
             self.put_partition(tp, replace(partition, queue=tuple(kept)))
 
-    def _is_certain(self, action: AnyAction) -> bool:
-        event = self.open_event(action.event)
-        return event.begun and _is_done(event, action.at_batch) and not isinstance(action, Write)
+
+class CertainUpTo(dict[int, int]):
+    """First batch of each event whose actions are not certain, as long as no write is seen or becomes due."""
+
+    def __init__(self, event_of: Callable[[int], Event]) -> None:
+        super().__init__()
+        self._event_of = event_of
+
+    def __missing__(self, event_id: int) -> int:
+        event = self._event_of(event_id)
+        limit = self[event_id] = event.next_batch if event.begun else 0
+        return limit
 
 
 def sent_value(partition: Partition, entry: AnyEntry) -> LeaderAndIsr | None:

@@ -6,8 +6,9 @@ decides when an action is certain and publishes it; `pending_requests` has the e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import repeat
 from typing import Any
 
 import msgspec
@@ -95,13 +96,25 @@ class PendingEvents(MutableState):
         self._ordinal += 1
         return self.event.id, len(self.event.due) - 1, self._ordinal - 1
 
+    def places(self, count: int) -> Iterator[tuple[int, int, int]]:
+        """Places of the next actions, so many of them, of which later batches may begin before these are taken."""
+        assert self.event is not None, "an action outside of an event"
+        first = self._ordinal
+        self._ordinal += count
+        return zip(repeat(self.event.id), repeat(len(self.event.due) - 1), range(first, self._ordinal))
+
+    def affect(self, topics: Iterable[str]) -> None:
+        """Let the current event affect these topics in this order, whichever is queued for first."""
+        assert self.event is not None, "topics outside of an event"
+        self.event.topics.update(dict.fromkeys(topics))
+
     def queue(self, tp: TopicPartition, partition: Partition, *actions: AnyAction) -> Partition:
         """Queue these actions of the current event for the partition, which may have changed otherwise too."""
         assert self.event is not None, "an action outside of an event"
         self.event.pending += len(actions)
         self.event.topics[tp.topic] = None
         for action in actions:
-            if isinstance(action, Write):
+            if action.writes:
                 self.event.due[action.at_batch] += 1
         waiting = replace(partition, queue=(*partition.queue, *actions))
         self.put_partition(tp, waiting)
@@ -204,6 +217,24 @@ class PendingEvents(MutableState):
     def _effect(self, event: Event, ordinal: int, status: Status) -> EffectStamp:
         effect = f"{event.epoch}-{event.id}-{ordinal}"
         return *self.stamp(), effect, status, event.sentence, event.epoch
+
+    def publisher_of(
+        self, event: Event, status: Status
+    ) -> Callable[[TopicPartition, StateChange, LeaderAndIsr | None], None]:
+        """Publication of the event's state changes, for thousands of rows of this record."""
+        cluster, generation, seq, _, zxid, time_ms = self.stamp()
+        effects, first, prefix, sentence = self.effects, self._first, f"{event.epoch}-{event.id}-", event.sentence
+
+        def publish(tp: TopicPartition, change: StateChange, value: LeaderAndIsr | None) -> None:
+            at, effect = len(effects) - first, f"{prefix}{change.ordinal}"
+            stamp = (cluster, generation, seq, at, zxid, time_ms, effect, status, sentence, event.epoch)
+            row = state_change_row(tp, change, value, stamp)
+            if event.inferred_by:
+                self.append_effect(event, row)
+            else:
+                effects.append(row)
+
+        return publish
 
     def _publish_state_change(
         self, tp: TopicPartition, change: StateChange, status: Status, value: LeaderAndIsr | None

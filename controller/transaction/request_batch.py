@@ -6,12 +6,13 @@ earlier one while `is_new` sticks, and the order is LeaderAndIsr, UpdateMetadata
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import chain
 
 from controller.contract.effect_rows import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA
 from controller.model.event import Sending
-from controller.model.leadership import EPOCH_DURING_DELETE, NO_EPOCH, AnyEntry, StateEntry, StopEntry
+from controller.model.leadership import EPOCH_DURING_DELETE, NO_EPOCH, StateEntry, StopEntry
 from controller.model.topics import Partition, TopicPartition
 from controller.transaction.pending_requests import PendingRequests
 
@@ -19,7 +20,7 @@ from controller.transaction.pending_requests import PendingRequests
 class RequestBatch:
     """Requests of one batch of a state machine."""
 
-    __slots__ = ("_entries", "_leader_and_isr", "_read", "_stop_replica", "_tx", "_update_metadata")
+    __slots__ = ("_leader_and_isr", "_read", "_stop_replica", "_tx", "_update_metadata")
 
     def __init__(self, tx: PendingRequests) -> None:
         self._tx = tx
@@ -27,15 +28,14 @@ class RequestBatch:
         self._read: set[TopicPartition] = set()
         self._update_metadata: dict[TopicPartition, None] = {}
         self._stop_replica: defaultdict[int, dict[TopicPartition, tuple[bool, int]]] = defaultdict(dict)
-        self._entries: defaultdict[TopicPartition, list[AnyEntry]] = defaultdict(list)
 
     def leader_and_isr(self, brokers: Iterable[int], tp: TopicPartition, *, is_new: bool, read: bool = False) -> None:
         """Add the partition to the brokers' LeaderAndIsr (`read`: its state was just read), and to UpdateMetadata."""
         if read:
             self._read.add(tp)
+        new_by_broker = self._leader_and_isr[tp]
         for broker in brokers:
             if self._receives(broker):
-                new_by_broker = self._leader_and_isr[tp]
                 new_by_broker[broker] = is_new or new_by_broker.get(broker, False)
         self.update_metadata(tp)
 
@@ -62,22 +62,17 @@ class RequestBatch:
         return NO_EPOCH if value is None else value.leader_epoch
 
     def send(self) -> None:
-        """Queue the requests after the writes of this batch."""
+        """Queue the requests, and the partitions' entries in them, after the writes of this batch."""
         if not (self._leader_and_isr or self._update_metadata or self._stop_replica):
             return
         tx = self._tx
         tx.begin_batch()
         partitions = {tp: found for tp in self._update_metadata if (found := self._with_state(tp)) is not None}
-        requests = [*self._leader_and_isrs(partitions), *self._metadata(partitions), *self._stop_replicas()]
-        for tp, entries in self._entries.items():
-            tx.queue(tp, tx.topics[tp.topic].partitions[tp.partition], *entries)
-        tx.await_sending(requests)
+        tx.await_sending([*self._leader_and_isrs(partitions), *self._metadata(partitions), *self._stop_replicas()])
 
     def _leader_and_isrs(self, partitions: Collection[TopicPartition]) -> Iterator[Sending]:
-        counts: defaultdict[int, int] = defaultdict(int)
-        for tp, brokers in self._leader_and_isr.items():
-            for broker in brokers if tp in partitions else ():
-                counts[broker] += 1
+        receivers = (brokers for tp, brokers in self._leader_and_isr.items() if tp in partitions)
+        counts = Counter(chain.from_iterable(receivers))
         for broker, count in sorted(counts.items()):
             yield Sending(self._tx.place()[-1], LEADER_AND_ISR, (broker,), count)
 
@@ -85,7 +80,7 @@ class RequestBatch:
         tx = self._tx
         if not self._update_metadata:
             return
-        place = tx.place()
+        place, topics = tx.place(), tx.topics
         for tp, partition in partitions.items():
             new_by_broker = self._leader_and_isr.get(tp, {})
             entry = StateEntry(
@@ -97,9 +92,9 @@ class RequestBatch:
                 partition.adding,
                 partition.removing,
                 tx.offline_replicas(partition),
-                tx.topics[tp.topic].queued_for_deletion,
+                topics[tp.topic].queued_for_deletion,
             )
-            self._entries[tp].append(entry)
+            tx.queue(tp, partition, entry)
         if tx.registered:
             yield Sending(place[-1], UPDATE_METADATA, tx.registered, len(partitions))
 
@@ -109,7 +104,8 @@ class RequestBatch:
             for together in self._by_request(existing):
                 place = self._tx.place()
                 for tp in together:
-                    self._entries[tp].append(StopEntry(*place, broker, *existing[tp]))
+                    entry = StopEntry(*place, broker, *existing[tp])
+                    self._tx.queue(tp, self._tx.topics[tp.topic].partitions[tp.partition], entry)
                 deletes = existing[together[0]][0] and not self._tx.header.profile.flags_each_stopped_replica
                 yield Sending(place[-1], STOP_REPLICA, (broker,), len(together), deletes)
 

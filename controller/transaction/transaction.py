@@ -174,7 +174,7 @@ class Transaction(CertainEvents):
 
     def _conclude(self, tp: TopicPartition, was: InTopic) -> None:
         """Publish and count a touched partition as it is now."""
-        now, before = self.topics.get(tp.topic), was[1]
+        now, (then, before) = self.topics.get(tp.topic), was
         partition = now.partitions.get(tp.partition) if now else None
         if now is not None and partition is not None:
             if partition.queue and self._fresh:
@@ -187,8 +187,9 @@ class Transaction(CertainEvents):
             epochs = self.header.migration.partitions_by_epoch
             self.header.migration.partitions_by_epoch = recounted(epochs, before, partition)
         if self.header.phase is FOLLOWING and not self.shows_all:
-            self._gauge_counts.recount(was, (now, partition))
-            self._issue_index.recount(tp, was, (now, partition), self.header.time_ms)
+            if partition != before or not (then and now and _count_alike(then, now)):
+                self._gauge_counts.recount(was, (now, partition))
+                self._issue_index.recount(tp, was, (now, partition), self.header.time_ms)
             if self._replica_index is not None:
                 self._replica_index.note(tp, before, partition)
 
@@ -224,6 +225,13 @@ class Transaction(CertainEvents):
             due = predicted if now.write_due else None
             self.effects.append(partition_row(tp, now, topic, due, reason, self.stamp()))
         return now
+
+
+def _count_alike(before: Topic, now: Topic) -> bool:
+    """Whether a partition that is the same in both adds the same to counts and issues."""
+    return (
+        before.queued_for_deletion is now.queued_for_deletion and before.min_insync_replicas == now.min_insync_replicas
+    )
 
 
 def _differ_by_entries(before: Partition | None, now: Partition) -> bool:

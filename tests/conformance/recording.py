@@ -27,6 +27,7 @@ from ingest.files.history import History
 from tests.conformance.controller_log import Account, read_account
 
 ARCHIVES = Path(__file__).parent / "recordings"
+ENDING = ".tar.xz"
 
 # What the brokers of all recordings were configured with and no znode shows, unless recording.json says otherwise.
 SETTINGS = {
@@ -95,8 +96,14 @@ class Recording:
 
 def unpack(name: str, directory: Path) -> Recording:
     """The recording of this name, unpacked into a directory."""
-    with tarfile.open(ARCHIVES / f"{name}.tar.xz") as archive:
+    return unpack_file(ARCHIVES / f"{name}{ENDING}", directory)
+
+
+def unpack_file(file: Path, directory: Path) -> Recording:
+    """The recording in an archive, whose folder has the archive's name, unpacked into a directory."""
+    with tarfile.open(file) as archive:
         archive.extractall(directory, filter="data")
+    name = file.name.removesuffix(ENDING)
     return Recording(name, directory / name)
 
 

@@ -21,7 +21,7 @@ _TRY_AGAIN: Final = (EventKind.BROKER_CHANGE, EventKind.CONTROLLER_FAILOVER)
 
 def propose(_: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
     """Propose that the newest event that tries offline partitions elected it."""
-    elected = write.is_next and write.moves_leader and not write.left_isr
+    elected = write.is_next and write.elects_leader and not write.left_isr
     if elected and write.partition.state is PartitionState.OFFLINE:
         yield lambda trial: _elect(trial, write.tp)
 

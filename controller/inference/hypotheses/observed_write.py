@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import NamedTuple, TypeAlias
 
-from controller.model.leadership import LeaderAndIsr
+from controller.model.leadership import NO_LEADER, LeaderAndIsr
 from controller.model.topics import Partition, TopicPartition
 from controller.transaction.transaction import Transaction
 
@@ -30,6 +30,11 @@ class ObservedWrite(NamedTuple):
     def moves_leader(self) -> bool:
         """Whether another broker leads than before."""
         return self.before is not None and self.written.leader != self.before.leader
+
+    @property
+    def elects_leader(self) -> bool:
+        """Whether another broker leads than before, and not none."""
+        return self.moves_leader and self.written.leader != NO_LEADER
 
     @property
     def left_isr(self) -> set[int]:

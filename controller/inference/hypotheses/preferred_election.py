@@ -15,7 +15,8 @@ from controller.transaction.transaction import Transaction
 
 def propose(_: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
     """Propose that the preferred replica was elected, and the ISR stayed."""
-    if write.is_next and write.moves_leader and not write.left_isr:
+    leads = write.elects_leader and write.partition.replicas[:1] == (write.written.leader,)
+    if write.is_next and leads and not write.left_isr:
         yield lambda trial: preferred(trial, write.tp)
 
 

@@ -11,5 +11,5 @@ from controller.transaction.transaction import Transaction
 
 def propose(_: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
     """Propose an unclean election whatever the settings say (ElectLeaders, from Kafka 2.4 on)."""
-    if write.is_next and write.moves_leader:
+    if write.is_next and write.elects_leader:
         yield lambda trial: unclean(trial, write.tp)

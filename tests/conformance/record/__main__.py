@@ -29,24 +29,30 @@ from tests.conformance.record.broker import SETTINGS, RecordedBroker
 from tests.conformance.record.filling import fill, first_topics
 from tests.conformance.record.gauges import GaugeSampler
 from tests.conformance.record.keeping import keep_what_is_counted, keep_what_the_controllers_said
-from tests.conformance.record.large import LargeActions
+from tests.conformance.record.large import LargeActions, load_seconds
 from tests.conformance.record.registered import Heartbeats, RegisteredBroker, znode_version
 from tests.conformance.record.releases import RELEASES, protocol_of
 from tests.conformance.record.steps import Steps
 from tests.conformance.record.topics import Topics
+from tests.conformance.recording import ENDING
 
 _START_SECONDS = 120
 _QUIET_SECONDS = 2.0
 _REST_SECONDS = 6.0
 _LONGEST_REST_SECONDS = 40
 _PRESET = 9 | lzma.PRESET_EXTREME  # it is made once and kept for good
-_ENDING = ".tar.xz"
+_QUICK_PRESET = 1  # of what is too large to be kept
+_MOST_KEPT_PARTITIONS = 30_000
 _PROTOCOL = "inter.broker.protocol.version"
 _FIRST_REGISTERED = 101
 _MOST_NEAR_PARTITIONS = 300  # of a large cluster's on the brokers that are real
 _SMALL = "t"  # how the names of topics begin that small actions are about
 # With 392 MB a controller of 3.9.2 took up 10,000 partitions of 30 brokers, with 432 MB one of 2.8.2 12,000.
 _HEAP_MB, _PARTITIONS_A_MB = 192, 50
+# Each registered broker leaves its controller with the bytes of a request about all partitions, unsent.
+_UNSENT_BYTES_A_PARTITION = 80
+# ZooKeeper held 30,000 znodes in 128 MB; a partition has three.
+_ZOOKEEPER_HEAP_MB, _PARTITIONS_A_ZOOKEEPER_MB = 128, 200
 
 
 class Recorder:
@@ -59,14 +65,19 @@ class Recorder:
         # How finely ends of sessions are told apart.
         tick_ms = random.Random(options.seed).choice((500, 2000))
         self._zookeeper_settings = {"tickTime": str(tick_ms), "preAllocSize": "1024"}
-        self._zookeeper = ZooKeeper(scratch / "zookeeper", properties=self._zookeeper_settings)
+        self._zookeeper = ZooKeeper(
+            scratch / "zookeeper",
+            properties=self._zookeeper_settings,
+            heap_mb=_ZOOKEEPER_HEAP_MB + options.partitions // _PARTITIONS_A_ZOOKEEPER_MB,
+        )
         self._steps = Steps(folder / "steps.jsonl")
 
     def record(self) -> None:
         """Start the cluster, act, rest, and end it so that its end is not in ZooKeeper's log."""
         options = self._options
         connect = self._zookeeper.connect_string
-        heap_mb = _HEAP_MB + options.partitions // _PARTITIONS_A_MB
+        unsent_mb = options.registered * options.partitions * _UNSENT_BYTES_A_PARTITION // 1_000_000
+        heap_mb = _HEAP_MB + options.partitions // _PARTITIONS_A_MB + unsent_mb
         brokers = [
             RecordedBroker(
                 number,
@@ -170,12 +181,16 @@ class Recorder:
                 time.sleep(0.1)
 
     def _rest(self, client: KazooClient) -> int:
-        """Wait until nothing more follows from the actions; gives the last transaction before the end."""
+        """Wait until nothing more follows from the actions; gives the last transaction before the end.
+
+        A controller that loads writes nothing, so it is quiet only when one could have loaded meanwhile.
+        """
+        load = load_seconds(self._options.partitions)
         time.sleep(_REST_SECONDS)
-        deadline = time.monotonic() + _LONGEST_REST_SECONDS
+        deadline = time.monotonic() + _LONGEST_REST_SECONDS + 3 * load
         zxid = self._zxid(client)
         while time.monotonic() < deadline:
-            time.sleep(_QUIET_SECONDS)
+            time.sleep(_QUIET_SECONDS + load)
             newest = self._zxid(client)
             if newest == zxid:
                 break
@@ -218,8 +233,8 @@ def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--upgrade-to", choices=sorted(RELEASES), metavar="RELEASE", help="roll all brokers to it")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE.tar.xz", help="the archive to write")
     options = parser.parse_args(arguments)
-    if not options.out.name.endswith(_ENDING):
-        parser.error(f"--out {options.out} must end in {_ENDING}: the rest of the name is the recording's")
+    if not options.out.name.endswith(ENDING):
+        parser.error(f"--out {options.out} must end in {ENDING}: the rest of the name is the recording's")
     if bool(options.registered) != bool(options.partitions):
         parser.error("--registered and --partitions need each other: one is where most of the other are")
     if any("=" not in setting for setting in options.setting):
@@ -229,10 +244,14 @@ def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     return options
 
 
+def _preset(partitions: int) -> int:
+    return _PRESET if partitions <= _MOST_KEPT_PARTITIONS else _QUICK_PRESET
+
+
 def main() -> int:
     """Make one recording; 1 after an error's sentence."""
     options = read_options()
-    name = options.out.name.removesuffix(_ENDING)
+    name = options.out.name.removesuffix(ENDING)
     with tempfile.TemporaryDirectory(prefix="record-") as directory:
         folder = Path(directory, name)
         folder.mkdir()
@@ -242,7 +261,7 @@ def main() -> int:
             sys.stderr.write(f"error: {error}\n")
             return 1
         with (
-            lzma.open(options.out, "wb", preset=_PRESET) as compressed,
+            lzma.open(options.out, "wb", preset=_preset(options.partitions)) as compressed,
             tarfile.open(fileobj=compressed, mode="w") as archive,
         ):
             archive.add(folder, arcname=name)

@@ -27,6 +27,11 @@ _NEW_PARTITIONS = 300  # of a topic that is created in a scene
 _REASSIGNED_PARTITIONS = 150
 
 
+def load_seconds(partitions: int) -> float:
+    """How long a controller may load where so many partitions were filled in; 0 where none were."""
+    return _LOAD_SECONDS + _LOAD_SECONDS_A_PARTITION * partitions if partitions else 0.0
+
+
 class LargeActions(Actions):
     """An operator of a large cluster: each scene once, in an order that is drawn, with small actions between them."""
 
@@ -43,7 +48,7 @@ class LargeActions(Actions):
     ) -> None:
         super().__init__(seed, release, brokers, topics, admin, steps)
         self._silent = {broker.broker_id: broker for broker in registered}
-        self._load_seconds = _LOAD_SECONDS + _LOAD_SECONDS_A_PARTITION * partitions
+        self._load_seconds = load_seconds(partitions)
         self._large = 0
         self._deck: list[Callable[[], None]] = []
         self._scene_is_next = True
