@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import msgspec
 
-from controller.alerts.conditions import counted
 from controller.contract.alert_row import AlertRow, Severity
 from controller.derived.gauges import gauges_row, replicas_by_broker
+from questions.doubts import doubts
 from questions.picture import Moment, Picture
-
-OLD_AFTER_MS: Final = 30_000  # of heartbeats that come each second, as in [serve.alertmanager]
-_NAMED_PATHS: Final = 3
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -78,7 +73,7 @@ def check(picture: Picture, now_ms: int | None = None) -> Health:
         controller_epoch=header.controller_epoch,
         counts=_counts(picture),
         findings=tuple(finding_of(row, picture) for row in picture.alerts),
-        doubts=tuple(_doubts(picture, now_ms)),
+        doubts=tuple(doubts(picture, now_ms)),
     )
 
 
@@ -115,17 +110,3 @@ def _counts(picture: Picture) -> Counts:
         preferred_imbalance=row.preferred_replica_imbalance,
         topics_to_delete=row.topics_to_delete,
     )
-
-
-def _doubts(picture: Picture, now_ms: int | None) -> list[str]:
-    found = []
-    if now_ms is not None and now_ms - picture.as_of_ms > OLD_AFTER_MS:
-        age_seconds = (now_ms - picture.as_of_ms) // 1_000
-        found.append(
-            f"the newest that is known is {age_seconds} s old, what is said here may be over: see `kontrast status`"
-        )
-    if picture.forbidden:
-        hidden = sorted(picture.forbidden)
-        named = ", ".join(hidden[:_NAMED_PATHS]) + (", …" if len(hidden) > _NAMED_PATHS else "")
-        found.append(f"{counted(len(hidden), 'znode')} may not be read, nor what is below: {named}")
-    return found

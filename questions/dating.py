@@ -26,7 +26,7 @@ _STATUS = '{"session":"look"}'
 
 
 def dated(context: Context, written_ms: Mapping[str, int]) -> Context:
-    """The context with the beginnings that the znodes' times prove; those without one are `NOT_KNOWN_MS`."""
+    """The context with the beginnings that the znodes' times prove; the others are `NOT_KNOWN_MS`."""
     header, topics = context.header.copy(), context.topics.mutable_copy()
     rules = header.counting_rules
     since_ms = dict.fromkeys(header.tally.issues, header.time_ms)

@@ -1,8 +1,8 @@
 """Let a complete read show what the controller has to do about leaders that are not registered.
 
 To `controller.step` a controller that a read finds has nothing left to do: it may have taken over long ago, and passed
-over what the read shows. One look cannot know that, and mostly the leader has just died. So the read is given as of
-before its death, and the death behind it: what must follow is then worked out as from any other.
+over what the read shows. One look cannot know that, and mostly the leader has just died. Therefore the read is
+given as of before its death, and the death behind it: what must follow is then worked out as from any other.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Make a picture of a cluster from what `kontrast stream` derived of it: its rows of metadata and alerts.
 
 The rows are turned back into the znodes that they say, and these go through `controller.step` as a complete read does,
-so that a question has one answer wherever the cluster comes from. Topics' ids and settings are in no row: a topic's
+and a question has one answer wherever the cluster comes from. Topics' ids and settings are in no row: a topic's
 min.insync.replicas shows only where too few replicas are in sync for it.
 """
 

@@ -87,5 +87,5 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
         return Moment(ms, exact=self.origin is not Origin.LOOK and ms > self.began_ms)
 
     def unregistered(self, brokers: Brokers) -> Brokers:
-        """Those of the brokers that are not registered."""
+        """The brokers among these that are not registered."""
         return tuple(broker for broker in brokers if broker not in self.header.brokers)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
@@ -13,8 +12,8 @@ import click
 from cli.printing import output
 from cli.running import ExitCode
 from cli.settings.options import GroupedCommand
-from cli.sources.options import is_of_now, source_of, source_options
-from cli.sources.source import EVERYTHING_NOW, NotFoundError, Source, StoppedError, ask, ask_as_long_as
+from cli.sources.options import source_of, source_options
+from cli.sources.source import EVERYTHING_NOW, NotFoundError, Source, StoppedError, ask_as_long_as, present_ms
 from dashboards.errors import ServeError
 from ingest.errors import IngestError
 
@@ -37,7 +36,7 @@ Exit codes:
   3  what is asked cannot be reached
 
 \b
-With --probe those of monitoring plugins:
+With --probe, as monitoring plugins end:
   0 OK, 1 WARNING, 2 CRITICAL (also for a flag that is wrong), 3 UNKNOWN
 """
 
@@ -68,12 +67,11 @@ def check(  # noqa: PLR0913 (one parameter an option)
     if watch and probe:
         raise click.UsageError("--watch and --probe: give one of them.")
     source = source_of(flags)
-    of_now = is_of_now(flags)
 
     def judge(picture: Picture) -> Health:
         from questions import check as question
 
-        return question.check(picture, int(time.time() * 1000) if of_now else None)
+        return question.check(picture, present_ms(source))
 
     if probe:
         return ask_as_long_as(lambda stop: _probe(source, judge, stop))
@@ -81,12 +79,7 @@ def check(  # noqa: PLR0913 (one parameter an option)
     if watch:
         return ask_as_long_as(lambda stop: _watch(source, judge, show, every_seconds, stop))
 
-    def answer(picture: Picture) -> ExitCode:
-        health = judge(picture)
-        show(health)
-        return ExitCode.OK if health.is_well else ExitCode.FAILED
-
-    return ask(source, EVERYTHING_NOW, answer)
+    return ask_as_long_as(lambda stop: _once(source, judge, show, stop))
 
 
 def _shown(*, is_long: bool, as_json: bool) -> Callable[[Health], None]:
@@ -94,6 +87,14 @@ def _shown(*, is_long: bool, as_json: bool) -> Callable[[Health], None]:
     from cli.printing.check_lines import health_lines
 
     return print_json if as_json else lambda health: print_answer(health_lines(health, is_long=is_long))
+
+
+def _once(
+    source: Source, judge: Callable[[Picture], Health], show: Callable[[Health], None], stop: threading.Event
+) -> ExitCode:
+    health = judge(source.picture(EVERYTHING_NOW, stop))
+    show(health)
+    return ExitCode.OK if health.is_well else ExitCode.FAILED
 
 
 def _probe(source: Source, judge: Callable[[Picture], Health], stop: threading.Event) -> int:

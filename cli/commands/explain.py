@@ -32,7 +32,7 @@ How sure a statement is stands behind it, where ZooKeeper does not have it:
 Exit codes:
   0  the subject is well; with --key: a producer with acks=all can write
   1  it is not
-  2  a flag or a setting is wrong, or there is no such subject
+  2  a flag or a setting is wrong, or there is no SUBJECT
   3  what is asked cannot be reached
 """
 
@@ -59,7 +59,7 @@ def explain(
 ) -> int:
     """Say why SUBJECT is as it is: TOPIC-PARTITION, TOPIC, broker N, or controller.
 
-    What is so, since when, what led to it with time and zxid, what the controller must do, and what brings it back.
+    Its state, since when, what led to it with time and zxid, what the controller must do, and what brings it back.
     Files and streams have the steps that led to it, one look at ZooKeeper the last write of each znode.
     """
     if key is not None:

@@ -1,4 +1,4 @@
-"""Print an explanation: the verdict, what is so and how sure that is, what led to it, and the alerts about it."""
+"""Print an explanation: the verdict, what is known and how surely, what led to it, and the alerts about it."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from cli.printing import output
 from cli.sources.source import CHUNK_COUNT, NotFoundError, Scope, StoppedError
@@ -26,6 +26,7 @@ _RECORDS_AT_ONCE: Final = 1_000
 class FilesSource:
     """The dataDir of a ZooKeeper server, and its dataLogDir if that is another one, up to a moment."""
 
+    is_live: ClassVar[bool] = False
     directories: tuple[Path, ...]
     chroot: str
     until: Until | None

@@ -83,11 +83,6 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def is_of_now(flags: Mapping[str, Any]) -> bool:
-    """Whether the source should have the present; files have what they have."""
-    return not flags["directories"]
-
-
 def source_of(flags: Mapping[str, Any]) -> Source:
     """The source that the options of `source_options` name; raises ConfigError."""
     settings = read_settings(flags["config_file"], os.environ)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 from cli.printing import output
 from cli.running import ExitCode, run_until_stopped
+from questions.doubts import doubts
 from questions.gathering import keep_nothing
 
 if TYPE_CHECKING:
@@ -41,7 +43,9 @@ EVERYTHING_NOW: Final = Scope()
 
 
 class Source(Protocol):
-    """A place that a cluster's picture is made from."""
+    """A place that a cluster's picture is made from; `is_live` where it should have the present."""
+
+    is_live: ClassVar[bool]
 
     def picture(self, scope: Scope, stop: threading.Event) -> Picture:
         """The cluster, of which there may be more than the scope asks for.
@@ -51,12 +55,24 @@ class Source(Protocol):
 
 
 def ask(source: Source, scope: Scope, answer: Callable[[Picture], int]) -> int:
-    """Answer a question with one picture; gives the exit code. An answer may raise NotFoundError."""
+    """Answer a question with one picture, and say why that may not be all; gives the exit code.
+
+    An answer may raise NotFoundError.
+    """
 
     def look(stop: threading.Event) -> int:
-        return answer(source.picture(scope, stop))
+        picture = source.picture(scope, stop)
+        code = answer(picture)
+        for doubt in doubts(picture, present_ms(source)):
+            output.warn(doubt)
+        return code
 
     return ask_as_long_as(look)
+
+
+def present_ms(source: Source) -> int | None:
+    """The present, where the source should have it; files have what they have."""
+    return time.time_ns() // 1_000_000 if source.is_live else None
 
 
 def ask_as_long_as(look: Callable[[threading.Event], int]) -> int:

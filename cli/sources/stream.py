@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from cli.following import Where, followed, lines_until_now, without_waiting_words
 from cli.sources.files import take_all
@@ -29,6 +29,7 @@ _STANDING: Final = ("job", "metadata", "alerts", "gauges")
 class StreamSource:
     """The stream of changes or the outputs at an address; the cluster may be left out if there is only one."""
 
+    is_live: ClassVar[bool] = True
     where: Where
     cluster: str | None
     brokers: BrokersConfig

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from cli.sources.source import CHUNK_COUNT, NotFoundError, Scope, StoppedError
 from controller.derived.stored_context import new_context
@@ -24,6 +24,7 @@ _NAMED_CHROOTS: Final = 10
 class ZooKeeperSource:
     """The ZooKeeper of a cluster."""
 
+    is_live: ClassVar[bool] = True
     config: ZooKeeperConfig
     cluster: str
     brokers: BrokersConfig

@@ -47,7 +47,7 @@ def about_controller(row: Row) -> bool:
 
 
 def causes_of(rows: Sequence[Row], brokers: Iterable[int] | None = None) -> tuple[Cause, ...]:
-    """The steps in these rows, the oldest first: those since shortly before the present trouble began.
+    """The steps in these rows, the oldest first, from shortly before the present trouble began.
 
     Of brokers only these (None: all).
     """

@@ -22,7 +22,7 @@ class Certainty(Enum):
 
 
 class Statement(msgspec.Struct, frozen=True):
-    """Something that is so, or will be, about an aspect of the subject."""
+    """Something that is, or will be, about an aspect of the subject."""
 
     about: str
     says: str

@@ -36,7 +36,7 @@ def explain_topic(picture: Picture, name: str) -> Explanation:
 
 
 def _unwell(topic: Topic) -> list[tuple[int, Partition]]:
-    """The partitions with a problem, those that cannot be used first."""
+    """The partitions with a problem, the unusable first."""
     found = [(number, partition) for number, partition in topic.partitions.items() if partition.problem is not None]
     return sorted(found, key=lambda item: (item[1].problem not in UNUSABLE, item[0]))
 

@@ -55,7 +55,7 @@ CHECKS: Final = (
         "duplicate-topic-id",
         Severity.PAGE,
         found_in.duplicate_ids,
-        "The next broker that is elected controller fails while it loads them, and so does every other.",
+        "The next broker that is elected controller fails while it loads them, as does every other.",
         kinds.DUPLICATE_TOPIC_ID.action,
     ),
     LintCheck(
@@ -127,7 +127,7 @@ CHECKS: Final = (
         "dead-replicas",
         Severity.WARN,
         found_in.dead_brokers,
-        "Each partition there has a replica less than it should; a deletion of such a topic waits for the broker.",
+        "Each partition there has a replica less than it should; a deletion of its topic waits for the broker.",
         "Bring the broker back with its data, or reassign what it hosts.",
     ),
     LintCheck(

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from kafka import KafkaProducer
+from kafka.admin import KafkaAdminClient, NewTopic
 from kazoo.client import KazooClient
 
 from cli.main import main
@@ -20,6 +23,7 @@ from controller.contract.records import Record, encode_record
 from controller.derived.stored_context import new_context
 from controller.model.topics import Problem, TopicPartition
 from controller.step import steps
+from dashboards.errors import ServeError
 from ingest.errors import IngestError
 from questions.picture import Moment, Origin, Picture
 from tests.recorded_moment import MOMENT_MS, history, zk_data
@@ -107,7 +111,7 @@ def test_the_changes_give_the_same_as_the_files(tmp_path, records, from_files):
     assert pages(found) == pages(from_files)
 
 
-def test_changes_are_read_from_the_newest_complete_read_on_unless_the_past_is_asked_for(tmp_path, records):
+def test_changes_begin_with_the_newest_complete_read_unless_the_past_is_asked_for(tmp_path, records):
     later = [
         Record(**{field: getattr(record, field) for field in Record.__struct_fields__} | {"generation": 2})
         for record in records
@@ -132,6 +136,27 @@ def test_the_outputs_give_the_same_brokers_partitions_and_alerts(tmp_path, recor
     assert found.reason(TopicPartition("t3", 2)) == from_files.reason(TopicPartition("t3", 2))
     assert [(row.id, row.cause) for row in found.alerts] == [(row.id, row.cause) for row in from_files.alerts]
     assert len(found.story) == sum(row.output == "transitions" for row in outcome.effects)
+
+
+def test_a_topic_of_changes_and_topics_of_outputs_give_the_same_too(shared_broker, own_name, records, from_files):
+    outcome = steps(new_context("shop", 64), records)
+    with closing(KafkaAdminClient(bootstrap_servers=shared_broker)) as admin:
+        outputs = {f"{own_name}.derived.{output}": output for output in ("metadata", "alerts", "gauges")}
+        admin.create_topics([NewTopic(name, 1, 1) for name in (own_name, *outputs)])
+    with closing(KafkaProducer(bootstrap_servers=shared_broker)) as producer:
+        for record in records:
+            producer.send(own_name, encode_record(record))
+        for topic, output in outputs.items():
+            for row in outcome.effects:
+                if row.output == output:
+                    producer.send(topic, encode_row(row))
+        producer.flush()
+    changes = picture("--from", f"kafka://{shared_broker}/{own_name}")
+    derived = picture("--from", f"kafka://{shared_broker}/{own_name}.derived")
+    assert (changes.origin, derived.origin) == (Origin.HISTORY, Origin.ROWS)
+    assert facts(changes) == facts(derived) == facts(from_files)
+    with pytest.raises(ServeError, match="holds no outputs"):
+        picture("--from", f"kafka://{shared_broker}/{own_name}.absent")
 
 
 def test_zookeeper_alone_gives_the_same_now_with_the_times_in_its_znodes(watched, from_files):

@@ -31,7 +31,7 @@ def test_what_is_no_key_of_the_format_is_refused(text, key_format):
         key_bytes(text, key_format)
 
 
-def test_acks_all_is_refused_where_too_few_are_in_sync_and_acks_1_where_nobody_leads():
+def test_acks_all_needs_enough_in_sync_and_acks_1_a_leader():
     base = {**brokers(1, 2), **controller(1), **topic("t", [1, 2]), **settings("t", min_insync_replicas="2")}
     well = explain_key(look(base), "t", b"k")
     assert (well.leader, well.takes_acks_1, well.takes_acks_all, well.reason) == (1, True, True, None)

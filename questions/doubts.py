@@ -1,0 +1,26 @@
+"""Why a picture of a cluster may not be all there is to know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from controller.alerts.conditions import counted
+from controller.model.context import FOLLOWING
+from questions.picture import Picture
+
+OLD_AFTER_MS: Final = 30_000  # of heartbeats that come each second, as in [serve.alertmanager]
+_NAMED_PATHS: Final = 3
+
+
+def doubts(picture: Picture, now_ms: int | None) -> Iterator[str]:
+    """Each reason in a sentence; `now_ms` is the present, where the picture should be of now."""
+    if now_ms is not None and now_ms - picture.as_of_ms > OLD_AFTER_MS:
+        age_seconds = (now_ms - picture.as_of_ms) // 1_000
+        yield f"the newest that is known is {age_seconds} s old, what is said here may be over: see `kontrast status`"
+    if picture.header.phase is not FOLLOWING:
+        yield "no complete read has come in since changes were lost: what is said here may be over"
+    if picture.forbidden:
+        hidden = sorted(picture.forbidden)
+        named = ", ".join(hidden[:_NAMED_PATHS]) + (", …" if len(hidden) > _NAMED_PATHS else "")
+        yield f"{counted(len(hidden), 'znode')} may not be read, nor what is below: {named}"
