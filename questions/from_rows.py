@@ -24,6 +24,7 @@ from questions.picture import Origin, Picture
 
 MetadataRow = BrokerRow | ControllerRow | PartitionRow
 
+_CAUSES_FIRST = (ControllerRow, BrokerRow, PartitionRow)  # as in a complete read
 _JSON = msgspec.json.Encoder()
 _Znode = tuple[str, object, int, int]  # path, content, czxid, owner
 _Znodes = Iterator[_Znode]
@@ -37,7 +38,7 @@ def picture_of_rows(
     as_of_ms: int,
 ) -> Picture:
     """The cluster as the rows say it, with their alerts, and with their times."""
-    rows = sorted(metadata, key=lambda row: (row.seq, row.ordinal))
+    rows = sorted(metadata, key=lambda row: _CAUSES_FIRST.index(type(row)))
     records = with_departures(tuple(_complete_read(context.header.cluster, rows, as_of_ms)))
     of_partitions = (row for row in rows if isinstance(row, PartitionRow))
     reasons = {TopicPartition(row.topic, row.partition): row.reason for row in of_partitions if row.reason}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from controller.alerts import kinds
 from controller.alerts.conditions import either, whereabouts
 from controller.derived.health import (
     UNUSABLE,
@@ -66,8 +67,8 @@ class _Asked:
         if not self._topic.queued_for_deletion:
             yield self._acks_all()
         yield from self._next()
-        if self._partition.problem in UNUSABLE and self._value is not None:
-            yield from self._ways_back(self._value)
+        if self._partition.problem in UNUSABLE:
+            yield from self._ways_back()
         elif self._value is not None and not self._topic.queued_for_deletion:
             yield self._next_leader(self._value)
 
@@ -149,18 +150,31 @@ class _Asked:
             says = f"a reassignment adds {listed(partition.adding)} and removes {listed(partition.removing)}"
             yield Statement("next", f"{says} once what it adds is in sync", Certainty.EXPECTED)
 
-    def _ways_back(self, value: LeaderAndIsr) -> Iterator[Statement]:
-        """Which brokers bring an unusable partition back, and what an unclean election would do."""
-        partition, header = self._partition, self._header
+    def _ways_back(self) -> Iterator[Statement]:
+        """What makes an unusable partition usable again, without a loss and with one."""
+        yield Statement("comes back", self._comes_back(), Certainty.EXPECTED)
+        lost = (Problem.NO_LIVE_IN_SYNC_REPLICA, Problem.LEADERLESS)
+        if self._value is not None and self._partition.problem in lost:
+            yield self._unclean(self._value)
+
+    def _comes_back(self) -> str:
+        partition, header, value = self._partition, self._header, self._value
+        elector = f"controller {header.controller}" if header.acting else "the next controller"
+        if partition.problem is Problem.NO_LIVE_REPLICA_AT_CREATION:
+            return f"when broker {either(partition.replicas)} registers: {elector} creates it then"
+        if value is None:
+            return f"as soon as {elector} writes its first state"
         if partition.problem is Problem.ELECTION_DUE:
             elected = successor(partition, self._topic, header, self._predicted)
-            yield Statement("comes back", f"as soon as broker {elected} is elected", Certainty.EXPECTED)
-            return
-        away = [broker for broker in value.isr if broker not in header.brokers]
-        if away:
-            returns = f"when broker {either(away)} returns: it has every acknowledged record"
-            yield Statement("comes back", returns, Certainty.EXPECTED)
-        yield self._unclean(value)
+            return f"as soon as broker {elected} is elected"
+        if partition.problem is Problem.LEADERLESS:
+            live = [at for at in value.isr if at in header.brokers and at not in partition.offline_dirs]
+            return f"when the next controller elects broker {either(live)}: {kinds.PARTITIONS_LEADERLESS.action}"
+        away = [at for at in value.isr if at not in header.brokers]
+        failed = [at for at in value.isr if at in header.brokers]
+        ways = [f"when broker {either(away)} returns"] if away else []
+        ways += [f"when the log directory of broker {either(failed)} is back"] if failed else []
+        return f"{', or '.join(ways)}: it has every acknowledged record"
 
     def _unclean(self, value: LeaderAndIsr) -> Statement:
         by_topic = self._topic.unclean_election

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from controller.model.topics import TopicPartition
 from questions.check import check
 from questions.explain.broker import explain_broker
@@ -89,6 +91,27 @@ def test_an_unclean_election_names_the_winner_the_loss_and_whether_it_is_allowed
             Certainty.ASSUMED,
         )
     ]
+
+
+@pytest.mark.parametrize(
+    ("znodes", "expected"),
+    [
+        ({STATE: None}, "as soon as controller 1 writes its first state"),
+        (
+            {**topic("t", [8, 9]), STATE: None},
+            "when broker 8 or 9 registers: controller 1 creates it then",
+        ),
+        (state("t", 0, -1, [2]), "when the next controller elects broker 2: Move the controller (delete /controller)"),
+        (state("t", 0, 9, [9, 2]), "as soon as broker 2 is elected"),
+        (state("t", 0, -1, [8, 9]), "when broker 8 or 9 returns: it has every acknowledged record"),
+    ],
+)
+def test_each_kind_of_trouble_has_its_own_way_out(znodes, expected):
+    found = {path: content for path, content in {**WELL, **znodes}.items() if content is not None}
+    explanation = explain_partition(look(found), TopicPartition("t", 0))
+    ((says, certainty),) = said(explanation, "comes back")
+    assert says.startswith(expected)
+    assert certainty is Certainty.EXPECTED
 
 
 def test_the_next_leader_is_the_first_replica_that_is_live_and_in_sync():
