@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from controller.alerts.conditions import counted, plural, whereabouts
+from controller.alerts.conditions import counted, plural
 from controller.derived.gauges import replicas_by_broker
 from controller.model.context import Context
 from questions.explain.causes import causes_of, last_writes
-from questions.explain.explanation import Certainty, Explanation, Statement, findings_about
+from questions.explain.explanation import Certainty, Explanation, Statement, findings_about, whereabout
 from questions.picture import Origin, Picture
 
 
@@ -23,12 +23,11 @@ def explain_broker(picture: Picture, broker: int) -> Explanation:
     header = picture.header
     registered, departure = header.brokers.get(broker), header.departures.last.get(broker)
     since_ms = None if registered is not None else departure.time_ms if departure is not None else 0
-    (where,) = whereabouts((broker,), header)
     is_look = picture.origin is Origin.LOOK
     paths = [(f"/brokers/ids/{broker}", "it registered")]
     return Explanation(
         subject=f"broker {broker}",
-        headline=where.removeprefix(f"broker {broker} ").replace("was never seen", "is not registered"),
+        headline=whereabout(broker, picture).removeprefix(f"broker {broker} "),
         is_well=registered is not None,
         since=None if since_ms is None else picture.since(since_ms),
         statements=tuple(_statements(picture, broker)),

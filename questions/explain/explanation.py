@@ -7,6 +7,7 @@ from enum import Enum
 
 import msgspec
 
+from controller.alerts.conditions import whereabouts
 from controller.contract.alert_row import AlertRow
 from questions.check import Finding, finding_of
 from questions.picture import Moment, Picture
@@ -65,6 +66,12 @@ def findings_about(
         return named or of_broker or (bool(group) and row.group == group)
 
     return tuple(finding_of(row, picture) for row in picture.alerts if is_about(row))
+
+
+def whereabout(broker: int, picture: Picture) -> str:
+    """Whether the broker is live, or how it left; who has no past has only seen that it is not there."""
+    (where,) = whereabouts((broker,), picture.header)
+    return where.replace("was never seen", "is not registered")
 
 
 def since_zxid(zxid: int) -> str:

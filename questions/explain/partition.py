@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from controller.alerts import kinds
-from controller.alerts.conditions import either, whereabouts
+from controller.alerts.conditions import either
 from controller.derived.health import (
     UNUSABLE,
     back_in_sync_for_acks_all,
@@ -17,7 +17,16 @@ from controller.model.leadership import NO_LEADER, LeaderAndIsr
 from controller.model.topics import Partition, Problem, Topic, TopicPartition
 from controller.rules.election import elect_offline
 from questions.explain.causes import causes_of, last_writes
-from questions.explain.explanation import Cause, Certainty, Explanation, Statement, findings_about, listed, since_zxid
+from questions.explain.explanation import (
+    Cause,
+    Certainty,
+    Explanation,
+    Statement,
+    findings_about,
+    listed,
+    since_zxid,
+    whereabout,
+)
 from questions.picture import Origin, Picture
 
 
@@ -105,9 +114,7 @@ class _Asked:
     def _replicas(self) -> Iterator[Statement]:
         partition, header = self._partition, self._header
         isr = self._value.isr if self._value else ()
-        for at, (broker, where) in enumerate(
-            zip(sorted(partition.replicas), whereabouts(partition.replicas, header), strict=True)
-        ):
+        for at, broker in enumerate(sorted(partition.replicas)):
             registered = header.brokers.get(broker)
             rack = f", rack {registered.rack}" if registered is not None and registered.rack else ""
             role = ["preferred"] if partition.replicas[0] == broker else []
@@ -115,7 +122,9 @@ class _Asked:
             role += ["being added"] if broker in partition.adding else []
             role += ["being removed"] if broker in partition.removing else []
             role += ["its log directory failed"] if broker in partition.offline_dirs else []
-            yield Statement("replicas" if at == 0 else "", f"{where}{rack}: {', '.join(role)}")
+            yield Statement(
+                "replicas" if at == 0 else "", f"{whereabout(broker, self._picture)}{rack}: {', '.join(role)}"
+            )
 
     def _acks_all(self) -> Statement:
         value, partition = self._value, self._partition

@@ -15,9 +15,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
+from cli.printing.check_lines import probe_line
 from cli.sources.files import FilesSource
 from cli.sources.source import Scope
-from questions.picture import Picture
+from controller.contract.alert_row import Severity
+from questions.check import Finding, Health, check
+from questions.picture import Moment, Picture
+from tests.questions.cluster import brokers, controller, look, topic
 from tests.recorded_moment import MOMENT_MS, zk_data
 
 ANSWERS = Path(__file__).with_name("answers")
@@ -140,3 +144,41 @@ def test_watching_shows_a_look_that_differs_from_the_last_until_it_is_stopped(wh
     assert len(looks) == 3
     assert watched.startswith(once)
     assert watched.removeprefix(once).splitlines()[0].startswith("shop: well")
+
+
+def health(*findings: Finding, doubts: tuple[str, ...] = ()) -> Health:
+    well = check(look({**brokers(1, 2), **controller(1), **topic("t", [1, 2])}))
+    return msgspec.structs.replace(well, findings=findings, doubts=doubts)
+
+
+def finding(severity: Severity, cause: str = "it broke") -> Finding:
+    return Finding(severity, "Broken", "broker 1", Moment(None, exact=False), cause, None, "mend it", (), 0, ())
+
+
+@pytest.mark.parametrize(
+    ("asked", "line"),
+    [
+        (
+            health(),
+            "KAFKA OK - shop: controller broker 1, epoch 7; 2 brokers; 1 topic, 1 partition: all led and in sync",
+        ),
+        (health(finding(Severity.INFO)), "KAFKA OK - shop: controller broker 1"),
+        (health(finding(Severity.WARN)), "KAFKA WARNING - shop: Broken: it broke"),
+        (health(finding(Severity.PAGE), finding(Severity.WARN)), "KAFKA CRITICAL - shop: Broken: it broke"),
+        (health(doubts=("it is old",)), "KAFKA UNKNOWN - shop: it is old"),
+        (health(finding(Severity.WARN), doubts=("it is old",)), "KAFKA WARNING - shop: Broken: it broke"),
+        (health(finding(Severity.PAGE, "a | b\n\x1b[31m")), r"KAFKA CRITICAL - shop: Broken: a / b\n\x1b[31m"),
+    ],
+)
+def test_a_probe_says_the_worst_in_one_line_with_performance_data(asked, line):
+    said = probe_line(asked)
+    assert said.startswith(line)
+    assert said.count("|") == 1
+    assert "\n" not in said
+    assert said.partition(" | ")[2].startswith("brokers=2;;;0 brokers_away=0;;;0 leaderless=0;;;0 ")
+
+
+def test_what_may_be_hidden_is_a_finding_of_its_own():
+    hidden = health(doubts=("2 znodes may not be read",))
+    assert not hidden.is_well
+    assert health(finding(Severity.INFO)).is_well
