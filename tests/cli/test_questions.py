@@ -15,13 +15,21 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
-from cli.printing.check_lines import probe_line
+from cli.printing.answers import print_answer
+from cli.printing.check_lines import health_lines, probe_line
+from cli.printing.explanation_lines import explanation_lines
+from cli.printing.lint_lines import lint_lines
 from cli.sources.files import FilesSource
 from cli.sources.source import Scope
 from controller.contract.alert_row import Severity
+from controller.model.topics import TopicPartition
 from questions.check import Finding, Health, check
+from questions.explain.broker import explain_broker
+from questions.explain.partition import explain_partition
+from questions.explain.topic import explain_topic
+from questions.lint.table import lint
 from questions.picture import Moment, Picture
-from tests.questions.cluster import brokers, controller, look, topic
+from tests.questions.cluster import broker, brokers, controller, look, state, topic
 from tests.recorded_moment import MOMENT_MS, zk_data
 
 ANSWERS = Path(__file__).with_name("answers")
@@ -182,3 +190,20 @@ def test_what_may_be_hidden_is_a_finding_of_its_own():
     hidden = health(doubts=("2 znodes may not be read",))
     assert not hidden.is_well
     assert health(finding(Severity.INFO)).is_well
+
+
+def test_what_people_wrote_into_znodes_does_nothing_to_a_terminal(capsys):
+    hostile = "\x1b[31m[bold]\n"
+    rack, name = {**broker(1, hostile), **broker(2, "b")}, f"t{hostile}"
+    picture = look({**rack, **controller(1), **topic(name, [1, 2], [1]), **state(name, 1, -1, [1])})
+    for explanation in (
+        explain_broker(picture, 1),
+        explain_topic(picture, name),
+        explain_partition(picture, TopicPartition(name, 1)),
+    ):
+        print_answer(explanation_lines(explanation))
+    print_answer(health_lines(check(picture), is_long=True))
+    print_answer(lint_lines(lint(picture)))
+    said = capsys.readouterr().out
+    assert "\x1b" not in said
+    assert r"\x1b[31m[bold]\n" in said
