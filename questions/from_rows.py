@@ -15,6 +15,7 @@ from controller.contract.alert_row import AlertRow
 from controller.contract.metadata_rows import BrokerRow, ControllerRow, PartitionRow
 from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
+from controller.model.brokers import Departures
 from controller.model.context import LEAST_IN_SYNC, Context
 from controller.model.topics import TopicPartition
 from controller.step import steps
@@ -47,6 +48,7 @@ def picture_of_rows(
         context=_with_times(steps(context, records).context, rows),
         alerts=worst_first(alerts),
         reasons=reasons,
+        away_since_ms={row.broker: row.since_ms for row in rows if isinstance(row, BrokerRow) and not row.registered},
         story=story,
         as_of_ms=as_of_ms,
     )
@@ -130,6 +132,7 @@ def _znodes_of_topic(name: str, partitions: list[PartitionRow]) -> _Znodes:
 
 def _with_times(context: Context, rows: Iterable[MetadataRow]) -> Context:
     header, topics = context.header.copy(), context.topics.mutable_copy()
+    header.departures = Departures()  # rows do not say how a broker left
     for row in rows:
         match row:
             case ControllerRow():

@@ -51,6 +51,7 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
     records: Mapping[str, Record] = {}
     written_ms: Mapping[str, int] = {}
     reasons: Mapping[TopicPartition, str] = {}  # of partitions' problems, where rows have them in words
+    away_since_ms: Mapping[int, int] = {}  # of brokers whose departure is known by its time alone
     began_ms: int = 0  # of the complete read that it rests on
     as_of_ms: int = 0  # of the newest record, by the forwarder's wall clock
     forbidden: frozenset[str] = frozenset()  # paths that an ACL keeps from being read

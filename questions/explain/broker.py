@@ -9,7 +9,7 @@ from controller.derived.gauges import replicas_by_broker
 from controller.model.context import Context
 from questions.explain.causes import causes_of, last_writes
 from questions.explain.explanation import Certainty, Explanation, Statement, findings_about, whereabout
-from questions.picture import Origin, Picture
+from questions.picture import NOT_KNOWN_MS, Origin, Picture
 
 
 def is_known(picture: Picture, broker: int) -> bool:
@@ -22,14 +22,14 @@ def explain_broker(picture: Picture, broker: int) -> Explanation:
     """The explanation of a broker that is known."""
     header = picture.header
     registered, departure = header.brokers.get(broker), header.departures.last.get(broker)
-    since_ms = None if registered is not None else departure.time_ms if departure is not None else 0
+    away_ms = departure.time_ms if departure is not None else picture.away_since_ms.get(broker, NOT_KNOWN_MS)
     is_look = picture.origin is Origin.LOOK
     paths = [(f"/brokers/ids/{broker}", "it registered")]
     return Explanation(
         subject=f"broker {broker}",
         headline=whereabout(broker, picture).removeprefix(f"broker {broker} "),
         is_well=registered is not None,
-        since=None if since_ms is None else picture.since(since_ms),
+        since=None if registered is not None else picture.since(away_ms),
         statements=tuple(_statements(picture, broker)),
         causes=last_writes(picture, paths) if is_look else causes_of(picture.story),
         findings=findings_about(picture, brokers=(broker,)),

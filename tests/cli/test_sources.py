@@ -25,6 +25,7 @@ from controller.model.topics import Problem, TopicPartition
 from controller.step import steps
 from dashboards.errors import ServeError
 from ingest.errors import IngestError
+from questions.explain.broker import explain_broker
 from questions.picture import Moment, Origin, Picture
 from tests.recorded_moment import MOMENT_MS, history, zk_data
 from transport.journal import JournalWriter
@@ -135,6 +136,9 @@ def test_the_outputs_give_the_same_brokers_partitions_and_alerts(tmp_path, recor
     assert found.header.acting
     assert found.reason(TopicPartition("t3", 2)) == from_files.reason(TopicPartition("t3", 2))
     assert [(row.id, row.cause) for row in found.alerts] == [(row.id, row.cause) for row in from_files.alerts]
+    away, seen_away = explain_broker(found, 1), explain_broker(from_files, 1)
+    assert away.headline == "is not registered"
+    assert away.since == seen_away.since
     assert len(found.story) == sum(row.output == "transitions" for row in outcome.effects)
 
 
