@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 import pytest
 from kafka import KafkaProducer
 from kafka.admin import KafkaAdminClient, NewTopic
@@ -114,16 +115,24 @@ def test_the_changes_give_the_same_as_the_files(tmp_path, records, from_files):
 
 
 def test_changes_begin_with_the_newest_complete_read_unless_the_past_is_asked_for(tmp_path, records):
-    later = [
-        Record(**{field: getattr(record, field) for field in Record.__struct_fields__} | {"generation": 2})
-        for record in records
-    ]
+    later = [msgspec.structs.replace(record, generation=2) for record in records]
     write_changes(tmp_path / "changes", records, later)
     address = f"journal:{tmp_path / 'changes'}"
     now = picture("--from", address, scope=Scope(keeps=lambda _: True))
     past = picture("--from", address, scope=Scope(past=True, keeps=lambda _: True))
     assert {row.generation for row in now.story} == {2}
     assert {row.generation for row in past.story} == {1, 2}
+
+
+def test_what_an_older_forwarder_still_sends_changes_nothing(tmp_path, records, from_files):
+    late = [r for r in records if r.path == "/brokers/topics/t1"][:1]
+    newer = [msgspec.structs.replace(record, generation=record.generation + 1) for record in records]
+    forged = [msgspec.structs.replace(late[0], seq=late[0].seq + 10**6, path="/brokers/topics/ghost", observed_ms=1)]
+    write_changes(tmp_path / "changes", newer, forged)
+    found = picture("--from", f"journal:{tmp_path / 'changes'}")
+    assert "/brokers/topics/ghost" not in found.records
+    assert found.as_of_ms == from_files.as_of_ms
+    assert facts(found) == facts(from_files)
 
 
 def test_the_outputs_give_the_same_brokers_partitions_and_alerts(tmp_path, records, from_files):
