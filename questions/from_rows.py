@@ -1,7 +1,7 @@
 """Make a picture of a cluster from what `kontrast stream` derived of it: its rows of metadata and alerts.
 
-The rows are turned back into the znodes that they say, and these go through `controller.step` as a complete read does,
-and a question has one answer wherever the cluster comes from. Topics' ids and settings are in no row: a topic's
+The rows are turned back into the znodes that they say, and these go through `controller.step` as a complete read does:
+a question has one answer wherever the cluster comes from. Topics' ids and settings are in no row: a topic's
 min.insync.replicas shows only where too few replicas are in sync for it.
 """
 
@@ -17,7 +17,7 @@ from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
 from controller.model.brokers import Departures
 from controller.model.context import LEAST_IN_SYNC, Context
-from controller.model.topics import TopicPartition
+from controller.model.topics import Problem, TopicPartition
 from controller.step import steps
 from questions.departures import with_departures
 from questions.gathering import worst_first
@@ -140,7 +140,9 @@ def _with_times(context: Context, rows: Iterable[MetadataRow]) -> Context:
             case BrokerRow() if row.broker in header.brokers:
                 registered = msgspec.structs.replace(header.brokers[row.broker], since_ms=row.since_ms)
                 header.brokers = {**header.brokers, row.broker: registered}
-            case PartitionRow() if row.problem_since_ms:
+            case PartitionRow() if row.problem is not None:
                 own = topics.own(row.topic).partitions
-                own[row.partition] = msgspec.structs.replace(own[row.partition], problem_since_ms=row.problem_since_ms)
+                own[row.partition] = msgspec.structs.replace(
+                    own[row.partition], problem=Problem(row.problem), problem_since_ms=row.problem_since_ms or 0
+                )
     return Context(header, topics.freeze())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
 
 from controller.alerts.kinds import ALERT_KINDS
 from controller.contract.alert_row import AlertRow
@@ -15,6 +16,7 @@ from questions.departures import with_departures
 from questions.picture import WORST_FIRST, Origin, Picture
 
 _RESOLVED = "resolved"
+_NOTHING: Mapping[str, int] = MappingProxyType({})
 _KINDS = {name: place for place, name in enumerate(ALERT_KINDS)}  # partitions, brokers, the controller, topics
 
 
@@ -41,31 +43,29 @@ class Gathering:
 
     def take(self, records: Sequence[Record]) -> None:
         """Apply the next records."""
+        position = self.context.header.position
         for record in records:
-            self._note(record)
+            if record.position > position:  # else it is a repetition, or an older forwarder's
+                self._note(record)
+                position = record.position
         outcome = steps(self.context, records)
         self.context = outcome.context
         self._take_rows(outcome.effects)
 
     def picture(self) -> Picture:
         """The cluster after the last record."""
-        return self._picture(Origin.HISTORY, {}, frozenset(), None)
+        return self._picture(Origin.HISTORY)
 
     def look(
-        self,
-        read: Sequence[Record],
-        written_ms: Mapping[str, int],
-        forbidden: frozenset[str] = frozenset(),
-        only_topics: frozenset[str] | None = None,
+        self, read: Sequence[Record], written_ms: Mapping[str, int], forbidden: frozenset[str] = frozenset()
     ) -> Picture:
         """The cluster as one complete read found it: dated by its znodes, for nothing was seen to begin."""
         self.take(with_departures(read))
         self._alerts = {}
-        self.context = dated(self.context, written_ms)
-        outcome = judged_without_patience(self.context)
+        outcome = judged_without_patience(dated(self.context, written_ms))
         self.context = outcome.context
         self._take_rows(outcome.effects)
-        return self._picture(Origin.LOOK, written_ms, forbidden, only_topics)
+        return self._picture(Origin.LOOK, written_ms, forbidden)
 
     def _note(self, record: Record) -> None:
         self._as_of_ms = record.observed_ms
@@ -87,11 +87,7 @@ class Gathering:
                 self._story.append(row)
 
     def _picture(
-        self,
-        origin: Origin,
-        written_ms: Mapping[str, int],
-        forbidden: frozenset[str],
-        only_topics: frozenset[str] | None,
+        self, origin: Origin, written_ms: Mapping[str, int] = _NOTHING, forbidden: frozenset[str] = frozenset()
     ) -> Picture:
         return Picture(
             origin=origin,
@@ -103,7 +99,6 @@ class Gathering:
             began_ms=self._began_ms,
             as_of_ms=self._as_of_ms,
             forbidden=forbidden,
-            only_topics=only_topics,
         )
 
 

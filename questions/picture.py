@@ -55,7 +55,6 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
     began_ms: int = 0  # of the complete read that it rests on
     as_of_ms: int = 0  # of the newest record, by the forwarder's wall clock
     forbidden: frozenset[str] = frozenset()  # paths that an ACL keeps from being read
-    only_topics: frozenset[str] | None = None  # the topics that were read; None: all
 
     @property
     def header(self) -> Header:

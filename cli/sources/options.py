@@ -70,7 +70,6 @@ _OPTIONS: Final = (
     ),
     settings_options("stream", leave_out=_ONLY_OF_THE_JOB),
 )
-SOURCE_PARAMETERS: Final = ("config_file", "cluster", "directories", "chroot", "until", "stream")
 
 
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:

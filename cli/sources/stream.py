@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from cli.following import Where, followed, lines_until_now, without_waiting_words
+from cli.printing import output
 from cli.sources.files import take_all
 from cli.sources.source import CHUNK_COUNT, NotFoundError, Scope, StoppedError
 from controller.contract.outputs import BadRowError, decode_row
@@ -16,7 +17,7 @@ from controller.contract.row import Row
 from controller.derived.stored_context import new_context
 from dashboards.errors import ServeError
 from outputs import OutputsError, SourceDownError, open_changes
-from questions.from_rows import picture_of_rows
+from questions.from_rows import MetadataRow, picture_of_rows
 from questions.gathering import Gathering
 from questions.picture import Picture
 from streaming.config import BrokersConfig
@@ -44,9 +45,10 @@ class StreamSource:
         if not beginnings:
             return self._of_outputs(scope, stop)
         cluster = self._chosen(beginnings.keys())
-        begin = 0 if scope.past else beginnings[cluster]
-        if begin is None:
+        newest = beginnings[cluster]
+        if newest is None:
             raise NotFoundError(f"{address} holds no complete read of cluster {cluster}: wait for `kontrast watch`")
+        begin = 0 if scope.past else newest
         records = (record for record in _records(self.where, stop, begin) if record.cluster == cluster)
         gathering = Gathering(new_context(cluster, CHUNK_COUNT, *self.brokers.read()), scope.keeps)
         take_all(gathering, records, stop)
@@ -60,15 +62,24 @@ class StreamSource:
             known = {snapshot.cluster: snapshot for snapshot in outputs.view.snapshot()}
             cluster = self._chosen(known.keys())
             partitions = outputs.view.partitions(cluster)
+            if cluster in outputs.newer():
+                raise NotFoundError(f"a newer Kontrast wrote of cluster {cluster}: upgrade this one")
         found = known[cluster]
         if not found.ready or found.controller is None:
             raise NotFoundError(f"no complete read of cluster {cluster} has come through yet: see `kontrast status`")
         context = new_context(cluster, CHUNK_COUNT, *self.brokers.read())
-        story = tuple(filter(scope.keeps, _transitions(self.where, cluster, stop))) if scope.past else ()
-        return picture_of_rows(
-            context, (*found.brokers, found.controller, *partitions.values()), found.open_alerts, story,
-            found.heartbeat_ms or 0,
-        )  # fmt: skip
+        metadata: tuple[MetadataRow, ...] = (*found.brokers, found.controller, *partitions.values())
+        story = tuple(self._story(scope, cluster, stop))
+        return picture_of_rows(context, metadata, found.open_alerts, story, found.heartbeat_ms or 0)
+
+    def _story(self, scope: Scope, cluster: str, stop: threading.Event) -> Iterator[Row]:
+        """The transitions that the question keeps; where there are none to read, it is answered without its past."""
+        if not scope.past:
+            return
+        try:
+            yield from filter(scope.keeps, _transitions(self.where, cluster, stop))
+        except ServeError as error:
+            output.warn(f"{error}; how it came about is not known")
 
     def _chosen(self, clusters: Collection[str]) -> str:
         if self.cluster is not None:
@@ -77,6 +88,8 @@ class StreamSource:
                     f"{self.where.address} has nothing of cluster {self.cluster}: it has {', '.join(sorted(clusters))}"
                 )
             return self.cluster
+        if not clusters:
+            raise NotFoundError(f"{self.where.address} has nothing of any cluster yet: see `kontrast status`")
         if len(clusters) != 1:
             raise NotFoundError(f"which cluster? Give --cluster with one of {', '.join(sorted(clusters))}")
         return next(iter(clusters))

@@ -41,7 +41,7 @@ class ZooKeeperSource:
             raise NotFoundError(where_clusters_are(self.config, stop))
         gathering = Gathering(new_context(self.cluster, CHUNK_COUNT, *self.brokers.read()), scope.keeps)
         with _no_cycles_looked_for():
-            return gathering.look(read.records(self.cluster), read.written_ms, read.forbidden, scope.topics)
+            return gathering.look(read.records(self.cluster), read.written_ms, read.forbidden)
 
 
 @contextmanager

@@ -55,6 +55,7 @@ class _Asked:
     def __init__(self, picture: Picture, tp: TopicPartition, topic: Topic, partition: Partition) -> None:
         self._picture, self._header, self._tp = picture, picture.header, tp
         self._topic, self._partition, self._value = topic, partition, partition.zk_state
+        self._is_one_look = picture.origin is Origin.LOOK
         self._predicted = partition.value(picture.header.controller_epoch)
 
     def headline(self) -> str:
@@ -83,15 +84,12 @@ class _Asked:
 
     def causes(self) -> tuple[Cause, ...]:
         """The steps that led here."""
-        if self._picture.origin is not Origin.LOOK:
+        if not self._is_one_look:
             return causes_of(self._picture.story, self._partition.replicas)
         topic = f"/brokers/topics/{self._tp.topic}"
         state, value = f"{topic}/partitions/{self._tp.partition}/state", self._value
-        wrote = (
-            ""
-            if value is None
-            else f"leader {value.leader}, in sync {listed(value.isr)}, controller epoch {value.controller_epoch}"
-        )
+        by = "" if value is None else f", controller epoch {value.controller_epoch}"
+        wrote = "" if value is None else f"leader {value.leader}, in sync {listed(value.isr)}{by}"
         brokers = [(f"/brokers/ids/{at}", f"broker {at} registered") for at in self._partition.replicas]
         paths = [(topic, f"replicas {listed(self._partition.replicas)}"), (state, wrote), *brokers]
         return last_writes(
@@ -175,10 +173,11 @@ class _Asked:
             return f"as soon as {elector} writes its first state"
         if partition.problem is Problem.ELECTION_DUE:
             elected = successor(partition, self._topic, header, self._predicted)
-            return f"as soon as broker {elected} is elected"
+            return "as soon as " + (f"broker {elected} is elected" if elected is not None else "a leader is elected")
         if partition.problem is Problem.LEADERLESS:
             live = [at for at in value.isr if at in header.brokers and at not in partition.offline_dirs]
-            return f"when the next controller elects broker {either(live)}: {kinds.PARTITIONS_LEADERLESS.action}"
+            soon = f"within seconds, if broker {either(live)} has just returned; else " if self._is_one_look else ""
+            return f"{soon}when the next controller elects broker {either(live)}: {kinds.PARTITIONS_LEADERLESS.action}"
         away = [at for at in value.isr if at not in header.brokers]
         failed = [at for at in value.isr if at in header.brokers]
         ways = [f"when broker {either(away)} returns"] if away else []

@@ -8,15 +8,16 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import click
+import msgspec
 import pytest
-from click.testing import CliRunner
 from kafka import KafkaProducer
 from kafka.admin import KafkaAdminClient, NewTopic
 from kazoo.client import KazooClient
 
 from cli.main import main
 from cli.settings.config import ConfigError
-from cli.sources.options import SOURCE_PARAMETERS, source_of
+from cli.sources.options import source_of
 from cli.sources.source import EVERYTHING_NOW, NotFoundError, Scope
 from controller.contract.outputs import encode_row
 from controller.contract.records import Record, encode_record
@@ -26,6 +27,7 @@ from controller.step import steps
 from dashboards.errors import ServeError
 from ingest.errors import IngestError
 from questions.explain.broker import explain_broker
+from questions.explain.partition import explain_partition
 from questions.picture import Moment, Origin, Picture
 from tests.recorded_moment import MOMENT_MS, history, zk_data
 from transport.journal import JournalWriter
@@ -113,16 +115,24 @@ def test_the_changes_give_the_same_as_the_files(tmp_path, records, from_files):
 
 
 def test_changes_begin_with_the_newest_complete_read_unless_the_past_is_asked_for(tmp_path, records):
-    later = [
-        Record(**{field: getattr(record, field) for field in Record.__struct_fields__} | {"generation": 2})
-        for record in records
-    ]
+    later = [msgspec.structs.replace(record, generation=2) for record in records]
     write_changes(tmp_path / "changes", records, later)
     address = f"journal:{tmp_path / 'changes'}"
     now = picture("--from", address, scope=Scope(keeps=lambda _: True))
     past = picture("--from", address, scope=Scope(past=True, keeps=lambda _: True))
     assert {row.generation for row in now.story} == {2}
     assert {row.generation for row in past.story} == {1, 2}
+
+
+def test_what_an_older_forwarder_still_sends_changes_nothing(tmp_path, records, from_files):
+    late = [r for r in records if r.path == "/brokers/topics/t1"][:1]
+    newer = [msgspec.structs.replace(record, generation=record.generation + 1) for record in records]
+    forged = [msgspec.structs.replace(late[0], seq=late[0].seq + 10**6, path="/brokers/topics/ghost", observed_ms=1)]
+    write_changes(tmp_path / "changes", newer, forged)
+    found = picture("--from", f"journal:{tmp_path / 'changes'}")
+    assert "/brokers/topics/ghost" not in found.records
+    assert found.as_of_ms == from_files.as_of_ms
+    assert facts(found) == facts(from_files)
 
 
 def test_the_outputs_give_the_same_brokers_partitions_and_alerts(tmp_path, records, from_files):
@@ -136,6 +146,8 @@ def test_the_outputs_give_the_same_brokers_partitions_and_alerts(tmp_path, recor
     assert found.header.acting
     assert found.reason(TopicPartition("t3", 2)) == from_files.reason(TopicPartition("t3", 2))
     assert [(row.id, row.cause) for row in found.alerts] == [(row.id, row.cause) for row in from_files.alerts]
+    due = explain_partition(found, TopicPartition("t3", 2))
+    assert [said.says for said in due.statements if said.about == "comes back"] == ["as soon as broker 2 is elected"]
     away, seen_away = explain_broker(found, 1), explain_broker(from_files, 1)
     assert away.headline == "is not registered"
     assert away.since == seen_away.since
@@ -218,8 +230,20 @@ def test_of_several_clusters_one_must_be_named(tmp_path, files, records):
 
 def test_changes_without_a_complete_read_are_no_cluster_yet(tmp_path, records):
     write_changes(tmp_path / "changes", records[:1])
-    with pytest.raises(NotFoundError, match="no complete read of cluster shop"):
-        picture("--from", f"journal:{tmp_path / 'changes'}")
+    for scope in (EVERYTHING_NOW, Scope(past=True)):
+        with pytest.raises(NotFoundError, match="no complete read of cluster shop"):
+            picture("--from", f"journal:{tmp_path / 'changes'}", scope=scope)
+
+
+def test_outputs_without_transitions_are_asked_without_their_past(tmp_path, records, caplog):
+    outcome = steps(new_context("shop", 64), records)
+    for output in ("metadata", "gauges"):
+        with JournalWriter(tmp_path / "derived" / output, batches=True) as journal:
+            journal.append_batch(1, [encode_row(row) for row in outcome.effects if row.output == output])
+    found = picture("--from", f"journal:{tmp_path / 'derived'}", scope=Scope(past=True, keeps=lambda _: True))
+    assert found.story == ()
+    assert "holds no transitions" in caplog.text
+    assert "how it came about is not known" in caplog.text
 
 
 def test_files_without_a_cluster_below_the_chroot_say_where_one_is(files):
@@ -229,6 +253,8 @@ def test_files_without_a_cluster_below_the_chroot_say_where_one_is(files):
         picture("--zk-data", files / "absent")
 
 
-def test_every_parameter_of_a_source_is_one_of_the_commands(files):
-    assert set(SOURCE_PARAMETERS) <= {parameter.name for parameter in main.get_command(None, "check").params}
-    assert CliRunner().invoke(main, ["check", "--zk-data", str(files), "--until", "yesterday"]).exit_code == 2
+def test_a_moment_that_is_none_is_a_mistake_of_the_command_line(files):
+    with pytest.raises(click.BadParameter, match="neither a zxid"):
+        source("--zk-data", files, "--until", "yesterday")
+    with pytest.raises(click.BadParameter, match="no stream address"):
+        source("--from", "elsewhere")

@@ -101,7 +101,10 @@ def test_an_unclean_election_names_the_winner_the_loss_and_whether_it_is_allowed
             {**topic("t", [8, 9]), STATE: None},
             "when broker 8 or 9 registers: controller 1 creates it then",
         ),
-        (state("t", 0, -1, [2]), "when the next controller elects broker 2: Move the controller (delete /controller)"),
+        (
+            state("t", 0, -1, [2]),
+            "within seconds, if broker 2 has just returned; else when the next controller elects broker 2: Move",
+        ),
         (state("t", 0, 9, [9, 2]), "as soon as broker 2 is elected"),
         (state("t", 0, -1, [8, 9]), "when broker 8 or 9 returns: it has every acknowledged record"),
     ],
