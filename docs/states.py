@@ -32,8 +32,8 @@ drawn is illegal: the controller refuses it with an error, and the replica does 
 
 _MIGRATION_HEAD = """## The way to KRaft
 
-From `controller/rules/migration_phases.py`, as ZooKeeper shows it. In *zookeeper*, *waiting* and *rolled_back* the ZooKeeper
-controller rules and is predicted; in all others KRaft leads.
+From `controller/rules/migration_phases.py`, as ZooKeeper shows it. In *zookeeper*, *waiting* and *rolled_back* the
+ZooKeeper controller rules and is predicted; in all others KRaft leads.
 """
 
 _PARTITION_MEANING: Mapping[PartitionState, str] = {
