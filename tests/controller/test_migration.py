@@ -324,6 +324,16 @@ def test_partitions_of_a_broker_that_is_restarted_page_only_if_it_stays_away():
     assert history.open_alerts()["PartitionsOffline/broker 1"].severity.value == "page"
 
 
+def test_restarts_while_kraft_leads_do_not_count_as_flapping():
+    history = a_cluster().migrates()
+    for _ in range(3):
+        history.broker_leaves(1)
+        history.pulses(1)
+        history.broker(1)
+    history.pulses(1)
+    assert "BrokerFlapping" not in opened(history)
+
+
 # The pulse
 
 
