@@ -107,7 +107,7 @@ def test_what_pages_before_the_rollback_is_what_was_done_to_the_cluster(alerts):
     }
 
 
-def test_nothing_is_foretold_or_asked_for_while_kraft_leads(recorded):
+def test_nothing_is_predicted_or_asked_for_while_kraft_leads(recorded):
     _, replay = recorded
     during = [row for row in replay.rows if CLAIMED < row.zxid < TAKEN_BACK]
     assert len({row.zxid for row in during}) > 800
