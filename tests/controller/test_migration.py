@@ -642,6 +642,15 @@ def test_a_complete_read_finds_a_claim_over_an_old_migration():
     assert "OldMigrationClaimed" in opened(history)
 
 
+def test_a_complete_read_counts_the_epochs_of_topics_that_are_still_there():
+    history = a_cluster(topics=2)
+    history.migration()
+    registered = ("/brokers/ids/3", broker_znode(3))
+    znodes = [("/controller", controller_znode(3)), ("/controller_epoch", b"3"), registered]
+    read_again(history, *znodes, *TOPIC, ("/migration", migration_znode()))
+    assert history.context.header.migration.partitions_by_epoch == {3: 1}
+
+
 def test_a_complete_read_of_a_waiting_quorum():
     history = a_cluster()
     znodes = [("/controller", controller_znode(3)), ("/controller_epoch", b"3"), ("/migration", migration_znode())]
