@@ -36,8 +36,8 @@ def rollback_of(header: Header) -> Rollback:
     """The way back as of now.
 
     A ZooKeeper controller elects nobody for a partition whose state has a controller epoch above its own, and KRaft
-    writes its own epoch there, which rises faster than /controller_epoch: often by two a leader (KAFKA-20488). Until
-    the last KRaft controller is stopped another leader may come, so that the next broker's epoch is no reserve.
+    writes its own epoch there, which rises faster than /controller_epoch: often by two a leader (KAFKA-20488). The
+    epoch that the next broker adds is not counted on: another leader may come until the last one is stopped.
     """
     migration = header.migration
     phase = migration.phase

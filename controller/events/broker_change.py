@@ -102,8 +102,8 @@ def _note_departure(tx: Transaction, broker: int, gone: Broker, hosted: Iterable
     shares_with = _away_too(tx, broker, hosted)
     departure = Departure(record.zxid, header.time_ms, in_order, gone.rack, shares_with)
     header.departures.last = {**header.departures.last, broker: departure}
-    if in_order or header.phase is not FOLLOWING:
-        return
+    if in_order or header.phase is not FOLLOWING or (header.led_by_kraft and not record.author):
+        return  # while KRaft leads a live watch cannot distinguish a shutdown in order: nothing is counted
     header.shutdowns.asked = {key: epoch for key, epoch in header.shutdowns.asked.items() if key != broker}
     before = header.departures.unordered.get(broker, ())
     header.departures.unordered = {**header.departures.unordered, broker: (*before, header.time_ms)[-_DEPARTURES_KEPT:]}

@@ -17,11 +17,10 @@ def state_written(tx: Transaction, tp: TopicPartition, partition: Partition, wri
     if before is not None and before.isr != written.isr:
         count_isr_change(tx, before.isr, written.isr)
     migration.infer_modes(tx, partition, before, written)
-    tx.put_partition(tp, as_shown(tx, replace(partition, zk_state=written, queue=(), passed_over=None, cached=None)))
+    tx.put_partition(tp, _as_shown(tx, replace(partition, zk_state=written, queue=(), passed_over=None, cached=None)))
 
 
-def as_shown(tx: Transaction, partition: Partition) -> Partition:
-    """Partition with the states that its leader and its replicas' brokers show."""
+def _as_shown(tx: Transaction, partition: Partition) -> Partition:
     led = partition.zk_state is not None and tx.is_online(partition.zk_state.leader, partition)
     states = {
         replica: ReplicaState.ONLINE if tx.is_online(replica, partition) else ReplicaState.OFFLINE

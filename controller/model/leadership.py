@@ -51,7 +51,7 @@ class LeaderAndIsr(msgspec.Struct, frozen=True, array_like=True, gc=False):
     def is_refused_in(self, controller_epoch: int) -> bool:
         """Whether a ZooKeeper controller of this epoch refuses to change the state: its own has a later one.
 
-        KRaft writes its own epoch there, so that it may be later after a rollback (KAFKA-20488).
+        After a rollback it may be, for KRaft wrote its own epoch there (KAFKA-20488).
         """
         return self.controller_epoch > controller_epoch
 

@@ -55,7 +55,7 @@ class Migration(msgspec.Struct, array_like=True):
 
     @property
     def led_by_kraft(self) -> bool:
-        """Whether a KRaft controller leads, so that nothing is predicted."""
+        """Whether a KRaft controller leads, of which nothing is predicted."""
         return self.phase in LED_BY_KRAFT
 
     @property

@@ -183,7 +183,7 @@ class Transaction(CertainEvents):
         else:
             assert before is not None, f"{tp} was touched, and was never there"
             self._publish_gone(tp, before)
-        if self.header.migration.seen:
+        if self.header.migration.seen and not self.shows_all:
             epochs = self.header.migration.partitions_by_epoch
             self.header.migration.partitions_by_epoch = recounted(epochs, before, partition)
         if self.header.phase is FOLLOWING and not self.shows_all:

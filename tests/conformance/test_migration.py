@@ -80,7 +80,7 @@ def test_the_broken_dual_write_pages_once_and_ends_with_the_next_leader(alerts):
     assert broken.time_ms - 10_500 <= broken.since_ms <= broken.time_ms - 10_000
 
 
-def test_the_way_back_needs_a_higher_epoch_from_the_second_leader_until_it_is_raised(shown):
+def test_the_way_back_needs_a_higher_epoch_until_it_is_raised(shown):
     safe = {"yes", "done"}
     assert all(row.rollback in safe for row in shown if row.zxid < 0x2D4)
     assert not any(row.rollback in safe for row in shown if 0x2D4 <= row.zxid < 0x801)
@@ -99,7 +99,7 @@ def test_no_page_comes_while_brokers_move_to_kraft_mode_and_back(alerts):
     assert pages(alerts, 0x47D, 0x7FC) == set()
 
 
-def test_what_pages_from_the_first_quorum_to_the_rollback_is_what_was_done_to_the_cluster(alerts):
+def test_what_pages_before_the_rollback_is_what_was_done_to_the_cluster(alerts):
     assert pages(alerts, 0xC9, 0x7FC) == {
         "UncleanElection",  # topic c allows it, and its only replica in sync was shut down
         "DualWriteStalled",
@@ -107,7 +107,7 @@ def test_what_pages_from_the_first_quorum_to_the_rollback_is_what_was_done_to_th
     }
 
 
-def test_nothing_is_foretold_or_asked_for_while_kraft_leads(recorded):
+def test_nothing_is_predicted_or_asked_for_while_kraft_leads(recorded):
     _, replay = recorded
     during = [row for row in replay.rows if CLAIMED < row.zxid < TAKEN_BACK]
     assert len({row.zxid for row in during}) > 800

@@ -13,7 +13,9 @@ from controller.contract.metadata_rows import PartitionRow
 from controller.contract.outputs import decode_row, encode_row
 from controller.contract.records import RecordKind
 from controller.derived.gauges import counted, counted_for_topic
+from controller.derived.state_epochs import count_state_epochs
 from controller.derived.stored_context import changed_chunks, encode_header, new_context, restore_context
+from controller.model.context import Phase
 from controller.model.leadership import Write
 from controller.model.topics import TopicPartition
 from controller.rules.releases import Release, profile_of
@@ -43,6 +45,7 @@ paths = st.sampled_from(
         "/admin/delete_topics/a",
         "/config/topics/a",
         "/feature",
+        "/migration",
         "/brokers/topics/a/partitions/99999999999/state",
         "/nonsense",
     ]
@@ -70,7 +73,7 @@ class AnyHistory(RuleBasedStateMachine):
         super().__init__()
         self.history = ZnodeHistory(chunk_count=4, release=self.release)
         self.history.snapshot(("/controller", controller_znode(1)), ("/controller_epoch", b"1"))
-        self.epoch = 1
+        self.epoch = self.kraft_epoch = 1
         self.seen = 0
         self.provisional: set[str] = set()
         self.ended: set[str] = set()
@@ -129,6 +132,23 @@ class AnyHistory(RuleBasedStateMachine):
         self.epoch += 1
         self.history.controller(broker, self.epoch)
 
+    @rule(offset=st.integers(-1, 4), controller=st.integers(3000, 3001))
+    def migration_is_written(self, offset: int, controller: int) -> None:
+        self.history.migration(offset, controller, self.kraft_epoch)
+
+    @rule(controller=st.integers(3000, 3001), by=st.integers(1, 3))
+    def a_kraft_controller_claims(self, controller: int, by: int) -> None:
+        self.epoch, self.kraft_epoch = self.epoch + 1, self.kraft_epoch + by
+        self.history.kraft_claims(controller, self.kraft_epoch, self.epoch)
+
+    @rule(topic=topics, partition=st.integers(0, 3), leader=st.integers(-1, 4), isr=replica_lists)
+    def kraft_writes_a_state(self, topic: str, partition: int, leader: int, isr: list[int]) -> None:
+        self.history.state(topic, partition, leader, self.kraft_epoch, isr, controller_epoch=self.kraft_epoch)
+
+    @rule(path=st.sampled_from(["/migration", "/controller"]))
+    def a_znode_of_the_migration_vanishes(self, path: str) -> None:
+        self.history.delete(path)
+
     @rule(path=paths, value=json_values)
     def anything_is_written(self, path: str, value: object) -> None:
         self.history.write(path, json.dumps(value).encode())
@@ -170,6 +190,17 @@ class AnyHistory(RuleBasedStateMachine):
             for partition in topic.partitions.values():
                 recount.update(counted(topic, partition, self.history.context.header.counting_rules))
         assert self.history.context.header.tally.gauges == dict(recount)
+
+    @invariant()
+    def epochs_in_states_equal_a_recount(self) -> None:
+        header = self.history.context.header
+        if header.migration.seen and header.phase is Phase.FOLLOWING:
+            assert header.migration.partitions_by_epoch == count_state_epochs(self.history.context.topics)
+
+    @invariant()
+    def nothing_is_expected_while_kraft_leads(self) -> None:
+        header = self.history.context.header
+        assert not (header.led_by_kraft and (header.acting or header.events))
 
     @invariant()
     def events_know_what_is_queued(self) -> None:

@@ -110,7 +110,7 @@ def test_the_same_kraft_controller_may_claim_again():
     assert (shown(history).phase, shown(history).kraft_epoch) == ("syncing", 7)
 
 
-def test_a_claim_before_the_copy_that_a_broker_takes_back_leaves_the_quorum_waiting():
+def test_a_claim_that_a_broker_takes_back_leaves_the_quorum_waiting():
     history = a_cluster()
     history.migration()
     history.kraft_claims(3001, 3, 2)
@@ -156,7 +156,7 @@ def test_while_the_quorum_waits_the_replica_predicts_as_ever():
     assert history.predicted("t0", 0) == (2, 6, (2,))
 
 
-def test_while_kraft_leads_nothing_is_predicted_and_its_writes_are_taken_as_they_are():
+def test_while_kraft_leads_its_writes_are_taken_and_nothing_is_predicted():
     history = a_cluster().migrates()
     effects = history.broker_leaves(1)
     effects += history.state("t0", 0, 2, 6, [2], controller_epoch=3)
@@ -216,7 +216,7 @@ def test_topics_that_kraft_makes_changes_and_deletes_raise_no_alert():
     assert opened(history) <= {"MigrationUnderWay", "ControllerMoved", "DualWriteStalled"}
 
 
-def test_a_partition_whose_state_zookeeper_lacked_when_it_was_copied_is_nobodys_duty():
+def test_a_partition_that_was_copied_without_a_state_is_nobodys_duty():
     history = a_cluster()
     history.delete("/brokers/topics/t0/partitions/0/state")
     history.migrates().pulses(20)
@@ -258,7 +258,7 @@ def test_a_broker_that_joins_an_isr_without_being_registered_lives_in_kraft_mode
     assert "BrokerCrashed" not in opened(history)
 
 
-def test_all_brokers_in_kraft_mode_are_the_dual_write_and_their_partitions_are_online():
+def test_partitions_of_brokers_in_kraft_mode_are_online():
     history = all_in_kraft_mode()
     assert (shown(history).phase, shown(history).kraft_brokers) == ("dual_write", (1, 2))
     gauges = history.gauges()
@@ -281,7 +281,7 @@ def test_brokers_sessions_that_all_end_for_a_moment_are_no_dual_write():
     assert shown(history).phase == "hybrid"
 
 
-def test_a_broker_in_kraft_mode_that_loses_its_last_leadership_and_its_isr_has_left():
+def test_a_broker_in_kraft_mode_that_loses_its_last_leadership_has_left():
     history = all_in_kraft_mode()
     history.state("t0", 0, 2, 8, [2], controller_epoch=3)
     row = shown(history)
@@ -290,7 +290,7 @@ def test_a_broker_in_kraft_mode_that_loses_its_last_leadership_and_its_isr_has_l
     assert shown(history).kraft_brokers == ()
 
 
-def test_a_broker_in_kraft_mode_that_another_replaces_as_leader_while_in_sync_lives_on():
+def test_a_broker_in_kraft_mode_that_follows_after_it_led_lives_on():
     history = all_in_kraft_mode()
     history.state("t0", 0, 2, 8, [1, 2], controller_epoch=3)
     assert shown(history).kraft_brokers == (1, 2)
@@ -324,10 +324,20 @@ def test_partitions_of_a_broker_that_is_restarted_page_only_if_it_stays_away():
     assert history.open_alerts()["PartitionsOffline/broker 1"].severity.value == "page"
 
 
+def test_restarts_while_kraft_leads_do_not_count_as_flapping():
+    history = a_cluster().migrates()
+    for _ in range(3):
+        history.broker_leaves(1)
+        history.pulses(1)
+        history.broker(1)
+    history.pulses(1)
+    assert "BrokerFlapping" not in opened(history)
+
+
 # The pulse
 
 
-def test_ten_seconds_without_a_pulse_end_the_phase_and_the_next_one_begins_it_again():
+def test_ten_seconds_without_a_pulse_end_the_phase_until_the_next_one():
     history = a_cluster().migrates().pulses(1)
     history.heartbeat(7_500)
     assert shown(history).phase == "hybrid"
@@ -402,7 +412,7 @@ def test_a_deleted_controller_znode_does_not_end_the_kraft_controllers_lead():
     assert "SecondController" in opened(history)
 
 
-def test_a_kraft_controller_that_writes_after_a_broker_took_over_is_a_second_controller():
+def test_a_kraft_controller_that_writes_after_a_takeover_is_a_second_controller():
     history = a_cluster().migrates().pulses(1)
     history.delete("/controller")
     history.controller(3, 3)
@@ -619,7 +629,7 @@ def test_a_complete_read_after_a_rollback_finds_a_broker_as_controller():
     assert history.context.header.acting
 
 
-def test_a_quorum_that_claimed_over_an_old_migration_while_nobody_watched_is_told_by_the_read():
+def test_a_complete_read_finds_a_claim_over_an_old_migration():
     history = a_cluster().migrates()
     history.delete("/controller")
     history.controller(3, 3)
@@ -630,6 +640,15 @@ def test_a_quorum_that_claimed_over_an_old_migration_while_nobody_watched_is_tol
     )
     history.heartbeat()
     assert "OldMigrationClaimed" in opened(history)
+
+
+def test_a_complete_read_counts_the_epochs_of_topics_that_are_still_there():
+    history = a_cluster(topics=2)
+    history.migration()
+    registered = ("/brokers/ids/3", broker_znode(3))
+    znodes = [("/controller", controller_znode(3)), ("/controller_epoch", b"3"), registered]
+    read_again(history, *znodes, *TOPIC, ("/migration", migration_znode()))
+    assert history.context.header.migration.partitions_by_epoch == {3: 1}
 
 
 def test_a_complete_read_of_a_waiting_quorum():

@@ -286,7 +286,7 @@ class ZnodeHistory:
         return self
 
     def pulses(self, seconds: int, *, offset: int = 400, controller: int = 3001, kraft_epoch: int = 3) -> ZnodeHistory:
-        """The dual write goes on for so long, with a heartbeat each second."""
+        """The dual write goes on for some seconds, with a heartbeat each."""
         for second in range(seconds):
             self.migration(offset + second, controller, kraft_epoch)
             self.heartbeat()
