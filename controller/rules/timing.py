@@ -56,13 +56,13 @@ FIRST_WRITE: Final = Time(
     100,
     100,
     "of 12 events without a write when /controller was deleted by hand, the 5 that the controller was in had waited "
-    "for 12 to 63 ms, the 7 of controllers that hung for 121 ms to 6.5 s; the growth, for reading states, is an estimate",
+    "for 12 to 63 ms, the 7 of controllers that hung for 121 ms to 6.5 s; the growth is an estimate",
 )
 ACTING: Final = Time(1_000, 0, "chosen: added to the session timeout, it is enough to have begun an event")
 UNFINISHED: Final = Time(
     3_000,
     300,
-    "chosen: an event that no later one has overtaken may still write for this long; grows as the load before it: twice "
+    "chosen: an event that no later one has overtaken may still write for this long; as the load before it: twice "
     "the growth lost what a controller of 1.1 did in a term of 9.5 s",
 )
 OVERTAKEN: Final = Time(3_000, 0, "chosen: an event that has not written for this long, while later ones do, is over")
