@@ -1,6 +1,6 @@
 """Times that decide what a controller can have read or done, with what each was measured from and how it grows.
 
-A write that shows more than such a time is believed before it. What a cluster's own controllers took replaces a time
+A write that shows more is believed before a time. What a cluster's own controllers took replaces a time
 that turns out too short for it (`Header.loaded_within_ms`).
 """
 
@@ -27,9 +27,9 @@ class Time(NamedTuple):
 TOPICS_READ: Final = Time(
     20,
     0,
-    "of 33 topics created within a second after a failover, those of the first 30 ms were loaded, from 31 ms on the "
-    "controller was notified; it reads the brokers, just before, after 13 ms (median of 322 with up to 100 partitions) "
-    "and 31 ms (of 24 with 10,000): one request, which does not grow",
+    "of 33 topics created within a second after a failover, it had read those after 5 and 30 ms, and from 31 ms on it "
+    "was notified; it reads the brokers, just before, after 13 ms (median of 322 that had run for 5 s, with up to 100 "
+    "partitions) and 31 ms (of 24 with 10,000), which does not grow; just started it takes up to 0.5 s",
 )
 CONTEXT_LOADED: Final = Time(
     700,
@@ -40,7 +40,7 @@ CONTEXT_LOADED: Final = Time(
 STATES_READ: Final = Time(
     1_000,
     300,
-    "as the load; until then a new controller may read what an unfenced one still writes, which 1.1 did to one second",
+    "not measured by itself: until the load's end a new controller may read what an unfenced one still writes",
 )
 FAILED_OVER: Final = Time(
     1_200,
@@ -51,34 +51,39 @@ FAILED_OVER: Final = Time(
 
 # What an active controller has done.
 
-HEARD: Final = Time(20, 0, "a controller that writes this long after a notification was sent has got it; per request")
+HEARD: Final = Time(20, 0, "chosen: a controller that writes that long after a notification was sent has taken it up")
 FIRST_WRITE: Final = Time(
     100,
     100,
-    "of 15 events without a write when /controller was deleted by hand, the 7 that the controller was in had waited "
-    "for 12 to 76 ms, the 8 of controllers that hung for 121 ms to 6.5 s; it reads the states of the partitions first",
+    "of 12 events without a write when /controller was deleted by hand, the 5 that the controller was in had waited "
+    "for 12 to 63 ms, the 7 of controllers that hung for 121 ms to 6.5 s; the growth is an estimate",
 )
-ACTING: Final = Time(1_000, 0, "every controller that was not paused had begun by then; added to the session timeout")
+ACTING: Final = Time(1_000, 0, "chosen: added to the session timeout, it is enough to have begun an event")
 UNFINISHED: Final = Time(
     3_000,
     300,
-    "an event that no later event has overtaken may still write for this long; grows as the load before it",
+    "chosen: an event that no later one has overtaken may still write for this long; as the load before it: twice "
+    "the growth lost what a controller of 1.1 did in a term of 9.5 s",
 )
-OVERTAKEN: Final = Time(3_000, 0, "an event writes no more that has not for this long, while later ones write")
+OVERTAKEN: Final = Time(3_000, 0, "chosen: an event that has not written for this long, while later ones do, is over")
 LONGEST_WAIT: Final = Time(30_000, 0, "controller.socket.timeout.ms: the longest wait for a dead broker's connection")
 
 # What operators and brokers ask of it.
 
 FIRST_REBALANCE: Final = Time(5_000, 0, "from the failover to the first rebalance: Kafka's `onControllerFailover`")
-REBALANCE_SLACK: Final = Time(2_000, 300, "for the duration of the failover before, and the drift of the rebalances")
-ONE_REBALANCE: Final = Time(2_000, 0, "a rebalance writes all leaders of a broker in one batch, with no read between")
-REQUEST_CONSEQUENCE: Final = Time(5_000, 0, "from /admin/preferred_replica_election to a write that it explains")
-REPORT_CONSEQUENCE: Final = Time(5_000, 0, "from a broker's report of a failed log directory to the writes for it")
+REBALANCE_SLACK: Final = Time(2_000, 300, "chosen: for the failover before it, which grows, and for the drift")
+ONE_REBALANCE: Final = Time(2_000, 0, "chosen: a rebalance writes all leaders of a broker in one batch")
+REQUEST_CONSEQUENCE: Final = Time(
+    5_000, 0, "chosen: from a request that was not read to the last write that it may explain"
+)
+REPORT_CONSEQUENCE: Final = Time(5_000, 0, "chosen: from a report of a failed log directory to the last write for it")
 
 # How brokers answer.
 
 ANSWER: Final = Time(50, 0, "from the last write before StopReplica to its response: the median of 2,422 was 53 ms")
-STARTING: Final = Time(3_000, 0, "a broker that gets StopReplica within this of its registration still starts")
+STARTING: Final = Time(
+    3_000, 0, "a broker that gets StopReplica within this of its registration still starts: see STARTED"
+)
 STARTED: Final = Time(900, 0, "a broker that starts answers this long after: the median of 294, of 0.2 to 2.6 s")
 CLOSING_SOCKETS: Final = Time(
     25,
@@ -86,6 +91,6 @@ CLOSING_SOCKETS: Final = Time(
     "a broker whose controlled shutdown succeeds closes its sockets about as fast as it would answer (41 were found "
     "closed 22 to 380 ms later, the median was 81 ms), and its request shows only some 20 ms after it was sent",
 )
-SHUTDOWN_ANSWERED: Final = Time(300, 0, "a new controller answers a controlled shutdown; within a broker's backoff")
+SHUTDOWN_ANSWERED: Final = Time(300, 0, "chosen: until a new controller answers a controlled shutdown")
 CLOSING: Final = Time(200, 0, "from a broker's last shutdown attempt to its session's end from 3.2 on: 0.07 to 0.5 s")
 SLOW_CLOSING: Final = Time(2_000, 0, "the same up to 3.1: 0.7 to 2.6 s")

@@ -224,8 +224,8 @@ def test_what_the_lost_controller_had_not_written_is_withdrawn(history):
     history.broker_leaves(2)
     history.delete("/controller")
     effects = history.controller(3, 2)
+    assert "final t-0 OnlinePartition -> OfflinePartition" in history.transitions(effects)  # before its fenced write
     assert [move for move in history.transitions(effects) if move.startswith("withdrawn")] == [
-        "withdrawn t-0 OnlinePartition -> OfflinePartition",
         "withdrawn t-0 OfflinePartition -> OnlinePartition",
         "withdrawn t-0@2 OnlineReplica -> OfflineReplica",
     ]
