@@ -5,14 +5,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from kazoo.security import ACL
 
 from ingest.complete_read import ask_once, read_everything
 from ingest.config import ZooKeeperConfig
 from ingest.observed.observations import Value
-from ingest.observed.paths import COPIED_BESIDES, COPIED_SINGLE_BESIDES, PARENTS, SINGLE_ZNODES, TOPICS
+from ingest.observed.paths import COPIED_BESIDES, COPIED_SINGLE_BESIDES, PARENTS, SINGLE_ZNODES
 from ingest.zookeeper.client import WatchedZooKeeper
+
+_PARENTS: Final = (*PARENTS, *SINGLE_ZNODES, *COPIED_BESIDES, *COPIED_SINGLE_BESIDES)
+_SECRET: Final = ("/config/users/", "/config/brokers/", "/delegation_token/tokens/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +56,8 @@ def _read_besides(zookeeper: WatchedZooKeeper) -> dict[str, Value]:
 
 
 def _with_acls(values: Iterable[str]) -> list[str]:
-    """The znodes whose ACL is looked at: the parents, and all but the partitions' states."""
-    parents = (*PARENTS, *COPIED_BESIDES, *SINGLE_ZNODES)
-    return sorted({*parents, *(path for path in values if not (path.startswith(f"{TOPICS}/") and path.count("/") > 3))})
+    """The znodes whose ACL is looked at: parents, and what Kafka keeps from others. A topic has its parent's owner."""
+    return sorted({*_PARENTS, *(path for path in values if path.startswith(_SECRET))})
 
 
 def _owners(acls: Iterable[ACL]) -> frozenset[tuple[str, str]]:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -26,10 +24,7 @@ from ingest.config import IngestConfig, ZooKeeperConfig
 from migration.preflight.check import Patch
 from migration.preflight.node_checks import SETTINGS
 from migration.preflight.report import examine
-from migration.preflight.tree import Owner, Tree, Znode
-
-if TYPE_CHECKING:
-    from ingest.observed.observations import Value
+from migration.preflight.tree import Owner, Tree
 
 _ONLY_OF_WATCHING = keys_of(IngestConfig).keys() - keys_of(ZooKeeperConfig).keys()
 _EPILOG = """\b
@@ -125,8 +120,9 @@ def check(  # noqa: PLR0913 (one parameter an option)
     outcome: list[ExitCode] = []
 
     def run(stop: threading.Event) -> None:
-        tree = _tree_of_files(directories, chroot or "/", controller_ids, stop)
-        if config is not None:
+        if config is None:
+            tree = _tree_of_files(directories, chroot or "/", controller_ids, stop)
+        else:
             tree = _tree(config, controller_ids, stop)
         if stop.is_set() or tree is None:
             outcome.append(ExitCode.OK if stop.is_set() else ExitCode.USAGE)
@@ -171,7 +167,7 @@ def _tree(config: ZooKeeperConfig, controller_ids: frozenset[int], stop: threadi
         refuse_chroot(config, stop)
         return None
     owners = {path: frozenset(Owner(*owner) for owner in owners) for path, owners in (read.owners or {}).items()}
-    return Tree(_znodes(read.values), read.forbidden, owners, controller_ids)
+    return Tree(read.values, read.forbidden, owners, controller_ids)
 
 
 def _tree_of_files(
@@ -179,8 +175,6 @@ def _tree_of_files(
 ) -> Tree | None:
     from ingest.files.last_znodes import LastZnodes  # not for --help
 
-    if not directories:
-        return None
     files = LastZnodes(directories, chroot=chroot)
     znodes = files.read(stop.is_set)
     for note in files.notes:
@@ -190,8 +184,4 @@ def _tree_of_files(
         hint = f"they have one below {others}: give --chroot" if others else "check --zk-data"
         output.complain(f"the files have nothing of a Kafka cluster below {chroot}; {hint}")
         return None
-    return Tree(_znodes(znodes), controller_ids=controller_ids)
-
-
-def _znodes(values: Mapping[str, Value]) -> dict[str, Znode]:
-    return {path: Znode(value.data, value.version, value.ephemeral_owner) for path, value in values.items()}
+    return Tree(znodes, controller_ids=controller_ids)

@@ -21,7 +21,7 @@ from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
 from dashboards.probe.config import KafkaLoginConfig
 from ingest.config import IngestConfig, ZooKeeperConfig
-from migration.preflight.tree import MIGRATION, Tree, Znode
+from migration.preflight.tree import MIGRATION, Tree
 
 if TYPE_CHECKING:
     from ingest.zookeeper.client import WatchedZooKeeper
@@ -87,8 +87,7 @@ class _ZooKeeper:
         from ingest.copied_znodes import read_copied_znodes  # not for --help
 
         read = read_copied_znodes(self.config, self.stop)
-        znodes = {path: Znode(one.data, one.version, one.ephemeral_owner) for path, one in read.values.items()}
-        return Tree(znodes, read.forbidden)
+        return Tree(read.values, read.forbidden)
 
     def wait_for(self, offset: int, seconds: float) -> int:
         """The offset in /migration as soon as it is this one or higher, or when the time is over."""
@@ -99,7 +98,7 @@ class _ZooKeeper:
         def look(zookeeper: WatchedZooKeeper) -> int:
             while True:
                 value = zookeeper.read_values([MIGRATION]).values.get(MIGRATION)
-                migration = Tree({MIGRATION: Znode(value.data)} if value else {}).migration
+                migration = Tree({MIGRATION: value} if value else {}).migration
                 reached = migration.kraft_metadata_offset if migration else -1
                 if reached >= offset or time.monotonic() >= give_up_at or self.stop.wait(_LOOK_SECONDS):
                     return reached

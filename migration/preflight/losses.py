@@ -24,6 +24,17 @@ LOSSES: Final[tuple[Check, ...]] = (
         reads=(TOPIC_CONFIGS, BROKER_CONFIGS, *_QUOTAS),
     ),
     Check(
+        name="acl-no-json",
+        outcome=Outcome.LOSES,
+        what="an ACL that is not JSON",
+        shown_by="/kafka-acl/TYPE/NAME, /kafka-acl-extended/PATTERN/TYPE/NAME",
+        means="It is read as no rights at all: whom it let in stays out, whom it kept out may come in.",
+        mend="Delete the znode and give the rights again with kafka-acls.sh.",
+        source="AclEntry.fromBytes (3.9)",
+        find=settings.unreadable_acls,
+        reads=settings.ACLS,
+    ),
+    Check(
         name="no-state",
         outcome=Outcome.LOSES,
         what="a partition without a state",

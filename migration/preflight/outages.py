@@ -6,7 +6,7 @@ from typing import Final
 
 from migration.preflight import cluster, settings, topics
 from migration.preflight.check import Check, Outcome, nothing
-from migration.preflight.tree import BROKER_CONFIGS, CONTROLLER, DELETIONS, MIGRATION, TOPICS, USERS
+from migration.preflight.tree import BROKER_CONFIGS, CONTROLLER, DELETIONS, MIGRATION, TOPIC_CONFIGS, TOPICS, USERS
 
 _QUOTAS = (USERS, settings.CLIENTS, settings.IPS)
 _STATES = (TOPICS, DELETIONS)
@@ -60,15 +60,26 @@ OUTAGES: Final[tuple[Check, ...]] = (
         reads=(USERS,),
     ),
     Check(
-        name="acl-no-json",
+        name="acl-malformed",
         outcome=Outcome.KILLS,
-        what="an ACL that is not JSON",
+        what="an ACL that is JSON, and not of Kafka's form",
         shown_by="/kafka-acl/TYPE/NAME, /kafka-acl-extended/PATTERN/TYPE/NAME",
         means="The copy ends with an exception at this resource, whatever authorizer runs.",
         mend="Delete the znode and give the rights again with kafka-acls.sh.",
-        source="ZkAclMigrationClient (3.9)",
-        find=settings.unreadable_acls,
+        source="ZkAclMigrationClient, AclEntry.fromBytes (3.9)",
+        find=settings.malformed_acls,
         reads=settings.ACLS,
+    ),
+    Check(
+        name="config-no-text",
+        outcome=Outcome.KILLS,
+        what="a setting with a value that is not a text",
+        shown_by='like {"retention.ms":1000} in /config/topics/T, /config/brokers/N, /config/users/U and the others',
+        means="The copy ends with an exception at this configuration.",
+        mend='Put the value into quotation marks: {"retention.ms":"1000"}.',
+        source="ConfigEntityZNode.decode (3.9)",
+        find=settings.values_that_are_no_text,
+        reads=(TOPIC_CONFIGS, BROKER_CONFIGS, *_QUOTAS),
     ),
     Check(
         name="broker-config-name",

@@ -6,7 +6,7 @@ import base64
 import binascii
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -40,18 +40,28 @@ _PASSWORDS = (
 )
 
 
+class _Acl(msgspec.Struct, frozen=True):
+    principal: Annotated[str, msgspec.Meta(pattern="^[^:]+:")]
+    permissionType: str  # noqa: N815 (Kafka's key)
+    operation: str
+    host: str
+
+
 class _Acls(msgspec.Struct, frozen=True):
-    acls: list[dict[str, Any]]
-    version: int = 1
+    version: Literal[1]
+    acls: list[_Acl]
+
+
+_Number = Annotated[str, msgspec.Meta(pattern=r"^[+-]?[0-9]{1,19}$")]
 
 
 class _ProducerIds(msgspec.Struct, frozen=True):
-    version: int
     broker: int
-    block_start: str
-    block_end: str
+    block_start: _Number
+    block_end: _Number
 
 
+_ANY_JSON = JsonDecoder(object)
 _ACLS = JsonDecoder(_Acls)
 _PRODUCER_IDS = JsonDecoder(_ProducerIds)
 
@@ -61,9 +71,13 @@ def _quotas(tree: Tree) -> Iterator[tuple[str, str, str, Mapping[str, bool]]]:
     of_users = [USERS, *(f"{USERS}/{user}/clients" for user in tree.children(USERS))]
     for parent, known in (*((parent, _OF_CLIENTS) for parent in (*of_users, CLIENTS)), (IPS, _OF_IPS)):
         for path, settings in tree.configurations(parent):
-            for key, value in (settings or {}).items():
+            for key, value in _texts(settings).items():
                 if not (parent == USERS and key in _SCRAM):
                     yield path, key, value, known
+
+
+def _texts(settings: Mapping[str, object] | None) -> dict[str, str]:
+    return {key: value for key, value in (settings or {}).items() if isinstance(value, str)}
 
 
 def quotas_that_are_no_number(tree: Tree) -> Iterator[Finding]:
@@ -99,8 +113,9 @@ def _number(value: str) -> float | None:
 def malformed_scram(tree: Tree) -> Iterator[Finding]:
     """The SCRAM credentials that `ScramCredentialUtils` (3.9) refuses."""
     for path, settings in tree.configurations(USERS):
-        for mechanism in sorted(_SCRAM & (settings or {}).keys()):
-            if not _is_scram((settings or {})[mechanism]):
+        credentials = _texts(settings)
+        for mechanism in sorted(_SCRAM & credentials.keys()):
+            if not _is_scram(credentials[mechanism]):
                 yield Finding(path, f"{mechanism} is no credential with salt, keys and iterations")
 
 
@@ -109,18 +124,34 @@ def _is_scram(text: str) -> bool:
     if parts.keys() != _SCRAM_KEYS or not re.fullmatch(r"[+-]?[0-9]{1,9}", parts.pop("iterations")):
         return False
     try:
-        return all(base64.b64decode(part, validate=True) is not None for part in parts.values())
+        for part in parts.values():
+            base64.b64decode(
+                part.rstrip("=") + "=" * (-len(part.rstrip("=")) % 4), validate=True
+            )  # Java needs no padding
+        return True
     except binascii.Error:
         return False
 
 
-def unreadable_configurations(tree: Tree) -> Iterator[Finding]:
-    """The configurations that are not JSON."""
+def _configurations(tree: Tree) -> Iterator[tuple[str, Mapping[str, object] | None]]:
     of_users = [f"{USERS}/{user}/clients" for user in tree.children(USERS)]
     for parent in (TOPIC_CONFIGS, BROKER_CONFIGS, USERS, *of_users, CLIENTS, IPS):
-        for path, settings in tree.configurations(parent):
-            if settings is None:
-                yield Finding(path, "is not JSON as Kafka writes it")
+        yield from tree.configurations(parent)
+
+
+def unreadable_configurations(tree: Tree) -> Iterator[Finding]:
+    """The configurations that are not JSON with an object of settings."""
+    for path, settings in _configurations(tree):
+        if settings is None:
+            yield Finding(path, "is not JSON as Kafka writes it")
+
+
+def values_that_are_no_text(tree: Tree) -> Iterator[Finding]:
+    """The settings with a value that is JSON, and not a text."""
+    for path, settings in _configurations(tree):
+        odd = sorted((settings or {}).keys() - _texts(settings).keys())
+        if odd:
+            yield Finding(path, f"{', '.join(odd)}: the value is not a text in quotation marks")
 
 
 def broker_configurations_of_no_number(tree: Tree) -> Iterator[Finding]:
@@ -140,21 +171,36 @@ def passwords(tree: Tree) -> Iterator[Finding]:
 
 def unreadable_acls(tree: Tree) -> Iterator[Finding]:
     """Kafka's ACLs that are not JSON."""
+    for path, data in _acls(tree):
+        if not _is_read(data, _ANY_JSON.decode):
+            yield Finding(path, "is not JSON")
+
+
+def malformed_acls(tree: Tree) -> Iterator[Finding]:
+    """Kafka's ACLs that are JSON, and not of the form that Kafka writes."""
+    for path, data in _acls(tree):
+        if _is_read(data, _ANY_JSON.decode) and not _is_read(data, _ACLS.decode):
+            yield Finding(path, "has not the form that Kafka writes")
+
+
+def _acls(tree: Tree) -> Iterator[tuple[str, bytes]]:
     kept = tuple(f"{parent}/" for parent in ACLS)
     for path, znode in tree.znodes.items():
         # /kafka-acl/TYPE/NAME, and /kafka-acl-extended/PATTERN/TYPE/NAME
         if path.startswith(kept) and path.count("/") == (3 if path.startswith(kept[0]) else 4) and znode.data:
-            yield from _unless_readable(path, znode.data, _ACLS.decode)
+            yield path, znode.data
 
 
 def unreadable_producer_ids(tree: Tree) -> Iterator[Finding]:
     """A block of producer ids that is not JSON."""
-    if data := tree.data(PRODUCER_IDS):
-        yield from _unless_readable(PRODUCER_IDS, data, _PRODUCER_IDS.decode)
+    data = tree.data(PRODUCER_IDS)
+    if data and not _is_read(data, _PRODUCER_IDS.decode):
+        yield Finding(PRODUCER_IDS, "is not JSON as Kafka writes it")
 
 
-def _unless_readable(path: str, data: bytes, decode: Callable[[bytes], object]) -> Iterator[Finding]:
+def _is_read(data: bytes, decode: Callable[[bytes], object]) -> bool:
     try:
         decode(data)
     except UndecodableError:
-        yield Finding(path, "is not JSON as Kafka writes it")
+        return False
+    return True

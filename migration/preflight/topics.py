@@ -15,8 +15,11 @@ def on_absent_brokers(tree: Tree) -> Iterator[Finding]:
     """The brokers in assignments that are not registered, each once."""
     partitions: dict[int, list[str]] = defaultdict(list)
     topics: dict[int, set[str]] = defaultdict(set)
+    registered = frozenset(tree.brokers)
     for partition in tree.partitions:
-        for broker in set(partition.replicas) - tree.brokers.keys():
+        if registered.issuperset(partition.replicas):
+            continue
+        for broker in set(partition.replicas) - registered:
             partitions[broker].append(partition.name)
             topics[broker].add(partition.topic)
     for broker in sorted(partitions):
@@ -26,6 +29,11 @@ def on_absent_brokers(tree: Tree) -> Iterator[Finding]:
         others = len(topics[broker]) - 1
         more = f" and {others} other topic{'s' * (others > 1)}" if others else ""
         yield Finding(f"{TOPICS}/{sorted(topics[broker])[0]}", f"{detail}{more}: {_some(of)}")
+
+
+def registered_elsewhere(tree: Tree) -> str:
+    """The reason why /brokers/ids does not say who lives, nothing where it does."""
+    return "KRaft rules: brokers in KRaft mode are not in /brokers/ids" if tree.is_ruled_by_kraft else ""
 
 
 def without_id(tree: Tree) -> Iterator[Finding]:
@@ -117,9 +125,10 @@ def log_directories(tree: Tree) -> Iterator[Finding]:
         yield Finding(f"{parent}/{name}", "a broker reports a failed log directory, and no controller has taken it up")
     lagging: dict[int, list[str]] = defaultdict(list)
     for partition in tree.partitions:
-        if partition.state is not None and partition.state.leader >= 0:
+        state = partition.state
+        if state is not None and state.leader >= 0 and len(state.isr) < len(partition.replicas):
             adding = tree.kept_topics[partition.topic].adding_replicas.get(partition.number, ())
-            for broker in set(partition.replicas) - set(partition.state.isr) - set(adding):
+            for broker in set(partition.replicas) - set(state.isr) - set(adding):
                 lagging[broker].append(partition.name)
     for broker in sorted(lagging.keys() & tree.brokers.keys()):
         count = len(lagging[broker])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, Protocol
 
 import msgspec
 
@@ -32,12 +33,20 @@ MIGRATION = "/migration"
 CONTROLLER = "/controller"
 
 
-class Znode(NamedTuple):
+class Znode(Protocol):
     """A znode's value (None where ZooKeeper has a null), its version, and its session, 0 where it is persistent."""
 
-    data: bytes | None
-    version: int = 0
-    ephemeral_owner: int = 0
+    @property
+    def data(self) -> bytes | None:
+        """The value."""
+
+    @property
+    def version(self) -> int:
+        """How often it was set."""
+
+    @property
+    def ephemeral_owner(self) -> int:
+        """The session."""
 
 
 class Owner(NamedTuple):
@@ -57,7 +66,7 @@ class MigrationZnode(msgspec.Struct, frozen=True):
     kraft_controller_epoch: int
 
 
-class Partition(NamedTuple):
+class Partition(msgspec.Struct, frozen=True, gc=False):
     """A partition that a topic's znode assigns; `state` is None where ZooKeeper has none that can be read."""
 
     topic: str
@@ -121,7 +130,7 @@ class Tree:
     @cached_property
     def brokers(self) -> Mapping[int, BrokerZnode]:
         """The registered brokers; one whose znode cannot be read has nothing in it."""
-        return {int(name): self._broker(name) for name in self.children(BROKERS) if name.isdecimal()}
+        return {int(name): self._broker(name) for name in self.children(BROKERS) if _ID.fullmatch(name)}
 
     def _broker(self, name: str) -> BrokerZnode:
         try:
@@ -192,8 +201,8 @@ class Tree:
         except ZnodeError:
             return None
 
-    def configurations(self, parent: str) -> Iterator[tuple[str, Mapping[str, str] | None]]:
-        """The path and settings of each znode right below one of /config, None where it is not JSON of that form."""
+    def configurations(self, parent: str) -> Iterator[tuple[str, Mapping[str, object] | None]]:
+        """The path and settings of each znode right below one of /config, None where Kafka reads none in it."""
         for name in self.children(parent):
             path = f"{parent}/{name}"
             if path in self.znodes:
@@ -210,14 +219,15 @@ class Tree:
 
 
 class _Configuration(msgspec.Struct, frozen=True):
-    config: dict[str, str] = {}
+    config: dict[str, object] = {}
 
 
+_ID = re.compile("[0-9]{1,10}")
 _MIGRATION = JsonDecoder(MigrationZnode)
 _CONFIGURATION = JsonDecoder(_Configuration)
 
 
-def _settings(data: bytes | None) -> Mapping[str, str] | None:
+def _settings(data: bytes | None) -> Mapping[str, object] | None:
     if not data:
         return {}
     try:

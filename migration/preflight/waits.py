@@ -55,6 +55,7 @@ WAITS: Final[tuple[Check, ...]] = (
         mend="Start the broker, reassign its partitions, or delete the topic.",
         source="KRaftMigrationDriver, ZkMigrationClient.readBrokerIdsFromTopicAssignments (3.9)",
         find=topics.on_absent_brokers,
+        hindered=topics.registered_elsewhere,
         reads=(BROKERS, *_STATES),
     ),
     Check(

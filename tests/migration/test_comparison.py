@@ -11,13 +11,14 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
+from ingest.observed.observations import Value
 from migration.comparison.quorum_view import QuorumReader
 from migration.comparison.view import Difference, Expected, Key, QuorumView, Subject, differences
 from migration.comparison.zookeeper_view import UNREADABLE, forbidden_subjects, zookeeper_values
 from migration.nodes.modes import Mode
 from migration.nodes.nodes import Node, Nodes, Quorum
 from migration.preflight import node_checks
-from migration.preflight.tree import Tree, Znode
+from migration.preflight.tree import Tree
 from outputs.kafka_login import NodeLogin
 from outputs.kafka_node import NodeError
 
@@ -28,7 +29,7 @@ def tree(znodes: dict[str, object], **more) -> Tree:
     def data(content: object) -> bytes | None:
         return content if isinstance(content, bytes | None) else json.dumps(content).encode()
 
-    return Tree({path: Znode(data(content)) for path, content in znodes.items()}, **more)
+    return Tree({path: Value(data(content), 1, 1, 0, 0) for path, content in znodes.items()}, **more)
 
 
 def values(znodes: dict[str, object], **plain: frozenset[str]) -> dict[tuple[str, str, str], str]:

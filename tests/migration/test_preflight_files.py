@@ -14,7 +14,7 @@ from cli.running import ExitCode
 from ingest.files.data_directory import Until
 from ingest.files.last_znodes import LastZnodes
 from migration.preflight.report import examine
-from migration.preflight.tree import Tree, Znode
+from migration.preflight.tree import Tree
 from tests.conformance.recording import ARCHIVES, unpack
 from tests.kraft import zookeeper_client
 from tests.migration.trees import FAULTS, built, clean
@@ -58,7 +58,7 @@ def test_a_recorded_cluster_gives_what_is_there_at_its_end(tmp_path, name):
     recording = unpack(name, tmp_path)
     last = recording.last_zxid()
     values = LastZnodes([recording.directory / "zk"], until=None if last is None else Until(zxid=last)).read()
-    tree = Tree({path: Znode(value.data, value.version, value.ephemeral_owner) for path, value in values.items()})
+    tree = Tree(values)
     of_release = next(rows for first, rows in _BY_RELEASE if tree.releases()[0] >= first)
     assert {found.check.name for found in examine(tree).found} == of_release | _AT_THE_END.get(name, set())
 

@@ -6,14 +6,19 @@ import json
 
 import pytest
 
+from ingest.observed.observations import Value
 from migration.preflight.report import examine
-from migration.preflight.tree import Tree, Znode
+from migration.preflight.tree import Tree
 
 
 def found(path: str, **config: str) -> list[str]:
     content = json.dumps({"version": 1, "config": config}).encode()
-    above = {f"/config/users/{name}": Znode(None) for name in path.split("/")[3:4] if path.startswith("/config/users")}
-    tree = Tree({**above, path: Znode(content)})
+    above = {
+        f"/config/users/{name}": Value(None, 1, 1, 0, 0)
+        for name in path.split("/")[3:4]
+        if path.startswith("/config/users")
+    }
+    tree = Tree({**above, path: Value(content, 1, 1, 0, 0)})
     return [one.check.name for one in examine(tree).found if one.check.name != "protocol-version"]
 
 
@@ -54,6 +59,7 @@ def test_keys_and_types_are_those_of_their_kind(path, key, value, names):
     [
         ("salt=c2FsdA==,stored_key=a2V5,server_key=a2V5,iterations=4096", []),
         ("iterations=4096,server_key=a2V5,stored_key=a2V5,salt=c2FsdA==", []),
+        ("salt=c2FsdA,stored_key=a2V5,server_key=a2V5,iterations=4096", []),
         ("salt=c2FsdA==,stored_key=a2V5,server_key=a2V5", ["scram-malformed"]),
         ("salt=c2FsdA==,stored_key=a2V5,server_key=a2V5,iterations=many", ["scram-malformed"]),
         ("salt=*,stored_key=a2V5,server_key=a2V5,iterations=4096", ["scram-malformed"]),
@@ -63,3 +69,38 @@ def test_keys_and_types_are_those_of_their_kind(path, key, value, names):
 )
 def test_a_scram_credential_has_four_parts(credential, names):
     assert found("/config/users/u", **{"SCRAM-SHA-512": credential}) == names
+
+
+# What `AclEntry.fromBytes`, `ConfigEntityZNode.decode` and `ProducerIdBlockZNode` of 3.9.2 made of the same values.
+@pytest.mark.parametrize(
+    ("path", "value", "names"),
+    [
+        ("/kafka-acl/Topic/t", "none", ["acl-no-json"]),
+        ("/kafka-acl/Topic/t", "{", ["acl-no-json"]),
+        ("/kafka-acl/Topic/t", "[]", ["acl-malformed"]),
+        ("/kafka-acl/Topic/t", "null", ["acl-malformed"]),
+        ("/kafka-acl/Topic/t", '{"acls":[]}', ["acl-malformed"]),
+        ("/kafka-acl/Topic/t", '{"version":2,"acls":[]}', ["acl-malformed"]),
+        ("/kafka-acl/Topic/t", '{"version":1,"acls":[{}]}', ["acl-malformed"]),
+        ("/kafka-acl/Topic/t", '{"version":1,"acls":[]}', []),
+        ("/kafka-acl/Topic", "none", []),
+        ("/config/topics/t", "none", ["config-no-json", "orphan-config"]),
+        ("/config/topics/t", "[]", ["config-no-json", "orphan-config"]),
+        ("/config/topics/t", '{"version":1,"config":[]}', ["config-no-json", "orphan-config"]),
+        ("/config/topics/t", '{"version":1}', ["orphan-config"]),
+        ("/config/topics/t", '{"version":1,"config":{"a":5}}', ["config-no-text", "orphan-config"]),
+        ("/latest_producer_id_block", "none", ["producer-ids-no-json"]),
+        ("/latest_producer_id_block", '{"version":1}', ["producer-ids-no-json"]),
+        ("/latest_producer_id_block", '{"broker":1,"block_start":0,"block_end":999}', ["producer-ids-no-json"]),
+        ("/latest_producer_id_block", '{"broker":1,"block_start":"0","block_end":"999"}', []),
+        ("/latest_producer_id_block", "", []),
+    ],
+)
+def test_a_value_is_read_as_kafka_reads_it(path, value, names):
+    tree = Tree({path: Value(value.encode(), 1, 1, 0, 0)})
+    assert [one.check.name for one in examine(tree).found if one.check.name != "protocol-version"] == names
+
+
+@pytest.mark.parametrize("name", ["9" * 5_000, "٣", "-1", "one"])
+def test_a_registration_under_a_name_that_is_no_id_is_passed_over(name):
+    assert examine(Tree({f"/brokers/ids/{name}": Value(b"{}", 1, 1, 0, 5)})).found[0].check.name == "protocol-version"

@@ -71,7 +71,8 @@ _KILLS: dict[str, Callable[[KazooClient], None]] = {
     "no-replicas": lambda client: _made_topic(client, partitions={"0": [1], "1": []}),
     "quota-no-number": _written("/config/users/bob", settings(producer_byte_rate="much")),
     "scram-malformed": _written("/config/users/bob", settings(**{"SCRAM-SHA-256": "password=hunter2"})),
-    "acl-no-json": _written("/kafka-acl/Topic/t", b"none"),
+    "acl-malformed": _written("/kafka-acl/Topic/t", {"version": 1}),
+    "config-no-text": _written("/config/clients/c", {"version": 1, "config": {"producer_byte_rate": 1000}}),
     "broker-config-name": _written("/config/brokers/b1", settings(background__threads="5")),
     "producer-ids-no-json": _written("/latest_producer_id_block", b"0-999"),
     "broker-password": _written("/config/brokers/1", settings(ssl__key__password="not encoded")),
@@ -106,7 +107,8 @@ class _Migration:
 @pytest.fixture
 def migration(request, shared_chroot, tmp_path) -> Iterator[_Migration]:
     with zookeeper_client(shared_chroot) as client:
-        properties = _OF_CONTROLLERS.get(request.node.callspec.params.get("name"), {})
+        callspec = getattr(request.node, "callspec", None)
+        properties = _OF_CONTROLLERS.get(callspec.params["name"], {}) if callspec else {}
         made = _Migration(shared_chroot, tmp_path, client, dict(properties))
         try:
             made.controller.format()

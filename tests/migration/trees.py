@@ -16,6 +16,7 @@ Tree = dict[str, Content]
 
 EPHEMERAL = ("/brokers/ids/", "/controller")
 _IDS = {"a": "iV1nkIGTQMSBFzK4PlKSKg", "b": "Xc1BmUWcTLyAv3LHHkDAfw"}
+_ACL = {"principal": "User:a", "permissionType": "Allow", "operation": "Read", "host": "*"}
 _SCRAM = "salt=c2FsdA==,stored_key=a2V5,server_key=a2V5,iterations=4096"
 
 
@@ -54,7 +55,7 @@ def clean() -> Tree:
         "/config/users/<default>/clients/app": settings(request_percentage="12.5"),
         "/config/clients/<default>": settings(controller_mutation_rate="0.5", consumer_byte_rate="2000"),
         "/config/ips/10.0.0.1": settings(connection_creation_rate="10"),
-        "/kafka-acl/Topic/a": {"version": 1, "acls": []},
+        "/kafka-acl/Topic/a": {"version": 1, "acls": [_ACL]},
         "/kafka-acl-extended/prefixed/Topic/a": {"version": 1, "acls": []},
         "/latest_producer_id_block": {"version": 1, "broker": 1, "block_start": "0", "block_end": "999"},
         "/admin/delete_topics": None,
@@ -92,6 +93,14 @@ FAULTS: Mapping[str, tuple[str, Fault]] = {
     "scram-malformed": (
         "/config/users/bob",
         lambda tree: tree.update({"/config/users/bob": settings(**{"SCRAM-SHA-512": "password=hunter2"})}),
+    ),
+    "acl-malformed": (
+        "/kafka-acl/Topic/b",
+        lambda tree: tree.update({"/kafka-acl/Topic/b": {"version": 1, "acls": [{"principal": "hunter2"}]}}),
+    ),
+    "config-no-text": (
+        "/config/topics/a",
+        lambda tree: tree.update({"/config/topics/a": {"version": 1, "config": {"retention.ms": 1000}}}),
     ),
     "acl-no-json": ("/kafka-acl/Topic/b", lambda tree: tree.update({"/kafka-acl/Topic/b": b"hunter2"})),
     "broker-config-name": (
