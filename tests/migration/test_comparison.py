@@ -53,14 +53,16 @@ def test_a_topic_has_an_id_replicas_and_states():
 
 
 def test_a_setting_is_shown_only_if_the_quorum_calls_it_no_secret():
-    config = {"version": 1, "config": {"retention.ms": "5", "sasl.jaas.config": SECRET}}
+    config = {"version": 1, "config": {"retention.ms": "5", "sasl.jaas.config": SECRET, "odd": [SECRET]}}
     znodes = {"/config/topics/t": config, "/config/brokers/<default>": config}
-    found = values(znodes, TOPIC_CONFIGS=frozenset({"retention.ms"}))
+    found = values(znodes, TOPIC_CONFIGS=frozenset({"retention.ms", "odd"}))
     assert found == {
         ("topic configurations", "t", "retention.ms"): "5",
         ("topic configurations", "t", "sasl.jaas.config"): "set, not shown",
+        ("topic configurations", "t", "odd"): UNREADABLE,
         ("broker configurations", "<default>", "retention.ms"): "set, not shown",
         ("broker configurations", "<default>", "sasl.jaas.config"): "set, not shown",
+        ("broker configurations", "<default>", "odd"): "set, not shown",
     }
 
 
