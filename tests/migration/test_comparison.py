@@ -11,7 +11,9 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
+from cli.printing.comparison_lines import print_comparison
 from ingest.observed.observations import Value
+from migration.comparison.comparing import Comparison
 from migration.comparison.quorum_view import QuorumReader
 from migration.comparison.view import Difference, Expected, Key, QuorumView, Subject, differences
 from migration.comparison.zookeeper_view import UNREADABLE, forbidden_subjects, zookeeper_values
@@ -197,3 +199,12 @@ def test_a_registered_broker_that_does_not_answer_is_named_with_its_reason():
 
 def test_where_nobody_was_asked_the_checks_say_how_to():
     assert "give --bootstrap" in node_checks.not_asked(tree({}))
+
+
+def test_a_quorum_without_the_flag_is_named_as_what_never_writes_again(capsys):
+    controller = Node("c:1", 3001, Mode.CONTROLLER)
+    quorum = Quorum(3001, 4, 90, (3001,))
+    print_comparison(Nodes((controller,), quorum), Comparison(7, 90, ()))
+    printed = capsys.readouterr().out
+    assert "if the migration is finalized, ZooKeeper is never written again" in printed
+    assert "offset 7, the quorum's high watermark is 90 (lag 82), leader 3001 of leader epoch 4" in printed
