@@ -13,7 +13,7 @@ import pytest
 
 from cli.printing.comparison_lines import print_comparison
 from ingest.observed.observations import Value
-from migration.comparison.comparing import Comparison
+from migration.comparison.comparing import Comparison, Verdict, compare
 from migration.comparison.quorum_view import QuorumReader
 from migration.comparison.view import Difference, Expected, Key, QuorumView, Subject, differences
 from migration.comparison.zookeeper_view import UNREADABLE, forbidden_subjects, zookeeper_values
@@ -208,3 +208,36 @@ def test_a_quorum_without_the_flag_is_named_as_what_never_writes_again(capsys):
     printed = capsys.readouterr().out
     assert "if the migration is finalized, ZooKeeper is never written again" in printed
     assert "offset 7, the quorum's high watermark is 90 (lag 82), leader 3001 of leader epoch 4" in printed
+
+
+# --- a broker that is cut off from the quorum, which no test can hold at a moment
+
+
+class CutOff:
+    """A quorum whose only broker has fetched its log up to an offset, beside a ZooKeeper that has all of it."""
+
+    def __init__(self, fetched: int) -> None:
+        self._fetched = fetched
+
+    def read(self, _expected: Expected) -> QuorumView:
+        view = QuorumView(sources={Subject.TOPICS: Node("b:1", 1, Mode.KRAFT)})
+        view.values[Key(Subject.TOPICS, "t")] = "id old"
+        return view
+
+    def position(self) -> Quorum:
+        return Quorum(3001, 1, 100, (3001,), log_ends={1: self._fetched})
+
+
+class UpToDate:
+    def read(self) -> Tree:
+        return tree({"/brokers/topics/t": {"version": 3, "topic_id": "new", "partitions": {}}})
+
+    def wait_for(self, offset: int, _seconds: float) -> int:
+        return offset
+
+
+@pytest.mark.parametrize(("fetched", "verdict"), [(99, Verdict.LAGGING), (100, Verdict.DIFFERENT)])
+def test_what_a_broker_says_that_has_not_fetched_the_log_is_no_difference(fetched, verdict):
+    comparison = compare(UpToDate(), CutOff(fetched))
+    assert comparison.verdict is verdict
+    assert comparison.subjects[0].differences == {Key(Subject.TOPICS, "t"): Difference("id new", "id old")}
