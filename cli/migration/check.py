@@ -7,7 +7,6 @@ import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -26,9 +25,6 @@ from migration.preflight.check import Patch
 from migration.preflight.node_checks import SETTINGS
 from migration.preflight.report import examine
 from migration.preflight.tree import Owner, Tree
-
-if TYPE_CHECKING:
-    pass
 
 _ONLY_OF_WATCHING = keys_of(IngestConfig).keys() - keys_of(ZooKeeperConfig).keys()
 _EPILOG = """\b

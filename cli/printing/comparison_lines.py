@@ -9,6 +9,7 @@ import msgspec
 
 from migration.comparison.comparing import Comparison, SubjectResult, Verdict
 from migration.comparison.view import Difference, Key
+from migration.nodes.modes import Mode
 from migration.nodes.nodes import Node, Nodes
 from transport.printable import printable
 
@@ -30,6 +31,11 @@ def print_comparison(nodes: Nodes, comparison: Comparison) -> None:
         click.echo(f"{_safe(node.name)}: {_safe(node.mode.words if node.mode else node.reason)}")
     for result in comparison.subjects:
         _print_subject(result)
+    if comparison.verdict is not Verdict.EQUAL and nodes.in_mode(Mode.CONTROLLER):
+        click.echo(
+            "a controller is without the migration's flag: if the migration is finalized, ZooKeeper is never written "
+            "again, and there is no way back"
+        )
     quorum = nodes.quorum
     leader = "" if quorum is None else f", leader {quorum.leader} of leader epoch {quorum.leader_epoch}"
     position = (

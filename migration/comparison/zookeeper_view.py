@@ -82,13 +82,22 @@ def _settings(
     tree: Tree, subject: Subject, parent: str, plain: Mapping[Subject, Collection[str]]
 ) -> Iterator[tuple[Key, str]]:
     shown = plain.get(subject, ())
-    for path, settings in tree.configurations(parent):
+    for path, settings in _configurations(tree, parent):
         group = path.rpartition("/")[2]
         if settings is None:
             yield Key(subject, group), UNREADABLE
             continue
         for name, value in settings.items():
             yield Key(subject, group, name), _text(value) if name in shown else NOT_SHOWN
+
+
+def _configurations(tree: Tree, parent: str) -> Iterator[tuple[str, Mapping[str, str] | None]]:
+    """Each znode's settings by name, those among them that are no text as what they are."""
+    for path, settings in tree.configurations(parent):
+        if settings is None:
+            yield path, None
+        else:
+            yield path, {name: one if isinstance(one, str) else UNREADABLE for name, one in settings.items()}
 
 
 def _quotas(tree: Tree) -> Iterator[tuple[Key, str]]:
@@ -105,16 +114,16 @@ def _quotas(tree: Tree) -> Iterator[tuple[Key, str]]:
 def _entities(tree: Tree) -> Iterator[tuple[dict[str, str | None], Mapping[str, object] | None]]:
     """Each znode of quotas, with whom it is about."""
     for kind, parent in (("user", USERS), ("client-id", CLIENTS), ("ip", IPS)):
-        for path, settings in tree.configurations(parent):
+        for path, settings in _configurations(tree, parent):
             yield {kind: _name(path)}, settings
     for user in tree.children(USERS):
         parent = f"{USERS}/{user}"
-        for path, settings in tree.configurations(f"{parent}/clients"):
+        for path, settings in _configurations(tree, f"{parent}/clients"):
             yield {"user": _name(parent), "client-id": _name(path)}, settings
 
 
 def _scram(tree: Tree) -> Iterator[tuple[Key, str]]:
-    for path, settings in tree.configurations(USERS):
+    for path, settings in _configurations(tree, USERS):
         for mechanism in SCRAM_MECHANISMS:
             if settings is not None and mechanism in settings:
                 yield Key(Subject.SCRAM, _name(path) or DEFAULT, mechanism), _iterations(_text(settings[mechanism]))

@@ -11,7 +11,9 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
+from cli.printing.comparison_lines import print_comparison
 from ingest.observed.observations import Value
+from migration.comparison.comparing import Comparison, Verdict, compare
 from migration.comparison.quorum_view import QuorumReader
 from migration.comparison.view import Difference, Expected, Key, QuorumView, Subject, differences
 from migration.comparison.zookeeper_view import UNREADABLE, forbidden_subjects, zookeeper_values
@@ -53,14 +55,16 @@ def test_a_topic_has_an_id_replicas_and_states():
 
 
 def test_a_setting_is_shown_only_if_the_quorum_calls_it_no_secret():
-    config = {"version": 1, "config": {"retention.ms": "5", "sasl.jaas.config": SECRET}}
+    config = {"version": 1, "config": {"retention.ms": "5", "sasl.jaas.config": SECRET, "odd": [SECRET]}}
     znodes = {"/config/topics/t": config, "/config/brokers/<default>": config}
-    found = values(znodes, TOPIC_CONFIGS=frozenset({"retention.ms"}))
+    found = values(znodes, TOPIC_CONFIGS=frozenset({"retention.ms", "odd"}))
     assert found == {
         ("topic configurations", "t", "retention.ms"): "5",
         ("topic configurations", "t", "sasl.jaas.config"): "set, not shown",
+        ("topic configurations", "t", "odd"): UNREADABLE,
         ("broker configurations", "<default>", "retention.ms"): "set, not shown",
         ("broker configurations", "<default>", "sasl.jaas.config"): "set, not shown",
+        ("broker configurations", "<default>", "odd"): "set, not shown",
     }
 
 
@@ -195,3 +199,45 @@ def test_a_registered_broker_that_does_not_answer_is_named_with_its_reason():
 
 def test_where_nobody_was_asked_the_checks_say_how_to():
     assert "give --bootstrap" in node_checks.not_asked(tree({}))
+
+
+def test_a_quorum_without_the_flag_is_named_as_what_never_writes_again(capsys):
+    controller = Node("c:1", 3001, Mode.CONTROLLER)
+    quorum = Quorum(3001, 4, 90, (3001,))
+    print_comparison(Nodes((controller,), quorum), Comparison(7, 90, ()))
+    printed = capsys.readouterr().out
+    assert "if the migration is finalized, ZooKeeper is never written again" in printed
+    assert "offset 7, the quorum's high watermark is 90 (lag 82), leader 3001 of leader epoch 4" in printed
+
+
+# --- a broker that is cut off from the quorum, which no test can hold at a moment
+
+
+class CutOff:
+    """A quorum whose only broker has fetched its log up to an offset, beside a ZooKeeper that has all of it."""
+
+    def __init__(self, fetched: int) -> None:
+        self._fetched = fetched
+
+    def read(self, _expected: Expected) -> QuorumView:
+        view = QuorumView(sources={Subject.TOPICS: Node("b:1", 1, Mode.KRAFT)})
+        view.values[Key(Subject.TOPICS, "t")] = "id old"
+        return view
+
+    def position(self) -> Quorum:
+        return Quorum(3001, 1, 100, (3001,), log_ends={1: self._fetched})
+
+
+class UpToDate:
+    def read(self) -> Tree:
+        return tree({"/brokers/topics/t": {"version": 3, "topic_id": "new", "partitions": {}}})
+
+    def wait_for(self, offset: int, _seconds: float) -> int:
+        return offset
+
+
+@pytest.mark.parametrize(("fetched", "verdict"), [(99, Verdict.LAGGING), (100, Verdict.DIFFERENT)])
+def test_what_a_broker_says_that_has_not_fetched_the_log_is_no_difference(fetched, verdict):
+    comparison = compare(UpToDate(), CutOff(fetched))
+    assert comparison.verdict is verdict
+    assert comparison.subjects[0].differences == {Key(Subject.TOPICS, "t"): Difference("id new", "id old")}
