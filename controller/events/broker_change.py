@@ -41,7 +41,7 @@ def broker_written(tx: Transaction, broker: int, znode: BrokerZnode, record: Rec
     before = header.brokers.get(broker)
     since_ms = before.since_ms if before and before.epoch == record.czxid else header.time_ms
     at_work = before is not None and before.epoch == record.czxid and before.at_work
-    now = Broker(record.czxid, record.ephemeral_owner, since_ms, znode.addresses(), znode.rack, at_work)
+    now = Broker(record.czxid, record.ephemeral_owner, since_ms, znode.addresses(), znode.rack, at_work=at_work)
     header.read.brokers = (*header.read.brokers, broker) if header.phase is LOADING else ()
     if before == now:
         return

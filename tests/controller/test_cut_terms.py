@@ -44,7 +44,7 @@ def test_a_controller_that_loses_its_znode_while_it_loads_moves_every_replica_be
     assert {(row.inferred_by, row.inferred_from.partition(" ")[0], row.controller_epoch) for row in rows} == {
         ("ran-to-fenced-write", "/controller_epoch", 2)
     }
-    assert history.gauges().inferences == {"ran-to-fenced-write": 1}
+    assert history.gauges().inferred_events["ran-to-fenced-write"] == 1
 
 
 def test_its_requests_are_certain_with_its_moves_and_those_behind_its_write_are_withdrawn():
