@@ -1,6 +1,6 @@
 """What the replica makes of recordings that no rule has seen: `python -m tests.conformance.first_sight FILE ...`.
 
-Here belong the figures that are printed of each; they are counted in `agreement` and `gauge_samples`.
+Here belong the figures that are printed of each recording, and that `large.py` has of the kept ones.
 """
 
 from __future__ import annotations
@@ -9,26 +9,70 @@ import argparse
 import sys
 import tarfile
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from tests.conformance.agreement import account_of, as_far_as_told, moves_agreement, parted_by_epoch, requests_agreement
+from tests.conformance.agreement import (
+    Agreement,
+    Parted,
+    account_of,
+    as_far_as_told,
+    moves_agreement,
+    parted_by_epoch,
+    requests_agreement,
+)
+from tests.conformance.busy_controllers import busy_ms
+from tests.conformance.cut_terms import CutTerm, cut_terms, without
 from tests.conformance.gauge_samples import compare_gauges
+from tests.conformance.impaired import Impaired, by_rows, by_znodes
 from tests.conformance.recording import Recording, replay, unpack_file
 
 
-def figures(recording: Recording) -> Iterator[str]:
-    """Lines on a recording: what agrees in all, then the terms in which the accounts part."""
-    replayed = replay(recording.records(), recording.profile(), recording.settings())
+class Sight(NamedTuple):
+    """Figures of a recording; moves and requests leave out the terms that were cut before they wrote anything."""
+
+    moves: Agreement
+    requests: Agreement
+    parted: Mapping[int, Parted]  # by the controller's epoch, cut terms too
+    cut: Sequence[CutTerm]
+    gauges_equal: int
+    gauges_compared: int
+    gauges_wrong: Mapping[str, int]
+    quiet: Sequence[Impaired]  # the partitions that were impaired at quiet moments, by ZooKeeper's log
+    differing: Sequence[int]  # the numbers of the records before quiet moments at which rows named others
+
+    def lines(self) -> Iterator[str]:
+        """The figures as text, without the terms in which the accounts part."""
+        gauges = f"gauges {self.gauges_equal} equal of {self.gauges_compared}"
+        yield f"transitions {self.moves}   requests {self.requests}   {gauges}"
+        yield from (f"cut before it wrote anything: {term}" for term in self.cut)
+        moments = f"{len(self.differing)} of {len(self.quiet)} quiet moments {list(self.differing)}"
+        yield f"impaired partitions differ at {moments}"
+
+
+def look(recording: Recording) -> Sight:
+    """Replay a recording and count what agrees."""
+    records = list(recording.records())
+    replayed = replay(records, recording.profile(), recording.settings())
     real = recording.account()
     ours = as_far_as_told(account_of(replayed.rows), real)
-    equal, compared, _ = compare_gauges(recording, replayed)
-    yield f"{recording.name}  transitions {moves_agreement(real, ours)}"
-    yield f"{recording.name}  requests {requests_agreement(real, ours)}"
-    yield f"{recording.name}  gauges {equal} equal of {compared}"
-    for epoch, parted in sorted(parted_by_epoch(real, ours).items()):
-        counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in parted._asdict().items())
-        yield f"{recording.name}  term {epoch}: only {counts}"
+    cut = cut_terms(records, replayed.rows, real, ours)
+    equal, compared, wrong = compare_gauges(recording, replayed, busy_ms(recording.directory))
+    quiet = list(by_znodes(records, caps_min_isr=replayed.context.header.profile.caps_min_isr))
+    published = list(by_rows(replayed.rows, [moment.seq for moment in quiet]))
+    return Sight(
+        moves_agreement(without(real, cut), without(ours, cut)),
+        requests_agreement(without(real, cut), without(ours, cut)),
+        parted_by_epoch(real, ours),
+        cut,
+        equal,
+        compared,
+        Counter(gauge.gauge for gauge in wrong),
+        quiet,
+        [moment.seq for moment, rows in zip(quiet, published, strict=True) if moment != rows],
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -42,8 +86,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             except (OSError, tarfile.TarError) as error:
                 sys.stderr.write(f"error: {file} cannot be read: {error}\n")
                 return 1
-            for line in figures(recording):
-                print(line, flush=True)
+            sight = look(recording)
+            for line in sight.lines():
+                print(f"{recording.name}  {line}", flush=True)
+            for epoch, parted in sorted(sight.parted.items()):
+                counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in parted._asdict().items())
+                print(f"{recording.name}  term {epoch}: only {counts}", flush=True)
     return 0
 
 

@@ -15,9 +15,10 @@ def test_the_figures_of_an_archive_name_each_term_that_differs(capsys):
     parted = [parted for _, parted in known.parted.values()]
     assert int(real) - int(agreed) == sum(part.real_moves for part in parted)
     assert int(derived) - int(agreed) == sum(part.derived_moves for part in parted)
-    equal, compared = lines[2].removeprefix("below39  gauges ").split(" equal of ")
-    assert int(compared) - int(equal) == known.gauges
-    assert [line.split(":")[0] for line in lines[3:]] == [f"below39  term {epoch}" for epoch in sorted(known.parted)]
+    equal, compared = lines[0].partition("gauges ")[2].split(" equal of ")
+    assert int(compared) - int(equal) == sum(known.gauges.values())
+    terms = [line.split(":")[0] for line in lines if "  term " in line]
+    assert terms == [f"below39  term {epoch}" for epoch in sorted(known.parted)]
 
 
 def test_a_file_that_is_no_archive_gets_one_sentence(tmp_path, capsys):

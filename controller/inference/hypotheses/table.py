@@ -80,7 +80,7 @@ class OtherInference(NamedTuple):
 OTHER_INFERENCES: Final = (
     OtherInference(read_together.RULE, ("fuzz39a",)),
     OtherInference(controlled_shutdown.ASKED_AGAIN, ("fuzz0102a", "fuzz28d")),
-    OtherInference(controlled_shutdown.ASKED_BEFORE_SESSION_END, ("fuzz28g", "race39")),
+    OtherInference(controlled_shutdown.ASKED_BEFORE_SESSION_END, ("fuzz39a", "race39")),
     OtherInference(controller_failover.RAN_TO_FENCED_WRITE, ("fuzz22a", "fuzz28c", "unseen39b")),
     OtherInference(topic_deletion.ANSWERED_IN_TIME, ("fuzz39c", "fuzz28a", "fuzz0102a")),
     OtherInference(topic_assignment.COMPLETED_UNREAD, ()),
