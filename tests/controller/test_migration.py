@@ -94,6 +94,16 @@ def test_the_phases_of_a_migration_there_and_back():
     assert phases(history)[4:] == ["rolled_back", "zookeeper"]
 
 
+def test_the_way_back_is_done_too_where_migration_was_deleted_before_the_controller():
+    history = a_cluster().migrates().pulses(1)
+    history.delete("/migration")
+    assert shown(history).phase == "silent"
+    history.delete("/controller")
+    history.controller(3, 3)
+    assert (shown(history).phase, shown(history).rollback) == ("zookeeper", "done")
+    assert history.context.header.acting
+
+
 def test_each_kraft_leader_syncs_before_its_first_pulse():
     history = a_cluster().migrates().pulses(2)
     history.kraft_claims(3000, 5, 3)

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from kazoo.client import KazooClient
 
-from cli.main import main
+from cli.sources.source import EVERYTHING_NOW
+from cli.sources.zookeeper import ZooKeeperSource
 from controller.contract.alert_row import AlertRow
 from controller.contract.metadata_rows import MigrationRow
+from controller.derived.migration import never_elected_count, rollback_of
+from controller.model.context import Header
+from ingest.config import ZooKeeperConfig
+from streaming.config import BrokersConfig
 from tests.integration.conftest import Pipeline, create, told
 from tests.kraft import KRaftController, migrating_broker, zookeeper_client
 from tests.waiting import eventually
@@ -22,6 +27,9 @@ from tests.waiting import eventually
 pytestmark = pytest.mark.xdist_group("pipelines")
 
 STATE = "/brokers/topics/t/partitions/0/state"
+
+# By the state change logger of a broker that is controller, where a state's epoch is above its own.
+REFUSED = "Failed to elect leader for partition t-0"
 
 # Longer than two thirds of the session timeout of 6 s: then Kafka's client sends its write of /migration again.
 PAUSE_SECONDS = 5.0
@@ -101,6 +109,10 @@ def state(client: KazooClient) -> dict[str, int]:
     return json.loads(client.get(STATE)[0])
 
 
+def offset(client: KazooClient) -> int:
+    return json.loads(client.get("/migration")[0])["kraft_metadata_offset"]
+
+
 def without_leader(client: KazooClient) -> None:
     """Take the partition's leader away, which the next controller elects as soon as it comes."""
     client.set(STATE, json.dumps({**state(client), "leader": -1}).encode())
@@ -153,9 +165,15 @@ def test_a_pause_of_zookeeper_pages_is_mended_by_a_restart_and_the_way_back_is_s
     told(pipeline, "MigrationUnderWay", "resolved")
 
 
-def asked(connect: str) -> dict:
-    done = CliRunner().invoke(main, ["status", "--zookeeper", connect, "--json"])
-    return json.loads(done.stdout)["migration"]
+def looked_at(connect: str) -> Header:
+    """What the core makes of one look at ZooKeeper."""
+    source = ZooKeeperSource(ZooKeeperConfig(zookeeper=connect), "c", BrokersConfig())
+    return source.picture(EVERYTHING_NOW, threading.Event()).header
+
+
+def way_back(connect: str) -> tuple[str, int | None]:
+    rollback = rollback_of(looked_at(connect))
+    return rollback.verdict, rollback.epoch
 
 
 def test_a_way_back_called_unsafe_elects_nobody_until_the_epoch_is_raised(shared_chroot, tmp_path):
@@ -164,26 +182,24 @@ def test_a_way_back_called_unsafe_elects_nobody_until_the_epoch_is_raised(shared
         cluster.elected_before(leaders)
         cluster.begin()
         cluster.broker.wait_until_ready()
-        eventually(lambda: client.exists("/migration") and json.loads(client.get("/migration")[0])["kraft_metadata_offset"] > 0)
+        eventually(lambda: client.exists("/migration") and offset(client) > 0)
         create(cluster, t={0: [1]})
         eventually(lambda: client.exists(STATE))
         epoch = state(client)["controller_epoch"]
         assert epoch > leaders
-        before = asked(shared_chroot)
-        assert (before["rollback"], before["rollback_epoch"]) == ("raise_epoch", epoch)
+        assert way_back(shared_chroot) == ("raise_epoch", epoch)
 
         cluster.controller.stop()
         without_leader(client)
         client.delete("/controller")
         eventually(lambda: client.exists("/controller"))
-        refused = "Failed to elect leader for partition t-0"
-        eventually(lambda: "t-0" in cluster.broker.log.read_text() and refused in cluster.broker.log.read_text())
+        eventually(lambda: REFUSED in cluster.broker.log.read_text())
         assert state(client)["leader"] == -1
-        after = asked(shared_chroot)
-        assert (after["rollback"], after["rollback_epoch"]) == ("raise_epoch", epoch)
-        assert after["never_elected_partitions"] == 1
+        assert way_back(shared_chroot) == ("raise_epoch", epoch)
+        assert never_elected_count(looked_at(shared_chroot)) == 1
 
         client.set("/controller_epoch", str(epoch).encode())
         client.delete("/controller")
         eventually(lambda: state(client)["leader"] == 1)
-        assert asked(shared_chroot)["rollback"] == "done"
+        assert state(client)["controller_epoch"] == epoch + 1
+        assert way_back(shared_chroot)[0] == "done"
