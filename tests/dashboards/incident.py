@@ -57,8 +57,8 @@ CLUSTERS = {
     # A migration from the dual write on: the second leader at 70 s, the dual write broken from 85 to 152 s, brokers
     # restarted in KRaft mode from 178 s on.
     "north": Shown("migration39", jmx_is_scraped=False, skipped_seconds=230),
-    # Its way back, at 44 s: the controller elects nobody until /controller_epoch is raised at 80 s.
-    "back": Shown("migration39", jmx_is_scraped=False, skipped_seconds=530),
+    # Its way back, at 74 s: the controller elects nobody until /controller_epoch is raised at 110 s.
+    "back": Shown("migration39", jmx_is_scraped=False, skipped_seconds=500),
 }
 
 LIMITS = DetailLimits(partitions=10, brokers=100, alerts=100)

@@ -28,8 +28,8 @@ pytestmark = pytest.mark.xdist_group("pipelines")
 
 STATE = "/brokers/topics/t/partitions/0/state"
 
-# By the state change logger of a broker that is controller, where a state's epoch is above its own.
-REFUSED = "Failed to elect leader for partition t-0"
+# Logged by a broker that is controller, where the epoch in a state is above its own (ZkPartitionStateMachine).
+REFUSED = "Aborted leader election for partition t-0"
 
 # Longer than two thirds of the session timeout of 6 s: then Kafka's client sends its write of /migration again.
 PAUSE_SECONDS = 5.0
