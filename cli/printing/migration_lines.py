@@ -26,10 +26,12 @@ class _PhasePast:
     def led_by(self) -> str:
         row = self.first
         if row.leader != NO_BROKER:
-            return f"KRaft controller {row.leader}, KRaft epoch {row.kraft_epoch}, /controller_epoch {row.controller_epoch}"
-        if self.controller is None or self.controller.broker == NO_BROKER:
-            return "no controller"
-        return f"broker {self.controller.broker}, /controller_epoch {row.controller_epoch}"
+            who = f"KRaft controller {row.leader}, KRaft epoch {row.kraft_epoch}"
+        elif self.controller is not None and self.controller.broker != NO_BROKER:
+            who = f"broker {self.controller.broker}"
+        else:
+            who = "no controller"
+        return f"{who}, /controller_epoch {row.controller_epoch}"
 
 
 class MigrationPast:

@@ -112,7 +112,7 @@ def board() -> dashboard.Dashboard:
         ),
         listing(
             "Each broker's mode",
-            "zookeeper: registered there, with the flag or without. kraft: it leads or is in sync, and is not registered.",
+            "zookeeper: registered there, with the flag or without. kraft: it leads or is in sync, unregistered.",
             ("broker", "mode"),
             Column("brokers", newest(migration_metrics.MIGRATION_BROKER, "broker", "mode")),
             sort_by="broker",
@@ -135,7 +135,7 @@ def board() -> dashboard.Dashboard:
         ),
         graph(
             "Pulse age over time",
-            "Under a second while the dual write lives; it climbs when it is broken, and Kafka's own gauges stay green.",
+            "Under a second while the dual write lives; it climbs when it breaks, and Kafka's gauges stay green.",
             Line(newest(migration_metrics.MIGRATION_PULSE_AGE)),
             unit="s",
         ),

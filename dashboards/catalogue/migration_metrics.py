@@ -22,7 +22,8 @@ MIGRATION_PULSE_AGE = of_cluster(
     unit="seconds",
 )
 MIGRATION_OFFSET = of_cluster(
-    "migration_offset", f"Offset of KRaft's log in /migration: how far ZooKeeper is; -1 while nothing is copied. {_SEEN}"
+    "migration_offset",
+    f"Offset of KRaft's log in /migration: how far ZooKeeper is; -1 while nothing is copied. {_SEEN}",
 )
 MIGRATION_ROLLBACK_SAFE = of_cluster(
     "migration_rollback_safe",
@@ -54,7 +55,10 @@ MIGRATION_BROKERS = of_cluster(
     "mode",
 )
 MIGRATION_BROKER = of_cluster(
-    "migration_broker", f"1 for each broker and the mode that it is in, up to broker_detail_limit. {_SEEN}", "broker", "mode"
+    "migration_broker",
+    f"1 for each broker and the mode that it is in, up to broker_detail_limit. {_SEEN}",
+    "broker",
+    "mode",
 )
 MIGRATION_LEFTOVER = of_cluster(
     "migration_leftover",

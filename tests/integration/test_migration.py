@@ -1,4 +1,4 @@
-"""A real migration of Kafka 3.9.2: a pause of ZooKeeper that breaks the dual write, and the way back, safe and unsafe."""
+"""A real migration of Kafka 3.9.2: a pause of ZooKeeper that breaks the dual write, and ways back, safe and unsafe."""
 
 from __future__ import annotations
 
