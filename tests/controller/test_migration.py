@@ -94,7 +94,7 @@ def test_the_phases_of_a_migration_there_and_back():
     assert phases(history)[4:] == ["rolled_back", "zookeeper"]
 
 
-def test_the_way_back_is_done_too_where_migration_was_deleted_before_the_controller():
+def test_the_way_back_is_done_where_migration_was_deleted_first():
     history = a_cluster().migrates().pulses(1)
     history.delete("/migration")
     assert shown(history).phase == "silent"

@@ -136,7 +136,7 @@ def pause_until_the_dual_write_breaks(cluster: Cluster, pipeline: Pipeline) -> t
     raise AssertionError(f"{PAUSES} pauses of {PAUSE_SECONDS} s did not break the dual write")
 
 
-def test_a_pause_of_zookeeper_pages_is_mended_by_a_restart_and_the_way_back_is_safe(cluster: Cluster, pipeline):
+def test_a_pause_of_zookeeper_pages_and_a_restart_mends_it(cluster: Cluster, pipeline):
     cluster.broker.wait_until_ready()
     pipeline.until("the dual write is there", lambda: is_in(pipeline, "hybrid"))
     create(cluster, t={0: [1]})
@@ -176,7 +176,7 @@ def way_back(connect: str) -> tuple[str, int | None]:
     return rollback.verdict, rollback.epoch
 
 
-def test_a_way_back_called_unsafe_elects_nobody_until_the_epoch_is_raised(shared_chroot, tmp_path):
+def test_an_unsafe_way_back_elects_nobody_until_the_epoch_is_raised(shared_chroot, tmp_path):
     leaders = 20
     with migration(shared_chroot, tmp_path) as cluster, zookeeper_client(shared_chroot) as client:
         cluster.elected_before(leaders)
