@@ -7,7 +7,7 @@ from typing import Any
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow, Maintenance, ReactionTimes
 from controller.contract.job_row import ClusterProgress, JobRow
-from controller.contract.metadata_rows import BrokerRow, ControllerRow, PartitionRow
+from controller.contract.metadata_rows import BrokerRow, ControllerRow, MigrationRow, PartitionRow
 from controller.contract.row import Row
 
 TIME_MS = 1_700_000_000_000
@@ -44,6 +44,14 @@ class Rows:
 
     def controller(self, broker: int, **fields: Any) -> ControllerRow:
         return ControllerRow(**self._place({"epoch": 7, "since_ms": TIME_MS, **fields}), broker=broker)
+
+    def migration(self, phase: str = "hybrid", **fields: Any) -> MigrationRow:
+        led = {"leader": 3001, "kraft_epoch": 9, "controller_epoch": 8, "offset": 110, "pulse_ms": TIME_MS}
+        back = {"rollback": "raise_epoch", "rollback_epoch": 9, "rollback_sentence": "yes, after raising the epoch"}
+        brokers = {"zookeeper_brokers": (1,), "kraft_brokers": (2,), "missing_brokers": (9,)}
+        more = {"highest_state_epoch": 9, "next_step": "restart broker 1 in KRaft mode", "leftovers": ("/admin/x",)}
+        whole = {"since_ms": TIME_MS, **led, **back, **brokers, **more}
+        return MigrationRow(**self._place({**whole, **fields}), phase=phase)
 
     def alert(self, id_: str, state: str = "open", **fields: Any) -> AlertRow:
         what = {"alert": "PartitionsOffline", "subject": "partition orders-0", "group": "broker 1 crashed"}
@@ -118,6 +126,7 @@ class Rows:
             self.broker(1),
             self.broker(2, registered=False),
             self.controller(1),
+            self.migration(),
             self.alert("a"),
             self.gauges(offline_partitions=1, leaderless_partitions=1, zxid=(3 << 32) + 9, agreement=0.5),
         ]

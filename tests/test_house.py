@@ -28,6 +28,7 @@ LONG_FUNCTIONS = {
     "dashboards/boards/brokers.py board": A_TABLE,
     "dashboards/boards/controller.py board": A_TABLE,
     "dashboards/boards/deletions.py board": A_TABLE,
+    "dashboards/boards/migration.py board": A_TABLE,
     "dashboards/boards/overview.py board": A_TABLE,
     "dashboards/boards/panels.py listing": "one panel, an attribute a line",
     "dashboards/boards/partitions.py board": A_TABLE,

@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from cli.printing.agreement import Agreement
+from cli.printing.migration_lines import MigrationPast
 from controller.alerts.conditions import counted
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.effect_rows import Request, Status, Transition
@@ -60,6 +61,7 @@ class RowWriter:
         self._from_zxid = from_zxid
         self._unchanged = unchanged
         self._incidents = Incidents()
+        self._migration = MigrationPast()
         self._gauges: dict[str, Any] | None = None
         self._newest: Record | None = None
         self._held: list[str] = []
@@ -81,8 +83,12 @@ class RowWriter:
         self._write_gauges(context)
         if not self.saw_znodes:
             return
-        if not self._as_json:
-            sys.stdout.writelines(f"{line}\n" for line in self._incidents.lines())
+        if self._as_json:
+            for phase in self._migration.objects():
+                self._write(phase)
+        else:
+            lines = (*self._migration.lines(_time), *self._incidents.lines())
+            sys.stdout.writelines(f"{line}\n" for line in lines)
         if self._before is not None and self._newest is not None:
             self._write_agreement(Agreement.so_far(context.header).since(self._before), self._newest)
 
@@ -101,6 +107,7 @@ class RowWriter:
             return
         if isinstance(row, AlertRow):
             self._incidents.take(row)
+        self._migration.take(row)
         if row.output in self._outputs and (self._unchanged or not _changes_nothing(row)):
             self._write(row_object(row))
 

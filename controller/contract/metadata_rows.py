@@ -91,7 +91,7 @@ class MigrationRow(Row, frozen=True, kw_only=True, gc=False, tag="migration"):
     pulse_ms: Moment | None  # when /migration was last written; null: it is not there, or was not written since
     highest_state_epoch: Int64  # highest controller epoch in a partition's state
     rollback: str  # yes | raise_epoch | loses | no | done: whether ZooKeeper's controllers can take over again
-    rollback_epoch: Int64 | None  # raise_epoch: what /controller_epoch must at least be before
+    rollback_epoch: Int64 | None  # what /controller_epoch must at least be before, where it is less
     rollback_sentence: str
     next_step: str  # a sentence: what the migration waits for, by name, or what comes next
     zookeeper_brokers: tuple[Int64, ...] = ()  # registered in ZooKeeper, with the migration flag or without

@@ -29,7 +29,7 @@ class Rollback(msgspec.Struct, frozen=True):
 
     verdict: str  # yes | raise_epoch | loses | no | done
     sentence: str
-    epoch: int | None = None  # raise_epoch: what /controller_epoch must at least be
+    epoch: int | None = None  # what /controller_epoch must at least be, where it is less
 
 
 def rollback_of(header: Header) -> Rollback:
@@ -49,7 +49,7 @@ def rollback_of(header: Header) -> Rollback:
         return Rollback(YES, f"yes: stop the KRaft controllers and delete /migration{_obeyed(header)}")
     if phase is Phase.SILENT or is_stuck(header) or broken_by_hand(header):
         return _without_pulse(header)
-    epoch = max(migration.highest_epoch, migration.claim.kraft_epoch)
+    epoch = _epoch_of_states(header)
     steps = f"stop the KRaft controllers, {{}}delete /controller, then /migration{_obeyed(header)}"
     in_kraft_mode = header.in_kraft_mode
     if in_kraft_mode:
@@ -57,8 +57,17 @@ def rollback_of(header: Header) -> Rollback:
         steps = f"take {them}, {steps}"
     if epoch <= header.controller_epoch:
         return Rollback(YES, "yes: " + steps.format(""))
-    raised = f"set /controller_epoch (now {header.controller_epoch}) to {epoch} or more, "
+    raised = f"{_raised(header, epoch)}, "
     return Rollback(RAISE_EPOCH, "yes, after raising the epoch: " + steps.format(raised), epoch)
+
+
+def _epoch_of_states(header: Header) -> int:
+    """Highest epoch that a state has, or gets by the newest leader's next write."""
+    return max(header.migration.highest_epoch, header.migration.claim.kraft_epoch)
+
+
+def _raised(header: Header, epoch: int) -> str:
+    return f"set /controller_epoch (now {header.controller_epoch}) to {epoch} or more"
 
 
 def is_stuck(header: Header) -> bool:
@@ -85,7 +94,11 @@ def _without_pulse(header: Header) -> Rollback:
     since = f"after offset {header.migration.offset}"
     if len(header.brokers) > len(header.in_kraft_mode):
         sentence = f"not without losing what KRaft did {since}: restart the active KRaft controller, wait for its pulse"
-        return Rollback(LOSES, f"{sentence}; nothing is lost if you stopped the controllers at that offset")
+        stopped = f"{sentence}; nothing is lost if you stopped the controllers at that offset"
+        epoch = _epoch_of_states(header)
+        if epoch <= header.controller_epoch:
+            return Rollback(LOSES, stopped)
+        return Rollback(LOSES, f"{stopped}: {_raised(header, epoch)} before you delete /controller", epoch)
     sentence = f"no: no broker is in ZooKeeper mode, and ZooKeeper lacks what KRaft did {since}"
     return Rollback(NO, f"{sentence}; unless it is finalized, restart the active KRaft controller, wait for its pulse")
 

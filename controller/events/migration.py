@@ -119,6 +119,8 @@ def broker_claimed(tx: Transaction) -> None:
             _leaves(tx, broker)
         migration.made = SomeTopics()
         migration_machine.follow(tx, Evidence.BROKER_CLAIMED)
+        if not migration.exists:  # deleted before /controller: nothing more shows that the way back is done
+            migration_machine.follow(tx, Evidence.ZNODE_DELETED)
         for name in migration.deletions_asked:
             topic = tx.topic(name)
             if topic is not None and topic.exists:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dashboards.boards import brokers, controller, deletions, overview, partitions, pipeline
+from dashboards.boards import brokers, controller, deletions, migration, overview, partitions, pipeline
 from dashboards.boards.board import board_json
 
-_BOARDS = (overview, controller, partitions, brokers, deletions, pipeline)
+_BOARDS = (overview, controller, partitions, brokers, deletions, migration, pipeline)
 DIRECTORY = Path(__file__).parent.parent / "grafana"
 
 

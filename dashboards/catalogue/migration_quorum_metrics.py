@@ -27,6 +27,11 @@ MIGRATION_HIGH_WATERMARK = _of_quorum(
     "End of what the quorum has agreed on; the offset in /migration is 1 less when ZooKeeper has all. Absent while no "
     "node says it.",
 )
+MIGRATION_OFFSET_LAG = _of_quorum(
+    "offset_lag",
+    "Records of the quorum's log that ZooKeeper lacked when the quorum was last asked: its high watermark - 1 - the "
+    "offset in /migration. Absent while no node says the high watermark, or no KRaft controller leads.",
+)
 MIGRATION_LEADER_EPOCH = _of_quorum(
     "quorum_leader_epoch", "The epoch of the quorum's leader, as a node says it. Absent while none does."
 )

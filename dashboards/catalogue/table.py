@@ -9,6 +9,7 @@ from dashboards.catalogue import (
     controller_metrics,
     delivery_metrics,
     job_metrics,
+    migration_metrics,
     migration_quorum_metrics,
     partition_metrics,
     partitions_page_metrics,
@@ -31,6 +32,7 @@ _SUBJECTS = (
     partitions_page_metrics,
     delivery_metrics,
     broker_view_metrics,
+    migration_metrics,
     migration_quorum_metrics,
     watch_metrics,
 )

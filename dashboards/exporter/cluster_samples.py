@@ -21,6 +21,7 @@ from dashboards.catalogue import (
 )
 from dashboards.catalogue.families import Sample
 from dashboards.catalogue.metric import Metric
+from dashboards.exporter.migration_samples import MIGRATION_SAMPLES
 from dashboards.exporter.scrape import ReadyCluster
 from dashboards.following.view import problem_since_ms
 
@@ -200,6 +201,7 @@ CLUSTER_SAMPLES: Mapping[Metric, Callable[[ReadyCluster, GaugesRow], Iterator[Sa
         partition_metrics.UNDER_MIN_ISR_SINCE: _under_min_isr_since,
         partition_metrics.IN_SYNC_LACKING: _in_sync_lacking,
         partition_metrics.UNDER_MIN_ISR_DROPPED: _under_min_isr_dropped,
+        **MIGRATION_SAMPLES,
         pipeline_metrics.ZXID_EPOCH: _zxid_part(lambda zxid: zxid >> 32),
         pipeline_metrics.ZXID_SEQUENCE: _zxid_part(lambda zxid: zxid & 0xFFFFFFFF),
     }

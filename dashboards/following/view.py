@@ -14,7 +14,7 @@ import msgspec
 from controller.contract.alert_row import AlertRow
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.job_row import JobRow
-from controller.contract.metadata_rows import BrokerRow, ControllerRow, PartitionRow
+from controller.contract.metadata_rows import BrokerRow, ControllerRow, MigrationRow, PartitionRow
 from controller.contract.row import Row
 from controller.derived.health import UNUSABLE_WORDS
 from controller.model.topics import Problem
@@ -93,6 +93,7 @@ class ClusterSnapshot:
     cluster: str
     gauges: GaugesRow | None
     controller: ControllerRow | None
+    migration: MigrationRow | None  # None where none was ever seen
     brokers: tuple[BrokerRow, ...]  # every known one, registered or not
     unusable: tuple[PartitionRow, ...]  # the longest unusable first
     under_min_isr: tuple[PartitionRow, ...]  # led, but refusing acks=all: the longest refusing first
@@ -176,6 +177,7 @@ class _Cluster:
     partitions: _Newest[tuple[str, int], PartitionRow] = field(default_factory=_Newest)
     brokers: _Newest[int, BrokerRow] = field(default_factory=_Newest)
     controller: _Newest[str, ControllerRow] = field(default_factory=_Newest)
+    migration: _Newest[str, MigrationRow] = field(default_factory=_Newest)
     alerts: _Alerts = field(default_factory=_Alerts)
     gauges: _Newest[str, GaugesRow] = field(default_factory=_Newest)
     unusable: _OldestFirst[tuple[str, int], PartitionRow] = field(default_factory=_no_partitions)
@@ -190,6 +192,8 @@ class _Cluster:
                 return self.brokers.apply(row.broker, row, removes=row.forgotten)
             case ControllerRow():
                 return self.controller.apply(row.cluster, row)
+            case MigrationRow():
+                return self.migration.apply(row.cluster, row)
             case AlertRow():
                 return self.alerts.apply(row)
             case GaugesRow():
@@ -220,6 +224,7 @@ class _Cluster:
             self.alerts = _Alerts()
         elif output == PartitionRow.output:
             self.partitions, self.brokers, self.controller = _Newest(), _Newest(), _Newest()
+            self.migration = _Newest()
             self.unusable, self.under_min_isr = _no_partitions(), _no_partitions()
             self.changed_segments = set(range(PARTITION_SEGMENTS))
 
@@ -228,6 +233,7 @@ class _Cluster:
             cluster=cluster,
             gauges=self.gauges.rows.get(cluster),
             controller=self.controller.rows.get(cluster),
+            migration=self.migration.rows.get(cluster),
             brokers=tuple(self.brokers.rows[broker] for broker in sorted(self.brokers.rows)),
             unusable=self.unusable.in_order(),
             under_min_isr=self.under_min_isr.in_order(),

@@ -71,6 +71,11 @@ def _high_watermark(seen: QuorumSeen) -> Iterator[Sample]:
         yield (), seen.quorum.high_watermark
 
 
+def _offset_lag(seen: QuorumSeen) -> Iterator[Sample]:
+    if seen.offset_lag is not None:
+        yield (), seen.offset_lag
+
+
 def _leader_epoch(seen: QuorumSeen) -> Iterator[Sample]:
     if seen.quorum is not None:
         yield (), seen.quorum.leader_epoch
@@ -86,6 +91,7 @@ _OF_QUORUMS: Mapping[Metric, Callable[[QuorumSeen], Iterator[Sample]]] = Mapping
     {
         migration_quorum_metrics.MIGRATION_NODES: _modes,
         migration_quorum_metrics.MIGRATION_HIGH_WATERMARK: _high_watermark,
+        migration_quorum_metrics.MIGRATION_OFFSET_LAG: _offset_lag,
         migration_quorum_metrics.MIGRATION_LEADER_EPOCH: _leader_epoch,
         migration_quorum_metrics.MIGRATION_DIFFERING: _differing_values,
     }

@@ -35,12 +35,21 @@ _logger = logging.getLogger("kontrast.dashboards.quorum")
 class QuorumSeen:
     """The outcome of a round: nodes by mode, the quorum, and how many values lastingly differ, by subject.
 
-    `differing` is None where no node speaks for the quorum, or the rows are not current.
+    `differing` is None where no node speaks for the quorum, or the rows are not current; `offset` is that in
+    /migration after the quorum was asked, None while no KRaft controller leads.
     """
 
     modes: Mapping[str, int]
     quorum: Quorum | None
     differing: Mapping[Subject, int] | None
+    offset: int | None = None
+
+    @property
+    def offset_lag(self) -> int | None:
+        """Records of the quorum's log that ZooKeeper lacked."""
+        if self.quorum is None or self.offset is None:
+            return None
+        return max(0, self.quorum.high_watermark - 1 - self.offset)
 
 
 class QuorumProbe:
@@ -72,12 +81,14 @@ class QuorumProbe:
         snapshot = self._rows.now()
         nodes = ask_nodes(self._login.kafka_quorum, self._registered(snapshot), login, self._config.timeout_seconds)
         modes = Counter(node.mode.value if node.mode else SILENT for node in nodes.nodes)
+        # Rows that lag behind the answer would make the quorum's newest records a lag.
+        offset = None if nodes.quorum is None else _offset(self._rows.after(now_ms(), stop))
         differing = None if nodes.quorum is None else self._differing(nodes, login, stop)
         if nodes.quorum is None:
             self._complain("; ".join(f"{node.name}: {node.reason}" for node in nodes.nodes if node.reason))
         else:
             self._complained = False
-        return QuorumSeen(modes, nodes.quorum, differing)
+        return QuorumSeen(modes, nodes.quorum, differing, offset)
 
     def _differing(self, nodes: Nodes, login: NodeLogin, stop: threading.Event) -> Mapping[Subject, int] | None:
         """What differs twice, `confirm_seconds` apart, while the quorum has said the same."""
@@ -120,6 +131,12 @@ class QuorumProbe:
         if not self._complained:
             _logger.warning("%s: the quorum was not compared: %s", self.cluster, reason)
         self._complained = True
+
+
+def _offset(snapshot: ClusterSnapshot) -> int | None:
+    """The offset in /migration, None while no KRaft controller leads: nobody writes it then."""
+    row = snapshot.migration
+    return None if row is None or row.leader < 0 else row.offset
 
 
 def _values(rows: Mapping[tuple[str, int], PartitionRow]) -> dict[Key, str]:

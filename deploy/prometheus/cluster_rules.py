@@ -27,7 +27,7 @@ _BOARDS = {
     "Partitions": "kontrast-partitions",
     "Brokers": "kontrast-brokers",
     "The controller": "kontrast-controller",
-    "The way to KRaft": "kontrast-controller",
+    "The way to KRaft": "kontrast-migration",
     "Topics": "kontrast-deletions",
     "Writes that differ from what was predicted": "kontrast-controller",
     "Kontrast itself": "kontrast-pipeline",

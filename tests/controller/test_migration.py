@@ -94,6 +94,16 @@ def test_the_phases_of_a_migration_there_and_back():
     assert phases(history)[4:] == ["rolled_back", "zookeeper"]
 
 
+def test_the_way_back_is_done_where_migration_was_deleted_first():
+    history = a_cluster().migrates().pulses(1)
+    history.delete("/migration")
+    assert shown(history).phase == "silent"
+    history.delete("/controller")
+    history.controller(3, 3)
+    assert (shown(history).phase, shown(history).rollback) == ("zookeeper", "done")
+    assert history.context.header.acting
+
+
 def test_each_kraft_leader_syncs_before_its_first_pulse():
     history = a_cluster().migrates().pulses(2)
     history.kraft_claims(3000, 5, 3)
@@ -441,8 +451,14 @@ def test_the_way_back_as_the_migration_goes():
     assert "set /controller_epoch (now 9) to 12 or more" in row.rollback_sentence
     history.migration(400, 3000, 12)
     history.heartbeat(11_000)
-    assert shown(history).rollback == "loses"
-    assert "offset 400" in shown(history).rollback_sentence
+    row = shown(history)
+    assert (row.rollback, row.rollback_epoch) == ("loses", 12)
+    assert "offset 400" in row.rollback_sentence
+    assert row.rollback_sentence.endswith("set /controller_epoch (now 9) to 12 or more before you delete /controller")
+    history.write("/controller_epoch", b"12")
+    row = shown(history)
+    assert (row.rollback, row.rollback_epoch) == ("loses", None)
+    assert row.rollback_sentence.endswith("nothing is lost if you stopped the controllers at that offset")
 
 
 def test_brokers_in_kraft_mode_go_back_first():

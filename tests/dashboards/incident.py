@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from prometheus_client.core import Metric as Family
@@ -28,7 +28,11 @@ from dashboards.exporter.scrape import DetailLimits
 from dashboards.exporter.watch_page import ForwardingCollector
 from dashboards.following.reading import Reading
 from dashboards.following.view import View
+from dashboards.probe.metrics import QuorumCollector
+from dashboards.probe.quorum import QuorumSeen
 from dashboards.serving.build import BuildCollector
+from migration.comparison.view import Subject
+from migration.nodes.nodes import Quorum
 from tests.conformance.recording import replay, unpack
 from transport.forwarding import Forwarding, ReadReason
 
@@ -37,11 +41,24 @@ RATE_INTERVAL = f"{4 * SCRAPE_SECONDS}s"  # as Grafana has it: four scrapes
 BEGIN = 1795252145  # in seconds since 1970
 END = BEGIN + 200
 
-# Read as: cluster KEY is this recording, its brokers' JMX gauges are scraped or not.
+
+class Shown(NamedTuple):
+    """A recording, whether its brokers' JMX gauges are scraped, and how much of its beginning is before BEGIN."""
+
+    recording: str
+    jmx_is_scraped: bool
+    skipped_seconds: int = 0
+
+
 CLUSTERS = {
-    "east": ("dev39", True),  # the everyday scenario
-    "south": ("fuzz39a", True),  # /controller names a broker that never took over, for four seconds
-    "west": ("fuzz20a", False),  # a controller that writes on after its term
+    "east": Shown("dev39", jmx_is_scraped=True),  # the everyday scenario
+    "south": Shown("fuzz39a", jmx_is_scraped=True),  # /controller names a broker that never took over, for 4 s
+    "west": Shown("fuzz20a", jmx_is_scraped=False),  # a controller that writes on after its term
+    # A migration from the dual write on: the second leader at 70 s, the dual write broken from 85 to 152 s, brokers
+    # restarted in KRaft mode from 178 s on.
+    "north": Shown("migration39", jmx_is_scraped=False, skipped_seconds=230),
+    # Its way back, at 74 s: the controller elects nobody until /controller_epoch is raised at 110 s.
+    "back": Shown("migration39", jmx_is_scraped=False, skipped_seconds=500),
 }
 
 LIMITS = DetailLimits(partitions=10, brokers=100, alerts=100)
@@ -54,6 +71,8 @@ JOB_LAG_MS = 150
 PHASE_MS = {"addBatch": 90, "latestOffset": 5}  # of each batch; there is one a second
 LAST_BATCH_AGE_SECONDS = 0.3
 MISHAP = BEGIN + 100  # the watchers' sessions are lost, two lines of the stream are spoilt, rows are missed
+RECORDS_OF_THE_QUORUM_A_SECOND = 2
+DIFFERS_AFTER_RECORDS = 20
 MAINTENANCE = {"east": (Maintenance((2,), (BEGIN + 3600) * 1000), Maintenance((), (BEGIN + 7200) * 1000))}
 STATE_BYTES, STATE_VALUES, STATE_COMMIT_MS = 2_000_000, 130, 9
 
@@ -115,16 +134,16 @@ class _Cluster:
 
 
 def _cluster(name: str, directory: Path) -> _Cluster:
-    recording_name, jmx_is_scraped = CLUSTERS[name]
-    recording = unpack(recording_name, directory)
+    shown = CLUSTERS[name]
+    recording = unpack(shown.recording, directory)
     records = _heard_by_a_forwarder(recording.records())
-    shift_ms = BEGIN * 1000 - records[0].observed_ms
+    shift_ms = (BEGIN - shown.skipped_seconds) * 1000 - records[0].observed_ms
     rows = [_moved(row, name, shift_ms) for row in replay(records, recording.profile()).rows]
     forwarding = Forwarding(
         name, leads=True, generation=1, is_connected=True, watch_mode="persistent", jitter_wait_seconds=0.5
     )
     forwarding.complete_reads[ReadReason.START] = 1
-    jmx = recording.jmx() if jmx_is_scraped else []
+    jmx = recording.jmx() if shown.jmx_is_scraped else []
     return _Cluster(name, records, rows, jmx, shift_ms, forwarding)
 
 
@@ -136,9 +155,9 @@ def _heard_by_a_forwarder(records: Iterable[Record]) -> list[Record]:
 
 def _moved(row: Row, cluster: str, shift_ms: int) -> Row:
     times = {"time_ms": row.time_ms + shift_ms}
-    for name in ("since_ms", "problem_since_ms"):
+    for name in ("since_ms", "problem_since_ms", "pulse_ms"):
         before = getattr(row, name, None)
-        if before is not None:
+        if before:  # 0: it never was
             times[name] = before + shift_ms
     row = msgspec.structs.replace(row, cluster=cluster, **times)
     if not isinstance(row, GaugesRow):
@@ -151,6 +170,40 @@ SERVE_PAGE = 'job="kontrast",instance="kontrast:9642"'
 WATCH_PAGE = 'job="kontrast-watch",instance="kontrast:9643"'
 
 
+class _Quorum:
+    """The quorum of the migration, as `kontrast serve` would have asked it: its log grows by two records a second."""
+
+    def __init__(self, cluster: str, view: View) -> None:
+        self.cluster = cluster
+        self.now_ms = 0
+        self._view = view
+
+    @property
+    def seen(self) -> QuorumSeen | None:
+        row = next((each.migration for each in self._view.snapshot() if each.cluster == self.cluster), None)
+        if row is None or row.pulse_ms is None:
+            return None
+        behind = (self.now_ms - row.pulse_ms) * RECORDS_OF_THE_QUORUM_A_SECOND // 1000
+        modes = {
+            "zookeeper-migrating": len(row.zookeeper_brokers),
+            "kraft": len(row.kraft_brokers),
+            "controller-migrating": 3,
+        }
+        quorum = Quorum(row.leader, row.kraft_epoch, row.offset + 1 + behind, voters=(3001, 3002, 3003))
+        differing = {Subject.REPLICAS: 0, Subject.PARTITIONS: 1 if behind > DIFFERS_AFTER_RECORDS else 0}
+        return QuorumSeen(modes, quorum, differing, row.offset)
+
+
+class _Quorums:
+    """The quorums that are asked."""
+
+    def __init__(self, *quorums: _Quorum) -> None:
+        self._quorums = quorums
+
+    def quorums(self) -> tuple[_Quorum, ...]:
+        return self._quorums
+
+
 class _Pipeline:
     """The exporter and the watcher as they were at each moment."""
 
@@ -160,6 +213,8 @@ class _Pipeline:
         self._rows = 0
         self._registry = AlertRegistry(AlertmanagerConfig())
         self._serve = ViewCollector(self._view, self._reading, LIMITS, self._registry.active)
+        self._quorum = _Quorum("north", self._view)  # the other one's controllers are being stopped
+        self._asked = QuorumCollector(_Quorums(self._quorum))
         self._watch = ForwardingCollector([cluster.forwarding for cluster in clusters])
 
     def scrape(self, now: int) -> Iterator[str]:
@@ -180,10 +235,11 @@ class _Pipeline:
         self._reading.caught_up()
         active = (of_outputs(snapshot, certain=snapshot.ready) for snapshot in self._view.snapshot())
         self._registry.update(active, now * 1000, now * 1000)
-        pages = {SERVE_PAGE: self._serve, WATCH_PAGE: self._watch}
-        for page, collector in pages.items():
-            yield from _lines(BuildCollector(), page, now)
-            yield from _lines(collector, page, now)
+        self._quorum.now_ms = now * 1000
+        pages = {SERVE_PAGE: (self._serve, self._asked), WATCH_PAGE: (self._watch,)}
+        for page, collectors in pages.items():
+            for collector in (BuildCollector(), *collectors):
+                yield from _lines(collector, page, now)
 
     def _take(self, cluster: str, row: Row) -> None:
         self._rows += 1

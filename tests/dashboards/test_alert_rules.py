@@ -29,7 +29,7 @@ from dashboards.exporter.collector import ViewCollector
 from dashboards.exporter.scrape import DetailLimits
 from dashboards.following.reading import Reading
 from dashboards.following.view import View
-from tests.dashboards.incident import BEGIN, END, SCRAPE_SECONDS
+from tests.dashboards.incident import BEGIN, CLUSTERS, END, SCRAPE_SECONDS
 from tests.rows import TIME_MS
 
 ROOT = Path(__file__).parents[2]
@@ -277,8 +277,8 @@ def test_labels_that_a_rule_groups_by_are_labels_of_some_metric():
 # Read as: over the recorded incidents, alert KEY's expression holds for these clusters at some time, and for no other.
 # Whether it holds for as long as `for` says is another question: recordings last three minutes.
 HOLDS_FOR = {
-    "KontrastWatchEventsDropped": {"east", "south", "west"},
-    "KontrastZnodesForbidden": {"east", "south", "west"},
+    "KontrastWatchEventsDropped": set(CLUSTERS),
+    "KontrastZnodesForbidden": set(CLUSTERS),
     "KontrastRowsLost": {""},
     "KontrastWatchdog": {""},
 }

@@ -104,7 +104,8 @@ def problems_of(content: dict) -> list[str]:
 def test_there_are_the_boards_that_people_look_for():
     uids = {each.uid for each in all_boards()}
     assert uids == {
-        f"kontrast-{what}" for what in ("overview", "controller", "partitions", "brokers", "deletions", "pipeline")
+        f"kontrast-{what}"
+        for what in ("overview", "controller", "partitions", "brokers", "deletions", "migration", "pipeline")
     }
 
 

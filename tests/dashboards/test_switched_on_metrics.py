@@ -15,8 +15,11 @@ from dashboards.following.view import View
 from dashboards.probe.comparison import Difference, Found
 from dashboards.probe.config import ProbeConfig
 from dashboards.probe.findings import BrokerFindings
-from dashboards.probe.metrics import BrokerViewCollector
+from dashboards.probe.metrics import BrokerViewCollector, QuorumCollector
 from dashboards.probe.prober import ProbedBroker, Prober
+from dashboards.probe.quorum import QuorumSeen
+from migration.comparison.view import Subject
+from migration.nodes.nodes import Quorum
 
 
 def delivery_collector() -> DeliveryCollector:
@@ -41,12 +44,37 @@ def broker_view_collector() -> BrokerViewCollector:
     return BrokerViewCollector(prober)
 
 
+class OneQuorum:
+    cluster = "north"
+    seen = QuorumSeen({"kraft": 1}, Quorum(3001, 9, 120, voters=(3001,)), {Subject.PARTITIONS: 0}, offset=110)
+
+
+def quorum_collector() -> QuorumCollector:
+    prober = Prober(ProbeConfig(), View(), Reading())
+    prober._quorums["north"] = OneQuorum()
+    return QuorumCollector(prober)
+
+
+def test_the_lag_is_what_the_offset_lacks_of_the_agreed_log():
+    def lag(high_watermark: int | None, offset: int | None) -> int | None:
+        quorum = None if high_watermark is None else Quorum(3001, 9, high_watermark, voters=(3001,))
+        return QuorumSeen({}, quorum, None, offset=offset).offset_lag
+
+    assert [lag(120, 110), lag(111, 110), lag(108, 110), lag(120, -1)] == [9, 0, 0, 120]
+    assert lag(None, 110) is lag(120, None) is None
+
+
 @pytest.mark.parametrize(
-    ("table", "collector"), [("serve.alertmanager", delivery_collector()), ("serve.probe", broker_view_collector())]
+    ("table", "collectors"),
+    [
+        ("serve.alertmanager", [delivery_collector()]),
+        ("serve.probe", [broker_view_collector(), quorum_collector()]),
+    ],
 )
-def test_each_of_its_metrics_is_exported_with_its_labels_and_no_other(table, collector, promtool):
+def test_each_of_its_metrics_is_exported_with_its_labels_and_no_other(table, collectors, promtool):
     registry = CollectorRegistry()
-    registry.register(collector)
+    for collector in collectors:
+        registry.register(collector)
     text = generate_latest(registry).decode()
     exported = {sample.name: set(sample.labels) for family in parse(text) for sample in family.samples}
     assert exported == {metric.name: set(metric.labels) for metric in CATALOGUE if metric.switched_on_by == table}

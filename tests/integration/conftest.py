@@ -15,6 +15,7 @@ from kafka.admin import KafkaAdminClient, NewTopic
 from prometheus_client.parser import text_string_to_metric_families
 
 from cli.embedded.process import ChildProcess, free_port
+from controller.contract.alert_row import AlertRow
 from controller.contract.outputs import OutputRow, decode_row
 from transport.journal import read_journal
 
@@ -86,3 +87,16 @@ def pipeline(cluster, tmp_path) -> Iterator[Pipeline]:
 def create(cluster, **topics: dict[int, list[int]]) -> None:
     with closing(KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)) as admin:
         admin.create_topics([NewTopic(name, replica_assignments=parts) for name, parts in topics.items()])
+
+
+def told(pipeline: Pipeline, alert_id: str, state: str = "open") -> AlertRow:
+    """The alert as it was told first in this state since it was told otherwise; waits for it."""
+
+    def rows() -> list[AlertRow]:
+        return [row for row in pipeline.rows("alerts") if isinstance(row, AlertRow) and row.id == alert_id]
+
+    pipeline.until(f"{alert_id} is {state}", lambda: rows()[-1:] != [] and rows()[-1].state == state)
+    last = rows()
+    while len(last) > 1 and last[-2].state == state:
+        last.pop()
+    return last[-1]

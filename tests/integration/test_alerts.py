@@ -11,7 +11,7 @@ from cli.embedded.cluster import KafkaCluster
 from controller.alerts.kinds import ALERT_KINDS
 from controller.contract.alert_row import AlertRow
 from controller.contract.metadata_rows import ControllerRow
-from tests.integration.conftest import Pipeline, create
+from tests.integration.conftest import Pipeline, create, told
 
 BROKERS = (1, 2, 3)
 
@@ -32,19 +32,6 @@ def zookeeper(cluster):
     yield client
     client.stop()
     client.close()
-
-
-def told(pipeline: Pipeline, alert_id: str, state: str = "open") -> AlertRow:
-    """The alert as it was told first in this state since it was told otherwise; waits for it."""
-
-    def rows() -> list[AlertRow]:
-        return [row for row in pipeline.rows("alerts") if isinstance(row, AlertRow) and row.id == alert_id]
-
-    pipeline.until(f"{alert_id} is {state}", lambda: rows()[-1:] != [] and rows()[-1].state == state)
-    last = rows()
-    while len(last) > 1 and last[-2].state == state:
-        last.pop()
-    return last[-1]
 
 
 def in_time(alert: AlertRow) -> bool:
