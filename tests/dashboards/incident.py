@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 from prometheus_client.core import Metric as Family
@@ -29,6 +29,7 @@ from dashboards.exporter.watch_page import ForwardingCollector
 from dashboards.following.reading import Reading
 from dashboards.following.view import View
 from dashboards.probe.metrics import QuorumCollector
+from dashboards.probe.prober import Prober
 from dashboards.probe.quorum import QuorumSeen
 from dashboards.serving.build import BuildCollector
 from migration.comparison.view import Subject
@@ -214,7 +215,7 @@ class _Pipeline:
         self._registry = AlertRegistry(AlertmanagerConfig())
         self._serve = ViewCollector(self._view, self._reading, LIMITS, self._registry.active)
         self._quorum = _Quorum("north", self._view)  # the other one's controllers are being stopped
-        self._asked = QuorumCollector(_Quorums(self._quorum))
+        self._asked = QuorumCollector(cast(Prober, _Quorums(self._quorum)))
         self._watch = ForwardingCollector([cluster.forwarding for cluster in clusters])
 
     def scrape(self, now: int) -> Iterator[str]:
