@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
+from urllib.parse import unquote
 
 import anyio
 import msgspec
@@ -16,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from controller.model.topics import TopicPartition
 from dashboards.following.reading import FOLLOWED_OUTPUTS, Reading
@@ -55,10 +58,11 @@ class _Resource(NamedTuple):
 
 
 class LivePage:
-    """The routes; `source` is named at the foot of each page."""
+    """The routes; `source` is named at the foot of each page, and streams of changes end with `stop`."""
 
-    def __init__(self, view: View, reading: Reading, source: str) -> None:
+    def __init__(self, view: View, reading: Reading, source: str, stop: threading.Event) -> None:
         self._view = view
+        self._stop = stop
         self._source = source
         self._answers = Answers(view, reading)
         self._hypothetical = Hypothetical(view, self._answers)
@@ -85,7 +89,7 @@ class LivePage:
 
     def _shown(self, resource: _Resource) -> Callable[[Request], Awaitable[Response]]:
         async def page(request: Request) -> Response:
-            seen = self._version(request.path_params.get("cluster"))
+            seen = self._version(_named(request, "cluster") if "cluster" in request.path_params else None)
             answer: _Answer | str
             try:
                 answer, status, template = await _answered(resource, request), 200, resource.template
@@ -112,39 +116,37 @@ class LivePage:
         return self._answers.fleet(_now_ms())
 
     def _overview(self, request: Request) -> Overview:
-        cluster = request.path_params["cluster"]
+        cluster = _named(request, "cluster")
         return _found(self._answers.overview(cluster, _now_ms()), f"There is no cluster {cluster}.")
 
     def _topics(self, request: Request) -> TopicList:
         self._refuse_unknown(request)
         asked = request.query_params
-        return self._answers.topics(
-            request.path_params["cluster"], asked.get("prefix", "").strip(), asked.get("after", "")
-        )
+        return self._answers.topics(_named(request, "cluster"), asked.get("prefix", "").strip(), asked.get("after", ""))
 
     def _topic(self, request: Request) -> TopicAnswer:
         self._refuse_unknown(request)
-        topic, first = request.path_params["topic"], _number(request.query_params.get("first", "0"), "first")
-        answer = self._answers.topic(request.path_params["cluster"], topic, first)
+        topic, first = _named(request, "topic"), _number(request.query_params.get("first", "0"), "first")
+        answer = self._answers.topic(_named(request, "cluster"), topic, first)
         return _found(answer, f"There is no topic {topic}.")
 
     def _partition(self, request: Request) -> Explanation:
         self._refuse_unknown(request)
-        topic, number = request.path_params["topic"], request.path_params["partition"]
+        topic, number = _named(request, "topic"), _named(request, "partition")
         tp = TopicPartition(topic, int(number)) if _NUMBER.fullmatch(number) else None
-        answer = None if tp is None else self._answers.partition(request.path_params["cluster"], tp)
+        answer = None if tp is None else self._answers.partition(_named(request, "cluster"), tp)
         return _found(answer, f"There is no partition {topic}-{number}.")
 
     async def _consequences(self, request: Request) -> WhatIf:
         losses = await to_thread.run_sync(self._losses, request)
-        return await self._hypothetical.play(request.path_params["cluster"], losses)
+        return await self._hypothetical.play(_named(request, "cluster"), losses)
 
     def _losses(self, request: Request) -> Losses:
         asked = request.query_params
         brokers = {_number(said, "broker") for said in asked.getlist("broker")}
         try:
             for rack in asked.getlist("rack"):
-                brokers |= set(self._answers.brokers_in(request.path_params["cluster"], rack))
+                brokers |= set(self._answers.brokers_in(_named(request, "cluster"), rack))
         except UnknownBrokersError as error:
             raise HTTPException(400, str(error)) from error
         if not brokers:
@@ -152,7 +154,7 @@ class LivePage:
         return Losses(tuple(sorted(brokers)), asked.get("controlled") == "1")
 
     def _refuse_unknown(self, request: Request) -> None:
-        cluster = request.path_params["cluster"]
+        cluster = _named(request, "cluster")
         unknown = self._answers.why_unknown(cluster)
         if unknown is not None:
             raise HTTPException(404 if self._view.cluster(cluster) is None else 503, f"Cluster {cluster}: {unknown}.")
@@ -169,7 +171,7 @@ class LivePage:
         async def events(known: str) -> AsyncIterator[str]:
             began = said = anyio.current_time()
             yield "retry: 500\n\n"
-            while (now := anyio.current_time()) < began + _STREAM_SECONDS:
+            while not self._stop.is_set() and (now := anyio.current_time()) < began + _STREAM_SECONDS:
                 version = str(self._version(cluster))
                 if version != known or now >= said + _QUIET_SECONDS:
                     known, said = version, now
@@ -177,6 +179,23 @@ class LivePage:
                 await anyio.sleep(_LOOK_SECONDS)
 
         return StreamingResponse(events(seen), headers=_HEADERS, media_type="text/event-stream")
+
+
+class NamesInPaths:
+    """Lets routes see the paths that name a cluster as they were asked for: a name with a slash in it is one part."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The application's answer."""
+        if scope["type"] == "http" and scope["path"].startswith(("/clusters/", f"{API}/clusters/")):
+            scope = {**scope, "path": scope["raw_path"].decode("latin-1")}
+        await self._app(scope, receive, send)
+
+
+def _named(request: Request, part: str) -> str:
+    return unquote(request.path_params[part])
 
 
 async def _answered(resource: _Resource, request: Request) -> _Answer:
@@ -189,9 +208,8 @@ async def _answered(resource: _Resource, request: Request) -> _Answer:
 def _asked(request: Request) -> Mapping[str, Any]:
     asked, query = request.query_params, request.url.query
     return {
-        "cluster": request.path_params.get("cluster"),
-        "topic": request.path_params.get("topic"),
-        "path": request.scope["raw_path"].decode("ascii", "replace") + (f"?{query}" if query else ""),
+        **{name: _named(request, name) if name in request.path_params else None for name in ("cluster", "topic")},
+        "path": request.scope["path"] + (f"?{query}" if query else ""),
         "query": query,
         "asked": asked,
         "lost": asked.getlist("broker"),

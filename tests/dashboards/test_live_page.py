@@ -188,6 +188,22 @@ def test_hostile_names_are_text_on_every_page(exporter, rows, visit):
         assert "\u202e" not in page.content()
 
 
+def test_a_cluster_may_have_any_name(exporter, rows, visit):
+    name = "eu/1 %2F?#" + HOSTILE
+    place = {"cluster": name}
+    exporter.write(rows.controller(1, **place), rows.broker(1, **place), rows.partition("orders", **place))
+    exporter.write(rows.gauges(**place, time_ms=now_ms()))
+    exporter.page_with("/api/v1/clusters", '"unknown":null')
+    page = visit.page
+    page.goto(exporter.address)
+    page.get_by_role("link", name="eu/1").click()
+    page.get_by_role("heading", name="Brokers by rack").wait_for()
+    page.get_by_role("link", name="Topics").click()
+    page.get_by_role("link", name="orders").click()
+    page.get_by_role("link", name="orders-0").click()
+    page.get_by_role("heading", name="partition orders-0").wait_for()
+
+
 def test_a_page_says_when_nobody_answers_any_more(exporter, rows, browser):
     exporter.write(*healthy(rows))
     known(exporter)
