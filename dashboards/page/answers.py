@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Final
 
 import msgspec
 
+from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.metadata_rows import BrokerRow, PartitionRow
 from controller.derived.health import UNUSABLE_WORDS
@@ -26,6 +27,7 @@ from questions.whatif.scenario import brokers_in
 
 _CHUNK_COUNT: Final = 64  # as a job has; only how a context is cut, never what it says
 _EXAMPLES: Final = 20
+_ALERTS_OF_A_SEVERITY: Final = 50  # alerts name causes: more of them than a person reads only where those are unknown
 TOPICS_OF_A_PAGE: Final = 50
 PARTITIONS_OF_A_PAGE: Final = 100
 
@@ -86,7 +88,8 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
 
     cluster: str
     unknown: str | None = None
-    health: Health | None = None
+    health: Health | None = None  # with the oldest findings of each severity
+    alerts: int = 0  # that are open, named in `health` or not
     troubles: tuple[Trouble, ...] = ()
     racks: tuple[Rack, ...] = ()
     pending_writes: int = 0  # that the controller must do, and ZooKeeper does not show yet
@@ -165,7 +168,7 @@ class Answers:
     def brokers_in(self, cluster: str, rack: str) -> tuple[int, ...]:
         """Registered brokers of the rack; raises UnknownBrokersError where it has none."""
         found = self._view.cluster(cluster)
-        return () if found is None else brokers_in(_picture(found, ()).context, rack)
+        return () if found is None else brokers_in(_picture(found, (), ()).context, rack)
 
     def whole_context(self, cluster: str) -> Context | None:
         """The cluster with every partition, to be played on; made in seconds where there are 200,000."""
@@ -177,7 +180,7 @@ class Answers:
 
     def _picture_with(self, cluster: str, topic: str) -> Picture | None:
         found, rows = self._view.cluster(cluster), self._view.partitions_of(cluster, topic)
-        return None if found is None or not rows else _picture(found, rows.values())
+        return None if found is None or not rows else _picture(found, rows.values(), _naming(topic, found.open_alerts))
 
     def _why_unknown(self, found: ClusterSnapshot) -> str | None:
         state = self._reading.snapshot()
@@ -198,7 +201,8 @@ class Answers:
         away = sum(1 for row in found.brokers if not row.registered and gauges.replicas_by_broker.get(row.broker))
         return Overview(
             cluster=found.cluster,
-            health=check(_picture(found, ()), now_ms, counts_of(gauges, away)),
+            health=check(_picture(found, (), _oldest(found.open_alerts)), now_ms, counts_of(gauges, away)),
+            alerts=len(found.open_alerts),
             troubles=tuple(_troubles(found)),
             racks=_racks(found.brokers, gauges),
             pending_writes=gauges.pending_writes,
@@ -207,10 +211,25 @@ class Answers:
         )
 
 
-def _picture(found: ClusterSnapshot, partitions: Iterable[PartitionRow]) -> Picture:
-    """The cluster's picture with these of its partitions."""
+def _picture(found: ClusterSnapshot, partitions: Iterable[PartitionRow], alerts: Collection[AlertRow]) -> Picture:
+    """The cluster's picture with these of its partitions and alerts."""
     context, metadata = new_context(found.cluster, _CHUNK_COUNT), _metadata(found, partitions)
-    return picture_of_rows(context, metadata, found.open_alerts, (), found.heartbeat_ms or 0)
+    return picture_of_rows(context, metadata, alerts, (), found.heartbeat_ms or 0)
+
+
+def _oldest(alerts: Iterable[AlertRow]) -> list[AlertRow]:
+    """As many of each severity as a page has room for; these come the oldest first."""
+    by_severity: dict[Severity, list[AlertRow]] = {severity: [] for severity in Severity}
+    for row in alerts:
+        if len(by_severity[row.severity]) < _ALERTS_OF_A_SEVERITY:
+            by_severity[row.severity].append(row)
+    return [row for rows in by_severity.values() for row in rows]
+
+
+def _naming(topic: str, alerts: Iterable[AlertRow]) -> list[AlertRow]:
+    """The alerts that name the topic or a partition of it."""
+    begins = f"{topic}-"
+    return [row for row in alerts if row.topic == topic or any(example.startswith(begins) for example in row.examples)]
 
 
 def _metadata(found: ClusterSnapshot, partitions: Iterable[PartitionRow]) -> tuple[MetadataRow, ...]:
