@@ -159,10 +159,22 @@ get_programs() (
     fi
 )
 
+# The live page is tested in it. It needs some hundred libraries, so it is installed and not unpacked.
+get_browser() {
+    [ "$profile" = dev ] || return 0
+    is_missing chromium || return 0
+    if can_apt; then
+        apt_install chromium
+    else
+        say "not in PATH: chromium. Tests that need it will fail: install it (Debian: package chromium)"
+    fi
+}
+
 make_venv
 install_packages
 get_java
 get_monitoring
+get_browser
 # For whoever runs it without the right to write here: each of Spark's Python processes would translate it again.
 "$venv_python" -m compileall -q cli controller dashboards ingest outputs streaming transport
 "$venv_python" -m streaming.java.artifacts --quiet

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.gauges_row import GaugesRow
 from controller.derived.gauges import gauges_row, replicas_by_broker
 from questions.doubts import doubts
 from questions.picture import Moment, Picture
@@ -63,15 +64,18 @@ class Health(msgspec.Struct, frozen=True):
         return self.worst in (None, Severity.INFO) and not self.doubts
 
 
-def check(picture: Picture, now_ms: int | None = None) -> Health:
-    """The health of the cluster; `now_ms` is the present, where the picture should be of now."""
+def check(picture: Picture, now_ms: int | None = None, counts: Counts | None = None) -> Health:
+    """The health of the cluster; `now_ms` is the present, where the picture should be of now.
+
+    `counts` are given where the picture has not all partitions.
+    """
     header = picture.header
     return Health(
         cluster=header.cluster,
         as_of_ms=picture.as_of_ms,
         controller=header.controller,
         controller_epoch=header.controller_epoch,
-        counts=_counts(picture),
+        counts=_counts(picture) if counts is None else counts,
         findings=tuple(finding_of(row, picture) for row in picture.alerts),
         doubts=tuple(doubts(picture, now_ms)),
     )
@@ -97,9 +101,14 @@ def _counts(picture: Picture) -> Counts:
     header = picture.header
     row = gauges_row(header, (header.cluster, 0, 0, 0, header.zxid, picture.as_of_ms))
     hosting = replicas_by_broker(header)
+    return counts_of(row, sum(1 for broker in hosting if broker not in header.brokers))
+
+
+def counts_of(row: GaugesRow, brokers_away: int) -> Counts:
+    """The counts that a row of gauges has, and the number of brokers away, which it has not."""
     return Counts(
         brokers=row.active_brokers,
-        brokers_away=sum(1 for broker in hosting if broker not in header.brokers),
+        brokers_away=brokers_away,
         topics=row.topics,
         partitions=row.partitions,
         leaderless=row.leaderless_partitions,

@@ -40,18 +40,23 @@ def picture_of_rows(
 ) -> Picture:
     """The cluster as the rows say it, with their alerts, and with their times."""
     rows = sorted(metadata, key=lambda row: _CAUSES_FIRST.index(type(row)))
-    records = with_departures(tuple(_complete_read(context.header.cluster, rows, as_of_ms)))
     of_partitions = (row for row in rows if isinstance(row, PartitionRow))
     reasons = {TopicPartition(row.topic, row.partition): row.reason for row in of_partitions if row.reason}
     return Picture(
         origin=Origin.ROWS,
-        context=_with_times(steps(context, records).context, rows),
+        context=_with_times(context_of_rows(context, rows, as_of_ms), rows),
         alerts=worst_first(alerts),
         reasons=reasons,
         away_since_ms={row.broker: row.since_ms for row in rows if isinstance(row, BrokerRow) and not row.registered},
         story=story,
         as_of_ms=as_of_ms,
     )
+
+
+def context_of_rows(context: Context, metadata: Collection[MetadataRow], as_of_ms: int) -> Context:
+    """The cluster as `controller.step` judges it by these rows: what can be played on; times are not the rows'."""
+    rows = sorted(metadata, key=lambda row: _CAUSES_FIRST.index(type(row)))
+    return steps(context, with_departures(tuple(_complete_read(context.header.cluster, rows, as_of_ms)))).context
 
 
 def _complete_read(cluster: str, rows: Collection[MetadataRow], as_of_ms: int) -> Iterator[Record]:

@@ -10,6 +10,7 @@ import pytest
 _PACKAGES = {
     "alertmanager": "prometheus-alertmanager",
     "amtool": "prometheus-alertmanager",
+    "chromium": "chromium",
     "openssl": "openssl",
     "prometheus": "prometheus",
     "promtool": "prometheus",

@@ -105,6 +105,7 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "stale_after_seconds": "How old a cluster's newest heartbeat may be before its alerts are unknown.",
         "external_labels": "Labels that every alert gets, like those of a Prometheus.",
         "generator_url": "Where Alertmanager's link to the source leads. Unset: there is no link.",
+        "page_url": "Where this exporter's live page is reached, for the annotation page_url. Unset: there is none.",
         "runbook_url": "Where docs/runbooks is published, put before /ALERT.md. "
         "Unset: alerts have no link to a runbook.",
     },

@@ -44,10 +44,12 @@ class AlertmanagerConfig:
     external_labels: Mapping[str, str] = field(default_factory=dict)
     generator_url: str | None = None
     runbook_url: str = "docs/runbooks"
+    page_url: str | None = None
 
     def __post_init__(self) -> None:
-        for url in (*self.urls, *([self.generator_url] if self.generator_url is not None else [])):
-            _check_url(url)
+        for url in (*self.urls, self.generator_url, self.page_url):
+            if url is not None:
+                _check_url(url)
         for name in _MORE_THAN_NOTHING:
             if not getattr(self, name) > 0:
                 raise ServeError(f"{name} is {getattr(self, name)}: expected more than 0")

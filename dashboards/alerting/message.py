@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import quote
 
 from controller.alerts.kinds import ALERT_KINDS
 from controller.contract.alert_row import AlertRow, Severity
@@ -99,6 +100,7 @@ def message_of(row: AlertRow, config: AlertmanagerConfig) -> Message:
         "since": time_text(row.since_ms),
         "state": row.state,
         "runbook_url": f"{config.runbook_url.rstrip('/')}/{kind}.md",
+        "page_url": "" if config.page_url is None else config.page_url.rstrip("/") + _page(row),
     }
     return Message(labels=_pairs(labels), annotations=_pairs(annotations), since_ms=row.since_ms)
 
@@ -107,6 +109,14 @@ def time_text(time_ms: int) -> str:
     """RFC 3339 in UTC, as Alertmanager and people read it; a time outside its years is the first or the last moment."""
     moment = datetime.fromtimestamp(min(max(time_ms, 0), LATEST_MS) / 1000, timezone.utc)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _page(row: AlertRow) -> str:
+    """The path of the live page that explains what the alert is about."""
+    parts = ["clusters", row.cluster]
+    if row.topic is not None:
+        parts += ["topics", row.topic, *([] if row.partition is None else [str(row.partition)])]
+    return "".join(f"/{quote(part.encode('utf-8', 'replace'), safe='')}" for part in parts)
 
 
 def _component(row: AlertRow) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -11,8 +10,9 @@ from contextlib import ExitStack
 from prometheus_client import CollectorRegistry
 from prometheus_client.registry import Collector
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from dashboards.alerting.delivery import Delivery
@@ -28,6 +28,7 @@ from dashboards.exporter.scrape import DetailLimits
 from dashboards.following.follower import Follower
 from dashboards.following.reading import FOLLOWED_OUTPUTS, Reading
 from dashboards.following.view import View
+from dashboards.page.routes import LivePage, NamesInPaths
 from dashboards.probe.metrics import BrokerViewCollector, QuorumCollector
 from dashboards.probe.prober import Prober
 from dashboards.serving.build import BuildCollector
@@ -54,7 +55,8 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
     figures = HttpFigures()
     own = BuildCollector(), HttpCollector(figures)
     app.show(BrokerViewCollector(prober), QuorumCollector(prober), DeliveryCollector(delivery.senders), *own)
-    server = HttpServer(app.pages(), config.listening, figures)
+    live = LivePage(view, reading, str(config.source), stop)
+    server = HttpServer(app.pages(live), config.listening, figures)
     with ExitStack() as running:
         for part in (server, page, follower, prober, delivery):
             if part is not None:
@@ -95,7 +97,7 @@ class _App:
         """Add collectors to /metrics."""
         self._beside = collectors
 
-    def pages(self) -> Starlette:
+    def pages(self, live: LivePage) -> Starlette:
         """All pages; one that is switched off says how it is switched on."""
         config, page = self._config, self._page
         limits = DetailLimits(
@@ -111,18 +113,16 @@ class _App:
         jmx.register(JmxCollector(self._view, self._reading, config.broker_detail_limit, config.jmx_port))
         return Starlette(
             routes=[
-                Route("/", self._index),
+                *live.routes(),
                 metrics_route(metrics),
                 Route(PARTITIONS_PAGE, self._partitions) if page else _switched_off(PARTITIONS_PAGE, "partitions_page"),
                 metrics_route(jmx, JMX_PAGE) if config.jmx_page else _switched_off(JMX_PAGE, "jmx_page"),
                 Route("/sd/brokers", self._brokers),
                 Route("/healthz", self._healthz),
                 Route("/readyz", self._readyz),
-            ]
+            ],
+            middleware=[Middleware(NamesInPaths)],
         )
-
-    def _index(self, _: Request) -> Response:
-        return HTMLResponse(_INDEX.format(source=html.escape(str(self._config.source))))
 
     def _partitions(self, request: Request) -> Response:
         assert self._page is not None, "a page that is switched off"
@@ -177,20 +177,3 @@ _LACKS_ROWS = (
     "rows of {clusters} were dropped or damaged before they were read: `kontrast stream --rebuild` has all of them "
     "written again\n"
 )
-_INDEX = """<!doctype html>
-<html lang="en">
-<head><meta charset="utf-8"><title>Kontrast</title></head>
-<body>
-<h1>Kontrast</h1>
-<p>A second Kafka controller that never writes. This exporter reads <code>{source}</code>.</p>
-<ul>
-<li><a href="/metrics">/metrics</a>: for Prometheus</li>
-<li><a href="/metrics/partitions">/metrics/partitions</a>: every partition, if it is switched on</li>
-<li><a href="/metrics/jmx">/metrics/jmx</a>: by the names of Kafka's JMX exporter, if it is switched on</li>
-<li><a href="/sd/brokers">/sd/brokers</a>: the registered brokers, for Prometheus' service discovery</li>
-<li><a href="/readyz">/readyz</a>: whether all that was there has been read</li>
-<li><a href="/healthz">/healthz</a>: whether the exporter is at work</li>
-</ul>
-</body>
-</html>
-"""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -183,8 +184,16 @@ class _Cluster:
     unusable: _OldestFirst[tuple[str, int], PartitionRow] = field(default_factory=_no_partitions)
     under_min_isr: _OldestFirst[tuple[str, int], PartitionRow] = field(default_factory=_no_partitions)
     changed_segments: set[int] = field(default_factory=set)
+    topics: dict[str, dict[int, PartitionRow]] = field(default_factory=dict)
+    topic_names: list[str] | None = None  # in their order; None until it is asked for
+    changes: Counter[str] = field(default_factory=Counter)  # by output
 
     def apply(self, row: Row) -> bool:
+        changed = self._apply(row)
+        self.changes[row.output] += changed
+        return changed
+
+    def _apply(self, row: Row) -> bool:
         match row:
             case PartitionRow():
                 return self._apply_partition(row)
@@ -206,6 +215,7 @@ class _Cluster:
         if not self.partitions.apply(key, row, removes=removes):
             return False
         self.changed_segments.add(segment_of(row.topic))
+        self._file_by_topic(row, removes=removes)
         problem = None if removes else row.problem
         for named, has_it in (
             (self.unusable, problem in UNUSABLE_WORDS),
@@ -217,7 +227,24 @@ class _Cluster:
                 named.drop(key)
         return True
 
+    def _file_by_topic(self, row: PartitionRow, *, removes: bool) -> None:
+        if not removes:
+            if row.topic not in self.topics:
+                self.topics[row.topic], self.topic_names = {}, None
+            self.topics[row.topic][row.partition] = row
+        elif row.topic in self.topics:
+            self.topics[row.topic].pop(row.partition, None)
+            if not self.topics[row.topic]:
+                del self.topics[row.topic]
+                self.topic_names = None
+
+    def names(self) -> list[str]:
+        if self.topic_names is None:
+            self.topic_names = sorted(self.topics)
+        return self.topic_names
+
     def forget(self, output: str) -> None:
+        self.changes[output] += 1
         if output == GaugesRow.output:
             self.gauges = _Newest()
         elif output == AlertRow.output:
@@ -226,6 +253,7 @@ class _Cluster:
             self.partitions, self.brokers, self.controller = _Newest(), _Newest(), _Newest()
             self.migration = _Newest()
             self.unusable, self.under_min_isr = _no_partitions(), _no_partitions()
+            self.topics, self.topic_names = {}, None
             self.changed_segments = set(range(PARTITION_SEGMENTS))
 
     def snapshot(self, cluster: str, clock_behind_ms: int) -> ClusterSnapshot:
@@ -283,6 +311,32 @@ class View:
         with self._lock:
             known = self._clusters.get(cluster)
             return {} if known is None else dict(known.partitions.rows)
+
+    def partitions_of(self, cluster: str, topic: str) -> dict[int, PartitionRow]:
+        """The partitions of one topic as they are now, in their order; none of a topic that there is not."""
+        with self._lock:
+            known = self._clusters.get(cluster)
+            return {} if known is None else dict(sorted(known.topics.get(topic, {}).items()))
+
+    def topic_names(self, cluster: str, prefix: str, after: str, most: int) -> list[str]:
+        """The first names, in their order, that begin with `prefix` and come after `after`."""
+        with self._lock:
+            known = self._clusters.get(cluster)
+            names = [] if known is None else known.names()
+            begin = max(bisect_left(names, prefix), bisect_right(names, after) if after else 0)
+            return [name for name in names[begin : begin + most] if name.startswith(prefix)]
+
+    def changes(self, cluster: str, *outputs: str) -> int:
+        """How often these outputs of the cluster changed; only grows."""
+        with self._lock:
+            known = self._clusters.get(cluster)
+            return 0 if known is None else sum(known.changes[output] for output in outputs)
+
+    def cluster(self, name: str) -> ClusterSnapshot | None:
+        """One cluster as it is now; None where there is none of this name."""
+        with self._lock:
+            known = self._clusters.get(name)
+            return None if known is None else known.snapshot(name, self._clock_behind_ms(name))
 
     def job(self) -> JobRow | None:
         """The newest row of the job; None before the first."""

@@ -32,7 +32,7 @@ from rich.table import Table
 
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
-from controller.contract.metadata_rows import BrokerRow, PartitionRow
+from controller.contract.metadata_rows import BrokerRow, ControllerRow, PartitionRow
 from controller.contract.outputs import encode_row
 from controller.contract.row import Row
 from tests.waiting import eventually
@@ -48,6 +48,8 @@ DEADLINE_SECONDS = 600
 until = partial(eventually, within_seconds=DEADLINE_SECONDS, pause_seconds=0.05)
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"
 FAMILIES_A_PARTITION = 5
+_CLUSTER = "/clusters/bench"
+LIVE_PAGES = ("/", _CLUSTER, f"{_CLUSTER}/topics", f"{_CLUSTER}/topics/topic-00001", f"{_CLUSTER}/topics/topic-00001/7")
 
 _NO_COUNTS = (
     "offline_partitions",
@@ -94,6 +96,9 @@ class Outputs:
     def broker(self, broker: int) -> BrokerRow:
         endpoints = (f"PLAINTEXT://b{broker}:9092",)
         return BrokerRow(**self.place(), broker=broker, registered=True, epoch=1, since_ms=1, endpoints=endpoints)
+
+    def controller(self) -> ControllerRow:
+        return ControllerRow(**self.place(), broker=1, epoch=1, since_ms=1)
 
     def gauges(self) -> GaugesRow:
         """Each one counts one topic more, so that a reader knows which it has."""
@@ -228,7 +233,8 @@ def exporter(directory: Path, *flags: str) -> Iterator[Exporter]:
 
 def figures(outputs: Outputs) -> Iterator[Figure]:
     """All scenarios."""
-    topics = outputs.write([*map(outputs.broker, range(BROKERS)), *map(outputs.partition, range(outputs.partitions))])
+    brokers = [*map(outputs.broker, range(BROKERS)), outputs.controller()]
+    topics = outputs.write([*brokers, *map(outputs.partition, range(outputs.partitions))])
     with exporter(outputs.directory) as small:
         small.wait_for(topics)
         yield Figure("started, everything read", "s", time.perf_counter() - small.started)
@@ -261,6 +267,9 @@ def pages(running: Exporter) -> Iterator[Figure]:
     yield from running.scrape("/metrics/partitions", times=5).figures("/metrics/partitions, plain")
     yield from running.scrape("/metrics/jmx", Accept_Encoding="gzip").figures("/metrics/jmx, gzip", "at most 50")
     yield from running.scrape("/sd/brokers").figures("/sd/brokers")
+    for path in LIVE_PAGES:
+        yield from running.scrape(path).figures(path, "at most 100")
+    yield from running.scrape(f"{LIVE_PAGES[1]}/consequences?broker=2", times=2).figures("the loss of a broker, asked")
 
 
 def rendering(running: Exporter, outputs: Outputs) -> Iterator[Figure]:
@@ -296,6 +305,7 @@ def bomb(running: Exporter, outputs: Outputs) -> Iterator[Figure]:
     many = min(BOMB, outputs.partitions)
     running.wait_for(outputs.write(row for at in range(many) for row in outputs.offline(at)))
     yield from running.scrape("/metrics").figures(f"/metrics with {many:,} partitions offline", "at most 50")
+    yield from running.scrape(LIVE_PAGES[1]).figures(f"{LIVE_PAGES[1]} with as many", "at most 100")
     seconds: list[float] = []
     for at in range(10):
         running.wait_for(outputs.write(outputs.offline(at)))

@@ -72,7 +72,7 @@ def serving(tmp_path, start_exporter):
 def test_an_alert_is_delivered_as_it_opens_as_it_changes_and_as_it_ends(alertmanager, serving, rows):
     server = alertmanager().start()
     with serving(server, external_labels={"site": "lab"}, generator_url="http://kontrast:9642/",
-                 runbook_url="https://docs/runbooks/") as exporter:  # fmt: skip
+                 runbook_url="https://docs/runbooks/", page_url="http://kontrast:9642/") as exporter:  # fmt: skip
         opened = {
             "topic": "orders",
             "partition": 7,
@@ -107,6 +107,7 @@ def test_an_alert_is_delivered_as_it_opens_as_it_changes_and_as_it_ends(alertman
             "since": "2023-11-14T22:13:20.000Z",
             "state": "open",
             "runbook_url": "https://docs/runbooks/KontrastPartitionsOffline.md",
+            "page_url": "http://kontrast:9642/clusters/north/topics/orders/7",
         }
         assert alert["generatorURL"] == "http://kontrast:9642/"
         assert alert["startsAt"] == "2023-11-14T22:13:20.000Z"
@@ -400,6 +401,7 @@ def test_a_file_of_authorities_that_is_none_is_refused_at_the_start(tmp_path):
         ({"urls": ("http://am:9093/?a=b",)}, "is no URL"),
         ({"urls": ("http://am:99999",)}, "is no URL"),
         ({"generator_url": "kontrast"}, "is no URL"),
+        ({"page_url": "kontrast"}, "is no URL"),
         ({"resend_interval_seconds": 0}, "resend_interval_seconds"),
         ({"resend_interval_seconds": 200}, "at least twice"),
         ({"stale_after_seconds": -1}, "stale_after_seconds"),

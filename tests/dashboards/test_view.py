@@ -116,3 +116,33 @@ def test_forgetting_an_output_drops_what_came_from_it_and_nothing_else(rows):
     view.forget("gauges")
     view.forget("alerts")
     assert (only_cluster(view).gauges, only_cluster(view).open_alerts) == (None, ())
+
+
+def test_topics_are_known_by_prefix_until_their_last_partition_is_gone(rows):
+    view = View()
+    for topic in ("b-2", "a", "b-1", "c"):
+        view.apply(rows.partition(topic, 1))
+    view.apply(rows.partition("a", 0))
+    assert list(view.partitions_of("north", "a")) == [0, 1]
+    assert view.topic_names("north", "b-", "", 9) == ["b-1", "b-2"]
+    assert view.topic_names("north", "", "b-1", 1) == ["b-2"]
+    gone = {"state": "NonExistentPartition"}
+    view.apply(rows.partition("a", 0, **gone))
+    assert view.topic_names("north", "", "", 1) == ["a"]
+    view.apply(rows.partition("a", 1, **gone))
+    assert view.topic_names("north", "", "", 1) == ["b-1"]
+    view.forget("metadata", "north")
+    assert view.topic_names("north", "", "", 9) == []
+    assert view.partitions_of("north", "c") == {}
+    assert view.partitions_of("nowhere", "c") == {}
+
+
+def test_changes_of_an_output_only_grow_and_not_by_a_row_that_is_known(rows):
+    view = View()
+    row = rows.partition("orders")
+    view.apply(row)
+    view.apply(row)
+    assert (view.changes("north", "metadata"), view.changes("north", "gauges")) == (1, 0)
+    view.forget("metadata", "north")
+    assert view.changes("north", "metadata", "gauges") == 2
+    assert view.changes("nowhere", "metadata") == 0

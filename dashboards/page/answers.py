@@ -1,0 +1,293 @@
+"""Answers of the live page: structs that templates show and the JSON interface gives, made from the newest rows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Final
+
+import msgspec
+
+from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.gauges_row import GaugesRow
+from controller.contract.metadata_rows import BrokerRow, PartitionRow
+from controller.derived.health import UNUSABLE_WORDS
+from controller.derived.stored_context import new_context
+from controller.model.context import Context
+from controller.model.topics import Problem, TopicPartition
+from dashboards.following.reading import Reading
+from dashboards.following.view import ClusterSnapshot, View, problem_since_ms
+from questions.check import Health, check, counts_of
+from questions.explain.explanation import Explanation
+from questions.explain.partition import explain_partition
+from questions.explain.topic import explain_topic
+from questions.from_rows import MetadataRow, context_of_rows, picture_of_rows
+from questions.picture import Picture
+from questions.whatif.scenario import brokers_in
+
+_CHUNK_COUNT: Final = 64  # as a job has; only how a context is cut, never what it says
+_EXAMPLES: Final = 20
+_ALERTS_OF_A_SEVERITY: Final = 50  # alerts name causes: more of them than a person reads only where those are unknown
+TOPICS_OF_A_PAGE: Final = 50
+PARTITIONS_OF_A_PAGE: Final = 100
+
+TROUBLES: Final = {
+    Problem.NO_LIVE_IN_SYNC_REPLICA: "Offline: no in-sync replica is live",
+    Problem.ELECTION_DUE: "Without a leader until the controller elects one",
+    Problem.LEADERLESS: "Without a leader, though an in-sync replica is live",
+    Problem.NO_LIVE_REPLICA_AT_CREATION: "Never led: created while no replica was live",
+    Problem.NOT_YET_CREATED: "New: the controller has yet to write their first state",
+    Problem.UNDER_MIN_ISR: "Led, but refusing writes with acks=all (under min ISR)",
+}
+"""Why clients cannot use partitions, in a line."""
+
+
+class PartitionLine(msgspec.Struct, frozen=True):
+    """A partition in a list; `leader` -1 is none."""
+
+    topic: str
+    partition: int
+    leader: int
+    isr: tuple[int, ...]
+    replicas: tuple[int, ...]
+    problem: str | None
+    since_ms: int | None  # when the problem began
+    reason: str | None
+    predicted_leader: int | None  # of the write that the controller has due, where it has one
+
+
+class Trouble(msgspec.Struct, frozen=True):
+    """The partitions with one problem: how many, and the oldest of them."""
+
+    problem: str
+    says: str
+    count: int
+    examples: tuple[PartitionLine, ...]
+
+
+class BrokerLine(msgspec.Struct, frozen=True):
+    """A broker in its rack."""
+
+    broker: int
+    registered: bool
+    is_controller: bool
+    since_ms: int  # that it is registered, or away
+    leaders: int
+    replicas: int
+
+
+class Rack(msgspec.Struct, frozen=True):
+    """The brokers of a rack; without a name those that have none."""
+
+    name: str | None
+    brokers: tuple[BrokerLine, ...]
+
+
+class Overview(msgspec.Struct, frozen=True, kw_only=True):
+    """A cluster on one screen; where `unknown` says why nothing is known of it, the rest is empty."""
+
+    cluster: str
+    unknown: str | None = None
+    health: Health | None = None  # with the oldest findings of each severity
+    alerts: int = 0  # that are open, named in `health` or not
+    troubles: tuple[Trouble, ...] = ()
+    racks: tuple[Rack, ...] = ()
+    pending_writes: int = 0  # that the controller must do, and ZooKeeper does not show yet
+    agreement_of_last_hour: float | None = None
+    agreement: float | None = None
+
+
+class TopicLine(msgspec.Struct, frozen=True):
+    """A topic in a list."""
+
+    topic: str
+    partitions: int
+    unusable: int
+    under_min_isr: int
+    under_replicated: int
+
+
+class TopicList(msgspec.Struct, frozen=True):
+    """Topics in the order of their names; `next` is the name to go on after, None at the end."""
+
+    topics: tuple[TopicLine, ...]
+    next: str | None
+
+
+class TopicAnswer(msgspec.Struct, frozen=True):
+    """A topic explained, with some of its partitions; `next` is the number to go on with, None at the end."""
+
+    explanation: Explanation
+    partitions: tuple[PartitionLine, ...]
+    next: int | None
+
+
+class Answers:
+    """Answers from what is followed at this moment; none needs more of a cluster than it shows."""
+
+    def __init__(self, view: View, reading: Reading) -> None:
+        self._view = view
+        self._reading = reading
+
+    def fleet(self, now_ms: int) -> tuple[Overview, ...]:
+        """Every cluster, in the order of their names."""
+        return tuple(self._overview(found, now_ms) for found in self._view.snapshot())
+
+    def overview(self, cluster: str, now_ms: int) -> Overview | None:
+        """The cluster on one screen; None where there is none of this name."""
+        found = self._view.cluster(cluster)
+        return None if found is None else self._overview(found, now_ms)
+
+    def why_unknown(self, cluster: str) -> str | None:
+        """Why nothing can be said of the cluster, None where something can."""
+        found = self._view.cluster(cluster)
+        return "there is no cluster of this name" if found is None else self._why_unknown(found)
+
+    def topics(self, cluster: str, prefix: str = "", after: str = "") -> TopicList:
+        """A page of the cluster's topics that begin with `prefix`."""
+        names = self._view.topic_names(cluster, prefix, after, TOPICS_OF_A_PAGE + 1)
+        shown = names[:TOPICS_OF_A_PAGE]
+        lines = tuple(_topic_line(name, self._view.partitions_of(cluster, name).values()) for name in shown)
+        return TopicList(lines, shown[-1] if len(names) > len(shown) else None)
+
+    def topic(self, cluster: str, topic: str, first: int = 0) -> TopicAnswer | None:
+        """The topic, and its partitions from `first` on; None where there is no such topic."""
+        picture = self._picture_with(cluster, topic)
+        if picture is None or picture.topic(topic) is None:
+            return None
+        rows = [row for row in self._view.partitions_of(cluster, topic).values() if row.partition >= first]
+        more = rows[PARTITIONS_OF_A_PAGE].partition if len(rows) > PARTITIONS_OF_A_PAGE else None
+        lines = tuple(map(_partition_line, rows[:PARTITIONS_OF_A_PAGE]))
+        return TopicAnswer(explain_topic(picture, topic), lines, more)
+
+    def partition(self, cluster: str, tp: TopicPartition) -> Explanation | None:
+        """The partition explained; None where there is no such partition."""
+        picture = self._picture_with(cluster, tp.topic)
+        return None if picture is None or picture.partition(tp) is None else explain_partition(picture, tp)
+
+    def brokers_in(self, cluster: str, rack: str) -> tuple[int, ...]:
+        """Registered brokers of the rack; raises UnknownBrokersError where it has none."""
+        found = self._view.cluster(cluster)
+        return () if found is None else brokers_in(_picture(found, (), ()).context, rack)
+
+    def whole_context(self, cluster: str) -> Context | None:
+        """The cluster with every partition, to be played on; made in seconds where there are 200,000."""
+        found = self._view.cluster(cluster)
+        if found is None:
+            return None
+        metadata = _metadata(found, self._view.partitions(cluster).values())
+        return context_of_rows(new_context(cluster, _CHUNK_COUNT), metadata, found.heartbeat_ms or 0)
+
+    def _picture_with(self, cluster: str, topic: str) -> Picture | None:
+        found, rows = self._view.cluster(cluster), self._view.partitions_of(cluster, topic)
+        return None if found is None or not rows else _picture(found, rows.values(), _naming(topic, found.open_alerts))
+
+    def _why_unknown(self, found: ClusterSnapshot) -> str | None:
+        state = self._reading.snapshot()
+        if not state.source_up:
+            return "the outputs cannot be read: what the cluster does is not known (see the log of kontrast serve)"
+        if not state.caught_up:
+            return "what the outputs hold is still being read"
+        if not state.vouches_for(found.cluster):
+            return "rows are missing or of a newer Kontrast: see /readyz and `kontrast status`"
+        if not found.ready or found.controller is None:
+            return "no complete read of the cluster has come through yet: see `kontrast status`"
+        return None
+
+    def _overview(self, found: ClusterSnapshot, now_ms: int) -> Overview:
+        unknown, gauges = self._why_unknown(found), found.gauges
+        if unknown is not None or gauges is None:
+            return Overview(cluster=found.cluster, unknown=unknown)
+        away = sum(1 for row in found.brokers if not row.registered and gauges.replicas_by_broker.get(row.broker))
+        return Overview(
+            cluster=found.cluster,
+            health=check(_picture(found, (), _oldest(found.open_alerts)), now_ms, counts_of(gauges, away)),
+            alerts=len(found.open_alerts),
+            troubles=tuple(_troubles(found)),
+            racks=_racks(found.brokers, gauges),
+            pending_writes=gauges.pending_writes,
+            agreement_of_last_hour=gauges.agreement_of_last_hour,
+            agreement=gauges.agreement,
+        )
+
+
+def _picture(found: ClusterSnapshot, partitions: Iterable[PartitionRow], alerts: Collection[AlertRow]) -> Picture:
+    """The cluster's picture with these of its partitions and alerts."""
+    context, metadata = new_context(found.cluster, _CHUNK_COUNT), _metadata(found, partitions)
+    return picture_of_rows(context, metadata, alerts, (), found.heartbeat_ms or 0)
+
+
+def _oldest(alerts: Iterable[AlertRow]) -> list[AlertRow]:
+    """As many of each severity as a page has room for; these come the oldest first."""
+    by_severity: dict[Severity, list[AlertRow]] = {severity: [] for severity in Severity}
+    for row in alerts:
+        if len(by_severity[row.severity]) < _ALERTS_OF_A_SEVERITY:
+            by_severity[row.severity].append(row)
+    return [row for rows in by_severity.values() for row in rows]
+
+
+def _naming(topic: str, alerts: Iterable[AlertRow]) -> list[AlertRow]:
+    """The alerts that name the topic or a partition of it."""
+    begins = f"{topic}-"
+    return [row for row in alerts if row.topic == topic or any(example.startswith(begins) for example in row.examples)]
+
+
+def _metadata(found: ClusterSnapshot, partitions: Iterable[PartitionRow]) -> tuple[MetadataRow, ...]:
+    return (*found.brokers, *(() if found.controller is None else (found.controller,)), *partitions)
+
+
+def _troubles(found: ClusterSnapshot) -> Iterator[Trouble]:
+    """The worst first, each with its oldest."""
+    by_problem: dict[str, list[PartitionRow]] = {}
+    for row in (*found.unusable, *found.under_min_isr):
+        by_problem.setdefault(str(row.problem), []).append(row)
+    for problem, says in TROUBLES.items():
+        rows = by_problem.get(problem.value, ())
+        if rows:
+            yield Trouble(problem.value, says, len(rows), tuple(map(_partition_line, rows[:_EXAMPLES])))
+
+
+def _racks(brokers: Sequence[BrokerRow], gauges: GaugesRow) -> tuple[Rack, ...]:
+    def rack(row: BrokerRow) -> str:
+        return row.rack or ""
+
+    return tuple(
+        Rack(name or None, tuple(_broker_line(row, gauges) for row in rows))
+        for name, rows in groupby(sorted(brokers, key=rack), key=rack)
+    )
+
+
+def _broker_line(row: BrokerRow, gauges: GaugesRow) -> BrokerLine:
+    return BrokerLine(
+        row.broker,
+        row.registered,
+        row.broker == gauges.controller,
+        row.since_ms,
+        gauges.leaders_by_broker.get(row.broker, 0),
+        gauges.replicas_by_broker.get(row.broker, 0),
+    )
+
+
+def _topic_line(name: str, rows: Iterable[PartitionRow]) -> TopicLine:
+    problems = [row.problem for row in rows]
+    return TopicLine(
+        name,
+        len(problems),
+        sum(problem in UNUSABLE_WORDS for problem in problems),
+        problems.count(Problem.UNDER_MIN_ISR.value),
+        problems.count(Problem.UNDER_REPLICATED.value),
+    )
+
+
+def _partition_line(row: PartitionRow) -> PartitionLine:
+    return PartitionLine(
+        row.topic,
+        row.partition,
+        row.leader,
+        row.isr,
+        row.replicas,
+        row.problem,
+        None if row.problem is None else problem_since_ms(row),
+        row.reason,
+        row.predicted_leader,
+    )

@@ -1,0 +1,81 @@
+"""What would follow if brokers were lost, on a cluster that is made when it is asked for and kept until it is old."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import msgspec
+from anyio import CapacityLimiter, to_thread
+
+from controller.contract.metadata_rows import PartitionRow
+from controller.model.context import Context
+from dashboards.following.view import View
+from dashboards.page.answers import Answers
+from questions.whatif.consequences import PartitionChange
+from questions.whatif.hypothetical_cluster import NoControllerError
+from questions.whatif.scenario import Change, Scenario, Step, UnknownBrokersError, play
+
+_NAMED: Final = 50
+
+
+class Losses(msgspec.Struct, frozen=True):
+    """Brokers that are lost at once: by a crash, or by controlled shutdowns one after the other."""
+
+    brokers: tuple[int, ...]
+    controlled: bool = False
+
+
+class WhatIf(msgspec.Struct, frozen=True):
+    """Answer to a what-if: the scenario, or why there is none."""
+
+    scenario: Scenario | None
+    refused: str | None = None
+
+
+class Named(NamedTuple):
+    """Some of many partitions, and how many there are."""
+
+    total: int
+    first: tuple[PartitionChange, ...]
+
+
+def first_of(changes: tuple[PartitionChange, ...]) -> Named:
+    """As many as a page names."""
+    return Named(len(changes), changes[:_NAMED])
+
+
+class Hypothetical:
+    """Plays losses on clusters, one after the other and off the event loop; the newest cluster is kept."""
+
+    def __init__(self, view: View, answers: Answers) -> None:
+        self._view = view
+        self._answers = answers
+        self._one_at_a_time: CapacityLimiter | None = None  # made on the event loop
+        self._kept: tuple[tuple[str, int], Context] | None = None  # one: 200,000 partitions are some hundred MB
+
+    async def play(self, cluster: str, losses: Losses) -> WhatIf:
+        """Play the losses on the cluster as it is now."""
+        if self._one_at_a_time is None:
+            self._one_at_a_time = CapacityLimiter(1)
+        return await to_thread.run_sync(self._play, cluster, losses, limiter=self._one_at_a_time)
+
+    def _play(self, cluster: str, losses: Losses) -> WhatIf:
+        unknown = self._answers.why_unknown(cluster)
+        context = None if unknown is not None else self._context(cluster)
+        if context is None:
+            return WhatIf(None, unknown)
+        change = Change.SHUT_DOWN if losses.controlled else Change.CRASH
+        try:
+            return WhatIf(play(context, [Step(change, losses.brokers)]))
+        except (UnknownBrokersError, NoControllerError) as error:
+            return WhatIf(None, str(error))
+
+    def _context(self, cluster: str) -> Context | None:
+        version = (cluster, self._view.changes(cluster, PartitionRow.output))
+        if self._kept is None or self._kept[0] != version:
+            self._kept = None  # never two at once
+            context = self._answers.whole_context(cluster)
+            if context is None:
+                return None
+            self._kept = (version, context)
+        return self._kept[1]

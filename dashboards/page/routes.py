@@ -1,0 +1,233 @@
+"""Routes of the live page and of the JSON interface behind it: each resource has one answer, shown or encoded."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar
+from urllib.parse import unquote
+
+import anyio
+import msgspec
+from anyio import to_thread
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from controller.model.topics import TopicPartition
+from dashboards.following.reading import FOLLOWED_OUTPUTS, Reading
+from dashboards.following.view import View
+from dashboards.page.answers import Answers, Overview, TopicAnswer, TopicList
+from dashboards.page.hypothetical import Hypothetical, Losses, WhatIf
+from dashboards.page.templates import render
+from questions.explain.explanation import Explanation
+from questions.whatif.scenario import UnknownBrokersError
+
+API: Final = "/api/v1"
+_STATIC: Final = Path(__file__).parent / "static"
+_LOOK_SECONDS: Final = 0.25
+# Below the time that an answer may take (`ANSWER_SECONDS`): the browser asks again by itself.
+_STREAM_SECONDS: Final = 45.0
+_QUIET_SECONDS: Final = 10.0  # without a change: what is shown gets old, and the page must say it
+_NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,8}")
+_HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+
+_Found = TypeVar("_Found")
+_Answer = msgspec.Struct | tuple[msgspec.Struct, ...]
+
+
+class _Resource(NamedTuple):
+    """What is answered at a path, and the template that shows it."""
+
+    path: str
+    template: str
+    answer: Callable[[Request], _Answer] | None  # in a thread
+    waits: Callable[[Request], Awaitable[_Answer]] | None = None  # on the event loop, in its place
+
+
+class LivePage:
+    """The routes; `source` is named at the foot of each page, and streams of changes end with `stop`."""
+
+    def __init__(self, view: View, reading: Reading, source: str, stop: threading.Event) -> None:
+        self._view = view
+        self._stop = stop
+        self._source = source
+        self._answers = Answers(view, reading)
+        self._hypothetical = Hypothetical(view, self._answers)
+
+    def routes(self) -> list[BaseRoute]:
+        """Pages, their JSON, the stream of changes, and the files that pages need."""
+        cluster = "/clusters/{cluster}"
+        resources = (
+            _Resource("/clusters", "fleet.html", self._fleet),
+            _Resource(cluster, "cluster.html", self._overview),
+            _Resource(f"{cluster}/topics", "topics.html", self._topics),
+            _Resource(f"{cluster}/topics/{{topic}}", "topic.html", self._topic),
+            _Resource(f"{cluster}/topics/{{topic}}/{{partition}}", "partition.html", self._partition),
+            _Resource(f"{cluster}/consequences", "consequences.html", None, self._consequences),
+        )
+        return [
+            Route("/", self._shown(resources[0])),
+            Route(f"{cluster}/whatif", self._shown(_Resource("", "whatif.html", self._overview))),
+            *(Route(resource.path, self._shown(resource)) for resource in resources),
+            *(Route(API + resource.path, self._encoded(resource)) for resource in resources),
+            Route("/changes", self._changes),
+            Mount("/static", StaticFiles(directory=_STATIC)),
+        ]
+
+    def _shown(self, resource: _Resource) -> Callable[[Request], Awaitable[Response]]:
+        async def page(request: Request) -> Response:
+            seen = self._version(_named(request, "cluster") if "cluster" in request.path_params else None)
+            answer: _Answer | str
+            try:
+                answer, status, template = await _answered(resource, request), 200, resource.template
+            except HTTPException as error:
+                answer, status, template = error.detail, error.status_code, "error.html"
+            values = {"answer": answer, "now_ms": _now_ms(), "seen": seen, "source": self._source, **_asked(request)}
+            html = await to_thread.run_sync(render, template, values)
+            return Response(html, status, _HEADERS, "text/html; charset=utf-8")
+
+        return page
+
+    def _encoded(self, resource: _Resource) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            try:
+                body: object = await _answered(resource, request)
+                status = 200
+            except HTTPException as error:
+                body, status = {"error": error.detail}, error.status_code
+            return Response(msgspec.json.encode(body), status, _HEADERS, "application/json")
+
+        return answer
+
+    def _fleet(self, _: Request) -> tuple[Overview, ...]:
+        return self._answers.fleet(_now_ms())
+
+    def _overview(self, request: Request) -> Overview:
+        cluster = _named(request, "cluster")
+        return _found(self._answers.overview(cluster, _now_ms()), f"There is no cluster {cluster}.")
+
+    def _topics(self, request: Request) -> TopicList:
+        self._refuse_unknown(request)
+        asked = request.query_params
+        return self._answers.topics(_named(request, "cluster"), asked.get("prefix", "").strip(), asked.get("after", ""))
+
+    def _topic(self, request: Request) -> TopicAnswer:
+        self._refuse_unknown(request)
+        topic, first = _named(request, "topic"), _number(request.query_params.get("first", "0"), "first")
+        answer = self._answers.topic(_named(request, "cluster"), topic, first)
+        return _found(answer, f"There is no topic {topic}.")
+
+    def _partition(self, request: Request) -> Explanation:
+        self._refuse_unknown(request)
+        topic, number = _named(request, "topic"), _named(request, "partition")
+        tp = TopicPartition(topic, int(number)) if _NUMBER.fullmatch(number) else None
+        answer = None if tp is None else self._answers.partition(_named(request, "cluster"), tp)
+        return _found(answer, f"There is no partition {topic}-{number}.")
+
+    async def _consequences(self, request: Request) -> WhatIf:
+        losses = await to_thread.run_sync(self._losses, request)
+        return await self._hypothetical.play(_named(request, "cluster"), losses)
+
+    def _losses(self, request: Request) -> Losses:
+        asked = request.query_params
+        brokers = {_number(said, "broker") for said in asked.getlist("broker")}
+        try:
+            for rack in asked.getlist("rack"):
+                brokers |= set(self._answers.brokers_in(_named(request, "cluster"), rack))
+        except UnknownBrokersError as error:
+            raise HTTPException(400, str(error)) from error
+        if not brokers:
+            raise HTTPException(400, "Name brokers or racks to lose: ?broker=3&rack=eu-1, with &controlled=1 in order.")
+        return Losses(tuple(sorted(brokers)), asked.get("controlled") == "1")
+
+    def _refuse_unknown(self, request: Request) -> None:
+        cluster = _named(request, "cluster")
+        unknown = self._answers.why_unknown(cluster)
+        if unknown is not None:
+            raise HTTPException(404 if self._view.cluster(cluster) is None else 503, f"Cluster {cluster}: {unknown}.")
+
+    def _version(self, cluster: str | None) -> int:
+        clusters = self._view.readiness() if cluster is None else (cluster,)
+        return sum(self._view.changes(each, *FOLLOWED_OUTPUTS) for each in clusters)
+
+    async def _changes(self, request: Request) -> Response:
+        """Server-sent events, one when what the page shows has changed since it was made."""
+        cluster = request.query_params.get("cluster")
+        seen = request.headers.get("last-event-id") or request.query_params.get("seen", "")
+
+        async def events(known: str) -> AsyncIterator[str]:
+            began = said = anyio.current_time()
+            yield "retry: 500\n\n"
+            while not self._stop.is_set() and (now := anyio.current_time()) < began + _STREAM_SECONDS:
+                version = str(self._version(cluster))
+                if version != known or now >= said + _QUIET_SECONDS:
+                    known, said = version, now
+                    yield f"event: changed\nid: {version}\ndata: {version}\n\n"
+                await anyio.sleep(_LOOK_SECONDS)
+
+        return StreamingResponse(events(seen), headers=_HEADERS, media_type="text/event-stream")
+
+
+class NamesInPaths:
+    """Lets routes see the paths that name a cluster as they were asked for: a name with a slash in it is one part."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The application's answer."""
+        if scope["type"] == "http" and scope["path"].startswith(("/clusters/", f"{API}/clusters/")):
+            scope = {**scope, "path": scope["raw_path"].decode("latin-1")}
+        await self._app(scope, receive, send)
+
+
+def _named(request: Request, part: str) -> str:
+    return unquote(request.path_params[part])
+
+
+async def _answered(resource: _Resource, request: Request) -> _Answer:
+    if resource.waits is not None:
+        return await resource.waits(request)
+    assert resource.answer is not None, "a resource without an answer"
+    return await to_thread.run_sync(resource.answer, request)
+
+
+def _asked(request: Request) -> Mapping[str, Any]:
+    asked, query = request.query_params, request.url.query
+    return {
+        **{name: _named(request, name) if name in request.path_params else None for name in ("cluster", "topic")},
+        "path": request.scope["path"] + (f"?{query}" if query else ""),
+        "query": query,
+        "asked": asked,
+        "lost": asked.getlist("broker"),
+        "lost_racks": asked.getlist("rack"),
+    }
+
+
+def _found(answer: _Found | None, otherwise: str) -> _Found:
+    if answer is None:
+        raise HTTPException(404, otherwise)
+    return answer
+
+
+def _number(said: str, name: str) -> int:
+    if not _NUMBER.fullmatch(said):
+        raise HTTPException(400, f"{name} is not a number of a broker or partition.")
+    return int(said)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,90 @@
+"""Renders answers as HTML; whatever an answer says is text, never markup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from controller.contract.alert_row import Severity
+from controller.contract.records import LATEST_MS
+from dashboards.page.hypothetical import first_of
+from questions.check import Health
+from questions.picture import Moment
+from transport.printable import printable
+
+_VERDICTS: Final = {
+    Severity.PAGE: "Clients are affected, or will be: act now",
+    Severity.WARN: "Something needs a person, but not at once",
+}
+
+
+def render(template: str, values: Mapping[str, Any]) -> bytes:
+    """The page that this template makes of the values."""
+    # Lone surrogates, which a znode's escapes can have, are no UTF-8.
+    return _ENVIRONMENT.get_template(template).render(**values).encode("utf-8", "replace")
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 (any expression of a template)
+    return printable(value) if type(value) is str else value
+
+
+def _time(ms: int) -> str:
+    moment = datetime.fromtimestamp(min(max(ms, 0), LATEST_MS) / 1000, timezone.utc)
+    return moment.strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def _age(ms: int) -> str:
+    left = max(0, ms // 1000)
+    parts: list[str] = []
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
+        count, left = divmod(left, size)
+        if count or parts or unit == "s":
+            parts.append(f"{count} {unit}")
+    return " ".join(parts[:2])
+
+
+def _since(moment: Moment, as_of_ms: int) -> str:
+    if moment.ms is None:
+        return "since an unknown time"
+    lasted = _age(as_of_ms - moment.ms)
+    return f"for {lasted if moment.exact else f'at least {lasted}'}, since {_time(moment.ms)}"
+
+
+def _verdict(health: Health) -> str:
+    if health.worst in _VERDICTS:
+        return _VERDICTS[health.worst]
+    return "Well" if health.is_well else "Not known to be well"
+
+
+def _level(health: Health) -> str:
+    if health.worst in _VERDICTS:
+        return health.worst.value
+    return "ok" if health.is_well else "unknown"
+
+
+def _brokers(brokers: Iterable[int]) -> str:
+    return ", ".join(map(str, brokers)) or "none"
+
+
+_ENVIRONMENT: Final = Environment(
+    loader=FileSystemLoader(Path(__file__).parent / "html"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    finalize=_plain,
+    auto_reload=False,
+)
+_ENVIRONMENT.filters.update(
+    age=_age,
+    brokers=_brokers,
+    named_first=first_of,
+    level=_level,
+    segment=lambda text: quote(text.encode("utf-8", "replace"), safe=""),
+    since=_since,
+    time=_time,
+    verdict=_verdict,
+)

@@ -1,0 +1,326 @@
+"""The live page in a real browser, over rows as the streaming job writes them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import msgspec
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from controller.contract.alert_row import Severity
+from controller.derived.health import UNUSABLE
+from controller.model.topics import Problem
+from dashboards.exporter.config import ServeConfig
+from dashboards.page.answers import TROUBLES, Overview, TopicList
+from dashboards.page.hypothetical import WhatIf
+from questions.explain.explanation import Explanation
+from tests.programs import program
+from tests.rows import Rows
+from transport.address import JournalAddress
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+ROOT = Path(__file__).parents[2]
+AXE = ROOT / "tests" / "dashboards" / "axe" / "axe.min.js"
+SCREENSHOTS = ROOT / "docs" / "page"
+HOSTILE = '"><img src=x onerror=alert(1)><script>alert(2)<\u202e'  # no znode's name has a slash
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        # Root in a container has no user namespaces for the sandbox.
+        running = playwright.chromium.launch(executable_path=program("chromium"), args=["--no-sandbox"])
+        yield running
+        running.close()
+
+
+class Visit:
+    """A visitor's page, and what the browser said and asked for meanwhile."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.said: list[str] = []
+        self.asked: set[str] = set()
+        page.on("console", lambda message: self.said.append(message.text))
+        page.on("pageerror", lambda error: self.said.append(str(error)))
+        page.on("dialog", lambda dialog: self.said.append(f"a dialog: {dialog.message}"))
+        page.on("request", lambda request: self.asked.add(request.url.split("/")[2]))
+
+    def screenshot(self, name: str) -> None:
+        if os.environ.get("REWRITE"):
+            self.page.locator("main").screenshot(path=SCREENSHOTS / f"{name}.png")
+
+    def findings(self) -> list[str]:
+        self.page.evaluate(AXE.read_text(encoding="utf-8"))
+        found = self.page.evaluate("axe.run()")
+        return [f"{each['id']}: {node['html']}" for each in found["violations"] for node in each["nodes"]]
+
+
+@pytest.fixture
+def visit(browser, exporter) -> Iterator[Visit]:
+    context = browser.new_context(color_scheme="light", viewport={"width": 1100, "height": 900})
+    context.set_default_timeout(15_000)
+    visited = Visit(context.new_page())
+    yield visited
+    context.close()
+    assert visited.said == []
+    assert visited.asked == {exporter.address.removeprefix("http://")}
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def healthy(rows: Rows):
+    brokers = [rows.broker(at, rack=rack) for at, rack in ((1, "eu-1"), (2, "eu-2"), (3, "eu-3"))]
+    replicas = {"orders": ((1, 2), (2, 3), (3, 1)), "payments": ((2, 3),)}
+    partitions = [
+        rows.partition(topic, number, leader=of[0], isr=of, replicas=of)
+        for topic, each in replicas.items()
+        for number, of in enumerate(each)
+    ]
+    # The step that turns rows into znodes takes the newest epochs: a state was written under the controller's own.
+    partitions = [msgspec.structs.replace(row, controller_epoch=7) for row in partitions]
+    return [*brokers, rows.controller(1), *partitions, gauges(rows)]
+
+
+def gauges(rows: Rows, **fields):
+    counts = {"leaders_by_broker": {1: 1, 2: 2, 3: 1}, "replicas_by_broker": {1: 2, 2: 3, 3: 3}}
+    now = {"time_ms": time.time_ns() // 1_000_000}
+    return rows.gauges(
+        **{"topics": 2, "partitions": 4, "active_brokers": 3, "agreement": 1.0, **counts, **now, **fields}
+    )
+
+
+def broker_2_killed(rows: Rows):
+    lost = {"leader": 2, "isr": (2,), "replicas": (2, 3), "controller_epoch": 7}
+    offline = {**lost, "problem": "no_live_in_sync_replica", "reason": "no live in-sync replica: in sync [2]"}
+    return [
+        rows.broker(2, registered=False, rack="eu-2", since_ms=now_ms() - 900),
+        rows.offline("payments", 0, **{**offline, "leader": -1, "problem_since_ms": now_ms() - 900}),
+        rows.alert(
+            "broker/2",
+            alert="BrokerCrashed",
+            subject="broker 2",
+            severity=Severity.PAGE,
+            cause="broker 2 crashed: payments-0 is offline",
+            action="start broker 2 again",
+            since_ms=now_ms() - 900,
+            broker=2,
+            brokers=(2,),
+            partitions=1,
+            examples=("payments-0",),
+        ),
+        gauges(rows, leaderless_partitions=1, offline_partitions=1, active_brokers=2, leaders_by_broker={1: 2, 3: 1}),
+    ]
+
+
+def at(exporter, path: str) -> str:
+    return exporter.address + path
+
+
+def known(exporter) -> None:
+    exporter.page_with("/api/v1/clusters", '"cluster":"north","unknown":null')
+
+
+def seconds_until_a_kill_shows(exporter, rows: Rows, page: Page) -> float:
+    exporter.write(*broker_2_killed(rows))
+    began = time.monotonic()
+    page.get_by_text("start broker 2 again").wait_for()
+    return time.monotonic() - began
+
+
+def test_a_killed_broker_shows_within_two_seconds_of_its_row(exporter, rows, visit):
+    exporter.write(*healthy(rows))
+    known(exporter)
+    page = visit.page
+    page.goto(at(exporter, "/"))
+    page.get_by_text("Well.").wait_for()
+    page.get_by_role("link", name="north").first.click()
+    page.get_by_role("heading", name="Rack eu-2").wait_for()
+    visit.screenshot("well")
+    took_seconds = [seconds_until_a_kill_shows(exporter, rows, page)]
+    while took_seconds[-1] >= 2 and len(took_seconds) < 3:  # a busy machine may be late once
+        exporter.write(rows.alert("broker/2", state="resolved"), *healthy(rows))
+        page.get_by_text("Well.").wait_for()
+        took_seconds.append(seconds_until_a_kill_shows(exporter, rows, page))
+    assert min(took_seconds) < 2
+    assert "Clients are affected" in page.inner_text("main")
+    visit.screenshot("broker-killed")
+    assert visit.findings() == []
+    page.get_by_role("link", name="payments-0").first.click()
+    page.get_by_text("no live in-sync replica: in sync [2]").wait_for()
+    assert visit.findings() == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_what_if_is_played_by_keyboard_on_a_phone(exporter, rows, visit, scheme):
+    exporter.write(*healthy(rows))
+    known(exporter)
+    page = visit.page
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.goto(at(exporter, "/clusters/north/whatif"))
+    for rack in ("eu-2", "eu-3"):
+        box = page.get_by_role("group", name=f"Rack {rack}").get_by_label("the whole rack")
+        box.focus()
+        page.keyboard.press("Space")
+    page.keyboard.press("Enter")
+    page.get_by_text("brokers 2, 3 lost:").wait_for()
+    result = page.inner_text("#result")
+    assert "2 partitions go offline" in result
+    assert "orders-1: leader 2 → none" in result
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "it scrolls sideways"
+    assert visit.findings() == []
+    visit.screenshot(f"what-if-{scheme}")
+
+
+def test_hostile_names_are_text_on_every_page(exporter, rows, visit):
+    exporter.write(*healthy(rows), rows.offline(HOSTILE, reason=HOSTILE), rows.broker(4, rack=HOSTILE))
+    exporter.write(rows.alert("x", subject=HOSTILE, cause=HOSTILE, action=HOSTILE, examples=(HOSTILE,)), gauges(rows))
+    known(exporter)
+    exporter.page_with("/api/v1/clusters/north/topics", "onerror")
+    exporter.page_with("/api/v1/clusters/north", '"subject":".*onerror')
+    topic, page = quote(HOSTILE, safe=""), visit.page
+    cluster = "/clusters/north"
+    pages = ("", "/topics", f"/topics?prefix={topic[:9]}", f"/topics/{topic}", f"/topics/{topic}/0", "/whatif")
+    for path in (*pages, f"/consequences?rack={topic}", f"/whatif?rack={topic}"):
+        page.goto(at(exporter, cluster + path))
+        page.get_by_text("broker 4 lost" if "consequences" in path else "onerror=alert(1)").first.wait_for()
+        assert page.locator("main img, main script, [onerror]").count() == 0
+        assert "\u202e" not in page.content()
+
+
+def test_a_cluster_may_have_any_name(exporter, rows, visit):
+    name = "eu/1 %2F?#" + HOSTILE
+    place = {"cluster": name}
+    exporter.write(rows.controller(1, **place), rows.broker(1, **place), rows.partition("orders", **place))
+    exporter.write(rows.gauges(**place, time_ms=now_ms()))
+    exporter.page_with("/api/v1/clusters", '"unknown":null')
+    page = visit.page
+    page.goto(exporter.address)
+    page.get_by_role("link", name="eu/1").click()
+    page.get_by_role("heading", name="Brokers by rack").wait_for()
+    page.get_by_role("link", name="Topics").click()
+    page.get_by_role("link", name="orders").click()
+    page.get_by_role("link", name="orders-0").click()
+    page.get_by_role("heading", name="partition orders-0").wait_for()
+
+
+def test_a_page_says_when_nobody_answers_any_more(exporter, rows, browser):
+    exporter.write(*healthy(rows))
+    known(exporter)
+    context = browser.new_context()
+    page = context.new_page()
+    page.clock.install()
+    page.goto(at(exporter, "/clusters/north"))
+    page.get_by_text("Well.").wait_for()
+    context.set_offline(True)
+    page.clock.run_for(60_000)
+    page.get_by_text("kontrast serve does not answer").wait_for()
+    context.close()
+
+
+def test_a_login_is_asked_for(tmp_path, start_exporter, rows, browser):
+    (tmp_path / "password").write_text("secret")
+    config = ServeConfig(
+        source=JournalAddress(tmp_path), listen="127.0.0.1:0", username="ann", password_file=str(tmp_path / "password")
+    )
+    with start_exporter(config) as exporter:
+        exporter.write(*healthy(rows))
+        for path in ("/", "/clusters/north", "/api/v1/clusters", "/changes", "/static/htmx.min.js"):
+            assert exporter.get(path)[0] == 401, path
+        context = browser.new_context(http_credentials={"username": "ann", "password": "secret"})
+        page = context.new_page()
+        page.goto(exporter.address)
+        page.get_by_role("link", name="north").first.wait_for()
+        context.close()
+
+
+def test_every_answer_is_there_as_json_and_forbids_scripts_of_others(exporter, rows):
+    exporter.write(*healthy(rows), *broker_2_killed(rows))
+    known(exporter)
+    exporter.page_with("/api/v1/clusters/north/topics", '"unusable":1')
+    base = "/clusters/north"
+    for path in ("", "/topics", "/topics/orders", "/topics/orders/0", "/consequences?broker=3"):
+        for prefix in ("", "/api/v1"):
+            status, headers, body = exporter.get(prefix + base + path)
+            assert status == 200, body
+            assert "default-src 'none'; script-src 'self';" in headers["content-security-policy"]
+            assert "unsafe" not in headers["content-security-policy"]
+    explained = msgspec.json.decode(exporter.page(f"/api/v1{base}/topics/payments/0"), type=Explanation)
+    assert explained.subject == "partition payments-0"
+    played = msgspec.json.decode(exporter.page(f"/api/v1{base}/consequences?broker=3&controlled=1"), type=WhatIf)
+    assert played.scenario is not None
+    assert [step.title for step in played.scenario.steps] == ["broker 3 shut down in order"]
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "says"),
+    [
+        ("/clusters/south", 404, "There is no cluster south"),
+        ("/clusters/south/topics", 404, "there is no cluster of this name"),
+        ("/clusters/north/topics/none", 404, "There is no topic none"),
+        ("/clusters/north/topics/orders/9", 404, "There is no partition orders-9"),
+        ("/clusters/north/topics/orders/" + "9" * 5000, 404, "There is no partition"),
+        ("/clusters/north/topics/orders?first=x", 400, "first is not a number"),
+        ("/clusters/north/consequences", 400, "Name brokers or racks"),
+        ("/clusters/north/consequences?broker=x", 400, "broker is not a number"),
+        ("/clusters/north/consequences?rack=no", 400, "no registered broker is in rack no"),
+        ("/clusters/north/consequences?broker=9", 200, "broker 9 is not registered"),
+    ],
+)
+def test_what_cannot_be_answered_says_why(exporter, rows, path, status, says):
+    exporter.write(*healthy(rows))
+    known(exporter)
+    for prefix in ("", "/api/v1"):
+        answered, _, body = exporter.get(prefix + path)
+        assert (answered, says in body.decode()) == (status, True), body
+
+
+def test_nothing_is_said_of_a_cluster_that_was_not_read_completely(exporter, rows):
+    exporter.write(rows.broker(1), rows.gauges(ready=False))
+    exporter.page_with("/api/v1/clusters", "no complete read of the cluster")
+    assert "Not known" in exporter.page("/clusters/north")
+    assert exporter.get("/clusters/north/topics")[0] == 503
+
+
+def test_topics_come_by_the_page_and_by_prefix(exporter, rows):
+    exporter.write(*healthy(rows), *(rows.partition(f"log-{number:03}") for number in range(120)))
+    known(exporter)
+    seen: list[str] = []
+    after: str | None = ""
+    while after is not None:
+        path = f"/api/v1/clusters/north/topics?prefix=log-&after={after}"
+        found = msgspec.json.decode(exporter.page(path), type=TopicList)
+        seen += [line.topic for line in found.topics]
+        after = found.next
+    assert seen == [f"log-{number:03}" for number in range(120)]
+
+
+def test_of_very_many_alerts_the_worst_are_named_and_all_are_counted(exporter, rows):
+    notes = (rows.alert(f"note/{at}", severity=Severity.INFO) for at in range(200))
+    exporter.write(*notes, *healthy(rows), *broker_2_killed(rows))
+    body = exporter.page_with("/api/v1/clusters", '"alerts":201')
+    (overview,) = msgspec.json.decode(body, type=tuple[Overview, ...])
+    assert overview.health is not None
+    assert (overview.health.findings[0].alert, len(overview.health.findings)) == ("BrokerCrashed", 51)
+    assert "and 181 more alerts" in exporter.page("/clusters/north")
+
+
+def test_every_problem_of_clients_has_its_words():
+    assert set(TROUBLES) == UNUSABLE | {Problem.UNDER_MIN_ISR}
+
+
+@pytest.mark.parametrize("lock", [ROOT / "dashboards/page/static/vendored.json", AXE.with_name("vendored.json")])
+def test_what_is_vendored_is_what_the_lock_says(lock):
+    for name, each in json.loads(lock.read_text(encoding="utf-8")).items():
+        assert hashlib.sha256((lock.parent / name).read_bytes()).hexdigest() == each["sha256"], name
