@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from cli.settings.disagreements import refuse_disagreements
+from cli.settings.errors import ConfigError as ConfigError
 from cli.settings.keys import Key, keys_of
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.errors import ServeError
@@ -24,7 +26,7 @@ from ingest.config import IngestConfig, ZooKeeperConfig
 from ingest.errors import IngestError
 from streaming.config import BrokersConfig, StreamConfig
 from streaming.errors import StreamError
-from transport.address import Address, JournalAddress
+from transport.address import Address
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -44,10 +46,6 @@ SECTIONS: Final[Mapping[str, type]] = {
 
 _PREFIX: Final = "KONTRAST_"
 _NESTING: Final = "__"
-
-
-class ConfigError(Exception):
-    """A setting that cannot be used: one sentence that names it, its place, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +143,7 @@ def watch_configs(settings: Settings, chosen: Sequence[str], flags: Layer) -> li
         identity = {"cluster": Setting(name, "--cluster")}
         layers = (defaults, settings.clusters.get(name, {}), flags, identity)
         configs.append(build(IngestConfig, "watch", *layers, subject=f"cluster {name}"))
-    _refuse_shared_zookeeper(configs)
-    _refuse_disagreement_about_a_journal(configs)
-    _refuse_disagreement_about_metrics(configs)
+    refuse_disagreements(configs)
     return configs
 
 
@@ -367,43 +363,3 @@ def _unknown(message: str, name: str, known: Iterable[str]) -> str:
     if near:
         return f"{message}: did you mean {' or '.join(near)}?"
     return f"{message}: expected one of {', '.join(choices)}"
-
-
-def _refuse_shared_zookeeper(configs: Sequence[IngestConfig]) -> None:
-    first_by_zookeeper: dict[str, str] = {}
-    for config in configs:
-        first = first_by_zookeeper.setdefault(config.zookeeper, config.cluster)
-        if first != config.cluster:
-            raise ConfigError(
-                f"the clusters {first} and {config.cluster} have the same zookeeper {config.zookeeper}: "
-                "give each its own, or choose one with --cluster"
-            )
-
-
-def _refuse_disagreement_about_a_journal(configs: Sequence[IngestConfig]) -> None:
-    # Clusters of one process share a journal's one writer, and so its settings.
-    first_by_journal: dict[JournalAddress, IngestConfig] = {}
-    for config in configs:
-        if not isinstance(config.to, JournalAddress):
-            continue
-        first = first_by_journal.setdefault(config.to, config)
-        for name in keys_of(IngestConfig):
-            if name.startswith("journal_") and getattr(config, name) != getattr(first, name):
-                raise ConfigError(
-                    f"the clusters {first.cluster} and {config.cluster} write the same {config.to} with a different "
-                    f"{name}: set it in [watch] for both, or give each its own journal"
-                )
-
-
-def _refuse_disagreement_about_metrics(configs: Sequence[IngestConfig]) -> None:
-    # Clusters with one address have one server, which shows one certificate and knows one password.
-    first_by_listen: dict[str, IngestConfig] = {}
-    for config in configs:
-        if config.metrics_listen is None:
-            continue
-        first = first_by_listen.setdefault(config.metrics_listen, config)
-        if first.listening != config.listening:
-            raise ConfigError(
-                f"the clusters {first.cluster} and {config.cluster} have the same metrics_listen "
-                f"{config.metrics_listen} with different certificates or logins: set these in [watch] for both"
-            )

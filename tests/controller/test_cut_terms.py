@@ -34,7 +34,7 @@ def moves(history: ZnodeHistory, epoch: int) -> list[str]:
     return history.moves(tuple(final), Status.FINAL)
 
 
-def test_a_controller_that_loses_its_znode_while_it_loads_moves_every_replica_before_its_fenced_write():
+def test_a_controller_deposed_while_it_loads_moves_every_replica():
     history = a_controller_that_loads()
     history.delete("/controller", author=SCRIPT, cxid=2)
     assert moves(history, 2) == []
@@ -47,7 +47,7 @@ def test_a_controller_that_loses_its_znode_while_it_loads_moves_every_replica_be
     assert history.gauges().inferred_events["ran-to-fenced-write"] == 1
 
 
-def test_its_requests_are_certain_with_its_moves_and_those_behind_its_write_are_withdrawn():
+def test_its_requests_are_certain_up_to_its_fenced_write():
     history = a_controller_that_loads()
     history.delete("/controller")  # as a live watch sees it: nobody knows by whom
     effects = history.controller(4, 3)
@@ -153,9 +153,7 @@ def test_a_cluster_that_loads_slowly_is_given_the_time_that_it_took():
 
 
 @pytest.mark.parametrize(("slowest_load_ms", "given_up"), [(0, True), (7_000, False)])
-def test_an_event_that_a_later_one_overtakes_is_not_given_up_while_the_cluster_may_still_be_loaded(
-    slowest_load_ms, given_up
-):
+def test_an_overtaken_event_is_not_given_up_while_the_cluster_loads(slowest_load_ms, given_up):
     history = a_controller_that_loads()
     history.heartbeat(slowest_load_ms)
     history.the_controller_writes_its_due()
@@ -168,7 +166,7 @@ def test_an_event_that_a_later_one_overtakes_is_not_given_up_while_the_cluster_m
     assert (history.predicted("t", 0) is None) is given_up
 
 
-def test_every_time_says_what_it_was_measured_from_and_grows_at_most_with_the_partitions():
+def test_every_time_says_what_it_was_measured_from_and_how_it_grows():
     times = {name: value for name, value in vars(timing).items() if isinstance(value, timing.Time)}
     assert len(times) > 15
     for name, time in times.items():

@@ -1,0 +1,57 @@
+"""Refuse settings of clusters that contradict each other: what they share can only be one thing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cli.settings.errors import ConfigError
+from cli.settings.keys import keys_of
+from ingest.config import IngestConfig
+from transport.address import JournalAddress
+
+
+def refuse_disagreements(configs: Sequence[IngestConfig]) -> None:
+    """Raise ConfigError where clusters share a ZooKeeper, or a journal or address with different settings."""
+    _refuse_shared_zookeeper(configs)
+    _refuse_disagreement_about_a_journal(configs)
+    _refuse_disagreement_about_metrics(configs)
+
+
+def _refuse_shared_zookeeper(configs: Sequence[IngestConfig]) -> None:
+    first_by_zookeeper: dict[str, str] = {}
+    for config in configs:
+        first = first_by_zookeeper.setdefault(config.zookeeper, config.cluster)
+        if first != config.cluster:
+            raise ConfigError(
+                f"the clusters {first} and {config.cluster} have the same zookeeper {config.zookeeper}: "
+                "give each its own, or choose one with --cluster"
+            )
+
+
+def _refuse_disagreement_about_a_journal(configs: Sequence[IngestConfig]) -> None:
+    # Clusters of one process share a journal's one writer, and so its settings.
+    first_by_journal: dict[JournalAddress, IngestConfig] = {}
+    for config in configs:
+        if not isinstance(config.to, JournalAddress):
+            continue
+        first = first_by_journal.setdefault(config.to, config)
+        for name in keys_of(IngestConfig):
+            if name.startswith("journal_") and getattr(config, name) != getattr(first, name):
+                raise ConfigError(
+                    f"the clusters {first.cluster} and {config.cluster} write the same {config.to} with a different "
+                    f"{name}: set it in [watch] for both, or give each its own journal"
+                )
+
+
+def _refuse_disagreement_about_metrics(configs: Sequence[IngestConfig]) -> None:
+    # Clusters with one address have one server, which shows one certificate and knows one password.
+    first_by_listen: dict[str, IngestConfig] = {}
+    for config in configs:
+        if config.metrics_listen is None:
+            continue
+        first = first_by_listen.setdefault(config.metrics_listen, config)
+        if first.listening != config.listening:
+            raise ConfigError(
+                f"the clusters {first.cluster} and {config.cluster} have the same metrics_listen "
+                f"{config.metrics_listen} with different certificates or logins: set these in [watch] for both"
+            )
