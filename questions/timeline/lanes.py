@@ -75,7 +75,7 @@ def lanes_of(story: Sequence[Row], selection: Selection, begin_ms: int, end_ms: 
         elif isinstance(row, PartitionRow) and selection.shows(row):
             partitions.add(row, f"{row.topic}-{row.partition}", _partition_mark(row))
     failed = _inactive(story, begin_ms, end_ms)
-    controllers = [Lane(lane.name, (*lane.spans, *failed)) for lane in controller.lanes(begin_ms, end_ms)]
+    controllers = [Lane(lane.name, _covered(lane.spans, failed)) for lane in controller.lanes(begin_ms, end_ms)]
     shown, more_brokers = _worst(brokers.lanes(begin_ms, end_ms), Condition.DOWN)
     trouble = (Condition.DOWN, Condition.REFUSING)
     affected = [lane for lane in partitions.lanes(begin_ms, end_ms) if lane.lasted_ms(*trouble)]
@@ -153,7 +153,7 @@ def _condition(row: PartitionRow) -> Condition:
 
 
 def _inactive(story: Sequence[Row], begin_ms: int, end_ms: int) -> tuple[Span, ...]:
-    """Times in which a controller was there, and alerts say that it did not act: they go over the lane of its terms."""
+    """Times in which a controller was there, and alerts say that it did not act."""
     paged: dict[str, AlertRow] = {}
     spans: list[Span] = []
     for row in story:
@@ -166,6 +166,28 @@ def _inactive(story: Sequence[Row], begin_ms: int, end_ms: int) -> tuple[Span, .
     for row in paged.values():
         spans += _spans_of(row, begin_ms, end_ms)
     return tuple(spans)
+
+
+def _covered(spans: Sequence[Span], covers: Sequence[Span]) -> tuple[Span, ...]:
+    """The covers, and of the spans what they leave; of two covers the earlier one wins."""
+    kept: list[Span] = []
+    for cover in sorted(covers, key=lambda cover: cover.begin_ms):
+        kept.extend(_left_by(cover, tuple(kept)))
+    left = [piece for span in spans for piece in _left_by(span, kept)]
+    return tuple(sorted([*kept, *left], key=lambda span: span.begin_ms))
+
+
+def _left_by(span: Span, covers: Iterable[Span]) -> list[Span]:
+    pieces = [span]
+    for cover in covers:
+        pieces = [piece for left in pieces for piece in _without(left, cover)]
+    return pieces
+
+
+def _without(span: Span, other: Span) -> Iterator[Span]:
+    before = msgspec.structs.replace(span, end_ms=min(span.end_ms, other.begin_ms))
+    after = msgspec.structs.replace(span, begin_ms=max(span.begin_ms, other.end_ms))
+    yield from (piece for piece in (before, after) if piece.begin_ms < piece.end_ms)
 
 
 def _spans_of(row: AlertRow | None, begin_ms: int, end_ms: int) -> Iterator[Span]:

@@ -126,6 +126,11 @@ def test_the_lanes_show_the_ghost_controller_and_when_brokers_were_away(files):
     without = [span for span in lanes["controller"] if span["condition"] == Condition.DOWN.value]
     assert {span["label"] for span in without} == {"none", "GhostController"}
     assert [(s["label"], s["end_ms"] - s["begin_ms"]) for s in without][-1] == ("GhostController", 3_984)
+    assert all(
+        span["end_ms"] <= following["begin_ms"]
+        for spans in lanes.values()
+        for span, following in zip(spans, spans[1:], strict=False)
+    )
     away = [span for span in lanes["broker 2"] if span["condition"] == Condition.DOWN.value]
     assert [span["end_ms"] - span["begin_ms"] for span in away] == [1_236, 5_455, 4_930]
     assert {span["condition"] for span in lanes["t3-2"]} >= {Condition.WELL.value, Condition.DOWN.value}
