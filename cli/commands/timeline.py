@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from cli.settings.config import ConfigError
 from cli.settings.options import GroupedCommand
 from cli.sources.moments import Moment
 from cli.sources.options import source_of, source_options
-from cli.sources.source import NotFoundError, Scope, ask, present_ms
+from cli.sources.source import NotFoundError, Scope, Source, ask, present_ms
 from questions.doubts import doubts
 
 if TYPE_CHECKING:
@@ -105,18 +105,11 @@ def timeline(  # noqa: PLR0913 (one parameter an option)
     selection = Selection(
         topics=frozenset(topics), partitions=partitions, brokers=frozenset(brokers), controller=controller
     )
-    source = source_of(flags, cuts_streams=True)
-    if not source.has_past:
-        raise ConfigError(
-            "a timeline needs a past: give --zk-data or --from; ZooKeeper itself has the last write of each znode, "
-            "which `kontrast explain` shows"
-        )
+    source = _source_with_past(flags)
     window = _window(since, flags["until"])
     scope = Scope(past=True, keeps=is_in_a_timeline, past_outputs=("transitions", "metadata", "alerts"))
 
     def answer(picture: Picture) -> ExitCode:
-        from cli.printing.answers import print_answer, print_json
-        from cli.printing.timeline_lines import timeline_lines
         from questions.timeline.timeline import timeline_of
 
         found = timeline_of(picture, selection, window)
@@ -125,13 +118,31 @@ def timeline(  # noqa: PLR0913 (one parameter an option)
             raise NotFoundError(f"there is nothing of {named} in what is kept of cluster {picture.header.cluster}")
         if html_file is not None:
             _write(html_file, found, doubts(picture, present_ms(source)))
-        elif as_json:
-            print_json(found)
         else:
-            print_answer(timeline_lines(found))
+            _print(found, as_json=as_json)
         return ExitCode.OK
 
     return ask(source, scope, answer)
+
+
+def _source_with_past(flags: Mapping[str, Any]) -> Source:
+    source = source_of(flags, cuts_streams=True)
+    if not source.has_past:
+        raise ConfigError(
+            "a timeline needs a past: give --zk-data or --from; ZooKeeper itself has the last write of each znode, "
+            "which `kontrast explain` shows"
+        )
+    return source
+
+
+def _print(found: Timeline, *, as_json: bool) -> None:
+    from cli.printing.answers import print_answer, print_json
+    from cli.printing.timeline_lines import timeline_lines
+
+    if as_json:
+        print_json(found)
+    else:
+        print_answer(timeline_lines(found))
 
 
 def _window(since: Until | None, until: Until | None) -> Window:
