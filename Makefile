@@ -99,6 +99,7 @@ docs: install-dev ## Write the pages of docs/ that are made from the code
 	.venv/bin/python docs/schemas.py
 	.venv/bin/python docs/pins.py
 	.venv/bin/python docs/metrics.py > docs/metrics.md
+	.venv/bin/python docs/postmortem.py
 
 boards: install-dev ## Write the Grafana boards, the rules by kind of alert, and PrometheusRules, from their sources
 	.venv/bin/python -m dashboards.boards

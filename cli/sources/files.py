@@ -27,6 +27,7 @@ class FilesSource:
     """The dataDir of a ZooKeeper server, and its dataLogDir if that is another one, up to a moment."""
 
     is_live: ClassVar[bool] = False
+    has_past: ClassVar[bool] = True
     directories: tuple[Path, ...]
     chroot: str
     until: Until | None

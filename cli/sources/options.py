@@ -82,14 +82,19 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def source_of(flags: Mapping[str, Any]) -> Source:
-    """The source that the options of `source_options` name; raises ConfigError."""
+def source_of(flags: Mapping[str, Any], *, cuts_streams: bool = False) -> Source:
+    """The source that the options of `source_options` name; raises ConfigError.
+
+    What Kontrast has written is read to its end: --until is only for a question that `cuts_streams` by itself.
+    """
     settings = read_settings(flags["config_file"], os.environ)
     directories, stream = flags["directories"], flags["stream"]
     zookeeper = read_flags("watch", flags)
     given = {"--zookeeper": "zookeeper" in zookeeper, "--zk-data": bool(directories), "--from": stream is not None}
     if sum(given.values()) > 1:
         raise ConfigError(f"{' and '.join(name for name, is_given in given.items() if is_given)}: give one of them")
+    if stream and flags["until"] is not None and not cuts_streams:
+        raise ConfigError("--until needs --zk-data: what Kontrast has written is asked about its end")
     if directories or stream:
         return _written_source(settings, flags)
     if flags["until"] is not None:

@@ -32,11 +32,15 @@ class StoppedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a question needs of a cluster: some of its topics (None: all), and its past, of which it `keeps` rows."""
+    """What a question needs of a cluster: some of its topics (None: all), and its past, of which it `keeps` rows.
+
+    Where the past is in outputs, it is in `past_outputs`.
+    """
 
     topics: frozenset[str] | None = None
     past: bool = False
     keeps: Callable[[Row], bool] = keep_nothing
+    past_outputs: tuple[str, ...] = ("transitions",)
 
 
 EVERYTHING_NOW: Final = Scope()
@@ -46,6 +50,7 @@ class Source(Protocol):
     """A place that a cluster's picture is made from; `is_live` where it should have the present."""
 
     is_live: ClassVar[bool]
+    has_past: ClassVar[bool]
 
     def picture(self, scope: Scope, stop: threading.Event) -> Picture:
         """The cluster, of which there may be more than the scope asks for.

@@ -31,6 +31,7 @@ class StreamSource:
     """The stream of changes or the outputs at an address; the cluster may be left out if there is only one."""
 
     is_live: ClassVar[bool] = True
+    has_past: ClassVar[bool] = True
     where: Where
     cluster: str | None
     brokers: BrokersConfig
@@ -72,14 +73,18 @@ class StreamSource:
         story = tuple(self._story(scope, cluster, stop))
         return picture_of_rows(context, metadata, found.open_alerts, story, found.heartbeat_ms or 0)
 
-    def _story(self, scope: Scope, cluster: str, stop: threading.Event) -> Iterator[Row]:
-        """The transitions that the question keeps; where there are none to read, it is answered without its past."""
+    def _story(self, scope: Scope, cluster: str, stop: threading.Event) -> list[Row]:
+        """The rows that the question keeps, in order; where there are none to read, it is answered without its past."""
         if not scope.past:
-            return
-        try:
-            yield from filter(scope.keeps, _transitions(self.where, cluster, stop))
-        except ServeError as error:
-            output.warn(f"{error}; how it came about is not known")
+            return []
+        kept: dict[tuple[int, int, int], Row] = {}  # a batch that Kafka has twice is one
+        for name in scope.past_outputs:
+            try:
+                rows = filter(scope.keeps, _rows(self.where, name, cluster, stop))
+                kept.update(((row.generation, row.seq, row.ordinal), row) for row in rows)
+            except ServeError as error:
+                output.warn(f"{error}; how it came about is not known")
+        return [kept[position] for position in sorted(kept)]
 
     def _chosen(self, clusters: Collection[str]) -> str:
         if self.cluster is not None:
@@ -138,8 +143,8 @@ def _changes_until_now(where: Where, stop: threading.Event) -> Iterator[bytes]:
         source.close()
 
 
-def _transitions(where: Where, cluster: str, stop: threading.Event) -> Iterator[Row]:
-    for line, _ in lines_until_now(where, "transitions", stop):
+def _rows(where: Where, name: str, cluster: str, stop: threading.Event) -> Iterator[Row]:
+    for line, _ in lines_until_now(where, name, stop):
         try:
             row = None if line is None else decode_row(line)
         except BadRowError:

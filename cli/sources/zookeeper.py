@@ -25,6 +25,7 @@ class ZooKeeperSource:
     """The ZooKeeper of a cluster."""
 
     is_live: ClassVar[bool] = True
+    has_past: ClassVar[bool] = False
     config: ZooKeeperConfig
     cluster: str
     brokers: BrokersConfig

@@ -105,7 +105,7 @@ def _ghost(header: Header) -> Condition | None:
         group="controller",
         cause=cause,
         ending="/controller names a registered broker that was elected, or nobody",
-        since_ms=None if unregistered else header.term.since_ms,
+        since_ms=None if unregistered else header.ghost_since_ms,
         patience_ms=_UNREGISTERED_MS if unregistered else None,
         evidence=(f"/controller is owned by session {header.term.session:#x}", *whereabouts((broker,), header)),
         broker=broker,

@@ -168,6 +168,13 @@ class Header(msgspec.Struct, array_like=True):
         return self.term.standing is Standing.OVERWRITTEN or foreign
 
     @property
+    def ghost_since_ms(self) -> int:
+        """Moment since which it is: of the edit, or when the broker registered with another session than it had."""
+        if self.term.standing is Standing.OVERWRITTEN:
+            return self.term.since_ms
+        return max(self.term.since_ms, self.brokers[self.controller].since_ms)
+
+    @property
     def may_act(self) -> bool:
         """Whether /controller names a broker that can be the active controller."""
         there = self.controller != NO_BROKER and self.term.standing is not Standing.KRAFT and not self.is_ghost

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from controller.contract.effect_rows import FINAL, WITHDRAWN, Transition
 from controller.contract.metadata_rows import PartitionRow
@@ -46,30 +46,51 @@ def about_controller(row: Row) -> bool:
     return isinstance(row, Transition) and row.subject == "controller"
 
 
+class Happening(NamedTuple):
+    """Row of the past with the step that it is, None where it is none, and its partition's row before it."""
+
+    row: Row
+    cause: Cause | None
+    before: PartitionRow | None = None
+
+
+def happenings(rows: Sequence[Row]) -> Iterator[Happening]:
+    """Each row with its step: a transition that moves something and came true, or a leader's change of its ISR."""
+    final = {row.effect for row in rows if isinstance(row, Transition) and row.status is FINAL}
+    withdrawn = {row.effect for row in rows if isinstance(row, Transition) and row.status is WITHDRAWN}
+    known: dict[tuple[str, int], PartitionRow] = {}
+    for row in rows:
+        if isinstance(row, Transition):
+            is_repeated = row.status is not FINAL and row.effect in final
+            moves = row.from_state != row.to_state or row.leader is not None
+            stands = moves and not is_repeated and row.effect not in withdrawn
+            before = None if row.topic is None or row.partition is None else known.get((row.topic, row.partition))
+            yield Happening(row, _step(row) if stands else None, before)
+        elif isinstance(row, PartitionRow):
+            before = known.get((row.topic, row.partition))
+            changed_isr = before is not None and _leader_changed_isr(before, row)
+            yield Happening(row, _isr_change(row) if changed_isr else None, before)
+            known[row.topic, row.partition] = row
+        else:
+            yield Happening(row, None)
+
+
 def causes_of(rows: Sequence[Row], brokers: Iterable[int] | None = None) -> tuple[Cause, ...]:
     """The steps in these rows, the oldest first, from shortly before the present trouble began.
 
     Of brokers only these (None: all).
     """
     wanted = None if brokers is None else set(brokers)
-    final = {row.effect for row in rows if isinstance(row, Transition) and row.status is FINAL}
-    withdrawn = {row.effect for row in rows if isinstance(row, Transition) and row.status is WITHDRAWN}
     steps: list[Cause] = []
     began = 0
-    before: PartitionRow | None = None
-    for row in rows:
-        if isinstance(row, Transition):
-            is_repeated = row.status is not FINAL and row.effect in final
-            is_other = row.subject == "broker" and wanted is not None and row.broker not in wanted
-            moves = row.from_state != row.to_state or row.leader is not None
-            if moves and not is_repeated and not is_other and row.effect not in withdrawn:
-                steps.append(_step(row))
-        elif isinstance(row, PartitionRow):
-            if before is not None and _leader_changed_isr(before, row):
-                steps.append(_isr_change(row))
-            if row.problem is None:
-                began = len(steps)
-            before = row
+    for row, cause, _ in happenings(rows):
+        is_other = (
+            wanted is not None and isinstance(row, Transition) and row.subject == "broker" and row.broker not in wanted
+        )
+        if cause is not None and not is_other:
+            steps.append(cause)
+        if isinstance(row, PartitionRow) and row.problem is None:
+            began = len(steps)
     kept = steps[max(0, began - _BEFORE_IT) :]
     return tuple(kept[-_NAMED:])
 

@@ -19,13 +19,14 @@ _GROUP: Final = "controller"  # of the alerts about it
 def explain_controller(picture: Picture) -> Explanation:
     """The explanation of the controller, or of there being none."""
     header = picture.header
+    since_ms = header.ghost_since_ms if header.is_ghost else header.term.since_ms
     paths = [("/controller", f"broker {header.controller} took it"), ("/controller_epoch", "its epoch")]
     is_look = picture.origin is Origin.LOOK
     return Explanation(
         subject=_GROUP,
         headline=_headline(picture),
         is_well=_acts(picture),
-        since=None if _acts(picture) else picture.since(header.term.since_ms),
+        since=None if _acts(picture) else picture.since(since_ms),
         statements=tuple(_statements(picture)),
         causes=last_writes(picture, paths) if is_look else causes_of(picture.story),
         findings=findings_about(picture, group=_GROUP),

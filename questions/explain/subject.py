@@ -64,6 +64,14 @@ class Subject(msgspec.Struct, frozen=True):
         return None
 
 
+def read_partition(word: str) -> TopicPartition:
+    """Partition that a word like orders-7 names; raises ValueError."""
+    found = _PARTITION.fullmatch(word)
+    if found is None:
+        raise ValueError(f"{word!r} is no partition: expected TOPIC-PARTITION, like orders-7")
+    return TopicPartition(found["topic"], int(found["number"]))
+
+
 def read_subject(words: Sequence[str], *, is_topic: bool = False) -> Subject:
     """What the words mean; one that may be a partition or a topic is both. Raises ValueError."""
     said = " ".join(words)

@@ -103,3 +103,27 @@ def test_the_answers_are_what_clients_and_the_controller_do(cluster, admin):
     eventually(lambda: ask(cluster, "explain", "solo-0")[0] == 0)
     assert ask(cluster, "explain", "broker", "3")[0] == 0
     assert ask(cluster, "explain", "broker", "2")[0] == 1
+
+
+def test_the_timeline_of_the_files_has_what_was_done_to_the_cluster(cluster, admin):
+    make_topics(admin)
+    eventually(lambda: ask(cluster, "check")[0] == 0)
+    cluster.brokers[2].kill()
+    leader = eventually(
+        lambda: re.match(r"broker (\d)", said(cluster, "trio-0", "leader")), lambda found: found and found[1] != "2"
+    )
+    cluster.brokers[2].start()
+    eventually(lambda: ask(cluster, "check")[0] == 0)
+
+    files = ["--zk-data", str(cluster.zookeeper.data_directory), "--json"]
+    timeline = json.loads(CliRunner().invoke(main, ["timeline", *files]).stdout)
+    changes = [change for event in timeline["events"] for change in event["changes"]]
+    moves = [change["says"] for change in changes if change["subject"] == "broker 2"]
+    assert moves == ["dead -> live", "live -> dead", "dead -> live"]
+    led = [change["says"] for change in changes if "trio-0" in change["partitions"] and ", leader " in change["says"]]
+    assert [re.search(r"leader (\d)", words)[1] for words in led][:2] == ["2", leader[1]]
+    joined = [change for change in changes if "broker 2 joined the ISR" in change["says"]]
+    assert {"trio-0", "pair-0", "pair-1", "pair-2"} == {name for change in joined for name in change["partitions"]}
+    lanes = {lane["name"]: [span["condition"] for span in lane["spans"]] for lane in timeline["pictured"]["lanes"]}
+    assert lanes["broker 2"] == ["well", "offline, dead, or no controller", "well"]
+    assert "refuses acks=all" in lanes["pair-1"]

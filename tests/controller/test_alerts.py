@@ -14,7 +14,7 @@ from controller.contract.gauges_row import GaugesRow, Maintenance
 from controller.contract.records import RecordKind
 from controller.contract.row import Row
 from controller.contract.znodes import MaintenanceWindow
-from tests.controller.znode_history import ZnodeHistory, controller_znode, on
+from tests.controller.znode_history import ZnodeHistory, broker_znode, controller_znode, on
 
 MINUTE_MS = 60_000
 THREE = {"t": {0: ([1, 2, 3], 1, 0, [1, 2, 3]), 1: ([2, 3, 1], 2, 0, [2, 3, 1])}, "one": {0: ([3], 3, 0, [3])}}
@@ -524,6 +524,18 @@ def test_a_controller_znode_of_another_session_is_a_ghost():
     alert = history.open_alerts()["GhostController"]
     assert "is not owned by that broker's session" in alert.cause
     assert alert.evidence[0] == f"/controller is owned by session {12345:#x}"
+
+
+def test_a_controller_is_a_ghost_since_its_broker_registered_with_another_session():
+    history = a_cluster()
+    controller = history.context.header.controller
+    history.heartbeat(30_000)
+    history.broker_leaves(controller)
+    history.heartbeat(5_000)
+    history.write(f"/brokers/ids/{controller}", broker_znode(controller), owner=12345)
+    registered_ms = history.context.header.time_ms
+    history.heartbeat()
+    assert history.open_alerts()["GhostController"].since_ms == registered_ms
 
 
 def test_a_controller_outside_the_chosen_brokers_is_alerted():

@@ -1,0 +1,166 @@
+"""`kontrast timeline`: what happened in a cluster, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cli.printing import output
+from cli.running import ExitCode
+from cli.settings.config import ConfigError
+from cli.settings.options import GroupedCommand
+from cli.sources.moments import Moment
+from cli.sources.options import source_of, source_options
+from cli.sources.source import NotFoundError, Scope, Source, ask, present_ms
+from questions.doubts import doubts
+
+if TYPE_CHECKING:
+    from controller.model.topics import TopicPartition
+    from ingest.files.data_directory import Until
+    from questions.picture import Picture
+    from questions.timeline.selection import Window
+    from questions.timeline.timeline import Timeline
+
+_EPILOG = """\b
+Examples:
+  kontrast timeline --zk-data /var/lib/zookeeper --chroot /kafka
+  kontrast timeline --partition orders-7 --from journal:/var/lib/kontrast/changes
+  kontrast timeline --since 2024-05-01T03:00:00Z --until 2024-05-01T04:00:00Z --zk-data copy --html postmortem.html
+
+\b
+What is marked:
+  inferred  no znode announced the event; it explains what was written
+  expected  it follows, by the controller's own rules, and was not seen to be done
+
+\b
+Exit codes:
+  0  done; there may have been no events
+  2  a flag or a setting is wrong, or there is nothing of what is named
+  3  what is asked cannot be reached
+"""
+
+
+def _read_partitions(_ctx: click.Context, _param: click.Parameter, words: tuple[str, ...]) -> frozenset[TopicPartition]:
+    if not words:
+        return frozenset()
+    from questions.explain.subject import read_partition
+
+    try:
+        return frozenset(map(read_partition, words))
+    except ValueError as error:
+        raise click.BadParameter(f"{error}.") from error
+
+
+@click.command(epilog=_EPILOG, cls=GroupedCommand)
+@source_options
+@click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="Only this topic; may be given again.")
+@click.option(
+    "--partition",
+    "partitions",
+    multiple=True,
+    callback=_read_partitions,
+    metavar="TOPIC-PARTITION",
+    help="Only this partition; may be given again, and beside other subjects.",
+)
+@click.option(
+    "--broker",
+    "brokers",
+    type=click.IntRange(min=0),
+    multiple=True,
+    help="Only this broker, what it led, and its places in ISRs; may be given again.",
+)
+@click.option("--controller", is_flag=True, help="Only controllers and the failovers between them.")
+@click.option("--since", type=Moment(), help="Begin with this: 0x1f, 2024-05-01T03:12:00Z, or milliseconds since 1970.")
+@click.option(
+    "--html",
+    "html_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write one self-contained page with a picture and a table into this file, and print nothing.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def timeline(  # noqa: PLR0913 (one parameter an option)
+    *,
+    topics: tuple[str, ...],
+    partitions: frozenset[TopicPartition],
+    brokers: tuple[int, ...],
+    controller: bool,
+    since: Until | None,
+    html_file: Path | None,
+    as_json: bool,
+    **flags: Any,  # noqa: ANN401 (of the source)
+) -> int:
+    """Print what happened in a cluster, in order: each event of the controller with what it changed.
+
+    In Kafka's words, with zxid and time; also leaders' changes of ISRs, and the alerts that page or warn. Transitions
+    of replicas are left out: `kontrast replay` has them. --until ends it, also in a stream.
+    """
+    if html_file is not None and as_json:
+        raise click.UsageError("--html and --json: give one of them.")
+    from questions.timeline.selection import Selection, is_in_a_timeline  # not for --help
+
+    selection = Selection(
+        topics=frozenset(topics), partitions=partitions, brokers=frozenset(brokers), controller=controller
+    )
+    source = _source_with_past(flags)
+    window = _window(since, flags["until"])
+    scope = Scope(past=True, keeps=is_in_a_timeline, past_outputs=("transitions", "metadata", "alerts"))
+
+    def answer(picture: Picture) -> ExitCode:
+        from questions.timeline.timeline import timeline_of
+
+        found = timeline_of(picture, selection, window)
+        if found is None:
+            named = selection.words or "any subject"
+            raise NotFoundError(f"there is nothing of {named} in what is kept of cluster {picture.header.cluster}")
+        if html_file is not None:
+            _write(html_file, found, doubts(picture, present_ms(source)))
+        else:
+            _print(found, as_json=as_json)
+        return ExitCode.OK
+
+    return ask(source, scope, answer)
+
+
+def _source_with_past(flags: Mapping[str, Any]) -> Source:
+    source = source_of(flags, cuts_streams=True)
+    if not source.has_past:
+        raise ConfigError(
+            "a timeline needs a past: give --zk-data or --from; ZooKeeper itself has the last write of each znode, "
+            "which `kontrast explain` shows"
+        )
+    return source
+
+
+def _print(found: Timeline, *, as_json: bool) -> None:
+    from cli.printing.answers import print_answer, print_json
+    from cli.printing.timeline_lines import timeline_lines
+
+    if as_json:
+        print_json(found)
+    else:
+        print_answer(timeline_lines(found))
+
+
+def _window(since: Until | None, until: Until | None) -> Window:
+    from questions.timeline.selection import Window
+
+    return Window(
+        since_zxid=since.zxid if since else None,
+        since_ms=since.time_ms if since else None,
+        until_zxid=until.zxid if until else None,
+        until_ms=until.time_ms if until else None,
+    )
+
+
+def _write(file: Path, found: Timeline, reasons_to_doubt: Iterable[str]) -> None:
+    from dashboards.drawn_timeline.page import page_of
+
+    try:
+        file.write_text(page_of(found, reasons_to_doubt), encoding="utf-8")
+    except OSError as error:
+        raise NotFoundError(f"{file} cannot be written: {error.strerror}; give --html another file") from error
+    output.say(f"wrote {file}")

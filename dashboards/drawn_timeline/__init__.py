@@ -1,0 +1,1 @@
+"""A timeline as a picture for browsers, and as one page that can be attached to a postmortem."""

@@ -1,0 +1,118 @@
+"""Draw the lanes of a timeline as SVG: a bar for each state, its sentence as the title that a pointer shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from typing import Final
+from xml.etree.ElementTree import Element, SubElement
+
+from questions.timeline.lanes import Condition, Lane, Span
+from questions.timeline.timeline import Timeline
+from transport.printable import printable
+
+_WIDTH: Final = 1200
+_LEFT: Final = 190  # of it for the lanes' names
+_RIGHT: Final = 12
+_TOP: Final = 26  # for the times
+_LANE: Final = 20
+_BAR: Final = 14
+_LEAST_BAR: Final = 1.5  # what was short must be seen, too
+_CHARACTER: Final = 6.2  # on average, at the size of the text
+_MOST_TICKS: Final = 8
+_LONGEST_NAME: Final = 28
+_SECOND: Final = 1_000
+_DAY: Final = 86_400 * _SECOND
+_STEPS_MS: Final = (
+    *(1, 2, 5, 10, 20, 50, 100, 200, 500),
+    *(seconds * _SECOND for seconds in (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600)),
+    *(days * _DAY for days in (0.5, 1, 2, 7, 30, 90, 365)),
+)
+
+STYLE: Final = """
+svg.lanes { width: 100%; height: auto; font: 11px sans-serif; }
+svg.lanes text { fill: currentColor; }
+svg.lanes text.in { fill: #fff; pointer-events: none; }
+svg.lanes line { stroke: currentColor; opacity: .18; }
+.well { fill: #3f8f54; background: #3f8f54; }
+.absent { fill: #8b919b; background: #8b919b; }
+.lacking { fill: #4a7fd0; background: #4a7fd0; }
+.refusing { fill: #d9822b; background: #d9822b; }
+.down { fill: #c9313c; background: #c9313c; }
+"""
+
+
+def drawn(timeline: Timeline) -> Element:
+    """The picture of the lanes; `STYLE` has its colours."""
+    lanes = timeline.pictured.lanes
+    height = _TOP + _LANE * len(lanes) + 6
+    picture = Element("svg", {"class": "lanes", "viewBox": f"0 0 {_WIDTH} {height}", "role": "img"})
+    SubElement(picture, "title").text = f"What was well and what was not in cluster {printable(timeline.cluster)}"
+    scale = _Scale(timeline.begin_ms, timeline.end_ms)
+    for at_ms, words in scale.ticks():
+        x = _number(scale.x(at_ms))
+        SubElement(picture, "line", {"x1": x, "x2": x, "y1": str(_TOP - 6), "y2": str(height)})
+        SubElement(picture, "text", {"x": x, "y": "14", "text-anchor": "middle"}).text = words
+    for number, lane in enumerate(lanes):
+        picture.append(_drawn_lane(lane, _TOP + number * _LANE, scale))
+    return picture
+
+
+def word_of(condition: Condition) -> str:
+    """The class of what has this condition, in `STYLE`."""
+    return condition.name.lower()
+
+
+def clock(ms: float) -> str:
+    """A time of day with milliseconds, in UTC."""
+    return datetime.fromtimestamp(ms / _SECOND, timezone.utc).strftime("%H:%M:%S.%f")[:-3]
+
+
+class _Scale:
+    """Where a moment is in the picture."""
+
+    def __init__(self, begin_ms: int, end_ms: int) -> None:
+        self._begin_ms, self._lasts_ms = begin_ms, max(1, end_ms - begin_ms)
+
+    def x(self, ms: float) -> float:
+        return _LEFT + (ms - self._begin_ms) / self._lasts_ms * (_WIDTH - _LEFT - _RIGHT)
+
+    def ticks(self) -> Iterator[tuple[float, str]]:
+        """Round moments, and how they are written."""
+        steps = (step for step in _STEPS_MS if self._lasts_ms / step <= _MOST_TICKS)
+        step = next(steps, self._lasts_ms / _MOST_TICKS)
+        form = "%Y-%m-%d" if step >= _DAY else "%d %H:%M" if self._lasts_ms > _DAY else "%H:%M:%S"
+        at_ms = -(-self._begin_ms // step) * step
+        while at_ms <= self._begin_ms + self._lasts_ms:
+            moment = datetime.fromtimestamp(at_ms / _SECOND, timezone.utc)
+            yield at_ms, clock(at_ms) if step < _SECOND else moment.strftime(form)
+            at_ms += step
+
+
+def _drawn_lane(lane: Lane, top: int, scale: _Scale) -> Element:
+    group = Element("g")
+    middle = _number(top + _LANE / 2 + 2)
+    name = printable(lane.name)
+    short = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 9]}…{name[-8:]}"
+    label = SubElement(group, "text", {"x": str(_LEFT - 8), "y": middle, "text-anchor": "end"})
+    label.text = short
+    SubElement(label, "title").text = name
+    for span in lane.spans:
+        begin = scale.x(span.begin_ms)
+        width = max(_LEAST_BAR, scale.x(span.end_ms) - begin)
+        place = {"x": _number(begin), "y": str(top), "width": _number(width), "height": str(_BAR)}
+        bar = SubElement(group, "rect", {**place, "class": word_of(span.condition)})
+        SubElement(bar, "title").text = f"{name} {_said(span)}"
+        words = printable(span.label)
+        if words and len(words) * _CHARACTER < width - 6:
+            SubElement(group, "text", {"x": _number(begin + 4), "y": middle, "class": "in"}).text = words
+    return group
+
+
+def _said(span: Span) -> str:
+    lasted = (span.end_ms - span.begin_ms) / _SECOND
+    return f"{clock(span.begin_ms)} to {clock(span.end_ms)} ({lasted:.3f} s): {printable(span.says)}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")

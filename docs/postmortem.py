@@ -1,0 +1,78 @@
+"""Fills `postmortem.md` with what its commands print of the recorded incident, and draws `postmortem.svg`.
+
+Run it by `make docs`. The words are in the page itself; this writes what stands below each `$ kontrast`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shlex
+import sys
+import tempfile
+from pathlib import Path
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from click.testing import CliRunner  # noqa: E402 (needs the path above)
+
+from cli.main import main as kontrast  # noqa: E402
+from dashboards.drawn_timeline.picture import STYLE  # noqa: E402
+from tests.recorded_moment import zk_data  # noqa: E402
+
+PAGE = Path(__file__).with_name("postmortem.md")
+PICTURE = Path(__file__).with_name("postmortem.svg")
+_BLOCK = re.compile(r"```console\n\$ kontrast (?P<command>[^\n]*)\n.*?```", re.DOTALL)
+_SVG = re.compile(r"<svg.*</svg>", re.DOTALL)
+_COPY, _HTML = "copy", "postmortem.html"  # as the page's commands name them
+
+
+def filled(page: str) -> tuple[str, str]:
+    """The page with what its commands print, and the picture that the last of them draws."""
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        (directory / _COPY).symlink_to(zk_data(directory / "recording"), target_is_directory=True)
+        with _inside(directory):
+            text = _BLOCK.sub(_printed, page)
+        return text, _picture((directory / _HTML).read_text(encoding="utf-8"))
+
+
+def _printed(block: re.Match[str]) -> str:
+    done = CliRunner().invoke(kontrast, shlex.split(block["command"]))
+    assert done.exit_code in (0, 1), f"{block['command']}: {done.output}"
+    return f"```console\n$ kontrast {block['command']}\n{done.stdout}```"
+
+
+def _picture(html: str) -> str:
+    found = _SVG.search(html)
+    assert found is not None, "the page has no picture"
+    svg = ElementTree.fromstring(found[0])  # noqa: S314 (our own)
+    svg.set("xmlns", "http://www.w3.org/2000/svg")
+    style = ElementTree.Element("style")
+    style.text = STYLE + "svg { background: #fff; color: #222; }\n"
+    svg.insert(1, style)
+    return ElementTree.tostring(svg, encoding="unicode") + "\n"
+
+
+@contextlib.contextmanager
+def _inside(directory: Path):  # noqa: ANN202 (a generator's)
+    before = Path.cwd()
+    os.chdir(directory)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def main() -> None:
+    """Write both."""
+    page, picture = filled(PAGE.read_text(encoding="utf-8"))
+    PAGE.write_text(page, encoding="utf-8")
+    PICTURE.write_text(picture, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

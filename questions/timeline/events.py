@@ -1,0 +1,217 @@
+"""The events of a history in their order, each with what it changed: in Kafka's words, what is inferred marked."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from controller.alerts.conditions import counted
+from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.effect_rows import Transition
+from controller.contract.metadata_rows import PartitionRow
+from controller.contract.row import Row
+from controller.model.leadership import NO_LEADER
+from questions.explain.causes import Happening, happenings
+from questions.explain.explanation import Certainty
+from questions.timeline.selection import Selection, Window
+
+_RESOLVED: Final = "resolved"
+_STATES: Final = {"open": "opened", "unknown": "cannot be seen any more", _RESOLVED: "resolved"}
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """Change that an event made: of one subject, or of several partitions alike."""
+
+    subject: str  # broker 3 | controller 3 | topic orders | orders-7 | 12 partitions
+    says: str
+    certainty: Certainty
+    time_ms: int  # of the first
+    last_ms: int  # of the last: the same, where it is one
+    zxid: int
+    partitions: tuple[str, ...] = ()
+
+    def took(self, began_ms: int) -> str:
+        """How long after its event it was seen, in words; nothing where that was at once."""
+        first, last = ((ms - began_ms) / 1000 for ms in (self.time_ms, self.last_ms))
+        if not last:
+            return ""
+        if not first:
+            return f", within {last:.3f} s"
+        return f", {first:.3f} s later" if first == last else f", {first:.3f} to {last:.3f} s later"
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """Event of the controller, a leader's change of its ISR, or the beginning or end of an alert."""
+
+    time_ms: int
+    zxid: int  # -1: of no change in ZooKeeper
+    says: str
+    controller_epoch: int | None = None  # of the controller that handles it
+    certainty: Certainty = Certainty.SEEN
+    rule: str = ""  # of inference, that it rests on
+    inferred_from: str = ""  # the write that shows it
+    severity: Severity | None = None  # of an alert
+    changes: tuple[Change, ...] = ()
+
+
+def events_of(story: Sequence[Row], selection: Selection, window: Window) -> tuple[Event, ...]:
+    """The events in these rows with their changes that are about the selection and in the window."""
+    events: list[_Event] = []
+    by_key: dict[Hashable, _Event] = {}
+    followed: set[str] = set()  # alerts whose beginning is in: their end names no partitions any more
+    newest_zxid = -1
+    for happening in _news(story):
+        row = happening.row
+        newest_zxid = max(newest_zxid, row.zxid)
+        key = _key_of(happening)
+        event = by_key.get(key)
+        # A leader changes its partitions' ISRs one by one: they are one event only where nothing is between them.
+        if event is None or (isinstance(row, PartitionRow) and event is not events[-1]):
+            event = by_key[key] = _Event(row)
+            events.append(event)
+        is_end = isinstance(row, AlertRow) and row.id in followed
+        if (is_end or selection.is_about(row, happening.before)) and window.has(newest_zxid, row.time_ms):
+            event.take(happening)
+            if isinstance(row, AlertRow):
+                (followed.discard if row.state == _RESOLVED else followed.add)(row.id)
+    return tuple(event.finished() for event in events if event.is_wanted)
+
+
+def _news(story: Sequence[Row]) -> Iterator[Happening]:
+    """The rows that say that something happened."""
+    alerts: dict[str, AlertRow] = {}
+    for happening in happenings(story):
+        row = happening.row
+        if isinstance(row, AlertRow):
+            if _is_other(alerts.get(row.id), row):
+                yield happening
+            alerts[row.id] = row
+        elif happening.cause is not None:
+            yield happening
+
+
+def _is_other(before: AlertRow | None, row: AlertRow) -> bool:
+    """Whether the alert begins, ends or gets another severity: what else changes in it is no event."""
+    return before is None or (before.state, before.severity) != (row.state, row.severity)
+
+
+def _key_of(happening: Happening) -> Hashable:
+    """What the rows of one event have in common."""
+    row = happening.row
+    if isinstance(row, Transition):
+        return row.effect.rpartition("-")[0], row.cause
+    if isinstance(row, PartitionRow):
+        return row.leader, *_joined_and_left(happening)
+    return (row.id, row.state, row.seq) if isinstance(row, AlertRow) else None
+
+
+def _joined_and_left(happening: Happening) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    row, before = happening.row, happening.before
+    assert isinstance(row, PartitionRow)
+    assert before is not None, "without an ISR before there is no change"
+    now, was = set(row.isr), set(before.isr)
+    return tuple(sorted(now - was)), tuple(sorted(was - now))
+
+
+class _Event:
+    """An event while its rows come."""
+
+    def __init__(self, first: Row) -> None:
+        self.is_wanted = False
+        self._first = first
+        self._changes: dict[Hashable, list[tuple[Happening, str]]] = {}
+
+    def take(self, happening: Happening) -> None:
+        """Add the row of another change."""
+        if isinstance(happening.row, PartitionRow) and not self.is_wanted:
+            self._first = happening.row  # nothing caused all of them: the event is as old as what is shown of it
+        self.is_wanted = True
+        if happening.cause is not None:
+            self._changes.setdefault(_alike(happening), []).append((happening, happening.cause.says))
+
+    def finished(self) -> Event:
+        """The event with all its changes."""
+        row = self._first
+        if isinstance(row, AlertRow):
+            return Event(time_ms=row.time_ms, zxid=row.zxid, says=_alert_said(row), severity=row.severity)
+        changes = tuple(_change(alike) for alike in self._changes.values())
+        if isinstance(row, Transition):
+            return Event(
+                time_ms=row.time_ms,
+                zxid=row.zxid,
+                says=row.cause,
+                controller_epoch=row.controller_epoch,
+                certainty=Certainty.INFERRED if row.inferred_by else Certainty.SEEN,
+                rule=row.inferred_by,
+                inferred_from=row.inferred_from,
+                changes=changes,
+            )
+        assert isinstance(row, PartitionRow)
+        return Event(time_ms=row.time_ms, zxid=row.zxid, says=f"leader {row.leader} changed its ISR", changes=changes)
+
+
+def _alert_said(row: AlertRow) -> str:
+    says = f"{row.alert} of {row.subject} {_STATES.get(row.state, row.state)}"
+    if row.state == _RESOLVED:
+        return says
+    late_seconds = (row.time_ms - row.since_ms) / 1000  # what passes soon alerts nobody
+    late = f", {late_seconds:.1f} s after it began" if late_seconds > 0 else ""
+    return f"{says}{late}: {row.cause}"
+
+
+def _alike(happening: Happening) -> Hashable:
+    """What the changes of several partitions have in common that are one line."""
+    row, cause = happening.row, happening.cause
+    if isinstance(row, Transition) and row.subject == "partition":
+        assert cause is not None
+        return row.from_state, row.to_state, row.leader, cause.certainty
+    return "isr" if isinstance(row, PartitionRow) else cause
+
+
+def _change(alike: Sequence[tuple[Happening, str]]) -> Change:
+    (first, says), (last, _) = alike[0], alike[-1]
+    row, cause = first.row, first.cause
+    assert cause is not None
+    names = tuple(_partitions(happening.row for happening, _ in alike))
+    return Change(
+        subject=_subject(row) if len(names) <= 1 else counted(len(names), "partition"),
+        says=_said(first, says, is_one=len(alike) == 1),
+        certainty=cause.certainty,
+        time_ms=row.time_ms,
+        last_ms=last.row.time_ms,
+        zxid=row.zxid,
+        partitions=names,
+    )
+
+
+def _partitions(rows: Iterable[Row]) -> Iterator[str]:
+    for row in rows:
+        if isinstance(row, PartitionRow) or (isinstance(row, Transition) and row.subject == "partition"):
+            yield f"{row.topic}-{row.partition}"
+
+
+def _subject(row: Row) -> str:
+    if isinstance(row, PartitionRow) or (isinstance(row, Transition) and row.subject == "partition"):
+        return f"{row.topic}-{row.partition}"
+    assert isinstance(row, Transition)
+    return f"{row.subject} {row.topic if row.subject == 'topic' else row.broker}"
+
+
+def _said(happening: Happening, says: str, *, is_one: bool) -> str:
+    """The change in words; of several partitions, what they have in common."""
+    row = happening.row
+    if isinstance(row, PartitionRow):
+        joined, left = _joined_and_left(happening)
+        words = [f"broker {broker} joined the ISR" for broker in joined]
+        words += [f"broker {broker} left the ISR" for broker in left] or ([] if joined else ["the ISR's order changed"])
+        return f"{', '.join(words)}: {says}" if is_one else ", ".join(words)
+    assert isinstance(row, Transition)
+    moves = row.to_state if row.from_state == row.to_state else f"{row.from_state} -> {row.to_state}"
+    if row.subject != "partition":
+        return moves
+    if is_one:
+        return says
+    led = {None: "", NO_LEADER: ", leader none"}.get(row.leader, f", leader {row.leader}")
+    return f"{moves}{led}"

@@ -1,0 +1,195 @@
+"""The states of the controller, of brokers and of affected partitions over time, for a picture of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum
+from typing import Final
+
+import msgspec
+
+from controller.alerts.conditions import counted
+from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.metadata_rows import BrokerRow, ControllerRow, PartitionRow
+from controller.contract.row import Row
+from controller.derived.health import UNUSABLE_WORDS
+from controller.model.brokers import NO_BROKER
+from controller.model.leadership import NO_LEADER
+from controller.model.topics import Problem
+from questions.explain.explanation import listed
+from questions.timeline.selection import CONTROLLER_GROUP, Selection
+
+_MOST: Final = 30  # lanes of a kind: more than that, nobody reads
+_WORDS_AND_NUMBERS: Final = re.compile(r"([^0-9]*)([0-9]*)")
+_GONE: Final = "NonExistentPartition"
+_ABSENT: Final = frozenset({Problem.NOT_YET_CREATED.value})
+
+
+class Condition(Enum):
+    """How well something is, the best first."""
+
+    WELL = "well"
+    ABSENT = "not there yet, or being deleted"
+    LACKING = "under-replicated"
+    REFUSING = "refuses acks=all"
+    DOWN = "offline, dead, or no controller"
+
+
+class Span(msgspec.Struct, frozen=True):
+    """Time in which nothing changed."""
+
+    begin_ms: int
+    end_ms: int
+    condition: Condition
+    label: str
+    says: str
+
+
+class Lane(msgspec.Struct, frozen=True):
+    """A broker, a partition or the controller over time; before its first span nothing is known of it."""
+
+    name: str
+    spans: tuple[Span, ...]
+
+    def lasted_ms(self, *conditions: Condition) -> int:
+        """How long it was in one of these conditions."""
+        return sum(span.end_ms - span.begin_ms for span in self.spans if span.condition in conditions)
+
+
+class Lanes(msgspec.Struct, frozen=True):
+    """The lanes of a picture, and in words what has none."""
+
+    lanes: tuple[Lane, ...]
+    left_out: tuple[str, ...]
+
+
+def lanes_of(story: Sequence[Row], selection: Selection, begin_ms: int, end_ms: int) -> Lanes:
+    """The controller, the brokers, and the partitions that lacked something, between two moments."""
+    controller, brokers, partitions = _Marks(), _Marks(), _Marks()
+    for row in story:
+        if isinstance(row, ControllerRow):
+            controller.add(row, "controller", _controller_mark(row))
+        elif isinstance(row, BrokerRow):
+            brokers.add(row, f"broker {row.broker}", _broker_mark(row))
+        elif isinstance(row, PartitionRow) and selection.shows(row):
+            partitions.add(row, f"{row.topic}-{row.partition}", _partition_mark(row))
+    failed = _inactive(story, begin_ms, end_ms)
+    controllers = [Lane(lane.name, _covered(lane.spans, failed)) for lane in controller.lanes(begin_ms, end_ms)]
+    shown, more_brokers = _worst(brokers.lanes(begin_ms, end_ms), Condition.DOWN)
+    trouble = (Condition.DOWN, Condition.REFUSING)
+    affected = [lane for lane in partitions.lanes(begin_ms, end_ms) if lane.lasted_ms(*trouble)]
+    drawn, more_partitions = _worst(affected, *trouble)
+    left_out = [f"{counted(more_brokers, 'more broker')} with less time away"] if more_brokers else []
+    left_out += [f"{counted(more_partitions, 'more partition')} affected for a shorter time"] if more_partitions else []
+    return Lanes((*controllers, *shown, *drawn), tuple(left_out))
+
+
+def _worst(lanes: Iterable[Lane], *conditions: Condition) -> tuple[list[Lane], int]:
+    """The lanes that were in these conditions the longest, by name, and how many others there are."""
+    by_time = sorted(lanes, key=lambda lane: -lane.lasted_ms(*conditions))
+    return sorted(by_time[:_MOST], key=lambda lane: _by_number(lane.name)), max(0, len(by_time) - _MOST)
+
+
+def _by_number(name: str) -> list[tuple[str, int]]:
+    """Key that sorts t2-3 before t10-1."""
+    return [(word, int(digits or 0)) for word, digits in _WORDS_AND_NUMBERS.findall(name)]
+
+
+_Mark = tuple[Condition, str, str] | None  # condition, label, sentence; None: it is gone
+
+
+class _Marks:
+    """The moments at which things of one kind changed."""
+
+    def __init__(self) -> None:
+        self._marks: dict[str, list[tuple[int, _Mark]]] = {}
+
+    def add(self, row: Row, name: str, mark: _Mark) -> None:
+        marks = self._marks.setdefault(name, [])
+        if not marks or marks[-1][1] != mark:
+            marks.append((row.time_ms, mark))
+
+    def lanes(self, begin_ms: int, end_ms: int) -> Iterator[Lane]:
+        for name, marks in self._marks.items():
+            ends = [*(at for at, _ in marks[1:]), end_ms]
+            spans = tuple(
+                Span(max(at, begin_ms), min(end, end_ms), *mark)
+                for (at, mark), end in zip(marks, ends, strict=True)
+                if mark is not None and max(at, begin_ms) < min(end, end_ms)
+            )
+            if spans:
+                yield Lane(name, spans)
+
+
+def _controller_mark(row: ControllerRow) -> _Mark:
+    if row.broker == NO_BROKER:
+        return Condition.DOWN, "none", "no broker is controller"
+    return Condition.WELL, f"broker {row.broker}", f"broker {row.broker} is controller in epoch {row.epoch}"
+
+
+def _broker_mark(row: BrokerRow) -> _Mark:
+    if not row.registered:
+        return Condition.DOWN, "", "not registered"
+    return Condition.WELL, "", f"registered with epoch {row.epoch}"
+
+
+def _partition_mark(row: PartitionRow) -> _Mark:
+    if row.state == _GONE:
+        return None
+    led = f"leader {row.leader}" if row.leader != NO_LEADER else "no leader"
+    says = f"{led}, in sync {listed(row.isr)} of {listed(row.replicas)}"
+    return _condition(row), led, f"{row.state}: {row.reason or says}"
+
+
+def _condition(row: PartitionRow) -> Condition:
+    if row.deleting or row.problem in _ABSENT:
+        return Condition.ABSENT
+    if row.problem in UNUSABLE_WORDS:
+        return Condition.DOWN
+    if row.writable_acks_all is False:
+        return Condition.REFUSING
+    return Condition.WELL if row.problem is None else Condition.LACKING
+
+
+def _inactive(story: Sequence[Row], begin_ms: int, end_ms: int) -> tuple[Span, ...]:
+    """Times in which a controller was there, and alerts say that it did not act."""
+    paged: dict[str, AlertRow] = {}
+    spans: list[Span] = []
+    for row in story:
+        if not isinstance(row, AlertRow) or row.group != CONTROLLER_GROUP:
+            continue
+        if row.state == "resolved" or row.severity is not Severity.PAGE:
+            spans += _spans_of(paged.pop(row.id, None), begin_ms, min(row.time_ms, end_ms))
+        else:
+            paged[row.id] = row
+    for row in paged.values():
+        spans += _spans_of(row, begin_ms, end_ms)
+    return tuple(spans)
+
+
+def _covered(spans: Sequence[Span], covers: Sequence[Span]) -> tuple[Span, ...]:
+    """The covers, and of the spans what they leave; of two covers the earlier one wins."""
+    kept: list[Span] = []
+    for cover in sorted(covers, key=lambda cover: cover.begin_ms):
+        kept.extend(_left_by(cover, tuple(kept)))
+    left = [piece for span in spans for piece in _left_by(span, kept)]
+    return tuple(sorted([*kept, *left], key=lambda span: span.begin_ms))
+
+
+def _left_by(span: Span, covers: Iterable[Span]) -> list[Span]:
+    pieces = [span]
+    for cover in covers:
+        pieces = [piece for left in pieces for piece in _without(left, cover)]
+    return pieces
+
+
+def _without(span: Span, other: Span) -> Iterator[Span]:
+    before = msgspec.structs.replace(span, end_ms=min(span.end_ms, other.begin_ms))
+    after = msgspec.structs.replace(span, begin_ms=max(span.begin_ms, other.end_ms))
+    yield from (piece for piece in (before, after) if piece.begin_ms < piece.end_ms)
+
+
+def _spans_of(row: AlertRow | None, begin_ms: int, end_ms: int) -> Iterator[Span]:
+    if row is not None and max(row.since_ms, begin_ms) < end_ms:
+        yield Span(max(row.since_ms, begin_ms), end_ms, Condition.DOWN, row.alert, f"{row.alert}: {row.cause}")

@@ -1,0 +1,103 @@
+"""What a timeline is about: some topics, partitions and brokers, or the controller, within a window of time."""
+
+from __future__ import annotations
+
+import msgspec
+
+from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.effect_rows import Transition
+from controller.contract.metadata_rows import BrokerRow, ControllerRow, PartitionRow
+from controller.contract.row import Row
+from controller.model.topics import TopicPartition
+
+CONTROLLER_GROUP = "controller"  # of the alerts about it
+
+
+class Window(msgspec.Struct, frozen=True):
+    """Part of a history, both ends included; an end is a zxid or a time in milliseconds since 1970."""
+
+    since_zxid: int | None = None
+    since_ms: int | None = None
+    until_zxid: int | None = None
+    until_ms: int | None = None
+
+    def has(self, zxid: int, time_ms: int) -> bool:
+        """Whether what happened then, after this zxid and no later one, is in the window."""
+        begun = zxid >= (self.since_zxid or zxid) and time_ms >= (self.since_ms or time_ms)
+        ended = (self.until_zxid is not None and zxid > self.until_zxid) or (
+            self.until_ms is not None and time_ms > self.until_ms
+        )
+        return begun and not ended
+
+
+class Selection(msgspec.Struct, frozen=True, kw_only=True):
+    """Subjects of a timeline; nothing named: all."""
+
+    topics: frozenset[str] = frozenset()
+    partitions: frozenset[TopicPartition] = frozenset()
+    brokers: frozenset[int] = frozenset()
+    controller: bool = False
+
+    @property
+    def is_all(self) -> bool:
+        """Whether nothing is named."""
+        return not (self.topics or self.partitions or self.brokers or self.controller)
+
+    @property
+    def words(self) -> str:
+        """What is named."""
+        topics = [f"topic {name}" for name in sorted(self.topics)]
+        partitions = [str(tp) for tp in sorted(self.partitions)]
+        brokers = [f"broker {number}" for number in sorted(self.brokers)]
+        return ", ".join([*topics, *partitions, *brokers, *(["the controller"] if self.controller else [])])
+
+    def is_about(self, row: Row, before: PartitionRow | None) -> bool:
+        """Whether the row is of one of the subjects; `before` is its partition's row before it."""
+        if self.is_all:
+            return True
+        if isinstance(row, AlertRow):
+            return self._is_alert_about(row)
+        if isinstance(row, PartitionRow):
+            return self._names(row.topic, row.partition) or self._has_leader_or_isr(row, before)
+        return isinstance(row, Transition) and self._is_transition_about(row, before)
+
+    def shows(self, row: PartitionRow) -> bool:
+        """Whether the partition is one of those to draw: those named, and those that a named broker hosts."""
+        narrows = self.topics or self.partitions or self.brokers
+        return not narrows or self._names(row.topic, row.partition) or not self.brokers.isdisjoint(row.replicas)
+
+    def _names(self, topic: str, partition: int) -> bool:
+        return topic in self.topics or TopicPartition(topic, partition) in self.partitions
+
+    def _is_transition_about(self, row: Transition, before: PartitionRow | None) -> bool:
+        if row.subject == "controller":
+            return self.controller or row.broker in self.brokers
+        if row.subject == "broker":
+            return row.broker in self.brokers
+        if row.topic is None or row.partition is None:
+            return row.topic in self.topics
+        led = {row.leader, None if before is None else before.leader}
+        return self._names(row.topic, row.partition) or not self.brokers.isdisjoint(led)
+
+    def _has_leader_or_isr(self, row: PartitionRow, before: PartitionRow | None) -> bool:
+        changed = set(row.isr) ^ set(() if before is None else before.isr)
+        return row.leader in self.brokers or not self.brokers.isdisjoint(changed)
+
+    def _is_alert_about(self, row: AlertRow) -> bool:
+        partitions = {str(tp) for tp in self.partitions}
+        topics = {row.topic, *(example.rpartition("-")[0] for example in row.examples)}
+        return (
+            (self.controller and row.group == CONTROLLER_GROUP)
+            or not self.brokers.isdisjoint((*row.brokers, row.broker))
+            or not partitions.isdisjoint((*row.examples, f"{row.topic}-{row.partition}"))
+            or not self.topics.isdisjoint(topics)
+        )
+
+
+def is_in_a_timeline(row: Row) -> bool:
+    """Whether timelines are made of the row: of transitions but those of replicas, of metadata, of alerts."""
+    if isinstance(row, Transition):
+        return row.subject != "replica"
+    if isinstance(row, AlertRow):
+        return row.severity is not Severity.INFO
+    return isinstance(row, (PartitionRow, BrokerRow, ControllerRow))

@@ -1,0 +1,49 @@
+"""The timeline of a cluster: its events and its lanes, of a selection and a window."""
+
+from __future__ import annotations
+
+import msgspec
+
+from questions.picture import Picture
+from questions.timeline.events import Event, events_of
+from questions.timeline.lanes import Lanes, lanes_of
+from questions.timeline.selection import Selection, Window
+
+
+class Timeline(msgspec.Struct, frozen=True, kw_only=True):
+    """What happened in a cluster between two moments."""
+
+    cluster: str
+    about: str  # what is selected, in words; empty: everything
+    begin_ms: int
+    end_ms: int
+    events: tuple[Event, ...]
+    pictured: Lanes
+
+
+def timeline_of(picture: Picture, selection: Selection, window: Window) -> Timeline | None:
+    """What the picture's story has; None where the story has nothing at all about what is selected."""
+    if not any(selection.is_about(row, None) for row in picture.story):
+        return None
+    events = events_of(picture.story, selection, window)
+    begin_ms, end_ms = _edges(picture, window, events)
+    return Timeline(
+        cluster=picture.header.cluster,
+        about=selection.words,
+        begin_ms=begin_ms,
+        end_ms=end_ms,
+        events=events,
+        pictured=lanes_of(picture.story, selection, begin_ms, end_ms),
+    )
+
+
+def _edges(picture: Picture, window: Window, events: tuple[Event, ...]) -> tuple[int, int]:
+    """The first and the last moment that the window and the story have in common."""
+    first_ms = picture.story[0].time_ms
+    begin_ms = first_ms if window.since_ms is None else max(first_ms, window.since_ms)
+    end_ms = picture.as_of_ms if window.until_ms is None else min(picture.as_of_ms, window.until_ms)
+    if window.since_zxid is not None and events:
+        begin_ms = max(begin_ms, events[0].time_ms)
+    if window.until_zxid is not None and events:
+        end_ms = min(end_ms, max(event.time_ms for event in events))
+    return begin_ms, max(begin_ms, end_ms)

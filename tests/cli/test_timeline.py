@@ -1,0 +1,228 @@
+"""`kontrast timeline` of a recorded cluster: the same from files, changes and outputs, and a page for postmortems."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cli.main import main
+from controller.contract.outputs import OUTPUTS, encode_row
+from controller.contract.records import Record, encode_record
+from controller.derived.stored_context import new_context
+from controller.step import steps
+from dashboards.drawn_timeline.page import page_of
+from questions.explain.explanation import Certainty
+from questions.timeline.events import Change, Event
+from questions.timeline.lanes import Condition, Lane, Lanes, Span
+from questions.timeline.timeline import Timeline
+from tests.recorded_moment import MOMENT_MS, history, zk_data
+from transport.journal import JournalWriter
+
+_VOID = {"meta", "br"}
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("KONTRAST_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return zk_data(tmp_path_factory.mktemp("recording"))
+
+
+@pytest.fixture(scope="module")
+def records(files: Path) -> list[Record]:
+    return list(history(files, "shop").records())
+
+
+def ask(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["timeline", *map(str, arguments)])
+
+
+def of_files(files: Path, *arguments: object) -> dict:
+    done = ask("--zk-data", files, "--cluster", "shop", "--json", *arguments)
+    assert done.exit_code == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def headlines(timeline: dict) -> list[tuple]:
+    """The events without their changes."""
+    return [(event["time_ms"], event["zxid"], event["says"]) for event in timeline["events"]]
+
+
+class Parsed(HTMLParser):
+    """The tags of a page, with how many of each class, and its words."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.attributes: list[tuple[str, str, str]] = []
+        self.tags: Counter[str] = Counter()
+        self.open: list[str] = []
+        self.titles: list[str] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] += 1
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        if tag not in _VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        (self.titles if self.open and self.open[-1] == "title" else self.words).append(data)
+
+
+def check_is_self_contained(page: str) -> Parsed:
+    parsed = Parsed(page)
+    assert parsed.open == []
+    assert not {"script", "link", "img", "iframe", "object", "base", "form", "a"} & parsed.tags.keys()
+    assert not [one for one in parsed.attributes if one[1] in ("src", "href", "style") or one[1].startswith("on")]
+    assert "url(" not in page
+    assert "@import" not in page
+    policies = [value for _, name, value in parsed.attributes if name == "content" and "default-src" in value]
+    assert policies == ["default-src 'none'; style-src 'unsafe-inline'"]
+    return parsed
+
+
+def test_the_page_draws_what_the_json_has_and_takes_nothing_from_elsewhere(files, tmp_path):
+    until = ("--until", MOMENT_MS)
+    done = ask("--zk-data", files, "--cluster", "shop", *until, "--html", tmp_path / "page.html")
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert f"wrote {tmp_path / 'page.html'}" in done.stderr
+    parsed = check_is_self_contained((tmp_path / "page.html").read_text(encoding="utf-8"))
+    timeline = of_files(files, *until)
+    spans = [span for lane in timeline["pictured"]["lanes"] for span in lane["spans"]]
+    drawn = Counter(value for tag, name, value in parsed.attributes if (tag, name) == ("rect", "class"))
+    by_word = {condition.value: condition.name.lower() for condition in Condition}
+    assert drawn == Counter(by_word[span["condition"]] for span in spans)
+    assert drawn.keys() == set(by_word.values())
+    assert all(any(span["says"] in title for title in parsed.titles) for span in spans)
+    assert parsed.tags["tr"] == len(timeline["events"]) + 1
+    words = "".join(parsed.words)
+    assert all(event["says"] in words for event in timeline["events"])
+    assert "inferred: unclean-election" in words
+    assert timeline["pictured"]["left_out"]
+    assert all(sentence in words for sentence in timeline["pictured"]["left_out"])
+
+
+def test_the_lanes_show_the_ghost_controller_and_when_brokers_were_away(files):
+    lanes = {lane["name"]: lane["spans"] for lane in of_files(files, "--until", MOMENT_MS)["pictured"]["lanes"]}
+    assert list(lanes)[:5] == ["controller", "broker 1", "broker 2", "broker 3", "broker 4"]
+    assert list(lanes)[5:] == sorted(
+        lanes.keys() - set(list(lanes)[:5]), key=lambda name: [*map(int, name[1:].split("-"))]
+    )
+    without = [span for span in lanes["controller"] if span["condition"] == Condition.DOWN.value]
+    assert {span["label"] for span in without} == {"none", "GhostController"}
+    assert [(s["label"], s["end_ms"] - s["begin_ms"]) for s in without][-1] == ("GhostController", 3_984)
+    assert all(
+        span["end_ms"] <= following["begin_ms"]
+        for spans in lanes.values()
+        for span, following in zip(spans, spans[1:], strict=False)
+    )
+    away = [span for span in lanes["broker 2"] if span["condition"] == Condition.DOWN.value]
+    assert [span["end_ms"] - span["begin_ms"] for span in away] == [1_236, 5_455, 4_930]
+    assert {span["condition"] for span in lanes["t3-2"]} >= {Condition.WELL.value, Condition.DOWN.value}
+
+
+def test_the_changes_and_the_outputs_give_the_same_as_the_files(tmp_path, records, files):
+    with JournalWriter(tmp_path / "changes") as journal:
+        journal.append([encode_record(record) for record in records])
+    effects = steps(new_context("shop", 64), records).effects
+    for output in OUTPUTS:
+        with JournalWriter(tmp_path / "derived" / output, batches=True) as journal:
+            journal.append_batch(1, [encode_row(row) for row in effects if row.output == output])
+    wanted = of_files(files, "--until", MOMENT_MS)
+    for name in ("changes", "derived"):
+        done = ask("--from", f"journal:{tmp_path / name}", "--json")
+        assert done.exit_code == 0, done.stderr
+        found = json.loads(done.stdout)
+        assert found["events"] == wanted["events"]
+        assert found["pictured"]["left_out"] == wanted["pictured"]["left_out"]
+
+
+@pytest.mark.parametrize("ends", [("0x198", "0x199"), ("1795373040000", "1795373040001")])
+def test_a_window_is_the_same_in_files_and_in_a_stream(tmp_path, records, files, ends):
+    with JournalWriter(tmp_path / "changes") as journal:
+        journal.append([encode_record(record) for record in records])
+    stream = ("--from", f"journal:{tmp_path / 'changes'}", "--json")
+    until, since = ends
+    before = json.loads(ask(*stream, "--until", until).stdout)
+    after = json.loads(ask(*stream, "--since", since).stdout)
+    assert headlines(before) == headlines(of_files(files, "--until", until))
+    whole = of_files(files, "--until", MOMENT_MS)
+    assert before["events"]
+    assert after["events"]
+    assert changes(before) + changes(after) == changes(whole)
+
+
+def changes(timeline: dict) -> Counter:
+    """Each partition's changes, and what else happened."""
+    return Counter(
+        (event["says"], name, change["says"].partition(":")[0])
+        for event in timeline["events"]
+        for change in event["changes"]
+        for name in change["partitions"] or [change["subject"]]
+    )
+
+
+def test_the_end_of_an_alert_is_shown_with_its_beginning(files):
+    said = [event["says"] for event in of_files(files, "--partition", "t3-2", "--until", "0x120")["events"]]
+    alerts = [words.partition(":")[0] for words in said if words.startswith("PartitionsOffline")]
+    assert alerts[:2] == ["PartitionsOffline of broker 2 opened", "PartitionsOffline of broker 2 resolved"]
+
+
+def test_a_timeline_needs_a_past():
+    done = ask("--zookeeper", "127.0.0.1:1")
+    assert done.exit_code == 2
+    assert "a timeline needs a past: give --zk-data or --from" in done.stderr
+
+
+def test_other_questions_refuse_to_end_a_stream_before_its_end(tmp_path):
+    done = CliRunner().invoke(main, ["check", "--from", f"journal:{tmp_path}", "--until", "0x10"])
+    assert done.exit_code == 2
+    assert "--until needs --zk-data: what Kontrast has written is asked about its end" in done.stderr
+
+
+def test_what_people_wrote_into_znodes_is_inert_on_the_page():
+    hostile = "<script>alert(1)</script>\x1b\u202e\"'>"
+    change = Change(subject=hostile, says=hostile, certainty=Certainty.EXPECTED, time_ms=1, last_ms=1, zxid=1)
+    several = Change(
+        subject="2 partitions",
+        says="",
+        certainty=Certainty.SEEN,
+        time_ms=1,
+        last_ms=2,
+        zxid=1,
+        partitions=(hostile, "b"),
+    )
+    event = Event(
+        time_ms=1, zxid=-1, says=hostile, certainty=Certainty.INFERRED, rule=hostile, inferred_from=hostile,
+        changes=(change, several),
+    )  # fmt: skip
+    lane = Lane(hostile, (Span(0, 1_000, Condition.WELL, hostile, hostile),))
+    page = page_of(
+        Timeline(
+            cluster=hostile,
+            about=hostile,
+            begin_ms=0,
+            end_ms=1_000,
+            events=(event,),
+            pictured=Lanes((lane,), (hostile,)),
+        ),
+        doubts=[hostile],
+    )
+    check_is_self_contained(page)
+    assert "\x1b" not in page
+    assert "\u202e" not in page

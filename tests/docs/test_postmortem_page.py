@@ -1,0 +1,38 @@
+"""The walk through an incident shows what its commands print, and says what they say."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    found = importlib.util.spec_from_file_location("postmortem", DOCS / "postmortem.py")
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.generated
+def test_the_committed_page_and_its_picture_are_current(script):
+    page, picture = script.filled((DOCS / "postmortem.md").read_text(encoding="utf-8"))
+    assert (DOCS / "postmortem.md").read_text(encoding="utf-8") == page, "run `make docs`"
+    assert (DOCS / "postmortem.svg").read_text(encoding="utf-8") == picture, "run `make docs`"
+
+
+def test_every_time_and_zxid_in_the_words_is_in_an_output():
+    page = (DOCS / "postmortem.md").read_text(encoding="utf-8")
+    outputs = "".join(re.findall(r"```console\n\$ [^\n]*\n(.*?)```", page, re.DOTALL))
+    words = re.sub(r"```.*?```", "", page, flags=re.DOTALL)
+    named = re.findall(r"\d\d:\d\d:\d\d\.\d{3}|0x[0-9a-f]+", words)
+    assert len(named) >= 5
+    assert [name for name in named if name not in outputs] == []
