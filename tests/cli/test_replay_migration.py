@@ -13,7 +13,7 @@ from cli.main import main
 from tests.conformance.recording import unpack
 from tests.conformance.test_migration import PHASES
 
-ANSWER = Path(__file__).parent / "answers" / "replay-migration.txt"
+ANSWER = Path(__file__).with_name("replay-migration.txt")
 HEAD = "the way to KRaft, by phase:"
 
 
