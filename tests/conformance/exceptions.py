@@ -103,7 +103,7 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
     "fuzz24b": {
         1: (ANSWERS, Parted(4, 8, 0, 4)),
         2: (ANSWERS, Parted(4, 0, 0, 0)),
-        5: (ORDER, Parted(3, 6, 0, 6)),
+        5: (ORDER, Parted(2, 4, 0, 1)),
     },
 }
 

@@ -82,7 +82,6 @@ LARGE: Mapping[str, Known] = {
         },
         {},
         cut=[5],
-        impaired=[37],  # under reassignment: the rows know of adding replicas, the znodes of this release do not
     ),
     "large28": Known(
         {
@@ -128,11 +127,5 @@ LARGE: Mapping[str, Known] = {
             "rm_underreplicatedpartitions": 1,
         },
         cut=[4],
-        impaired=[
-            12269,
-            12272,
-            12437,
-            12450,
-        ],  # under reassignment: the rows know of adding replicas, the znodes of this release do not
     ),
 }
