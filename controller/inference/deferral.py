@@ -22,11 +22,19 @@ _Again = Callable[[], None]
 
 def deferrable(tx: Transaction) -> list[int]:
     """Events that have writes due, have not begun, and can run again."""
+    events = tx.open_events()
     return [
         event.id
-        for event in tx.open_events()
-        if event.writes_due and not event.begun and _deferral_of(event) is not None
+        for event in events
+        if event.writes_due and not event.begun and _deferral_of(event) is not None and _stands_alone(event, events)
     ]
+
+
+def _stands_alone(event: Event, events: list[Event]) -> bool:
+    """Whether no other event is about the broker that the event starts: that one would rest on its registration."""
+    started = event.started_broker
+    about = [each for each in events if started == each.started_broker or started in each.failed_brokers]
+    return started == NO_BROKER or about == [event]
 
 
 @contextmanager

@@ -61,9 +61,7 @@ def by_znodes(records: Sequence[Record], *, caps_min_isr: bool) -> Iterator[Impa
     yield _impaired(last.seq, states, others, adding, caps_min_isr=caps_min_isr)
 
 
-def _adding(
-    others: Mapping[str, str], known: Mapping[Partition, frozenset[int]]
-) -> dict[Partition, frozenset[int]]:
+def _adding(others: Mapping[str, str], known: Mapping[Partition, frozenset[int]]) -> dict[Partition, frozenset[int]]:
     """The replicas that reassignments by znode add: up to 2.3 the topic's znode does not mark them."""
     asked = others.get("/admin/reassign_partitions")
     adding: dict[Partition, frozenset[int]] = {}

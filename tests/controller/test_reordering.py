@@ -117,3 +117,16 @@ def test_a_startup_is_handled_behind_a_deletion_that_writes_first():
         "OnlineReplica -> OfflineReplica",
         "OfflineReplica -> ReplicaDeletionStarted",
     ]
+
+
+def test_a_startup_is_not_taken_back_where_the_broker_has_left_again():
+    topics = {"gone": {0: ([1, 3], 3, 0, [3]), 1: ([2, 3], 2, 0, [2, 3])}, "t": {0: ([1, 4], -1, 0, [1])}}
+    history = ZnodeHistory().start(2, 3, 4, controller=4, topics=topics)
+    history.delete_topic("gone")
+    history.the_controller_writes_its_due()
+    history.broker_leaves(3)
+    history.broker(1)
+    history.broker_leaves(1)
+    effects = history.state("gone", 0, -1, history.row("gone", 0).leader_epoch + 1, [3])
+    assert "gone-0@1 ReplicaDeletionIneligible -> OnlineReplica" not in history.moves(effects, Status.WITHDRAWN)
+    assert history.gauges().divergences == {}
