@@ -115,10 +115,24 @@ def forget_removed_requests(tx: Transaction) -> None:
 
 def resume(tx: Transaction, broker: int) -> None:
     """Resume the deletion of topics with replicas on a broker that started."""
-    for name, topic in list(tx.topics):
-        if topic.queued_for_deletion and any(broker in partition.replicas for partition in topic.partitions.values()):
-            tx.put_topic(name, replace(topic, ineligible=False))
-            _retry(tx, name, judged=name in tx.header.deletions.halted)
+    for name, topic in _queued_on(tx, broker):
+        tx.put_topic(name, replace(topic, ineligible=False))
+        _retry(tx, name, judged=name in tx.header.deletions.halted)
+
+
+def hold_up(tx: Transaction, broker: int) -> None:
+    """Hold up the deletion of topics with replicas on a broker whose startup is taken back."""
+    for name, topic in _queued_on(tx, broker):
+        tx.put_topic(name, replace(topic, ineligible=True))
+
+
+def _queued_on(tx: Transaction, broker: int) -> list[tuple[str, Topic]]:
+    """Topics queued for deletion that have replicas on the broker."""
+    return [
+        (name, topic)
+        for name, topic in tx.topics
+        if topic.queued_for_deletion and any(broker in partition.replicas for partition in topic.partitions.values())
+    ]
 
 
 def resume_all(tx: Transaction) -> None:

@@ -22,11 +22,19 @@ _Again = Callable[[], None]
 
 def deferrable(tx: Transaction) -> list[int]:
     """Events that have writes due, have not begun, and can run again."""
+    events = tx.open_events()
     return [
         event.id
-        for event in tx.open_events()
-        if event.writes_due and not event.begun and _deferral_of(event) is not None
+        for event in events
+        if event.writes_due and not event.begun and _deferral_of(event) is not None and _stands_alone(event, events)
     ]
+
+
+def _stands_alone(event: Event, events: list[Event]) -> bool:
+    """Whether no other event is about the broker that the event starts: that one would rest on its registration."""
+    started = event.started_broker
+    about = [each for each in events if started == each.started_broker or started in each.failed_brokers]
+    return started == NO_BROKER or about == [event]
 
 
 @contextmanager
@@ -43,9 +51,15 @@ def deferring(tx: Transaction, events: list[int]) -> Iterator[None]:
 
 
 def _deferral_of(event: Event) -> Callable[[Transaction, Event], _Again] | None:
-    if event.kind is EventKind.BROKER_CHANGE and (not event.failed_brokers or event.started_broker != NO_BROKER):
-        return None
+    if event.kind is EventKind.BROKER_CHANGE:
+        return _deferral_of_broker_change(event)
     return _DEFERRALS.get(event.kind)
+
+
+def _deferral_of_broker_change(event: Event) -> Callable[[Transaction, Event], _Again] | None:
+    if event.started_broker == NO_BROKER:
+        return _defer_failures if event.failed_brokers else None
+    return None if event.failed_brokers else _defer_startup
 
 
 def _defer_failures(tx: Transaction, event: Event) -> Callable[[], None]:
@@ -59,6 +73,22 @@ def _defer_failures(tx: Transaction, event: Event) -> Callable[[], None]:
         tx.header.brokers = {key: value for key, value in brokers.items() if key not in failed_brokers}
         tx.begin(EventKind.BROKER_CHANGE, cause).detail = BrokersChanged(failed_brokers)
         broker_change.on_broker_failure(tx, tuple(failed_brokers))
+
+    return again
+
+
+def _defer_startup(tx: Transaction, event: Event) -> Callable[[], None]:
+    """Take back a broker's startup that the controller has not begun to handle; returns how it runs again."""
+    started, cause = event.started_broker, event.cause
+    registered = tx.header.brokers[started]
+    tx.undo(event)
+    tx.header.brokers = {broker: each for broker, each in tx.header.brokers.items() if broker != started}
+    topic_deletion.hold_up(tx, started)
+
+    def again() -> None:
+        tx.header.brokers = {**tx.header.brokers, started: registered}
+        tx.begin(EventKind.BROKER_CHANGE, cause).detail = BrokersChanged(started=started)
+        broker_change.on_broker_startup(tx, started)
 
     return again
 
@@ -93,7 +123,6 @@ def _defer_deletion(tx: Transaction, event: Event) -> Callable[[], None]:
 
 
 _DEFERRALS: Final[Mapping[EventKind, Callable[[Transaction, Event], _Again]]] = {
-    EventKind.BROKER_CHANGE: _defer_failures,
     EventKind.PARTITION_MODIFICATIONS: _defer_creation,
     EventKind.TOPIC_CHANGE: _defer_creation,
     EventKind.TOPIC_DELETION: _defer_deletion,

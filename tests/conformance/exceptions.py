@@ -99,11 +99,28 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
         6: (SILENT_SHUTDOWN, Parted(15, 0, 53, 0)),
         7: (ANSWERS, Parted(3, 6, 0, 0)),
     },
+    "fuzz28i": {
+        5: (SILENT_SHUTDOWN, Parted(11, 0, 36, 0)),
+    },
+    "fuzz20c": {
+        1: (DEPOSED, Parted(17, 3, 2, 3)),
+        2: (DEPOSED, Parted(2, 24, 7, 14)),
+        13: (DEPOSED, Parted(14, 0, 11, 1)),
+        14: (ANSWERS, Parted(15, 0, 4, 0)),
+        17: (EARLY, Parted(0, 0, 5, 5)),
+    },
+    "fuzz11a": {
+        7: (ORDER, Parted(0, 3, 0, 3)),
+        8: (ANSWERS, Parted(2, 0, 0, 0)),
+        10: (DEPOSED, Parted(15, 0, 27, 0)),
+        12: (ANSWERS, Parted(9, 2, 3, 0)),
+        13: (ANSWERS, Parted(10, 0, 8, 0)),
+    },
     "fuzz35a": {},
     "fuzz24b": {
         1: (ANSWERS, Parted(4, 8, 0, 4)),
         2: (ANSWERS, Parted(4, 0, 0, 0)),
-        5: (ORDER, Parted(3, 6, 0, 6)),
+        5: (ORDER, Parted(2, 4, 0, 1)),
     },
 }
 
@@ -137,6 +154,9 @@ GAUGES: Mapping[str, Mapping[str, int]] = {
     "fuzz30a": {ANSWERS: 6, JUST_REGISTERED: 6, STRAYS: 14},
     "fuzz32a": {ANSWERS: 22, STRAYS: 10},
     "fuzz35a": {},
+    "fuzz28i": {DRIFT: 23, JUST_REGISTERED: 7},
+    "fuzz20c": {JUST_REGISTERED: 3, STRAYS: 11},
+    "fuzz11a": {JUST_REGISTERED: 6, STRAYS: 7},
     "fuzz24b": {ANSWERS: 12, DRIFT: 2, JUST_REGISTERED: 9, STRAYS: 1},
 }
 

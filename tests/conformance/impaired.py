@@ -33,11 +33,12 @@ def by_znodes(records: Sequence[Record], *, caps_min_isr: bool) -> Iterator[Impa
     """The partitions that lack a registered leader or members of their ISR, but for topics that are being deleted."""
     states: dict[Partition, dict[str, Any]] = {}
     others: dict[str, str] = {}
+    adding: dict[Partition, frozenset[int]] = {}
     began_ms = next(record.observed_ms for record in records if record.kind is RecordKind.SNAPSHOT_END)
     changed_ms, last = began_ms, records[0]
     for record in records:
         if record.path and record.author and record.observed_ms - changed_ms > QUIET_MS:
-            yield _impaired(last.seq, states, others, caps_min_isr=caps_min_isr)
+            yield _impaired(last.seq, states, others, adding, caps_min_isr=caps_min_isr)
         last = record
         if not record.path:
             continue
@@ -48,15 +49,37 @@ def by_znodes(records: Sequence[Record], *, caps_min_isr: bool) -> Iterator[Impa
                     states.pop((topic, int(partition)), None)
                 elif record.data:
                     states[topic, int(partition)] = json.loads(record.data)
+            case ["", "admin", "reassign_partitions"]:
+                others[record.path] = "" if record.kind is RecordKind.DELETED else record.data or ""
+                adding = _adding(others, adding)
+            case ["", "controller_epoch"]:
+                adding = _adding(others, {})  # a new controller reads the replicas, the added ones among them
             case _ if record.kind is RecordKind.DELETED:
                 others.pop(record.path, None)
             case _:
                 others[record.path] = record.data or ""
-    yield _impaired(last.seq, states, others, caps_min_isr=caps_min_isr)
+    yield _impaired(last.seq, states, others, adding, caps_min_isr=caps_min_isr)
+
+
+def _adding(others: Mapping[str, str], known: Mapping[Partition, frozenset[int]]) -> dict[Partition, frozenset[int]]:
+    """The replicas that reassignments by znode add: up to 2.3 the topic's znode does not mark them."""
+    asked = others.get("/admin/reassign_partitions")
+    adding: dict[Partition, frozenset[int]] = {}
+    for entry in json.loads(asked)["partitions"] if asked else ():
+        topic, number = entry["topic"], entry["partition"]
+        assigned = json.loads(others.get(f"/brokers/topics/{topic}") or '{"partitions": {}}')["partitions"]
+        added = frozenset(entry["replicas"]) - frozenset(assigned.get(str(number), ()))
+        adding[topic, number] = known.get((topic, number), added)  # it is written again when one of them is done
+    return adding
 
 
 def _impaired(
-    seq: int, states: Mapping[Partition, Mapping[str, Any]], others: Mapping[str, str], *, caps_min_isr: bool
+    seq: int,
+    states: Mapping[Partition, Mapping[str, Any]],
+    others: Mapping[str, str],
+    asked: Mapping[Partition, frozenset[int]],
+    *,
+    caps_min_isr: bool,
 ) -> Impaired:
     live = {int(path.rpartition("/")[2]) for path in others if path.startswith("/brokers/ids/")}
     leaderless, short = set(), set()
@@ -71,10 +94,10 @@ def _impaired(
                 continue
             needed = int(config.get("min.insync.replicas", 1))
             needed = min(needed, len(replicas)) if caps_min_isr else needed
-            adding = len(assigned.get("adding_replicas", {}).get(number, ()))
+            adding = {*assigned.get("adding_replicas", {}).get(number, ()), *asked.get((topic, int(number)), ())}
             if state["leader"] not in live:
                 leaderless.add((topic, int(number)))
-            elif len(state["isr"]) < max(needed, len(replicas) - adding):
+            elif len(state["isr"]) < max(needed, len(set(replicas) - adding)):
                 short.add((topic, int(number)))
     return Impaired(seq, frozenset(leaderless), frozenset(short))
 

@@ -80,7 +80,6 @@ LARGE: Mapping[str, Known] = {
         },
         {},
         cut=[5],
-        impaired=[37],  # under reassignment: the rows know of adding replicas, the znodes of this release do not
     ),
     "large28": Known(
         {},
@@ -118,11 +117,7 @@ LARGE: Mapping[str, Known] = {
             "rm_underreplicatedpartitions": 1,
         },
         cut=[4],
-        impaired=[
-            12269,
-            12272,
-            12437,
-            12450,
-        ],  # under reassignment: the rows know of adding replicas, the znodes of this release do not
+        # A reassignment across a takeover: the rows know of adding replicas, the znodes of this release do not.
+        impaired=[12269, 12272, 12437, 12450],
     ),
 }

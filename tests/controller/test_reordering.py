@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controller.contract.effect_rows import Status, Transition
-from tests.controller.znode_history import ZnodeHistory, assert_all_as_foretold, topic_znode
+from tests.controller.znode_history import ZnodeHistory, assert_all_as_foretold, t0, topic_znode
 
 ALL = (1, 2, 3, 4)
 TOPICS = {"t": {0: ([2, 3], 2, 0, [2, 3])}, "u": {0: ([2, 4], 2, 0, [2, 4]), 1: ([3, 4], 3, 0, [3, 4])}}
@@ -95,3 +95,38 @@ def test_what_cannot_be_run_again_stays_in_front(history):
     history.elect_preferred(("u", 1))
     history.state("t", 0, 3, 1, [3])
     assert history.context.header.shutdowns.under_way == (2,)
+
+
+def test_a_startup_is_handled_behind_a_deletion_that_writes_first():
+    """The other broker answered before 3 failed: that failure retried the deletion, and only then 1 starts."""
+    topics = {"gone": {0: ([1, 3], 3, 0, [3]), 1: ([2, 3], 2, 0, [2, 3])}, "t": {0: ([1, 4], -1, 0, [1])}}
+    history = ZnodeHistory().start(2, 3, 4, controller=4, topics=topics)
+    history.delete_topic("gone")
+    history.the_controller_writes_its_due()
+    history.broker_leaves(3)
+    history.broker(1)
+    assert t0(history) == (1, 1, (1,))
+    history.state("gone", 0, -1, history.row("gone", 0).leader_epoch + 1, [3])
+    history.the_controller_writes_its_due()
+    assert_all_as_foretold(history)
+    moves = history.moves(tuple(history.effects), Status.FINAL)
+    assert [move.removeprefix("gone-0@1 ") for move in moves if move.startswith("gone-0@1")] == [
+        "OfflineReplica -> ReplicaDeletionIneligible",
+        "ReplicaDeletionIneligible -> OfflineReplica",
+        "OfflineReplica -> OnlineReplica",
+        "OnlineReplica -> OfflineReplica",
+        "OfflineReplica -> ReplicaDeletionStarted",
+    ]
+
+
+def test_a_startup_is_not_taken_back_where_the_broker_has_left_again():
+    topics = {"gone": {0: ([1, 3], 3, 0, [3]), 1: ([2, 3], 2, 0, [2, 3])}, "t": {0: ([1, 4], -1, 0, [1])}}
+    history = ZnodeHistory().start(2, 3, 4, controller=4, topics=topics)
+    history.delete_topic("gone")
+    history.the_controller_writes_its_due()
+    history.broker_leaves(3)
+    history.broker(1)
+    history.broker_leaves(1)
+    effects = history.state("gone", 0, -1, history.row("gone", 0).leader_epoch + 1, [3])
+    assert "gone-0@1 ReplicaDeletionIneligible -> OnlineReplica" not in history.moves(effects, Status.WITHDRAWN)
+    assert history.gauges().divergences == {}
