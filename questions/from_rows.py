@@ -15,6 +15,8 @@ from controller.contract.alert_row import AlertRow
 from controller.contract.metadata_rows import BrokerRow, ControllerRow, PartitionRow
 from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
+from controller.derived.gauges import count_gauges
+from controller.derived.partition_issues import index_issues
 from controller.model.brokers import Departures
 from controller.model.context import LEAST_IN_SYNC, Context
 from controller.model.topics import Problem, TopicPartition
@@ -138,6 +140,7 @@ def _znodes_of_topic(name: str, partitions: list[PartitionRow]) -> _Znodes:
 def _with_times(context: Context, rows: Iterable[MetadataRow]) -> Context:
     header, topics = context.header.copy(), context.topics.mutable_copy()
     header.departures = Departures()  # rows do not say how a broker left
+    judged_otherwise = False
     for row in rows:
         match row:
             case ControllerRow():
@@ -146,8 +149,13 @@ def _with_times(context: Context, rows: Iterable[MetadataRow]) -> Context:
                 registered = msgspec.structs.replace(header.brokers[row.broker], since_ms=row.since_ms)
                 header.brokers = {**header.brokers, row.broker: registered}
             case PartitionRow() if row.problem is not None:
-                own = topics.own(row.topic).partitions
+                own, problem = topics.own(row.topic).partitions, Problem(row.problem)
+                judged_otherwise = judged_otherwise or own[row.partition].problem is not problem
                 own[row.partition] = msgspec.structs.replace(
-                    own[row.partition], problem=Problem(row.problem), problem_since_ms=row.problem_since_ms or 0
+                    own[row.partition], problem=problem, problem_since_ms=row.problem_since_ms or 0
                 )
-    return Context(header, topics.freeze())
+    frozen = topics.freeze()
+    if judged_otherwise:  # the job knows more than its rows say; what counts the problems must have the same
+        header.tally.gauges = count_gauges(frozen, header.counting_rules)
+        header.tally.issues, header.tally.offline_by_topic = index_issues(frozen, header)
+    return Context(header, frozen)
