@@ -35,6 +35,16 @@ SAMPLES: Mapping[type[msgspec.Struct], tuple[str, dict[str, Any]]] = {
     znodes.ConfigZnode: ("/config/brokers/<default>", {"version": 1, "config": {"min.insync.replicas": "2"}}),
     znodes.ClusterIdZnode: ("/cluster/id", {"version": "1", "id": "x"}),
     znodes.FeatureZnode: ("/feature", {"version": 1, "status": 1, "features": {}}),
+    znodes.MigrationZnode: (
+        "/migration",
+        {
+            "version": 0,
+            "kraft_metadata_offset": 303,
+            "kraft_controller_id": 3001,
+            "kraft_metadata_epoch": 3,
+            "kraft_controller_epoch": 3,
+        },
+    ),
     znodes.LogDirEventZnode: (
         "/log_dir_event_notification/log_dir_event_0000000000",
         {"version": 1, "broker": 2, "event": 1},

@@ -62,6 +62,8 @@ def _within(hint, bounds):
     if lengths:
         (item, _), (each,) = typing.get_args(hint), lengths
         return st.lists(_any(item), min_size=each.min_length, max_size=each.max_length).map(tuple)
+    if hint is float:
+        return st.floats(least, max(each.le for each in bounds if each.le is not None))
     return st.integers(least, 2**63 - 1) if hint is int else _any(hint)
 
 

@@ -29,9 +29,11 @@ _AT_THE_END: dict[str, set[str]] = {
     "below39": {"topic-without-id", "protocol-version", "pending-deletion", *_WAITS_FOR_A_BROKER},  # protocol 2.6
     "fuzz0102a": {"absent-broker", "pending-deletion"},
     "fuzz10a": {"leftover-trigger"},
+    "fuzz20c": {"absent-broker"},
     "fuzz22a": {"absent-broker"},
     "fuzz24a": _WAITS_FOR_A_BROKER,
     "fuzz28c": _WAITS_FOR_A_BROKER,
+    "fuzz28i": _WAITS_FOR_A_BROKER,
     "fuzz28g": _WAITS_FOR_A_BROKER,
     "fuzz30a": {"offline-log-directory"},
     "fuzz32a": {"pending-deletion"},
@@ -49,6 +51,8 @@ _AT_THE_END: dict[str, set[str]] = {
     "roll28to39": _WAITS_FOR_A_BROKER,
     "unseen22": {"absent-broker", "leftover-trigger"},
     "unseen35": _WAITS_FOR_A_BROKER,
+    "unseen35b": {"offline-log-directory"},
+    "unseen39c": {"pending-deletion"},
     "unseen39": _WAITS_FOR_A_BROKER,
 }
 _BY_RELEASE = (((3, 4), set()), ((2, 8), {"protocol-version"}), ((0, 0), {"protocol-version", "topic-without-id"}))
