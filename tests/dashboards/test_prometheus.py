@@ -44,7 +44,9 @@ def test_the_overview_finds_data_and_the_alert_of_a_broker_fires(exporter, rows,
     exporter.write(*rows.of_everything())
     eventually(lambda: prometheus.query("count_over_time(kontrast_topics[1m]) >= 4"), bool)
     # What happens while it is watched gives the rates, the lag and the annotations something to show.
-    exporter.write(rows.gauges(controller_epoch=8, controller_changes=3, offline_partitions=1, agreement=0.99))
+    exporter.write(
+        rows.gauges(controller_epoch=8, controller_changes=3, offline_partitions=1, agreement_of_last_hour=0.99)
+    )
     overview = read_board(GRAFANA / "kontrast-overview.json")
     for panel, query in overview.queries():
         if "jmx" in query.legend.lower() or "JMX" in panel.title or "nobody" in query.legend:
