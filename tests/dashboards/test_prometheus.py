@@ -45,7 +45,9 @@ def test_the_overview_finds_data_and_the_alert_of_a_broker_fires(exporter, rows,
     eventually(lambda: prometheus.query("count_over_time(kontrast_topics[1m]) >= 4"), bool)
     # What happens while it is watched gives the rates, the lag and the annotations something to show.
     exporter.write(
-        rows.gauges(controller_epoch=8, controller_changes=3, offline_partitions=1, agreement_of_last_hour=0.99)
+        rows.gauges(
+            controller_epoch=8, controller_changes=3, offline_partitions=1, agreement=0.9, agreement_of_last_hour=0.9
+        )
     )
     overview = read_board(GRAFANA / "kontrast-overview.json")
     for panel, query in overview.queries():
