@@ -103,12 +103,15 @@ def least_movement(context: Context, topics: Collection[str], brokers: Collectio
         placed[tp] = to = _moved(tp, replicas, racks, load, goal)
         load.update(set(to) - set(replicas))
         load.subtract(replica for replica in set(replicas) - set(to) if replica in racks)
-    return movement_to(context, placed)
+    return _movement(assignment, placed)
 
 
 def movement_to(context: Context, placed: Assignment) -> Movement:
     """What a placement changes; raises UnplaceableError where it names a topic that is not there."""
-    assignment = current_assignment(context, {tp.topic for tp in placed})
+    return _movement(current_assignment(context, {tp.topic for tp in placed}), placed)
+
+
+def _movement(assignment: Assignment, placed: Assignment) -> Movement:
     targets = {tp: to for tp, to in placed.items() if assignment.get(tp) != to}
     pairs = [(assignment.get(tp, ()), to) for tp, to in targets.items()]
     added = _counted(replica for before, to in pairs for replica in to if replica not in before)

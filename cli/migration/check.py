@@ -13,10 +13,11 @@ import click
 from cli.migration.node_options import TIMEOUT_SECONDS, bootstrap_option, node_login, read_login, registered_addresses
 from cli.printing import output
 from cli.printing.preflight_lines import print_json, print_report
-from cli.running import ExitCode, run_until_stopped
+from cli.running import ExitCode
 from cli.settings.config import ConfigError, read_flags, read_settings, snapshot_config
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
+from cli.sources.source import NotFoundError, StoppedError, ask_as_long_as
 from cli.sources.zookeeper import shown_progress, where_clusters_are
 from controller.rules.releases import read_release
 from dashboards.probe.config import KafkaLoginConfig
@@ -117,20 +118,17 @@ def check(  # noqa: PLR0913 (one parameter an option)
     settings = read_settings(config_file, os.environ)
     config = None if directories else snapshot_config(settings, cluster, given, {})[0]
     login = read_login(settings, cluster, flags)
-    outcome: list[ExitCode] = []
 
-    def run(stop: threading.Event) -> None:
+    def look(stop: threading.Event) -> ExitCode:
         if config is None:
             tree = _tree_of_files(directories, chroot or "/", controller_ids, stop)
         else:
             tree = _tree(config, controller_ids, stop)
-        if stop.is_set() or tree is None:
-            outcome.append(ExitCode.OK if stop.is_set() else ExitCode.USAGE)
-            return
-        outcome.append(_examine(_with_nodes(tree, bootstrap, login), release, as_json=as_json))
+        if stop.is_set():
+            raise StoppedError
+        return _examine(_with_nodes(tree, bootstrap, login), release, as_json=as_json)
 
-    code = run_until_stopped({"migration check": run})
-    return code or next(iter(outcome), ExitCode.OK)
+    return ask_as_long_as(look)
 
 
 def _with_nodes(tree: Tree, bootstrap: tuple[str, ...], config: KafkaLoginConfig) -> Tree:
@@ -158,21 +156,20 @@ def _examine(tree: Tree, release: Patch | None, *, as_json: bool) -> ExitCode:
     return ExitCode.OK if report.is_clean else ExitCode.FAILED
 
 
-def _tree(config: ZooKeeperConfig, controller_ids: frozenset[int], stop: threading.Event) -> Tree | None:
+def _tree(config: ZooKeeperConfig, controller_ids: frozenset[int], stop: threading.Event) -> Tree:
     from ingest.copied_znodes import read_copied_znodes  # not for --help
 
     with shown_progress() as show:
         read = read_copied_znodes(config, stop, show)
     if not (read.values or read.forbidden or stop.is_set()):
-        output.complain(where_clusters_are(config, stop))
-        return None
+        raise NotFoundError(where_clusters_are(config, stop))
     owners = {path: frozenset(Owner(*owner) for owner in owners) for path, owners in (read.owners or {}).items()}
     return Tree(read.values, read.forbidden, owners, controller_ids)
 
 
 def _tree_of_files(
     directories: tuple[Path, ...], chroot: str, controller_ids: frozenset[int], stop: threading.Event
-) -> Tree | None:
+) -> Tree:
     from ingest.files.last_znodes import LastZnodes  # not for --help
 
     files = LastZnodes(directories, chroot=chroot)
@@ -182,6 +179,5 @@ def _tree_of_files(
     if not znodes and not stop.is_set():
         others = " and ".join(sorted(files.other_chroots))
         hint = f"they have one below {others}: give --chroot" if others else "check --zk-data"
-        output.complain(f"the files have nothing of a Kafka cluster below {chroot}; {hint}")
-        return None
+        raise NotFoundError(f"the files have nothing of a Kafka cluster below {chroot}; {hint}")
     return Tree(znodes, controller_ids=controller_ids)

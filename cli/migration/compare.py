@@ -14,10 +14,11 @@ import click
 from cli.migration.node_options import TIMEOUT_SECONDS, bootstrap_option, node_login, read_login, registered_addresses
 from cli.printing import output
 from cli.printing.comparison_lines import print_comparison, print_json
-from cli.running import ExitCode, run_until_stopped
+from cli.running import ExitCode
 from cli.settings.config import read_flags, read_settings, snapshot_config
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
+from cli.sources.source import NotFoundError, ask_as_long_as
 from cli.sources.zookeeper import where_clusters_are
 from dashboards.probe.config import KafkaLoginConfig
 from ingest.config import IngestConfig, ZooKeeperConfig
@@ -66,13 +67,7 @@ def compare(
     settings = read_settings(config_file, os.environ)
     zookeeper, _ = snapshot_config(settings, cluster, read_flags("watch", flags), {})
     login = read_login(settings, cluster, flags)
-    outcome: list[ExitCode] = []
-
-    def run(stop: threading.Event) -> None:
-        outcome.append(_compare(_ZooKeeper(zookeeper, stop), bootstrap, login, as_json=as_json))
-
-    code = run_until_stopped({"migration compare": run})
-    return code or next(iter(outcome), ExitCode.OK)
+    return ask_as_long_as(lambda stop: _compare(_ZooKeeper(zookeeper, stop), bootstrap, login, as_json=as_json))
 
 
 class _ZooKeeper:
@@ -116,7 +111,7 @@ def _compare(zookeeper: _ZooKeeper, bootstrap: tuple[str, ...], config: KafkaLog
     if zookeeper.stop.is_set():
         return ExitCode.OK
     if not tree.is_ruled_by_kraft:
-        return _refuse(zookeeper, tree)
+        raise NotFoundError(_why_nothing_to_compare(zookeeper, tree))
     login = node_login(config)
     nodes = ask_nodes(bootstrap, registered_addresses(tree, config), login, TIMEOUT_SECONDS)
     if nodes.quorum is None:
@@ -140,15 +135,13 @@ def _compare(zookeeper: _ZooKeeper, bootstrap: tuple[str, ...], config: KafkaLog
     return ExitCode.OK if comparison.verdict is Verdict.EQUAL else ExitCode.FAILED
 
 
-def _refuse(zookeeper: _ZooKeeper, tree: Tree) -> ExitCode:
+def _why_nothing_to_compare(zookeeper: _ZooKeeper, tree: Tree) -> str:
     if not tree.znodes:
-        output.complain(where_clusters_are(zookeeper.config, zookeeper.stop))
-        return ExitCode.USAGE
-    output.complain(
+        return where_clusters_are(zookeeper.config, zookeeper.stop)
+    return (
         "there is nothing to compare: no KRaft quorum rules this cluster, or it has not yet copied ZooKeeper's "
         "metadata (/controller is a broker's, or /migration has no offset)"
     )
-    return ExitCode.USAGE
 
 
 def _print(nodes: Nodes, comparison: Comparison, *, as_json: bool) -> None:
