@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import repeat
 from typing import Any
 
@@ -224,15 +225,12 @@ class PendingEvents(MutableState):
         """Publication of the event's state changes, for thousands of rows of this record."""
         cluster, generation, seq, _, zxid, time_ms = self.stamp()
         effects, first, prefix, sentence = self.effects, self._first, f"{event.epoch}-{event.id}-", event.sentence
+        epoch, append = event.epoch, partial(self.append_effect, event) if event.inferred_by else effects.append
 
         def publish(tp: TopicPartition, change: StateChange, value: LeaderAndIsr | None) -> None:
             at, effect = len(effects) - first, f"{prefix}{change.ordinal}"
-            stamp = (cluster, generation, seq, at, zxid, time_ms, effect, status, sentence, event.epoch)
-            row = state_change_row(tp, change, value, stamp)
-            if event.inferred_by:
-                self.append_effect(event, row)
-            else:
-                effects.append(row)
+            stamp = (cluster, generation, seq, at, zxid, time_ms, effect, status, sentence, epoch)
+            append(state_change_row(tp, change, value, stamp))
 
         return publish
 

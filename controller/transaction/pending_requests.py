@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from operator import attrgetter
 from typing import Final
 
 import msgspec
@@ -37,6 +38,9 @@ _PART_BYTES: Final = 700_000
 _STATE_BYTES: Final = 350  # the names of a state's fields and its numbers
 _ID_BYTES: Final = 11  # a broker's id and a comma
 _SURELY_ONE_PART: Final = 100
+
+# A takeover asks them of every partition for every broker: by a comprehension it takes two to three times as long.
+_TOPIC, _LEADER, _REPLICAS, _ISR = map(attrgetter, ("topic", "leader", "replicas", "isr"))
 
 
 class RequestContents:
@@ -200,7 +204,7 @@ class PendingRequests(PendingEvents):
     ) -> None:
         parts = _parts(states)
         by_leader = request.api == LEADER_AND_ISR
-        leaders = {state.leader for state in states} if by_leader else ()
+        leaders = set(map(_LEADER, states)) if by_leader else ()
         for number, part in enumerate(parts, start=1):
             self.append_effect(
                 event,
@@ -224,7 +228,7 @@ class PendingRequests(PendingEvents):
     def _topic_ids(self, states: Sequence[RequestedState]) -> dict[str, str]:
         if not self.header.profile.sends_topic_ids:
             return {}
-        topics = ((name, self.topics.get(name)) for name in dict.fromkeys([state.topic for state in states]))
+        topics = ((name, self.topics.get(name)) for name in dict.fromkeys(map(_TOPIC, states)))
         return {name: topic.topic_id for name, topic in topics if topic is not None and topic.topic_id}
 
 
@@ -242,7 +246,7 @@ def _parts(states: Sequence[RequestedState]) -> list[tuple[RequestedState, ...]]
     """Split the states by the size of a row: all together unless there are very many."""
     if len(states) <= _SURELY_ONE_PART:
         return [tuple(states)]
-    longest_name = max(map(len, {state.topic for state in states}))
-    most_ids = max([len(state.replicas or ()) + len(state.isr or ()) for state in states])
+    longest_name = max(map(len, map(_TOPIC, states)))
+    most_ids = sum(max(map(len, filter(None, map(ids, states))), default=0) for ids in (_REPLICAS, _ISR))
     size = max(1, _PART_BYTES // (_STATE_BYTES + 2 * longest_name + 2 * _ID_BYTES * most_ids))
     return [tuple(states[begin : begin + size]) for begin in range(0, len(states), size)]
