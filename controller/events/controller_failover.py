@@ -169,7 +169,7 @@ def start_machines(tx: Transaction, topics: list[tuple[str, Topic]]) -> None:
 
 
 def take_offline(tx: Transaction, replicas: list[Replica]) -> None:
-    """Take replicas on brokers that are away offline, and elect leaders after it: an offline leader costs two writes."""
+    """Take replicas on absent brokers offline, and elect leaders after it: an offline leader costs two writes."""
     replica_machine.enter_state(tx, replicas, ReplicaState.OFFLINE)
     for tp in dict.fromkeys(replica.tp for replica in replicas):
         partition = tx.topics[tp.topic].partitions[tp.partition]

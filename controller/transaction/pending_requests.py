@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from operator import attrgetter
 from typing import Final
 
 import msgspec
@@ -38,9 +37,6 @@ _PART_BYTES: Final = 700_000
 _STATE_BYTES: Final = 350  # the names of a state's fields and its numbers
 _ID_BYTES: Final = 11  # a broker's id and a comma
 _SURELY_ONE_PART: Final = 100
-
-# A takeover asks them of every partition for every broker: by a comprehension it takes two to three times as long.
-_TOPIC, _LEADER, _REPLICAS, _ISR = map(attrgetter, ("topic", "leader", "replicas", "isr"))
 
 
 class RequestContents:
@@ -160,10 +156,10 @@ class PendingRequests(PendingEvents):
             gone = [request for request in batch.requests if not set(request.brokers).difference(brokers)]
             for request in gone:
                 self._publish_request(event, batch, request, WITHDRAWN, ())
-            others = [replace(each, brokers=_without(each.brokers, brokers)) for each in batch.requests if each not in gone]
+            left = [request for request in batch.requests if request not in gone]
+            others = tuple([replace(request, brokers=_without(request.brokers, brokers)) for request in left])
             live = _without(batch.live_brokers, brokers)
-            epochs = _epochs(live, batch)
-            kept.append(Batch(batch.at_batch, tuple(others), live, epochs))
+            kept.append(Batch(batch.at_batch, others, live, _epochs(live, batch)))
         event.batches = tuple(kept)
 
     def expect(self, tp: TopicPartition, entry: AnyEntry, value: LeaderAndIsr | None) -> None:
@@ -204,7 +200,7 @@ class PendingRequests(PendingEvents):
     ) -> None:
         parts = _parts(states)
         by_leader = request.api == LEADER_AND_ISR
-        leaders = set(map(_LEADER, states)) if by_leader else ()
+        leaders = {state.leader for state in states} if by_leader else ()
         for number, part in enumerate(parts, start=1):
             self.append_effect(
                 event,
@@ -228,7 +224,7 @@ class PendingRequests(PendingEvents):
     def _topic_ids(self, states: Sequence[RequestedState]) -> dict[str, str]:
         if not self.header.profile.sends_topic_ids:
             return {}
-        topics = ((name, self.topics.get(name)) for name in dict.fromkeys(map(_TOPIC, states)))
+        topics = ((name, self.topics.get(name)) for name in dict.fromkeys([state.topic for state in states]))
         return {name: topic.topic_id for name, topic in topics if topic is not None and topic.topic_id}
 
 
@@ -246,7 +242,7 @@ def _parts(states: Sequence[RequestedState]) -> list[tuple[RequestedState, ...]]
     """Split the states by the size of a row: all together unless there are very many."""
     if len(states) <= _SURELY_ONE_PART:
         return [tuple(states)]
-    longest_name = max(map(len, map(_TOPIC, states)))
-    most_ids = sum(max(map(len, filter(None, map(ids, states))), default=0) for ids in (_REPLICAS, _ISR))
+    longest_name = max(map(len, {state.topic for state in states}))
+    most_ids = max([len(state.replicas or ()) + len(state.isr or ()) for state in states])
     size = max(1, _PART_BYTES // (_STATE_BYTES + 2 * longest_name + 2 * _ID_BYTES * most_ids))
     return [tuple(states[begin : begin + size]) for begin in range(0, len(states), size)]

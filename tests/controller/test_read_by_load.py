@@ -14,7 +14,7 @@ TOPICS = {"t": {0: ([3, 1, 2], 3, 0, [3, 1, 2]), 1: ([1, 3, 2], 1, 0, [1, 3, 2])
 
 
 def a_failure_while_it_loads(after_ms: int = 200, *, session: int = 0) -> ZnodeHistory:
-    """Broker 2 takes over in epoch 2, and broker 3 fails this long after it; `session` is the author of its election."""
+    """Broker 2 takes over in epoch 2, written by `session`, and broker 3 fails this long after it."""
     history = ZnodeHistory(release=(3, 9)).start(1, 2, 3, topics=TOPICS)
     history.delete("/controller", author=session, cxid=1)
     history.write("/controller", controller_znode(2), author=session, cxid=2)
