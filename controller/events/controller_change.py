@@ -213,7 +213,7 @@ def take_over_if_due(tx: Transaction) -> None:
         return
     if header.term.epoch > 0:
         _note_controller_moved(tx)
-    unfenced_controller.forget(tx, header.controller)
+    unfenced_controller.work_off(tx, header.controller)
     unfenced_controller.keep_in_flight_events(tx, header.former.deposed)
     controller_failover.run_to_fenced_write(tx)
     controller_failover.abort_in_flight_events(tx, header.former.deposed)
@@ -287,6 +287,7 @@ def broker_ended(tx: Transaction, broker: int) -> None:
     if broker == tx.header.controller:
         _end_edited_term(tx, f"the session of broker {broker} is over, and /controller is another's that names it")
     unfenced_controller.forget(tx, broker)
+    controller_failover.abort_resumed_events(tx, broker)
     if broker == tx.header.former.deposed:
         controller_failover.abort_in_flight_events(tx, broker)
 

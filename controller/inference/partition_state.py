@@ -50,8 +50,9 @@ def _follow(tx: Transaction, tp: TopicPartition, partition: Partition, written: 
     if tx.header.led_by_kraft:
         kraft_metadata.state_written(tx, tp, partition, written)
         return
-    if unfenced_controller.has_resumed(tx, before, written):
-        unfenced_controller.resume(tx)
+    deposed = unfenced_controller.resumed_by(tx, before, written) if tx.header.former.unfenced else None
+    if deposed is not None:
+        unfenced_controller.resume(tx, deposed)
         partition = tx.partition(tp) or partition
     if _was_reassigned_unseen(partition, written):
         topic_assignment.adopt_zk_assignment(tx, tp, partition, written)
