@@ -214,6 +214,7 @@ def take_over_if_due(tx: Transaction) -> None:
     if header.term.epoch > 0:
         _note_controller_moved(tx)
     unfenced_controller.work_off(tx, header.controller)
+    header = tx.header  # of a trial, where that was adopted
     unfenced_controller.keep_in_flight_events(tx, header.former.deposed)
     controller_failover.run_to_fenced_write(tx)
     controller_failover.abort_in_flight_events(tx, header.former.deposed)

@@ -40,7 +40,7 @@ def keep_in_flight_events(tx: Transaction, broker: int) -> None:
         return
     waiting = dict.fromkeys(tp for event in events.values() for tp in tx.waiting(event))
     queues = tuple((tp.topic, tp.partition, tx.topics[tp.topic].partitions[tp.partition].queue) for tp in waiting)
-    deposed = UnfencedController(broker, header.term.epoch, header.time_ms, events, queues)
+    deposed = UnfencedController(broker, header.term.epoch, header.time_ms, events, queues, header.former.deposed_ms)
     header.former.unfenced = {**header.former.unfenced, broker: deposed}
 
 
@@ -61,11 +61,15 @@ def work_off_in_time(tx: Transaction) -> None:
 def work_off(tx: Transaction, broker: int) -> None:
     """Work off the events of a deposed controller that lives on: it has resumed them, and had nothing to write.
 
-    Where a newer controller has written all states that it would write, no write shows that. If one were due,
-    it would have come: then it is not known what became of its events.
+    It waited for a failed broker's connection to close. Where a newer controller has written all states that it
+    would write, no write shows what it did then. If one were due it would have come, and nothing is known of its events.
     """
     deposed = tx.header.former.unfenced.get(broker)
     if deposed is None:
+        return
+    waited = next(iter(deposed.events.values())).failed_brokers
+    if not (waited and deposed.lost_ms):
+        forget(tx, broker)
         return
     trial = tx.fork()
     resumed = resume(trial, deposed, RAN_UNFENCED)

@@ -63,6 +63,7 @@ class UnfencedController(msgspec.Struct, frozen=True, array_like=True):
     since_ms: int
     events: dict[int, Event]
     queues: tuple[tuple[str, int, tuple[AnyAction, ...]], ...]  # by topic and partition
+    lost_ms: int = 0  # when /controller was taken from its session, which lives on; 0 if it ended with its session
 
 
 class FormerControllers(msgspec.Struct, array_like=True):
