@@ -73,6 +73,15 @@ def load(tx: Transaction, name: str, numbers: Iterable[int]) -> None:
     start_machines(tx, [(name, replace(topic, partitions=found))])
 
 
+def find_created(tx: Transaction, tp: TopicPartition) -> None:
+    """Let a controller that still loads find a partition that a deposed one has created meanwhile."""
+    epoch = tx.header.term.epoch
+    loads = [event for event in tx.open_events() if event.kind is EventKind.CONTROLLER_FAILOVER and event.epoch == epoch]
+    if loads and not loads[0].begun:
+        tx.undo_in(tp, loads[0].id)
+        load(tx, tp.topic, [tp.partition])
+
+
 def abort_in_flight_events(tx: Transaction, broker: int) -> None:
     """Abort in-flight events of the controller on this broker: what it had not written, it never did.
 

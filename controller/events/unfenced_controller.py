@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 from controller.machines import partition_creation
+from controller.model.brokers import Broker
 from controller.model.controllership import UnfencedController
 from controller.model.event import Event, EventKind
 from controller.model.leadership import AnyAction, LeaderAndIsr, StateChange, StateEntry, StopEntry, Write
@@ -107,9 +108,10 @@ def resume(tx: Transaction, unfenced: UnfencedController, rule: str = "") -> lis
         if event.kind not in _CREATIONS:
             resumed.batches = event.batches
             resumed.pending += len(event.batches)
+        known = _known_before(tx, unfenced, event)
         for tp, partition, actions in _planned(tx, unfenced, event):
             if event.kind in _CREATIONS:
-                _create(tx, tp, partition)
+                _create(tx, tp, partition, known)
             else:
                 still_done = _as_read_now(partition, actions, unfenced.epoch)
                 tx.queue(tp, partition, *(replace(action, event=resumed.id) for action in still_done))
@@ -148,10 +150,18 @@ def _planned(
             yield TopicPartition(topic, number), partition, actions
 
 
-def _create(tx: Transaction, tp: TopicPartition, partition: Partition) -> None:
+def _known_before(tx: Transaction, unfenced: UnfencedController, event: Event) -> dict[int, Broker]:
+    """Brokers that the deposed controller knows when it handles the event: of later failures it has not heard."""
+    later = [each.failed_brokers for each in unfenced.events.values() if each.id > event.id]
+    return {**tx.header.brokers, **{broker: gone for failed in later for broker, gone in failed.items()}}
+
+
+def _create(tx: Transaction, tp: TopicPartition, partition: Partition, known: dict[int, Broker]) -> None:
     """Create the partition by its topic's present znode, for a controller that does not know the partition yet."""
     tx.put_partition(tp, Partition(partition.replicas, zk_state=partition.zk_state))
+    now, tx.header.brokers = tx.header.brokers, known
     partition_creation.create(tx, [tp])
+    tx.header.brokers = now
     created = tx.topics[tp.topic].partitions[tp.partition]
     tx.put_partition(tp, replace(partition, queue=(*partition.queue, *created.queue)))
 
