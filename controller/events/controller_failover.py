@@ -73,13 +73,21 @@ def load(tx: Transaction, name: str, numbers: Iterable[int]) -> None:
     start_machines(tx, [(name, replace(topic, partitions=found))])
 
 
-def find_created(tx: Transaction, tp: TopicPartition) -> None:
-    """Let a controller that still loads find a partition that a deposed one has created meanwhile."""
-    epoch = tx.header.term.epoch
-    loads = [event for event in tx.open_events() if event.kind is EventKind.CONTROLLER_FAILOVER and event.epoch == epoch]
-    if loads and not loads[0].begun:
-        tx.undo_in(tp, loads[0].id)
+def load_again(tx: Transaction, tp: TopicPartition) -> None:
+    """Let a controller that still loads find a partition as a deposed one has created or assigned it meanwhile."""
+    failover = load_in_flight(tx)
+    if failover is not None:
+        tx.undo_in(tp, failover.id)
         load(tx, tp.topic, [tp.partition])
+
+
+def load_in_flight(tx: Transaction) -> Event | None:
+    """Failover of the present controller that has not written anything, None where it has or is over."""
+    epoch = tx.header.term.epoch
+    for event in tx.open_events():
+        if event.kind is EventKind.CONTROLLER_FAILOVER and event.epoch == epoch:
+            return None if event.begun else event
+    return None
 
 
 def abort_in_flight_events(tx: Transaction, broker: int) -> None:
@@ -108,7 +116,8 @@ def abort_in_flight_events(tx: Transaction, broker: int) -> None:
 
 def abort_resumed_events(tx: Transaction, broker: int) -> None:
     """Abort the events that this broker resumed after its term, unfenced, when its session ends."""
-    _abort(tx, [event for event in tx.open_events() if _is_resumed(tx, event) and event.controller == broker])
+    resumed = [event for event in tx.open_events() if _is_resumed(tx, event) and event.controller == broker]
+    _abort(tx, [event for event in resumed if event.writes_due])  # else it is done
 
 
 def _is_resumed(tx: Transaction, event: Event) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Final
 
+from controller.events import controller_failover
 from controller.machines import partition_creation
 from controller.model.brokers import Broker
 from controller.model.controllership import UnfencedController
@@ -31,7 +32,7 @@ _REASSIGNMENT: Final = EventKind.ZK_PARTITION_REASSIGNMENT
 def keep_in_flight_events(tx: Transaction, broker: int) -> None:
     """Keep the in-flight events of the deposed controller on this broker, for the time when it resumes unfenced."""
     header = tx.header
-    if header.profile.fences_writes or broker not in header.brokers:
+    if header.profile.fences_writes or broker not in header.brokers or broker == header.controller:
         return
     own = [event for event in tx.open_events() if event.epoch == header.term.epoch]
     # One that still loads resigns right after that, whatever came meanwhile.
@@ -62,8 +63,8 @@ def work_off_in_time(tx: Transaction) -> None:
 def work_off(tx: Transaction, broker: int) -> None:
     """Work off the events of a deposed controller that lives on: it has resumed them, and had nothing to write.
 
-    It waited for a failed broker's connection to close. Where a newer controller has written all states that it
-    would write, no write shows what it did then. If one were due it would have come, and nothing is known of its events.
+    It waited for a failed broker's connection to close. Where a newer controller has written all states that it would
+    write, no write shows what it did then. If one were due it would have come: then nothing is known of its events.
     """
     deposed = tx.header.former.unfenced.get(broker)
     if deposed is None:
@@ -89,6 +90,21 @@ def resumed_by(tx: Transaction, before: LeaderAndIsr | None, written: LeaderAndI
     return deposed if before is None or written.leader_epoch > before.leader_epoch else None
 
 
+def wrote_while_loading(tx: Transaction) -> bool:
+    """Whether a deposed controller wrote this record while the next one still loads; it is resumed then."""
+    header = tx.header
+    deposed = next((each for each in header.former.unfenced.values() if _is_author(tx, each.broker)), None)
+    if deposed is not None:
+        resume(tx, deposed)
+    goes_on = any(event.epoch < header.term.epoch and _is_author(tx, event.controller) for event in tx.open_events())
+    return goes_on and controller_failover.load_in_flight(tx) is not None
+
+
+def _is_author(tx: Transaction, broker: int) -> bool:
+    registered = tx.header.brokers.get(broker)
+    return registered is not None and tx.record.author == registered.session
+
+
 def resume(tx: Transaction, unfenced: UnfencedController, rule: str = "") -> list[Event]:
     """Resume a deposed controller: its writes are due, with its state changes and requests after them.
 
@@ -96,11 +112,12 @@ def resume(tx: Transaction, unfenced: UnfencedController, rule: str = "") -> lis
     """
     forget(tx, unfenced.broker)
     events: list[Event] = []
+    in_hand = next(iter(unfenced.events))
     for event in unfenced.events.values():
-        if event.kind == _REASSIGNMENT and not tx.header.triggers.reassign:
+        if event.kind == _REASSIGNMENT and not tx.header.triggers.reassign and event.id != in_hand:
             continue  # it reads the znode only now, and the znode is gone
-        with tx.inferring(rule or event.inferred_by, "" if rule else event.inferred_from):
-            resumed = tx.begin(event.kind, event.cause)
+        with tx.inferring(rule):
+            resumed = tx.begin(event.kind, event.cause) if rule else tx.begin_again(event)
         events.append(resumed)
         resumed.epoch = unfenced.epoch
         resumed.controller = unfenced.broker
@@ -137,7 +154,6 @@ def _put_first(tx: Transaction, tp: TopicPartition, resumed: Collection[int]) ->
         for action in later[:until]
     ]
     tx.put_partition(tp, replace(partition, queue=(*first, *sent, *later[until:])))
-
 
 
 def _planned(

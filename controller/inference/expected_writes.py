@@ -13,6 +13,7 @@ import msgspec
 
 from controller.alerts import kinds, occurrences
 from controller.alerts.affected import listed
+from controller.model.event import Event
 from controller.model.leadership import (
     AnyAction,
     BumpLeaderEpoch,
@@ -26,7 +27,6 @@ from controller.model.leadership import (
     Write,
     fold,
 )
-from controller.model.event import Event
 from controller.model.topics import OverdueElection, Partition, TopicPartition
 from controller.rules.states import PartitionState
 from controller.transaction.pending_events import before_state_change

@@ -65,7 +65,7 @@ def _follow(tx: Transaction, tp: TopicPartition, partition: Partition, written: 
         topic_deletion.written_before_asking(tx, tp.topic)
         tx.count_write(EXPECTED)
         if before is None and written.controller_epoch < tx.header.term.epoch:
-            controller_failover.find_created(tx, tp)
+            controller_failover.load_again(tx, tp)
     elif before is not None and match_across_unread_isr_change(tx, tp, before, written):
         tx.count_write(EXPECTED)
     else:
