@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from controller.events import controller_failover
+from controller.events.topic_deletion import ANSWERED_IN_TIME
 from controller.machines import partition_creation
 from controller.model.brokers import Broker
 from controller.model.controllership import UnfencedController
 from controller.model.event import Event, EventKind
-from controller.model.leadership import AnyAction, LeaderAndIsr, StateChange, StateEntry, StopEntry, Write
+from controller.model.leadership import AnyAction, LeaderAndIsr, StateChange, StateEntry, StopEntry, Write, fold
 from controller.model.topics import Partition, TopicPartition
 from controller.rules import timing
 from controller.transaction.certainty import sent_value
@@ -37,13 +37,18 @@ def keep_in_flight_events(tx: Transaction, broker: int) -> None:
     own = [event for event in tx.open_events() if event.epoch == header.term.epoch]
     # One that still loads resigns right after that, whatever came meanwhile.
     loading = [event for event in own if event.kind is EventKind.CONTROLLER_FAILOVER]
-    events = {event.id: event for event in loading or own}
+    events = {event.id: event for event in loading or own if _waits(own[0]) or event.inferred_by != ANSWERED_IN_TIME}
     if not events:
         return
     waiting = dict.fromkeys(tp for event in events.values() for tp in tx.waiting(event))
     queues = tuple((tp.topic, tp.partition, tx.topics[tp.topic].partitions[tp.partition].queue) for tp in waiting)
     deposed = UnfencedController(broker, header.term.epoch, header.time_ms, events, queues, header.former.deposed_ms)
     header.former.unfenced = {**header.former.unfenced, broker: deposed}
+
+
+def _waits(event: Event) -> bool:
+    """Whether a controller that is in this event waits for a failed broker's connection to close."""
+    return bool(event.failed_brokers)
 
 
 def forget(tx: Transaction, broker: int) -> None:
@@ -69,8 +74,7 @@ def work_off(tx: Transaction, broker: int) -> None:
     deposed = tx.header.former.unfenced.get(broker)
     if deposed is None:
         return
-    waited = next(iter(deposed.events.values())).failed_brokers
-    if not (waited and deposed.lost_ms):
+    if not (_waits(next(iter(deposed.events.values()))) and deposed.lost_ms):
         forget(tx, broker)
         return
     trial = tx.fork()
@@ -90,14 +94,17 @@ def resumed_by(tx: Transaction, before: LeaderAndIsr | None, written: LeaderAndI
     return deposed if before is None or written.leader_epoch > before.leader_epoch else None
 
 
-def wrote_while_loading(tx: Transaction) -> bool:
-    """Whether a deposed controller wrote this record while the next one still loads; it is resumed then."""
-    header = tx.header
-    deposed = next((each for each in header.former.unfenced.values() if _is_author(tx, each.broker)), None)
-    if deposed is not None:
-        resume(tx, deposed)
-    goes_on = any(event.epoch < header.term.epoch and _is_author(tx, event.controller) for event in tx.open_events())
-    return goes_on and controller_failover.load_in_flight(tx) is not None
+def resume_author(tx: Transaction) -> None:
+    """Resume the deposed controller whose session wrote this record."""
+    for deposed in tx.header.former.unfenced.values():
+        if _is_author(tx, deposed.broker):
+            resume(tx, deposed)
+
+
+def goes_on(tx: Transaction) -> bool:
+    """Whether the session that wrote this record is a deposed controller's that has resumed its events."""
+    epoch = tx.header.term.epoch
+    return any(event.epoch < epoch and _is_author(tx, event.controller) for event in tx.open_events())
 
 
 def _is_author(tx: Transaction, broker: int) -> bool:
@@ -130,7 +137,9 @@ def resume(tx: Transaction, unfenced: UnfencedController, rule: str = "") -> lis
             if event.kind in _CREATIONS:
                 _create(tx, tp, partition, known)
             else:
-                still_done = _as_read_now(partition, actions, unfenced.epoch)
+                before = [action for action in partition.queue if any(action.event == each.id for each in events)]
+                value = fold(before, partition.zk_state, unfenced.epoch)
+                still_done = _as_read_now(value, actions, unfenced.epoch)
                 tx.queue(tp, partition, *(replace(action, event=resumed.id) for action in still_done))
         resumed.begun = resumed.writes_due > 0
     for topic, number, _ in unfenced.queues:
@@ -182,9 +191,8 @@ def _create(tx: Transaction, tp: TopicPartition, partition: Partition, known: di
     tx.put_partition(tp, replace(partition, queue=(*partition.queue, *created.queue)))
 
 
-def _as_read_now(partition: Partition, actions: tuple[AnyAction, ...], epoch: int) -> Iterator[AnyAction]:
-    """Actions that the controller of this epoch had planned and still does, with the present state."""
-    value = partition.zk_state
+def _as_read_now(value: LeaderAndIsr | None, actions: tuple[AnyAction, ...], epoch: int) -> Iterator[AnyAction]:
+    """Actions that the controller of this epoch had planned and still does, with the state that it reads now."""
     if value is None or value.controller_epoch > epoch:
         yield from _without_state(actions)
         return

@@ -24,7 +24,8 @@ COMPLETED_UNREAD: Final = "reassignment-completed-unread"  # the rule of inferen
 
 def topic_written(tx: Transaction, name: str, before: Topic, znode: TopicZnode) -> None:
     """Compare the assignments in a topic's znode with the expected ones, for partitions that existed before."""
-    loads = unfenced_controller.wrote_while_loading(tx)
+    unfenced_controller.resume_author(tx)
+    loads = unfenced_controller.goes_on(tx) and controller_failover.load_in_flight(tx) is not None
     for number in before.partitions:
         tp, written = TopicPartition(name, number), assignment_in(znode, number)
         partition = tx.partition(tp)

@@ -144,7 +144,7 @@ class Topic(msgspec.Struct, frozen=True, array_like=True):
     seen_generation: int = 0  # of the forwarder whose records last named it
     refused: dict[
         int, ReplicaAssignment
-    ] = {}  # partitions added during its deletion: only a next controller loads them
+    ] = {}  # partitions added during its deletion: the next controller loads them
 
 
 InTopic = tuple["Topic | None", "Partition | None"]  # a partition with its topic, None where they do not exist

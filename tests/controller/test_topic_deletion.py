@@ -5,7 +5,7 @@ After Kafka's own TopicDeletionManagerTest and DeleteTopicTest, by meaning.
 
 import pytest
 
-from controller.contract.effect_rows import Status
+from controller.contract.effect_rows import Status, Transition
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.records import RecordKind
 from tests.controller.znode_history import ZnodeHistory, broker_znode
@@ -234,6 +234,41 @@ def test_a_broker_that_dies_before_it_answered_holds_the_deletion():
     finish(history, 0)
 
 
+def a_deletion_that_seems_answered() -> ZnodeHistory:
+    """Broker 9 holds the deletions of t and u; 1 and 2 seem to have answered when broker 5 registers."""
+    topics = {"t": {0: ([1, 2, 9], 1, 0, [1, 2])}, "u": {0: ([2, 1, 9], 1, 0, [1])}, "k": {0: ([2, 1], 1, 0, [1])}}
+    history = ZnodeHistory().start(1, 2, topics=topics)
+    for name in "tu":
+        history.delete_topic(name)
+        history.the_controller_writes_its_due(name)
+    history.heartbeat(1_000)
+    history.broker(5)
+    history.heartbeat()
+    assert {deletion_states(history, name)[2] for name in "tu"} == {"ReplicaDeletionSuccessful"}
+    history.broker_leaves(2)
+    return history
+
+
+def test_a_broker_that_failed_had_answered_nothing_where_its_replica_is_written_again():
+    history = a_deletion_that_seems_answered()
+    effects = history.state("t", 0, -1, 3, [2])
+    assert [move for move in history.moves(effects, Status.FINAL) if "@2" in move and "k-" not in move] == [
+        "t-0@2 ReplicaDeletionStarted -> ReplicaDeletionIneligible",
+        "t-0@2 ReplicaDeletionIneligible -> OfflineReplica",
+        "u-0@2 ReplicaDeletionStarted -> ReplicaDeletionIneligible",  # asked later
+        "u-0@2 ReplicaDeletionIneligible -> OfflineReplica",
+    ]
+    assert history.gauges().divergences == {}
+    rows = [row for row in effects if isinstance(row, Transition) and row.topic == "t"]
+    assert {row.inferred_by for row in rows} == {"deletion-unanswered"}
+
+
+def test_a_write_for_a_replica_that_was_not_asked_is_no_sign_of_silence():
+    history = a_deletion_that_seems_answered()
+    history.state("u", 0, -1, 9, [1])
+    assert history.gauges().divergences.keys() == {"unexplained_write"}
+
+
 def test_a_broker_without_a_seen_answer_answers_after_another_has_come_back():
     history = ZnodeHistory().start(1, topics={"t": {0: ([1, 8, 9], 1, 0, [1]), 1: ([8], -1, 3, [8])}})
     history.delete_topic("t")
@@ -338,6 +373,25 @@ def test_a_deletion_is_seen_in_its_name_alone():
     effects = history.send(RecordKind.CREATED, path="/admin/delete_topics/t", zxid=history.zxid)
     assert "t-0@1 OfflineReplica -> ReplicaDeletionStarted" in history.moves(effects, Status.PROVISIONAL)
     assert history.transitions(history.send(RecordKind.CREATED, path="/controller", zxid=history.zxid)) == []
+
+
+@pytest.mark.parametrize("release", [(1, 1), (2, 0), (3, 9)])
+@pytest.mark.parametrize("is_restored", [True, False])
+def test_partitions_that_are_added_to_it_are_loaded_by_the_next_controller_where_they_are_still_there(
+    release, is_restored
+):
+    history = ZnodeHistory(release=release).start(1, 2, topics={"t": {0: ([1, 9], 1, 0, [1])}})
+    history.delete_topic("t")
+    history.the_controller_writes_its_due()
+    effects = history.topic("t", {0: [1, 9], 1: [2]})
+    if is_restored:
+        effects += history.topic("t", {0: [1, 9]})
+    assert history.transitions(effects) == []
+    history.delete("/controller")
+    history.controller(2, 2)
+    effects = history.heartbeat(5_000)
+    moves = history.transitions(tuple(history.effects))
+    assert ("final t-1@2 OnlineReplica -> OnlineReplica" in moves) == (not is_restored)
 
 
 def test_a_snapshot_finds_a_deletion_in_the_middle():
