@@ -33,6 +33,8 @@ _ROUND_TRIP_SHARE = 1.06
 def ask(tx: Transaction, broker: int) -> None:
     """Handle an attempt that a write shows: the first one, one before it was expected, or an additional one."""
     header = tx.header
+    if broker not in header.brokers:
+        return  # its startup comes later: it cannot have asked
     expected = header.shutdowns.attempts.get(broker)
     if expected is None:
         left = 0 if has_asked(header, broker) else header.settings.controlled_shutdown_max_retries - 1
