@@ -15,7 +15,7 @@ from controller.machines.replica_machine import Replica
 from controller.model.brokers import NO_BROKER
 from controller.model.context import Header
 from controller.model.event import Event, EventKind
-from controller.model.leadership import RemoveFromIsr
+from controller.model.leadership import AnyAction, RemoveFromIsr, StateChange, StateEntry, StopEntry
 from controller.model.tally import EVENTS_INFERRED
 from controller.model.topics import Partition, Topic, TopicPartition
 from controller.rules import timing
@@ -83,11 +83,8 @@ def load_again(tx: Transaction, tp: TopicPartition) -> None:
 
 def load_in_flight(tx: Transaction) -> Event | None:
     """Failover of the present controller that has not written anything, None where it has or is over."""
-    epoch = tx.header.term.epoch
-    for event in tx.open_events():
-        if event.kind is EventKind.CONTROLLER_FAILOVER and event.epoch == epoch:
-            return None if event.begun else event
-    return None
+    failover = next((event for event in tx.open_events() if _is_of_this_term(tx, event)), None)
+    return None if failover is None or failover.begun else failover
 
 
 def abort_in_flight_events(tx: Transaction, broker: int) -> None:
@@ -210,12 +207,49 @@ def start_machines(tx: Transaction, topics: list[tuple[str, Topic]]) -> None:
                 offline += [Replica(tp, broker) for broker in loaded.replicas if broker not in brokers]
     replica_machine.bring_online(tx, online)
     if tx.header.profile.removes_offline_replicas_at_failover:
-        # Offline replicas leave the ISR before leaders are elected: an offline leader costs two writes at a failover.
-        replica_machine.enter_state(tx, offline, ReplicaState.OFFLINE)
-        for tp in dict.fromkeys(replica.tp for replica in offline):
-            partition = tx.topics[tp.topic].partitions[tp.partition]
-            tx.put_partition(tp, replace(partition, state=initial_partition_state(tx, partition)))
+        take_offline(tx, offline)
+    else:
+        trigger_online(tx)
+
+
+def take_offline(tx: Transaction, replicas: list[Replica]) -> None:
+    """Take replicas on brokers that are away offline, and elect leaders after it: an offline leader costs two writes."""
+    replica_machine.enter_state(tx, replicas, ReplicaState.OFFLINE)
+    for tp in dict.fromkeys(replica.tp for replica in replicas):
+        partition = tx.topics[tp.topic].partitions[tp.partition]
+        tx.put_partition(tp, replace(partition, state=initial_partition_state(tx, partition)))
     trigger_online(tx)
+
+
+def leave_out(tx: Transaction, brokers: Collection[int]) -> None:
+    """Take back what the failover planned for brokers that it turns out to have found gone."""
+    failovers = [event for event in tx.open_events() if _is_of_this_term(tx, event)]
+    planned_in = {event.id for event in failovers}
+
+    def is_theirs(action: AnyAction) -> bool:
+        stops = isinstance(action, StopEntry) and action.broker in brokers
+        return action.event in planned_in and (stops or (isinstance(action, StateChange) and action.replica in brokers))
+
+    for broker in brokers:
+        for tp in tx.hosted_by(broker):
+            tx.take_back(tp, is_theirs)
+            partition = tx.topics[tp.topic].partitions[tp.partition]
+            queue = tuple([_without_receivers(action, brokers, planned_in) for action in partition.queue])
+            loaded = partition.with_replica_state(broker, ReplicaState.DELETION_INELIGIBLE)
+            tx.put_partition(tp, replace(loaded, queue=queue))
+    for event in failovers:
+        tx.spare(tx.open_event(event.id), brokers)
+
+
+def _is_of_this_term(tx: Transaction, event: Event) -> bool:
+    return event.kind is EventKind.CONTROLLER_FAILOVER and event.epoch == tx.header.term.epoch
+
+
+def _without_receivers(action: AnyAction, brokers: Collection[int], planned_in: Collection[int]) -> AnyAction:
+    if not isinstance(action, StateEntry) or action.event not in planned_in:
+        return action
+    left = tuple([broker for broker in action.brokers if broker not in brokers])
+    return replace(action, brokers=left, new_on=tuple([broker for broker in action.new_on if broker in left]))
 
 
 def _as_loaded(partition: Partition) -> Partition:

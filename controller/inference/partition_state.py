@@ -12,6 +12,7 @@ from controller.events import controller_failover, topic_deletion, unfenced_cont
 from controller.inference import divergences, explanation, kraft_metadata, topic_assignment
 from controller.inference.expected_writes import match_expected_write
 from controller.inference.isr_change import change_isr, match_across_unread_isr_change
+from controller.inference.read_by_load import shows_failure_read
 from controller.inference.read_together import shows_both_read
 from controller.model.context import FOLLOWING
 from controller.model.leadership import LeaderAndIsr, Write
@@ -59,7 +60,7 @@ def _follow(tx: Transaction, tp: TopicPartition, partition: Partition, written: 
         tx.count_write(UNEXPLAINED)
     elif before is not None and before.leader_epoch == written.leader_epoch and before.leader == written.leader:
         change_isr(tx, tp, partition, written)  # each write of the controller makes the leader epoch grow
-    elif not tx.is_idle and shows_both_read(tx, tp, written):
+    elif not tx.is_idle and (shows_both_read(tx, tp, written) or shows_failure_read(tx, tp, written)):
         topic_deletion.written_before_asking(tx, tp.topic)
     elif not tx.is_idle and match_expected_write(tx, tp, written):
         topic_deletion.written_before_asking(tx, tp.topic)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -149,6 +149,21 @@ class PendingRequests(PendingEvents):
         event.pending -= len(event.batches)
         event.batches = ()
 
+    def spare(self, event: Event, brokers: Collection[int]) -> None:
+        """Withdraw the event's requests to these brokers, of which no partition's queue has an entry any more."""
+        kept = []
+        for batch in event.batches:
+            gone = [request for request in batch.requests if not set(request.brokers).difference(brokers)]
+            for request in gone:
+                self._publish_request(event, batch, request, WITHDRAWN, ())
+            others = [
+                replace(each, brokers=_without(each.brokers, brokers)) for each in batch.requests if each not in gone
+            ]
+            live = _without(batch.live_brokers, brokers)
+            epochs = _epochs(live, batch)
+            kept.append(Batch(batch.at_batch, tuple(others), live, epochs))
+        event.batches = tuple(kept)
+
     def expect(self, tp: TopicPartition, entry: AnyEntry, value: LeaderAndIsr | None) -> None:
         """Add an entry to the expected contents of an event that began in this transaction."""
         contents = self._expected.get(entry.event)
@@ -213,6 +228,10 @@ class PendingRequests(PendingEvents):
             return {}
         topics = ((name, self.topics.get(name)) for name in dict.fromkeys([state.topic for state in states]))
         return {name: topic.topic_id for name, topic in topics if topic is not None and topic.topic_id}
+
+
+def _without(receivers: tuple[int, ...], brokers: Collection[int]) -> tuple[int, ...]:
+    return tuple([broker for broker in receivers if broker not in brokers])
 
 
 def _epochs(brokers: tuple[int, ...], batch: Batch) -> tuple[int, ...]:

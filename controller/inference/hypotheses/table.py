@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from controller.events import controlled_shutdown, controller_failover, topic_deletion, unfenced_controller
-from controller.inference import read_together, topic_assignment
+from controller.inference import read_by_load, read_together, topic_assignment
 from controller.inference.hypotheses import (
     completed_without_leader,
     created_without_broker,
@@ -76,11 +76,11 @@ class OtherInference(NamedTuple):
     seen_in: tuple[str, ...]
 
 
-# Events read at once are looked for before the rules; time, a session's end, another controller or a topic's znode
-# shows the others. No
-# recording has the last.
+# Events read at once, and failures read by the load, are looked for before the rules; time, a session's end, another
+# controller or a topic's znode shows the others. No recording has those without a name.
 OTHER_INFERENCES: Final = (
     OtherInference(read_together.RULE, ("fuzz39a",)),
+    OtherInference(read_by_load.RULE, ()),
     OtherInference(controlled_shutdown.ASKED_AGAIN, ("fuzz0102a", "fuzz28d")),
     OtherInference(controlled_shutdown.ASKED_BEFORE_SESSION_END, ("fuzz39a", "race39")),
     OtherInference(controller_failover.RAN_TO_FENCED_WRITE, ("fuzz22a", "fuzz28c", "unseen39b")),
@@ -90,4 +90,4 @@ OTHER_INFERENCES: Final = (
 )
 
 INFERENCES: Final = tuple(inference.name for inference in (*RULES, *OTHER_INFERENCES))
-INFERENCES_BY_WRITE: Final = (*(rule.name for rule in RULES), read_together.RULE)
+INFERENCES_BY_WRITE: Final = (*(rule.name for rule in RULES), read_together.RULE, read_by_load.RULE)

@@ -1,0 +1,75 @@
+"""Broker failure that a new controller's load had read: the failover takes the replicas offline, no BrokerChange does.
+
+A failover removes offline replicas from their ISRs first and elects leaders then; a BrokerChange elects first. So a
+removal that is written while elections of the same failure are due is the failover's: Kafka 3.9
+`ReplicaStateMachine.startup` runs before `PartitionStateMachine.startup`, `onReplicasBecomeOffline` the other way.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from controller.events import controller_failover
+from controller.events.broker_change import names_of
+from controller.inference.expected_writes import match_expected_write
+from controller.machines.replica_machine import Replica
+from controller.model.event import Event, EventKind
+from controller.model.leadership import NO_LEADER, Elect, LeaderAndIsr, RemoveFromIsr
+from controller.model.tally import INFERRED
+from controller.model.topics import TopicPartition
+from controller.transaction.transaction import Transaction
+
+RULE: Final = "read-by-load"
+
+
+def shows_failure_read(tx: Transaction, tp: TopicPartition, written: LeaderAndIsr) -> bool:
+    """Count a failure as read by the load, if the failover takes the replica out of the ISR before any election."""
+    failure = next((event for event in tx.header.events.values() if _may_be_read(tx, event)), None)
+    if failure is None or not _is_removed_before_elections(tx, tp, written, failure):
+        return False
+    trial = tx.fork()
+    with trial.inferring(RULE):
+        _read_by_load(trial, trial.open_event(failure.id))
+    if not match_expected_write(trial, tp, written):
+        return False
+    tx.adopt(trial)
+    tx.count_write(f"{INFERRED}{RULE}")
+    return True
+
+
+def _may_be_read(tx: Transaction, event: Event) -> bool:
+    """Whether the event is a failure without a write of it, so shortly after the election that the load may know it."""
+    return (
+        bool(event.failed_brokers)
+        and event.writes_due > 0
+        and not (event.begun or event.taken_up)
+        and tx.header.profile.removes_offline_replicas_at_failover
+        and controller_failover.may_have_read(tx, event)
+    )
+
+
+def _is_removed_before_elections(tx: Transaction, tp: TopicPartition, written: LeaderAndIsr, failure: Event) -> bool:
+    """Whether a failed broker left the ISR, where the failure's own event still has to elect leaders."""
+    partition = tx.partition(tp)
+    before = partition.zk_state if partition is not None else None
+    if partition is None or before is None or written.leader_epoch != before.leader_epoch + 1:
+        return False
+    left = set(before.isr) - set(written.isr)
+    if not left or not failure.failed_brokers.keys() >= left:
+        return False
+    return any(
+        isinstance(action, Elect)
+        and written.leader == NO_LEADER
+        or isinstance(action, RemoveFromIsr)
+        and action.at_batch > failure.next_batch
+        for action in partition.queue
+        if action.event == failure.id
+    )
+
+
+def _read_by_load(tx: Transaction, failure: Event) -> None:
+    failed = failure.failed_brokers
+    tx.undo(failure)
+    controller_failover.leave_out(tx, failed)
+    tx.begin(EventKind.CONTROLLER_FAILOVER, f"broker {names_of(failed)} was gone when the cluster was read")
+    controller_failover.take_offline(tx, [Replica(tp, broker) for broker in failed for tp in tx.hosted_by(broker)])
