@@ -1,9 +1,9 @@
-"""Unfenced (zombie) controller: deposed while it waits, it resumes its in-flight events when it wakes up.
+"""Unfenced (zombie) controller: deposed in the midst of its events, it goes on with them, or when it wakes up.
 
-Up to Kafka 2.0 a controller's writes are not fenced (KAFKA-6082), and one that waits for a failed broker's connection
-to close is not notified of anything meanwhile. It then resumes its in-flight and queued events with its old memory; it
-reads again only states and triggers, and leaves states alone that a newer controller wrote. From 2.1 on its first
-write ends in an exception.
+Up to Kafka 2.0 a controller's writes are not fenced (KAFKA-6082). The loss of /controller is an event in its queue: it
+handles those before it first, while the next controller loads, or much later where it waits for a failed broker's
+connection to close. It does so with its old memory; it reads again only states and triggers, and leaves states alone
+that a newer controller wrote. Several may go on at once. From 2.1 on the first write ends in an exception.
 """
 
 from __future__ import annotations
