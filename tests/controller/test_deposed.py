@@ -318,3 +318,13 @@ def test_a_reassignment_is_not_begun_whose_request_is_gone_by_then():
     history.delete("/admin/reassign_partitions")
     effects = history.state("t", 2, -1, 1, [2], OLD)
     assert not any("to move" in row.cause for row in effects if isinstance(row, Transition | Request))
+
+
+def test_what_it_goes_on_with_keeps_the_rule_that_it_rests_on():
+    history = ZnodeHistory(release=(2, 0)).start(1, 2, 3, topics=TOPIC)
+    history.state("t", 0, 1, 1, [1])  # broker 2 has asked to be shut down
+    deposed(history)
+    history.state("t", 0, 1, 2, [1], NEW)
+    effects = history.state("t", 1, 1, 1, [1, 3], OLD)
+    rows = [row for row in effects if isinstance(row, Transition | Request) and row.controller_epoch == OLD]
+    assert {row.inferred_by for row in rows} == {"shutdown-asked"}
