@@ -105,7 +105,7 @@ def loading(history: ZnodeHistory) -> ZnodeHistory:
     return history
 
 
-def test_what_it_writes_while_the_next_one_loads_is_its_own_and_the_next_one_elects_on_top():
+def test_what_it_writes_while_the_next_one_loads_is_its_own():
     history = ZnodeHistory(release=(2, 0)).start(1, 2, 3, topics={"t": {0: ([2, 1], 2, 0, [2, 1])}})
     history.broker_leaves(2)
     loading(history)
@@ -128,7 +128,7 @@ def test_what_it_writes_while_the_next_one_loads_is_its_own_and_the_next_one_ele
     assert history.gauges().divergences.keys() <= {"stale_controller_epoch"}
 
 
-def test_what_it_creates_while_the_next_one_loads_is_found_by_that_and_needs_no_broker_that_left_later():
+def test_what_it_creates_while_the_next_one_loads_is_found_by_that():
     history = ZnodeHistory(release=(2, 0)).start(1, 2, 3)
     history.topic("n", {0: [2, 1]})
     history.broker_leaves(2)

@@ -93,7 +93,7 @@ def test_a_broker_that_asks_again_may_give_up_what_it_could_not_before():
     assert history.predicted("u", 0) == (3, 1, (3,))
 
 
-def test_an_attempt_that_followed_from_the_backoff_may_have_come_earlier_and_so_may_the_next():
+def test_the_attempt_after_one_that_followed_from_the_backoff_may_come_earlier():
     history = shutting_down(3)
     first_ms = history.now_ms
     history.heartbeat(1_100)  # the second came between 1,000 and 1,060 ms after the first

@@ -255,9 +255,7 @@ def deletions_that_seem_answered(*, while_a_write_is_due: bool = False) -> Znode
     [("t", {"t", "u"}), ("u", {"u"})],  # requests are answered in their order
 )
 @pytest.mark.parametrize("is_due", [False, True])
-def test_a_broker_that_failed_had_answered_nothing_since_the_request_for_which_it_is_written_again(
-    written, unanswered, is_due
-):
+def test_a_failed_broker_whose_replica_is_written_again_had_answered_nothing_since(written, unanswered, is_due):
     history = deletions_that_seem_answered(while_a_write_is_due=is_due)
     effects = history.state(written, 0, -1, 3, [2])
     rows = [row for row in effects if isinstance(row, Transition) and row.inferred_by == "deletion-unanswered"]
@@ -383,9 +381,7 @@ def test_a_deletion_is_seen_in_its_name_alone():
 
 @pytest.mark.parametrize("release", [(1, 1), (2, 0), (3, 9)])
 @pytest.mark.parametrize("is_restored", [True, False])
-def test_partitions_that_are_added_to_it_are_loaded_by_the_next_controller_where_they_are_still_there(
-    release, is_restored
-):
+def test_partitions_added_meanwhile_are_loaded_by_the_next_controller_that_finds_them(release, is_restored):
     history = ZnodeHistory(release=release).start(1, 2, topics={"t": {0: ([1, 9], 1, 0, [1])}})
     history.delete_topic("t")
     history.the_controller_writes_its_due()
