@@ -381,7 +381,7 @@ def test_a_deletion_is_seen_in_its_name_alone():
 
 @pytest.mark.parametrize("release", [(1, 1), (2, 0), (3, 9)])
 @pytest.mark.parametrize("is_restored", [True, False])
-def test_partitions_added_meanwhile_are_loaded_by_the_next_controller_that_finds_them(release, is_restored):
+def test_partitions_added_meanwhile_are_the_next_controllers(release, is_restored):
     history = ZnodeHistory(release=release).start(1, 2, topics={"t": {0: ([1, 9], 1, 0, [1])}})
     history.delete_topic("t")
     history.the_controller_writes_its_due()
