@@ -200,7 +200,7 @@ def _deleted(tx: Transaction, record: Record) -> None:
 
 def _heartbeat(tx: Transaction, record: Record) -> None:
     _session(tx, record)
-    unfenced_controller.forget_in_time(tx)
+    unfenced_controller.work_off_in_time(tx)
     if tx.header.phase is FOLLOWING:
         migration.judge_pulse(tx)
         broker_config.judge_again(tx)

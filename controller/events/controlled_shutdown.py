@@ -33,6 +33,8 @@ _ROUND_TRIP_SHARE = 1.06
 def ask(tx: Transaction, broker: int) -> None:
     """Handle an attempt that a write shows: the first one, one before it was expected, or an additional one."""
     header = tx.header
+    if broker not in header.brokers:
+        return  # its startup comes later: it cannot have asked
     expected = header.shutdowns.attempts.get(broker)
     if expected is None:
         left = 0 if has_asked(header, broker) else header.settings.controlled_shutdown_max_retries - 1
@@ -41,10 +43,14 @@ def ask(tx: Transaction, broker: int) -> None:
 
 
 def is_under_way(tx: Transaction, broker: int) -> bool:
-    """Whether an attempt may still be under way: a broker asks again only a backoff after the response."""
+    """Whether an attempt may still be under way: a broker asks again only a backoff after the response.
+
+    Where that attempt follows from the backoff before it, it may have come earlier, by what a round trip adds at most.
+    """
     header = tx.header
     asked_ms = header.shutdowns.last_asked_ms.get(broker)
-    return asked_ms is not None and header.time_ms - asked_ms < header.settings.controlled_shutdown_retry_backoff_ms
+    again_ms = 2 * header.settings.controlled_shutdown_retry_backoff_ms - _after_backoff_ms(tx)
+    return asked_ms is not None and header.time_ms - asked_ms < again_ms
 
 
 def reach_late(tx: Transaction, broker: int, tp: TopicPartition) -> None:

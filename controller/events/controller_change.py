@@ -213,7 +213,8 @@ def take_over_if_due(tx: Transaction) -> None:
         return
     if header.term.epoch > 0:
         _note_controller_moved(tx)
-    unfenced_controller.forget(tx, header.controller)
+    unfenced_controller.work_off(tx, header.controller)
+    header = tx.header  # of a trial, where that was adopted
     unfenced_controller.keep_in_flight_events(tx, header.former.deposed)
     controller_failover.run_to_fenced_write(tx)
     controller_failover.abort_in_flight_events(tx, header.former.deposed)
@@ -286,7 +287,11 @@ def broker_ended(tx: Transaction, broker: int) -> None:
     """Handle the end of a broker's session: if it was deposed and did not know it yet, it writes no more."""
     if broker == tx.header.controller:
         _end_edited_term(tx, f"the session of broker {broker} is over, and /controller is another's that names it")
+    registered = tx.header.brokers.get(broker)
+    if registered is not None and tx.record.cxid > 0 and tx.record.author == registered.session:
+        unfenced_controller.work_off(tx, broker)  # it closed its session, after all else
     unfenced_controller.forget(tx, broker)
+    controller_failover.abort_resumed_events(tx, broker)
     if broker == tx.header.former.deposed:
         controller_failover.abort_in_flight_events(tx, broker)
 

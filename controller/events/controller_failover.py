@@ -40,10 +40,19 @@ def run(tx: Transaction) -> None:
     if header.brokers:
         tx.broadcast(tx.registered)
     topic_deletion.forget_removed_requests(tx)
+    _add_refused_partitions(tx)
     start_machines(tx, list(tx.topics))
     partition_reassignment.take_up(tx)
     topic_deletion.resume_all(tx)
     replica_leader_election.take_up(tx, at_failover=True)
+
+
+def _add_refused_partitions(tx: Transaction) -> None:
+    """Add partitions that the last controller left out, because their topic was being deleted: they are loaded."""
+    for name, topic in list(tx.topics):
+        if topic.refused:
+            found = {number: Partition(assignment.replicas) for number, assignment in topic.refused.items()}
+            tx.put_topic(name, replace(topic, partitions={**topic.partitions, **found}, refused={}))
 
 
 def is_loading(tx: Transaction) -> bool:
@@ -64,6 +73,20 @@ def load(tx: Transaction, name: str, numbers: Iterable[int]) -> None:
     start_machines(tx, [(name, replace(topic, partitions=found))])
 
 
+def load_again(tx: Transaction, tp: TopicPartition) -> None:
+    """Let a controller that still loads find a partition as a deposed one has created or assigned it meanwhile."""
+    failover = load_in_flight(tx)
+    if failover is not None:
+        tx.undo_in(tp, failover.id)
+        load(tx, tp.topic, [tp.partition])
+
+
+def load_in_flight(tx: Transaction) -> Event | None:
+    """Failover of the present controller that has not written anything, None where it has or is over."""
+    failover = next((event for event in tx.open_events() if _is_of_this_term(tx, event)), None)
+    return None if failover is None or failover.begun else failover
+
+
 def abort_in_flight_events(tx: Transaction, broker: int) -> None:
     """Abort in-flight events of the controller on this broker: what it had not written, it never did.
 
@@ -71,7 +94,8 @@ def abort_in_flight_events(tx: Transaction, broker: int) -> None:
     ends in an exception. The effects of an event that has begun are published so far. If the write is a removal from an
     ISR, the rest of its batch stays in the process, which is poisoned (KAFKA-12315; seen on 2.4, 2.8 and 3.9).
     """
-    header, events = tx.header, tx.open_events()
+    header = tx.header
+    events = [event for event in tx.open_events() if not _is_resumed(tx, event) or event.controller == broker]
     header.former.deposed = NO_BROKER
     if not events:
         return
@@ -84,9 +108,25 @@ def abort_in_flight_events(tx: Transaction, broker: int) -> None:
         if registered is not None and registered.epoch == header.term.registration:
             shown = f"broker {broker} lost its term {stopped_in.epoch} while it had replicas to take out of ISRs"
             header.former.note_poisoned(broker, registered.epoch, f"{shown}, for {stopped_in.sentence}")
+    _abort(tx, events)
+
+
+def abort_resumed_events(tx: Transaction, broker: int) -> None:
+    """Abort the events that this broker resumed after its term, unfenced, when its session ends."""
+    resumed = [event for event in tx.open_events() if _is_resumed(tx, event) and event.controller == broker]
+    _abort(tx, [event for event in resumed if event.writes_due])  # else it is done
+
+
+def _is_resumed(tx: Transaction, event: Event) -> bool:
+    """Whether a controller resumed the event that was deposed before the last one: another process goes on with it."""
+    return event.epoch < tx.header.term.epoch and event.controller != NO_BROKER
+
+
+def _abort(tx: Transaction, events: Sequence[Event]) -> None:
+    aborted = {event.id for event in events}
     for event in events:
         for tp in tx.waiting(event):
-            _drop_queue(tx, tp)
+            _drop_actions(tx, tp, aborted)
         tx.withdraw_requests(tx.open_event(event.id))
 
 
@@ -140,12 +180,16 @@ def _is_among_removals(tx: Transaction, event: Event) -> bool:
     )
 
 
-def _drop_queue(tx: Transaction, tp: TopicPartition) -> None:
+def _drop_actions(tx: Transaction, tp: TopicPartition, events: Collection[int]) -> None:
     partition = tx.partition(tp)
     assert partition is not None, f"{tp} waits, and is not there"
+    kept = []
     for action in partition.queue:
-        tx.withdraw(tp, action)
-    tx.put_partition(tp, replace(partition, queue=()))
+        if action.event in events:
+            tx.withdraw(tp, action)
+        else:
+            kept.append(action)
+    tx.put_partition(tp, replace(partition, queue=tuple(kept)))
 
 
 def start_machines(tx: Transaction, topics: list[tuple[str, Topic]]) -> None:

@@ -47,9 +47,25 @@ def znode_removed(tx: Transaction) -> None:
     header = tx.header
     entries = header.triggers.reassign
     header.triggers.reassign = None
+    if header.acting and not header.profile.reassigns_in_topic_znode and tx.record.author == header.term.session:
+        _drop_asked_twice(tx, entries or ())
     if header.acting and entries is not None and header.profile.reassigns_in_topic_znode:
         unfinished = [entry for entry in entries if _is_reassigning(tx, entry)]
         header.triggers.reassign_unwatched = header.triggers.reassign_unwatched or not entries or bool(unfinished)
+
+
+def _drop_asked_twice(tx: Transaction, entries: Sequence[ReassignmentEntry]) -> None:
+    """Drop reassignments that the controller removes from the znode unfinished, for it has the target already.
+
+    A failover had taken them up and its watch did so again: up to 2.3 the second ends the first.
+    """
+    for entry in entries:
+        tp = TopicPartition(entry.topic, entry.partition)
+        partition = tx.partition(tp)
+        if partition is not None and partition.reassigning and partition.replicas == partition.assignment.target:
+            take_back_waiting(tx, tp)
+            partition = tx.partition(tp) or partition
+            tx.put_partition(tp, partition.with_assignment(ReplicaAssignment(partition.replicas)))
 
 
 def take_up(tx: Transaction) -> None:

@@ -29,18 +29,20 @@ def topic_written(tx: Transaction, name: str, znode: TopicZnode) -> None:
     topic = replace(before, exists=True, topic_id=znode.topic_id, seen_generation=tx.record.generation)
     if tx.header.phase is not FOLLOWING:
         partitions = {number: _loaded(before, znode, number) for number in znode.partitions}
-        tx.put_topic(name, replace(topic, partitions=partitions))
+        tx.put_topic(name, replace(topic, partitions=partitions, refused={}))
         return
     added = [number for number in znode.partitions if number not in before.partitions]
     is_loading = tx.header.acting and controller_failover.is_loading(tx)
     is_notified = tx.header.acting and not is_loading
-    if topic.queued_for_deletion and is_notified and tx.header.profile.reverts_expansion_of_queued_topics:
-        added = []  # the controller restores the znode
+    refused: dict[int, ReplicaAssignment] = {}
+    if topic.queued_for_deletion and is_notified:
+        # The controller leaves them out, and from 2.0 on restores the znode; a next one that finds them loads them.
+        refused, added = {number: assignment_in(znode, number) for number in added}, []
     created = {number: Partition(assignment_in(znode, number).replicas) for number in added}
-    tx.put_topic(name, replace(topic, partitions={**before.partitions, **created}))
+    tx.put_topic(name, replace(topic, partitions={**before.partitions, **created}, refused=refused))
     if added and is_loading:
         controller_failover.load(tx, name, added)
-    elif added and is_notified and not topic.queued_for_deletion:
+    elif added and is_notified:
         kind = EventKind.PARTITION_MODIFICATIONS if before.exists else EventKind.TOPIC_CHANGE
         added_count = counted(len(added), "partition")
         what = f"{added_count} added to topic {name}" if before.exists else f"topic {name} was created"

@@ -164,6 +164,28 @@ def replicas_failed(tx: Transaction, replicas: Sequence[Replica]) -> None:
         _retry(tx, name)
 
 
+def failed_unanswered(tx: Transaction, broker: int, since_ms: int) -> None:
+    """Handle the failure of a broker that has answered no StopReplica since this time, though it seemed so."""
+    failed: list[Replica] = []
+    for name, topic in _queued_on(tx, broker):
+        if topic.asked_ms >= since_ms:
+            failed += [each for each in _in_state(tx, name, ReplicaState.DELETION_SUCCESSFUL) if each.broker == broker]
+    for replica in failed:
+        tx.take_back(replica.tp, partial(_is_success_of, broker))
+        partition = tx.topics[replica.tp.topic].partitions[replica.tp.partition]
+        tx.put_partition(replica.tp, partition.with_replica_state(broker, ReplicaState.DELETION_STARTED))
+    tx.begin(EventKind.BROKER_CHANGE, f"broker {broker} left, and had not deleted its replicas")
+    replicas_failed(tx, failed)
+
+
+def _is_success_of(broker: int, action: AnyAction) -> bool:
+    return (
+        isinstance(action, StateChange)
+        and action.replica == broker
+        and action.to_state == ReplicaState.DELETION_SUCCESSFUL
+    )
+
+
 def answered(tx: Transaction, name: str, brokers: Collection[int]) -> None:
     """Handle the StopReplica responses of brokers that had to delete their replicas of the topic."""
     started = _in_state(tx, name, ReplicaState.DELETION_STARTED)

@@ -1,23 +1,29 @@
-"""Unfenced (zombie) controller: deposed while it waits, it resumes its in-flight events when it wakes up.
+"""Unfenced (zombie) controller: deposed in the midst of its events, it goes on with them, or when it wakes up.
 
-Up to Kafka 2.0 a controller's writes are not fenced (KAFKA-6082), and one that waits for a failed broker's connection
-to close is not notified of anything meanwhile. It then resumes its in-flight and queued events with its old memory; it
-reads again only states and triggers, and leaves states alone that a newer controller wrote. From 2.1 on its first
-write ends in an exception.
+Up to Kafka 2.0 a controller's writes are not fenced (KAFKA-6082). The loss of /controller is an event in its queue: it
+handles those before it first, while the next controller loads, or much later where it waits for a failed broker's
+connection to close. It does so with its old memory; it reads again only states and triggers, and leaves states alone
+that a newer controller wrote. Several may go on at once. From 2.1 on the first write ends in an exception.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
+from controller.events.topic_deletion import ANSWERED_IN_TIME
 from controller.machines import partition_creation
+from controller.model.brokers import Broker
 from controller.model.controllership import UnfencedController
 from controller.model.event import Event, EventKind
-from controller.model.leadership import AnyAction, LeaderAndIsr, StateChange, StopEntry, Write
+from controller.model.leadership import AnyAction, LeaderAndIsr, StateChange, StateEntry, StopEntry, Write, fold
 from controller.model.topics import Partition, TopicPartition
 from controller.rules import timing
+from controller.transaction.certainty import sent_value
 from controller.transaction.transaction import Transaction, replace
+
+# The rule by which a deposed controller has handled its events without a write.
+RAN_UNFENCED: Final = "ran-unfenced"
 
 _CREATIONS: Final = (EventKind.PARTITION_MODIFICATIONS, EventKind.TOPIC_CHANGE)
 _REASSIGNMENT: Final = EventKind.ZK_PARTITION_REASSIGNMENT
@@ -26,63 +32,137 @@ _REASSIGNMENT: Final = EventKind.ZK_PARTITION_REASSIGNMENT
 def keep_in_flight_events(tx: Transaction, broker: int) -> None:
     """Keep the in-flight events of the deposed controller on this broker, for the time when it resumes unfenced."""
     header = tx.header
-    events = {event.id: event for event in tx.open_events() if event.epoch == header.term.epoch}
-    if header.profile.fences_writes or broker not in header.brokers or not events:
+    if header.profile.fences_writes or broker not in header.brokers or broker == header.controller:
+        return
+    own = [event for event in tx.open_events() if event.epoch == header.term.epoch]
+    # One that still loads resigns right after that, whatever came meanwhile.
+    loading = [event for event in own if event.kind is EventKind.CONTROLLER_FAILOVER]
+    events = {event.id: event for event in loading or own if _waits(own[0]) or event.inferred_by != ANSWERED_IN_TIME}
+    if not events:
         return
     waiting = dict.fromkeys(tp for event in events.values() for tp in tx.waiting(event))
     queues = tuple((tp.topic, tp.partition, tx.topics[tp.topic].partitions[tp.partition].queue) for tp in waiting)
-    header.former.unfenced = UnfencedController(broker, header.term.epoch, header.time_ms, events, queues)
+    deposed = UnfencedController(broker, header.term.epoch, header.time_ms, events, queues, header.former.deposed_ms)
+    header.former.unfenced = {**header.former.unfenced, broker: deposed}
+
+
+def _waits(event: Event) -> bool:
+    """Whether a controller that is in this event waits for a failed broker's connection to close."""
+    return bool(event.failed_brokers)
 
 
 def forget(tx: Transaction, broker: int) -> None:
-    """Forget a deposed controller whose broker left or became controller again: it does not resume the old term."""
-    unfenced = tx.header.former.unfenced
-    if unfenced is not None and unfenced.broker == broker:
-        tx.header.former.unfenced = None
+    """Forget a deposed controller whose broker left, or that has worked off its events: it does not resume them."""
+    waiting = tx.header.former.unfenced
+    if broker in waiting:
+        tx.header.former.unfenced = {key: deposed for key, deposed in waiting.items() if key != broker}
 
 
-def forget_in_time(tx: Transaction) -> None:
-    """Forget a deposed controller after its longest wait: it has found out that it was deposed."""
-    unfenced = tx.header.former.unfenced
-    if unfenced is not None and tx.header.has_passed(timing.LONGEST_WAIT, unfenced.since_ms):
-        tx.header.former.unfenced = None
+def work_off_in_time(tx: Transaction) -> None:
+    """Work off the events of deposed controllers after their longest wait: they have found out by then."""
+    for deposed in tx.header.former.unfenced.values():
+        if tx.header.has_passed(timing.LONGEST_WAIT, deposed.since_ms):
+            work_off(tx, deposed.broker)
 
 
-def has_resumed(tx: Transaction, before: LeaderAndIsr | None, written: LeaderAndIsr) -> bool:
-    """Whether a write is the deposed controller's own, and not a leader's of its term."""
+def work_off(tx: Transaction, broker: int) -> None:
+    """Work off the events of a deposed controller that lives on: it has resumed them, and had nothing to write.
+
+    It waited for a failed broker's connection to close. Where a newer controller has written all states that it would
+    write, no write shows what it did then. If one were due it would have come: then nothing is known of its events.
+    """
+    deposed = tx.header.former.unfenced.get(broker)
+    if deposed is None:
+        return
+    if not (_waits(next(iter(deposed.events.values()))) and deposed.lost_ms):
+        forget(tx, broker)
+        return
+    trial = tx.fork()
+    resumed = resume(trial, deposed, RAN_UNFENCED)
+    if any(event.writes_due for event in resumed):
+        forget(tx, broker)
+        return
+    for event in resumed:
+        event.begun = True
+    tx.adopt(trial)
+
+
+def resumed_by(tx: Transaction, before: LeaderAndIsr | None, written: LeaderAndIsr) -> UnfencedController | None:
+    """Deposed controller whose own write this is, None for a leader's of its term."""
     header = tx.header
-    if header.former.unfenced is None or header.former.unfenced.epoch != written.controller_epoch:
-        return False
-    # A write while the new controller takes over may be read by it: it is matched with the expected writes of either.
-    taken_over = header.has_passed(timing.STATES_READ, header.term.began_ms)
-    return taken_over and (before is None or written.leader_epoch > before.leader_epoch)
+    deposed = next((each for each in header.former.unfenced.values() if each.epoch == written.controller_epoch), None)
+    return deposed if before is None or written.leader_epoch > before.leader_epoch else None
 
 
-def resume(tx: Transaction) -> None:
-    """Resume the deposed controller: its writes are due, with its state changes and requests after them.
+def resume_author(tx: Transaction) -> None:
+    """Resume the deposed controller whose session wrote this record."""
+    for deposed in tx.header.former.unfenced.values():
+        if _is_author(tx, deposed.broker):
+            resume(tx, deposed)
+
+
+def goes_on(tx: Transaction) -> bool:
+    """Whether the session that wrote this record is a deposed controller's that has resumed its events."""
+    epoch = tx.header.term.epoch
+    return any(event.epoch < epoch and _is_author(tx, event.controller) for event in tx.open_events())
+
+
+def _is_author(tx: Transaction, broker: int) -> bool:
+    registered = tx.header.brokers.get(broker)
+    return registered is not None and tx.record.author == registered.session
+
+
+def resume(tx: Transaction, unfenced: UnfencedController, rule: str = "") -> list[Event]:
+    """Resume a deposed controller: its writes are due, with its state changes and requests after them.
 
     The states of partitions and replicas are the active controller's, and stay.
     """
-    unfenced = tx.header.former.unfenced
-    assert unfenced is not None, "no deposed controller waits"
-    tx.header.former.unfenced = None
+    forget(tx, unfenced.broker)
+    events: list[Event] = []
+    in_hand = next(iter(unfenced.events))
     for event in unfenced.events.values():
-        if event.kind == _REASSIGNMENT and not tx.header.triggers.reassign:
+        if event.kind == _REASSIGNMENT and not tx.header.triggers.reassign and event.id != in_hand:
             continue  # it reads the znode only now, and the znode is gone
-        resumed = tx.begin(event.kind, event.cause)
+        with tx.inferring(rule):
+            resumed = tx.begin(event.kind, event.cause) if rule else tx.begin_again(event)
+        events.append(resumed)
         resumed.epoch = unfenced.epoch
         resumed.controller = unfenced.broker
         resumed.due = [0] * len(event.due)
         if event.kind not in _CREATIONS:
             resumed.batches = event.batches
             resumed.pending += len(event.batches)
+        known = _known_before(tx, unfenced, event)
         for tp, partition, actions in _planned(tx, unfenced, event):
             if event.kind in _CREATIONS:
-                _create(tx, tp, partition)
+                _create(tx, tp, partition, known)
             else:
-                still_done = _as_read_now(partition, actions, unfenced.epoch)
+                before = [action for action in partition.queue if any(action.event == each.id for each in events)]
+                value = fold(before, partition.zk_state, unfenced.epoch)
+                still_done = _as_read_now(value, actions, unfenced.epoch)
                 tx.queue(tp, partition, *(replace(action, event=resumed.id) for action in still_done))
         resumed.begun = resumed.writes_due > 0
+    for topic, number, _ in unfenced.queues:
+        _put_first(tx, TopicPartition(topic, number), {event.id for event in events})
+    return events
+
+
+def _put_first(tx: Transaction, tp: TopicPartition, resumed: Collection[int]) -> None:
+    """Put the actions of resumed events before those of a new controller that takes over meanwhile.
+
+    It had read the state before that write: what it sends until its own first write has the state of then.
+    """
+    partition = tx.partition(tp)
+    if partition is None or not any(action.event in resumed for action in partition.queue):
+        return
+    first = [action for action in partition.queue if action.event in resumed]
+    later = [action for action in partition.queue if action.event not in resumed]
+    until = next((at for at, action in enumerate(later) if action.writes), len(later))
+    sent = [
+        replace(action, value=sent_value(partition, action)) if isinstance(action, StateEntry) else action
+        for action in later[:until]
+    ]
+    tx.put_partition(tp, replace(partition, queue=(*first, *sent, *later[until:])))
 
 
 def _planned(
@@ -95,17 +175,24 @@ def _planned(
             yield TopicPartition(topic, number), partition, actions
 
 
-def _create(tx: Transaction, tp: TopicPartition, partition: Partition) -> None:
+def _known_before(tx: Transaction, unfenced: UnfencedController, event: Event) -> dict[int, Broker]:
+    """Brokers that the deposed controller knows when it handles the event: of later failures it has not heard."""
+    later = [each.failed_brokers for each in unfenced.events.values() if each.id > event.id]
+    return {**tx.header.brokers, **{broker: gone for failed in later for broker, gone in failed.items()}}
+
+
+def _create(tx: Transaction, tp: TopicPartition, partition: Partition, known: dict[int, Broker]) -> None:
     """Create the partition by its topic's present znode, for a controller that does not know the partition yet."""
     tx.put_partition(tp, Partition(partition.replicas, zk_state=partition.zk_state))
+    now, tx.header.brokers = tx.header.brokers, known
     partition_creation.create(tx, [tp])
+    tx.header.brokers = now
     created = tx.topics[tp.topic].partitions[tp.partition]
     tx.put_partition(tp, replace(partition, queue=(*partition.queue, *created.queue)))
 
 
-def _as_read_now(partition: Partition, actions: tuple[AnyAction, ...], epoch: int) -> Iterator[AnyAction]:
-    """Actions that the controller of this epoch had planned and still does, with the present state."""
-    value = partition.zk_state
+def _as_read_now(value: LeaderAndIsr | None, actions: tuple[AnyAction, ...], epoch: int) -> Iterator[AnyAction]:
+    """Actions that the controller of this epoch had planned and still does, with the state that it reads now."""
     if value is None or value.controller_epoch > epoch:
         yield from _without_state(actions)
         return

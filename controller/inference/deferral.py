@@ -64,14 +64,14 @@ def _deferral_of_broker_change(event: Event) -> Callable[[Transaction, Event], _
 
 def _defer_failures(tx: Transaction, event: Event) -> Callable[[], None]:
     """Take back broker failures that the controller has not begun to handle; returns how they run again."""
-    failed_brokers, cause = dict(event.failed_brokers), event.cause
+    failed_brokers = dict(event.failed_brokers)
     tx.undo(event)
     tx.header.brokers = {**tx.header.brokers, **failed_brokers}
 
     def again() -> None:
         brokers = tx.header.brokers
         tx.header.brokers = {key: value for key, value in brokers.items() if key not in failed_brokers}
-        tx.begin(EventKind.BROKER_CHANGE, cause).detail = BrokersChanged(failed_brokers)
+        tx.begin_again(event).detail = BrokersChanged(failed_brokers)
         broker_change.on_broker_failure(tx, tuple(failed_brokers))
 
     return again
@@ -79,7 +79,7 @@ def _defer_failures(tx: Transaction, event: Event) -> Callable[[], None]:
 
 def _defer_startup(tx: Transaction, event: Event) -> Callable[[], None]:
     """Take back a broker's startup that the controller has not begun to handle; returns how it runs again."""
-    started, cause = event.started_broker, event.cause
+    started = event.started_broker
     registered = tx.header.brokers[started]
     tx.undo(event)
     tx.header.brokers = {broker: each for broker, each in tx.header.brokers.items() if broker != started}
@@ -87,7 +87,7 @@ def _defer_startup(tx: Transaction, event: Event) -> Callable[[], None]:
 
     def again() -> None:
         tx.header.brokers = {**tx.header.brokers, started: registered}
-        tx.begin(EventKind.BROKER_CHANGE, cause).detail = BrokersChanged(started=started)
+        tx.begin_again(event).detail = BrokersChanged(started=started)
         broker_change.on_broker_startup(tx, started)
 
     return again
@@ -96,11 +96,10 @@ def _defer_startup(tx: Transaction, event: Event) -> Callable[[], None]:
 def _defer_creation(tx: Transaction, event: Event) -> Callable[[], None]:
     """Take back partitions that the controller has not begun to create; returns how their creation runs again."""
     tps = [tp for tp in tx.waiting(event) if is_created_by(tx, tp, event)]
-    kind, cause = event.kind, event.cause
     tx.undo(event)
 
     def again() -> None:
-        tx.begin(kind, cause)
+        tx.begin_again(event)
         partition_creation.create(tx, tps)
 
     return again

@@ -13,6 +13,7 @@ import msgspec
 
 from controller.alerts import kinds, occurrences
 from controller.alerts.affected import listed
+from controller.model.event import Event
 from controller.model.leadership import (
     AnyAction,
     BumpLeaderEpoch,
@@ -245,6 +246,8 @@ def prune(tx: Transaction, tp: TopicPartition, joined: Collection[int] = ()) -> 
 
 
 def _note_missing(tx: Transaction, tp: TopicPartition, event_id: int, writes: int) -> None:
+    if tx.open_event(event_id).epoch < tx.header.term.epoch:
+        return  # a deposed controller's write: a newer one has written that state, or will
     sentence = tx.open_event(event_id).sentence
     cause = f"the controller never wrote the state of {tp}, due for {sentence}; it has done what came later"
     occurrences.note(tx, kinds.WRITE_NEVER_CAME, cause, about=str(tp), times=writes)
@@ -261,10 +264,17 @@ def give_up_on_overtaken(tx: Transaction) -> None:
     """
     header = tx.header
     for event_id, event in list(header.events.items()):
-        overtaken = event.writes_due and event_id < header.last_written_event
-        if overtaken and tx.has_written_all(event):
+        if event.writes_due and _is_over(tx, event):
             for tp in tx.waiting(event):
                 _give_up(tx, tp, event_id)
+
+
+def _is_over(tx: Transaction, event: Event) -> bool:
+    """Whether what the event has not written by now will not come."""
+    header = tx.header
+    if event.epoch < header.term.epoch and event.controller == header.term.broker:
+        return True  # a deposed controller resumed it, and has worked off its queue: it is controller again
+    return event.id < header.last_written_event and tx.has_written_all(event)
 
 
 def _give_up(tx: Transaction, tp: TopicPartition, event_id: int) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from controller.alerts import kinds, occurrences
 from controller.contract.znodes import StateZnode
-from controller.events import topic_deletion, unfenced_controller
+from controller.events import controller_failover, topic_deletion, unfenced_controller
 from controller.inference import divergences, explanation, kraft_metadata, topic_assignment
 from controller.inference.expected_writes import match_expected_write
 from controller.inference.isr_change import change_isr, match_across_unread_isr_change
@@ -51,8 +51,9 @@ def _follow(tx: Transaction, tp: TopicPartition, partition: Partition, written: 
     if tx.header.led_by_kraft:
         kraft_metadata.state_written(tx, tp, partition, written)
         return
-    if unfenced_controller.has_resumed(tx, before, written):
-        unfenced_controller.resume(tx)
+    deposed = unfenced_controller.resumed_by(tx, before, written) if tx.header.former.unfenced else None
+    if deposed is not None:
+        unfenced_controller.resume(tx, deposed)
         partition = tx.partition(tp) or partition
     if _was_reassigned_unseen(partition, written):
         topic_assignment.adopt_zk_assignment(tx, tp, partition, written)
@@ -64,6 +65,8 @@ def _follow(tx: Transaction, tp: TopicPartition, partition: Partition, written: 
     elif not tx.is_idle and match_expected_write(tx, tp, written):
         topic_deletion.written_before_asking(tx, tp.topic)
         tx.count_write(EXPECTED)
+        if before is None and written.controller_epoch < tx.header.term.epoch:
+            controller_failover.load_again(tx, tp)
     elif before is not None and match_across_unread_isr_change(tx, tp, before, written):
         tx.count_write(EXPECTED)
     else:

@@ -9,7 +9,7 @@ from typing import Final
 
 from controller.alerts import kinds, occurrences
 from controller.contract.znodes import TopicZnode
-from controller.events import controller_failover, partition_reassignment
+from controller.events import controller_failover, partition_reassignment, unfenced_controller
 from controller.events.topic_change import assignment_in
 from controller.inference import deferral
 from controller.model.event import EventKind
@@ -24,8 +24,16 @@ COMPLETED_UNREAD: Final = "reassignment-completed-unread"  # the rule of inferen
 
 def topic_written(tx: Transaction, name: str, before: Topic, znode: TopicZnode) -> None:
     """Compare the assignments in a topic's znode with the expected ones, for partitions that existed before."""
+    unfenced_controller.resume_author(tx)
+    loads = unfenced_controller.goes_on(tx) and controller_failover.load_in_flight(tx) is not None
     for number in before.partitions:
-        assignment_written(tx, TopicPartition(name, number), assignment_in(znode, number))
+        tp, written = TopicPartition(name, number), assignment_in(znode, number)
+        partition = tx.partition(tp)
+        if loads and partition is not None and written != partition.assignment:
+            tx.put_partition(tp, partition.with_assignment(written))
+            controller_failover.load_again(tx, tp)
+        else:
+            assignment_written(tx, tp, written)
     if before.exists and before.topic_id is None and znode.topic_id is not None:
         _mark_creation_begun(tx, name)
 

@@ -63,13 +63,14 @@ class UnfencedController(msgspec.Struct, frozen=True, array_like=True):
     since_ms: int
     events: dict[int, Event]
     queues: tuple[tuple[str, int, tuple[AnyAction, ...]], ...]  # by topic and partition
+    lost_ms: int = 0  # when /controller was taken from its session, which lives on; 0 if it ended with its session
 
 
 class FormerControllers(msgspec.Struct, array_like=True):
     """Facts about former controllers that outlive their term."""
 
     deposed: int = NO_BROKER  # the last controller, while it may not know yet that it was deposed
-    unfenced: UnfencedController | None = None  # only in releases that do not fence a controller's writes
+    unfenced: dict[int, UnfencedController] = {}  # by broker, only in releases that do not fence a controller's writes
     poisoned: dict[int, int] = {}  # KAFKA-12315: broker -> epoch of its registration
     unfinished: dict[int, Unfinished] = {}  # by broker of the former controller: see `Profile.forgets_reassignments`
     changes: int = 0

@@ -142,6 +142,7 @@ class Topic(msgspec.Struct, frozen=True, array_like=True):
     leaked: tuple[int, ...] = ()  # partitions whose states a controller kept when the topic was removed by hand
     leaked_epoch: int = -1  # of that controller
     seen_generation: int = 0  # of the forwarder whose records last named it
+    refused: dict[int, ReplicaAssignment] = {}  # partitions added during its deletion: the next controller loads them
 
 
 InTopic = tuple["Topic | None", "Partition | None"]  # a partition with its topic, None where they do not exist

@@ -42,7 +42,6 @@ SINCE: Final[Mapping[str, Release]] = MappingProxyType(
         "offlines_stateless_replicas": (2, 0),  # KAFKA-6650
         "retries_topics_made_unclean": (2, 1),
         "shutdown_spares_queued_topics": (2, 2),
-        "reverts_expansion_of_queued_topics": (2, 0),  # KAFKA-6612
         "replicates_without_adding": (2, 5),
         "updates_metadata_on_every_failure": (3, 1),  # KAFKA-13225
         "flags_each_stopped_replica": (2, 6),  # KIP-570
@@ -86,7 +85,6 @@ class Profile(msgspec.Struct, frozen=True, array_like=True):
     offlines_stateless_replicas: bool  # replicas of partitions without a state; before, that was refused
     retries_topics_made_unclean: bool  # at once; before, with the next broker startup or failover
     shutdown_spares_queued_topics: bool
-    reverts_expansion_of_queued_topics: bool
     replicates_without_adding: bool  # a partition counts as replicated without the replicas that are being added
     updates_metadata_on_every_failure: bool  # before, only where it left no partition without a leader
     flags_each_stopped_replica: bool  # and gives its leader epoch; before, those to delete have a request of their own

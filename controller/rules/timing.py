@@ -37,11 +37,6 @@ CONTEXT_LOADED: Final = Time(
     "the slowest of 506 loads with up to 100 partitions took 0.68 s, just started; of 28 with 10,000 to 12,000 it took "
     "1.2 to 3.7 s, and 200,000 partitions took 28 to 53 s",
 )
-STATES_READ: Final = Time(
-    1_000,
-    300,
-    "not measured by itself: until the load's end a new controller may read what an unfenced one still writes",
-)
 FAILED_OVER: Final = Time(
     1_200,
     600,

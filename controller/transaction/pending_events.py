@@ -52,6 +52,11 @@ class PendingEvents(MutableState):
         self._ordinal = 0
         return self.event
 
+    def begin_again(self, event: Event) -> Event:
+        """Start an event that was taken back, which rests on the same inference."""
+        with self.inferring(event.inferred_by, event.inferred_from):
+            return self.begin(event.kind, event.cause)
+
     def _next_event(self, kind: EventKind, cause: str) -> Event:
         header, record = self.header, self.record
         event = Event(header.next_event, kind, cause, record.zxid, header.time_ms, header.controller_epoch)

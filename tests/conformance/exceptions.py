@@ -103,18 +103,26 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
         5: (SILENT_SHUTDOWN, Parted(11, 0, 36, 0)),
     },
     "fuzz20c": {
-        1: (DEPOSED, Parted(17, 3, 2, 3)),
-        2: (DEPOSED, Parted(2, 24, 7, 14)),
-        13: (DEPOSED, Parted(14, 0, 11, 1)),
-        14: (ANSWERS, Parted(15, 0, 4, 0)),
+        1: (DEPOSED, Parted(16, 0, 0, 0)),
+        2: (DEPOSED, Parted(0, 24, 7, 16)),
+        13: (ANSWERS, Parted(8, 0, 7, 1)),
+        14: (ANSWERS, Parted(3, 0, 0, 0)),
         17: (EARLY, Parted(0, 0, 5, 5)),
     },
     "fuzz11a": {
         7: (ORDER, Parted(0, 3, 0, 3)),
         8: (ANSWERS, Parted(2, 0, 0, 0)),
-        10: (DEPOSED, Parted(15, 0, 27, 0)),
+        10: (DEPOSED, Parted(0, 0, 8, 8)),
         12: (ANSWERS, Parted(9, 2, 3, 0)),
-        13: (ANSWERS, Parted(10, 0, 8, 0)),
+        13: (ANSWERS, Parted(0, 2, 0, 0)),
+    },
+    "fuzz11b": {},
+    "fuzz20d": {
+        5: (ORDER, Parted(1, 0, 9, 5)),
+    },
+    "fuzz20e": {
+        2: (DEPOSED, Parted(0, 1, 0, 2)),
+        3: (DEPOSED, Parted(4, 9, 0, 14)),
     },
     "fuzz35a": {},
     "fuzz24b": {
@@ -143,7 +151,7 @@ GAUGES: Mapping[str, Mapping[str, int]] = {
     "fuzz39g": {ANSWERS: 8, JUST_REGISTERED: 15},
     "fuzz0102a": {JUST_REGISTERED: 16, STRAYS: 5},
     "fuzz011a": {JUST_REGISTERED: 12, ORDER: 1},
-    "fuzz10a": {JUST_REGISTERED: 4, ORDER: 2, STRAYS: 28},
+    "fuzz10a": {JUST_REGISTERED: 2, ORDER: 2, STRAYS: 28},
     "fuzz20a": {},
     "fuzz20b": {ORDER: 3, STRAYS: 4},
     "fuzz22a": {JUST_REGISTERED: 15, STRAYS: 4},
@@ -157,6 +165,9 @@ GAUGES: Mapping[str, Mapping[str, int]] = {
     "fuzz28i": {DRIFT: 23, JUST_REGISTERED: 7},
     "fuzz20c": {JUST_REGISTERED: 3, STRAYS: 11},
     "fuzz11a": {JUST_REGISTERED: 6, STRAYS: 7},
+    "fuzz11b": {DRIFT: 7, STRAYS: 6},
+    "fuzz20d": {DRIFT: 4, STRAYS: 6},
+    "fuzz20e": {STRAYS: 16},
     "fuzz24b": {ANSWERS: 12, DRIFT: 2, JUST_REGISTERED: 9, STRAYS: 1},
 }
 

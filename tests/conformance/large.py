@@ -106,9 +106,8 @@ LARGE: Mapping[str, Known] = {
     ),
     "large11": Known(
         {
-            2: (DEPOSED, Parted(1503, 0, 3501, 0)),
-            3: (DEPOSED, Parted(0, 845, 258, 258)),
-            4: (DEPOSED, Parted(0, 83, 28, 18)),
+            3: (DEPOSED, Parted(0, 0, 258, 258)),
+            4: (DEPOSED, Parted(0, 36, 28, 18)),
         },
         {
             "rm_leadercount": 3,

@@ -218,6 +218,19 @@ def test_a_reassignment_of_which_only_the_end_is_read_is_adopted_and_counted():
     assert t0(history) == (2, 4, (2,))
 
 
+@pytest.mark.parametrize("by_controller", [True, False])
+def test_up_to_2_3_a_reassignment_that_is_taken_up_twice_is_given_up(by_controller):
+    """The failover had read the request, and its watch announced it again: the target is assigned already."""
+    history = ZnodeHistory(release=(1, 1)).start(1, 2, topics={"t": {0: ([3, 1], 1, 0, [1]), 1: ([1, 3], 1, 0, [1])}})
+    history.reassign(("t", 0, [1, 3, 4]), ("t", 1, [1, 3]), ("gone", 0, [1]))
+    history.topic("t", {0: [1, 3, 4], 1: [1, 3]})
+    history.the_controller_writes_its_due()
+    author = {"author": history.session_of(1), "cxid": 9} if by_controller else {}
+    history.delete("/admin/reassign_partitions", **author)
+    history.broker(4)
+    assert history.gauges().pending_writes == (not by_controller)
+
+
 def test_the_end_of_a_reassign_znode_that_nobody_saw_is_nothing():
     history = ZnodeHistory().start(1, 2, topics=on([1], 1, 0, [1]))
     history.delete("/admin/reassign_partitions")

@@ -130,3 +130,10 @@ def test_a_startup_is_not_taken_back_where_the_broker_has_left_again():
     effects = history.state("gone", 0, -1, history.row("gone", 0).leader_epoch + 1, [3])
     assert "gone-0@1 ReplicaDeletionIneligible -> OnlineReplica" not in history.moves(effects, Status.WITHDRAWN)
     assert history.gauges().divergences == {}
+
+
+def test_a_broker_whose_startup_may_come_later_has_not_asked_to_be_shut_down():
+    history = ZnodeHistory(release=(2, 0)).start(2, controller=2, topics={"t": {0: ([1],)}})
+    history.broker(1)  # creates the partition, and may be handled after what is written now
+    history.state("t", 0, -1, 0, [])
+    assert history.gauges().agreement == 0

@@ -93,6 +93,16 @@ def test_a_broker_that_asks_again_may_give_up_what_it_could_not_before():
     assert history.predicted("u", 0) == (3, 1, (3,))
 
 
+def test_the_attempt_after_one_that_followed_from_the_backoff_may_come_earlier():
+    history = shutting_down(3)
+    first_ms = history.now_ms
+    history.heartbeat(1_100)  # the second came between 1,000 and 1,060 ms after the first
+    history.now_ms = first_ms + 2_000
+    history.state("u", 0, 2, 0, [2, 3])  # 3 caught up
+    effects = history.state("u", 0, 3, 1, [3])
+    assert {row.inferred_by for row in effects if isinstance(row, (Transition, Request))} == {"shutdown-asked"}
+
+
 def test_nobody_is_asked_again_once_the_controller_is_gone():
     history = shutting_down(3)
     history.delete("/controller")

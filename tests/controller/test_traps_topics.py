@@ -256,10 +256,13 @@ def test_trap_22_partitions_added_to_a_topic_that_is_being_deleted_are_reverted(
     assert sorted(history.context.topics.get("t").partitions) == [0]
 
 
-def test_trap_22_up_to_1_1_partitions_added_to_a_topic_in_deletion_are_created():
+def test_trap_22_up_to_1_1_partitions_added_in_a_deletion_are_the_next_controllers():
     history = ZnodeHistory(release=(1, 1)).start(1, 2, topics={"t": {0: ([1], 1, 0, [1])}})
     history.delete_topic("t")
     history.topic("t", {0: [1], 1: [2]})
+    assert sorted(history.context.topics.get("t").partitions) == [0]
+    history.delete("/controller")
+    history.controller(2, 2)
     assert sorted(history.context.topics.get("t").partitions) == [0, 1]
 
 

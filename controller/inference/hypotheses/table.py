@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from controller.events import controlled_shutdown, controller_failover, topic_deletion
+from controller.events import controlled_shutdown, controller_failover, topic_deletion, unfenced_controller
 from controller.inference import read_by_load, read_together, topic_assignment
 from controller.inference.hypotheses import (
     completed_without_leader,
     created_without_broker,
     deletion_answered,
+    deletion_unanswered,
     elected_after_all,
     loaded_before_registration,
     log_dir_failed,
@@ -48,6 +49,7 @@ RULES: Final = (
     ),
     Rule("never-poisoned", never_poisoned.propose, ()),
     Rule("deletion-answered", deletion_answered.propose, ("fuzz39c", "fuzz28h", "unseen39")),
+    Rule("deletion-unanswered", deletion_unanswered.propose, ("fuzz11a",)),
     Rule("completed-without-leader", completed_without_leader.propose, ("fuzz24b",), assumes_controlled_shutdown=True),
     Rule("elected-after-all", elected_after_all.propose, ("fuzz20b",)),
     Rule("preferred-election", preferred_election.propose, ("unseen39b", "fuzz22a", "fuzz27a")),
@@ -82,6 +84,7 @@ OTHER_INFERENCES: Final = (
     OtherInference(controlled_shutdown.ASKED_AGAIN, ("fuzz0102a", "fuzz28d")),
     OtherInference(controlled_shutdown.ASKED_BEFORE_SESSION_END, ("fuzz39a", "race39")),
     OtherInference(controller_failover.RAN_TO_FENCED_WRITE, ("fuzz22a", "fuzz28c", "unseen39b")),
+    OtherInference(unfenced_controller.RAN_UNFENCED, ("fuzz20d",)),
     OtherInference(topic_deletion.ANSWERED_IN_TIME, ("fuzz39c", "fuzz28a", "fuzz0102a")),
     OtherInference(topic_assignment.COMPLETED_UNREAD, ()),
 )
