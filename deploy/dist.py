@@ -13,7 +13,18 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-PACKAGES = ("cli", "controller", "dashboards", "ingest", "migration", "outputs", "questions", "streaming", "transport")
+PACKAGES = (
+    "cli",
+    "controller",
+    "dashboards",
+    "ingest",
+    "migration",
+    "outputs",
+    "questions",
+    "reports",
+    "streaming",
+    "transport",
+)
 _FIRST_DAY_OF_ZIP = (1980, 1, 1, 0, 0, 0)
 _FILE_MODE = 0o644 << 16
 

@@ -13,7 +13,18 @@ import grimp
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("cli", "controller", "dashboards", "ingest", "migration", "outputs", "questions", "streaming", "transport")
+PACKAGES = (
+    "cli",
+    "controller",
+    "dashboards",
+    "ingest",
+    "migration",
+    "outputs",
+    "questions",
+    "reports",
+    "streaming",
+    "transport",
+)
 SOURCES = [file for room in (*PACKAGES, "deploy", "docs") for file in sorted((ROOT / room).rglob("*.py"))]
 TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
 

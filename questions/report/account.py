@@ -35,6 +35,10 @@ class Part(msgspec.Struct, kw_only=True):
     brokers: dict[int, BrokerTime] = {}
     alerts: list[AlertSpan] = []
     counted: list[tuple[Key, int]] = []
+    complete_from_ms: int = 0  # before it the rows are only those that held then
+    unreadable: int = 0  # lines
+    notes: list[str] = []  # why this may not be all
+    failed: bool = False  # nothing could be read: the notes say why
 
 
 class Account:
@@ -109,5 +113,9 @@ def added_up(parts: Iterable[Part]) -> Part:
         whole.brokers.update(part.brokers)
         whole.alerts.extend(part.alerts)
         counted.update(dict(part.counted))
+        whole.complete_from_ms = max(whole.complete_from_ms, part.complete_from_ms)
+        whole.unreadable += part.unreadable
+        whole.notes.extend(part.notes)
+        whole.failed = whole.failed or part.failed
     whole.counted = list(counted.items())
     return whole

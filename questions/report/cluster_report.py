@@ -96,11 +96,14 @@ class ClusterReport(msgspec.Struct, frozen=True, kw_only=True):
     reactions: tuple[ReactionTime, ...]
     brokers: tuple[BrokerFailures, ...]  # the worst first
     alerts: tuple[AlertsOfKind, ...]  # the worst first
+    unreadable_lines: int = 0
+    notes: tuple[str, ...] = ()  # why this may not be all
+    failed: bool = False  # nothing could be read; the notes say why
 
 
 def report_of(cluster: str, whole: Part, since_ms: int | None = None, until_ms: int | None = None) -> ClusterReport:
     """The report of a cluster, of all that was seen where the window has no ends."""
-    measure = whole.seen.within(since_ms, until_ms)
+    measure = whole.seen.within(since_ms, until_ms, whole.complete_from_ms)
     topics = sorted(_topics(whole, measure), key=_worst_topic_first)
     counted = {key: count for key, count in whole.counted if count}
     writes = {kind: count for (what, kind, _), count in counted.items() if what == counters.WRITES}
@@ -119,6 +122,9 @@ def report_of(cluster: str, whole: Part, since_ms: int | None = None, until_ms: 
         reactions=tuple(_reactions(counted)),
         brokers=tuple(sorted(_brokers(whole, measure), key=_worst_broker_first)),
         alerts=tuple(sorted(_alerts(whole.alerts, measure), key=_worst_alert_first)),
+        unreadable_lines=whole.unreadable,
+        notes=tuple(whole.notes),
+        failed=whole.failed,
     )
 
 

@@ -27,11 +27,15 @@ class SeenTime(msgspec.Struct, array_like=True):
 
     spans: list[tuple[int, int]] = []
 
-    def within(self, since_ms: int | None, until_ms: int | None) -> Measure:
-        """A measure of what lasted between the two moments; None: as far as anything was seen."""
-        begin_ms = since_ms if since_ms is not None else min((begin for begin, _ in self.spans), default=0)
-        end_ms = until_ms if until_ms is not None else max((end for _, end in self.spans), default=0)
-        cut = ((max(begin, begin_ms), min(end, end_ms)) for begin, end in self.spans)
+    def within(self, since_ms: int | None, until_ms: int | None, complete_from_ms: int = 0) -> Measure:
+        """A measure of what lasted between the two moments; None: as far as anything was seen.
+
+        What was before `complete_from_ms` counts as not seen.
+        """
+        spans = [(max(begin, complete_from_ms), end) for begin, end in self.spans if end > complete_from_ms]
+        begin_ms = since_ms if since_ms is not None else min((begin for begin, _ in spans), default=0)
+        end_ms = until_ms if until_ms is not None else max((end for _, end in spans), default=0)
+        cut = ((max(begin, begin_ms), min(end, end_ms)) for begin, end in spans)
         return Measure(begin_ms, end_ms, [(begin, end) for begin, end in cut if begin < end])
 
 

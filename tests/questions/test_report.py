@@ -19,11 +19,6 @@ from tests.rows import TIME_MS, Rows
 _MINUTE_MS = 60_000
 
 
-@pytest.fixture
-def rows() -> Rows:
-    return Rows()
-
-
 def at(seconds: float) -> int:
     return TIME_MS + round(seconds * 1000)
 
