@@ -131,12 +131,14 @@ def _of_journals(session: SparkSession, source: JournalAddress) -> tuple[DataFra
     complete_from_ms = 0
     for output, journal in (outputs or {"": directory}).items():
         segments = list_segments(journal)
+        if not segments:
+            continue
         ends = [segment.start for segment in segments[1:]] + [end_offset(journal)]
         of_journal = [
             JournalPart(str(journal), output, segment.start, end) for segment, end in zip(segments, ends, strict=True)
         ]
         parts += of_journal
-        if output and segments and (segments[0].compacted or segments[0].start):
+        if output and (segments[0].compacted or segments[0].start):
             behind = of_journal[1:] if segments[0].compacted else of_journal
             complete_from_ms = max(complete_from_ms, _first_time_ms(behind))
     if not parts:

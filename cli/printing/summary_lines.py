@@ -23,6 +23,11 @@ def summary_lines(report: ClusterReport) -> Iterator[str]:
     unseen = f", {window.unseen_seconds:.1f} s not seen" if window.unseen_seconds else ""
     span = f"{time_of(window.seen_from_ms)} to {time_of(window.seen_until_ms or 0)}"
     yield f"summary of {span}: {window.seen_seconds:.1f} s seen{unseen}"
+    yield from figures(report)
+
+
+def figures(report: ClusterReport) -> Iterator[str]:
+    """Failovers, partition-minutes and elections, indented."""
     yield from _failovers(report)
     yield from _offline(report)
     elections = ", ".join(f"{kind} {count:,}" for kind, count in report.elections.items())
@@ -49,11 +54,9 @@ def _failover(failover: Failover) -> str:
 
 def _offline(report: ClusterReport) -> Iterator[str]:
     suffered = [topic for topic in report.topics if topic.unwritable_partition_minutes]
-    said = (
-        f"offline {_minutes(report.offline_partition_minutes)}, refusing acks=all "
-        f"{_minutes(report.unwritable_partition_minutes)}, of {_minutes(report.partition_minutes)} partition-minutes"
-    )
-    yield f"  {said}{':' if suffered else ''}"
+    offline, unwritable = minutes_of(report.offline_partition_minutes), minutes_of(report.unwritable_partition_minutes)
+    said = f"offline {offline}, refusing acks=all {unwritable}, of {minutes_of(report.partition_minutes)}"
+    yield f"  {said} partition-minutes{':' if suffered else ''}"
     yield from (f"    {_topic(topic)}" for topic in suffered[:_NAMED])
     if len(suffered) > _NAMED:
         yield f"    and {counted(len(suffered) - _NAMED, 'more topic')}"
@@ -61,16 +64,16 @@ def _offline(report: ClusterReport) -> Iterator[str]:
 
 def _topic(topic: TopicAvailability) -> str:
     return (
-        f"{topic.topic}: offline {_minutes(topic.offline_partition_minutes)} (online {share(topic.online)}), "
-        f"refusing acks=all {_minutes(topic.unwritable_partition_minutes)} (writable {share(topic.writable)})"
+        f"{topic.topic}: offline {minutes_of(topic.offline_partition_minutes)} (online {share(topic.online)}), "
+        f"refusing acks=all {minutes_of(topic.unwritable_partition_minutes)} (writable {share(topic.writable)})"
     )
 
 
-def share(availability: float | None) -> str:
+def share(availability: float) -> str:
     """An availability in per cent, rounded down: only what was never away is 100 %."""
-    return "-" if availability is None else f"{math.floor(round(availability * 100_000, 6)) / 1_000:.3f} %"
+    return f"{math.floor(round(availability * 100_000, 6)) / 1_000:.3f} %"
 
 
-def _minutes(minutes: float) -> str:
+def minutes_of(minutes: float) -> str:
     """Minutes with as many digits as tell a short outage from none."""
     return f"{minutes:,.1f}" if minutes >= 100 or not minutes else f"{minutes:.4g}"

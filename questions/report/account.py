@@ -106,7 +106,8 @@ def added_up(parts: Iterable[Part]) -> Part:
     """The whole cluster of its parts."""
     whole, counted = Part(), Counter[Key]()
     for part in parts:
-        whole.seen.spans.extend(part.seen.spans)
+        if part.seen.newest_ms is not None:  # the heartbeats are in one part
+            whole.seen = part.seen
         whole.topics.update(part.topics)
         whole.controllers.failovers.extend(part.controllers.failovers)
         whole.controllers.absent.update(part.controllers.absent)

@@ -39,8 +39,8 @@ class TopicAvailability(msgspec.Struct, frozen=True, kw_only=True):
     partition_minutes: float
     offline_partition_minutes: float
     unwritable_partition_minutes: float  # the offline ones included
-    online: float | None  # share of the partition-minutes; None: there were none
-    writable: float | None
+    online: float  # share of the partition-minutes
+    writable: float
 
 
 class ReactionTime(msgspec.Struct, frozen=True, kw_only=True):

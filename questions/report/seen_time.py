@@ -23,19 +23,23 @@ Level = dict[int, int]
 
 
 class SeenTime(msgspec.Struct, array_like=True):
-    """Spans from heartbeat to heartbeat in which the forwarder saw the cluster, the oldest first."""
+    """Spans from heartbeat to heartbeat in which the forwarder saw the cluster, the oldest first.
+
+    The first and the newest heartbeat bound what there is, seen or not; None: there is none.
+    """
 
     spans: list[tuple[int, int]] = []
+    first_ms: int | None = None
+    newest_ms: int | None = None
 
     def within(self, since_ms: int | None, until_ms: int | None, complete_from_ms: int = 0) -> Measure:
-        """A measure of what lasted between the two moments; None: as far as anything was seen.
+        """A measure of what lasted between the two moments; None: as far as there are heartbeats.
 
         What was before `complete_from_ms` counts as not seen.
         """
-        spans = [(max(begin, complete_from_ms), end) for begin, end in self.spans if end > complete_from_ms]
-        begin_ms = since_ms if since_ms is not None else min((begin for begin, _ in spans), default=0)
-        end_ms = until_ms if until_ms is not None else max((end for _, end in spans), default=0)
-        cut = ((max(begin, begin_ms), min(end, end_ms)) for begin, end in spans)
+        begin_ms = max(self.first_ms or 0, complete_from_ms) if since_ms is None else since_ms
+        end_ms = max(self.newest_ms or 0, begin_ms) if until_ms is None else until_ms
+        cut = ((max(begin, begin_ms, complete_from_ms), min(end, end_ms)) for begin, end in self.spans)
         return Measure(begin_ms, end_ms, [(begin, end) for begin, end in cut if begin < end])
 
 
@@ -49,9 +53,12 @@ class Heartbeats:
     def take(self, row: GaugesRow) -> None:
         """Add the time since the heartbeat before, if somebody looked."""
         before, self._newest = self._newest, row
+        seen = self.seen
+        seen.first_ms = row.time_ms if seen.first_ms is None else min(seen.first_ms, row.time_ms)
+        seen.newest_ms = row.time_ms if seen.newest_ms is None else max(seen.newest_ms, row.time_ms)
         if before is None or not _goes_on(before, row):
             return
-        spans = self.seen.spans
+        spans = seen.spans
         if spans and spans[-1][1] == before.time_ms:
             spans[-1] = (spans[-1][0], row.time_ms)
         else:

@@ -93,7 +93,7 @@ def test_what_was_offline_and_what_refused_acks_all_is_measured_by_topic(rows):
     assert found.partition_minutes == minutes(260)
 
 
-def test_a_row_of_before_acks_all_was_judged_counts_as_unwritable_while_it_is_offline(rows):
+def test_rows_of_before_acks_all_was_judged_are_unwritable_while_offline(rows):
     found = report(
         *heartbeats(rows, 0, 10),
         rows.offline("orders", 0, time_ms=at(0), writable_acks_all=None),

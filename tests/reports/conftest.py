@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -69,20 +69,18 @@ def changes(recorded: dict[str, Recorded], tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture(scope="session")
-def write_outputs(
-    recorded: dict[str, Recorded], tmp_path_factory: pytest.TempPathFactory
-) -> Callable[..., Path]:
+def write_outputs(recorded: dict[str, Recorded], tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """Writes outputs as `kontrast stream` does; `batches` changes each output's lines into batches of lines."""
 
-    def write(batches: Callable[[list[bytes]], list[list[bytes]]] = lambda lines: [lines], **options: object) -> Path:
+    def write(
+        batches: Callable[[list[bytes]], list[list[bytes]]] = lambda lines: [lines],
+        clusters: Sequence[str] = tuple(RECORDED),
+        **options: object,
+    ) -> Path:
         directory = tmp_path_factory.mktemp("derived")
+        rows = list(_mixed([list(recorded[cluster].rows) for cluster in clusters]))
         for output in OUTPUTS:
-            lines = [
-                encode_row(row)
-                for output_and_row in _mixed([list(cluster.rows) for cluster in recorded.values()])
-                for its_output, row in [output_and_row]
-                if its_output == output
-            ]
+            lines = [encode_row(row) for its_output, row in rows if its_output == output]
             with JournalWriter(directory / output, **options) as writer:
                 for batch in batches(lines):
                     writer.append(batch)
