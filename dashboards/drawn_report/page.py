@@ -17,6 +17,7 @@ from transport.printable import printable
 
 _STYLE: Final = """
 svg.lanes line.objective { stroke: #c9313c; opacity: 1; stroke-dasharray: 5 3; }
+table { margin-bottom: 1.2rem; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; padding-right: 1.2rem; }
 """
 _MOST_TOPICS: Final = 100  # of a cluster in its table; all are in the CSV and the JSON

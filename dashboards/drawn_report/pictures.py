@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final
 from xml.etree.ElementTree import Element, SubElement
@@ -20,7 +21,7 @@ _BAR: Final = 14
 _LEAST_BAR: Final = 1.5  # what was short must be seen, too
 _LONGEST_NAME: Final = 28
 _MOST_BARS: Final = 40
-_TICKS: Final = 5
+_MOST_TICKS: Final = 8
 
 
 def drawn_availability(report: Report) -> tuple[Element, int]:
@@ -33,10 +34,10 @@ def drawn_availability(report: Report) -> tuple[Element, int]:
     shown = suffered[:_MOST_BARS]
     picture = _picture(len(shown), "Share of its partition-minutes that each topic refused acks=all, or was offline")
     allowed = None if report.objective_percent is None else (100 - report.objective_percent) / 100
-    most = max([allowed or 0.0, *(1 - topic.writable for _, topic in shown)], default=0) * 1.05 or 1.0
-    for tick in range(_TICKS + 1):
-        share = most * tick / _TICKS
-        _line(picture, _x(share / most), len(shown), f"{share * 100:.3g} %")
+    most = max([allowed or 0.0, *(1 - topic.writable for _, topic in shown)]) * 1.05 or 1.0
+    step = _round_step(most / _MOST_TICKS)
+    for tick in range(int(most / step) + 1):
+        _line(picture, _x(tick * step / most), len(shown), f"{tick * step * 100:.3g} %")
     for number, (cluster, topic) in enumerate(shown):
         picture.append(_bar(cluster, topic, number, most))
     if allowed is not None:
@@ -58,6 +59,12 @@ def _bar(cluster: ClusterReport, topic: TopicAvailability, number: int, most: fl
             place = {"x": _number(_LEFT), "y": str(y + 2), "width": _number(width), "height": str(_BAR)}
             SubElement(lane, "rect", {"class": word, **place})
     return lane
+
+
+def _round_step(least: float) -> float:
+    """The least of 1, 2 and 5 times a power of ten that is not less."""
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= least)
 
 
 def drawn_failovers(clusters: Sequence[ClusterReport]) -> Element:
