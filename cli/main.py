@@ -30,6 +30,7 @@ _SECTIONS: Final = {
         "check": "Say whether a cluster is well: what is wrong, worst first, since when, and what to do.",
         "explain": "Say why a partition, a topic, a broker or the controller is as it is.",
         "timeline": "Print what happened in a cluster, in order; or write a page with a picture of it.",
+        "report": "Report availability, failovers and alerts of one or hundreds of clusters over weeks.",
         "lint": "Say what lies in ZooKeeper and will hurt, what it will do, and the mend.",
         "whatif": "Say what would follow if brokers were lost, shut down or restored, or partitions reassigned.",
         "place": "Print an assignment of replicas as reassignment JSON, and check it as `whatif` does.",

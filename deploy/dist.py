@@ -13,13 +13,24 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-PACKAGES = ("cli", "controller", "dashboards", "ingest", "migration", "outputs", "questions", "streaming", "transport")
+PACKAGES = (
+    "cli",
+    "controller",
+    "dashboards",
+    "ingest",
+    "migration",
+    "outputs",
+    "questions",
+    "reports",
+    "streaming",
+    "transport",
+)
 _FIRST_DAY_OF_ZIP = (1980, 1, 1, 0, 0, 0)
 _FILE_MODE = 0o644 << 16
 
 
 def make(directory: Path) -> tuple[Path, ...]:
-    """The files in this directory: kontrast.zip, kontrast-stream.py, jars.txt."""
+    """The files in this directory: kontrast.zip, kontrast-stream.py, kontrast-report.py, jars.txt."""
     directory.mkdir(parents=True, exist_ok=True)
     code = directory / "kontrast.zip"
     with zipfile.ZipFile(code, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -27,10 +38,11 @@ def make(directory: Path) -> tuple[Path, ...]:
             info = zipfile.ZipInfo(str(file.relative_to(ROOT)), _FIRST_DAY_OF_ZIP)
             info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, _FILE_MODE
             archive.writestr(info, file.read_bytes())
-    program = Path(shutil.copy(ROOT / "deploy" / "spark" / "kontrast-stream.py", directory))
+    names = ("kontrast-stream.py", "kontrast-report.py")
+    programs = (Path(shutil.copy(ROOT / "deploy" / "spark" / name, directory)) for name in names)
     jars = directory / "jars.txt"
     jars.write_text("".join(f"{name}\n" for name in connector_jars()), encoding="ascii")
-    return code, program, jars
+    return code, *programs, jars
 
 
 def connector_jars() -> list[str]:

@@ -47,6 +47,14 @@ def read_retention(texts: Mapping[str, str]) -> dict[str, int | None]:
     return {output: None if text == _NONE else int(text) for output, text in texts.items()}
 
 
+def check_resources(master: str, driver_memory: str) -> None:
+    """Refuse what Spark cannot be started with on one machine; raises StreamError."""
+    if not _LOCAL_MASTER.fullmatch(master):
+        raise StreamError(f"master {master!r} is not local[N] or local[*]: the job runs inside one process")
+    if not _JVM_MEMORY.fullmatch(driver_memory):
+        raise StreamError(f"driver memory {driver_memory!r} is no size: write it like 512m or 2g")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokersConfig:
     """A cluster's broker settings and release, as text; creating it raises StreamError for what cannot be read.
@@ -108,10 +116,7 @@ class StreamConfig:
             raise StreamError(
                 f"checkpoint {self.checkpoint} is no local directory: give a path on a local disk or a mounted volume"
             )
-        if not _LOCAL_MASTER.fullmatch(self.master):
-            raise StreamError(f"master {self.master!r} is not local[N] or local[*]: the job runs inside one process")
-        if not _JVM_MEMORY.fullmatch(self.driver_memory):
-            raise StreamError(f"driver memory {self.driver_memory!r} is no size: write it like 512m or 2g")
+        check_resources(self.master, self.driver_memory)
         for name, smallest in _SMALLEST.items():
             value = getattr(self, name)
             if value is not None and value < smallest:

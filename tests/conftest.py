@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pytest
@@ -22,7 +24,11 @@ from streaming.java.installation import find_java
 from tests.process_logs import LOGS, pytest_runtest_makereport, pytest_runtest_setup  # noqa: F401 (hooks of pytest)
 from tests.rows import Rows
 from tests.shared_servers import STARTS, OwnedServers, SharedServers
+from transport.address import JournalAddress
 from transport.scratch import scratch_directory
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # Programs that were put beside Python, like promtool, are found however the tests are started.
 os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
@@ -92,6 +98,26 @@ def _place(name: str, order: Sequence[str]) -> int:
 def java() -> Path:
     """The Java that everything runs on; fails with its sentence where there is none."""
     return find_java()
+
+
+@pytest.fixture(scope="session")
+def spark(java: Path) -> Iterator[SparkSession]:
+    """A session with the job's own settings and the Kafka connector: to start one takes longer than most tests."""
+    from streaming.config import StreamConfig  # pyspark is not for processes without such tests
+    from streaming.java.artifacts import SPARK_KAFKA_CONNECTOR, jars
+    from streaming.job import fast_files
+    from streaming.spark.session import spark_session
+
+    config = StreamConfig(
+        source=JournalAddress(Path("/unused")),
+        sink=JournalAddress(Path("/unused-too")),
+        checkpoint="/unused",
+        master="local[2]",
+        shuffle_partitions=1,
+    )
+    connector = jars(SPARK_KAFKA_CONNECTOR)
+    with spark_session(config, threading.Event(), jars=connector, class_path=fast_files(config)) as session:
+        yield session
 
 
 def _shared(name: str) -> Callable[[pytest.FixtureRequest, Path], str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
 from typing import Final
 
@@ -53,12 +53,17 @@ def print_answer(lines: Iterable[RenderableType]) -> None:
     if sys.stdout.isatty():
         Console().print(*lines, sep="\n")
         return
+    for plain in plain_lines(lines):
+        click.echo(plain)
+
+
+def plain_lines(lines: Iterable[RenderableType]) -> Iterator[str]:
+    """The lines without colours, one for each."""
     console = Console(width=_UNBOUNDED, color_system=None, force_terminal=False)
     with console.capture() as captured:
         for item in lines:
             console.print(item)
-    for plain in captured.get().splitlines():
-        click.echo(plain.rstrip())
+    yield from (plain.rstrip() for plain in captured.get().splitlines())
 
 
 def print_json(answer: msgspec.Struct) -> None:

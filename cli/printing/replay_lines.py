@@ -11,16 +11,19 @@ import msgspec
 
 from cli.printing.agreement import Agreement
 from cli.printing.migration_lines import MigrationPast
+from cli.printing.summary_lines import summary_lines
 from controller.alerts.conditions import counted
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.effect_rows import Request, Status, Transition
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.outputs import OUTPUTS
-from controller.contract.records import Record, RecordKind
+from controller.contract.records import LATEST_MS, Record, RecordKind
 from controller.contract.refused_row import RefusedRow
 from controller.contract.row import Row
 from controller.derived.gauges import gauges_row
 from controller.model.context import Context, Phase
+from questions.report.account import EVER_MS, Account
+from questions.report.cluster_report import report_of
 
 EMITTABLE: Final = OUTPUTS
 
@@ -62,6 +65,9 @@ class RowWriter:
         self._unchanged = unchanged
         self._incidents = Incidents()
         self._migration = MigrationPast()
+        self._account = Account(since_ms=LATEST_MS)  # until what is printed begins
+        self._account.begin(EVER_MS)
+        self._since_ms: int | None = None
         self._gauges: dict[str, Any] | None = None
         self._newest: Record | None = None
         self._held: list[str] = []
@@ -71,6 +77,7 @@ class RowWriter:
         """A record comes; when it is another transaction's, the one before is complete."""
         if self._before is None and record.zxid >= self._from_zxid:
             self._before = Agreement.so_far(context.header)
+            self._begin_account(record, context)
         if self._newest is not None and (record.zxid != self._newest.zxid or record.kind is RecordKind.HEARTBEAT):
             self._write_gauges(context)
         self._newest = record
@@ -90,7 +97,23 @@ class RowWriter:
             lines = (*self._migration.lines(_time), *self._incidents.lines())
             sys.stdout.writelines(f"{line}\n" for line in lines)
         if self._before is not None and self._newest is not None:
+            self._write_summary(context, self._newest)
             self._write_agreement(Agreement.so_far(context.header).since(self._before), self._newest)
+
+    def _begin_account(self, record: Record, context: Context) -> None:
+        if self._from_zxid:
+            self._account.take_counts(context, record)
+            self._since_ms = record.observed_ms
+        self._account.count_from(record.observed_ms)
+
+    def _write_summary(self, context: Context, last: Record) -> None:
+        self._account.take_counts(context, last)
+        report = report_of(last.cluster, self._account.part(), self._since_ms)
+        if self._as_json:
+            stamp = {"kind": "summary", "zxid": _hex(last.zxid), "time_ms": last.observed_ms}
+            self._write(stamp | msgspec.to_builtins(report))
+        else:
+            sys.stdout.writelines(f"{line}\n" for line in summary_lines(report))
 
     def _write_agreement(self, agreement: Agreement, last: Record) -> None:
         if self._as_json:
@@ -103,6 +126,7 @@ class RowWriter:
         """Write the row if it is to be seen."""
         if isinstance(row, RefusedRow) and "refused" not in self._outputs:
             self.refused += 1
+        self._account.take(row)
         if row.zxid < self._from_zxid or not _is_written(row):
             return
         if isinstance(row, AlertRow):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -50,6 +51,29 @@ class Moment(click.ParamType["Until"]):
         return Until(
             time_ms=round((moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp() * 1000)
         )
+
+
+class Ago(click.ParamType[int]):
+    """A time, or how long before the end of a window it begins; in milliseconds, below zero: before the end."""
+
+    name = "AGE|TIME"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The moment that is meant; fails for what is none."""
+        if isinstance(value, int):
+            return value
+        found = _AGE.fullmatch(str(value))
+        if found is not None:
+            return -int(found[1]) * _UNITS_MS[found[2]]
+        if str(value).startswith("0x"):
+            self.fail(f"{value!r} is a zxid, which means something else in each cluster: give a time.")
+        time_ms = Moment().convert(value, param, ctx).time_ms
+        assert time_ms is not None, "only a zxid has no time"
+        return time_ms
+
+
+_UNITS_MS: Final = {"m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000}
+_AGE: Final = re.compile(r"([1-9][0-9]{0,5})([mhdw])")
 
 
 def _not_a_zxid(text: str) -> str:

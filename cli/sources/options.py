@@ -24,7 +24,8 @@ _GROUP: Final = "Where the cluster comes from"
 _CONNECT_TIMEOUT: Final = "connect_timeout_seconds"
 
 
-def _read_address(_ctx: click.Context, _param: click.Parameter, text: str | None) -> Address | None:
+def read_address(_ctx: click.Context, _param: click.Parameter, text: str | None) -> Address | None:
+    """The address that is given; raises BadParameter."""
     try:
         return None if text is None else parse_address(text)
     except AddressError as error:
@@ -63,7 +64,7 @@ _OPTIONS: Final = (
     click.option(
         "--from",
         "stream",
-        callback=_read_address,
+        callback=read_address,
         metavar="ADDRESS",
         help="Ask what Kontrast has written instead: the changes of `kontrast watch` or the outputs of `kontrast "
         "stream`, as journal:DIRECTORY or kafka://HOST:PORT/TOPIC.",

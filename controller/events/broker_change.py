@@ -186,6 +186,7 @@ def publish_broker(tx: Transaction, broker: int, *, forgotten: bool = False) -> 
             rack=now.rack if now else None,
             forgotten=forgotten,
             inferred=now is not None and now.inferred,
+            left_in_order=departure.in_order if now is None and departure is not None else None,
         )
     )
 

@@ -33,16 +33,7 @@ summary { cursor: pointer; }
 def page_of(timeline: Timeline, doubts: Iterable[str] = ()) -> str:
     """The page's HTML; `doubts` are why it may not be all."""
     about = f": {timeline.about}" if timeline.about else ""
-    title = printable(f"What happened in cluster {timeline.cluster}{about}")
-    page = Element("html", {"lang": "en"})
-    head = SubElement(page, "head")
-    SubElement(head, "meta", {"charset": "utf-8"})
-    SubElement(head, "meta", {"http-equiv": "Content-Security-Policy", "content": _NOTHING_FROM_ELSEWHERE})
-    SubElement(head, "meta", {"name": "viewport", "content": "width=device-width"})
-    SubElement(head, "title").text = title
-    SubElement(head, "style").text = _STYLE + STYLE
-    body = SubElement(page, "body")
-    SubElement(body, "h1").text = title
+    page, body = begun_page(printable(f"What happened in cluster {timeline.cluster}{about}"))
     SubElement(
         body, "p"
     ).text = f"{_day(timeline.begin_ms)} to {_day(timeline.end_ms)} UTC, {counted(len(timeline.events), 'event')}"
@@ -51,6 +42,25 @@ def page_of(timeline: Timeline, doubts: Iterable[str] = ()) -> str:
     body.append(drawn(timeline))
     body.append(_legend(timeline))
     body.append(_table(timeline.events))
+    return written(page)
+
+
+def begun_page(title: str, style: str = "") -> tuple[Element, Element]:
+    """A page that has nothing from elsewhere, with its title, and its body."""
+    page = Element("html", {"lang": "en"})
+    head = SubElement(page, "head")
+    SubElement(head, "meta", {"charset": "utf-8"})
+    SubElement(head, "meta", {"http-equiv": "Content-Security-Policy", "content": _NOTHING_FROM_ELSEWHERE})
+    SubElement(head, "meta", {"name": "viewport", "content": "width=device-width"})
+    SubElement(head, "title").text = title
+    SubElement(head, "style").text = _STYLE + STYLE + style
+    body = SubElement(page, "body")
+    SubElement(body, "h1").text = title
+    return page, body
+
+
+def written(page: Element) -> str:
+    """The page as text."""
     return f"<!DOCTYPE html>\n{tostring(page, encoding='unicode', method='html')}\n"
 
 

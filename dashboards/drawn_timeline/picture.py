@@ -48,7 +48,7 @@ def drawn(timeline: Timeline) -> Element:
     height = _TOP + _LANE * len(lanes) + 6
     picture = Element("svg", {"class": "lanes", "viewBox": f"0 0 {_WIDTH} {height}", "role": "img"})
     SubElement(picture, "title").text = f"What was well and what was not in cluster {printable(timeline.cluster)}"
-    scale = _Scale(timeline.begin_ms, timeline.end_ms)
+    scale = TimeScale(timeline.begin_ms, timeline.end_ms)
     for at_ms, words in scale.ticks():
         x = _number(scale.x(at_ms))
         SubElement(picture, "line", {"x1": x, "x2": x, "y1": str(_TOP - 6), "y2": str(height)})
@@ -68,13 +68,14 @@ def clock(ms: float) -> str:
     return datetime.fromtimestamp(ms / _SECOND, timezone.utc).strftime("%H:%M:%S.%f")[:-3]
 
 
-class _Scale:
+class TimeScale:
     """Where a moment is in the picture."""
 
     def __init__(self, begin_ms: int, end_ms: int) -> None:
         self._begin_ms, self._lasts_ms = begin_ms, max(1, end_ms - begin_ms)
 
     def x(self, ms: float) -> float:
+        """The distance from the left."""
         return _LEFT + (ms - self._begin_ms) / self._lasts_ms * (_WIDTH - _LEFT - _RIGHT)
 
     def ticks(self) -> Iterator[tuple[float, str]]:
@@ -89,7 +90,7 @@ class _Scale:
             at_ms += step
 
 
-def _drawn_lane(lane: Lane, top: int, scale: _Scale) -> Element:
+def _drawn_lane(lane: Lane, top: int, scale: TimeScale) -> Element:
     group = Element("g")
     middle = _number(top + _LANE / 2 + 2)
     name = printable(lane.name)

@@ -20,8 +20,8 @@ _NO_ROOM_SENTENCES = tuple(os.strerror(number) for number in NO_ROOM)
 _OWN_KINDS = {"StreamError", "JournalError", "NewerJournalError", "ForeignOffsetError"}
 
 
-def stream_error(failure: BaseException) -> StreamError:
-    """The error to show for a failed query; the failure itself is for the log."""
+def stream_error(failure: BaseException, what: str = "the stream") -> StreamError:
+    """The error to show for a failed query, or for what else failed; the failure itself is for the log."""
     if isinstance(failure, StreamError | JournalError):
         return StreamError(str(failure))
     said = [message for message in messages(failure) if message.strip()]
@@ -30,8 +30,8 @@ def stream_error(failure: BaseException) -> StreamError:
         for match in list(_RAISED.finditer(raised))[-1:]:
             if match["kind"] in _OWN_KINDS:
                 return StreamError(match["sentence"])
-            return StreamError(f"the stream failed: {match['kind']}: {match['sentence']}")
-    return StreamError(f"the stream failed: {first_sentence((said or [type(failure).__name__])[-1])}")
+            return StreamError(f"{what} failed: {match['kind']}: {match['sentence']}")
+    return StreamError(f"{what} failed: {first_sentence((said or [type(failure).__name__])[-1])}")
 
 
 def is_full_disk(failure: BaseException) -> bool:

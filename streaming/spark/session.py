@@ -8,12 +8,12 @@ import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
-from streaming.config import StreamConfig
 from streaming.spark.failure import stream_error
 from streaming.spark.java_process import JavaProcess, session_of
 from streaming.spark.submitted import submitted, submitted_session
@@ -26,7 +26,27 @@ _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProv
 _LONGEST_PARENT = 28
 
 
-def job_settings(config: StreamConfig) -> dict[str, str]:
+class SessionConfig(Protocol):
+    """What a session needs of a job's settings."""
+
+    @property
+    def master(self) -> str:
+        """Cores of this machine, in Spark's form."""
+
+    @property
+    def driver_memory(self) -> str:
+        """Heap of the Java process."""
+
+    @property
+    def shuffle_partitions(self) -> int | None:
+        """Tasks of a stage that asks for no number of its own."""
+
+    @property
+    def file_system(self) -> str:
+        """Who writes the checkpoint: fast, or hadoop."""
+
+
+def job_settings(config: SessionConfig) -> dict[str, str]:
     """Spark's settings that the job needs wherever it runs."""
     return {
         "spark.app.name": "kontrast",
@@ -46,7 +66,7 @@ def job_settings(config: StreamConfig) -> dict[str, str]:
     }
 
 
-def own_settings(config: StreamConfig, run_directory: Path) -> dict[str, str]:
+def own_settings(config: SessionConfig, run_directory: Path) -> dict[str, str]:
     """Spark's settings of a Java process that is the job's own; `run_directory` is for what need not outlive it."""
     # Hadoop's own starts processes that set or ask for a file's permissions: 60 ms a batch.
     files = {"spark.hadoop.fs.file.impl": _FAST_FILES} if config.file_system == "fast" else {}
@@ -65,7 +85,7 @@ def own_settings(config: StreamConfig, run_directory: Path) -> dict[str, str]:
 
 @contextlib.contextmanager
 def spark_session(
-    config: StreamConfig,
+    config: SessionConfig,
     stop: threading.Event,
     *,
     jars: Sequence[Path] = (),

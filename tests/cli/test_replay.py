@@ -20,9 +20,11 @@ from cli.printing.replay_lines import Incidents, row_object, sentence
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.effect_rows import Request, RequestedState, Status, Transition
 from controller.model.tally import Writes
+from tests import recorded_moment
 from tests.rows import Rows
 
 RECORDINGS = Path(__file__).parents[1] / "conformance" / "recordings"
+SUMMARY = Path(__file__).parent / "answers" / "replay-summary.txt"
 ALL = "transitions,requests,metadata,alerts,gauges,refused"
 STAMP = {"cluster": "c", "generation": 1, "seq": 1, "ordinal": 0, "zxid": 109, "time_ms": 1_700_000_000_123}
 EFFECT = {"effect": "1-2-3", "status": Status.FINAL, "cause": "BrokerChange: broker 3 left", "controller_epoch": 1}
@@ -36,6 +38,12 @@ def zk_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         members = [member for member in archive if member.name.startswith("dev39/zk/")]
         archive.extractall(directory, members, filter="data")
     return directory / "dev39" / "zk"
+
+
+@pytest.fixture(scope="module")
+def operator(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The ZooKeeper of a recorded cluster with failovers."""
+    return recorded_moment.zk_data(tmp_path_factory.mktemp("recording"))
 
 
 def invoke(*arguments: object) -> Result:
@@ -85,7 +93,7 @@ def test_gauges_are_written_when_they_change_with_kafkas_names(everything: list[
 
 
 def test_only_what_is_asked_for_is_printed(zk_data: Path, everything: list[dict]):
-    *alerts, agreement = objects(invoke("--zk-data", zk_data, "--emit", "alerts", "--json"))
+    *alerts, _, agreement = objects(invoke("--zk-data", zk_data, "--emit", "alerts", "--json"))
     assert alerts == [row for row in everything if row["kind"] == "alert"]
     assert agreement == everything[-1]
 
@@ -95,7 +103,7 @@ def test_until_ends_the_same_story_earlier(zk_data: Path, everything: list[dict]
     middle = transitions[len(transitions) // 2]
     moment = datetime.fromtimestamp(middle["time_ms"] / 1000, timezone.utc).isoformat(timespec="milliseconds")
     for until in (middle["zxid"], middle["time_ms"], moment, moment.replace("+00:00", "Z")):
-        *part, agreement = objects(invoke("--zk-data", zk_data, "--emit", "transitions", "--json", "--until", until))
+        *part, _, agreement = objects(invoke("--zk-data", zk_data, "--emit", "transitions", "--json", "--until", until))
         assert sum(agreement["writes"].values()) < sum(everything[-1]["writes"].values())
         assert part == transitions[: len(part)]
         assert middle in part
@@ -105,7 +113,7 @@ def test_until_ends_the_same_story_earlier(zk_data: Path, everything: list[dict]
 def test_from_leaves_out_what_was_before(zk_data: Path, everything: list[dict]):
     transitions = [row for row in everything if row["kind"] == "transition"]
     start = transitions[len(transitions) // 2]["zxid"]
-    *part, agreement = objects(invoke("--zk-data", zk_data, "--emit", "transitions", "--json", "--from", start))
+    *part, _, agreement = objects(invoke("--zk-data", zk_data, "--emit", "transitions", "--json", "--from", start))
     assert part == [row for row in transitions if int(row["zxid"], 16) >= int(start, 16)]
     before = objects(invoke("--zk-data", zk_data, "--json", "--until", f"{int(start, 16) - 1:#x}"))[-1]
     for verdict, count in everything[-1]["writes"].items():
@@ -117,6 +125,29 @@ def test_the_last_object_says_how_far_it_agrees_with_the_controller(everything: 
     assert (last["kind"], last["agreement"]) == ("agreement", 1)
     assert last["writes"] == {"expected": 109, "inferred": 22, "unexplained": 0}
     assert last["inferences"] == {"preferred-election": 20, "deletion-answered": 1, "shutdown-asked": 1}
+
+
+def test_the_summary_is_one_object_and_some_lines(operator: Path):
+    (summary,) = [row for row in objects(invoke("--zk-data", operator, "--json")) if row["kind"] == "summary"]
+    lines = invoke("--zk-data", operator, "--emit", "refused").stdout.splitlines()
+    begin = next(at for at, line in enumerate(lines) if line.startswith("summary of "))
+    text = "\n".join([*lines[begin:-1], json.dumps(summary, indent=1)]) + "\n"
+    if "REWRITE" in os.environ:
+        SUMMARY.write_text(text, encoding="utf-8")
+    assert text == SUMMARY.read_text(encoding="utf-8")
+
+
+def test_the_summary_counts_what_is_printed(operator: Path):
+    def summary(*arguments: object) -> dict:
+        return objects(invoke("--zk-data", operator, "--emit", "refused", "--json", *arguments))[-2]
+
+    whole, before, behind = summary(), summary("--until", "0x240"), summary("--from", "0x241")
+    for kind, count in whole["elections"].items():
+        assert before["elections"].get(kind, 0) + behind["elections"].get(kind, 0) == count
+    assert before["failovers"] + behind["failovers"] == whole["failovers"]
+    assert len(before["failovers"]) < len(whole["failovers"])
+    lasted = [found["offline_partition_minutes"] for found in (before, behind, whole)]
+    assert lasted[0] + lasted[1] == pytest.approx(lasted[2], rel=0.05)  # what lies between the two transactions
 
 
 @pytest.mark.parametrize(
@@ -198,8 +229,9 @@ def test_lines_for_people_say_the_same(zk_data: Path, everything: list[dict]):
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
     (count,) = (number for number, line in enumerate(lines) if line.endswith(" incidents:"))
-    assert count == len(everything) - 1
-    assert len(lines) - 2 - count == int(lines[count].split()[0])
+    assert count == len(everything) - 2  # the summary, agreement
+    incidents = int(lines[count].split()[0])
+    assert lines[count + 1 + incidents].startswith("summary of ")
     assert lines[-1].startswith("131 writes of the controller: 109 as expected, 22 explained by inference (preferred ")
     assert "page  UncleanElection: " in "\n".join(lines[count:])
     assert "None" not in result.stdout

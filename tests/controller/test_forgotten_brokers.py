@@ -42,6 +42,19 @@ def test_its_last_row_has_since_when_it_was_away():
     assert (last.broker, last.forgotten, last.since_ms) == (2, True, left_ms)
 
 
+def test_the_row_of_a_broker_that_left_says_how():
+    history = ZnodeHistory().start(1, 2, 3)
+    history.broker_closes(3)
+    history.broker_leaves(2)
+    history.broker(2)
+    rows = [row for row in history.effects if isinstance(row, BrokerRow) and row.broker != 1]
+    assert [(row.broker, row.registered, row.left_in_order) for row in rows[-3:]] == [
+        (3, False, True),
+        (2, False, False),
+        (2, True, None),
+    ]
+
+
 def test_one_that_hosts_replicas_is_missed_until_it_hosts_none():
     history = ZnodeHistory().start(1, 2, 3, topics={"t": {0: ([1, 2], 1, 0, [1, 2])}, "u": {0: ([1], 1, 0, [1])}})
     history.broker_leaves(2)

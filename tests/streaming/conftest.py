@@ -1,36 +1,17 @@
-"""The streaming tests share one Spark session: starting one takes longer than most of what is tested in it."""
+"""What tests of the job have in common: a job that is worked off, and journals at both of its ends."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from streaming.config import StreamConfig
-from streaming.java.artifacts import SPARK_KAFKA_CONNECTOR, jars
-from streaming.job import fast_files, prepare
-from streaming.spark.session import spark_session
+from streaming.job import prepare
 from tests.streaming.cluster_records import Streams
-from transport.address import JournalAddress
-
-
-@pytest.fixture(scope="session")
-def spark(java: Path) -> Iterator[SparkSession]:
-    """A session with the job's own settings and the Kafka connector."""
-    anywhere = JournalAddress(Path("/unused"))
-    config = StreamConfig(
-        source=anywhere,
-        sink=JournalAddress(Path("/unused-too")),
-        checkpoint="/unused",
-        master="local[2]",
-        shuffle_partitions=1,
-    )
-    connector = jars(SPARK_KAFKA_CONNECTOR)
-    with spark_session(config, threading.Event(), jars=connector, class_path=fast_files(config)) as session:
-        yield session
 
 
 @pytest.fixture

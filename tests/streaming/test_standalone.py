@@ -93,7 +93,7 @@ def test_python_on_the_cluster_has_nothing_of_the_checkout(tmp_path):
 @pytest.fixture
 def submit(tmp_path: Path, streams: Streams) -> Callable[..., subprocess.Popen[bytes]]:
     """Starts spark-submit with what `make dist` makes, in a group of its own: `submit(master, *job_options)`."""
-    code, program, _ = dist.make(tmp_path / "dist")
+    code, program, *_ = dist.make(tmp_path / "dist")
 
     def submit(master: str, *options: str) -> subprocess.Popen[bytes]:
         command = [

@@ -1,0 +1,268 @@
+"""`kontrast report`: availability, failovers and alerts of one or hundreds of clusters over weeks."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from cli.printing import output
+from cli.running import ExitCode, run_until_stopped
+from cli.settings.config import Settings, build, read_flags, read_settings
+from cli.settings.keys import keys_of
+from cli.settings.options import GroupedCommand, config_option, settings_options
+from cli.sources.moments import Ago, check_chroot
+from cli.sources.options import read_address
+from streaming.config import BrokersConfig, StreamConfig
+from streaming.errors import StreamError
+from transport.address import Address
+
+if TYPE_CHECKING:
+    from questions.report.report import Report
+    from reports.config import ReportConfig
+
+_OF_SPARK: Final = {"master", "driver_memory", "connect_timeout_seconds"}
+_OF_BROKERS: Final = {"broker_config", "kafka_version"}
+
+_EPILOG: Final = """\b
+Examples:
+  kontrast report --from journal:/var/lib/kontrast/changes --since 30d --slo 99.95
+  kontrast report --from kafka://kafka1:9092/kontrast.changes --since 90d --slo 99.95 --format html --out review.html
+  kontrast report --zk-data orders=/archive/orders --zk-data billing=/archive/billing --format csv --out tables
+
+\b
+Exit codes:
+  0  done; every topic met the objective, if one is given
+  1  a topic missed the objective
+  2  a flag or a setting is wrong, or there is nothing of what is named
+  3  what is asked cannot be reached, or a cluster's files cannot be read; the others are in the report
+"""
+
+
+def _read_directories(
+    _ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
+) -> dict[str, tuple[Path, ...]]:
+    """The directories by cluster: of NAME=DIR, or of DIR, whose last part is the name."""
+    found: dict[str, tuple[Path, ...]] = {}
+    unnamed: set[str] = set()
+    for text in given:
+        name, equals, rest = text.partition("=")
+        is_named = bool(equals) and "/" not in name
+        directory = Path(rest if is_named else text)
+        name = name if is_named else directory.absolute().name
+        if not name or not (rest or not is_named):
+            raise click.BadParameter(f"{text!r} is not NAME=DIR.")
+        if name in unnamed or (name in found and not is_named):
+            raise click.BadParameter(f"two directories are called {name!r}: give each its cluster's name, NAME=DIR.")
+        if not is_named:
+            unnamed.add(name)
+        found[name] = (*found.get(name, ()), directory)
+    return found
+
+
+@click.command(epilog=_EPILOG, cls=GroupedCommand)
+@config_option
+@click.option(
+    "--from",
+    "stream",
+    callback=read_address,
+    metavar="ADDRESS",
+    help="What Kontrast has written: the changes of `kontrast watch` or the outputs of `kontrast stream`, as "
+    "journal:DIRECTORY or kafka://HOST:PORT/TOPIC.",
+)
+@click.option(
+    "--zk-data",
+    "directories",
+    multiple=True,
+    callback=_read_directories,
+    metavar="[NAME=]DIR",
+    help="Archived files of a cluster's ZooKeeper instead, under the cluster's name; may be given again, for other "
+    "clusters, or with the same name for a dataLogDir.",
+)
+@click.option(
+    "--chroot",
+    default="/",
+    callback=check_chroot,
+    metavar="PATH",
+    show_default=True,
+    help="In --zk-data, the znode below which Kafka keeps everything.",
+)
+@click.option("--cluster", "clusters", multiple=True, metavar="NAME", help="Only this cluster; may be given again.")
+@click.option(
+    "--since", type=Ago(), help="Begin so long before the end (30d, 12h, 4w), or at a time. Without it: all there is."
+)
+@click.option(
+    "--until",
+    type=Ago(),
+    help="End so long ago, or at a time. Without it: with what is newest; an age is then from now.",
+)
+@click.option(
+    "--slo",
+    "objective_percent",
+    type=click.FloatRange(0, 100),
+    metavar="PERCENT",
+    help="Share of its partition-minutes that each topic is to be writable with acks=all, like 99.95.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "html", "csv", "json"]),
+    default="text",
+    show_default=True,
+    help="html: one self-contained page; csv: a directory with a file a table; json: one object.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write here, not to standard output; for csv a directory.",
+)
+@settings_options("stream", leave_out=keys_of(StreamConfig).keys() - _OF_SPARK - _OF_BROKERS)
+def report(  # noqa: PLR0913 (one parameter an option)
+    *,
+    config_file: Path | None,
+    stream: Address | None,
+    directories: dict[str, tuple[Path, ...]],
+    chroot: str,
+    clusters: tuple[str, ...],
+    since: int | None,
+    until: int | None,
+    objective_percent: float | None,
+    form: str,
+    out: Path | None,
+    **flags: Any,  # noqa: ANN401 (of the section)
+) -> int:
+    """Report availability, failovers and alerts of one or hundreds of clusters over weeks.
+
+    A batch job in Spark: availability by topic against an objective, failovers and how long each took, the controller's
+    reaction times, brokers by crashes and bounces, alerts by kind. Only time in which somebody saw a cluster counts;
+    what was not seen is named.
+    """
+    if (stream is None) == (not directories):
+        raise click.UsageError("give --from ADDRESS or --zk-data DIR, one of them.")
+    if form == "csv" and out is None:
+        raise click.UsageError("--format csv needs --out DIRECTORY: it writes a file a table.")
+    absent = sorted(set(clusters) - directories.keys()) if directories else []
+    if absent:
+        raise click.UsageError(f"--zk-data names no cluster {', '.join(absent)}.")
+    chosen = {name: found for name, found in directories.items() if not clusters or name in clusters}
+    window = _window(since, until, time.time_ns() // 1_000_000)
+    settings = read_settings(config_file, os.environ)
+    config = _config(settings, stream or (chosen, chroot), window, clusters, read_flags("stream", flags))
+    codes: list[ExitCode] = []
+
+    def run(stop: threading.Event) -> None:
+        from questions.report.report import report_against
+        from reports import job  # brings pyspark
+
+        try:
+            found = report_against(objective_percent, job.run(config, stop))
+        except StreamError:
+            if not stop.is_set():
+                raise
+            return  # Spark was stopped in the middle
+        if not stop.is_set():
+            codes.append(_answer(found, clusters, form, out))
+
+    code = run_until_stopped({"report": run})
+    return code or next(iter(codes), ExitCode.OK)
+
+
+def _window(since: int | None, until: int | None, now_ms: int) -> tuple[int | None, int | None]:
+    """The ends as moments; raises UsageError for a window that ends before it begins."""
+    until_ms = now_ms + until if until is not None and until < 0 else until
+    since_ms = (until_ms or now_ms) + since if since is not None and since < 0 else since
+    if since_ms is not None and since_ms >= (until_ms or now_ms):
+        raise click.UsageError("the window ends before it begins: look at --since and --until.")
+    return since_ms, until_ms
+
+
+def _config(
+    settings: Settings,
+    source: Address | tuple[Mapping[str, tuple[Path, ...]], str],
+    window: tuple[int | None, int | None],
+    clusters: tuple[str, ...],
+    flags: Mapping[str, Any],
+) -> ReportConfig:
+    from reports.config import ReportConfig, Resources, ZooKeeperFiles
+
+    section = settings.sections["stream"]
+    return ReportConfig(
+        source=ZooKeeperFiles(*source) if isinstance(source, tuple) else source,
+        since_ms=window[0],
+        until_ms=window[1],
+        clusters=frozenset(clusters),
+        brokers={
+            name: build(BrokersConfig, "stream", section, own, flags, subject=f"cluster {name}")
+            for name, own in settings.clusters.items()
+        },
+        other_brokers=build(BrokersConfig, "stream", section, flags),
+        resources=build(Resources, "stream", section, flags),
+    )
+
+
+def _answer(found: Report, clusters: tuple[str, ...], form: str, out: Path | None) -> ExitCode:
+    from questions.report.report import reasons_to_doubt
+
+    doubts = [doubt for cluster in found.clusters for doubt in reasons_to_doubt(cluster)]
+    named = {cluster.cluster for cluster in found.clusters} - {""}
+    absent = sorted(set(clusters) - named)
+    if absent or not named:
+        what = f"cluster {', '.join(absent)}" if absent else "any cluster"
+        output.complain(f"there is nothing of {what} in what is kept")
+        return ExitCode.USAGE
+    try:
+        _write(found, doubts, form, out)
+    except BrokenPipeError:
+        output.discard_rows()
+    except OSError as error:
+        output.complain(f"{error.filename} cannot be written: {error.strerror}; give --out another place")
+        return ExitCode.USAGE
+    for doubt in doubts:
+        output.warn(doubt)
+    if any(cluster.failed for cluster in found.clusters):
+        return ExitCode.UNAVAILABLE
+    return ExitCode.FAILED if found.misses else ExitCode.OK
+
+
+def _write(found: Report, doubts: list[str], form: str, out: Path | None) -> None:
+    from cli.printing.report_lines import report_lines, write_tables
+
+    if form == "csv":
+        assert out is not None, "it is asked for before"
+        write_tables(found, out)
+    elif form == "text" and out is None:
+        from cli.printing.answers import print_answer
+
+        print_answer(report_lines(found))
+        sys.stdout.flush()
+        return
+    else:
+        text = _text(found, doubts, form)
+        if out is None:
+            click.echo(text, nl=False)
+            sys.stdout.flush()
+            return
+        out.write_text(text, encoding="utf-8")
+    output.say(f"wrote {out}")
+
+
+def _text(found: Report, doubts: list[str], form: str) -> str:
+    if form == "html":
+        from dashboards.drawn_report.page import page_of
+
+        return page_of(found, doubts)
+    if form == "json":
+        import msgspec
+
+        return f"{msgspec.json.encode(found).decode()}\n"
+    from cli.printing.answers import plain_lines
+    from cli.printing.report_lines import report_lines
+
+    return "".join(f"{line}\n" for line in plain_lines(report_lines(found)))

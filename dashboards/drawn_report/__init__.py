@@ -1,0 +1,1 @@
+"""A report as one self-contained page, with pictures of availability and failovers."""

@@ -1,0 +1,122 @@
+"""One pass over the rows of a cluster, or of some of its subjects; parts of a cluster are added up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from controller.contract.alert_row import AlertRow
+from controller.contract.gauges_row import GaugesRow
+from controller.contract.metadata_rows import BeginningRow, BrokerRow, ControllerRow, PartitionRow
+from controller.contract.records import LATEST_MS, Record
+from controller.contract.row import Row
+from controller.derived.gauges import gauges_row
+from controller.model.context import Context
+from questions.report.alerts import Alerts, AlertSpan
+from questions.report.brokers import Brokers, BrokerTime
+from questions.report.counters import Counters, Key
+from questions.report.failovers import Controllers, ControllerTime
+from questions.report.partition_time import PartitionTime, TopicTime
+from questions.report.seen_time import Heartbeats, SeenTime
+
+EVER_MS: Final = 0
+"""The beginning of a window that has none."""
+
+
+class Part(msgspec.Struct, kw_only=True):
+    """What the rows of some subjects of a cluster came to; the subjects of its parts do not overlap."""
+
+    seen: SeenTime = msgspec.field(default_factory=SeenTime)
+    topics: dict[str, TopicTime] = {}
+    controllers: ControllerTime = msgspec.field(default_factory=ControllerTime)
+    brokers: dict[int, BrokerTime] = {}
+    alerts: list[AlertSpan] = []
+    counted: list[tuple[Key, int]] = []
+    complete_from_ms: int = 0  # before it the rows are only those that held then
+    unreadable: int = 0  # lines
+    notes: list[str] = []  # why this may not be all
+    failed: bool = False  # nothing could be read: the notes say why
+
+
+class Account:
+    """The rows of a cluster as they come, in the order of their places; what is after the end is left out."""
+
+    def __init__(self, since_ms: int = EVER_MS, until_ms: int = LATEST_MS) -> None:
+        self._until_ms = until_ms
+        self._heartbeats = Heartbeats()
+        self._partitions = PartitionTime()
+        self._controllers = Controllers()
+        self._brokers = Brokers()
+        self._alerts = Alerts()
+        self._counters = Counters(since_ms)
+
+    def take(self, row: Row) -> None:
+        """Add the next row."""
+        if row.time_ms > self._until_ms:
+            return
+        match row:
+            case PartitionRow():
+                self._partitions.take(row)
+            case GaugesRow():
+                self._heartbeats.take(row)
+                self._counters.take(row)
+            case AlertRow():
+                self._alerts.take(row)
+            case BrokerRow():
+                self._brokers.take(row)
+            case ControllerRow():
+                self._controllers.take(row)
+            case BeginningRow():
+                self.begin(row.time_ms)
+            case _:
+                pass  # of no account: transitions, requests
+
+    def take_counts(self, context: Context, at: Record) -> None:
+        """Add what is counted by now: the next heartbeat may be up to a second away."""
+        stamp = (at.cluster, at.generation, at.seq, 0, at.zxid, at.observed_ms)
+        self.take(gauges_row(context.header, stamp))
+
+    def count_from(self, since_ms: int) -> None:
+        """Count what is counted from this moment on."""
+        self._counters.since_ms = since_ms
+
+    def begin(self, at_ms: int) -> None:
+        """Begin the cluster's state from nothing: what still holds comes again."""
+        self._partitions.begin(at_ms)
+        self._brokers.begin(at_ms)
+        self._alerts.begin(at_ms)
+        self._counters.begin()
+
+    def part(self) -> Part:
+        """What it came to."""
+        return Part(
+            seen=self._heartbeats.seen,
+            topics=self._partitions.topics,
+            controllers=self._controllers.time,
+            brokers=self._brokers.time,
+            alerts=self._alerts.spans,
+            counted=list(self._counters.rose.items()),
+        )
+
+
+def added_up(parts: Iterable[Part]) -> Part:
+    """The whole cluster of its parts."""
+    whole, counted = Part(), Counter[Key]()
+    for part in parts:
+        if part.seen.newest_ms is not None:  # the heartbeats are in one part
+            whole.seen = part.seen
+        whole.topics.update(part.topics)
+        whole.controllers.failovers.extend(part.controllers.failovers)
+        whole.controllers.absent.update(part.controllers.absent)
+        whole.brokers.update(part.brokers)
+        whole.alerts.extend(part.alerts)
+        counted.update(dict(part.counted))
+        whole.complete_from_ms = max(whole.complete_from_ms, part.complete_from_ms)
+        whole.unreadable += part.unreadable
+        whole.notes.extend(part.notes)
+        whole.failed = whole.failed or part.failed
+    whole.counted = list(counted.items())
+    return whole

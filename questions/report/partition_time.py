@@ -1,0 +1,71 @@
+"""How many partitions of a topic there were, offline and unwritable with acks=all, over time: from their rows."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import msgspec
+
+from controller.contract.metadata_rows import PartitionRow
+from controller.derived.health import UNUSABLE_WORDS
+from controller.rules.states import PARTITION_WORDS, PartitionState
+from questions.report.seen_time import Level, rise
+
+_GONE: Final = PARTITION_WORDS[PartitionState.NON_EXISTENT]
+
+
+class TopicTime(msgspec.Struct, array_like=True):
+    """Partitions of a topic over time: those that there were, those offline, those that refuse acks=all."""
+
+    partitions: Level = {}
+    offline: Level = {}
+    unwritable: Level = {}
+
+
+class _Standing(NamedTuple):
+    """What a partition counts for."""
+
+    exists: bool = False
+    offline: bool = False
+    unwritable: bool = False
+
+
+_NOTHING: Final = _Standing()
+
+
+class PartitionTime:
+    """Rows of partitions as they come, as time by topic."""
+
+    def __init__(self) -> None:
+        self.topics: dict[str, TopicTime] = {}
+        self._standing: dict[tuple[str, int], _Standing] = {}
+
+    def take(self, row: PartitionRow) -> None:
+        """Note what the partition counts for from now on."""
+        standing = _standing(row)
+        key = row.topic, row.partition
+        self._change(row.topic, self._standing.pop(key, _NOTHING), standing, row.time_ms)
+        if standing.exists:
+            self._standing[key] = standing
+
+    def begin(self, at_ms: int) -> None:
+        """Forget the partitions: those that there still are come again."""
+        for (topic, _), standing in self._standing.items():
+            self._change(topic, standing, _NOTHING, at_ms)
+        self._standing.clear()
+
+    def _change(self, topic: str, was: _Standing, now: _Standing, at_ms: int) -> None:
+        if was == now:
+            return
+        time = self.topics.get(topic) or self.topics.setdefault(topic, TopicTime())
+        for level, before, after in zip((time.partitions, time.offline, time.unwritable), was, now, strict=True):
+            if before != after:
+                rise(level, at_ms, after - before)
+
+
+def _standing(row: PartitionRow) -> _Standing:
+    if row.state == _GONE:
+        return _NOTHING
+    offline = row.problem in UNUSABLE_WORDS
+    refuses = offline if row.writable_acks_all is None else not row.writable_acks_all
+    return _Standing(exists=True, offline=offline, unwritable=refuses and not row.deleting)

@@ -1,0 +1,72 @@
+"""The report of many clusters against an objective, as a platform team takes it to its review."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from questions.report.cluster_report import ClusterReport, TopicAvailability
+
+
+class Miss(msgspec.Struct, frozen=True, kw_only=True):
+    """Topic that was writable with acks=all for less of its time than the objective: by how much it overspent."""
+
+    cluster: str
+    topic: str
+    writable: float
+    unwritable_partition_minutes: float
+    allowed_partition_minutes: float
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """Reports of clusters by name, and the topics that missed the objective, the worst first."""
+
+    objective_percent: float | None
+    clusters: tuple[ClusterReport, ...]
+    misses: tuple[Miss, ...]
+
+
+def report_against(objective_percent: float | None, clusters: Sequence[ClusterReport]) -> Report:
+    """The report of these clusters; without an objective nothing misses it."""
+    missed = () if objective_percent is None else _misses(objective_percent, clusters)
+    worst_first = sorted(missed, key=lambda miss: (miss.writable, miss.cluster, miss.topic))
+    return Report(objective_percent=objective_percent, clusters=tuple(clusters), misses=tuple(worst_first))
+
+
+def allowed_partition_minutes(objective_percent: float, topic: TopicAvailability) -> float:
+    """Partition-minutes that the objective lets a topic refuse acks=all."""
+    return topic.partition_minutes * (100 - objective_percent) / 100
+
+
+def _misses(objective_percent: float, clusters: Iterable[ClusterReport]) -> Iterator[Miss]:
+    for report in clusters:
+        for topic in report.topics:
+            allowed = allowed_partition_minutes(objective_percent, topic)
+            if topic.unwritable_partition_minutes > allowed:
+                yield Miss(
+                    cluster=report.cluster,
+                    topic=topic.topic,
+                    writable=topic.writable,
+                    unwritable_partition_minutes=topic.unwritable_partition_minutes,
+                    allowed_partition_minutes=allowed,
+                )
+
+
+def reasons_to_doubt(report: ClusterReport) -> Iterator[str]:
+    """Why what is said of a cluster may not be all: what was not seen is no time online."""
+    window = report.window
+    named = f"cluster {report.cluster}" if report.cluster else "lines that name no cluster"
+    yield from (f"{named}: {note}" for note in report.notes)
+    if report.unreadable_lines:
+        yield f"{named}: {report.unreadable_lines} lines could not be read and are left out"
+    if report.failed or not report.cluster:
+        return
+    if window.seen_from_ms is None:
+        yield f"{named}: nothing of the window was seen, so nothing is said of it"
+    elif window.unseen_seconds:
+        share = window.unseen_seconds / (window.seen_seconds + window.unseen_seconds)
+        yield (
+            f"{named}: {share:.1%} of the window was not seen ({window.unseen_seconds / 3600:.1f} of "
+            f"{(window.seen_seconds + window.unseen_seconds) / 3600:.1f} h); the figures are of the rest"
+        )
