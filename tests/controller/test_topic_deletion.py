@@ -273,6 +273,13 @@ def test_a_write_without_the_failed_broker_is_no_sign_of_its_silence():
     assert history.gauges().divergences.keys() == {"unexplained_write"}
 
 
+def test_a_write_for_replicas_that_are_not_deleted_yet_is_no_sign_of_silence():
+    history = ZnodeHistory().start(1, 2, topics=TOPIC)
+    history.delete_topic("t")
+    effects = history.state("t", 0, 7, 1, [1, 2])
+    assert "deletion-unanswered" not in {row.inferred_by for row in effects if isinstance(row, Transition)}
+
+
 def test_a_broker_without_a_seen_answer_answers_after_another_has_come_back():
     history = ZnodeHistory().start(1, topics={"t": {0: ([1, 8, 9], 1, 0, [1]), 1: ([8], -1, 3, [8])}})
     history.delete_topic("t")
