@@ -48,7 +48,7 @@ class Gathering:
             if record.position > position:  # else it is a repetition, or an older forwarder's
                 self._note(record)
                 position = record.position
-        outcome = steps(self.context, records)
+        outcome = steps(self.context, records, shows_partitions=self._keeps is not keep_nothing)
         self.context = outcome.context
         self._take_rows(outcome.effects)
 

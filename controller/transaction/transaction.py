@@ -156,8 +156,8 @@ class Transaction(CertainEvents):
     def _next_replica_index(self, topics: Topics) -> BrokerReplicaIndex | None:
         if self.header.phase is not FOLLOWING:
             return None
-        if self.shows_all:
-            return BrokerReplicaIndex(topics)
+        if self.shows_all:  # a reader of the context alone may never need the index, which is made when it is
+            return BrokerReplicaIndex(topics) if self.shows_partitions else None
         if self._replica_index is not None:
             self._replica_index.follow(topics)
         return self._replica_index
@@ -182,7 +182,8 @@ class Transaction(CertainEvents):
             partition = self._publish_partition(tp, was, partition, now)
         else:
             assert before is not None, f"{tp} was touched, and was never there"
-            self._publish_gone(tp, before)
+            if self.shows_partitions:
+                self._publish_gone(tp, before)
         if self.header.migration.seen and not self.shows_all:
             epochs = self.header.migration.partitions_by_epoch
             self.header.migration.partitions_by_epoch = recounted(epochs, before, partition)
@@ -214,6 +215,8 @@ class Transaction(CertainEvents):
         now = judged(partition, topic, self.header, self.rules, predicted, self.header.time_ms)
         if now is not partition:
             self.topics.own(tp.topic).partitions[tp.partition] = now
+        if not self.shows_partitions:
+            return now
         in_topic, before = was
         changed = now != before and (now.problem is not None or not _differ_by_entries(before, now))
         if (
