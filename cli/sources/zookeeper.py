@@ -40,7 +40,7 @@ class ZooKeeperSource:
             raise StoppedError
         if not read.values and not read.forbidden:
             raise NotFoundError(where_clusters_are(self.config, stop))
-        gathering = Gathering(new_context(self.cluster, CHUNK_COUNT, *self.brokers.read()), scope.keeps)
+        gathering = Gathering(new_context(self.cluster, CHUNK_COUNT, *self.brokers.read()))  # no past, so no story
         with _no_cycles_looked_for():
             return gathering.look(read.records(self.cluster), read.written_ms, read.forbidden)
 

@@ -123,8 +123,11 @@ class Transaction(CertainEvents):
             return False
         issue_index = self._issue_index
         issue_index.wants_judging = False
-        for tp, before in self._touched.items():
-            self._conclude(tp, before)
+        if self.shows_all and not (self.shows_partitions or self._fresh):
+            self._judge_all()
+        else:
+            for tp, before in self._touched.items():
+                self._conclude(tp, before)
         for name, topic in self._touched_topics.items():
             self._gauge_counts.recount_topic(topic, self.topics.get(name))
         if follows:
@@ -132,6 +135,16 @@ class Transaction(CertainEvents):
         if self._replica_index is not None:
             self._replica_index.follow(self.topics)
         return issue_index.wants_judging
+
+    def _judge_all(self) -> None:
+        """Judge every partition at the end of a complete read of which nobody reads the rows."""
+        header, rules = self.header, self.rules
+        for name, topic in self.topics:
+            for number, partition in topic.partitions.items():
+                predicted = partition.value(header.controller_epoch)
+                now = judged(partition, topic, header, rules, predicted, header.time_ms)
+                if now is not partition:
+                    self.topics.own(name).partitions[number] = now
 
     def _take_counts(self) -> None:
         header = self.header
