@@ -15,7 +15,7 @@ from ingest.config import ZooKeeperConfig
 from ingest.errors import IngestError
 from ingest.observed.inbox import Inbox
 from ingest.observed.observations import Value
-from ingest.observed.paths import BROKERS, PARENTS, SINGLE_ZNODES, TOPICS, partitions_path, rank, state_path
+from ingest.observed.paths import BROKERS, PARENTS, SINGLE_ZNODES, TOPICS, Rank, partitions_path, rank, state_path
 from ingest.zookeeper.client import WatchedZooKeeper
 from ingest.zookeeper.reading import ConnectionLostError
 
@@ -92,8 +92,10 @@ class CompleteRead:
         """The records of a complete read, as a forwarder would have written them just now."""
         now_ms = time.time_ns() // 1_000_000
         newest = max((value.mzxid for value in self.values.values()), default=-1)
-        in_order = sorted(self.values, key=lambda path: self.values[path].mzxid)
-        in_order.sort(key=rank)  # causes first
+        by_rank: dict[Rank, list[str]] = {each: [] for each in Rank}  # causes first
+        for path in self.values:
+            by_rank[rank(path)].append(path)
+        in_order = [path for same in by_rank.values() for path in sorted(same, key=lambda at: self.values[at].mzxid)]
 
         def bound(seq: int, kind: RecordKind) -> Record:
             return Record(cluster=cluster, generation=1, seq=seq, kind=kind, observed_ms=now_ms, zxid=newest)

@@ -33,7 +33,7 @@ def _topics(picture: Picture) -> Iterator[tuple[str, Topic]]:
             yield name, topic
 
 
-def _partitions(picture: Picture, wanted: Callable[[Partition], bool]) -> Iterator[tuple[str, Partition]]:
+def _partitions(picture: Picture, wanted: Callable[[Partition], object]) -> Iterator[tuple[str, Partition]]:
     """The partitions that are wanted, by name."""
     for name, topic in _topics(picture):
         found = [(number, partition) for number, partition in topic.partitions.items() if wanted(partition)]
