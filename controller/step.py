@@ -50,7 +50,7 @@ from controller.events import (
     topic_deletion,
     unfenced_controller,
 )
-from controller.feed import clock_step, complete_read, older_generation
+from controller.feed import clock_step, complete_read, loaded_states, older_generation
 from controller.inference import expected_writes, owed_removals, partition_state, topic_assignment
 from controller.model.context import BOOTSTRAPPING, FOLLOWING, LOADING, Context
 from controller.model.topics import TopicPartition
@@ -70,16 +70,23 @@ def step(context: Context, record: Record) -> Outcome:
     return _in_one_transaction(context, (record,))
 
 
-def steps(context: Context, records: Sequence[Record]) -> Outcome:
-    """Apply records one after the other, as `step` does; records of partition states share transactions."""
+def steps(context: Context, records: Sequence[Record], *, shows_partitions: bool = True) -> Outcome:
+    """Apply records one after the other, as `step` does; records of partition states share transactions.
+
+    `shows_partitions` is False for whoever reads partitions from the context: their metadata rows are left out.
+    """
     effects: list[Row] = []
     begin = 0
     while begin < len(records):
         end = _end_of_transaction(records, begin)
-        outcome = _in_one_transaction(context, records[begin:end])
+        batch, begin = records[begin:end], end
+        loaded = loaded_states.load(context, batch) if len(batch) > 1 else None
+        if loaded is not None:
+            context = loaded
+            continue
+        outcome = _in_one_transaction(context, batch, shows_partitions=shows_partitions)
         context = outcome.context
         effects += outcome.effects
-        begin = end
     return Outcome(context, tuple(effects))
 
 
@@ -91,7 +98,7 @@ def _end_of_transaction(records: Sequence[Record], begin: int) -> int:
     return max(end, begin + 1)
 
 
-def _in_one_transaction(context: Context, records: Sequence[Record]) -> Outcome:
+def _in_one_transaction(context: Context, records: Sequence[Record], *, shows_partitions: bool = True) -> Outcome:
     """Apply the records as if each had its own transaction, at the fixed cost of one."""
     tx: Transaction | None = None
     effects: list[Row] = []
@@ -105,6 +112,7 @@ def _in_one_transaction(context: Context, records: Sequence[Record]) -> Outcome:
             continue
         if tx is None:
             tx = Transaction(context, record)
+            tx.shows_partitions = shows_partitions
         else:
             tx.next_record(record)
         _apply(tx, record, position)

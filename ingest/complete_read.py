@@ -8,14 +8,14 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from controller.contract.records import Record, RecordKind, data_fields
 from ingest.config import ZooKeeperConfig
 from ingest.errors import IngestError
 from ingest.observed.inbox import Inbox
 from ingest.observed.observations import Value
-from ingest.observed.paths import BROKERS, PARENTS, SINGLE_ZNODES, TOPICS, partitions_path, rank, state_path
+from ingest.observed.paths import BROKERS, PARENTS, SINGLE_ZNODES, TOPICS, Rank, partitions_path, rank, state_path
 from ingest.zookeeper.client import WatchedZooKeeper
 from ingest.zookeeper.reading import ConnectionLostError
 
@@ -91,28 +91,36 @@ class CompleteRead:
     def records(self, cluster: str) -> list[Record]:
         """The records of a complete read, as a forwarder would have written them just now."""
         now_ms = time.time_ns() // 1_000_000
-        zxid = max((value.mzxid for value in self.values.values()), default=-1)
+        newest = max((value.mzxid for value in self.values.values()), default=-1)
+        by_rank: dict[Rank, list[str]] = {each: [] for each in Rank}  # causes first
+        for path in self.values:
+            by_rank[rank(path)].append(path)
+        in_order = [path for same in by_rank.values() for path in sorted(same, key=lambda at: self.values[at].mzxid)]
 
-        def record(seq: int, kind: RecordKind, zxid: int, **fields: Any) -> Record:  # noqa: ANN401 (a record's fields)
-            return Record(cluster=cluster, generation=1, seq=seq, kind=kind, observed_ms=now_ms, zxid=zxid, **fields)
+        def bound(seq: int, kind: RecordKind) -> Record:
+            return Record(cluster=cluster, generation=1, seq=seq, kind=kind, observed_ms=now_ms, zxid=newest)
 
-        in_order = sorted(self.values.items(), key=lambda item: (rank(item[0]), item[1].mzxid))  # causes first
-        nodes = [
-            record(
-                seq,
-                RecordKind.NODE,
-                value.mzxid,
-                path=path,
-                czxid=value.czxid,
-                mzxid=value.mzxid,
-                version=value.version,
-                ephemeral_owner=value.ephemeral_owner,
-                **data_fields(value.data),
-            )
-            for seq, (path, value) in enumerate(in_order, start=1)
-        ]
-        end = record(len(nodes) + 1, RecordKind.SNAPSHOT_END, zxid)
-        return [record(0, RecordKind.SNAPSHOT_BEGIN, zxid), *nodes, end]
+        nodes = [_node(cluster, seq, now_ms, path, self.values[path]) for seq, path in enumerate(in_order, start=1)]
+        return [bound(0, RecordKind.SNAPSHOT_BEGIN), *nodes, bound(len(nodes) + 1, RecordKind.SNAPSHOT_END)]
+
+
+def _node(cluster: str, seq: int, now_ms: int, path: str, value: Value) -> Record:
+    data = data_fields(value.data)
+    return Record(
+        cluster=cluster,
+        generation=1,
+        seq=seq,
+        kind=RecordKind.NODE,
+        observed_ms=now_ms,
+        path=path,
+        data=data.get("data"),
+        data_base64=data.get("data_base64"),
+        czxid=value.czxid,
+        mzxid=value.mzxid,
+        version=value.version,
+        ephemeral_owner=value.ephemeral_owner,
+        zxid=value.mzxid,
+    )
 
 
 def read_once(

@@ -58,7 +58,8 @@ def picture_of_rows(
 def context_of_rows(context: Context, metadata: Collection[MetadataRow], as_of_ms: int) -> Context:
     """The cluster as `controller.step` judges it by these rows: what can be played on; times are not the rows'."""
     rows = sorted(metadata, key=lambda row: _CAUSES_FIRST.index(type(row)))
-    return steps(context, with_departures(tuple(_complete_read(context.header.cluster, rows, as_of_ms)))).context
+    read = with_departures(tuple(_complete_read(context.header.cluster, rows, as_of_ms)))
+    return steps(context, read, shows_partitions=False).context
 
 
 def _complete_read(cluster: str, rows: Collection[MetadataRow], as_of_ms: int) -> Iterator[Record]:
@@ -104,6 +105,8 @@ def _znodes(rows: Iterable[MetadataRow]) -> _Znodes:
                 topics.setdefault(row.topic, []).append(row)
     for name, partitions in sorted(topics.items()):
         yield from _znodes_of_topic(name, partitions)
+    for name, partitions in sorted(topics.items()):
+        yield from _states(name, partitions)
 
 
 def _session(broker: int) -> int:
@@ -125,6 +128,9 @@ def _znodes_of_topic(name: str, partitions: list[PartitionRow]) -> _Znodes:
     yield path, assignment, -1, 0
     if any(row.deleting for row in partitions):
         yield f"/admin/delete_topics/{name}", {}, -1, 0
+
+
+def _states(topic: str, partitions: list[PartitionRow]) -> _Znodes:
     for row in partitions:
         if row.leader_epoch >= 0:
             state = {
@@ -134,7 +140,7 @@ def _znodes_of_topic(name: str, partitions: list[PartitionRow]) -> _Znodes:
                 "controller_epoch": row.controller_epoch,
                 "isr": row.isr,
             }
-            yield f"{path}/partitions/{row.partition}/state", state, -1, 0
+            yield f"/brokers/topics/{topic}/partitions/{row.partition}/state", state, -1, 0
 
 
 def _with_times(context: Context, rows: Iterable[MetadataRow]) -> Context:

@@ -48,7 +48,10 @@ class Gathering:
             if record.position > position:  # else it is a repetition, or an older forwarder's
                 self._note(record)
                 position = record.position
-        outcome = steps(self.context, records)
+        self._apply(records)
+
+    def _apply(self, records: Sequence[Record]) -> None:
+        outcome = steps(self.context, records, shows_partitions=self._keeps is not keep_nothing)
         self.context = outcome.context
         self._take_rows(outcome.effects)
 
@@ -60,7 +63,9 @@ class Gathering:
         self, read: Sequence[Record], written_ms: Mapping[str, int], forbidden: frozenset[str] = frozenset()
     ) -> Picture:
         """The cluster as one complete read found it: dated by its znodes, for nothing was seen to begin."""
-        self.take(with_departures(read))
+        self._records = {record.path: record for record in read if record.kind is RecordKind.NODE}
+        self._began_ms = self._as_of_ms = read[0].observed_ms
+        self._apply(with_departures(read))
         self._alerts = {}
         outcome = judged_without_patience(dated(self.context, written_ms))
         self.context = outcome.context

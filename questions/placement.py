@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 
 import msgspec
 
@@ -49,7 +50,7 @@ def current_assignment(context: Context, topics: Collection[str] = ()) -> dict[T
     if absent:
         raise UnplaceableError(f"there is no topic {', '.join(absent)}")
     return {
-        TopicPartition(name, number): partition.assignment.target
+        TopicPartition(name, number): partition.assignment.target if partition.reassigning else partition.replicas
         for name in sorted(topics or known)
         for number, partition in sorted(known[name].partitions.items())
     }
@@ -96,11 +97,15 @@ def least_movement(context: Context, topics: Collection[str], brokers: Collectio
     racks = _usable(context, brokers, goal)
     load = Counter({broker: 0 for broker in racks})
     assignment = current_assignment(context, topics)
-    for replicas in current_assignment(context).values():
-        load.update(replica for replica in replicas if replica in racks)
+    everything = current_assignment(context) if topics else assignment
+    for broker, count in Counter(chain.from_iterable(everything.values())).items():
+        if broker in racks:
+            load[broker] = count
     placed = {}
     for tp, replicas in assignment.items():
         placed[tp] = to = _moved(tp, replicas, racks, load, goal)
+        if to is replicas:
+            continue
         load.update(set(to) - set(replicas))
         load.subtract(replica for replica in set(replicas) - set(to) if replica in racks)
     return _movement(assignment, placed)
@@ -141,6 +146,8 @@ def _moved(
     tp: TopicPartition, replicas: tuple[int, ...], racks: Mapping[int, str | None], load: Counter[int], goal: Goal
 ) -> tuple[int, ...]:
     factor = goal.replication_factor or len(replicas)
+    if not goal.rack_aware and factor == len(replicas) and goal.drain.isdisjoint(replicas):
+        return replicas
     if factor > len(racks) and (goal.replication_factor or goal.drain.intersection(replicas)):
         raise UnplaceableError(f"{tp} needs {factor} replicas, and there are {len(racks)} brokers for them")
     most = -(-factor // len(set(racks.values()))) if goal.rack_aware and racks else factor

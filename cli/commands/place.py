@@ -128,7 +128,7 @@ def _print(
     """Print the JSON to standard output, and what it means to standard error."""
     from questions.reassignment_json import encode_reassignment
     from questions.whatif.hypothetical_cluster import NoControllerError
-    from questions.whatif.scenario import Change, Step, play
+    from questions.whatif.reassignment_check import check_reassignment
 
     click.echo(encode_reassignment(movement.targets if placed is None else placed))
     moved = f"{len(movement.targets)} partitions change, {movement.copies} replicas are copied"
@@ -137,16 +137,15 @@ def _print(
     if not movement.targets:
         return ExitCode.OK
     try:
-        scenario = play(picture.context, [Step(Change.REASSIGN, targets=movement.targets)])
+        taken = check_reassignment(picture.context, movement.targets)
     except NoControllerError as error:
         output.warn(f"it was not checked: {error}")
         return ExitCode.OK
-    after = scenario.in_all
-    if scenario.is_harmless:
+    if taken.is_harmless:
         output.say("once it is done, every partition can be used as now")
         return ExitCode.OK
     output.warn(
-        f"once it is done, {len(after.newly_offline)} partitions would be offline and {len(after.newly_unwritable)} "
+        f"once it is done, {taken.offline} partitions would be offline and {taken.unwritable} "
         "would refuse acks=all: see kontrast whatif --reassign"
     )
     return ExitCode.FAILED

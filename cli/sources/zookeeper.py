@@ -40,18 +40,26 @@ class ZooKeeperSource:
             raise StoppedError
         if not read.values and not read.forbidden:
             raise NotFoundError(where_clusters_are(self.config, stop))
-        gathering = Gathering(new_context(self.cluster, CHUNK_COUNT, *self.brokers.read()), scope.keeps)
-        with _no_cycles_looked_for():
+        gathering = Gathering(new_context(self.cluster, CHUNK_COUNT, *self.brokers.read()))  # no past, so no story
+        with no_cycles_looked_for():
             return gathering.look(read.records(self.cluster), read.written_ms, read.forbidden)
 
 
 @contextmanager
-def _no_cycles_looked_for() -> Iterator[None]:
-    """Keep Python from searching for garbage: all that is made is used, and at 200,000 partitions it takes a tenth."""
+def no_cycles_looked_for() -> Iterator[None]:
+    """Keep Python from searching for garbage: all that is made is used, and at 200,000 partitions it takes a tenth.
+
+    Nor is it searched later, while the question is answered. Where one look follows another, what the last one left
+    is thrown away first.
+    """
+    if gc.get_freeze_count():
+        gc.unfreeze()
+        gc.collect()
     gc.disable()
     try:
         yield
     finally:
+        gc.freeze()
         gc.enable()
 
 

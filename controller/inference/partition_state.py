@@ -21,6 +21,12 @@ from controller.model.topics import Partition, TopicPartition
 from controller.transaction.transaction import Transaction, replace
 
 
+def state_in(znode: StateZnode, version: int) -> LeaderAndIsr:
+    """State that a znode of this version shows."""
+    recovering = znode.leader_recovery_state == 1
+    return LeaderAndIsr(znode.leader, znode.leader_epoch, znode.isr, znode.controller_epoch, version, recovering)
+
+
 def state_written(tx: Transaction, tp: TopicPartition, znode: StateZnode, version: int) -> None:
     """Apply the content of a partition's state znode."""
     partition = tx.partition(tp)
@@ -28,9 +34,7 @@ def state_written(tx: Transaction, tp: TopicPartition, znode: StateZnode, versio
         cause = f"{tp} has a state but is not in its topic's assignment: the topic may be half deleted, or was edited"
         occurrences.note(tx, kinds.ORPHAN_STATE, cause, about=str(tp))
         return
-    written = LeaderAndIsr(
-        znode.leader, znode.leader_epoch, znode.isr, znode.controller_epoch, version, znode.leader_recovery_state == 1
-    )
+    written = state_in(znode, version)
     before = partition.zk_state
     if before == written:
         return

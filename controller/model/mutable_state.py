@@ -38,6 +38,7 @@ class MutableState:
         "record",
         "shows_all",
         "shows_gauges",
+        "shows_partitions",
         "topics",
     )
 
@@ -48,6 +49,7 @@ class MutableState:
         self.topics = context.topics.mutable_copy()
         self.advance_to(record)
         self.shows_all = False  # publish each partition's row, changed or not
+        self.shows_partitions = True  # publish partitions' rows at all: False where they are read from the context
         self.shows_gauges = False  # publish the cluster's counts, as at each heartbeat
         self._judged_brokers = context.header.brokers
         self._registered: tuple[dict[int, Broker], tuple[int, ...]] | None = None

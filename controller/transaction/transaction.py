@@ -123,8 +123,11 @@ class Transaction(CertainEvents):
             return False
         issue_index = self._issue_index
         issue_index.wants_judging = False
-        for tp, before in self._touched.items():
-            self._conclude(tp, before)
+        if self.shows_all and not (self.shows_partitions or self._fresh):
+            self._judge_all()
+        else:
+            for tp, before in self._touched.items():
+                self._conclude(tp, before)
         for name, topic in self._touched_topics.items():
             self._gauge_counts.recount_topic(topic, self.topics.get(name))
         if follows:
@@ -132,6 +135,16 @@ class Transaction(CertainEvents):
         if self._replica_index is not None:
             self._replica_index.follow(self.topics)
         return issue_index.wants_judging
+
+    def _judge_all(self) -> None:
+        """Judge every partition at the end of a complete read of which nobody reads the rows."""
+        header, rules = self.header, self.rules
+        for name, topic in self.topics:
+            for number, partition in topic.partitions.items():
+                predicted = partition.value(header.controller_epoch)
+                now = judged(partition, topic, header, rules, predicted, header.time_ms)
+                if now is not partition:
+                    self.topics.own(name).partitions[number] = now
 
     def _take_counts(self) -> None:
         header = self.header
@@ -156,8 +169,8 @@ class Transaction(CertainEvents):
     def _next_replica_index(self, topics: Topics) -> BrokerReplicaIndex | None:
         if self.header.phase is not FOLLOWING:
             return None
-        if self.shows_all:
-            return BrokerReplicaIndex(topics)
+        if self.shows_all:  # a reader of the context alone may never need the index, which is made when it is
+            return BrokerReplicaIndex(topics) if self.shows_partitions else None
         if self._replica_index is not None:
             self._replica_index.follow(topics)
         return self._replica_index
@@ -182,7 +195,8 @@ class Transaction(CertainEvents):
             partition = self._publish_partition(tp, was, partition, now)
         else:
             assert before is not None, f"{tp} was touched, and was never there"
-            self._publish_gone(tp, before)
+            if self.shows_partitions:
+                self._publish_gone(tp, before)
         if self.header.migration.seen and not self.shows_all:
             epochs = self.header.migration.partitions_by_epoch
             self.header.migration.partitions_by_epoch = recounted(epochs, before, partition)
@@ -214,6 +228,8 @@ class Transaction(CertainEvents):
         now = judged(partition, topic, self.header, self.rules, predicted, self.header.time_ms)
         if now is not partition:
             self.topics.own(tp.topic).partitions[tp.partition] = now
+        if not self.shows_partitions:
+            return now
         in_topic, before = was
         changed = now != before and (now.problem is not None or not _differ_by_entries(before, now))
         if (

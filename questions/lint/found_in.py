@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from typing import Final
 
 from controller.contract.records import Record
 from controller.contract.znodes import TopicZnode, ZnodeError, decode, decode_config, locate
 from controller.derived.gauges import replicas_by_broker
+from controller.model.leadership import NO_LEADER
 from controller.model.topics import Partition, Topic
 from questions.picture import NOT_KNOWN_MS, Picture
 
@@ -32,10 +33,12 @@ def _topics(picture: Picture) -> Iterator[tuple[str, Topic]]:
             yield name, topic
 
 
-def _partitions(picture: Picture) -> Iterator[tuple[str, Topic, Partition]]:
+def _partitions(picture: Picture, wanted: Callable[[Partition], object]) -> Iterator[tuple[str, Partition]]:
+    """The partitions that are wanted, by name."""
     for name, topic in _topics(picture):
-        for number, partition in sorted(topic.partitions.items()):
-            yield f"{name}-{number}", topic, partition
+        found = [(number, partition) for number, partition in topic.partitions.items() if wanted(partition)]
+        for number, partition in sorted(found, key=itemgetter(0)):
+            yield f"{name}-{number}", partition
 
 
 def _children(picture: Picture, parent: str) -> Iterator[tuple[str, Record]]:
@@ -87,36 +90,41 @@ def leftover_fields(picture: Picture) -> Iterator[str]:
 
 def orphan_states(picture: Picture) -> Iterator[str]:
     """States of partitions that no topic has."""
-    for path in picture.records:
-        if path.endswith("/state"):
-            where = locate(path)
-            topic = picture.context.topics.get(where.name)
-            if topic is None or not topic.exists or where.number not in topic.partitions:
-                yield f"{where.name}-{where.number}"
+    states = [path for path in picture.records if path.endswith("/state")]
+    if len(states) == sum(1 for _ in _partitions(picture, lambda partition: partition.zk_state is not None)):
+        return  # each is a partition's: to look 200,000 of them up takes longer than to count them
+    for where in map(locate, states):
+        topic = picture.context.topics.get(where.name)
+        if topic is None or not topic.exists or where.number not in topic.partitions:
+            yield f"{where.name}-{where.number}"
 
 
 def stray_states(picture: Picture) -> Iterator[str]:
     """Partitions whose state names brokers that are no replicas of them."""
-    for name, _, partition in _partitions(picture):
-        value = partition.zk_state
-        if value is not None:
-            stray = ({value.leader, *value.isr} - set(partition.replicas)) - {-1}
-            if stray:
-                yield f"{name} {sorted(stray)}"
+    for name, partition in _partitions(picture, _strays):
+        yield f"{name} {sorted(_strays(partition))}"
+
+
+def _strays(partition: Partition) -> set[int]:
+    value = partition.zk_state
+    return set() if value is None else {value.leader, *value.isr}.difference(partition.replicas, (NO_LEADER,))
 
 
 def newer_than_the_controller(picture: Picture) -> Iterator[str]:
     """Partitions whose state has a later controller epoch than /controller_epoch."""
     epoch = picture.header.controller_epoch
-    for name, _, partition in _partitions(picture):
-        value = partition.zk_state
-        if value is not None and value.controller_epoch > epoch >= 0:
-            yield f"{name} (controller epoch {value.controller_epoch}, /controller_epoch {epoch})"
+
+    def is_newer(partition: Partition) -> bool:
+        return partition.zk_state is not None and partition.zk_state.controller_epoch > epoch >= 0
+
+    for name, partition in _partitions(picture, is_newer):
+        assert partition.zk_state is not None, "a partition without a state has no epoch"
+        yield f"{name} (controller epoch {partition.zk_state.controller_epoch}, /controller_epoch {epoch})"
 
 
 def one_replica(picture: Picture) -> Iterator[str]:
     """Partitions of one replica."""
-    return (name for name, _, partition in _partitions(picture) if len(partition.replicas) == 1)
+    return (name for name, _ in _partitions(picture, lambda partition: len(partition.replicas) == 1))
 
 
 def dead_brokers(picture: Picture) -> Iterator[str]:
@@ -196,10 +204,13 @@ def in_one_rack(picture: Picture) -> Iterator[str]:
     racks = _racks(picture)
     if len(set(racks.values())) < 2:
         return
-    for name, _, partition in _partitions(picture):
-        used = {racks.get(replica) for replica in partition.replicas}
-        if len(partition.replicas) > 1 and len(used) == 1 and None not in used:
-            yield f"{name} (rack {used.pop()})"
+
+    def is_in_one(partition: Partition) -> bool:
+        used = set(map(racks.get, partition.replicas))
+        return len(partition.replicas) > 1 and len(used) == 1 and None not in used
+
+    for name, partition in _partitions(picture, is_in_one):
+        yield f"{name} (rack {racks[partition.replicas[0]]})"
 
 
 # --- what was asked for

@@ -25,6 +25,7 @@ from controller.transaction.transaction import Transaction
 
 _REASSIGN: Final = "/admin/reassign_partitions"
 _BETWEEN_CHANGES_MS: Final = 1  # nothing waits here, but the order in time is kept
+_REASSIGNED_AT_ONCE: Final = 100  # each is an event, and each write looks through all that are under way
 _ROUNDS: Final = 1_000  # no chain of writes is near as long: one that is has no end
 
 
@@ -106,9 +107,29 @@ class HypotheticalCluster:
         self._catch_up()
 
     def reassign(self, targets: dict[TopicPartition, tuple[int, ...]]) -> None:
-        """Ask for a reassignment, and let it go as far as the live brokers let it."""
-        if not targets:
-            return
+        """Ask for a reassignment, and let it go as far as the live brokers let it.
+
+        What is done without fail is asked for in parts, and the rest at once behind it: a controller takes the next
+        part only when the last one is done. How a partition ends does not depend on the others.
+        """
+        done = [tp for tp, to in targets.items() if self._can_finish(tp, to)]
+        parts = [done[at : at + _REASSIGNED_AT_ONCE] for at in range(0, len(done), _REASSIGNED_AT_ONCE)]
+        parts.append(list(targets.keys() - set(done)))
+        touched: set[TopicPartition] = set()
+        for part in filter(None, parts):
+            self.touched.clear()
+            self._reassign_at_once({tp: targets[tp] for tp in sorted(part)})
+            touched |= self.touched
+        self.touched |= touched
+
+    def _can_finish(self, tp: TopicPartition, target: tuple[int, ...]) -> bool:
+        partition = self.context.topics.partition(tp)
+        value = partition.zk_state if partition else None
+        if partition is None or value is None or not self._is_live(value.leader, partition):
+            return False
+        return not partition.reassigning and all(self._is_live(replica, partition) for replica in target)
+
+    def _reassign_at_once(self, targets: dict[TopicPartition, tuple[int, ...]]) -> None:
         entries = [{"topic": tp.topic, "partition": tp.partition, "replicas": to} for tp, to in targets.items()]
         self._write(_REASSIGN, {"version": 1, "partitions": entries}, created=True)
         self._play()

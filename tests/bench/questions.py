@@ -1,7 +1,7 @@
 """Measure how long each question takes at a real ZooKeeper with many partitions: `make bench-questions`.
 
 A process each, as an operator starts it, beside Kafka's own `kafka-topics.sh --describe --unavailable-partitions` (of
-2.8, the last that asks ZooKeeper itself) on the same cluster.
+2.8, the last that asks ZooKeeper itself) on the same cluster; and pages of `kontrast serve` for a cluster of that size.
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ from __future__ import annotations
 import argparse
 import base64
 import json
+import resource
 import subprocess
 import sys
 import tempfile
 import time
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,10 +26,14 @@ from rich.table import Table
 from cli.embedded.kafka import kafka_class_path
 from cli.embedded.zookeeper import ZooKeeper
 from streaming.java.installation import find_java
+from tests.bench.exporter import BOMB, BROKERS, LIVE_PAGES, Exporter, Outputs, exporter
 from tests.bench.ingest import build, connected, states
 from tests.older_releases import KAFKA_BROKERS, older_jars
 
-GOAL_SECONDS = 3.0
+QUESTION_SECONDS = 3.0
+MIGRATION_CHECK_SECONDS = 5.0
+PAGE_SECONDS = 0.1
+WHATIF_PAGE_SECONDS = 3.0
 OFFLINE = 100  # partitions without a leader
 GONE = 77  # a broker that is not registered
 RUNS = 3
@@ -51,11 +57,13 @@ QUESTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A command, its fastest run, and how many lines it printed."""
+    """A command or page, the seconds and CPU seconds of its fastest run, how many lines it printed, and its goal."""
 
     command: str
     seconds: float
     lines: int
+    cpu_seconds: float | None = None  # None: of a server, which does other things meanwhile
+    goal_seconds: float | None = None
 
 
 def take_offline(client: KazooClient, partitions: int) -> None:
@@ -90,16 +98,21 @@ def complete(client: KazooClient) -> None:
         client.set(f"/brokers/topics/{name}", json.dumps(content).encode())
 
 
-def timed(shown: str, command: list[str], codes: tuple[int, ...]) -> Measured:
+def timed(shown: str, command: list[str], codes: tuple[int, ...], goal_seconds: float | None = None) -> Measured:
     """The fastest of some runs."""
-    best, lines = float("inf"), 0
+    runs = []
     for _ in range(RUNS):
-        began = time.perf_counter()
+        began, used = time.perf_counter(), _children_cpu_seconds()
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
-        best = min(best, time.perf_counter() - began)
+        seconds, cpu_seconds = time.perf_counter() - began, _children_cpu_seconds() - used
         assert done.returncode in codes, f"{shown}: {done.stdout[-2000:]}{done.stderr}"
-        lines = len(done.stdout.splitlines())
-    return Measured(shown, best, lines)
+        runs.append(Measured(shown, seconds, len(done.stdout.splitlines()), cpu_seconds, goal_seconds))
+    return min(runs, key=lambda run: run.seconds)
+
+
+def _children_cpu_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def measure(zookeeper: ZooKeeper, partitions: int, shown: Console) -> list[Measured]:
@@ -110,9 +123,10 @@ def measure(zookeeper: ZooKeeper, partitions: int, shown: Console) -> list[Measu
         complete(client)
         take_offline(client, partitions)
         where = ["--zookeeper", zookeeper.connect_string]
+        goals = dict.fromkeys(QUESTIONS, QUESTION_SECONDS) | {"migration check": MIGRATION_CHECK_SECONDS}
         found = [
-            timed(f"kontrast {question}", [sys.executable, "-m", "cli", *question.split(), *where], (0, 1))
-            for question in QUESTIONS
+            timed(f"kontrast {question}", [sys.executable, "-m", "cli", *question.split(), *where], (0, 1), goal)
+            for question, goal in goals.items()
         ]
         class_path = ":".join(map(str, kafka_class_path(older_jars(KAFKA_BROKERS[TOOLS_RELEASE]))))
         java = [str(find_java()), f"-Xmx{TOOLS_HEAP_MB}m", "-cp", class_path, "kafka.admin.TopicCommand"]
@@ -123,15 +137,39 @@ def measure(zookeeper: ZooKeeper, partitions: int, shown: Console) -> list[Measu
         client.close()
 
 
+def pages(directory: Path, partitions: int) -> Iterator[Measured]:
+    """Pages of a cluster of this size: until the whole answer is there, which comes in one piece."""
+    outputs = Outputs(directory, partitions)
+    brokers = [*map(outputs.broker, range(BROKERS)), outputs.controller()]
+    topics = outputs.write([*brokers, *map(outputs.partition, range(partitions))])
+    with exporter(directory) as running:
+        running.wait_for(topics)
+        consequences = f"{LIVE_PAGES[1]}/consequences?broker=3"
+        yield _page(running, "page of a what-if, the first", consequences, WHATIF_PAGE_SECONDS, runs=1)
+        yield _page(running, "page of a what-if, on the same cluster", consequences, WHATIF_PAGE_SECONDS)
+        yield _page(running, "page of a cluster", LIVE_PAGES[1], PAGE_SECONDS)
+        offline = min(BOMB, partitions)
+        running.wait_for(outputs.write(row for at in range(offline) for row in outputs.offline(at)))
+        yield _page(running, f"page of a cluster, {offline:,} partitions offline", LIVE_PAGES[1], PAGE_SECONDS)
+
+
+def _page(running: Exporter, shown: str, path: str, goal_seconds: float, runs: int = RUNS) -> Measured:
+    lines = len(running.get(path).splitlines()) if runs > 1 else 0
+    return Measured(shown, min(running.scrape(path, times=runs).seconds), lines, None, goal_seconds)
+
+
 def table(measured: list[Measured], partitions: int) -> Table:
     """The times beside each other."""
     title = f"Questions about {partitions:,} partitions, {OFFLINE} of them without a leader, from a real ZooKeeper"
     shown = Table(title=title, title_justify="left")
-    for heading in ("command", "seconds", "lines", "goal"):
+    for heading in ("command", "seconds", "CPU seconds", "lines", "goal", "quicker than Kafka's tool"):
         shown.add_column(heading, justify="left" if heading == "command" else "right")
+    (tool,) = (row for row in measured if row.command == TOOL)
     for row in measured:
-        goal = "" if row.command == TOOL else f"{GOAL_SECONDS:g} s"
-        shown.add_row(row.command, f"{row.seconds:.2f}", str(row.lines), goal)
+        cpu = "" if row.cpu_seconds is None else f"{row.cpu_seconds:.2f}"
+        goal = "" if row.goal_seconds is None else f"{row.goal_seconds:g} s"
+        ratio = "" if row.cpu_seconds is None or row is tool else f"{tool.seconds / row.seconds:.1f} times"
+        shown.add_row(row.command, f"{row.seconds:.3g}", cpu, str(row.lines or ""), goal, ratio)
     return shown
 
 
@@ -146,9 +184,11 @@ def main() -> None:
         tempfile.TemporaryDirectory() as directory,
         ZooKeeper(Path(directory), properties={"tickTime": "2000"}, heap_mb=2_000) as zookeeper,
     ):
-        measured = measure(zookeeper, asked.partitions, shown)
+        outputs = Path(directory) / "outputs"
+        outputs.mkdir()
+        measured = [*measure(zookeeper, asked.partitions, shown), *pages(outputs, asked.partitions)]
     if asked.json:
-        print(json.dumps({row.command: round(row.seconds, 3) for row in measured}, indent=2))
+        print(json.dumps({row.command: [round(row.seconds, 3), row.cpu_seconds] for row in measured}, indent=2))
     else:
         Console().print(table(measured, asked.partitions))
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -19,6 +21,7 @@ from cli.main import main
 from cli.settings.config import ConfigError
 from cli.sources.options import source_of
 from cli.sources.source import EVERYTHING_NOW, NotFoundError, Scope
+from cli.sources.zookeeper import no_cycles_looked_for
 from controller.contract.outputs import encode_row
 from controller.contract.records import Record, encode_record
 from controller.derived.stored_context import new_context
@@ -258,3 +261,18 @@ def test_a_moment_that_is_none_is_a_mistake_of_the_command_line(files):
         source("--zk-data", files, "--until", "yesterday")
     with pytest.raises(click.BadParameter, match="no stream address"):
         source("--from", "elsewhere")
+
+
+def test_what_a_look_leaves_in_cycles_is_gone_after_the_next():
+    class Cycle:
+        def __init__(self) -> None:
+            self.itself = self
+
+    try:
+        with no_cycles_looked_for():
+            left = weakref.ref(Cycle())
+        assert left() is not None
+        with no_cycles_looked_for():
+            assert left() is None
+    finally:
+        gc.unfreeze()

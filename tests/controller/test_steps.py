@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
+import pytest
 from hypothesis import given, settings, strategies as st
 
+from controller.contract.metadata_rows import PartitionRow
 from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
 from controller.derived.stored_context import changed_chunks, encode_header, new_context
+from controller.feed import loaded_states
 from controller.model.context import Context
 from controller.step import step, steps
+from controller.transaction.transaction import Transaction
 from tests.controller.znode_history import ZnodeHistory
 
 CHUNKS = 4
@@ -94,6 +100,83 @@ def test_any_pieces_of_any_life_are_as_its_records(cuts: set[int], lost: set[int
     expected_context, expected_rows = one_by_one([record for piece in told for record in piece])
     assert rows == expected_rows
     assert stored(context) == stored(expected_context)
+
+
+def a_read() -> list[Record]:
+    """A complete read as one look makes it: of one moment, then a read that finds the same; the states come last."""
+    read = [record for record in LIFE if record.kind is RecordKind.NODE and record.generation == 1]
+    states = [record for record in read if record.path.startswith("/brokers/topics/a/partitions/1/")]
+    states += [record for record in read if record.path.startswith("/brokers/topics/state/partitions/")]
+    others = [record for record in read if not record.path.endswith("/state") and record.version == 0]
+    found = []
+    for generation in (1, 2):
+        begin = msgspec.structs.replace(LIFE[0], generation=generation)
+        end = msgspec.structs.replace(begin, kind=RecordKind.SNAPSHOT_END)
+        all_of_it = enumerate([begin, *others, *states, end])
+        found += [
+            msgspec.structs.replace(each, generation=generation, seq=at, observed_ms=begin.observed_ms)
+            for at, each in all_of_it
+        ]
+    return found
+
+
+READ = a_read()
+STATES = [at for at, record in enumerate(READ) if record.path.endswith("/state")]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"seq": 10_000},
+        {"generation": 7},
+        {"author": 3},
+        {"observed_ms": READ[0].observed_ms + 5},
+        {"steady_ms": 5},
+        {"path": "/brokers/topics/unknown/partitions/0/state"},
+        {"path": "/brokers/topics/a/partitions/9/state"},
+        {"path": "/brokers/topics/a/partitions/x/state"},
+        {"data": "not JSON"},
+    ],
+    ids=str,
+)
+def test_states_of_a_read_are_as_one_by_one_whatever_is_among_them(changes: dict[str, Any]) -> None:
+    """What is not a plain state ends the short way, and loses nothing."""
+    for at in (STATES[1], STATES[-1]):
+        read = [*READ[:at], msgspec.structs.replace(READ[at], **changes), *READ[at + 1 :]]
+        context, rows = together([read])
+        alone, expected = one_by_one(read)
+        assert rows == expected
+        assert stored(context) == stored(alone)
+
+
+def test_a_clock_that_is_set_back_before_the_states_is_noted() -> None:
+    first = STATES[0]
+    read = [
+        msgspec.structs.replace(record, observed_ms=record.observed_ms - 60_000) if at >= first else record
+        for at, record in enumerate(READ[: len(READ) // 2])
+    ]
+    context, rows = together([read])
+    alone, expected = one_by_one(read)
+    assert rows == expected
+    assert stored(context) == stored(alone)
+
+
+def test_states_of_a_read_share_a_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
+    began = []
+    monkeypatch.setattr(loaded_states, "Transaction", lambda *given: began.append(given) or Transaction(*given))
+    together([READ])
+    assert len(began) == 2
+
+
+def test_metadata_rows_of_partitions_are_left_out_where_nobody_reads_them() -> None:
+    """A cluster in its life, with partitions that are gone; everything else is published as ever."""
+    shown = steps(new_context("c", CHUNKS), LIFE)
+    hidden = steps(new_context("c", CHUNKS), LIFE, shows_partitions=False)
+    assert stored(hidden.context) == stored(shown.context)
+    assert any(isinstance(row, PartitionRow) for row in shown.effects)
+    kept = [row for row in shown.effects if not isinstance(row, PartitionRow)]
+    assert [type(row) for row in hidden.effects] == [type(row) for row in kept]
 
 
 def repeated(record: Record, again: set[int]) -> list[Record]:

@@ -12,14 +12,21 @@ from controller.model.topics import TopicPartition
 from questions.whatif.consequences import consequences, is_offline
 from questions.whatif.hypothetical_cluster import HypotheticalCluster, NoControllerError
 from questions.whatif.ranking import rank_losses
+from questions.whatif.reassignment_check import Taken, check_reassignment
 from questions.whatif.rolling import rolling_order
+from questions.whatif.scenario import Change, Step, play
 from tests.controller.znode_history import ZnodeHistory
 
 THREE = {"a": {0: ([1, 2, 3], 1, 4, [1, 2, 3]), 1: ([2, 3, 1], 2, 4, [2, 3, 1])}}
 
 
-def cluster_of(topics: dict[str, Any], *brokers: int, configs: dict[str, dict[str, str]] | None = None) -> Context:
-    history = ZnodeHistory().start(*(brokers or (1, 2, 3)), topics=topics)
+def cluster_of(
+    topics: dict[str, Any],
+    *brokers: int,
+    configs: dict[str, dict[str, str]] | None = None,
+    release: tuple[int, int] | None = None,
+) -> Context:
+    history = ZnodeHistory(release=release).start(*(brokers or (1, 2, 3)), topics=topics)
     for name, config in (configs or {}).items():
         history.write(f"/config/topics/{name}", {"version": 1, "config": config})
     return history.context
@@ -121,6 +128,64 @@ def test_a_reassignment_to_an_absent_broker_waits():
     partition = cluster.context.topics.partition(TopicPartition("a", 0))
     assert partition is not None
     assert partition.adding == (9,)
+
+
+MANY = {
+    "led": {number: ([1, 2, 3], 1 + number % 3, 4, [1, 2, 3]) for number in range(7)},
+    "lags": {number: ([2, 3, 1], 2, 4, [2]) for number in range(3)},
+    "offline": {0: ([9, 8], -1, 4, [9])},
+    "strict": {number: ([1, 2, 3], 1, 4, [1, 2, 3]) for number in range(3)},
+}
+STRICT = {"strict": {"min.insync.replicas": "3"}}
+TARGETS: list[tuple[int, ...]] = [(4, 2), (2, 3, 4), (3,), (1, 2, 9), (3, 2, 1), (4, 5, 6)]
+ASSIGNED = st.dictionaries(
+    st.sampled_from([TopicPartition(name, number) for name, topic in MANY.items() for number in topic]),
+    st.sampled_from(TARGETS),
+    min_size=1,
+)
+
+
+def many() -> Context:
+    """A cluster of a release in which min.insync.replicas may be above the replication factor."""
+    return cluster_of(MANY, 1, 2, 3, 4, 5, 6, configs=STRICT, release=(3, 5))
+
+
+@settings(deadline=None, max_examples=25)
+@given(targets=ASSIGNED)
+def test_a_reassignment_in_parts_ends_as_one(targets: dict[TopicPartition, tuple[int, ...]]):
+    ends = []
+    for at_once in (1, 100):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("questions.whatif.hypothetical_cluster._REASSIGNED_AT_ONCE", at_once)
+            context = many()
+            cluster = HypotheticalCluster(context)
+            cluster.reassign(targets)
+            ends.append(consequences(context, cluster.context, cluster.touched))
+    assert ends[0] == ends[1]
+
+
+@settings(deadline=None, max_examples=25)
+@given(targets=ASSIGNED)
+def test_a_reassignment_checked_by_kinds_is_as_played_with_every_partition(
+    targets: dict[TopicPartition, tuple[int, ...]],
+):
+    context = many()
+    scenario = play(context, [Step(Change.REASSIGN, targets=targets)])
+    taken = check_reassignment(context, targets)
+    after = scenario.in_all
+    assert (taken.offline, taken.unwritable) == (len(after.newly_offline), len(after.newly_unwritable))
+    assert taken.is_harmless == scenario.is_harmless
+
+
+def test_a_reassignment_is_checked_with_one_partition_of_each_kind(monkeypatch: pytest.MonkeyPatch):
+    context, played = many(), []
+    monkeypatch.setattr(
+        "questions.whatif.reassignment_check.play",
+        lambda context, steps: played.extend(steps[0].targets) or play(context, steps),
+    )
+    strict = {TopicPartition("strict", number): (1, to) for number, to in enumerate((4, 5, 2))}
+    assert check_reassignment(context, strict) == Taken(offline=0, unwritable=3, is_harmless=False)
+    assert len(played) == 2  # to a replica that it has, and to one that it has not
 
 
 def test_a_cluster_that_was_not_read_is_refused():

@@ -1,0 +1,63 @@
+"""Partition states of a complete read, many in one transaction: they are stored, and nothing is concluded from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from controller.contract.records import Record, RecordKind
+from controller.contract.znodes import Place, StateZnode, ZnodeError, decode, locate
+from controller.feed import older_generation
+from controller.inference.partition_state import state_in
+from controller.model.context import LOADING, Context
+from controller.model.topics import Partition
+from controller.transaction.transaction import Transaction, replace
+
+
+def load(context: Context, records: Sequence[Record]) -> Context | None:
+    """Context with the states in these records, None where one of them has more to it and must be applied by itself."""
+    header, newest = context.header, context.header.position
+    if header.phase is not LOADING or header.events or header.shutdowns.under_way:
+        return None
+    if not _are_one_run(records, newest.generation, newest.seq + 1):
+        return None
+    tx = Transaction(context, records[0])
+    if tx.clock_set_by_ms or not _store(tx, records):
+        return None
+    older_generation.forget_in_time(tx.header, newest)
+    tx.count(f"records/{RecordKind.NODE.value}", len(records))
+    tx.advance_to(records[-1])
+    tx.header.zxid = max(tx.header.zxid, max(record.zxid for record in records))
+    return tx.finish()
+
+
+def _are_one_run(records: Sequence[Record], generation: int, first_seq: int) -> bool:
+    """Whether no record is missing between these, and none comes later by any clock than the first."""
+    observed_ms, steady_ms = records[0].observed_ms, records[0].steady_ms
+    for seq, record in enumerate(records, start=first_seq):
+        if record.seq != seq or record.generation != generation or record.author:
+            return False
+        if record.observed_ms != observed_ms or record.steady_ms != steady_ms:
+            return False
+    return True
+
+
+def _store(tx: Transaction, records: Sequence[Record]) -> bool:
+    """Store the states; returns whether each is of a known partition, and could be read."""
+    found: dict[str, dict[int, Partition]] = {}
+    for record in records:
+        where = locate(record.path)
+        name, number = where.name, where.number
+        if name not in found:
+            topic = tx.topics.get(name)
+            found[name] = {} if topic is None else topic.partitions
+        partition = found[name].get(number)
+        if where.place is not Place.PARTITION_STATE or partition is None:
+            return False
+        try:
+            written = state_in(decode(record.content, StateZnode), record.version)
+        except ZnodeError:
+            return False
+        if partition.zk_state != written:
+            found[name] = partitions = tx.topics.own(name).partitions
+            partitions[number] = replace(partition, zk_state=written)
+    return True

@@ -1,0 +1,60 @@
+"""What a reassignment of many partitions takes from clients once it is done, from playing one of each kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from controller.model.context import Context
+from controller.model.topics import TopicPartition
+from questions.whatif.consequences import PartitionChange
+from questions.whatif.scenario import Change, Step, play
+
+Targets = Mapping[TopicPartition, tuple[int, ...]]
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """Number of partitions that a reassignment leaves offline, and that refuse acks=all."""
+
+    offline: int
+    unwritable: int
+    is_harmless: bool
+
+
+def check_reassignment(context: Context, targets: Targets) -> Taken:
+    """What the reassignment takes; raises NoControllerError, UnknownBrokersError."""
+    kinds: dict[object, list[TopicPartition]] = {}
+    for tp, target in targets.items():
+        kinds.setdefault(_kind(context, tp, target), []).append(tp)
+    count_of = {tps[0]: len(tps) for tps in kinds.values()}
+    scenario = play(context, [Step(Change.REASSIGN, targets={tp: targets[tp] for tp in count_of})])
+
+    def counted(changes: Iterable[PartitionChange]) -> int:
+        return sum(count_of.get(TopicPartition(each.topic, each.partition), 1) for each in changes)
+
+    after = scenario.in_all
+    return Taken(counted(after.newly_offline), counted(after.newly_unwritable), scenario.is_harmless)
+
+
+def _kind(context: Context, tp: TopicPartition, target: tuple[int, ...]) -> object:
+    """Equal for partitions that end alike: neither the controller nor a leader minds which broker has which id.
+
+    A partition that has anything due, or a failed log directory, is of its own kind.
+    """
+    topic, partition = context.topics.get(tp.topic), context.topics.partition(tp)
+    value = None if partition is None else partition.zk_state
+    if topic is None or partition is None or value is None:
+        return tp
+    if partition.queue or partition.reassigning or partition.pending_assignments or partition.offline_dirs:
+        return tp
+    rules, live = context.header.counting_rules, context.header.brokers
+    number_of: dict[int, int] = {}
+    roles = tuple(
+        tuple(number_of.setdefault(broker, len(number_of)) for broker in brokers)
+        for brokers in (partition.replicas, target, value.isr, (value.leader,))
+    )
+    brokers = tuple((broker in live, rules.least_in_sync_under(broker)) for broker in number_of)
+    settings = (topic.min_insync_replicas, topic.unclean_election, topic.queued_for_deletion)
+    judged = (partition.problem, partition.passed_over, partition.cached)
+    return roles, brokers, settings, judged
