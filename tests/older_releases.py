@@ -97,7 +97,8 @@ def older_jars(artifact_set: ArtifactSet) -> tuple[Path, ...]:
 def class_path_of(release: str) -> list[Path]:
     """The class path of a broker of this release.
 
-    ZooKeeper's client of 2.8 goes first where the release's own does not run on Java 17. Raises ArtifactError and EmbeddedError.
+    ZooKeeper's client of 2.8 goes first where the release's own does not run on Java 17.
+    Raises ArtifactError and EmbeddedError.
     """
     newer = older_jars(KAFKA_BROKERS["2.8.2"]) if release in _WITH_OLD_ZOOKEEPER_CLIENT else ()
     own = older_jars(KAFKA_BROKERS[release]) if release in KAFKA_BROKERS else jars(KAFKA_BROKER)
