@@ -10,7 +10,7 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from cli.embedded.kafka import kafka_class_path
-from streaming.java.artifacts import KAFKA_BROKER, ArtifactSet, SparkRequest, fetch_all, jars, spark_home
+from streaming.java.artifacts import KAFKA_BROKER, SHORT_LIFE, ArtifactSet, SparkRequest, fetch_all, jars, spark_home
 from streaming.java.installation import find_java
 
 LOCK_FILE = Path(__file__).with_name("older_releases.lock")
@@ -39,7 +39,7 @@ class IvyRequest:
         )
         jar_names = f"{directory}/jars/[organisation]_[artifact]-[revision](-[classifier]).[ext]"
         return [
-            *(str(find_java()), f"-Duser.home={home}", "-jar", str(ivy), "-settings", str(settings)),
+            *(str(find_java()), *SHORT_LIFE, f"-Duser.home={home}", "-jar", str(ivy), "-settings", str(settings)),
             *("-cache", str(directory / "cache"), "-dependency", *self.package.split(":"), "-confs", "default"),
             *(() if self.with_dependencies else ("-notransitive",)),
             *("-types", "jar", "bundle", "-retrieve", jar_names),

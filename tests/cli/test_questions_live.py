@@ -105,7 +105,7 @@ def test_the_timeline_of_the_files_has_what_was_done_to_the_cluster(cluster, tmp
     changes = [change for event in timeline["events"] for change in event["changes"]]
     of_broker = [change for change in changes if change["subject"] == "broker 2"]
     moves = [change["says"] for change in of_broker]
-    # Its first registration is no event of its own where it was there before a controller, nor is its death as controller.
+    # Its first registration is no event of its own where no controller was there yet, nor its death as controller.
     assert moves in (
         ["dead -> live", "live -> dead", "dead -> live"],
         ["live -> dead", "dead -> live"],
