@@ -25,7 +25,7 @@ demo: install ## Play the story on an embedded cluster and stay up until Ctrl-C 
 # Tests wait for servers more than they compute, so there are more processes than cores.
 WORKERS ?= 3
 SIDE_BY_SIDE = --dist loadgroup --no-loadscope-reorder -n
-# Every branch of controller/ must run in its own tests, which compute and do nothing else.
+# Every branch of controller/ must run in its own tests, which compute and do nothing else, whatever hypothesis draws.
 BRANCHES = --cov=controller --cov-branch --cov-fail-under=100 --cov-report=term-missing:skip-covered
 
 check: lint type generated ## Style, types, imports, and whether what is made from the code is current: within a minute

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
+from typing import Final
 
 import msgspec
 
@@ -13,6 +14,9 @@ from controller.model.topics import TopicPartition
 from controller.rules.placement import place_replicas
 
 Assignment = Mapping[TopicPartition, tuple[int, ...]]
+
+_TOOL_ASKS_A_BROKER: Final = (3, 0)  # and can no longer be given a ZooKeeper
+_FEWEST_BUCKETS: Final = 16  # of a Java HashMap, which doubles them when it is three quarters full
 
 
 class UnplaceableError(ValueError):
@@ -75,7 +79,7 @@ def placed_by_kafka(  # noqa: PLR0913 (all that Kafka is given or draws)
     absent = sorted(set(brokers) - registered.keys())
     if absent:
         raise UnplaceableError(f"broker {', '.join(map(str, absent))} is not registered")
-    racks = {broker: registered[broker].rack for broker in sorted(set(brokers))}
+    racks = {broker: registered[broker].rack for broker in _as_the_tool_has_them(context) if broker in brokers}
     if rack_aware is False or (rack_aware is None and None in racks.values()):
         racks = dict.fromkeys(racks, None)
     by_topic: dict[str, list[tuple[int, ...]]] = {}
@@ -86,6 +90,22 @@ def placed_by_kafka(  # noqa: PLR0913 (all that Kafka is given or draws)
         drawn = place_replicas(racks, len(current), len(current[0]), start_index=start_index, shift=shift)
         placed.update({TopicPartition(name, number): to for number, to in drawn.items()})
     return placed
+
+
+def _as_the_tool_has_them(context: Context) -> list[int]:
+    """Registered brokers in the order in which Kafka's tool places replicas where no racks count.
+
+    By id as long as the tool reads ZooKeeper, which it can before 3.0. One that asks a broker keeps the answer in a
+    Java `HashMap`, and places in its order (3.9 `DescribeClusterResponse.nodes`); ids of the same bucket come as the
+    broker names them, which ZooKeeper does not show: they are taken by id.
+    """
+    ids = sorted(context.header.brokers)
+    if context.header.profile.release < _TOOL_ASKS_A_BROKER:
+        return ids
+    buckets = _FEWEST_BUCKETS
+    while len(ids) > buckets * 3 // 4:
+        buckets *= 2
+    return sorted(ids, key=lambda broker: (broker ^ broker >> 16) & (buckets - 1))
 
 
 def least_movement(context: Context, topics: Collection[str], brokers: Collection[int], goal: Goal) -> Movement:

@@ -47,6 +47,8 @@ _LANES = ("spark-submit", "pipelines", "spark")
 # fills the gaps that are left at the end.
 _FOLDERS = ("streaming", "ingest", "cli", "dashboards", "outputs", "deploy", "conformance")
 
+_LONG = "faults"  # the marker of the long tests
+
 # Tests that use one of these are of the group of its name: it is made once.
 _MADE_ONCE = ("spark", "incident_prometheus")
 
@@ -68,6 +70,13 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_configure_node(node) -> None:
     """Hand the servers' place on to a process of xdist."""
     node.workerinput[_WHERE_SERVERS_ARE] = str(node.config.stash[_SERVERS].directory)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Pass over files without a long test where only those are run: to import the others takes each process 10 s."""
+    if config.option.markexpr == _LONG and collection_path.suffix == ".py":
+        return _LONG not in collection_path.read_text("utf-8") or None
+    return None
 
 
 @pytest.hookimpl(trylast=True)

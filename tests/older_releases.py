@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
-from streaming.java.artifacts import ArtifactSet, SparkRequest, fetch_all, jars, spark_home
+from cli.embedded.kafka import kafka_class_path
+from streaming.java.artifacts import KAFKA_BROKER, SHORT_LIFE, ArtifactSet, SparkRequest, fetch_all, jars, spark_home
 from streaming.java.installation import find_java
 
 LOCK_FILE = Path(__file__).with_name("older_releases.lock")
@@ -20,6 +21,7 @@ class IvyRequest:
     """One package by Ivy alone, which brings Scala's library in the version that is depended on."""
 
     package: str
+    with_dependencies: bool = True
 
     @property
     def packages(self) -> tuple[str, ...]:
@@ -37,8 +39,9 @@ class IvyRequest:
         )
         jar_names = f"{directory}/jars/[organisation]_[artifact]-[revision](-[classifier]).[ext]"
         return [
-            *(str(find_java()), f"-Duser.home={home}", "-jar", str(ivy), "-settings", str(settings)),
+            *(str(find_java()), *SHORT_LIFE, f"-Duser.home={home}", "-jar", str(ivy), "-settings", str(settings)),
             *("-cache", str(directory / "cache"), "-dependency", *self.package.split(":"), "-confs", "default"),
+            *(() if self.with_dependencies else ("-notransitive",)),
             *("-types", "jar", "bundle", "-retrieve", jar_names),
         ]
 
@@ -48,6 +51,9 @@ _LEFT_JAVA = IvyRequest("javax.xml.bind:jaxb-api:2.3.1")  # with version 11; bro
 
 _WITH_SCALA_2_12 = ("0.10.2.2", "0.11.0.3", "1.0.2", "1.1.1", "2.0.1", "2.2.2", "2.3.1")
 _WITH_SCALA_2_13 = ("2.4.1", "2.6.3", "2.7.2", "2.8.2", "3.0.2", "3.2.3", "3.5.2")
+
+# Up to 3.5.7 ZooKeeper's client takes a server's name apart in a way that ends in an exception from Java 14 on.
+_WITH_OLD_ZOOKEEPER_CLIENT = frozenset({"0.10.2.2", "0.11.0.3", "1.0.2", "1.1.1", "2.0.1", "2.2.2", "2.3.1", "2.4.1"})
 
 
 def _broker(release: str, scala: str) -> ArtifactSet:
@@ -61,6 +67,8 @@ KAFKA_BROKERS: Mapping[str, ArtifactSet] = {
     **{release: _broker(release, "2.12") for release in _WITH_SCALA_2_12},
     **{release: _broker(release, "2.13") for release in _WITH_SCALA_2_13},
 }
+# The command line tools that left the broker's jar with 3.5; what they depend on, a broker of the release has.
+KAFKA_TOOLS = ArtifactSet("kafka-tools", (IvyRequest("org.apache.kafka:kafka-tools:3.9.2", with_dependencies=False),))
 # A Java agent that serves a broker's gauges over HTTP.
 JMX_EXPORTER = ArtifactSet("jmx-exporter", (SparkRequest(("io.prometheus.jmx:jmx_prometheus_javaagent:1.0.1",)),))
 # Servers from before persistent watches, with all that they need; 3.8 sends no zxid with an event.
@@ -78,12 +86,23 @@ ZOOKEEPER_3_8 = ArtifactSet(
         ),
     ),
 )
-SETS = (*KAFKA_BROKERS.values(), JMX_EXPORTER, ZOOKEEPER_3_4, ZOOKEEPER_3_5, ZOOKEEPER_3_8)
+SETS = (*KAFKA_BROKERS.values(), KAFKA_TOOLS, JMX_EXPORTER, ZOOKEEPER_3_4, ZOOKEEPER_3_5, ZOOKEEPER_3_8)
 
 
 def older_jars(artifact_set: ArtifactSet) -> tuple[Path, ...]:
     """The set's jars, fetched if the cache lacks one; raises ArtifactError."""
     return jars(artifact_set, lock_file=LOCK_FILE)
+
+
+def class_path_of(release: str) -> list[Path]:
+    """The class path of a broker of this release.
+
+    ZooKeeper's client of 2.8 goes first where the release's own does not run on Java 17.
+    Raises ArtifactError and EmbeddedError.
+    """
+    newer = older_jars(KAFKA_BROKERS["2.8.2"]) if release in _WITH_OLD_ZOOKEEPER_CLIENT else ()
+    own = older_jars(KAFKA_BROKERS[release]) if release in KAFKA_BROKERS else jars(KAFKA_BROKER)
+    return [*(jar for jar in newer if jar.name.startswith("org.apache.zookeeper_")), *kafka_class_path(own)]
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Configure, start and end one real Kafka 3.9.2 broker in ZooKeeper mode."""
+"""Configure, start and end one real Kafka broker in ZooKeeper mode: 3.9.2, where no other class path is given."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -41,7 +41,10 @@ _SETTINGS = {
 
 
 class KafkaBroker(Server):
-    """A broker with its data in `directory`; `properties` are added to its server.properties."""
+    """A broker with its data in `directory`; `properties` are added to its server.properties.
+
+    `class_path` is that of another release.
+    """
 
     def __init__(
         self,
@@ -50,6 +53,7 @@ class KafkaBroker(Server):
         directory: Path,
         *,
         properties: Mapping[str, str] | None = None,
+        class_path: Sequence[Path] = (),
     ) -> None:
         self.broker_id = broker_id
         self.port = free_port()
@@ -58,7 +62,10 @@ class KafkaBroker(Server):
         self.settings = {**_SETTINGS, **(properties or {})}
         self._configuration = directory / "server.properties"
         command = java_command(
-            "kafka.Kafka", self._configuration, class_path=kafka_class_path(jars(KAFKA_BROKER)), heap_mb=256
+            "kafka.Kafka",
+            self._configuration,
+            class_path=class_path or kafka_class_path(jars(KAFKA_BROKER)),
+            heap_mb=256,
         )
         super().__init__(ChildProcess(f"broker {broker_id}", command, directory / "broker.log"))
         self._log_begin = 0  # of this start

@@ -38,8 +38,8 @@ def place_replicas(
 ) -> dict[int, tuple[int, ...]]:
     """Replicas of `partition_count` new partitions, by partition id; the first replica is the preferred leader.
 
-    `brokers` gives each broker's rack, or None. Without racks the order of the brokers counts (Kafka's callers sort
-    them by id); with racks it does not. To add partitions to a topic, start at the number that it already has.
+    `brokers` gives each broker's rack, or None. Without racks the order of the brokers counts: which it is, is the
+    caller's matter. With racks it does not. To add partitions to a topic, start at the number that it already has.
 
     Raises PlacementError.
     """

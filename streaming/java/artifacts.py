@@ -25,6 +25,7 @@ from transport.disk import make_private
 from transport.scratch import scratch_directory
 
 LOCK_FILE = Path(__file__).with_name("artifacts.lock")
+SHORT_LIFE = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")  # compile quickly rather than well
 _FETCH_SECONDS = 600
 _ATTEMPTS = 2
 
@@ -58,7 +59,7 @@ class SparkRequest:
         return [
             *(str(spark_home() / "bin" / "spark-submit"), "--master", "local[1]"),
             *("--conf", f"spark.jars.ivy={directory}"),
-            *("--driver-java-options", f'-Duser.home="{home}"'),
+            *("--driver-java-options", f'{" ".join(SHORT_LIFE)} -Duser.home="{home}"'),
             *("--packages", ",".join(self.packages)),
             *(("--exclude-packages", ",".join(self.excluded)) if self.excluded else ()),
             str(program),

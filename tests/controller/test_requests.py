@@ -282,6 +282,7 @@ def test_a_log_dir_event_tells_of_no_partition_that_has_no_leader_yet():
 # Very large ones
 
 
+@pytest.mark.no_cover  # traced it takes three times as long
 def test_a_request_about_200_000_partitions_is_split_to_fit_into_any_message():
     tx = a_turn(new_context("c", 16))
     tx.header.brokers = {broker: Broker(100 + broker, broker, 0) for broker in (1, 2, 3)}

@@ -84,6 +84,25 @@ def test_generated_assignments_are_kafkas():
     assert list(placed.values()) == [(2, 3), (3, 4), (4, 1)]
 
 
+@pytest.mark.parametrize(
+    ("release", "brokers", "leaders"),
+    [
+        ((2, 8), (1001, 2, 1, 1030, 17, 5), [1, 2, 5, 17, 1001, 1030]),
+        ((3, 9), (1001, 2, 1, 1030, 17, 5), [1, 17, 2, 5, 1030, 1001]),
+        ((3, 9), (17, 5, 2), [17, 2, 5]),  # the others are in the map all the same
+        ((3, 9), (0x10001, 2, 16), [16, 0x10001, 2]),  # the upper half of an id is folded into the lower one
+        ((3, 9), tuple(range(1, 12)) + (17,), [1, 17, *range(2, 12)]),
+        ((3, 9), tuple(range(1, 13)) + (17,), [*range(1, 13), 17]),  # the thirteenth doubles the buckets
+    ],
+)
+def test_without_racks_the_brokers_come_in_the_order_of_the_releases_tool(release, brokers, leaders):
+    registered = {*brokers, 1, 2, 5, 17}
+    topics = {"t": {number: ((1,), 1, 0, (1,)) for number in range(len(brokers))}}
+    context = ZnodeHistory(release=release).start(*registered, topics=topics).context
+    placed = placed_by_kafka(context, ["t"], brokers)
+    assert [replicas[0] for replicas in placed.values()] == leaders
+
+
 @settings(max_examples=80, deadline=None)
 @given(
     st.lists(

@@ -10,11 +10,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 from cli.embedded.java import java_command, write_configuration
-from cli.embedded.kafka import kafka_class_path
 from cli.embedded.process import ChildProcess, free_port
 from cli.embedded.server import OneProcess
-from streaming.java.artifacts import KAFKA_BROKER, jars
-from tests.older_releases import JMX_EXPORTER, KAFKA_BROKERS, older_jars
+from tests.older_releases import JMX_EXPORTER, class_path_of, older_jars
 
 # What all recordings have in common; `recording.SETTINGS` is what the replica is told of it.
 SETTINGS: Mapping[str, str] = {
@@ -61,9 +59,6 @@ rules:
 - {pattern: 'kafka.controller<type=KafkaController, name=(\w+)><>Value', name: "$1"}
 - {pattern: 'kafka.server<type=ReplicaManager, name=(\w+)><>Value', name: "rm_$1"}
 """
-
-# Up to 3.5.7 ZooKeeper's client takes a server's name apart in a way that ends in an exception from Java 14 on.
-_WITH_OLD_ZOOKEEPER_CLIENT = frozenset({"0.10.2.2", "0.11.0.3", "1.0.2", "1.1.1", "2.0.1", "2.2.2", "2.3.1", "2.4.1"})
 
 
 class RecordedBroker(OneProcess):
@@ -121,7 +116,7 @@ class RecordedBroker(OneProcess):
         self._configure(settings)
 
     def _process_of(self, kafka: str) -> ChildProcess:
-        class_path = _class_path(kafka)
+        class_path = class_path_of(kafka)
         command = java_command("kafka.Kafka", self._configuration, class_path=class_path, heap_mb=self._heap_mb)
         (agent,) = older_jars(JMX_EXPORTER)
         command.insert(1, f"-javaagent:{agent}=127.0.0.1:{self.gauges_port}:{self._directory / 'gauges.yml'}")
@@ -144,10 +139,3 @@ def _clients_apart(address: str) -> Mapping[str, str]:
         "listener.security.protocol.map": "CLIENT:PLAINTEXT,PLAINTEXT:PLAINTEXT",
         "inter.broker.listener.name": "PLAINTEXT",
     }
-
-
-def _class_path(release: str) -> list[Path]:
-    """The release's own jars; but ZooKeeper's client of 2.8 goes first where its own does not run on Java 17."""
-    newer = older_jars(KAFKA_BROKERS["2.8.2"]) if release in _WITH_OLD_ZOOKEEPER_CLIENT else ()
-    own = older_jars(KAFKA_BROKERS[release]) if release in KAFKA_BROKERS else jars(KAFKA_BROKER)
-    return [*(jar for jar in newer if jar.name.startswith("org.apache.zookeeper_")), *kafka_class_path(own)]
