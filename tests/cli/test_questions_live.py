@@ -6,12 +6,14 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from kafka import KafkaProducer
 from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.errors import KafkaError
+from kazoo.client import KazooClient
 
 from cli.embedded.cluster import KafkaCluster
 from cli.main import main
@@ -105,15 +107,19 @@ def test_the_answers_are_what_clients_and_the_controller_do(cluster, admin):
     assert ask(cluster, "explain", "broker", "2")[0] == 1
 
 
-def test_the_timeline_of_the_files_has_what_was_done_to_the_cluster(cluster, admin):
+def test_the_timeline_of_the_files_has_what_was_done_to_the_cluster(cluster, admin, tmp_path):
     make_topics(admin)
     eventually(lambda: ask(cluster, "check")[0] == 0)
+    before = snapshot_of(cluster, tmp_path / "before")
     cluster.brokers[2].kill()
     leader = eventually(
         lambda: re.match(r"broker (\d)", said(cluster, "trio-0", "leader")), lambda found: found and found[1] != "2"
     )
     cluster.brokers[2].start()
     eventually(lambda: ask(cluster, "check")[0] == 0)
+    after = snapshot_of(cluster, tmp_path / "after")
+    (trio,) = (one for one in differences(str(before), str(after)) if one["subject"] == "trio-0")
+    assert ("leader", 2, int(leader[1])) in [(field["name"], field["a"], field["b"]) for field in trio["fields"]]
 
     files = ["--zk-data", str(cluster.zookeeper.data_directory), "--json"]
     timeline = json.loads(CliRunner().invoke(main, ["timeline", *files]).stdout)
@@ -128,3 +134,36 @@ def test_the_timeline_of_the_files_has_what_was_done_to_the_cluster(cluster, adm
     lanes = {lane["name"]: [span["condition"] for span in lane["spans"]] for lane in timeline["pictured"]["lanes"]}
     assert lanes["broker 2"] == ["well", "offline, dead, or no controller", "well"]
     assert "refuses acks=all" in lanes["pair-1"]
+    brokers_tell_another_leader_than_zookeeper(cluster)
+
+
+def snapshot_of(cluster: KafkaCluster, file: Path) -> Path:
+    done = CliRunner().invoke(main, ["snapshot", "--zookeeper", cluster.zookeeper.connect_string, "--json"])
+    file.write_text(done.stdout)
+    return file
+
+
+def differences(*arguments: str) -> list[dict]:
+    """What differs, where everything answers."""
+    done = CliRunner().invoke(main, ["diff", *arguments, "--json"])
+    found = [line for line in map(json.loads, done.stdout.splitlines()) if line["object"] == "difference"]
+    assert done.exit_code == bool(found), done.stderr
+    return found
+
+
+def brokers_tell_another_leader_than_zookeeper(cluster: KafkaCluster) -> None:
+    """Write a newer state by hand, of which the controller never tells the brokers."""
+    asked = ["--zookeeper", cluster.zookeeper.connect_string, "--bootstrap", cluster.bootstrap_servers]
+    assert differences(*asked) == []
+    client = KazooClient(cluster.zookeeper.connect_string)
+    client.start()
+    path = "/brokers/topics/solo/partitions/0/state"
+    state = json.loads(client.get(path)[0])
+    client.set(path, json.dumps({**state, "leader_epoch": state["leader_epoch"] + 7}).encode())
+    client.stop()
+    client.close()
+    found = differences(*asked)
+    assert [one["subject"] for one in found] == ["solo-0"] * 3
+    assert {one["b"] for one in found} == {f"broker at {each}" for each in cluster.bootstrap_servers.split(",")}
+    (epochs,) = {(field["name"], field["a"] - field["b"]) for one in found for field in one["fields"][1:]}
+    assert epochs == ("leader_epoch", 7)
