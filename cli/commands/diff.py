@@ -66,7 +66,7 @@ Exit codes:
     is_flag=True,
     help="Compare what ZooKeeper has with what it must have once the controller has done its writes.",
 )
-@bootstrap_option("Compare ZooKeeper with what each of these brokers tells clients.", required=False)
+@bootstrap_option("Compare ZooKeeper with what each of these brokers answers clients.", required=False)
 @click.option(
     "--topic", "topics", multiple=True, metavar="NAME", help="Of partitions, only this topic's; may be given again."
 )
@@ -87,7 +87,7 @@ def diff(  # noqa: PLR0913 (one parameter an option)
     """Compare two sides of a cluster: what differs, the worst first, with both values.
 
     The sides are two snapshots, two moments in ZooKeeper's files, ZooKeeper and what the controller must make of it, or
-    ZooKeeper and what brokers tell clients. Against brokers a difference counts that is still there five seconds later.
+    ZooKeeper and what brokers answer clients. Against brokers, what differs counts if it still does five seconds later.
     """
     if sum(map(bool, (files, moments, predicted, bootstrap))) != 1:
         raise click.UsageError(f"{_WAYS}.")

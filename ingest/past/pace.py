@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 
@@ -30,4 +31,4 @@ class Pace:
             self._newest_ms, self._due_seconds = record.observed_ms, self._now_seconds()
         self._due_seconds += max(0, record.observed_ms - self._newest_ms) / 1000 / self._speed
         self._newest_ms = record.observed_ms
-        return max(0.0, self._due_seconds - self._now_seconds())
+        return min(max(0.0, self._due_seconds - self._now_seconds()), threading.TIMEOUT_MAX)

@@ -1,7 +1,7 @@
 """Publish records of the past in the form in which `kontrast watch` writes the present, into a stream that has none.
 
 The records keep their times, and each complete read says that they are replayed: no reader takes them for the present.
-A stream that has records is refused, so that past and present are never mixed.
+A stream that has records is refused: past and present are never mixed.
 """
 
 from __future__ import annotations

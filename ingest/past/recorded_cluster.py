@@ -1,4 +1,4 @@
-"""The cluster whose past is published, as far as its records have come, so that nothing is written to it."""
+"""The cluster whose past is published, as far as its records have come: nothing may be written to it."""
 
 from __future__ import annotations
 

@@ -49,13 +49,16 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Differences(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of a comparison: what differs, the worst first, of as many subjects by kind, and how often which field."""
+    """Result of a comparison: the differences, the worst first.
+
+    `compared` and `differing` count subjects by kind, `fields` how often each field differs, as "partition leader".
+    """
 
     a: str
     b: str
     compared: Mapping[str, int]
     differing: Mapping[str, int]
-    fields: Mapping[str, int]  # as "partition leader"
+    fields: Mapping[str, int]
     differences: tuple[Difference, ...]
 
 

@@ -73,6 +73,12 @@ def test_every_count_of_it_says_that_it_is_of_the_past(records):
     assert all(row.is_replayed for row in gauges)
 
 
+def test_no_pause_is_longer_than_a_thread_can_wait():
+    pace = Pace(1e-300)
+    pace.wait_seconds(heartbeat(0, 0))
+    assert pace.wait_seconds(heartbeat(1, 1_000)) == threading.TIMEOUT_MAX
+
+
 class VirtualTime(threading.Event):
     """A clock that only waiting moves."""
 
