@@ -16,12 +16,12 @@ from controller.contract.records import Position, Record, RecordKind
 from controller.contract.refused_row import RefusedRow
 from controller.contract.row import Row
 from controller.contract.znodes import (
+    REPLAYED,
     BrokerZnode,
     ClusterIdZnode,
     ConfigZnode,
     ControllerZnode,
     FeatureZnode,
-    ForwarderStatus,
     LogDirEventZnode,
     MigrationZnode,
     PartitionsZnode,
@@ -34,6 +34,7 @@ from controller.contract.znodes import (
     decode,
     decode_config,
     decode_epoch,
+    decode_status,
     locate,
 )
 from controller.events import (
@@ -217,11 +218,7 @@ def _heartbeat(tx: Transaction, record: Record) -> None:
 
 
 def _session(tx: Transaction, record: Record) -> None:
-    try:
-        status = decode(record.content, ForwarderStatus)
-    except ZnodeError:
-        status = ForwarderStatus()
-    header = tx.header
+    header, status = tx.header, decode_status(record.content)
     header.feed.session, header.feed.watch_mode = status.session, status.watch_mode
     lost = status.session in _DISCONNECTED
     header.feed.disconnected_ms = (header.feed.disconnected_ms or header.time_ms) if lost else 0
@@ -230,7 +227,10 @@ def _session(tx: Transaction, record: Record) -> None:
 
 
 def _snapshot_begin(tx: Transaction, record: Record) -> None:
-    tx.header.clocks.wall_clock_of = clock_step.clock_of(record.content)
+    header, status = tx.header, decode_status(record.content)
+    header.clocks.wall_clock_of = status.clock_of
+    if status.session == REPLAYED:  # before the first row: nobody may take one of the past for the present
+        header.feed.session, header.feed.watch_mode = status.session, status.watch_mode
     complete_read.begin(tx)
 
 

@@ -7,7 +7,7 @@ is compared, by reads alone, before anything is created.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -113,17 +113,33 @@ def refuse_watched_cluster(config: IngestConfig, kafka: KafkaIdentity, stop: thr
         if session is None:
             return
         watched = _Watched(session, ())
-        cluster_id = _cluster_id(watched)
-        if cluster_id is not None and kafka.cluster_id is not None:
-            is_watched, shown = cluster_id == kafka.cluster_id, f"cluster id {cluster_id}"
-        else:  # before 0.10.1 a cluster has no id
-            shared = [address for broker, address in kafka.addresses.items() if address in _addresses(watched, broker)]
-            is_watched, shown = bool(shared), f"broker at {', '.join(shared)}"
-        if is_watched:
+        shown = evidence_of_one(
+            kafka, _cluster_id(watched), lambda broker: registered_addresses(watched.read(f"/brokers/ids/{broker}"))
+        )
+        if shown:
             raise WatchedClusterError(
                 f"to {config.to} is the watched cluster itself ({shown}), to which nothing is ever written, and a "
                 "stream in it would be down when it is: use another cluster, or a journal"
             )
+
+
+def evidence_of_one(
+    kafka: KafkaIdentity, cluster_id: str | None, addresses_of: Callable[[int], Collection[str]]
+) -> str:
+    """The evidence that Kafka is the cluster of this id, whose brokers have these addresses; empty: there is none."""
+    if cluster_id is not None and kafka.cluster_id is not None:
+        return f"cluster id {cluster_id}" if cluster_id == kafka.cluster_id else ""
+    # Before 0.10.1 a cluster has no id.
+    shared = [address for broker, address in kafka.addresses.items() if address in addresses_of(broker)]
+    return f"broker at {', '.join(shared)}" if shared else ""
+
+
+def registered_addresses(raw: bytes | None) -> set[str]:
+    """HOST:PORT of each listener in a broker's znode, none where it cannot be read."""
+    try:
+        return {address.partition("://")[2] for address in decode(raw, BrokerZnode).addresses()}
+    except ZnodeError:
+        return set()
 
 
 @contextmanager
@@ -179,12 +195,3 @@ def _cluster_id(watched: _Watched) -> str | None:
         return _CLUSTER_ID.decode(watched.read("/cluster/id") or b"").get("id")
     except UndecodableError:
         return None
-
-
-def _addresses(watched: _Watched, broker: int) -> set[str]:
-    """HOST:PORT of what the broker has registered."""
-    try:
-        registered = decode(watched.read(f"/brokers/ids/{broker}"), BrokerZnode)
-    except ZnodeError:
-        return set()
-    return {address.partition("://")[2] for address in registered.addresses()}

@@ -9,6 +9,7 @@ from controller.alerts.kinds import ALERT_KINDS
 from controller.contract.alert_row import AlertRow
 from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
+from controller.contract.znodes import REPLAYED
 from controller.model.context import Context
 from controller.step import steps
 from questions.dating import dated, judged_without_patience
@@ -103,6 +104,7 @@ class Gathering:
             written_ms=written_ms,
             began_ms=self._began_ms,
             as_of_ms=self._as_of_ms,
+            is_replayed=self.context.header.feed.session == REPLAYED,
             forbidden=forbidden,
         )
 

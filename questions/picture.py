@@ -54,6 +54,7 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
     away_since_ms: Mapping[int, int] = {}  # of brokers whose departure is known by its time alone
     began_ms: int = 0  # of the complete read that it rests on
     as_of_ms: int = 0  # of the newest record, by the forwarder's wall clock
+    is_replayed: bool = False  # it is the past, as `kontrast replay` published it
     forbidden: frozenset[str] = frozenset()  # paths that an ACL keeps from being read
 
     @property

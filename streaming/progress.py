@@ -121,7 +121,7 @@ class JobProgress(StreamingQueryListener):
         written_ms = self._written_ms.get(progress.batchId, _now_ms())
         if _took_all(progress, sum(of_cluster.records + of_cluster.refused for of_cluster in applied), self._config):
             planned_ms = round(datetime.fromisoformat(progress.timestamp.replace("Z", "+00:00")).timestamp() * 1000)
-            for of_cluster in reported:
+            for of_cluster in [each for each in reported if not each.replayed]:
                 self._clocks.compare(of_cluster.cluster, planned_ms, of_cluster.newest_ms)
         self._batches += 1
         self._records += sum(of_cluster.records for of_cluster in applied)
@@ -148,10 +148,11 @@ class JobProgress(StreamingQueryListener):
 
     def _progress_of(self, applied: Applied, written_ms: int) -> ClusterProgress:
         behind_ms = self._clocks.behind_ms(applied.cluster)
+        lag_ms = 0 if applied.replayed else max(0, written_ms - applied.observed_ms - behind_ms)
         return ClusterProgress(
             records=applied.records,
             observed_ms=applied.observed_ms,
-            lag_ms=max(0, written_ms - applied.observed_ms - behind_ms),
+            lag_ms=lag_ms,
             clock_behind_ms=behind_ms,
         )
 

@@ -25,6 +25,7 @@ from controller.contract.outputs import STANDING_OUTPUTS, encode_row
 from controller.contract.records import BadRecordError, Position, Record, data_fields, decode_record, encode_record
 from controller.contract.refused_row import RefusedRow
 from controller.contract.row import Row as OutputRow
+from controller.contract.znodes import REPLAYED
 from controller.derived.gauges import gauges_row
 from controller.derived.stored_context import (
     StateVersionError,
@@ -91,6 +92,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     lacks_records: bool  # output is paused until a complete read arrives
     picture: str = ""  # the cluster in a sentence, once a complete read stands behind it
     failures: int = 0  # how often in a row its records could not be applied
+    replayed: bool = False  # the records are of the past: how old they are says nothing of the job
 
 
 class Header(NamedTuple):
@@ -373,6 +375,7 @@ class _Published:
             lacks_records=after is not None and after.header.phase is Phase.BOOTSTRAPPING,
             picture=_picture(after.header) if after is not None and after.header.phase is Phase.FOLLOWING else "",
             failures=0 if after is None else after.header.feed.quarantines.times,
+            replayed=after is not None and after.header.feed.session == REPLAYED,
         )
         self._applied = Row(output=APPLIED, keys=b"", values=msgspec.json.encode(did), count=0)
 

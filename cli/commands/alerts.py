@@ -137,6 +137,8 @@ def _doubt(snapshot: ClusterSnapshot | None) -> str:
     heard_ms = None if snapshot is None else snapshot.heartbeat_ms
     if snapshot is None or heard_ms is None:
         return "nothing is known of it: check the name, and that `kontrast watch` forwards it"
+    if snapshot.is_replayed:
+        return "this is the past, as `kontrast replay` published it: nothing here is of now"
     age_seconds = time.time() - heard_ms / 1000
     if age_seconds > _STALE_SECONDS:
         return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -10,11 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
+from click.core import ParameterSource
 
 from cli.printing import output
 from cli.printing.replay_lines import EMITTABLE, RowWriter
 from cli.running import ExitCode, run_until_stopped
 from cli.settings.keys import read_pairs
+from cli.sources.addresses import read_address
 from cli.sources.moments import Moment, Zxid, check_chroot
 from controller.alerts.conditions import counted
 from controller.rules.releases import Profile, profile_of, read_release
@@ -24,9 +27,12 @@ if TYPE_CHECKING:
     from controller.model.context import Context
     from ingest.files.data_directory import Until
     from ingest.files.history import History
+    from ingest.past.pace import Pace
+    from transport.address import Address
 
 _CHUNK_COUNT: Final = 64
 _PROGRESS_EVERY_RECORDS: Final = 200
+_OF_PRINTING: Final = frozenset({"emit", "settings", "profile", "unchanged", "as_json"})
 
 
 class _Outputs(click.ParamType[frozenset[str]]):
@@ -40,6 +46,21 @@ class _Outputs(click.ParamType[frozenset[str]]):
         if unknown or not chosen:
             self.fail(f"{', '.join(unknown) or 'nothing'!r} is not among {', '.join(EMITTABLE)}.")
         return chosen
+
+
+class _Speed(click.ParamType[float]):
+    """A number of times the speed of the past, or max."""
+
+    name = "N|max"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            speed = math.inf if value == "max" else float(str(value))
+        except ValueError:
+            speed = 0.0
+        if not speed > 0:
+            self.fail(f"{value!r} is no speed: give a number above 0, like 1 or 60 or 0.5, or max.")
+        return speed
 
 
 def _read_settings(_ctx: click.Context, _param: click.Parameter, pairs: tuple[str, ...]) -> GivenSettings:
@@ -60,12 +81,13 @@ _EPILOG: Final = """\b
 Examples:
   kontrast replay --zk-data /var/lib/zookeeper --chroot /kafka
   kontrast replay --zk-data /var/lib/zookeeper --emit alerts --until 2024-05-01T03:12:00Z
+  kontrast replay --zk-data /var/lib/zookeeper --from 0x1f00 --speed 10 --into journal:/tmp/past/changes
 
 \b
 Exit codes:
   0  done
   2  a flag or the chroot is wrong
-  3  the files cannot be read
+  3  the files cannot be read, or the stream cannot be used or has records already
 """
 
 
@@ -118,7 +140,23 @@ Exit codes:
     help="Print too the moves from a state to itself that write nothing, as Kafka logs them.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+@click.option(
+    "--speed",
+    type=_Speed(),
+    default="max",
+    show_default=True,
+    help="Go through it at N times the speed at which it happened, pauses too; what is before --from takes no time.",
+)
+@click.option(
+    "--into",
+    callback=read_address,
+    metavar="ADDRESS",
+    help="Print nothing, but publish the changes as `kontrast watch` does: into journal:DIRECTORY or "
+    "kafka://HOST:PORT/TOPIC, which must have no records.",
+)
+@click.pass_context
 def replay(  # noqa: PLR0913 (one parameter an option)
+    ctx: click.Context,
     directories: tuple[Path, ...],
     chroot: str,
     cluster: str,
@@ -130,23 +168,35 @@ def replay(  # noqa: PLR0913 (one parameter an option)
     *,
     unchanged: bool,
     as_json: bool,
+    speed: float,
+    into: Address | None,
 ) -> int:
     """Work out what the controller did from the files of a ZooKeeper server.
 
     Nothing needs to have run then: log.* and snapshot.* have every change with its zxid, time and session. What is
     printed for people ends with the incidents, one line each.
     """
+    if into is not None:
+        _check_publication(ctx, cluster)
     found: list[bool] = []
 
     def run(stop: threading.Event) -> None:
-        from controller.derived.stored_context import new_context  # not for --help
+        from cli.publishing import publish  # not for --help
+        from controller.derived.stored_context import new_context
         from ingest.files.history import History
+        from ingest.past.pace import Pace
+        from ingest.past.publication import Publication
 
-        context = new_context(cluster, _CHUNK_COUNT, settings, profile)
         history = History(directories, cluster, chroot=chroot, start_zxid=start, until=until)
+        pace = Pace(speed, from_zxid=start or 0)
+        if into is not None:
+            has_znodes = publish(history, Publication(into, cluster, pace, stop), stop)
+            found.append(has_znodes or stop.is_set() or _refuse_chroot(history, chroot))
+            return
+        context = new_context(cluster, _CHUNK_COUNT, settings, profile)
         writer = RowWriter(emit, as_json=as_json, from_zxid=start or 0, unchanged=unchanged)
         try:
-            _replay(history, context, writer, stop)
+            _replay(history, context, writer, pace, stop)
             sys.stdout.flush()
         except BrokenPipeError:
             output.discard_rows()
@@ -159,12 +209,32 @@ def replay(  # noqa: PLR0913 (one parameter an option)
     return code or (ExitCode.OK if all(found) else ExitCode.USAGE)
 
 
-def _replay(history: History, context: Context, writer: RowWriter, stop: threading.Event) -> None:
+def _check_publication(ctx: click.Context, cluster: str) -> None:
+    """Refuse what --into leaves without a meaning, and names that no stream takes."""
+    given = [
+        option.opts[0]
+        for option in ctx.command.params
+        if option.name in _OF_PRINTING and ctx.get_parameter_source(option.name) is ParameterSource.COMMANDLINE
+    ]
+    if given:
+        raise click.UsageError(
+            f"{', '.join(given)} cannot be given with --into, which publishes changes: `kontrast stream` derives from "
+            "them what they mean, and takes such settings."
+        )
+    if not cluster or any(character.isspace() for character in cluster):
+        raise click.BadParameter(f"{cluster!r} is no name of a cluster: it must be one word.", param_hint="--cluster")
+
+
+def _replay(history: History, context: Context, writer: RowWriter, pace: Pace, stop: threading.Event) -> None:
     from controller.step import step
 
     with _progress(history) as show:
         for count, record in enumerate(history.records()):
-            if stop.is_set():
+            wait_seconds = pace.wait_seconds(record)
+            if wait_seconds:
+                sys.stdout.flush()
+                show()
+            if stop.is_set() or (wait_seconds and stop.wait(wait_seconds)):
                 break
             writer.before(record, context)
             outcome = step(context, record)

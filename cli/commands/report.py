@@ -17,8 +17,8 @@ from cli.running import ExitCode, run_until_stopped
 from cli.settings.config import Settings, build, read_flags, read_settings
 from cli.settings.keys import keys_of
 from cli.settings.options import GroupedCommand, config_option, settings_options
+from cli.sources.addresses import read_address
 from cli.sources.moments import Ago, check_chroot
-from cli.sources.options import read_address
 from streaming.config import BrokersConfig, StreamConfig
 from streaming.errors import StreamError
 from transport.address import Address

@@ -118,6 +118,9 @@ def _watchers(settings: Settings) -> dict[str, Page]:
 
 def _watch(cluster: str, snapshot: ClusterSnapshot | None, job_age: float | None, page: str | OSError | None) -> Part:
     gauges = None if snapshot is None else snapshot.gauges
+    if gauges is not None and gauges.is_replayed:
+        ago_seconds = time.time() - gauges.time_ms / 1000
+        return Part("replay", cluster, ago_seconds, None, "", "", gauges.agreement_of_last_hour)
     heard_ms = None if snapshot is None else snapshot.heartbeat_ms
     age = None if heard_ms is None else time.time() - heard_ms / 1000
     wrong, lag, version = [], None, ""

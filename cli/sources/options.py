@@ -12,24 +12,16 @@ import click
 from cli.settings.config import ConfigError, Settings, build, read_flags, read_settings, snapshot_config
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
+from cli.sources.addresses import read_address
 from cli.sources.moments import Moment, check_chroot
 from cli.sources.source import UNNAMED, Source
 from ingest.config import IngestConfig, ZooKeeperConfig
 from streaming.config import BrokersConfig, StreamConfig
-from transport.address import Address, AddressError, parse_address
 
 _ONLY_OF_WATCHING: Final = keys_of(IngestConfig).keys() - keys_of(ZooKeeperConfig).keys()
 _ONLY_OF_THE_JOB: Final = keys_of(StreamConfig).keys() - {"broker_config", "kafka_version"}
 _GROUP: Final = "Where the cluster comes from"
 _CONNECT_TIMEOUT: Final = "connect_timeout_seconds"
-
-
-def read_address(_ctx: click.Context, _param: click.Parameter, text: str | None) -> Address | None:
-    """The address that is given; raises BadParameter."""
-    try:
-        return None if text is None else parse_address(text)
-    except AddressError as error:
-        raise click.BadParameter(f"{error}.") from error
 
 
 _OPTIONS: Final = (

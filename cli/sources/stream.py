@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from msgspec.structs import replace
+
 from cli.following import Where, followed, lines_until_now, without_waiting_words
 from cli.printing import output
 from cli.sources.files import take_all
@@ -71,7 +73,8 @@ class StreamSource:
         context = new_context(cluster, CHUNK_COUNT, *self.brokers.read())
         metadata: tuple[MetadataRow, ...] = (*found.brokers, found.controller, *partitions.values())
         story = tuple(self._story(scope, cluster, stop))
-        return picture_of_rows(context, metadata, found.open_alerts, story, found.heartbeat_ms or 0)
+        picture = picture_of_rows(context, metadata, found.open_alerts, story, found.heartbeat_ms or 0)
+        return replace(picture, is_replayed=found.is_replayed)
 
     def _story(self, scope: Scope, cluster: str, stop: threading.Event) -> list[Row]:
         """The rows that the question keeps, in order; where there are none to read, it is answered without its past."""

@@ -8,6 +8,7 @@ import msgspec
 
 from controller.contract.records import Int64
 from controller.contract.row import Count, Moment, Row
+from controller.contract.znodes import REPLAYED
 
 REACTION_BUCKETS_MS = (10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000)
 
@@ -57,8 +58,8 @@ class GaugesRow(Row, frozen=True, kw_only=True, gc=False, tag="gauges"):
     output: ClassVar[str] = "gauges"
 
     ready: bool  # a complete read has been applied
-    session: str  # the forwarder's ZooKeeper session: connected | suspended | lost | unknown
-    watch_mode: str  # persistent | one-shot | unknown
+    session: str  # the forwarder's ZooKeeper session: connected | suspended | lost | unknown | replay (of the past)
+    watch_mode: str  # persistent | one-shot | unknown | transaction-log
     controller: Int64  # broker id, -1 none
     controller_epoch: Int64
     controller_changes: Count  # since this state was created
@@ -99,6 +100,11 @@ class GaugesRow(Row, frozen=True, kw_only=True, gc=False, tag="gauges"):
     agreement: Share | None = None  # expected and inferred writes among all; None: nothing was written
     agreement_of_last_hour: Share | None = None
     inferred_events: dict[str, Count] = {}  # events that no znode announced, by the rule that inferred them
+
+    @property
+    def is_replayed(self) -> bool:
+        """Whether they are of a past that was published later: nothing in it is of now."""
+        return self.session == REPLAYED
 
     def subject_key(self) -> str:
         """Key with one row a cluster."""

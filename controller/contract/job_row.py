@@ -17,7 +17,8 @@ CLOCKS_AGREE_WITHIN_MS = 5_000
 class ClusterProgress(msgspec.Struct, frozen=True, kw_only=True):
     """Progress of one cluster in a batch; lag from the observation of its oldest record until its rows were written.
 
-    `clock_behind_ms` is how far the forwarder's wall clock is behind the job's (below 0: ahead), 0 if they agree.
+    Of a past that `kontrast replay` publishes the lag is 0: its records are as old as the past is. `clock_behind_ms` is
+    how far the forwarder's wall clock is behind the job's (below 0: ahead), 0 if they agree or for such a past.
     """
 
     records: Int64

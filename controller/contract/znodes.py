@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from enum import Enum
 from functools import lru_cache
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Final, Literal, TypeVar
 
 import msgspec
 
@@ -18,6 +18,8 @@ from controller.contract.records import Int64, TimeMs
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
 PartitionId = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
 Brokers = tuple[Int32, ...]
+
+REPLAYED: Final = "replay"  # the session of records that were made of ZooKeeper's files: they are of the past
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
 
@@ -263,6 +265,14 @@ def decode(data: bytes | str | None, content: type[_Content]) -> _Content:
 def decode_config(data: bytes | None) -> ConfigZnode:
     """Settings in a /config znode; like in Kafka, none where it has no data; raises ZnodeError."""
     return decode(data, ConfigZnode) if data else ConfigZnode()
+
+
+def decode_status(data: bytes | str | None) -> ForwarderStatus:
+    """Status in a forwarder's own record, an empty one where it cannot be read."""
+    try:
+        return decode(data, ForwarderStatus)
+    except ZnodeError:
+        return ForwarderStatus()
 
 
 def decode_epoch(data: bytes | None) -> int:

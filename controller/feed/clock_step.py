@@ -6,23 +6,15 @@
 from __future__ import annotations
 
 from controller.alerts import kinds, occurrences
-from controller.contract.znodes import ForwarderStatus, ZnodeError, decode
+from controller.contract.znodes import decode_status
 from controller.transaction.transaction import Transaction
-
-
-def clock_of(content: str | bytes | None) -> str:
-    """Host whose clock the generation follows that begins with this content, empty where it is not given."""
-    try:
-        return decode(content, ForwarderStatus).clock_of
-    except ZnodeError:
-        return ""
 
 
 def note(tx: Transaction, *, of_another_generation: bool) -> None:
     """Note that the wall clock was set before this record, or is another host's from this record on."""
     by, is_ahead = f"{abs(tx.clock_set_by_ms) / 1000:,.1f} s", tx.clock_set_by_ms > 0
     before = tx.header.clocks.wall_clock_of
-    now = clock_of(tx.record.content) if of_another_generation else before
+    now = decode_status(tx.record.content).clock_of if of_another_generation else before
     if now != before:
         what = f"times now go by the clock of {_named(now)}, at least {by} behind that of {_named(before)}"
     else:

@@ -52,7 +52,6 @@ class Delivery:
         self.senders = tuple(
             Sender(Alertmanager(url, config), config, self._registry) for url in dict.fromkeys(config.urls)
         )
-        self._caught_up_ms: int | None = None  # by the steady clock
         self._heard: dict[str, _Heard] = {}  # by cluster
         self._stop = threading.Event()
         self._looking = threading.Lock()
@@ -98,12 +97,13 @@ class Delivery:
             reading = self._reading.snapshot()
             if reading.caught_up:  # else the past is being read
                 now_ms, steady_ms = time.time_ns() // 1_000_000, time.monotonic_ns() // 1_000_000
-                self._caught_up_ms = self._caught_up_ms or steady_ms
                 self._registry.update(self._collect(reading, now_ms, steady_ms), now_ms, steady_ms)
 
     def _collect(self, reading: ReadingSnapshot, now_ms: int, steady_ms: int) -> Iterator[ActiveAlerts]:
         stale_clusters = set()
         for snapshot in self._view.snapshot():
+            if snapshot.is_replayed:
+                continue  # nobody is to be called about the past, nor about its end
             heard = self._hear(snapshot, now_ms, steady_ms)
             stale = steady_ms - heard.at_ms > self._stale_after_ms
             if stale:
@@ -115,17 +115,16 @@ class Delivery:
             yield replace(said, certain=said.certain and said.cluster not in stale_clusters)
 
     def _hear(self, snapshot: ClusterSnapshot, now_ms: int, steady_ms: int) -> _Heard:
-        """Note when a fresh heartbeat comes; one that was there from the start is given as long as the next."""
+        """Note when a fresh heartbeat comes; a cluster that is new here is given as long as the next."""
         gauges, made_ms = snapshot.gauges, snapshot.heartbeat_ms
         place = None if gauges is None else (gauges.generation, gauges.seq, snapshot.clock_behind_ms)
         known = self._heard.get(snapshot.cluster)
         if known is None or known.place != place:
-            before_ms = self._caught_up_ms if known is None else known.at_ms
             is_fresh = made_ms is not None and now_ms - made_ms <= self._stale_after_ms
             known = self._heard[snapshot.cluster] = _Heard(
                 place=place,
                 is_fresh=is_fresh,
-                at_ms=steady_ms if is_fresh or before_ms is None else before_ms,
+                at_ms=steady_ms if is_fresh or known is None else known.at_ms,
                 shown_ms=now_ms if made_ms is None else min(made_ms, now_ms),
             )
         return known

@@ -30,7 +30,8 @@ SESSION_CONNECTED = Metric(
 )
 WATCH_INFO = Metric(
     name="kontrast_watch_info",
-    help="How ZooKeeper is watched: one persistent recursive watch, or one-shot watches on servers before 3.6.",
+    help="How ZooKeeper is watched: one persistent recursive watch, or one-shot watches on servers before 3.6. "
+    "transaction-log: it is not, this is the past that `kontrast replay` published.",
     type=MetricType.INFO,
     labels=(CLUSTER_LABEL, "mode"),
     before_ready=True,

@@ -135,7 +135,8 @@ class _App:
     def _brokers(self, request: Request) -> Response:
         # Prometheus keeps the targets that it has when it is refused, and drops the ones that an answer lacks.
         chosen, state = request.query_params.get("cluster"), self._reading.snapshot()
-        clusters = [known for known in self._view.snapshot() if chosen in (None, known.cluster)]
+        of_now = [known for known in self._view.snapshot() if not known.is_replayed]
+        clusters = [known for known in of_now if chosen in (None, known.cluster)]
         silent = [known.cluster for known in clusters if not (known.ready and state.vouches_for(known.cluster))]
         if not clusters or not (state.source_up and state.caught_up):
             return PlainTextResponse("the brokers are not known\n", status_code=503)

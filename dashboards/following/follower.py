@@ -138,7 +138,7 @@ class Follower:
             self._view.forget(chunk.output, row.cluster)
             self._reading.begins(chunk.output, row.cluster)
             return
-        if self._view.apply(row) and chunk.live:
+        if self._view.apply(row) and chunk.live and self._view.is_live(row.cluster):
             now = time.time()
             observed_ms = row.time_ms + self._view.clock_behind_ms(row.cluster)
             self._reading.lag(row.cluster, now - observed_ms / 1000, zxid=row.zxid, at_seconds=now)

@@ -104,6 +104,11 @@ class ClusterSnapshot:
     clock_behind_ms: int = 0  # how far the forwarder's clock is behind the job's, 0 if they agree
 
     @property
+    def is_replayed(self) -> bool:
+        """Whether it is the past of a cluster, published by `kontrast replay`."""
+        return self.gauges is not None and self.gauges.is_replayed
+
+    @property
     def heartbeat_ms(self) -> int | None:
         """When the newest heartbeat was, by the job's clock if the forwarder's is wrong; None without one."""
         return None if self.gauges is None else self.gauges.time_ms + self.clock_behind_ms
@@ -337,6 +342,13 @@ class View:
         with self._lock:
             known = self._clusters.get(name)
             return None if known is None else known.snapshot(name, self._clock_behind_ms(name))
+
+    def is_live(self, cluster: str) -> bool:
+        """Whether heartbeats of the cluster come, and not of its past."""
+        with self._lock:
+            known = self._clusters.get(cluster)
+            gauges = None if known is None else known.gauges.rows.get(cluster)
+            return gauges is not None and not gauges.is_replayed
 
     def job(self) -> JobRow | None:
         """The newest row of the job; None before the first."""

@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
@@ -214,7 +215,8 @@ class Answers:
 def _picture(found: ClusterSnapshot, partitions: Iterable[PartitionRow], alerts: Collection[AlertRow]) -> Picture:
     """The cluster's picture with these of its partitions and alerts."""
     context, metadata = new_context(found.cluster, _CHUNK_COUNT), _metadata(found, partitions)
-    return picture_of_rows(context, metadata, alerts, (), found.heartbeat_ms or 0)
+    picture = picture_of_rows(context, metadata, alerts, (), found.heartbeat_ms or 0)
+    return replace(picture, is_replayed=found.is_replayed)
 
 
 def _oldest(alerts: Iterable[AlertRow]) -> list[AlertRow]:

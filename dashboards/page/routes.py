@@ -95,7 +95,7 @@ class LivePage:
                 answer, status, template = await _answered(resource, request), 200, resource.template
             except HTTPException as error:
                 answer, status, template = error.detail, error.status_code, "error.html"
-            values = {"answer": answer, "now_ms": _now_ms(), "seen": seen, "source": self._source, **_asked(request)}
+            values = {"answer": answer, "seen": seen, "source": self._source, **_asked(request)}
             html = await to_thread.run_sync(render, template, values)
             return Response(html, status, _HEADERS, "text/html; charset=utf-8")
 

@@ -36,6 +36,17 @@ BrokerView = Mapping[tuple[str, int], Leader]  # by topic and partition
 
 
 @dataclass(frozen=True, slots=True)
+class BrokerAnswer:
+    """A broker's whole metadata answer, as it gives it to clients; controller -1: it knows none."""
+
+    leaders: BrokerView
+    isrs: Mapping[tuple[str, int], tuple[int, ...]]
+    replicas: Mapping[tuple[str, int], tuple[int, ...]]
+    controller: int
+    brokers: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
 class Endpoint:
     """A listener of a broker with its address."""
 
@@ -90,6 +101,21 @@ class BrokerConnection:
 
     def view(self, expected_bytes: int) -> BrokerView:
         """The leader of every partition by the broker's answer; raises ProbeError, and connects again the next time."""
+        return _leaders(self._ask(expected_bytes))
+
+    def answer(self, expected_bytes: int) -> BrokerAnswer:
+        """Everything that the broker answers; raises ProbeError, and connects again the next time."""
+        answer = self._ask(expected_bytes)
+        partitions = [(topic.name, partition) for topic in answer.topics for partition in topic.partitions]
+        return BrokerAnswer(
+            _leaders(answer),
+            {(topic, each.partition_index): tuple(each.isr_nodes or ()) for topic, each in partitions},
+            {(topic, each.partition_index): tuple(each.replica_nodes or ()) for topic, each in partitions},
+            answer.controller_id if answer.API_VERSION >= 1 else -1,
+            frozenset(broker.node_id for broker in answer.brokers or ()),
+        )
+
+    def _ask(self, expected_bytes: int) -> Any:  # noqa: ANN401 (kafka-python's own)
         largest_answer_bytes = _ANSWER_BYTES + 2 * expected_bytes
         try:
             if self._node is None:
@@ -113,17 +139,21 @@ class BrokerConnection:
         if answer.topics is None or any(None in (topic.name, topic.partitions) for topic in answer.topics):
             self.close()
             raise ProbeError(f"{self.endpoint} answers with metadata that has null for topics, names or partitions")
-        return {
-            (topic.name, partition.partition_index): Leader(partition.leader_id, _epoch(answer, partition))
-            for topic in answer.topics
-            for partition in topic.partitions
-        }
+        return answer
 
     def close(self) -> None:
         """Close the connection."""
         node, self._node = self._node, None
         if node is not None:
             node.close()
+
+
+def _leaders(answer: Any) -> BrokerView:  # noqa: ANN401 (the same)
+    return {
+        (topic.name, partition.partition_index): Leader(partition.leader_id, _epoch(answer, partition))
+        for topic in answer.topics
+        for partition in topic.partitions
+    }
 
 
 def _epoch(answer: Any, partition: Any) -> int:  # noqa: ANN401 (kafka-python's own)

@@ -20,7 +20,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import msgspec
+from msgspec.structs import replace
+
 from controller.contract.records import LATEST_MS, Record, RecordKind, data_fields
+from controller.contract.znodes import REPLAYED, ForwarderStatus
 from controller.model.clock import STEP_MS
 from ingest.files.data_directory import Snapshot, Until, ZooKeeperFiles
 from ingest.files.snapshot_file import SnapshotNode
@@ -33,8 +37,9 @@ HEARTBEAT_MS: Final = 1_000
 SILENT_HEARTBEATS: Final = 300  # beyond as many, the silence so far is divided by it
 TRAILING_MS: Final = 10_000
 _ANY_KAFKA: Final = "/controller_epoch"
-_WHOSE_CLOCK: Final = '{"clock_of":"ZooKeeper\'s leader"}'
-_STATUS: Final = '{"session":"replay","watch_mode":"transaction-log"}'
+_STATUS: Final = ForwarderStatus(session=REPLAYED, watch_mode="transaction-log")
+_HEARTBEAT: Final = msgspec.json.encode(_STATUS).decode()
+_BEGINNING: Final = msgspec.json.encode(replace(_STATUS, clock_of="ZooKeeper's leader")).decode()
 
 
 class _Chroot:
@@ -189,7 +194,7 @@ class History:
         self._generation += 1
         self._zxid = snapshot.zxid
         self._now_ms = self._silent_since_ms = self._heartbeat_ms = max(self._now_ms, snapshot.time_ms)
-        yield self._record(RecordKind.SNAPSHOT_BEGIN, snapshot.zxid, data=_WHOSE_CLOCK)
+        yield self._record(RecordKind.SNAPSHOT_BEGIN, snapshot.zxid, data=_BEGINNING)
         for observation in complete(values):
             yield self._value_record(observation.path, values[observation.path], observation.zxid)
         yield self._record(RecordKind.SNAPSHOT_END, snapshot.zxid)
@@ -200,7 +205,7 @@ class History:
         ended = self._apply(transaction)
         evidence = {"author": transaction.session, "cxid": transaction.cxid}
         if not transaction.changes and transaction.closed is None and self._is_controllers(transaction.session):
-            yield self._record(RecordKind.HEARTBEAT, transaction.zxid, data=_STATUS, **evidence)
+            yield self._record(RecordKind.HEARTBEAT, transaction.zxid, data=_HEARTBEAT, **evidence)
         for path in sorted(ended, key=rank):
             value = ended[path]
             if value is None:
@@ -255,7 +260,7 @@ class History:
                 return
             self._heartbeat_ms = due_ms
             self._now_ms = max(self._now_ms, due_ms)
-            yield self._record(RecordKind.HEARTBEAT, self._zxid, data=_STATUS)
+            yield self._record(RecordKind.HEARTBEAT, self._zxid, data=_HEARTBEAT)
 
     def _end_ms(self) -> int:
         trailing_ms = self._silent_since_ms + TRAILING_MS

@@ -9,7 +9,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient
@@ -95,6 +95,14 @@ class KafkaSink:
             _LOG.debug("%s: whether a complete read is requested is not known: %s", self._address, error)
             return False
 
+    def has_records(self) -> bool:
+        """Whether anything was ever written to the topic; raises SinkUnavailableError."""
+        try:
+            with closing(self._consumer()) as consumer:
+                return any(consumer.end_offsets(self._partitions(consumer)).values())
+        except KafkaError as error:
+            raise self._unavailable(error) from error
+
     def newest_generation(self) -> int:
         """The generation of the cluster's newest record among the newest of the topic, -1 if none has one.
 
@@ -113,8 +121,7 @@ class KafkaSink:
                 consumer.close(timeout_ms=int(_CLOSE_SECONDS * 1000))
 
     def _newest_generations(self, consumer: KafkaConsumer) -> Iterator[int]:
-        topic = self._address.topic
-        partitions = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
+        topic, partitions = self._address.topic, self._partitions(consumer)
         consumer.assign(partitions)
         ends = consumer.end_offsets(partitions)
         begins = consumer.beginning_offsets(partitions)
@@ -129,6 +136,10 @@ class KafkaSink:
                     with suppress(BadRecordError):
                         if message.key == self._key and message.value is not None:
                             yield decode_record(message.value).generation
+
+    def _partitions(self, consumer: KafkaConsumer) -> list[TopicPartition]:
+        topic = self._address.topic
+        return [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
 
     def close(self) -> None:
         """Let the producer go; everything was acknowledged, or its append has failed."""

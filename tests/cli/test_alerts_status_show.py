@@ -107,6 +107,15 @@ def test_silence_of_what_is_old_is_no_health(derived, rows, tmp_path):
     assert (newer.exit_code, "north: a newer Kontrast wrote of it" in newer.stderr) == (1, True)
 
 
+def test_a_past_is_called_so_and_is_no_fault_of_a_part(derived, rows, settings):
+    write(derived, rows.alert("a"), rows.gauges(session="replay", agreement_of_last_hour=0.5))
+    past = alerts(derived)
+    assert (past.exit_code, "north: this is the past, as `kontrast replay` published it" in past.stderr) == (1, True)
+    _, told = parts(settings)
+    assert "watch" not in told
+    assert (told["replay"]["ok"], told["replay"]["agreement_of_last_hour"]) == (True, 0.5)
+
+
 @pytest.mark.parametrize("command", [["alerts"], ["status"], ["show", "alerts"]])
 def test_where_there_is_nothing_it_says_so(command, tmp_path):
     done = kontrast(*command, "--from", f"journal:{tmp_path}")

@@ -15,6 +15,7 @@ from kafka import KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.errors import KafkaError
 from kafka.protocol.admin import ElectionType
+from kazoo.client import KazooClient
 
 from cli.embedded.cluster import KafkaCluster
 from cli.main import main
@@ -92,13 +93,50 @@ def written(cluster: KafkaCluster, topic: str, key: str, acks: str | int) -> int
             return None
 
 
+def snapshot_of(cluster: KafkaCluster, file: Path) -> Path:
+    done = CliRunner().invoke(main, ["snapshot", "--zookeeper", cluster.zookeeper.connect_string, "--json"])
+    file.write_text(done.stdout)
+    return file
+
+
+def differences(*arguments: str) -> list[dict]:
+    """What differs, where everything answers."""
+    done = CliRunner().invoke(main, ["diff", *arguments, "--json"])
+    found = [line for line in map(json.loads, done.stdout.splitlines()) if line["object"] == "difference"]
+    assert done.exit_code == bool(found), done.stderr
+    return found
+
+
+def brokers_tell_another_leader_than_zookeeper(cluster: KafkaCluster) -> None:
+    """Write a newer state by hand, of which the controller never tells the brokers."""
+    asked = ["--zookeeper", cluster.zookeeper.connect_string, "--bootstrap", cluster.bootstrap_servers]
+    assert differences(*asked) == []
+    client = KazooClient(cluster.zookeeper.connect_string)
+    client.start()
+    path = "/brokers/topics/solo/partitions/0/state"
+    state = json.loads(client.get(path)[0])
+    client.set(path, json.dumps({**state, "leader_epoch": state["leader_epoch"] + 7}).encode())
+    found = differences(*asked)
+    client.set(path, json.dumps(state).encode())
+    client.stop()
+    client.close()
+    assert [one["subject"] for one in found] == ["solo-0"] * 3
+    assert {one["b"] for one in found} == {f"broker at {each}" for each in cluster.bootstrap_servers.split(",")}
+    (epochs,) = {(field["name"], field["a"] - field["b"]) for one in found for field in one["fields"][1:]}
+    assert epochs == ("leader_epoch", 7)
+
+
 def test_the_timeline_of_the_files_has_what_was_done_to_the_cluster(cluster, tmp_path):
+    before = snapshot_of(cluster, tmp_path / "before")
     cluster.brokers[2].kill()
     leader = eventually(
         lambda: re.match(r"broker (\d)", said(cluster, "trio-0", "leader")), lambda found: found and found[1] != "2"
     )
     cluster.brokers[2].start()
     eventually(lambda: ask(cluster, "check")[0] == 0)
+    after = snapshot_of(cluster, tmp_path / "after")
+    (trio,) = (one for one in differences(str(before), str(after)) if one["subject"] == "trio-0")
+    assert ("leader", 2, int(leader[1])) in [(field["name"], field["a"], field["b"]) for field in trio["fields"]]
 
     files = ["--zk-data", str(cluster.zookeeper.data_directory), "--json"]
     timeline = json.loads(CliRunner().invoke(main, ["timeline", *files]).stdout)
@@ -122,6 +160,7 @@ def test_the_timeline_of_the_files_has_what_was_done_to_the_cluster(cluster, tmp
     assert CliRunner().invoke(main, ["timeline", *files[:2], "--html", str(page)]).exit_code == 0
     written = html.unescape(page.read_text(encoding="utf-8"))
     assert all(change["says"] in written for change in joined + of_broker)
+    brokers_tell_another_leader_than_zookeeper(cluster)
 
 
 def test_what_is_asked_before_a_change_is_what_it_does(cluster, admin):

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
+import signal
 import subprocess
 import sys
 import tarfile
+import time
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -22,6 +25,8 @@ from controller.contract.effect_rows import Request, RequestedState, Status, Tra
 from controller.model.tally import Writes
 from tests import recorded_moment
 from tests.rows import Rows
+from tests.waiting import eventually
+from transport.journal import end_offset
 
 RECORDINGS = Path(__file__).parents[1] / "conformance" / "recordings"
 SUMMARY = Path(__file__).parent / "answers" / "replay-summary.txt"
@@ -376,3 +381,62 @@ def test_a_replicas_broker_is_called_replica():
         "2023-11-14 22:13:20.123      0x6d  transition  replica a-0 on broker 3: OnlineReplica -> OfflineReplica  "
         "(BrokerChange: broker 3 left)"
     )
+
+
+def test_what_is_published_gives_what_the_files_give(zk_data: Path, tmp_path: Path):
+    past = tmp_path / "past"
+    done = invoke("--zk-data", zk_data, "--cluster", "orders-in-may", "--into", f"journal:{past}", "--speed", "1000")
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert done.stderr == (
+        f"kontrast: journal:{past} has 473 records of the past, up to 2026-11-21 09:12:33.689Z: the past ends there\n"
+    )
+    ask = ["timeline", "--cluster", "orders-in-may", "--json"]
+    of_files = CliRunner().invoke(main, [*ask, "--zk-data", str(zk_data)])
+    of_past = CliRunner().invoke(main, [*ask, "--from", f"journal:{past}"])
+    assert of_files.stdout == of_past.stdout != ""
+    assert "this is the past, as `kontrast replay` published it: nothing here is of now" in of_past.stderr
+    again = invoke("--zk-data", zk_data, "--into", f"journal:{past}")
+    assert (again.exit_code, "has records already, and a past is never mixed" in again.stderr) == (3, True)
+
+
+def test_ctrl_c_ends_a_publication_and_says_where(zk_data: Path, tmp_path: Path):
+    past = tmp_path / "past"
+    command = [sys.executable, "-m", "cli", "replay", "--zk-data", zk_data, "--speed", "0.01", "--into"]
+    with subprocess.Popen([*command, f"journal:{past}"], stderr=subprocess.PIPE, text=True) as process:
+        eventually(lambda: past.exists() and end_offset(past))
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert re.search(r"records? of the past, up to .*: stopped; to go on, begin again with an empty stream", said), said
+
+
+def test_lines_come_at_the_speed_that_is_asked_for(zk_data: Path):
+    began = time.monotonic()
+    slow = invoke("--zk-data", zk_data, "--emit", "alerts", "--json", "--speed", "400")
+    seconds = time.monotonic() - began
+    assert slow.stdout == invoke("--zk-data", zk_data, "--emit", "alerts", "--json").stdout
+    lasted_seconds = (objects(slow)[-1]["time_ms"] - objects(slow)[0]["time_ms"]) / 1000
+    assert seconds >= lasted_seconds / 400 > 0.1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--speed", "0"], "'0' is no speed: give a number above 0"),
+        (["--speed", "fast"], "'fast' is no speed"),
+        (["--speed", "nan"], "'nan' is no speed"),
+        (["--into", "somewhere"], "'somewhere' is no stream address"),
+        (["--into", "journal:X", "--json", "--emit", "alerts"], "--emit, --json cannot be given with --into"),
+        (["--into", "journal:X", "--broker-config", "min.insync.replicas=2"], "--broker-config cannot be given with"),
+        (["--into", "journal:X", "--cluster", "two words"], "'two words' is no name of a cluster"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(zk_data: Path, arguments: list[str], says: str):
+    refused = invoke("--zk-data", zk_data, *arguments)
+    assert (refused.exit_code, says in refused.stderr) == (2, True), refused.stderr
+
+
+def test_a_wrong_chroot_publishes_nothing(zk_data: Path, tmp_path: Path):
+    wrong = invoke("--zk-data", zk_data, "--chroot", "/kafka", "--into", f"journal:{tmp_path / 'past'}")
+    assert (wrong.exit_code, "they have one below /: give --chroot" in wrong.stderr) == (2, True)
+    assert not (tmp_path / "past").exists()

@@ -396,3 +396,15 @@ def test_an_unreadable_beginning_names_no_clock():
     history.generation, history.seq = 2, -1
     history.send(RecordKind.SNAPSHOT_BEGIN, data=json.dumps({"clock_of": "host one", "more": 1}))
     assert history.context.header.clocks.wall_clock_of == "host one"
+
+
+def test_a_complete_read_of_a_past_says_so_before_its_first_row():
+    history = ZnodeHistory()
+    session = msgspec.json.encode(ForwarderStatus(session="replay", watch_mode="transaction-log")).decode()
+    history.send(RecordKind.SNAPSHOT_BEGIN, data=session)
+    rows = history.send(RecordKind.SNAPSHOT_END)
+    (gauges,) = (row for row in rows if isinstance(row, GaugesRow))
+    assert (gauges.is_replayed, gauges.watch_mode) == (True, "transaction-log")
+    history.send(RecordKind.SESSION, data='{"session":"connected","watch_mode":"persistent"}')
+    (gauges,) = (row for row in history.heartbeat() if isinstance(row, GaugesRow))
+    assert not gauges.is_replayed

@@ -17,9 +17,12 @@ from controller.contract.job_row import ClusterProgress, JobRow
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import encode_row
 from dashboards.alerting.config import AlertmanagerConfig
+from dashboards.alerting.delivery import Delivery
 from dashboards.errors import ServeError
 from dashboards.exporter.config import ServeConfig
 from dashboards.exporter.server import run
+from dashboards.following.reading import Reading
+from dashboards.following.view import View
 from tests.certificates import make_self_signed
 from tests.dashboards.alertmanager_server import AlertmanagerServer
 from tests.waiting import eventually
@@ -287,6 +290,33 @@ def test_one_stale_cluster_leaves_another_as_it_is(alertmanager, serving, rows):
         with Pulse(exporter, rows):
             found = eventually(server.alerts, lambda alerts: states(alerts) == wanted)
         assert found["ReplicaStale"]["labels"]["kafka_cluster"] == "south"
+
+
+def test_nobody_is_called_about_a_past_nor_about_its_end(alertmanager, serving, rows):
+    server = alertmanager().start()
+    past = {"cluster": "past", "session": "replay"}
+    with serving(server, stale_after_seconds=1, resolve_timeout_seconds=NEVER_STALE) as exporter:
+        exporter.write(rows.alert("a"), rows.gauges(time_ms=now_ms()))
+        with Pulse(exporter, rows):
+            exporter.write(rows.alert("b", cluster="past"), rows.gauges(**past))
+            eventually(server.alerts, lambda alerts: states(alerts) == {"a": "open"})
+            exporter.write(rows.gauges(**past, time_ms=now_ms()))  # as of today
+        # The other cluster's silence is heard, that of the past, which began before, is not.
+        eventually(server.alerts, lambda alerts: states(alerts) == {"a": "unknown", "ReplicaStale": "open"})
+        assert server.alerts()["ReplicaStale"]["labels"]["kafka_cluster"] == "north"
+        assert 'kontrast_alert_since_timestamp_seconds{kafka_cluster="past"' not in exporter.metrics()
+        assert 'kontrast_watch_info{kafka_cluster="past",mode="' in exporter.metrics()
+
+
+def test_a_cluster_that_is_new_is_given_as_long_for_its_first_heartbeat_as_any(rows):
+    view, reading = View(), Reading()
+    view.know("north")
+    reading.caught_up()
+    delivery = Delivery(AlertmanagerConfig(stale_after_seconds=0.2), view, reading)
+    eventually(lambda: "north" in delivery.active_alerts())  # it never had one
+    view.know("south")
+    assert "south" not in delivery.active_alerts()
+    eventually(lambda: "south" in delivery.active_alerts())
 
 
 def job_that_knows(rows, behind_ms: int) -> JobRow:

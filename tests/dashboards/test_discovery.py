@@ -56,6 +56,15 @@ def test_without_a_port_a_broker_s_own_is_the_target(tmp_path, rows, start_expor
         assert [group["targets"] for group in brokers_of(running)] == [["b1:9092"]]
 
 
+def test_brokers_of_a_past_are_no_targets(all_pages, rows):
+    broker = {"endpoints": ("PLAINTEXT://b1:9092",)}
+    all_pages.write(rows.broker(1, **broker), rows.gauges(), rows.broker(1, cluster="past", **broker))
+    all_pages.write(rows.gauges(cluster="past", session="replay"))
+    all_pages.metrics_with(r'^kontrast_ready\{.*="past"\} 1')
+    assert [group["labels"]["kafka_cluster"] for group in brokers_of(all_pages)] == ["north"]
+    assert all_pages.get("/sd/brokers?cluster=past")[0] == 503
+
+
 def test_it_refuses_while_no_broker_is_known_for_empty_answers_drop_all_targets(all_pages, rows):
     all_pages.metrics_with("^kontrast_source_up 1")
     assert all_pages.get("/sd/brokers")[0] == 503

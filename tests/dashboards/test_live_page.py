@@ -22,7 +22,7 @@ from dashboards.page.answers import TROUBLES, Overview, TopicList
 from dashboards.page.hypothetical import WhatIf
 from questions.explain.explanation import Explanation
 from tests.programs import program
-from tests.rows import Rows
+from tests.rows import TIME_MS, Rows
 from transport.address import JournalAddress
 
 pytestmark = pytest.mark.xdist_group("browser")
@@ -291,6 +291,16 @@ def test_nothing_is_said_of_a_cluster_that_was_not_read_completely(exporter, row
     exporter.page_with("/api/v1/clusters", "no complete read of the cluster")
     assert "Not known" in exporter.page("/clusters/north")
     assert exporter.get("/clusters/north/topics")[0] == 503
+
+
+def test_a_past_is_called_so_and_its_times_are_its_own(exporter, rows):
+    offline = rows.offline("refunds", controller_epoch=7, problem_since_ms=TIME_MS)
+    exporter.write(*healthy(rows), offline, gauges(rows, session="replay", time_ms=TIME_MS + 90_000))
+    exporter.page_with("/", "this is the past, as `kontrast replay` published it: nothing here is of now")
+    page = exporter.page("/clusters/north")
+    assert "this is the past" in page
+    assert "; for 1 min 30 s" in page
+    assert "; for 1 min 30 s" in exporter.page("/clusters/north/topics/refunds")
 
 
 def test_topics_come_by_the_page_and_by_prefix(exporter, rows):

@@ -1,0 +1,234 @@
+"""`kontrast diff`: what differs between two sides of a cluster."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+import msgspec
+
+from cli.migration.node_options import TIMEOUT_SECONDS, bootstrap_option, read_login
+from cli.printing import output
+from cli.running import ExitCode
+from cli.settings.config import read_settings
+from cli.settings.options import GroupedCommand
+from cli.sources.moments import Moment
+from cli.sources.options import source_of, source_options
+from cli.sources.source import EVERYTHING_NOW, Scope, Source, StoppedError, ask, ask_as_long_as
+from controller.alerts.conditions import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from controller.contract.metadata_rows import PartitionRow
+    from dashboards.probe.broker import BrokerConnection
+    from dashboards.probe.comparison import PartitionName
+    from ingest.files.data_directory import Until
+    from questions.diff.differences import Differences
+    from questions.diff.side import Side
+    from questions.picture import Picture
+
+# Both sides must still say the same so much later: a change takes a second or two from ZooKeeper to the brokers, as the
+# probe of `kontrast serve` allows for (`confirm_seconds`).
+_CONFIRM_SECONDS: Final = 5.0
+_MOMENTS: Final = 2
+_WAYS: Final = (
+    "compare what? Give two files of `kontrast snapshot --json`, --zk-data DIR with --at twice, or a cluster with "
+    "--predicted or --bootstrap"
+)
+_EPILOG: Final = """\b
+Examples:
+  kontrast diff before.json after.json
+  kontrast diff --zk-data /var/lib/zookeeper --at 2024-05-01T03:00:00Z --at 2024-05-01T03:12:00Z
+  kontrast diff --predicted --zookeeper zk1:2181/kafka
+  kontrast diff --bootstrap broker1:9092,broker2:9092 --zookeeper zk1:2181/kafka --json
+
+\b
+Exit codes:
+  0  the same
+  1  something differs
+  2  a flag, a setting, a file or the address is wrong
+  3  what is asked cannot be reached
+"""
+
+
+@click.command(epilog=_EPILOG, cls=GroupedCommand)
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="[A B]")
+@click.option(
+    "--at", "moments", type=Moment(), multiple=True, help="In --zk-data, a moment to compare; to be given twice."
+)
+@click.option(
+    "--predicted",
+    is_flag=True,
+    help="Compare what ZooKeeper has with what it must have once the controller has done its writes.",
+)
+@bootstrap_option("Compare ZooKeeper with what each of these brokers answers clients.", required=False)
+@click.option(
+    "--topic", "topics", multiple=True, metavar="NAME", help="Of partitions, only this topic's; may be given again."
+)
+@click.option("--all", "is_all", is_flag=True, help="Name all that differ, not the worst twenty.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a difference, and one with the counts.")
+@source_options
+def diff(  # noqa: PLR0913 (one parameter an option)
+    files: tuple[Path, ...],
+    moments: tuple[Until, ...],
+    bootstrap: tuple[str, ...],
+    topics: tuple[str, ...],
+    *,
+    predicted: bool,
+    is_all: bool,
+    as_json: bool,
+    **flags: Any,  # noqa: ANN401 (click's own)
+) -> int:
+    """Compare two sides of a cluster: what differs, the worst first, with both values.
+
+    The sides are two snapshots, two moments in ZooKeeper's files, ZooKeeper and what the controller must make of it, or
+    ZooKeeper and what brokers answer clients. Against brokers, what differs counts if it still does five seconds later.
+    """
+    if sum(map(bool, (files, moments, predicted, bootstrap))) != 1:
+        raise click.UsageError(f"{_WAYS}.")
+    printed = _Printed(topics, is_all=is_all, as_json=as_json)
+    if files:
+        return _of_files(files, printed)
+    if moments:
+        return _of_moments(moments, flags, printed)
+    source = source_of(flags)
+    if predicted:
+        return ask(source, Scope(topics=frozenset(topics) or None), lambda picture: _predicted(picture, printed))
+    if not source.is_live:
+        raise click.UsageError("--bootstrap compares what is now: give --zookeeper or --from.")
+    return _of_brokers(source, _connections(bootstrap, flags), printed)
+
+
+class _Printed:
+    """The choice of what is compared, and how it is printed."""
+
+    def __init__(self, topics: tuple[str, ...], *, is_all: bool, as_json: bool) -> None:
+        self.topics = topics
+        self._is_all = is_all
+        self._as_json = as_json
+
+    def compare(self, a: Side, b: Side) -> ExitCode:
+        """Compare and print; says whether anything differs."""
+        from questions.diff.differences import diff
+
+        return self.show(diff(a, b, self.topics))
+
+    def show(self, differences: Differences) -> ExitCode:
+        """Print; says whether anything differs."""
+        from cli.printing.diff_lines import print_differences, print_json_lines
+
+        if self._as_json:
+            print_json_lines(differences)
+        else:
+            print_differences(differences, is_all=self._is_all)
+        return ExitCode.FAILED if differences.differences else ExitCode.OK
+
+
+def _of_files(files: tuple[Path, ...], printed: _Printed) -> int:
+    from cli.sources.snapshots import read_snapshot  # not for --help
+
+    if len(files) != _MOMENTS:
+        raise click.UsageError(f"{counted(len(files), 'file')} given: a comparison has two.")
+    a, b = map(read_snapshot, files)
+    return ask_as_long_as(lambda _: printed.compare(a, b))
+
+
+def _of_moments(moments: tuple[Until, ...], flags: Mapping[str, Any], printed: _Printed) -> int:
+    if len(moments) != _MOMENTS or not flags["directories"] or flags["until"] is not None:
+        raise click.UsageError("two moments of a history are --at twice, with --zk-data and without --until.")
+    sources = [source_of({**flags, "until": moment}) for moment in moments]
+
+    def look(stop: threading.Event) -> ExitCode:
+        from cli.printing.answers import time_of
+        from questions.diff.side import Side, of_context
+
+        pictures = [source.picture(Scope(), stop) for source in sources]
+        a, b = (
+            Side(f"{picture.header.zxid:#x} ({time_of(picture.as_of_ms)})", dict(of_context(picture.context)))
+            for picture in pictures
+        )
+        return printed.compare(a, b)
+
+    return ask_as_long_as(look)
+
+
+def _predicted(picture: Picture, printed: _Printed) -> ExitCode:
+    from questions.diff.side import Side, observed, predicted
+
+    has, must_have = dict(observed(picture.context)), dict(predicted(picture.context))
+    return printed.compare(Side("in ZooKeeper", has), Side("predicted", must_have))
+
+
+def _connections(bootstrap: tuple[str, ...], flags: Mapping[str, Any]) -> dict[str, BrokerConnection]:
+    from dashboards.probe.broker import BrokerConnection, Endpoint
+    from outputs.kafka_login import split_address
+
+    login = read_login(read_settings(flags["config_file"], os.environ), flags["cluster"], flags)
+    return {
+        address: BrokerConnection(Endpoint("", *split_address(address)), login, TIMEOUT_SECONDS)
+        for address in bootstrap
+    }
+
+
+def _of_brokers(source: Source, connections: Mapping[str, BrokerConnection], printed: _Printed) -> int:
+    def look(stop: threading.Event) -> ExitCode:
+        try:
+            first = dict(_answers(source, connections, printed, {}, stop))
+            if any(found.differences for found in first.values()):
+                if stop.wait(_CONFIRM_SECONDS):
+                    raise StoppedError
+                first = dict(_answers(source, connections, printed, first, stop))
+        finally:
+            for connection in connections.values():
+                connection.close()
+        codes = {printed.show(found) for found in first.values()}
+        if len(first) < len(connections):
+            return ExitCode.UNAVAILABLE
+        return max(codes)
+
+    return ask_as_long_as(look)
+
+
+def _answers(
+    source: Source,
+    connections: Mapping[str, BrokerConnection],
+    printed: _Printed,
+    earlier: Mapping[str, Differences],
+    stop: threading.Event,
+) -> Iterator[tuple[str, Differences]]:
+    """What differs from each broker that answers, by its address; with `earlier` what differed there too."""
+    from dashboards.probe.broker import ProbeError, expected_bytes
+    from dashboards.probe.sides import sides
+    from questions.diff.differences import diff
+
+    picture = source.picture(EVERYTHING_NOW, stop)
+    rows = _partition_rows(picture)
+    for address, connection in connections.items():
+        try:
+            answer = connection.answer(expected_bytes(rows))
+        except ProbeError as error:
+            if not earlier or address in earlier:
+                output.complain(f"{error}: it is not compared")
+            continue
+        a, b = sides(picture.header, rows, answer, f"broker at {address}")
+        yield address, diff(a, b, printed.topics, earlier.get(address))
+
+
+def _partition_rows(picture: Picture) -> dict[PartitionName, PartitionRow]:
+    """Each partition of which brokers must know, as ZooKeeper has it."""
+    from controller.derived.rows import partition_row
+    from controller.model.topics import TopicPartition
+
+    header = picture.header
+    stamp = (header.cluster, *msgspec.structs.astuple(header.position), 0, header.zxid, picture.as_of_ms)
+    return {
+        (name, number): partition_row(TopicPartition(name, number), partition, topic, None, None, stamp)
+        for name, topic in picture.context.topics
+        if topic.exists and not topic.queued_for_deletion
+        for number, partition in topic.partitions.items()
+    }

@@ -1,0 +1,44 @@
+"""Publish a history into a stream, with its progress, for `kontrast replay --into`."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from cli.printing import output
+from cli.printing.answers import time_of
+from controller.alerts.conditions import counted
+from ingest.files.history import History
+from ingest.past.publication import Publication
+
+
+def publish(history: History, publication: Publication, stop: threading.Event) -> bool:
+    """Publish all of it, or as much as there is time for; False where it has nothing of a cluster."""
+    with _progress(history, publication) as show:
+        has_znodes = publication.run(history.records(), show)
+    for note in history.files.notes:
+        output.say(note)
+    if has_znodes:
+        count, until = counted(publication.records, "record"), time_of(publication.as_of_ms)
+        ends = "stopped; to go on, begin again with an empty stream" if stop.is_set() else "the past ends there"
+        output.say(f"{publication.to} has {count} of the past, up to {until}: {ends}")
+    return has_znodes
+
+
+@contextmanager
+def _progress(history: History, publication: Publication) -> Iterator[Callable[[], None]]:
+    """A bar on standard error with the moment that is published, if a person sees it."""
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=history.files.total_bytes)
+        yield lambda: progress.update(
+            task, completed=history.files.read_bytes, description=time_of(publication.as_of_ms)
+        )

@@ -1,0 +1,30 @@
+"""Files that `kontrast snapshot --json` has written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from cli.printing import output
+from cli.settings.config import ConfigError
+from controller.alerts.conditions import counted
+from controller.derived.metadata import ControllerMetadata, Metadata, UnreadableZnode
+from questions.diff.side import Side, of_metadata
+
+_DECODER = msgspec.json.Decoder(Metadata)
+
+
+def read_snapshot(file: Path) -> Side:
+    """A snapshot as one side of a comparison; raises ConfigError for what is none."""
+    try:
+        metadata = [_DECODER.decode(line) for line in file.read_bytes().splitlines() if line.strip()]
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
+    except msgspec.DecodeError as error:
+        raise ConfigError(f"{file} is not of `kontrast snapshot --json`: {error}") from error
+    if not any(isinstance(line, ControllerMetadata) for line in metadata):
+        raise ConfigError(f"{file} is no whole answer of `kontrast snapshot --json`: it names no controller")
+    if unreadable := sum(isinstance(line, UnreadableZnode) for line in metadata):
+        output.warn(f"in {file} {counted(unreadable, 'znode')} could not be read: what they say is missing there")
+    return Side(file.name, dict(of_metadata(metadata)))

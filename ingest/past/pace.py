@@ -1,0 +1,34 @@
+"""Pace of a past that is shown again: when each of its records is due."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from controller.contract.records import Record
+
+
+class Pace:
+    """Pace of records at `speed` times that at which they were made; infinite: as fast as they can be taken.
+
+    What leads up to `from_zxid` is due at once. A record that comes late delays no later one; where the past's own
+    clock was set back it goes on from there.
+    """
+
+    def __init__(self, speed: float, *, from_zxid: int = 0, now_seconds: Callable[[], float] = time.monotonic) -> None:
+        self._speed = speed
+        self._from_zxid = from_zxid
+        self._now_seconds = now_seconds
+        self._newest_ms: int | None = None
+        self._due_seconds = 0.0
+
+    def wait_seconds(self, record: Record) -> float:
+        """The time until the next record is due, 0 if it is late."""
+        if record.zxid < self._from_zxid:
+            return 0.0
+        if self._newest_ms is None:
+            self._newest_ms, self._due_seconds = record.observed_ms, self._now_seconds()
+        self._due_seconds += max(0, record.observed_ms - self._newest_ms) / 1000 / self._speed
+        self._newest_ms = record.observed_ms
+        return min(max(0.0, self._due_seconds - self._now_seconds()), threading.TIMEOUT_MAX)

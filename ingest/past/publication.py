@@ -1,0 +1,160 @@
+"""Publish records of the past in the form in which `kontrast watch` writes the present, into a stream that has none.
+
+The records keep their times, and each complete read says that they are replayed: no reader takes them for the present.
+A stream that has records is refused: past and present are never mixed.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from itertools import chain
+from pathlib import Path
+from typing import Final, Protocol
+
+from controller.contract.records import Record, RecordKind, encode_record
+from ingest.errors import IngestError
+from ingest.past.pace import Pace
+from ingest.past.recorded_cluster import RecordedCluster
+from ingest.sinks.sink import SinkUnavailableError
+from transport.address import Address, JournalAddress
+from transport.journal import JournalError, JournalRemovedError, JournalWriter, end_offset
+
+_LOG: Final = logging.getLogger("kontrast.ingest.past")
+
+_RECORDS_AN_APPEND: Final = 5_000
+_RETRY_SECONDS: Final = 1.0
+
+
+class _Stream(Protocol):
+    """A stream that had no records."""
+
+    def append(self, records: Sequence[Record]) -> None:
+        """Return when all are there; raises SinkUnavailableError, IngestError."""
+
+    def close(self) -> None:
+        """Let go of what is held."""
+
+
+class Publication:
+    """Publishes the records of one cluster; `records` counts those that are out, the newest as of `as_of_ms`."""
+
+    def __init__(self, to: Address, cluster: str, pace: Pace, stop: threading.Event) -> None:
+        self.to = to
+        self.records = 0
+        self.as_of_ms = 0
+        self._cluster = cluster
+        self._pace = pace
+        self._stop = stop
+        self._recorded = RecordedCluster(to)
+
+    def run(self, records: Iterator[Record], show: Callable[[], None]) -> bool:
+        """Publish until the end or asked to stop; False, and no stream is made, where no record has a znode.
+
+        `show` is called after each part. Raises IngestError.
+        """
+        first = self._up_to_a_cluster(records)
+        if not first:
+            return False
+        with closing(self._open()) as stream:
+            for block in self._when_due(chain(first, records)):
+                self._append(stream, block)
+                show()
+        return True
+
+    def _up_to_a_cluster(self, records: Iterable[Record]) -> list[Record]:
+        """The first records up to the first znodes, with all that were read or written together with these."""
+        held: list[Record] = []
+        has_znodes = False
+        for record in records:
+            held.append(record)
+            self._recorded.note(record)
+            if self._stop.is_set() or (has_znodes and record.kind is not RecordKind.NODE):
+                break
+            has_znodes = has_znodes or record.kind is RecordKind.NODE
+        return held if has_znodes else []
+
+    def _when_due(self, records: Iterable[Record]) -> Iterator[list[Record]]:
+        """Records that are due together, in blocks; ends when asked to stop."""
+        block: list[Record] = []
+        for record in records:
+            wait_seconds = self._pace.wait_seconds(record)
+            if block and (wait_seconds or len(block) >= _RECORDS_AN_APPEND):
+                yield block
+                block = []
+            if self._stop.is_set() or (wait_seconds and self._stop.wait(wait_seconds)):
+                return
+            self._recorded.note(record)
+            block.append(record)
+        if block:
+            yield block
+
+    def _append(self, stream: _Stream, block: Sequence[Record]) -> None:
+        """Return when the stream has the records, or if asked to stop while it takes none."""
+        is_said = False
+        while True:
+            try:
+                stream.append(block)
+                break
+            except SinkUnavailableError as error:
+                level = logging.DEBUG if is_said else logging.WARNING
+                _LOG.log(level, "%s takes no records, trying again until it does: %s", self.to, error)
+                is_said = True
+            if self._stop.wait(_RETRY_SECONDS):
+                return
+        self.records += len(block)
+        self.as_of_ms = block[-1].observed_ms
+
+    def _open(self) -> _Stream:
+        try:
+            return self._open_empty()
+        except SinkUnavailableError as error:
+            raise IngestError(f"{self.to} cannot be used: {error}") from error
+
+    def _open_empty(self) -> _Stream:
+        if isinstance(self.to, JournalAddress):
+            return _Journal(self.to.directory)
+        from ingest.sinks.kafka_sink import KafkaSink  # the journal needs no Kafka client
+
+        sink = KafkaSink(self.to, self._cluster, self._stop, self._recorded.refuse)
+        if sink.has_records():
+            sink.close()
+            raise _not_empty(self.to)
+        return sink
+
+
+class _Journal:
+    """A journal that is begun; nothing of a past is dropped from it, however long it gets."""
+
+    def __init__(self, directory: Path) -> None:
+        try:
+            if end_offset(directory):  # looked at before it is opened: opening it mends what another writer left
+                raise _not_empty(JournalAddress(directory))
+            self._writer = JournalWriter(directory, retain_bytes=None)
+        except (JournalError, OSError) as error:
+            raise IngestError(str(error)) from error
+        if self._writer.end_offset:
+            self.close()
+            raise _not_empty(JournalAddress(directory))
+
+    def append(self, records: Sequence[Record]) -> None:
+        """Return when all of the records are in the journal; otherwise none is."""
+        try:
+            self._writer.append([encode_record(record) for record in records])
+        except JournalRemovedError as error:
+            raise IngestError(f"{error}: its readers lack what is gone, begin again with an empty one") from error
+        except JournalError as error:
+            raise SinkUnavailableError(str(error)) from error
+
+    def close(self) -> None:
+        """Let another process write."""
+        self._writer.close()
+
+
+def _not_empty(to: Address) -> IngestError:
+    return IngestError(
+        f"{to} has records already, and a past is never mixed with what is there: name a stream of its own that is new "
+        "or empty"
+    )

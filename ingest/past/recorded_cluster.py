@@ -1,0 +1,46 @@
+"""The cluster whose past is published, as far as its records have come: nothing may be written to it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from controller.contract.records import Record, RecordKind
+from controller.contract.znodes import ClusterIdZnode, Place, ZnodeError, decode, locate
+from ingest.errors import IngestError
+from ingest.separation import KafkaIdentity, evidence_of_one, registered_addresses
+from transport.address import Address
+
+
+class RecordedCluster:
+    """The cluster by its id and its brokers' addresses, held against the Kafka that its past goes to."""
+
+    def __init__(self, to: Address) -> None:
+        self._to = to
+        self._kafka: KafkaIdentity | None = None
+        self._cluster_id: str | None = None
+        self._addresses: dict[int, set[str]] = {}
+
+    def refuse(self, kafka: KafkaIdentity) -> None:
+        """Raise IngestError if this Kafka is the cluster, now or when it is known better."""
+        self._kafka = kafka
+        shown = evidence_of_one(kafka, self._cluster_id, lambda broker: self._addresses.get(broker, ()))
+        if shown:
+            raise IngestError(
+                f"{self._to} is in the very cluster whose past this is ({shown}), to which nothing is ever written: "
+                "use another Kafka, or a journal"
+            )
+
+    def note(self, record: Record) -> None:
+        """Take what the record says of the cluster; raises IngestError."""
+        if record.kind is not RecordKind.NODE:
+            return
+        where = locate(record.path)
+        if where.place is Place.CLUSTER_ID:
+            with suppress(ZnodeError):
+                self._cluster_id = decode(record.content, ClusterIdZnode).id
+        elif where.place is Place.BROKER:
+            self._addresses[where.number] = registered_addresses(record.raw)
+        else:
+            return
+        if self._kafka is not None:
+            self.refuse(self._kafka)

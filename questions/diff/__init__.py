@@ -1,0 +1,1 @@
+"""Compare two sides of a cluster: controller, brokers and partitions."""

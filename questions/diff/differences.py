@@ -1,0 +1,123 @@
+"""Differences between two sides of a cluster, the worst for clients first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from typing import Final
+
+import msgspec
+
+from controller.model.leadership import NO_LEADER
+from controller.rules.states import PartitionState
+from questions.diff.side import Fields, Kind, Side, Subject, Value
+
+PRESENCE: Final = "presence"
+"""Names the difference of a subject that one side has alone."""
+
+# The worst first; a difference of a subject has the place of the worst of its fields.
+_WORST_FIRST: Final = (
+    (Kind.CONTROLLER, "broker"),
+    (Kind.BROKER, "registered"),
+    (Kind.BROKER, PRESENCE),
+    (Kind.PARTITION, "leader"),
+    (Kind.PARTITION, PRESENCE),
+    (Kind.PARTITION, "isr"),
+    (Kind.PARTITION, "state"),
+    (Kind.PARTITION, "deleting"),
+    (Kind.PARTITION, "replicas"),
+)
+_PLACES: Final = {what: place for place, what in enumerate(_WORST_FIRST)}
+_OFFLINE: Final = (("leader", NO_LEADER), ("state", PartitionState.OFFLINE.word))
+
+
+class Field(msgspec.Struct, frozen=True):
+    """Field that differs, with both values."""
+
+    name: str
+    a: Value
+    b: Value
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """Subject that differs in these fields; `only_in` is the name of the side that has it, where one has not."""
+
+    kind: str
+    subject: str
+    only_in: str | None = None  # the side's name
+    fields: tuple[Field, ...] = ()
+
+
+class Differences(msgspec.Struct, frozen=True, kw_only=True):
+    """Result of a comparison: the differences, the worst first.
+
+    `compared` and `differing` count subjects by kind, `fields` how often each field differs, as "partition leader".
+    """
+
+    a: str
+    b: str
+    compared: Mapping[str, int]
+    differing: Mapping[str, int]
+    fields: Mapping[str, int]
+    differences: tuple[Difference, ...]
+
+
+def diff(a: Side, b: Side, topics: Collection[str] = (), lasting: Differences | None = None) -> Differences:
+    """What differs between the sides; of partitions those of `topics` alone, where any is named.
+
+    With `lasting`, an earlier result, what differed there too, from the same value of `a`.
+    """
+    subjects = [subject for subject in a.subjects.keys() | b.subjects.keys() if _is_asked(subject, topics)]
+    found = {subject: _differing(a.subjects.get(subject), b.subjects.get(subject)) for subject in subjects}
+    if lasting is not None:
+        earlier = {(one.subject, field.name, field.a) for one in lasting.differences for field in one.fields}
+        found = {
+            subject: tuple(field for field in fields if (str(subject), field.name, field.a) in earlier)
+            for subject, fields in found.items()
+        }
+    found = {subject: fields for subject, fields in found.items() if fields}
+    ordered = sorted(found, key=lambda subject: (*_place(subject, found[subject]), _name_of(subject)))
+    return Differences(
+        a=a.name,
+        b=b.name,
+        compared=_counts(subjects),
+        differing=_counts(found),
+        fields=Counter(f"{subject.kind.value} {field.name}" for subject in ordered for field in found[subject]),
+        differences=tuple(_difference(subject, found[subject], a, b) for subject in ordered),
+    )
+
+
+def _is_asked(subject: Subject, topics: Collection[str]) -> bool:
+    return not topics or subject.kind is not Kind.PARTITION or subject.topic in topics
+
+
+def _differing(a: Fields | None, b: Fields | None) -> tuple[Field, ...]:
+    if a is None or b is None:
+        return (Field(PRESENCE, a is not None, b is not None),)
+    return tuple(Field(name, a[name], b[name]) for name in a if name in b and not _same(name, a[name], b[name]))
+
+
+def _same(name: str, a: Value, b: Value) -> bool:
+    if name == "isr" and isinstance(a, tuple) and isinstance(b, tuple):
+        return set(a) == set(b)  # only its members count
+    return a == b
+
+
+def _place(subject: Subject, fields: tuple[Field, ...]) -> tuple[int, int]:
+    """Partitions that one side has offline first, then by the worst field."""
+    is_offline = any((field.name, value) in _OFFLINE for field in fields for value in (field.a, field.b))
+    return not is_offline, min(_PLACES.get((subject.kind, field.name), len(_PLACES)) for field in fields)
+
+
+def _name_of(subject: Subject) -> tuple[str, str, int]:
+    return subject.kind.value, subject.topic, subject.number
+
+
+def _difference(subject: Subject, fields: tuple[Field, ...], a: Side, b: Side) -> Difference:
+    alone = next((a.name if field.a else b.name for field in fields if field.name == PRESENCE), None)
+    return Difference(kind=subject.kind.value, subject=str(subject), only_in=alone, fields=fields)
+
+
+def _counts(subjects: Collection[Subject]) -> dict[str, int]:
+    counts = Counter(subject.kind.value for subject in subjects)
+    return {kind.value: counts[kind.value] for kind in Kind}

@@ -1,0 +1,134 @@
+"""Side of a comparison: what is said of the controller, of brokers and of partitions, from whatever says it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+from typing import NamedTuple
+
+from controller.derived.metadata import BrokerMetadata, ControllerMetadata, Metadata, PartitionMetadata
+from controller.model.context import Context
+from controller.model.leadership import NO_LEADER, LeaderAndIsr
+from controller.model.topics import Partition, Topic
+from controller.rules.states import PARTITION_WORDS
+
+Value = bool | int | str | tuple[int, ...] | tuple[str, ...] | None
+Fields = Mapping[str, Value]
+
+
+class Kind(Enum):
+    """Kind of a subject."""
+
+    CONTROLLER = "controller"
+    BROKER = "broker"
+    PARTITION = "partition"
+
+
+class Subject(NamedTuple):
+    """Controller, a broker or a partition; without a topic and a number that it has not."""
+
+    kind: Kind
+    topic: str = ""
+    number: int = -1
+
+    def __str__(self) -> str:
+        if self.kind is Kind.PARTITION:
+            return f"{self.topic}-{self.number}"
+        return "controller" if self.kind is Kind.CONTROLLER else f"broker {self.number}"
+
+
+class Side(NamedTuple):
+    """Fields of each subject, and what the side is called; a field that it has not is not compared."""
+
+    name: str
+    subjects: Mapping[Subject, Fields]
+
+
+CONTROLLER = Subject(Kind.CONTROLLER)
+
+
+def of_metadata(metadata: Iterable[Metadata]) -> Iterator[tuple[Subject, Fields]]:
+    """What `kontrast snapshot --json` says."""
+    for line in metadata:
+        match line:
+            case ControllerMetadata():
+                yield CONTROLLER, {"broker": line.broker, "epoch": line.epoch}
+            case BrokerMetadata():
+                yield Subject(Kind.BROKER, number=line.broker), _broker(line) if line.registered else _AWAY
+            case PartitionMetadata():
+                yield (
+                    Subject(Kind.PARTITION, line.topic, line.partition),
+                    {
+                        "state": line.state,
+                        "leader": line.leader,
+                        "leader_epoch": line.leader_epoch,
+                        "isr": line.isr,
+                        "replicas": line.replicas,
+                        "adding_replicas": line.adding_replicas,
+                        "removing_replicas": line.removing_replicas,
+                        "deleting": line.deleting,
+                    },
+                )
+
+
+def of_context(context: Context) -> Iterator[tuple[Subject, Fields]]:
+    """What the replica knows that ZooKeeper has, and in which state the controller holds each partition."""
+    header = context.header
+    yield CONTROLLER, {"broker": header.controller, "epoch": header.controller_epoch}
+    hosts: set[int] = set()
+    for subject, topic, partition in _partitions(context):
+        hosts.update(partition.replicas)
+        yield (
+            subject,
+            {
+                "state": PARTITION_WORDS[partition.state],
+                **_leadership(partition.zk_state),
+                "replicas": partition.replicas,
+                "adding_replicas": partition.adding,
+                "removing_replicas": partition.removing,
+                "deleting": topic.queued_for_deletion,
+            },
+        )
+    for broker in sorted(hosts - header.brokers.keys()):
+        yield Subject(Kind.BROKER, number=broker), _AWAY
+    for broker, known in sorted(header.brokers.items()):
+        yield (
+            Subject(Kind.BROKER, number=broker),
+            {"registered": not known.inferred, "epoch": known.epoch, "endpoints": known.endpoints, "rack": known.rack},
+        )
+
+
+def observed(context: Context) -> Iterator[tuple[Subject, Fields]]:
+    """State and assignment of each partition as ZooKeeper has them."""
+    for subject, _, partition in _partitions(context):
+        assignment = partition.zk_assignment or partition.assignment
+        yield subject, {**_leadership(partition.zk_state), "replicas": assignment.replicas}
+
+
+def predicted(context: Context) -> Iterator[tuple[Subject, Fields]]:
+    """State and assignment of each partition once the controller has done the writes that it must do."""
+    epoch = context.header.controller_epoch
+    for subject, _, partition in _partitions(context):
+        due = partition.pending_assignments
+        assignment = due[-1] if due else partition.zk_assignment or partition.assignment
+        yield subject, {**_leadership(partition.value(epoch)), "replicas": assignment.replicas}
+
+
+_AWAY: Fields = {"registered": False}
+
+
+def _broker(line: BrokerMetadata) -> Fields:
+    return {"registered": True, "epoch": line.epoch, "endpoints": line.endpoints, "rack": line.rack}
+
+
+def _partitions(context: Context) -> Iterator[tuple[Subject, Topic, Partition]]:
+    for name, topic in context.topics:
+        if topic.exists:
+            for number, partition in topic.partitions.items():
+                yield Subject(Kind.PARTITION, name, number), topic, partition
+
+
+def _leadership(state: LeaderAndIsr | None) -> Fields:
+    if state is None:
+        return {"leader": NO_LEADER, "leader_epoch": -1, "isr": ()}
+    return {"leader": state.leader, "leader_epoch": state.leader_epoch, "isr": state.isr}
