@@ -18,11 +18,14 @@ from controller.model.topics import Problem, TopicPartition
 from dashboards.following.reading import Reading
 from dashboards.following.view import ClusterSnapshot, View, problem_since_ms
 from questions.check import Health, check, counts_of
+from questions.explain.broker import explain_broker, held_in_rows, hosted_by
+from questions.explain.controller import explain_controller
 from questions.explain.explanation import Explanation
 from questions.explain.partition import explain_partition
 from questions.explain.topic import explain_topic
 from questions.from_rows import MetadataRow, context_of_rows, picture_of_rows
 from questions.picture import Picture
+from questions.timeline.selection import CONTROLLER_GROUP
 from questions.whatif.scenario import brokers_in
 
 _CHUNK_COUNT: Final = 64  # as a job has; only how a context is cut, never what it says
@@ -122,6 +125,13 @@ class TopicAnswer(msgspec.Struct, frozen=True):
     next: int | None
 
 
+class BrokerAnswer(msgspec.Struct, frozen=True):
+    """A broker explained, with the partitions it hosts that clients cannot use."""
+
+    explanation: Explanation
+    troubles: tuple[Trouble, ...]
+
+
 class Answers:
     """Answers from what is followed at this moment; none needs more of a cluster than it shows."""
 
@@ -164,6 +174,30 @@ class Answers:
         """The partition explained; None where there is no such partition."""
         picture = self._picture_with(cluster, tp.topic)
         return None if picture is None or picture.partition(tp) is None else explain_partition(picture, tp)
+
+    def broker(self, cluster: str, broker: int) -> BrokerAnswer | None:
+        """The broker explained; None where nothing in the cluster names it."""
+        found = self._view.cluster(cluster)
+        if found is None or found.gauges is None:
+            return None
+        known = {row.broker: row.registered for row in found.brokers}
+        if broker not in known and broker not in found.gauges.replicas_by_broker:
+            return None
+        registered = [number for number, is_registered in known.items() if is_registered]
+        # Of 200,000 partitions a broker hosts some thousands: the others are left out where that is quickest.
+        holding = [row for row in self._view.partitions(cluster).values() if broker in row.replicas]
+        hosted = hosted_by(broker, registered, held_in_rows(holding))
+        about = [row for row in found.open_alerts if broker in (row.broker, *row.brokers)]
+        explanation = explain_broker(_picture(found, (), _oldest(about)), broker, hosted)
+        return BrokerAnswer(explanation, tuple(_troubles(found, broker)))
+
+    def controller(self, cluster: str) -> Explanation | None:
+        """The controller explained; None where there is no such cluster."""
+        found = self._view.cluster(cluster)
+        if found is None or found.gauges is None:
+            return None
+        about = [row for row in found.open_alerts if row.group == CONTROLLER_GROUP]
+        return explain_controller(_picture(found, (), _oldest(about)), found.gauges.pending_writes)
 
     def brokers_in(self, cluster: str, rack: str) -> tuple[int, ...]:
         """Registered brokers of the rack; raises UnknownBrokersError where it has none."""
@@ -236,11 +270,12 @@ def _metadata(found: ClusterSnapshot, partitions: Iterable[PartitionRow]) -> tup
     return (*found.brokers, *(() if found.controller is None else (found.controller,)), *partitions)
 
 
-def _troubles(found: ClusterSnapshot) -> Iterator[Trouble]:
-    """The worst first, each with its oldest."""
+def _troubles(found: ClusterSnapshot, broker: int | None = None) -> Iterator[Trouble]:
+    """The worst first, each with its oldest; only of what this broker hosts (None: of all)."""
     by_problem: dict[str, list[PartitionRow]] = {}
     for row in (*found.unusable, *found.under_min_isr):
-        by_problem.setdefault(str(row.problem), []).append(row)
+        if broker is None or broker in row.replicas:
+            by_problem.setdefault(str(row.problem), []).append(row)
     for problem, says in TROUBLES.items():
         rows = by_problem.get(problem.value, ())
         if rows:

@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from controller.model.topics import TopicPartition
 from dashboards.following.reading import FOLLOWED_OUTPUTS, Reading
 from dashboards.following.view import View
-from dashboards.page.answers import Answers, Overview, TopicAnswer, TopicList
+from dashboards.page.answers import Answers, BrokerAnswer, Overview, TopicAnswer, TopicList
 from dashboards.page.hypothetical import Hypothetical, Losses, WhatIf
 from dashboards.page.templates import render
 from questions.explain.explanation import Explanation
@@ -76,6 +76,8 @@ class LivePage:
             _Resource(f"{cluster}/topics", "topics.html", self._topics),
             _Resource(f"{cluster}/topics/{{topic}}", "topic.html", self._topic),
             _Resource(f"{cluster}/topics/{{topic}}/{{partition}}", "partition.html", self._partition),
+            _Resource(f"{cluster}/brokers/{{broker}}", "broker.html", self._broker),
+            _Resource(f"{cluster}/controller", "controller.html", self._controller),
             _Resource(f"{cluster}/consequences", "consequences.html", None, self._consequences),
         )
         return [
@@ -136,6 +138,17 @@ class LivePage:
         tp = TopicPartition(topic, int(number)) if _NUMBER.fullmatch(number) else None
         answer = None if tp is None else self._answers.partition(_named(request, "cluster"), tp)
         return _found(answer, f"There is no partition {topic}-{number}.")
+
+    def _broker(self, request: Request) -> BrokerAnswer:
+        self._refuse_unknown(request)
+        number = _named(request, "broker")
+        answer = self._answers.broker(_named(request, "cluster"), int(number)) if _NUMBER.fullmatch(number) else None
+        return _found(answer, f"There is no broker {number}: it is not registered and hosts no replicas.")
+
+    def _controller(self, request: Request) -> Explanation:
+        self._refuse_unknown(request)
+        cluster = _named(request, "cluster")
+        return _found(self._answers.controller(cluster), f"There is no cluster {cluster}.")
 
     async def _consequences(self, request: Request) -> WhatIf:
         losses = await to_thread.run_sync(self._losses, request)
@@ -208,7 +221,10 @@ async def _answered(resource: _Resource, request: Request) -> _Answer:
 def _asked(request: Request) -> Mapping[str, Any]:
     asked, query = request.query_params, request.url.query
     return {
-        **{name: _named(request, name) if name in request.path_params else None for name in ("cluster", "topic")},
+        **{
+            name: _named(request, name) if name in request.path_params else None
+            for name in ("cluster", "topic", "broker")
+        },
         "path": request.scope["path"] + (f"?{query}" if query else ""),
         "query": query,
         "asked": asked,

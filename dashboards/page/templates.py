@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from controller.contract.alert_row import Severity
 from controller.contract.records import LATEST_MS
@@ -17,6 +19,7 @@ from questions.check import Health
 from questions.picture import Moment
 from transport.printable import printable
 
+_BROKER: Final = re.compile(r"\b(broker (0|[1-9][0-9]{0,8}))\b")
 _VERDICTS: Final = {
     Severity.PAGE: "Clients are affected, or will be: act now",
     Severity.WARN: "Something needs a person, but not at once",
@@ -71,6 +74,27 @@ def _brokers(brokers: Iterable[int]) -> str:
     return ", ".join(map(str, brokers)) or "none"
 
 
+def _segment(text: str) -> str:
+    return quote(text.encode("utf-8", "replace"), safe="")
+
+
+def _linked(sentence: str, cluster: str) -> Markup:
+    """The sentence, in which each broker is a link to its page."""
+    pieces = _BROKER.split(printable(sentence))
+    begin = f"/clusters/{_segment(cluster)}/brokers/"
+    linked = [Markup(escape(pieces[0]))]
+    for words, number, rest in zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True):
+        linked.append(Markup('<a href="{}">{}</a>{}').format(begin + number, words, rest))
+    return Markup("").join(linked)
+
+
+def _partition_named(name: str, cluster: str) -> Markup:
+    """The partition that is named like orders-7, as a link to its page."""
+    topic, _, number = name.rpartition("-")
+    page = f"/clusters/{_segment(cluster)}/topics/{_segment(topic)}/{_segment(number)}"
+    return Markup('<a href="{}">{}</a>').format(page, printable(name))
+
+
 _ENVIRONMENT: Final = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "html"),
     autoescape=True,
@@ -83,7 +107,9 @@ _ENVIRONMENT.filters.update(
     brokers=_brokers,
     named_first=first_of,
     level=_level,
-    segment=lambda text: quote(text.encode("utf-8", "replace"), safe=""),
+    linked=_linked,
+    partition_named=_partition_named,
+    segment=_segment,
     since=_since,
     time=_time,
     verdict=_verdict,

@@ -18,7 +18,7 @@ from controller.contract.alert_row import Severity
 from controller.derived.health import UNUSABLE
 from controller.model.topics import Problem
 from dashboards.exporter.config import ServeConfig
-from dashboards.page.answers import TROUBLES, Overview, TopicList
+from dashboards.page.answers import TROUBLES, BrokerAnswer, Overview, TopicList
 from dashboards.page.hypothetical import WhatIf
 from questions.explain.explanation import Explanation
 from tests.programs import program
@@ -159,6 +159,16 @@ def test_a_killed_broker_shows_within_two_seconds_of_its_row(exporter, rows, vis
     page.get_by_role("link", name="payments-0").first.click()
     page.get_by_text("no live in-sync replica: in sync [2]").wait_for()
     assert visit.findings() == []
+    page.get_by_role("link", name="broker 2").first.click()
+    page.get_by_role("heading", name="Broker 2", exact=True).wait_for()
+    assert "1 partition is offline without it" in page.inner_text("main")
+    assert page.get_by_role("link", name="payments-0").count() == 2  # what it takes with it, and the alert
+    assert visit.findings() == []
+    visit.screenshot("broker")
+    page.get_by_role("link", name="Controller").click()
+    page.get_by_role("heading", name="Controller").wait_for()
+    page.get_by_text("broker 1 in epoch 7 is active").wait_for()
+    assert visit.findings() == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -191,7 +201,15 @@ def test_hostile_names_are_text_on_every_page(exporter, rows, visit):
     exporter.page_with("/api/v1/clusters/north", '"subject":".*onerror')
     topic, page = quote(HOSTILE, safe=""), visit.page
     cluster = "/clusters/north"
-    pages = ("", "/topics", f"/topics?prefix={topic[:9]}", f"/topics/{topic}", f"/topics/{topic}/0", "/whatif")
+    pages = (
+        "",
+        "/topics",
+        f"/topics?prefix={topic[:9]}",
+        f"/topics/{topic}",
+        f"/topics/{topic}/0",
+        "/brokers/4",
+        "/whatif",
+    )
     for path in (*pages, f"/consequences?rack={topic}", f"/whatif?rack={topic}"):
         page.goto(at(exporter, cluster + path))
         page.get_by_text("broker 4 lost" if "consequences" in path else "onerror=alert(1)").first.wait_for()
@@ -213,6 +231,10 @@ def test_a_cluster_may_have_any_name(exporter, rows, visit):
     page.get_by_role("link", name="orders").click()
     page.get_by_role("link", name="orders-0").click()
     page.get_by_role("heading", name="partition orders-0").wait_for()
+    page.get_by_role("link", name="broker 1").first.click()
+    page.get_by_role("heading", name="Broker 1", exact=True).wait_for()
+    page.get_by_role("link", name="Controller").click()
+    page.get_by_role("heading", name="Controller").wait_for()
 
 
 def test_a_page_says_when_nobody_answers_any_more(exporter, rows, browser):
@@ -250,7 +272,15 @@ def test_every_answer_is_there_as_json_and_forbids_scripts_of_others(exporter, r
     known(exporter)
     exporter.page_with("/api/v1/clusters/north/topics", '"unusable":1')
     base = "/clusters/north"
-    for path in ("", "/topics", "/topics/orders", "/topics/orders/0", "/consequences?broker=3"):
+    for path in (
+        "",
+        "/topics",
+        "/topics/orders",
+        "/topics/orders/0",
+        "/brokers/2",
+        "/controller",
+        "/consequences?broker=3",
+    ):
         for prefix in ("", "/api/v1"):
             status, headers, body = exporter.get(prefix + base + path)
             assert status == 200, body
@@ -258,6 +288,9 @@ def test_every_answer_is_there_as_json_and_forbids_scripts_of_others(exporter, r
             assert "unsafe" not in headers["content-security-policy"]
     explained = msgspec.json.decode(exporter.page(f"/api/v1{base}/topics/payments/0"), type=Explanation)
     assert explained.subject == "partition payments-0"
+    broker = msgspec.json.decode(exporter.page(f"/api/v1{base}/brokers/2"), type=BrokerAnswer)
+    assert [line.topic for line in broker.troubles[0].examples] == ["payments"]
+    assert msgspec.json.decode(exporter.page(f"/api/v1{base}/controller"), type=Explanation).is_well
     played = msgspec.json.decode(exporter.page(f"/api/v1{base}/consequences?broker=3&controlled=1"), type=WhatIf)
     assert played.scenario is not None
     assert [step.title for step in played.scenario.steps] == ["broker 3 shut down in order"]
@@ -271,6 +304,8 @@ def test_every_answer_is_there_as_json_and_forbids_scripts_of_others(exporter, r
         ("/clusters/north/topics/none", 404, "There is no topic none"),
         ("/clusters/north/topics/orders/9", 404, "There is no partition orders-9"),
         ("/clusters/north/topics/orders/" + "9" * 5000, 404, "There is no partition"),
+        ("/clusters/north/brokers/9", 404, "There is no broker 9"),
+        ("/clusters/north/brokers/x", 404, "There is no broker x"),
         ("/clusters/north/topics/orders?first=x", 400, "first is not a number"),
         ("/clusters/north/consequences", 400, "Name brokers or racks"),
         ("/clusters/north/consequences?broker=x", 400, "broker is not a number"),
