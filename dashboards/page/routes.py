@@ -15,7 +15,7 @@ import msgspec
 from anyio import to_thread
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -25,7 +25,8 @@ from dashboards.following.reading import FOLLOWED_OUTPUTS, Reading
 from dashboards.following.view import View
 from dashboards.page.answers import Answers, BrokerAnswer, Overview, TopicAnswer, TopicList
 from dashboards.page.hypothetical import Hypothetical, Losses, WhatIf
-from dashboards.page.templates import render
+from dashboards.page.subjects import page_of
+from dashboards.page.templates import render, segment
 from questions.explain.explanation import Explanation
 from questions.whatif.scenario import UnknownBrokersError
 
@@ -85,6 +86,7 @@ class LivePage:
             Route(f"{cluster}/whatif", self._shown(_Resource("", "whatif.html", self._overview))),
             *(Route(resource.path, self._shown(resource)) for resource in resources),
             *(Route(API + resource.path, self._encoded(resource)) for resource in resources),
+            Route(f"{cluster}/explain", self._explain),
             Route("/changes", self._changes),
             Mount("/static", StaticFiles(directory=_STATIC)),
         ]
@@ -153,6 +155,11 @@ class LivePage:
     async def _consequences(self, request: Request) -> WhatIf:
         losses = await to_thread.run_sync(self._losses, request)
         return await self._hypothetical.play(_named(request, "cluster"), losses)
+
+    def _explain(self, request: Request) -> Response:
+        """Leads to the page of what is named."""
+        parts = page_of(self._view, _named(request, "cluster"), request.query_params.get("of", ""))
+        return RedirectResponse("".join(f"/{segment(part)}" for part in parts), 303, _HEADERS)
 
     def _losses(self, request: Request) -> Losses:
         asked = request.query_params

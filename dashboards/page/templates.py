@@ -74,14 +74,15 @@ def _brokers(brokers: Iterable[int]) -> str:
     return ", ".join(map(str, brokers)) or "none"
 
 
-def _segment(text: str) -> str:
+def segment(text: str) -> str:
+    """The text as one part of a path."""
     return quote(text.encode("utf-8", "replace"), safe="")
 
 
 def _linked(sentence: str, cluster: str) -> Markup:
     """The sentence, in which each broker is a link to its page."""
     pieces = _BROKER.split(printable(sentence))
-    begin = f"/clusters/{_segment(cluster)}/brokers/"
+    begin = f"/clusters/{segment(cluster)}/brokers/"
     linked = [Markup(escape(pieces[0]))]
     for words, number, rest in zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True):
         linked.append(Markup('<a href="{}">{}</a>{}').format(begin + number, words, rest))
@@ -91,7 +92,7 @@ def _linked(sentence: str, cluster: str) -> Markup:
 def _partition_named(name: str, cluster: str) -> Markup:
     """The partition that is named like orders-7, as a link to its page."""
     topic, _, number = name.rpartition("-")
-    page = f"/clusters/{_segment(cluster)}/topics/{_segment(topic)}/{_segment(number)}"
+    page = f"/clusters/{segment(cluster)}/topics/{segment(topic)}/{segment(number)}"
     return Markup('<a href="{}">{}</a>').format(page, printable(name))
 
 
@@ -109,7 +110,7 @@ _ENVIRONMENT.filters.update(
     level=_level,
     linked=_linked,
     partition_named=_partition_named,
-    segment=_segment,
+    segment=segment,
     since=_since,
     time=_time,
     verdict=_verdict,

@@ -297,6 +297,27 @@ def test_every_answer_is_there_as_json_and_forbids_scripts_of_others(exporter, r
 
 
 @pytest.mark.parametrize(
+    ("words", "heading"),
+    [
+        ("orders-1", "partition orders-1"),
+        ("partition orders-1", "partition orders-1"),
+        ("orders", "Topic orders"),
+        ("topic orders", "Topic orders"),
+        ("broker 3", "Broker 3"),
+        ("controller", "Controller"),
+        ("controller 1", "Controller"),
+        ("cluster", "north"),
+        ("", "north"),
+    ],
+)
+def test_the_words_of_commands_and_alerts_lead_to_the_page_that_explains_them(exporter, rows, words, heading):
+    exporter.write(*healthy(rows), rows.alert("x", subject="cluster", cause="many"))
+    known(exporter)
+    exporter.page_with("/api/v1/clusters/north", '"subject":"cluster"')
+    assert f"<h1>{heading}</h1>" in exporter.page(f"/clusters/north/explain?of={quote(words)}")
+
+
+@pytest.mark.parametrize(
     ("path", "status", "says"),
     [
         ("/clusters/south", 404, "There is no cluster south"),
@@ -306,6 +327,9 @@ def test_every_answer_is_there_as_json_and_forbids_scripts_of_others(exporter, r
         ("/clusters/north/topics/orders/" + "9" * 5000, 404, "There is no partition"),
         ("/clusters/north/brokers/9", 404, "There is no broker 9"),
         ("/clusters/north/brokers/x", 404, "There is no broker x"),
+        ("/clusters/north/explain?of=none-3", 404, "There is no topic none-3"),
+        ("/clusters/north/explain?of=broker+x", 200, ""),
+        ("/clusters/south/explain?of=broker+3", 404, "there is no cluster of this name"),
         ("/clusters/north/topics/orders?first=x", 400, "first is not a number"),
         ("/clusters/north/consequences", 400, "Name brokers or racks"),
         ("/clusters/north/consequences?broker=x", 400, "broker is not a number"),
@@ -316,7 +340,7 @@ def test_every_answer_is_there_as_json_and_forbids_scripts_of_others(exporter, r
 def test_what_cannot_be_answered_says_why(exporter, rows, path, status, says):
     exporter.write(*healthy(rows))
     known(exporter)
-    for prefix in ("", "/api/v1"):
+    for prefix in ("", "/api/v1") if "/explain" not in path else ("",):
         answered, _, body = exporter.get(prefix + path)
         assert (answered, says in body.decode()) == (status, True), body
 
