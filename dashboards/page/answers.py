@@ -224,25 +224,35 @@ class Answers:
             return "what the outputs hold is still being read"
         if not state.vouches_for(found.cluster):
             return "rows are missing or of a newer Kontrast: see /readyz and `kontrast status`"
-        if not found.ready or found.controller is None:
-            return "no complete read of the cluster has come through yet: see `kontrast status`"
-        return None
+        return _why_unread(found)
 
     def _overview(self, found: ClusterSnapshot, now_ms: int) -> Overview:
-        unknown, gauges = self._why_unknown(found), found.gauges
-        if unknown is not None or gauges is None:
-            return Overview(cluster=found.cluster, unknown=unknown)
-        away = sum(1 for row in found.brokers if not row.registered and gauges.replicas_by_broker.get(row.broker))
-        return Overview(
-            cluster=found.cluster,
-            health=check(_picture(found, (), _oldest(found.open_alerts)), now_ms, counts_of(gauges, away)),
-            alerts=len(found.open_alerts),
-            troubles=tuple(_troubles(found)),
-            racks=_racks(found.brokers, gauges),
-            pending_writes=gauges.pending_writes,
-            agreement_of_last_hour=gauges.agreement_of_last_hour,
-            agreement=gauges.agreement,
-        )
+        unknown = self._why_unknown(found)
+        return overview_of(found, now_ms) if unknown is None else Overview(cluster=found.cluster, unknown=unknown)
+
+
+def overview_of(found: ClusterSnapshot, now_ms: int | None) -> Overview:
+    """The cluster on one screen; `now_ms` is the present, None where the past is shown."""
+    unknown, gauges = _why_unread(found), found.gauges
+    if unknown is not None or gauges is None:
+        return Overview(cluster=found.cluster, unknown=unknown)
+    away = sum(1 for row in found.brokers if not row.registered and gauges.replicas_by_broker.get(row.broker))
+    return Overview(
+        cluster=found.cluster,
+        health=check(_picture(found, (), _oldest(found.open_alerts)), now_ms, counts_of(gauges, away)),
+        alerts=len(found.open_alerts),
+        troubles=tuple(_troubles(found)),
+        racks=_racks(found.brokers, gauges),
+        pending_writes=gauges.pending_writes,
+        agreement_of_last_hour=gauges.agreement_of_last_hour,
+        agreement=gauges.agreement,
+    )
+
+
+def _why_unread(found: ClusterSnapshot) -> str | None:
+    if found.ready and found.controller is not None:
+        return None
+    return "no complete read of the cluster has come through yet: see `kontrast status`"
 
 
 def _picture(found: ClusterSnapshot, partitions: Iterable[PartitionRow], alerts: Collection[AlertRow]) -> Picture:

@@ -6,6 +6,7 @@ import re
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import unquote
@@ -21,11 +22,14 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from controller.model.topics import TopicPartition
+from dashboards.drawn_timeline.picture import STYLE
 from dashboards.following.reading import FOLLOWED_OUTPUTS, Reading
+from dashboards.following.transitions import Transitions
 from dashboards.following.view import View
 from dashboards.page.answers import Answers, BrokerAnswer, Overview, TopicAnswer, TopicList
+from dashboards.page.history import WINDOWS_SECONDS, AskedMoment, Histories, History
 from dashboards.page.hypothetical import Hypothetical, Losses, WhatIf
-from dashboards.page.subjects import page_of
+from dashboards.page.subjects import page_of, subject_of
 from dashboards.page.templates import render, segment
 from questions.explain.explanation import Explanation
 from questions.whatif.scenario import UnknownBrokersError
@@ -36,6 +40,7 @@ _LOOK_SECONDS: Final = 0.25
 # Below the time that an answer may take (`ANSWER_SECONDS`): the browser asks again by itself.
 _STREAM_SECONDS: Final = 45.0
 _QUIET_SECONDS: Final = 10.0  # without a change: what is shown gets old, and the page must say it
+_MILLISECONDS: Final = re.compile(r"[0-9]{1,15}")
 _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,8}")
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -61,11 +66,14 @@ class _Resource(NamedTuple):
 class LivePage:
     """The routes; `source` is named at the foot of each page, and streams of changes end with `stop`."""
 
-    def __init__(self, view: View, reading: Reading, source: str, stop: threading.Event) -> None:
+    def __init__(
+        self, view: View, reading: Reading, transitions: Transitions, source: str, stop: threading.Event
+    ) -> None:
         self._view = view
         self._stop = stop
         self._source = source
         self._answers = Answers(view, reading)
+        self._histories = Histories(view, transitions)
         self._hypothetical = Hypothetical(view, self._answers)
 
     def routes(self) -> list[BaseRoute]:
@@ -79,6 +87,7 @@ class LivePage:
             _Resource(f"{cluster}/topics/{{topic}}/{{partition}}", "partition.html", self._partition),
             _Resource(f"{cluster}/brokers/{{broker}}", "broker.html", self._broker),
             _Resource(f"{cluster}/controller", "controller.html", self._controller),
+            _Resource(f"{cluster}/timeline", "timeline.html", self._timeline),
             _Resource(f"{cluster}/consequences", "consequences.html", None, self._consequences),
         )
         return [
@@ -88,6 +97,7 @@ class LivePage:
             *(Route(API + resource.path, self._encoded(resource)) for resource in resources),
             Route(f"{cluster}/explain", self._explain),
             Route("/changes", self._changes),
+            Route("/timeline.css", _colours),
             Mount("/static", StaticFiles(directory=_STATIC)),
         ]
 
@@ -152,6 +162,21 @@ class LivePage:
         cluster = _named(request, "cluster")
         return _found(self._answers.controller(cluster), f"There is no cluster {cluster}.")
 
+    def _timeline(self, request: Request) -> History:
+        self._refuse_unknown(request)
+        asked, cluster = request.query_params, _named(request, "cluster")
+        words, said_at = asked.get("of", "").strip(), asked.get("at", "").strip()
+        window = asked.get("window", str(AskedMoment().window_seconds))
+        if window not in map(str, WINDOWS_SECONDS):
+            raise HTTPException(400, f"window is one of {', '.join(map(str, WINDOWS_SECONDS))} seconds.")
+        subject = subject_of(words)
+        if words and subject is None:
+            raise HTTPException(400, "of is nothing to look for: expected orders-7, orders, broker 3 or controller.")
+        moment = AskedMoment(_moment(said_at) if said_at else None, int(window), subject)
+        return _found(
+            self._histories.history(cluster, moment), f"Nothing of the past of cluster {cluster} is kept yet."
+        )
+
     async def _consequences(self, request: Request) -> WhatIf:
         losses = await to_thread.run_sync(self._losses, request)
         return await self._hypothetical.play(_named(request, "cluster"), losses)
@@ -214,6 +239,11 @@ class NamesInPaths:
         await self._app(scope, receive, send)
 
 
+def _colours(_: Request) -> Response:
+    """The colours of drawn timelines, which those in files have inline."""
+    return Response(STYLE, 200, _HEADERS, "text/css")
+
+
 def _named(request: Request, part: str) -> str:
     return unquote(request.path_params[part])
 
@@ -250,6 +280,17 @@ def _number(said: str, name: str) -> int:
     if not _NUMBER.fullmatch(said):
         raise HTTPException(400, f"{name} is not a number of a broker or partition.")
     return int(said)
+
+
+def _moment(said: str) -> int:
+    """The moment in milliseconds since 1970, from these or from ISO 8601, UTC where that says nothing."""
+    if _MILLISECONDS.fullmatch(said):
+        return int(said)
+    try:
+        moment = datetime.fromisoformat(said[:-1] + "+00:00" if said.endswith("Z") else said)
+    except ValueError:
+        raise HTTPException(400, "at is no moment: expected 2024-05-01T03:12:00Z or milliseconds since 1970.") from None
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp() * 1000)
 
 
 def _now_ms() -> int:

@@ -11,7 +11,7 @@ def page_of(view: View, cluster: str, words: str) -> tuple[str, ...]:
 
     An alert's subject that is nothing of these is explained by the cluster's own page.
     """
-    page, subject = ("clusters", cluster), _subject_of(words.strip())
+    page, subject = ("clusters", cluster), subject_of(words)
     if subject is None:
         return page
     if subject.is_controller:
@@ -29,7 +29,9 @@ def page_of(view: View, cluster: str, words: str) -> tuple[str, ...]:
     return (*page, "topics", subject.topic)
 
 
-def _subject_of(words: str) -> Subject | None:
+def subject_of(words: str) -> Subject | None:
+    """What the words name, None where they name nothing that can be explained."""
+    words = words.strip()
     kind, _, name = words.partition(" ")
     try:
         if kind == "controller":

@@ -8,15 +8,20 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
+from xml.etree.ElementTree import tostring
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from controller.contract.alert_row import Severity
 from controller.contract.records import LATEST_MS
+from dashboards.drawn_timeline.picture import drawn, word_of
+from dashboards.page.history import WINDOWS_SECONDS
 from dashboards.page.hypothetical import first_of
 from questions.check import Health
 from questions.picture import Moment
+from questions.timeline.lanes import Condition
+from questions.timeline.timeline import Timeline
 from transport.printable import printable
 
 _BROKER: Final = re.compile(r"\b(broker (0|[1-9][0-9]{0,8}))\b")
@@ -39,6 +44,15 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 (any expression of a template)
 def _time(ms: int) -> str:
     moment = datetime.fromtimestamp(min(max(ms, 0), LATEST_MS) / 1000, timezone.utc)
     return moment.strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def _exact_time(ms: int) -> str:
+    return f"{_time(ms)[:-1]}.{ms % 1000:03}Z"
+
+
+def _picture(timeline: Timeline, at_ms: int) -> Markup:
+    """The timeline drawn; whatever is said in it is text."""
+    return Markup(tostring(drawn(timeline, at_ms), encoding="unicode", method="html"))
 
 
 def _age(ms: int) -> str:
@@ -106,12 +120,18 @@ _ENVIRONMENT: Final = Environment(
 _ENVIRONMENT.filters.update(
     age=_age,
     brokers=_brokers,
+    exact_time=_exact_time,
     named_first=first_of,
     level=_level,
     linked=_linked,
     partition_named=_partition_named,
+    picture=_picture,
     segment=segment,
     since=_since,
     time=_time,
     verdict=_verdict,
+)
+_ENVIRONMENT.globals.update(
+    conditions=tuple((word_of(condition), condition.value) for condition in Condition),
+    windows_seconds=WINDOWS_SECONDS,
 )

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
 import msgspec
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Page
 
 from controller.contract.alert_row import Severity
 from controller.derived.health import UNUSABLE
@@ -21,58 +19,13 @@ from dashboards.exporter.config import ServeConfig
 from dashboards.page.answers import TROUBLES, BrokerAnswer, Overview, TopicList
 from dashboards.page.hypothetical import WhatIf
 from questions.explain.explanation import Explanation
-from tests.programs import program
+from tests.dashboards.visits import AXE, HOSTILE
 from tests.rows import Rows
 from transport.address import JournalAddress
 
 pytestmark = pytest.mark.xdist_group("browser")
 
 ROOT = Path(__file__).parents[2]
-AXE = ROOT / "tests" / "dashboards" / "axe" / "axe.min.js"
-SCREENSHOTS = ROOT / "docs" / "page"
-HOSTILE = '"><img src=x onerror=alert(1)><script>alert(2)<\u202e'  # no znode's name has a slash
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        # Root in a container has no user namespaces for the sandbox.
-        running = playwright.chromium.launch(executable_path=program("chromium"), args=["--no-sandbox"])
-        yield running
-        running.close()
-
-
-class Visit:
-    """A visitor's page, and what the browser said and asked for meanwhile."""
-
-    def __init__(self, page: Page) -> None:
-        self.page = page
-        self.said: list[str] = []
-        self.asked: set[str] = set()
-        page.on("console", lambda message: self.said.append(message.text))
-        page.on("pageerror", lambda error: self.said.append(str(error)))
-        page.on("dialog", lambda dialog: self.said.append(f"a dialog: {dialog.message}"))
-        page.on("request", lambda request: self.asked.add(request.url.split("/")[2]))
-
-    def screenshot(self, name: str) -> None:
-        if os.environ.get("REWRITE"):
-            self.page.locator("main").screenshot(path=SCREENSHOTS / f"{name}.png")
-
-    def findings(self) -> list[str]:
-        self.page.evaluate(AXE.read_text(encoding="utf-8"))
-        found = self.page.evaluate("axe.run()")
-        return [f"{each['id']}: {node['html']}" for each in found["violations"] for node in each["nodes"]]
-
-
-@pytest.fixture
-def visit(browser, exporter) -> Iterator[Visit]:
-    context = browser.new_context(color_scheme="light", viewport={"width": 1100, "height": 900})
-    context.set_default_timeout(15_000)
-    visited = Visit(context.new_page())
-    yield visited
-    context.close()
-    assert visited.said == []
-    assert visited.asked == {exporter.address.removeprefix("http://")}
 
 
 def now_ms() -> int:
