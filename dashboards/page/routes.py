@@ -26,6 +26,7 @@ from dashboards.drawn_timeline.picture import STYLE
 from dashboards.following.reading import FOLLOWED_OUTPUTS, Reading
 from dashboards.following.transitions import Transitions
 from dashboards.following.view import View
+from dashboards.page import interface
 from dashboards.page.answers import Answers, BrokerAnswer, Overview, TopicAnswer, TopicList
 from dashboards.page.history import WINDOWS_SECONDS, AskedMoment, Histories, History
 from dashboards.page.hypothetical import Hypothetical, Losses, WhatIf
@@ -34,7 +35,6 @@ from dashboards.page.templates import render, segment
 from questions.explain.explanation import Explanation
 from questions.whatif.scenario import UnknownBrokersError
 
-API: Final = "/api/v1"
 _STATIC: Final = Path(__file__).parent / "static"
 _LOOK_SECONDS: Final = 0.25
 # Below the time that an answer may take (`ANSWER_SECONDS`): the browser asks again by itself.
@@ -57,7 +57,7 @@ _Answer = msgspec.Struct | tuple[msgspec.Struct, ...]
 class _Resource(NamedTuple):
     """What is answered at a path, and the template that shows it."""
 
-    path: str
+    path: interface.Path
     template: str
     answer: Callable[[Request], _Answer] | None  # in a thread
     waits: Callable[[Request], Awaitable[_Answer]] | None = None  # on the event loop, in its place
@@ -78,23 +78,25 @@ class LivePage:
 
     def routes(self) -> list[BaseRoute]:
         """Pages, their JSON, the stream of changes, and the files that pages need."""
-        cluster = "/clusters/{cluster}"
         resources = (
-            _Resource("/clusters", "fleet.html", self._fleet),
-            _Resource(cluster, "cluster.html", self._overview),
-            _Resource(f"{cluster}/topics", "topics.html", self._topics),
-            _Resource(f"{cluster}/topics/{{topic}}", "topic.html", self._topic),
-            _Resource(f"{cluster}/topics/{{topic}}/{{partition}}", "partition.html", self._partition),
-            _Resource(f"{cluster}/brokers/{{broker}}", "broker.html", self._broker),
-            _Resource(f"{cluster}/controller", "controller.html", self._controller),
-            _Resource(f"{cluster}/timeline", "timeline.html", self._timeline),
-            _Resource(f"{cluster}/consequences", "consequences.html", None, self._consequences),
+            _Resource(interface.FLEET, "fleet.html", self._fleet),
+            _Resource(interface.CLUSTER, "cluster.html", self._overview),
+            _Resource(interface.TOPICS, "topics.html", self._topics),
+            _Resource(interface.TOPIC, "topic.html", self._topic),
+            _Resource(interface.PARTITION, "partition.html", self._partition),
+            _Resource(interface.BROKER, "broker.html", self._broker),
+            _Resource(interface.CONTROLLER, "controller.html", self._controller),
+            _Resource(interface.TIMELINE, "timeline.html", self._timeline),
+            _Resource(interface.CONSEQUENCES, "consequences.html", None, self._consequences),
         )
+        cluster = interface.CLUSTER.path
+        what_if = _Resource(interface.CLUSTER, "whatif.html", self._overview)
         return [
             Route("/", self._shown(resources[0])),
-            Route(f"{cluster}/whatif", self._shown(_Resource("", "whatif.html", self._overview))),
-            *(Route(resource.path, self._shown(resource)) for resource in resources),
-            *(Route(API + resource.path, self._encoded(resource)) for resource in resources),
+            Route(f"{cluster}/whatif", self._shown(what_if)),
+            *(Route(resource.path.path, self._shown(resource)) for resource in resources),
+            *(Route(interface.API + resource.path.path, self._encoded(resource)) for resource in resources),
+            Route(interface.DOCUMENT, _document),
             Route(f"{cluster}/explain", self._explain),
             Route("/changes", self._changes),
             Route("/timeline.css", _colours),
@@ -118,10 +120,10 @@ class LivePage:
     def _encoded(self, resource: _Resource) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             try:
-                body: object = await _answered(resource, request)
+                body: _Answer = await _answered(resource, request)
                 status = 200
             except HTTPException as error:
-                body, status = {"error": error.detail}, error.status_code
+                body, status = interface.Refusal(error.detail), error.status_code
             return Response(msgspec.json.encode(body), status, _HEADERS, "application/json")
 
         return answer
@@ -234,9 +236,13 @@ class NamesInPaths:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The application's answer."""
-        if scope["type"] == "http" and scope["path"].startswith(("/clusters/", f"{API}/clusters/")):
+        if scope["type"] == "http" and scope["path"].startswith(("/clusters/", f"{interface.API}/clusters/")):
             scope = {**scope, "path": scope["raw_path"].decode("latin-1")}
         await self._app(scope, receive, send)
+
+
+def _document(_: Request) -> Response:
+    return Response(msgspec.json.encode(interface.document()), 200, _HEADERS, "application/json")
 
 
 def _colours(_: Request) -> Response:
