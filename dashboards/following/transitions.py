@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from types import TracebackType
 from typing import Final
@@ -32,6 +33,7 @@ class Transitions:
         self._lock = threading.Lock()
         self._kept: dict[str, deque[Transition]] = {}
         self._follower: Follower | None = None
+        self._running = ExitStack()
         self._ended = False
 
     def __enter__(self) -> Transitions:
@@ -41,9 +43,8 @@ class Transitions:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         with self._lock:
-            self._ended, follower = True, self._follower
-        if follower is not None:
-            follower.__exit__(kind, error, traceback)
+            self._ended = True
+        self._running.close()
 
     def between(self, cluster: str, begin_ms: int, end_ms: int) -> list[Transition]:
         """The kept transitions of this time; of the first who asks there may be none yet."""
@@ -89,19 +90,25 @@ class Transitions:
         with self._lock:
             if self._follower is None and not self._ended:
                 source = _WithoutReplicas(open_outputs(self._address, (Transition.output,)))
-                self._follower = Follower(source, self, self._reading, self._connect_timeout_seconds)
-                self._follower.__enter__()
+                follower = Follower(source, self, self._reading, self._connect_timeout_seconds)
+                self._follower = self._running.enter_context(follower)
 
 
 class _WithoutReplicas:
-    """An output without the transitions of replicas, which are most and in no timeline: they are not even decoded."""
+    """An output without the transitions of replicas, which are most and in no timeline: they are not even decoded.
+
+    That retention took the oldest is no gap: each stands for itself.
+    """
 
     def __init__(self, source: OutputsSource) -> None:
         self._source = source
 
     def poll(self) -> Sequence[Chunk]:
         chunks = self._source.poll()
-        return [replace(chunk, lines=[line for line in chunk.lines if _OF_REPLICAS not in line]) for chunk in chunks]
+        return [
+            replace(chunk, lines=[line for line in chunk.lines if _OF_REPLICAS not in line], after_gap=False)
+            for chunk in chunks
+        ]
 
     @property
     def caught_up(self) -> bool:

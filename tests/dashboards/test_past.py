@@ -58,7 +58,7 @@ def test_as_of_each_moment_the_cluster_is_as_one_that_has_no_later_rows_has_it(r
     since_ms = view.kept_since_ms(CLUSTER)
     moments = sorted({row.time_ms for row in recorded if since_ms is not None and row.time_ms >= since_ms})
     assert len(moments) > 100
-    some = moments[:: max(1, len(moments) // 60)]
+    some = moments[:: max(1, len(moments) // 30)]
     seen = set()
     for at_ms in some:
         then = viewed(row for row in recorded if row.time_ms <= at_ms)

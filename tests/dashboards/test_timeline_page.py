@@ -9,11 +9,13 @@ import msgspec
 import pytest
 
 from controller.contract.effect_rows import Transition
+from dashboards.exporter.config import ServeConfig
 from dashboards.following.reading import FOLLOWED_OUTPUTS
 from dashboards.page.history import History
 from tests.controller.znode_history import ZnodeHistory
 from tests.dashboards.visits import HOSTILE
 from tests.waiting import eventually
+from transport.address import JournalAddress
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -24,8 +26,8 @@ OUTPUTS = (Transition.output, *FOLLOWED_OUTPUTS)  # gauges last, as the sink wri
 class Incident:
     """A cluster in which broker 2 dies half an hour ago, and is back ten minutes later: `payments-0` was offline."""
 
-    def __init__(self, topic: str = "audit") -> None:
-        self.history = ZnodeHistory("north")
+    def __init__(self, cluster: str, topic: str) -> None:
+        self.history = ZnodeHistory(cluster)
         self.history.now_ms = time.time_ns() // 1_000_000 - 50 * MINUTE_MS
         topics = {
             "orders": {0: ([1, 3], 1, 0, [1, 3]), 1: ([2, 3], 2, 0, [2, 3])},
@@ -53,20 +55,35 @@ class Incident:
     def write(self, exporter) -> None:
         rows = (row for row in self.history.effects if row.output in OUTPUTS)
         exporter.write(*sorted(rows, key=lambda row: OUTPUTS.index(row.output)))
-        exporter.page_with("/api/v1/clusters", '"cluster":"north","unknown":null')
-        exporter.page_with("/api/v1/clusters", f'"as_of_ms":{self.history.now_ms}')
-        eventually(lambda: history(exporter), lambda found: found.notes == ())
+        path = f"/api/v1/clusters/{self.history.cluster}"
+        exporter.page_with(path, '"unknown":null')
+        exporter.page_with(path, f'"as_of_ms":{self.history.now_ms}')
+        eventually(lambda: history(exporter, cluster=self.history.cluster), lambda found: found.notes == ())
 
 
-def history(exporter, query: str = "") -> History:
-    return msgspec.json.decode(exporter.page(f"/api/v1/clusters/north/timeline?{query}"), type=History)
+def history(exporter, query: str = "", cluster: str = "north") -> History:
+    return msgspec.json.decode(exporter.page(f"/api/v1/clusters/{cluster}/timeline?{query}"), type=History)
 
 
-@pytest.fixture
-def incident(exporter) -> Incident:
-    made = Incident()
-    made.write(exporter)
+@pytest.fixture(scope="module")
+def exporter(tmp_path_factory, start_exporter):
+    config = ServeConfig(source=JournalAddress(tmp_path_factory.mktemp("outputs")), listen="127.0.0.1:0")
+    with start_exporter(config) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def incidents(exporter) -> dict[str, Incident]:
+    """The same in two clusters; in one a topic has a hostile name."""
+    made = {"north": Incident("north", "audit"), "hostile": Incident("hostile", HOSTILE)}
+    for each in made.values():
+        each.write(exporter)
     return made
+
+
+@pytest.fixture(scope="module")
+def incident(incidents) -> Incident:
+    return incidents["north"]
 
 
 def words_of(moment_ms: int) -> str:
@@ -120,6 +137,7 @@ def test_what_is_not_kept_is_said_and_the_nearest_moment_is_shown(exporter, inci
     assert history(exporter, "at=99999999999999").at_ms == incident.history.now_ms
     written = words_of(incident.died_ms).replace(" ", "T")
     assert history(exporter, f"at={written}").at_ms == incident.died_ms // 1000 * 1000
+    assert exporter.get("/api/v1/clusters/south/timeline")[0] == 404
 
 
 @pytest.mark.parametrize("query", ["at=soon", "at=" + "9" * 99, "window=7", "of=broker+x"])
@@ -129,21 +147,20 @@ def test_a_moment_that_is_none_says_what_is_expected(exporter, incident, query):
         assert (status, re.search(b"expected|one of", body) is not None) == (400, True)
 
 
-def test_where_there_are_no_transitions_that_is_said(exporter, rows):
-    exporter.write(rows.controller(1), rows.gauges())
-    exporter.page_with("/api/v1/clusters", '"unknown":null')
-    found = eventually(lambda: history(exporter), lambda found: "still being read" not in "".join(found.notes))
+def test_where_there_are_no_transitions_that_is_said(tmp_path, start_exporter, rows):
+    with start_exporter(ServeConfig(source=JournalAddress(tmp_path), listen="127.0.0.1:0")) as other:
+        other.write(rows.controller(1), rows.gauges())
+        other.page_with("/api/v1/clusters", '"unknown":null')
+        found = eventually(lambda: history(other), lambda found: "still being read" not in "".join(found.notes))
     assert found.notes == ("what the controller did is not in the outputs: they have no transitions",)
     assert found.timeline is not None
-    assert exporter.get("/api/v1/clusters/south/timeline")[0] == 404
 
 
-@pytest.mark.parametrize(("scheme", "topic"), [("light", "audit"), ("dark", HOSTILE)])
-def test_the_slider_goes_through_the_past_by_keyboard(exporter, visit, scheme, topic):
-    incident, page = Incident(topic), visit.page
-    incident.write(exporter)
+@pytest.mark.parametrize(("scheme", "cluster"), [("light", "north"), ("dark", "hostile")])
+def test_the_slider_goes_through_the_past_by_keyboard(exporter, incidents, visit, scheme, cluster):
+    incident, page = incidents[cluster], visit.page
     page.emulate_media(color_scheme=scheme)
-    page.goto(f"{exporter.address}/clusters/north")
+    page.goto(f"{exporter.address}/clusters/{cluster}")
     page.get_by_role("link", name="Timeline").click()
     page.get_by_text("Well.").wait_for()
     slider = page.get_by_role("slider", name="The cluster as of")
@@ -158,11 +175,11 @@ def test_the_slider_goes_through_the_past_by_keyboard(exporter, visit, scheme, t
     assert "payments-0" in main
     assert "away for" in main
     assert visit.findings() == []
-    if topic != HOSTILE:
+    if cluster == "north":
         visit.screenshot("timeline")
     page.get_by_role("link", name="Previous event").click()
     page.get_by_text("Clients are affected").wait_for()
-    page.goto(f"{exporter.address}/clusters/north/timeline?at={incident.died_ms - 1}")
+    page.goto(f"{exporter.address}/clusters/{cluster}/timeline?at={incident.died_ms - 1}")
     page.get_by_text("Well.").wait_for()
     page.get_by_role("link", name="Next event").click()
     page.get_by_text("Clients are affected").wait_for()
