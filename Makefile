@@ -100,6 +100,7 @@ docs: install-dev ## Write the pages of docs/ that are made from the code
 	.venv/bin/python docs/alerts.py > docs/alerts.md
 	.venv/bin/python docs/migration_checks.py > docs/migration-checks.md
 	.venv/bin/python docs/schemas.py
+	.venv/bin/python docs/openapi.py
 	.venv/bin/python docs/pins.py
 	.venv/bin/python docs/metrics.py > docs/metrics.md
 	.venv/bin/python docs/postmortem.py

@@ -61,7 +61,14 @@ class _FollowedJournal:
         self._lacks_beginning = False
         if not (moved or after_gap or begins_anew):
             return None
-        return Chunk(output=self.output, lines=batch.lines, live=live, after_gap=after_gap, begins_anew=begins_anew)
+        return Chunk(
+            output=self.output,
+            lines=batch.lines,
+            live=live,
+            after_gap=after_gap,
+            thinned=batch.compacted,
+            begins_anew=begins_anew,
+        )
 
     def _is_another(self) -> bool:
         """Whether the journal was replaced since it was read last."""

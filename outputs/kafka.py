@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
@@ -38,6 +39,7 @@ class KafkaSource:
         self._positions: dict[TopicPartition, int] = {}
         self._connected_once = False
         self._dropped: set[TopicPartition] = set()
+        self._next_offsets: dict[TopicPartition, int] = {}
         self._missing: tuple[str, ...] = ()
 
     @property
@@ -120,7 +122,7 @@ class KafkaSource:
         chunks: list[Chunk] = []
         polled = consumer.poll(timeout_ms=_POLL_MS, max_records=_POLL_ROWS)
         for partition, messages in polled.items():
-            live_from = self._live_from[partition]
+            live_from, thinned = self._live_from[partition], self._is_thinned(partition, messages)
             for live in (False, True):
                 # A message without a value is a compacted topic's tombstone: the row before it has said it.
                 lines = [
@@ -132,5 +134,12 @@ class KafkaSource:
                     after_gap = partition in self._dropped
                     self._dropped.discard(partition)
                     output = self._topics[partition.topic]
-                    chunks.append(Chunk(output=output, lines=lines, live=live, after_gap=after_gap))
+                    chunk = Chunk(output=output, lines=lines, live=live, after_gap=after_gap, thinned=thinned)
+                    chunks.append(chunk)
         return sorted(chunks, key=lambda chunk: self._wanted.index(chunk.output))
+
+    def _is_thinned(self, partition: TopicPartition, messages: Sequence[Any]) -> bool:
+        """Whether offsets before or between these are missing: what compaction drops leaves its offset empty."""
+        following = self._next_offsets.get(partition, 0)
+        self._next_offsets[partition] = messages[-1].offset + 1
+        return bool(messages[-1].offset + 1 - following != len(messages))

@@ -23,6 +23,7 @@ class Chunk:
     lines: Sequence[bytes]
     live: bool  # written after the reader began to follow
     after_gap: bool = False  # rows before these were dropped unread
+    thinned: bool = False  # compaction dropped rows before or between these: newer ones have replaced them
     begins_anew: bool = False  # the output was replaced: what it said before is void
 
 

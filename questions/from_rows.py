@@ -97,7 +97,8 @@ def _znodes(rows: Iterable[MetadataRow]) -> _Znodes:
             case ControllerRow():
                 yield "/controller_epoch", row.epoch, -1, 0
                 if row.broker >= 0:
-                    yield "/controller", {"version": 2, "brokerid": row.broker}, -1, _session(row.broker)
+                    owner = {"version": 2, "brokerid": row.broker, "kraftControllerEpoch": row.kraft_epoch}
+                    yield "/controller", owner, -1, 0 if row.kraft_epoch >= 0 else _session(row.broker)
             case BrokerRow() if row.registered:
                 registration = {"version": 5, "endpoints": row.endpoints, "rack": row.rack}
                 yield f"/brokers/ids/{row.broker}", registration, row.epoch, _session(row.broker)

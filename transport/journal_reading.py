@@ -43,6 +43,7 @@ class JournalBatch:
     pieces: tuple[Piece, ...]
     next_offset: int
     hole: Hole | None = None
+    compacted: bool = False  # lines before and between these were dropped, which newer ones have replaced
 
     @property
     def lines(self) -> tuple[bytes, ...]:
@@ -142,6 +143,7 @@ class _Reading:
         self._max_bytes = max_bytes
         self._pieces: list[Piece] = []
         self._hole: Hole | None = None
+        self._compacted = False
 
     def batch(self) -> JournalBatch:
         while self._position < self._layout.end and self._room() > 0:
@@ -157,7 +159,7 @@ class _Reading:
                 raise
             if not goes_on:
                 break
-        return JournalBatch(tuple(self._pieces), self._position, self._hole)
+        return JournalBatch(tuple(self._pieces), self._position, self._hole, self._compacted)
 
     def _room(self) -> int:
         """The number of bytes that may be read yet; at the beginning some always."""
@@ -167,6 +169,7 @@ class _Reading:
     def _read_segment(self, file: _SegmentFile) -> bool:
         """Read what there is room for; False where a hole comes that the next batch begins with."""
         if file.segment.compacted:
+            self._compacted = True
             self._max_bytes = file.end - self._position
         is_checked = self._layout.is_checked(file.segment)
         read = file.piece_at if is_checked else file.lines_at

@@ -13,6 +13,7 @@ from controller.alerts.kinds import ALERT_KINDS
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.records import LATEST_MS
 from dashboards.alerting.config import AlertmanagerConfig
+from questions.timeline.selection import CONTROLLER_GROUP
 
 Labels = tuple[tuple[str, str], ...]  # in the order of their names: they identify an alert for Alertmanager
 
@@ -116,6 +117,10 @@ def _page(row: AlertRow) -> str:
     parts = ["clusters", row.cluster]
     if row.topic is not None:
         parts += ["topics", row.topic, *([] if row.partition is None else [str(row.partition)])]
+    elif row.group == CONTROLLER_GROUP:
+        parts += ["controller"]
+    elif row.broker is not None:
+        parts += ["brokers", str(row.broker)]
     return "".join(f"/{quote(part.encode('utf-8', 'replace'), safe='')}" for part in parts)
 
 

@@ -11,7 +11,7 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import dashboard as models
 
 from controller.rules.election import Strategy
-from dashboards.boards.panels import DATASOURCE, KONTRAST_URL
+from dashboards.boards.panels import DATASOURCE, KONTRAST_URL, LIVE_PAGE
 from dashboards.boards.queries import increase, of_clusters
 from dashboards.catalogue import controller_metrics, partition_metrics, pipeline_metrics
 from dashboards.catalogue.metric import CLUSTER_LABEL
@@ -35,6 +35,7 @@ def new_board(uid: str, title: str, description: str) -> dashboard.Dashboard:
         .time("now-3h", "now")
         .timezone("browser")
         .tooltip(models.DashboardCursorSync.CROSSHAIR)
+        .link(_live_page())
         .link(_boards("Kontrast", "kontrast", in_menu=False))
         .link(_boards("All Kafka dashboards", "kafka", in_menu=True))
         .with_variable(dashboard.DatasourceVariable("datasource").label("Data source").type("prometheus"))
@@ -101,6 +102,17 @@ def _boards(title: str, tag: str, *, in_menu: bool) -> dashboard.DashboardLink:
     )
 
 
+def _live_page() -> dashboard.DashboardLink:
+    return (
+        dashboard.DashboardLink("Live page")
+        .type(models.DashboardLinkType.LINK)
+        .url(LIVE_PAGE)
+        .icon("external link")
+        .tooltip("Is a cluster well, and why not: the live page of kontrast serve")
+        .target_blank(True)
+    )
+
+
 def _clusters() -> dashboard.QueryVariable:
     return (
         dashboard.QueryVariable(CLUSTER_LABEL)
@@ -119,7 +131,7 @@ def _kontrast_url() -> dashboard.TextBoxVariable:
     return (
         dashboard.TextBoxVariable(KONTRAST_URL)
         .label("Address of kontrast serve")
-        .description("Where the links of table rows lead, as your browser reaches it.")
+        .description("Where links to the live page lead, as your browser reaches it.")
         .default_value(_DEFAULT_KONTRAST_URL)
     )
 

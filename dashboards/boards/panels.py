@@ -23,9 +23,10 @@ from dashboards.catalogue.metric import CLUSTER_LABEL
 
 DATASOURCE = common.DataSourceRef(type_val="prometheus", uid="${datasource}")
 
-# Where rows lead: the exporter's own pages, at the address that the board's variable has.
+# Where numbers and rows lead: the live page of the exporter, at the address that the board's variable has.
 KONTRAST_URL = "kontrast_url"
-_KONTRAST_PAGE = {"title": "Open Kontrast", "url": f"${{{KONTRAST_URL}}}/", "targetBlank": True}
+LIVE_PAGE = f"${{{KONTRAST_URL}}}/"
+_CLUSTER_OF_SERIES = f"${{__field.labels.{CLUSTER_LABEL}}}"
 
 _REF_IDS = "ABCDEFGH"
 
@@ -93,6 +94,7 @@ def number(  # noqa: PLR0913 (settings with defaults)
     absent: str = "unknown",
 ) -> stat.Panel:
     """One number a cluster, as it is now; `absent` where a cluster has no value."""
+    page = _page("clusters", _CLUSTER_OF_SERIES) if CLUSTER_LABEL in expression else _page()
     return (
         stat.Panel()
         .title(title)
@@ -104,6 +106,7 @@ def number(  # noqa: PLR0913 (settings with defaults)
         .color_mode(common.BigValueColorMode.BACKGROUND)
         .graph_mode(common.BigValueGraphMode.NONE)
         .text_mode(common.BigValueTextMode.VALUE_AND_NAME)
+        .override_by_regexp(".*", [page])
         .reduce_options(common_builders.ReduceDataOptions().calcs(["lastNotNull"]).values(False).fields(""))
         .with_target(_query(expression, legend, instant=True))
         .span(4)
@@ -168,7 +171,10 @@ def listing(  # noqa: PLR0913 (settings with defaults)
     descending: bool = False,
     empty: str = "none known",
 ) -> table.Panel:
-    """A row for each combination of these labels (after the cluster's), as it is now; every row leads to Kontrast."""
+    """A row for each combination of these labels (after the cluster's), as it is now.
+
+    Each leads to the live page that explains it.
+    """
     names = ["Value"] if len(columns) == 1 else [f"Value #{ref_id}" for ref_id in _REF_IDS[: len(columns)]]
     is_of_clusters = any(CLUSTER_LABEL in column.expression for column in columns)
     headings = {CLUSTER_LABEL: "cluster"} if is_of_clusters else {}
@@ -191,7 +197,7 @@ def listing(  # noqa: PLR0913 (settings with defaults)
         .no_value(empty)
         .with_transformation(models.DataTransformerConfig(id_val="merge", options={}))
         .with_transformation(organize)
-        .override_by_regexp(".*", [models.DynamicConfigValue(id_val="links", value=[_KONTRAST_PAGE])])
+        .override_by_regexp(".*", [_page_of_row(headings)])
         .sort_by([common_builders.TableSortByFieldState().display_name(sort_by).desc(descending)])
         .span(24)
         .height(8)
@@ -201,6 +207,29 @@ def listing(  # noqa: PLR0913 (settings with defaults)
         panel.with_target(query.format(PromQueryFormat.TABLE))
         panel.override_by_name(column.heading, [models.DynamicConfigValue(id_val="unit", value=column.unit)])
     return panel
+
+
+def _page_of_row(headings: Mapping[str, str]) -> models.DynamicConfigValue:
+    """The link to the page of what a row is about, by the most particular of its labels."""
+    parts: tuple[str, ...] = ()
+    if CLUSTER_LABEL in headings:
+        parts = ("clusters", _field(headings[CLUSTER_LABEL]))
+        if {"topic", "partition"} <= headings.keys():
+            parts += ("topics", _field("topic"), _field("partition"))
+        elif "subject" in headings:
+            parts += (f"explain?of={_field('subject')}",)
+        elif "broker" in headings:
+            parts += (f"explain?of=broker+{_field('broker')}",)
+    return _page(*parts)
+
+
+def _page(*parts: str) -> models.DynamicConfigValue:
+    link = {"title": "Why: the live page", "url": LIVE_PAGE + "/".join(parts), "targetBlank": True}
+    return models.DynamicConfigValue(id_val="links", value=[link])
+
+
+def _field(heading: str) -> str:
+    return f"${{__data.fields.{heading}}}"
 
 
 def _query(expression: str, legend: str, *, instant: bool = False, ref_id: str = "A") -> prometheus.Dataquery:

@@ -34,6 +34,7 @@ svg.lanes { width: 100%; height: auto; font: 11px sans-serif; }
 svg.lanes text { fill: currentColor; }
 svg.lanes text.in { fill: #fff; pointer-events: none; }
 svg.lanes line { stroke: currentColor; opacity: .18; }
+svg.lanes line.at { opacity: 1; stroke-width: 2; }
 .well { fill: #3f8f54; background: #3f8f54; }
 .absent { fill: #8b919b; background: #8b919b; }
 .lacking { fill: #4a7fd0; background: #4a7fd0; }
@@ -42,19 +43,22 @@ svg.lanes line { stroke: currentColor; opacity: .18; }
 """
 
 
-def drawn(timeline: Timeline) -> Element:
-    """The picture of the lanes; `STYLE` has its colours."""
+def drawn(timeline: Timeline, at_ms: int | None = None) -> Element:
+    """The picture of the lanes, with a line at a moment; `STYLE` has its colours."""
     lanes = timeline.pictured.lanes
     height = _TOP + _LANE * len(lanes) + 6
     picture = Element("svg", {"class": "lanes", "viewBox": f"0 0 {_WIDTH} {height}", "role": "img"})
     SubElement(picture, "title").text = f"What was well and what was not in cluster {printable(timeline.cluster)}"
     scale = TimeScale(timeline.begin_ms, timeline.end_ms)
-    for at_ms, words in scale.ticks():
-        x = _number(scale.x(at_ms))
+    for tick_ms, words in scale.ticks():
+        x = _number(scale.x(tick_ms))
         SubElement(picture, "line", {"x1": x, "x2": x, "y1": str(_TOP - 6), "y2": str(height)})
         SubElement(picture, "text", {"x": x, "y": "14", "text-anchor": "middle"}).text = words
     for number, lane in enumerate(lanes):
         picture.append(_drawn_lane(lane, _TOP + number * _LANE, scale))
+    if at_ms is not None:
+        place = _number(scale.x(at_ms))
+        SubElement(picture, "line", {"x1": place, "x2": place, "y1": "0", "y2": str(height), "class": "at"})
     return picture
 
 

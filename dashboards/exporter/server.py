@@ -27,6 +27,7 @@ from dashboards.exporter.partitions_page import PartitionsPage, plain
 from dashboards.exporter.scrape import DetailLimits
 from dashboards.following.follower import Follower
 from dashboards.following.reading import FOLLOWED_OUTPUTS, Reading
+from dashboards.following.transitions import Transitions
 from dashboards.following.view import View
 from dashboards.page.routes import LivePage, NamesInPaths
 from dashboards.probe.metrics import BrokerViewCollector, QuorumCollector
@@ -55,10 +56,11 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
     figures = HttpFigures()
     own = BuildCollector(), HttpCollector(figures)
     app.show(BrokerViewCollector(prober), QuorumCollector(prober), DeliveryCollector(delivery.senders), *own)
-    live = LivePage(view, reading, str(config.source), stop)
+    transitions = Transitions(config.source, config.connect_timeout_seconds)
+    live = LivePage(view, reading, transitions, str(config.source), stop)
     server = HttpServer(app.pages(live), config.listening, figures)
     with ExitStack() as running:
-        for part in (server, page, follower, prober, delivery):
+        for part in (server, page, follower, transitions, prober, delivery):
             if part is not None:
                 running.enter_context(part)
         _logger.info("serving %s at %s", config.source, server.address)

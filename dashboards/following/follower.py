@@ -7,14 +7,15 @@ import threading
 import time
 from collections.abc import Sequence
 from types import TracebackType
+from typing import Protocol
 
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.job_row import JobRow
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import BadRowError, NewerRowError, decode_row
+from controller.contract.row import Row
 from dashboards.errors import ServeError
 from dashboards.following.reading import Reading
-from dashboards.following.view import View
 from outputs import Chunk, OutputsError, OutputsSource, SourceDownError
 
 _IDLE_SECONDS = 0.1
@@ -26,13 +27,32 @@ _BAD_ROWS_LOGGED = 10  # of each output; the rest is counted only
 _logger = logging.getLogger("kontrast.dashboards")
 
 
+class Followed(Protocol):
+    """What rows are read into."""
+
+    def apply(self, row: Row | JobRow) -> bool:
+        """Take a row; False where it says nothing new."""
+
+    def know(self, cluster: str) -> None:
+        """Add a cluster of which nothing may be known yet."""
+
+    def forget(self, output: str, cluster: str | None = None) -> None:
+        """Drop the rows of this output, all or one cluster's."""
+
+    def lacks_rows_before(self, output: str) -> None:
+        """Note that rows of this output are missing before the next ones."""
+
+    def clock_behind_ms(self, cluster: str) -> int:
+        """How far the clock of the cluster's forwarder is behind the job's."""
+
+
 class Follower:
     """The thread that reads a source into a view; `failure` is set when it had to give up.
 
     A source that never answered within `connect_timeout_seconds` is given up; one that once did is tried for ever.
     """
 
-    def __init__(self, source: OutputsSource, view: View, reading: Reading, connect_timeout_seconds: float) -> None:
+    def __init__(self, source: OutputsSource, view: Followed, reading: Reading, connect_timeout_seconds: float) -> None:
         self.failure: ServeError | None = None
         self._source = source
         self._view = view
@@ -117,6 +137,8 @@ class Follower:
             self._reading.gap(chunk.output)
         for line in chunk.lines:
             self._take_line(chunk, line)
+        if chunk.thinned or chunk.after_gap:
+            self._view.lacks_rows_before(chunk.output)
 
     def _take_line(self, chunk: Chunk, line: bytes) -> None:
         try:

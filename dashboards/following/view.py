@@ -5,10 +5,8 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
-from typing import Generic, TypeVar
 
 import msgspec
 
@@ -19,72 +17,20 @@ from controller.contract.metadata_rows import BrokerRow, ControllerRow, Migratio
 from controller.contract.row import Row
 from controller.derived.health import UNUSABLE_WORDS
 from controller.model.topics import Problem
+from dashboards.following.newest import Newest, OldestFirst
+from dashboards.following.past import Past
 
 _REMEMBERED_ENDINGS = 1_000  # resolved alerts kept of one cluster: whoever sent the alert must send its end
-_REMEMBERED_REMOVALS = 100_000  # of one kind in one cluster; guards against rows that are delivered again
 
 # Parts of a cluster's partitions, by topic: after a change only its part is rendered again.
 PARTITION_SEGMENTS = 64
 
 RESOLVED = "resolved"
 
-_Key = TypeVar("_Key", bound=Hashable)
-_Row = TypeVar("_Row", bound=Row)
-_Place = tuple[int, int, int]
-
-
-def _place(row: Row) -> _Place:
-    return (row.generation, row.seq, row.ordinal)
-
 
 def segment_of(topic: str) -> int:
     """The segment of this topic's partitions, the same as long as the process lives."""
     return hash(topic) % PARTITION_SEGMENTS
-
-
-class _Newest(Generic[_Key, _Row]):
-    """The newest row of each subject of one kind; rows may come twice and late."""
-
-    def __init__(self) -> None:
-        self.rows: dict[_Key, _Row] = {}
-        self._removed: dict[_Key, _Place] = {}
-
-    def apply(self, key: _Key, row: _Row, *, removes: bool = False) -> bool:
-        known = self.rows.get(key)
-        newest = self._removed.get(key) if known is None else _place(known)
-        if newest is not None and _place(row) <= newest:
-            return False
-        self._removed.pop(key, None)
-        if removes:
-            self.rows.pop(key, None)
-            self._removed[key] = _place(row)
-            if len(self._removed) > _REMEMBERED_REMOVALS:
-                del self._removed[next(iter(self._removed))]
-        else:
-            self.rows[key] = row
-        return True
-
-
-class _OldestFirst(Generic[_Key, _Row]):
-    """Rows of one kind, sorted when they are asked for and kept sorted until one changes."""
-
-    def __init__(self, order: Callable[[_Row], tuple[object, ...]]) -> None:
-        self._order = order
-        self._rows: dict[_Key, tuple[tuple[object, ...], _Row]] = {}
-        self._in_order: tuple[_Row, ...] | None = ()
-
-    def put(self, key: _Key, row: _Row) -> None:
-        self._rows[key] = (self._order(row), row)  # a row's place is worked out once, not at each sorting
-        self._in_order = None
-
-    def drop(self, key: _Key) -> None:
-        if self._rows.pop(key, None) is not None:
-            self._in_order = None
-
-    def in_order(self) -> tuple[_Row, ...]:
-        if self._in_order is None:
-            self._in_order = tuple(row for _, row in sorted(self._rows.values(), key=itemgetter(0)))
-        return self._in_order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +65,16 @@ class ClusterSnapshot:
         return self.gauges is not None and self.gauges.ready
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AsOf:
+    """One cluster now, and what has changed since a moment: the rows of then by their keys, None for what was not."""
+
+    now: ClusterSnapshot
+    metadata: Mapping[str, Row | None]
+    alerts: Mapping[str, Row | None]
+    gauges: GaugesRow | None  # None: none is kept of that moment
+
+
 def problem_since_ms(row: PartitionRow) -> int:
     """Since when the partition has its issue, in milliseconds since 1970."""
     return row.time_ms if row.problem_since_ms is None else row.problem_since_ms
@@ -136,8 +92,8 @@ class _Alerts:
     """The newest row of each alert that is not resolved, how many there are of each kind, and those just resolved."""
 
     def __init__(self) -> None:
-        self._newest: _Newest[str, AlertRow] = _Newest()
-        self._oldest_first: _OldestFirst[str, AlertRow] = _OldestFirst(_by_age_of_alert)
+        self._newest: Newest[str, AlertRow] = Newest()
+        self._oldest_first: OldestFirst[str, AlertRow] = OldestFirst(_by_age_of_alert)
         self._counts: Counter[tuple[str, str, str]] = Counter()
         self.resolved: dict[str, AlertRow] = {}
 
@@ -167,6 +123,9 @@ class _Alerts:
         if not self._counts[kind]:
             del self._counts[kind]
 
+    def open(self, id_: str) -> AlertRow | None:
+        return self._newest.rows.get(id_)
+
     def oldest_first(self) -> tuple[AlertRow, ...]:
         return self._oldest_first.in_order()
 
@@ -174,29 +133,44 @@ class _Alerts:
         return dict(self._counts)
 
 
-def _no_partitions() -> _OldestFirst[tuple[str, int], PartitionRow]:
-    return _OldestFirst(_by_age_of_problem)
+def _no_partitions() -> OldestFirst[tuple[str, int], PartitionRow]:
+    return OldestFirst(_by_age_of_problem)
 
 
 @dataclass(slots=True)
 class _Cluster:
-    partitions: _Newest[tuple[str, int], PartitionRow] = field(default_factory=_Newest)
-    brokers: _Newest[int, BrokerRow] = field(default_factory=_Newest)
-    controller: _Newest[str, ControllerRow] = field(default_factory=_Newest)
-    migration: _Newest[str, MigrationRow] = field(default_factory=_Newest)
+    partitions: Newest[tuple[str, int], PartitionRow] = field(default_factory=Newest)
+    brokers: Newest[int, BrokerRow] = field(default_factory=Newest)
+    controller: Newest[str, ControllerRow] = field(default_factory=Newest)
+    migration: Newest[str, MigrationRow] = field(default_factory=Newest)
     alerts: _Alerts = field(default_factory=_Alerts)
-    gauges: _Newest[str, GaugesRow] = field(default_factory=_Newest)
-    unusable: _OldestFirst[tuple[str, int], PartitionRow] = field(default_factory=_no_partitions)
-    under_min_isr: _OldestFirst[tuple[str, int], PartitionRow] = field(default_factory=_no_partitions)
+    gauges: Newest[str, GaugesRow] = field(default_factory=Newest)
+    unusable: OldestFirst[tuple[str, int], PartitionRow] = field(default_factory=_no_partitions)
+    under_min_isr: OldestFirst[tuple[str, int], PartitionRow] = field(default_factory=_no_partitions)
     changed_segments: set[int] = field(default_factory=set)
     topics: dict[str, dict[int, PartitionRow]] = field(default_factory=dict)
     topic_names: list[str] | None = None  # in their order; None until it is asked for
     changes: Counter[str] = field(default_factory=Counter)  # by output
+    past: Past = field(default_factory=Past)
 
     def apply(self, row: Row) -> bool:
-        changed = self._apply(row)
+        before, changed = self._before(row), self._apply(row)
         self.changes[row.output] += changed
+        if changed:
+            self.past.note(before, row)
         return changed
+
+    def _before(self, row: Row) -> Row | None:
+        match row:
+            case PartitionRow():
+                return self.partitions.rows.get((row.topic, row.partition))
+            case BrokerRow():
+                return self.brokers.rows.get(row.broker)
+            case ControllerRow():
+                return self.controller.rows.get(row.cluster)
+            case AlertRow():
+                return self.alerts.open(row.id)
+        return None
 
     def _apply(self, row: Row) -> bool:
         match row:
@@ -250,13 +224,14 @@ class _Cluster:
 
     def forget(self, output: str) -> None:
         self.changes[output] += 1
+        self.past.forget(output)
         if output == GaugesRow.output:
-            self.gauges = _Newest()
+            self.gauges = Newest()
         elif output == AlertRow.output:
             self.alerts = _Alerts()
         elif output == PartitionRow.output:
-            self.partitions, self.brokers, self.controller = _Newest(), _Newest(), _Newest()
-            self.migration = _Newest()
+            self.partitions, self.brokers, self.controller = Newest(), Newest(), Newest()
+            self.migration = Newest()
             self.unusable, self.under_min_isr = _no_partitions(), _no_partitions()
             self.topics, self.topic_names = {}, None
             self.changed_segments = set(range(PARTITION_SEGMENTS))
@@ -310,6 +285,42 @@ class View:
                 known.forget(output)
             if output == JobRow.output:
                 self._job = None
+
+    def lacks_rows_before(self, output: str) -> None:
+        """Note that of this output not all rows came that were written: some were replaced, or are lost."""
+        with self._lock:
+            for known in self._clusters.values():
+                known.past.begin_now(output)
+
+    def as_of(self, cluster: str, at_ms: int) -> AsOf | None:
+        """The cluster as it is, with what was otherwise at the moment; None where there is none of this name."""
+        with self._lock:
+            known = self._clusters.get(cluster)
+            if known is None:
+                return None
+            past = known.past
+            return AsOf(
+                now=known.snapshot(cluster, 0),
+                metadata=past.metadata.replaced_after(at_ms),
+                alerts=past.alerts.replaced_after(at_ms),
+                gauges=past.gauges_at(at_ms),
+            )
+
+    def kept_since_ms(self, cluster: str) -> int | None:
+        """The moment since which everything of the cluster is known; None where there is none."""
+        with self._lock:
+            known = self._clusters.get(cluster)
+            return None if known is None else known.past.since_ms
+
+    def changed(self, cluster: str, begin_ms: int, end_ms: int, most: int) -> list[Row]:
+        """The newest rows of metadata and alerts of this time, as many of each, and those that they replaced first."""
+        with self._lock:
+            known = self._clusters.get(cluster)
+            if known is None:
+                return []
+            return [
+                row for each in (known.past.metadata, known.past.alerts) for row in each.between(begin_ms, end_ms, most)
+            ]
 
     def partitions(self, cluster: str) -> dict[tuple[str, int], PartitionRow]:
         """Every partition of the cluster as it is now, by topic and number."""

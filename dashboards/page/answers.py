@@ -19,11 +19,14 @@ from controller.model.topics import Problem, TopicPartition
 from dashboards.following.reading import Reading
 from dashboards.following.view import ClusterSnapshot, View, problem_since_ms
 from questions.check import Health, check, counts_of
+from questions.explain.broker import explain_broker, held_in_rows, hosted_by
+from questions.explain.controller import explain_controller
 from questions.explain.explanation import Explanation
 from questions.explain.partition import explain_partition
 from questions.explain.topic import explain_topic
 from questions.from_rows import MetadataRow, context_of_rows, picture_of_rows
 from questions.picture import Picture
+from questions.timeline.selection import CONTROLLER_GROUP
 from questions.whatif.scenario import brokers_in
 
 _CHUNK_COUNT: Final = 64  # as a job has; only how a context is cut, never what it says
@@ -123,6 +126,13 @@ class TopicAnswer(msgspec.Struct, frozen=True):
     next: int | None
 
 
+class BrokerAnswer(msgspec.Struct, frozen=True):
+    """A broker explained, with the partitions it hosts that clients cannot use."""
+
+    explanation: Explanation
+    troubles: tuple[Trouble, ...]
+
+
 class Answers:
     """Answers from what is followed at this moment; none needs more of a cluster than it shows."""
 
@@ -166,6 +176,30 @@ class Answers:
         picture = self._picture_with(cluster, tp.topic)
         return None if picture is None or picture.partition(tp) is None else explain_partition(picture, tp)
 
+    def broker(self, cluster: str, broker: int) -> BrokerAnswer | None:
+        """The broker explained; None where nothing in the cluster names it."""
+        found = self._view.cluster(cluster)
+        if found is None or found.gauges is None:
+            return None
+        known = {row.broker: row.registered for row in found.brokers}
+        if broker not in known and broker not in found.gauges.replicas_by_broker:
+            return None
+        registered = [number for number, is_registered in known.items() if is_registered]
+        # Of 200,000 partitions a broker hosts some thousands: the others are left out where that is quickest.
+        holding = [row for row in self._view.partitions(cluster).values() if broker in row.replicas]
+        hosted = hosted_by(broker, registered, held_in_rows(holding))
+        about = [row for row in found.open_alerts if broker in (row.broker, *row.brokers)]
+        explanation = explain_broker(_picture(found, (), _oldest(about)), broker, hosted)
+        return BrokerAnswer(explanation, tuple(_troubles(found, broker)))
+
+    def controller(self, cluster: str) -> Explanation | None:
+        """The controller explained; None where there is no such cluster."""
+        found = self._view.cluster(cluster)
+        if found is None or found.gauges is None:
+            return None
+        about = [row for row in found.open_alerts if row.group == CONTROLLER_GROUP]
+        return explain_controller(_picture(found, (), _oldest(about)), found.gauges.pending_writes)
+
     def brokers_in(self, cluster: str, rack: str) -> tuple[int, ...]:
         """Registered brokers of the rack; raises UnknownBrokersError where it has none."""
         found = self._view.cluster(cluster)
@@ -191,25 +225,35 @@ class Answers:
             return "what the outputs hold is still being read"
         if not state.vouches_for(found.cluster):
             return "rows are missing or of a newer Kontrast: see /readyz and `kontrast status`"
-        if not found.ready or found.controller is None:
-            return "no complete read of the cluster has come through yet: see `kontrast status`"
-        return None
+        return _why_unread(found)
 
     def _overview(self, found: ClusterSnapshot, now_ms: int) -> Overview:
-        unknown, gauges = self._why_unknown(found), found.gauges
-        if unknown is not None or gauges is None:
-            return Overview(cluster=found.cluster, unknown=unknown)
-        away = sum(1 for row in found.brokers if not row.registered and gauges.replicas_by_broker.get(row.broker))
-        return Overview(
-            cluster=found.cluster,
-            health=check(_picture(found, (), _oldest(found.open_alerts)), now_ms, counts_of(gauges, away)),
-            alerts=len(found.open_alerts),
-            troubles=tuple(_troubles(found)),
-            racks=_racks(found.brokers, gauges),
-            pending_writes=gauges.pending_writes,
-            agreement_of_last_hour=gauges.agreement_of_last_hour,
-            agreement=gauges.agreement,
-        )
+        unknown = self._why_unknown(found)
+        return overview_of(found, now_ms) if unknown is None else Overview(cluster=found.cluster, unknown=unknown)
+
+
+def overview_of(found: ClusterSnapshot, now_ms: int | None) -> Overview:
+    """The cluster on one screen; `now_ms` is the present, None where the past is shown."""
+    unknown, gauges = _why_unread(found), found.gauges
+    if unknown is not None or gauges is None:
+        return Overview(cluster=found.cluster, unknown=unknown)
+    away = sum(1 for row in found.brokers if not row.registered and gauges.replicas_by_broker.get(row.broker))
+    return Overview(
+        cluster=found.cluster,
+        health=check(_picture(found, (), _oldest(found.open_alerts)), now_ms, counts_of(gauges, away)),
+        alerts=len(found.open_alerts),
+        troubles=tuple(_troubles(found)),
+        racks=_racks(found.brokers, gauges),
+        pending_writes=gauges.pending_writes,
+        agreement_of_last_hour=gauges.agreement_of_last_hour,
+        agreement=gauges.agreement,
+    )
+
+
+def _why_unread(found: ClusterSnapshot) -> str | None:
+    if found.ready and found.controller is not None:
+        return None
+    return "no complete read of the cluster has come through yet: see `kontrast status`"
 
 
 def _picture(found: ClusterSnapshot, partitions: Iterable[PartitionRow], alerts: Collection[AlertRow]) -> Picture:
@@ -238,11 +282,12 @@ def _metadata(found: ClusterSnapshot, partitions: Iterable[PartitionRow]) -> tup
     return (*found.brokers, *(() if found.controller is None else (found.controller,)), *partitions)
 
 
-def _troubles(found: ClusterSnapshot) -> Iterator[Trouble]:
-    """The worst first, each with its oldest."""
+def _troubles(found: ClusterSnapshot, broker: int | None = None) -> Iterator[Trouble]:
+    """The worst first, each with its oldest; only of what this broker hosts (None: of all)."""
     by_problem: dict[str, list[PartitionRow]] = {}
     for row in (*found.unusable, *found.under_min_isr):
-        by_problem.setdefault(str(row.problem), []).append(row)
+        if broker is None or broker in row.replicas:
+            by_problem.setdefault(str(row.problem), []).append(row)
     for problem, says in TROUBLES.items():
         rows = by_problem.get(problem.value, ())
         if rows:

@@ -6,6 +6,7 @@ import re
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import unquote
@@ -15,26 +16,31 @@ import msgspec
 from anyio import to_thread
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from controller.model.topics import TopicPartition
+from dashboards.drawn_timeline.picture import STYLE
 from dashboards.following.reading import FOLLOWED_OUTPUTS, Reading
+from dashboards.following.transitions import Transitions
 from dashboards.following.view import View
-from dashboards.page.answers import Answers, Overview, TopicAnswer, TopicList
+from dashboards.page import interface
+from dashboards.page.answers import Answers, BrokerAnswer, Overview, TopicAnswer, TopicList
+from dashboards.page.history import WINDOWS_SECONDS, AskedMoment, Histories, History
 from dashboards.page.hypothetical import Hypothetical, Losses, WhatIf
-from dashboards.page.templates import render
+from dashboards.page.subjects import page_of, subject_of
+from dashboards.page.templates import render, segment
 from questions.explain.explanation import Explanation
 from questions.whatif.scenario import UnknownBrokersError
 
-API: Final = "/api/v1"
 _STATIC: Final = Path(__file__).parent / "static"
 _LOOK_SECONDS: Final = 0.25
 # Below the time that an answer may take (`ANSWER_SECONDS`): the browser asks again by itself.
 _STREAM_SECONDS: Final = 45.0
 _QUIET_SECONDS: Final = 10.0  # without a change: what is shown gets old, and the page must say it
+_MILLISECONDS: Final = re.compile(r"[0-9]{1,15}")
 _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,8}")
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -51,7 +57,7 @@ _Answer = msgspec.Struct | tuple[msgspec.Struct, ...]
 class _Resource(NamedTuple):
     """What is answered at a path, and the template that shows it."""
 
-    path: str
+    path: interface.Path
     template: str
     answer: Callable[[Request], _Answer] | None  # in a thread
     waits: Callable[[Request], Awaitable[_Answer]] | None = None  # on the event loop, in its place
@@ -60,30 +66,40 @@ class _Resource(NamedTuple):
 class LivePage:
     """The routes; `source` is named at the foot of each page, and streams of changes end with `stop`."""
 
-    def __init__(self, view: View, reading: Reading, source: str, stop: threading.Event) -> None:
+    def __init__(
+        self, view: View, reading: Reading, transitions: Transitions, source: str, stop: threading.Event
+    ) -> None:
         self._view = view
         self._stop = stop
         self._source = source
         self._answers = Answers(view, reading)
+        self._histories = Histories(view, transitions)
         self._hypothetical = Hypothetical(view, self._answers)
 
     def routes(self) -> list[BaseRoute]:
         """Pages, their JSON, the stream of changes, and the files that pages need."""
-        cluster = "/clusters/{cluster}"
         resources = (
-            _Resource("/clusters", "fleet.html", self._fleet),
-            _Resource(cluster, "cluster.html", self._overview),
-            _Resource(f"{cluster}/topics", "topics.html", self._topics),
-            _Resource(f"{cluster}/topics/{{topic}}", "topic.html", self._topic),
-            _Resource(f"{cluster}/topics/{{topic}}/{{partition}}", "partition.html", self._partition),
-            _Resource(f"{cluster}/consequences", "consequences.html", None, self._consequences),
+            _Resource(interface.FLEET, "fleet.html", self._fleet),
+            _Resource(interface.CLUSTER, "cluster.html", self._overview),
+            _Resource(interface.TOPICS, "topics.html", self._topics),
+            _Resource(interface.TOPIC, "topic.html", self._topic),
+            _Resource(interface.PARTITION, "partition.html", self._partition),
+            _Resource(interface.BROKER, "broker.html", self._broker),
+            _Resource(interface.CONTROLLER, "controller.html", self._controller),
+            _Resource(interface.TIMELINE, "timeline.html", self._timeline),
+            _Resource(interface.CONSEQUENCES, "consequences.html", None, self._consequences),
         )
+        cluster = interface.CLUSTER.path
+        what_if = _Resource(interface.CLUSTER, "whatif.html", self._overview)
         return [
             Route("/", self._shown(resources[0])),
-            Route(f"{cluster}/whatif", self._shown(_Resource("", "whatif.html", self._overview))),
-            *(Route(resource.path, self._shown(resource)) for resource in resources),
-            *(Route(API + resource.path, self._encoded(resource)) for resource in resources),
+            Route(f"{cluster}/whatif", self._shown(what_if)),
+            *(Route(resource.path.path, self._shown(resource)) for resource in resources),
+            *(Route(interface.API + resource.path.path, self._encoded(resource)) for resource in resources),
+            Route(interface.DOCUMENT, _document),
+            Route(f"{cluster}/explain", self._explain),
             Route("/changes", self._changes),
+            Route("/timeline.css", _colours),
             Mount("/static", StaticFiles(directory=_STATIC)),
         ]
 
@@ -104,10 +120,10 @@ class LivePage:
     def _encoded(self, resource: _Resource) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             try:
-                body: object = await _answered(resource, request)
+                body: _Answer = await _answered(resource, request)
                 status = 200
             except HTTPException as error:
-                body, status = {"error": error.detail}, error.status_code
+                body, status = interface.Refusal(error.detail), error.status_code
             return Response(msgspec.json.encode(body), status, _HEADERS, "application/json")
 
         return answer
@@ -137,9 +153,40 @@ class LivePage:
         answer = None if tp is None else self._answers.partition(_named(request, "cluster"), tp)
         return _found(answer, f"There is no partition {topic}-{number}.")
 
+    def _broker(self, request: Request) -> BrokerAnswer:
+        self._refuse_unknown(request)
+        number = _named(request, "broker")
+        answer = self._answers.broker(_named(request, "cluster"), int(number)) if _NUMBER.fullmatch(number) else None
+        return _found(answer, f"There is no broker {number}: it is not registered and hosts no replicas.")
+
+    def _controller(self, request: Request) -> Explanation:
+        self._refuse_unknown(request)
+        cluster = _named(request, "cluster")
+        return _found(self._answers.controller(cluster), f"There is no cluster {cluster}.")
+
+    def _timeline(self, request: Request) -> History:
+        self._refuse_unknown(request)
+        asked, cluster = request.query_params, _named(request, "cluster")
+        words, said_at = asked.get("of", "").strip(), asked.get("at", "").strip()
+        window = asked.get("window", str(AskedMoment().window_seconds))
+        if window not in map(str, WINDOWS_SECONDS):
+            raise HTTPException(400, f"window is one of {', '.join(map(str, WINDOWS_SECONDS))} seconds.")
+        subject = subject_of(words)
+        if words and subject is None:
+            raise HTTPException(400, "of is nothing to look for: expected orders-7, orders, broker 3 or controller.")
+        moment = AskedMoment(_moment(said_at) if said_at else None, int(window), subject)
+        return _found(
+            self._histories.history(cluster, moment), f"Nothing of the past of cluster {cluster} is kept yet."
+        )
+
     async def _consequences(self, request: Request) -> WhatIf:
         losses = await to_thread.run_sync(self._losses, request)
         return await self._hypothetical.play(_named(request, "cluster"), losses)
+
+    def _explain(self, request: Request) -> Response:
+        """Leads to the page of what is named."""
+        parts = page_of(self._view, _named(request, "cluster"), request.query_params.get("of", ""))
+        return RedirectResponse("".join(f"/{segment(part)}" for part in parts), 303, _HEADERS)
 
     def _losses(self, request: Request) -> Losses:
         asked = request.query_params
@@ -189,9 +236,18 @@ class NamesInPaths:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The application's answer."""
-        if scope["type"] == "http" and scope["path"].startswith(("/clusters/", f"{API}/clusters/")):
+        if scope["type"] == "http" and scope["path"].startswith(("/clusters/", f"{interface.API}/clusters/")):
             scope = {**scope, "path": scope["raw_path"].decode("latin-1")}
         await self._app(scope, receive, send)
+
+
+def _document(_: Request) -> Response:
+    return Response(msgspec.json.encode(interface.document()), 200, _HEADERS, "application/json")
+
+
+def _colours(_: Request) -> Response:
+    """The colours of drawn timelines, which those in files have inline."""
+    return Response(STYLE, 200, _HEADERS, "text/css")
 
 
 def _named(request: Request, part: str) -> str:
@@ -208,7 +264,10 @@ async def _answered(resource: _Resource, request: Request) -> _Answer:
 def _asked(request: Request) -> Mapping[str, Any]:
     asked, query = request.query_params, request.url.query
     return {
-        **{name: _named(request, name) if name in request.path_params else None for name in ("cluster", "topic")},
+        **{
+            name: _named(request, name) if name in request.path_params else None
+            for name in ("cluster", "topic", "broker")
+        },
         "path": request.scope["path"] + (f"?{query}" if query else ""),
         "query": query,
         "asked": asked,
@@ -227,6 +286,17 @@ def _number(said: str, name: str) -> int:
     if not _NUMBER.fullmatch(said):
         raise HTTPException(400, f"{name} is not a number of a broker or partition.")
     return int(said)
+
+
+def _moment(said: str) -> int:
+    """The moment in milliseconds since 1970, from these or from ISO 8601, UTC where that says nothing."""
+    if _MILLISECONDS.fullmatch(said):
+        return int(said)
+    try:
+        moment = datetime.fromisoformat(said[:-1] + "+00:00" if said.endswith("Z") else said)
+    except ValueError:
+        raise HTTPException(400, "at is no moment: expected 2024-05-01T03:12:00Z or milliseconds since 1970.") from None
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp() * 1000)
 
 
 def _now_ms() -> int:

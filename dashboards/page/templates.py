@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
+from xml.etree.ElementTree import tostring
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from controller.contract.alert_row import Severity
 from controller.contract.records import LATEST_MS
+from dashboards.drawn_timeline.picture import drawn, word_of
+from dashboards.page.history import WINDOWS_SECONDS
 from dashboards.page.hypothetical import first_of
 from questions.check import Health
 from questions.picture import Moment
+from questions.timeline.lanes import Condition
+from questions.timeline.timeline import Timeline
 from transport.printable import printable
 
+_BROKER: Final = re.compile(r"\b(broker (0|[1-9][0-9]{0,8}))\b")
 _VERDICTS: Final = {
     Severity.PAGE: "Clients are affected, or will be: act now",
     Severity.WARN: "Something needs a person, but not at once",
@@ -36,6 +44,15 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 (any expression of a template)
 def _time(ms: int) -> str:
     moment = datetime.fromtimestamp(min(max(ms, 0), LATEST_MS) / 1000, timezone.utc)
     return moment.strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def _exact_time(ms: int) -> str:
+    return f"{_time(ms)[:-1]}.{ms % 1000:03}Z"
+
+
+def _picture(timeline: Timeline, at_ms: int) -> Markup:
+    """The timeline drawn; whatever is said in it is text."""
+    return Markup(tostring(drawn(timeline, at_ms), encoding="unicode", method="html"))
 
 
 def _age(ms: int) -> str:
@@ -71,6 +88,28 @@ def _brokers(brokers: Iterable[int]) -> str:
     return ", ".join(map(str, brokers)) or "none"
 
 
+def segment(text: str) -> str:
+    """The text as one part of a path."""
+    return quote(text.encode("utf-8", "replace"), safe="")
+
+
+def _linked(sentence: str, cluster: str) -> Markup:
+    """The sentence, in which each broker is a link to its page."""
+    pieces = _BROKER.split(printable(sentence))
+    begin = f"/clusters/{segment(cluster)}/brokers/"
+    linked = [Markup(escape(pieces[0]))]
+    for words, number, rest in zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True):
+        linked.append(Markup('<a href="{}">{}</a>{}').format(begin + number, words, rest))
+    return Markup("").join(linked)
+
+
+def _partition_named(name: str, cluster: str) -> Markup:
+    """The partition that is named like orders-7, as a link to its page."""
+    topic, _, number = name.rpartition("-")
+    page = f"/clusters/{segment(cluster)}/topics/{segment(topic)}/{segment(number)}"
+    return Markup('<a href="{}">{}</a>').format(page, printable(name))
+
+
 _ENVIRONMENT: Final = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "html"),
     autoescape=True,
@@ -81,10 +120,18 @@ _ENVIRONMENT: Final = Environment(
 _ENVIRONMENT.filters.update(
     age=_age,
     brokers=_brokers,
+    exact_time=_exact_time,
     named_first=first_of,
     level=_level,
-    segment=lambda text: quote(text.encode("utf-8", "replace"), safe=""),
+    linked=_linked,
+    partition_named=_partition_named,
+    picture=_picture,
+    segment=segment,
     since=_since,
     time=_time,
     verdict=_verdict,
+)
+_ENVIRONMENT.globals.update(
+    conditions=tuple((word_of(condition), condition.value) for condition in Condition),
+    windows_seconds=WINDOWS_SECONDS,
 )

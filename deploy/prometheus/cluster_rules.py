@@ -47,8 +47,9 @@ _HEAD = """# Made from controller/alerts/kinds.py by deploy/prometheus/cluster_r
 # Alertmanager directly. Load kontrast-self.yml too. Written for Prometheus 2.42 and newer.
 # Kontrast judges what is an alert and how urgent it is: these rules only pass it on, with the names, labels and
 # runbooks of the direct way. A maintenance window or a shutdown in order makes both quiet.
-# runbook_url is the page's path in this repository, dashboard_url the board's path in Grafana: put the addresses where
-# you have them in front (`python deploy/prometheus/prometheus_rule.py --help` does it).
+# runbook_url is the page's path in this repository, dashboard_url the board's path in Grafana, page_url the path of the
+# live page of `kontrast serve` that explains the alert: put the addresses where you have them in front
+# (`python deploy/prometheus/prometheus_rule.py --help` does it).
 # deploy/kubernetes/kontrast-cluster-prometheusrule.yml is made from this file.
 groups:
   - name: kontrast-cluster
@@ -100,7 +101,15 @@ groups:
             of them reach nobody by the rules. The output `alerts` has all.
           runbook_url: docs/runbooks/KontrastAlertsUnnamed.md
           dashboard_url: d/kontrast-overview?var-kafka_cluster={{ $labels.kafka_cluster }}
+          page_url: clusters/{{ $labels.kafka_cluster }}
 """
+
+# As `dashboards.alerting.message` chooses it. A topic's name has nothing that a path must escape.
+_PAGE = """
+          page_url: clusters/{{ $labels.kafka_cluster }}{{ if $labels.topic }}/topics/{{ $labels.topic
+            }}{{ with $labels.partition }}/{{ . }}{{ end }}{{ else if eq $labels.group "controller"
+            }}/controller{{ else if $labels.broker }}/brokers/{{ $labels.broker }}{{ end }}
+""".lstrip("\n")
 
 _RULE = """
       - alert: {prefix}{name}
@@ -117,7 +126,7 @@ _RULE = """
           since: "{{{{ $value | humanizeTimestamp }}}}"
           runbook_url: docs/runbooks/{prefix}{name}.md
           dashboard_url: d/{board}?var-kafka_cluster={{{{ $labels.kafka_cluster }}}}
-"""
+{page}"""
 
 
 def cluster_rules() -> str:
@@ -133,6 +142,7 @@ def _rule(kind: AlertKind, board: str) -> str:
         name=kind.name,
         texts="\n".join(_texts(kind)),
         board=board,
+        page=_PAGE,
     )
 
 

@@ -1,7 +1,8 @@
 """Prints a file of rules as the PrometheusRule of Kubernetes' Prometheus operator, or as it is, with addresses.
 
     python deploy/prometheus/prometheus_rule.py self > deploy/kubernetes/kontrast-self-prometheusrule.yml
-    python deploy/prometheus/prometheus_rule.py self --docs https://docs.example --grafana https://grafana.example
+    python deploy/prometheus/prometheus_rule.py self --docs https://docs.example --grafana https://grafana.example \
+        --page https://kontrast.example:9642
     python deploy/prometheus/prometheus_rule.py cluster --plain --docs ... > /etc/prometheus/kontrast-cluster.yml
 
 What the rules are is said in `kontrast-self.yml` and `kontrast-cluster.yml` alone.
@@ -26,12 +27,14 @@ spec:
 """
 
 
-def with_addresses(rules: str, docs: str | None, grafana: str | None) -> str:
-    """The rules with these addresses in front of the paths of runbooks and boards."""
+def with_addresses(rules: str, docs: str | None, grafana: str | None, page: str | None) -> str:
+    """The rules with these addresses in front of the paths of runbooks, boards and the live page."""
     if docs is not None:
         rules = rules.replace("runbook_url: docs/", f"runbook_url: {docs.rstrip('/')}/")
     if grafana is not None:
         rules = rules.replace("dashboard_url: d/", f"dashboard_url: {grafana.rstrip('/')}/d/")
+    if page is not None:
+        rules = rules.replace("page_url: clusters", f"page_url: {page.rstrip('/')}/clusters")
     return rules
 
 
@@ -48,9 +51,11 @@ def main() -> None:
     parser.add_argument("rules", choices=FILES, help="which file")
     parser.add_argument("--docs", metavar="URL", help="where docs/ is published: runbook_url begins with it")
     parser.add_argument("--grafana", metavar="URL", help="your Grafana: dashboard_url begins with it")
+    parser.add_argument("--page", metavar="URL", help="your `kontrast serve`: page_url begins with it")
     parser.add_argument("--plain", action="store_true", help="a rules file for Prometheus, no PrometheusRule")
     arguments = parser.parse_args()
-    rules = with_addresses(FILES[arguments.rules].read_text(encoding="utf-8"), arguments.docs, arguments.grafana)
+    rules = FILES[arguments.rules].read_text(encoding="utf-8")
+    rules = with_addresses(rules, arguments.docs, arguments.grafana, arguments.page)
     sys.stdout.write(rules if arguments.plain else manifest(arguments.rules, rules))
 
 

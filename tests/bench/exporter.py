@@ -49,7 +49,9 @@ until = partial(eventually, within_seconds=DEADLINE_SECONDS, pause_seconds=0.05)
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"
 FAMILIES_A_PARTITION = 5
 _CLUSTER = "/clusters/bench"
-LIVE_PAGES = ("/", _CLUSTER, f"{_CLUSTER}/topics", f"{_CLUSTER}/topics/topic-00001", f"{_CLUSTER}/topics/topic-00001/7")
+_PAGES = ("topics", "topics/topic-00001", "topics/topic-00001/7", "brokers/2", "controller")
+LIVE_PAGES = ("/", _CLUSTER, *(f"{_CLUSTER}/{page}" for page in _PAGES))
+TIMELINE = f"{_CLUSTER}/timeline?window=604800"
 
 _NO_COUNTS = (
     "offline_partitions",
@@ -284,6 +286,8 @@ def rendering(running: Exporter, outputs: Outputs) -> Iterator[Figure]:
     outputs.write([outputs.partition(at, leader_epoch=5) for at in victims])
     running.wait_for_page(page_line("leader_epoch", victims[-1], 5))
     yield Figure(f"render a broker's death, {len(victims):,} partitions", "ms", running.render_seconds() * 1000)
+    running.scrape(TIMELINE, times=1)  # the first who asks has the transitions read
+    yield from running.scrape(TIMELINE).figures("the timeline behind it", "at most 100")
 
 
 def storm(running: Exporter, outputs: Outputs) -> Iterator[Figure]:

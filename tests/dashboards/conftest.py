@@ -14,6 +14,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, sync_playwright
 
 from controller.contract.outputs import encode_row
 from controller.contract.row import Row
@@ -22,6 +23,7 @@ from dashboards.exporter.server import run
 from dashboards.preview.prometheus import Prometheus
 from tests.certificates import make_self_signed
 from tests.dashboards.prometheus_server import prometheus_over
+from tests.dashboards.visits import Visit
 from tests.programs import program
 from tests.waiting import eventually
 from transport.address import JournalAddress
@@ -141,6 +143,26 @@ def certificate(tmp_path: Path) -> Callable[[], tuple[Path, Path]]:
         return shown, key
 
     return make
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        # Root in a container has no user namespaces for the sandbox.
+        running = playwright.chromium.launch(executable_path=program("chromium"), args=["--no-sandbox"])
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def visit(browser: Browser, exporter: Exporter) -> Iterator[Visit]:
+    context = browser.new_context(color_scheme="light", viewport={"width": 1100, "height": 900})
+    context.set_default_timeout(15_000)
+    visited = Visit(context.new_page())
+    yield visited
+    context.close()
+    assert visited.said == []
+    assert visited.asked == {exporter.address.removeprefix("http://")}
 
 
 @pytest.fixture(scope="session")

@@ -115,13 +115,28 @@ def test_removing_an_alert_breaks_the_rules_tests(alert, promtool, tmp_path):
     assert f"alertname: {alert}," in result.stdout + result.stderr
 
 
-def told_of(kind: str, severity: Severity) -> AlertRow:
-    """An alert of the kind, of broker 3."""
+SUBJECTS = (
+    ({"broker": 3}, "clusters/north/brokers/3"),
+    ({"topic": "orders", "broker": 3}, "clusters/north/topics/orders"),
+    ({"topic": "orders", "partition": 0}, "clusters/north/topics/orders/0"),
+    ({"group": "controller", "broker": 3}, "clusters/north/controller"),
+    ({}, "clusters/north"),
+)
+"""What an alert may be about, and the live page that explains it."""
+
+
+def told_of(kind: str, severity: Severity, about: dict[str, object]) -> AlertRow:
+    """An alert of the kind, about this."""
     place = {"cluster": "north", "generation": 1, "seq": 1, "ordinal": 0, "zxid": 1, "time_ms": TIME_MS}
-    return AlertRow(
-        **place, id=kind, alert=kind, state="open", severity=severity, subject="broker 3", group="broker 3",
-        since_ms=TIME_MS, cause="because", broker=3,
-    )  # fmt: skip
+    what = {
+        "id": kind,
+        "alert": kind,
+        "state": "open",
+        "severity": severity,
+        "subject": "broker 3",
+        "group": "broker 3",
+    }
+    return AlertRow(**{**place, **what, "since_ms": TIME_MS, "cause": "because", **about})
 
 
 def series_of(row: AlertRow) -> str:
@@ -138,13 +153,15 @@ def series_of(row: AlertRow) -> str:
 def test_each_kind_fires_with_the_labels_and_runbook_of_direct_delivery(severity, promtool, tmp_path):
     """All kinds in one run of promtool: JSON is YAML."""
     checks, series = [], [{"series": 'kontrast_ready{kafka_cluster="north"}', "values": "1x20"}]
-    for kind in KINDS:
-        row = told_of(kind, severity)
-        message = message_of(row, AlertmanagerConfig())
+    for at, kind in enumerate(KINDS):
+        about, page = SUBJECTS[at % len(SUBJECTS)]
+        row = told_of(kind, severity, about)
+        message = message_of(row, AlertmanagerConfig(page_url="http://serve"))
+        assert dict(message.annotations)["page_url"] == f"http://serve/{page}"
         series.append({"series": series_of(row), "values": "_x4 1700000000x4 stale"})
         annotations = rule_annotations(kind)
         assert annotations["runbook_url"] == dict(message.annotations)["runbook_url"]
-        expected = {name: filled(value) for name, value in annotations.items()}
+        expected = {name: filled(value) for name, value in annotations.items()} | {"page_url": page}
         labels = {name: value for name, value in message.labels if name != "alertname"}
         for moment, alerts in (
             ("15s", []),
@@ -199,9 +216,10 @@ def test_the_operators_rules_are_the_same(name, promtool, tmp_path):
 
 @pytest.mark.parametrize("form", [[], ["--plain"]])
 @pytest.mark.parametrize("name", NAMES)
-def test_addresses_are_put_in_front_of_runbooks_and_boards(name, form):
+def test_addresses_are_put_in_front_of_runbooks_boards_and_pages(name, form):
     command = [sys.executable, PROMETHEUS / "prometheus_rule.py", name, *form]
     addresses = ["--docs", "https://docs.example/kontrast/", "--grafana", "https://grafana.example"]
+    addresses += ["--page", "https://kontrast.example/"]
     written = subprocess.run([*command, *addresses], capture_output=True, text=True, check=True).stdout
     runbooks = re.findall(r"runbook_url: (\S+)", written)
     assert [Path(url).stem for url in runbooks] == ALERTS[name]
@@ -209,6 +227,9 @@ def test_addresses_are_put_in_front_of_runbooks_and_boards(name, form):
     boards = re.findall(r"dashboard_url: (\S+)", written)
     assert len(boards) == len(ALERTS[name])
     assert all(url.startswith("https://grafana.example/d/kontrast-") for url in boards)
+    pages = re.findall(r"page_url: (\S+)", written)
+    assert len(pages) == len(ALERTS[name])
+    assert all(url.startswith("https://kontrast.example/clusters") for url in pages)
     assert ("kind: PrometheusRule" in written) is not bool(form)
 
 
@@ -218,6 +239,7 @@ def test_every_alert_has_annotations_a_board_and_a_runbook(alert):
     assert "summary: " in block
     assert "description: " in block
     assert f"runbook_url: docs/runbooks/{alert}.md" in block
+    assert "page_url: clusters" in block
     board = re.search(r"dashboard_url: d/([\w-]+)", block)
     assert board is not None
     assert board[1] in BOARDS

@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import jsonschema
 import promql_parser
@@ -212,8 +213,10 @@ def test_the_conventions_of_a_board_hold(name):
     assert content["timezone"] == "browser"
     assert "kafka" in content["tags"]
     assert content["graphTooltip"] == 1
-    assert [link["tags"] for link in content["links"]] == [["kontrast"], ["kafka"]]
-    for link in content["links"]:
+    live_page, *boards = content["links"]
+    assert (live_page["type"], live_page["url"]) == ("link", "${kontrast_url}/")
+    assert [link["tags"] for link in boards] == [["kontrast"], ["kafka"]]
+    for link in boards:
         assert (link["type"], link["includeVars"], link["keepTime"]) == ("dashboards", True, True)
         assert set(link["tags"]) <= set(content["tags"])
     assert [each["name"] for each in content["annotations"]["list"]] == ["Failovers", "Unclean elections"]
@@ -232,8 +235,19 @@ def test_the_conventions_of_a_board_hold(name):
     assert len(ids) == len(set(ids))
 
 
-def rows_lead_to(panel: dict) -> list[str]:
-    """Where the fields of a table's rows lead."""
+def pattern_of_pages(panel: dict) -> str:
+    """Where a panel of values of clusters leads, and one of what belongs to no cluster."""
+    if not any(CLUSTER_LABEL in target["expr"] for target in panel["targets"]):
+        return r"\$\{kontrast_url\}/"
+    if panel["type"] == "stat":
+        return r"\$\{kontrast_url\}/clusters/\$\{__field\.labels\.kafka_cluster\}"
+    field = r"\$\{__data\.fields\.%s\}"
+    subject = rf"(/topics/{field % 'topic'}/{field % 'partition'}|/explain\?of=(broker\+)?{field % '(subject|broker)'})"
+    return rf"\$\{{kontrast_url\}}/clusters/{field % 'cluster'}{subject}?"
+
+
+def leads_to(panel: dict) -> list[str]:
+    """Where the values or the rows of a panel lead."""
     (of_all,) = (each for each in panel["fieldConfig"]["overrides"] if each["matcher"]["options"] == ".*")
     return [link["url"] for each in of_all["properties"] if each["id"] == "links" for link in each["value"]]
 
@@ -254,8 +268,8 @@ def test_the_conventions_of_a_panel_hold(name):
             assert target["datasource"] == source, title
             # A number that is shown as the present one must not be an old one.
             assert target["instant"] is (panel["type"] in {"stat", "table"}), title
-        if panel["type"] == "table":
-            assert rows_lead_to(panel) == ["${kontrast_url}/"], title
+        if panel["type"] in {"stat", "table"}:
+            assert all(re.fullmatch(pattern_of_pages(panel), url) for url in leads_to(panel)), title
 
 
 @made_on_newer_pythons
@@ -271,8 +285,27 @@ def test_every_unit_is_one_of_grafanas(name):
         assert {panel["fieldConfig"]["defaults"]["unit"], *of_fields} <= known, panel["title"]
 
 
-def test_the_page_that_rows_lead_to_is_served(exporter):
-    assert exporter.get("/")[0] == 200
+def test_the_fields_that_links_name_are_columns_of_their_table():
+    """A row of each kind of table leads to the most particular page that there is."""
+    named = set()
+    for panel in (panel for name in FILES for panel in panels(name) if panel["type"] == "table"):
+        (url,) = leads_to(panel)
+        (organized,) = (each["options"] for each in panel["transformations"] if each["id"] == "organize")
+        for field in re.findall(r"__data\.fields\.(\w+)", url):
+            assert field in organized["renameByName"].values(), panel["title"]
+            named.add(field)
+    assert named == {"cluster", "topic", "partition", "subject", "broker"}
+
+
+def test_the_pages_that_links_lead_to_are_served(exporter, rows):
+    exporter.write(rows.controller(1), rows.broker(3), rows.partition("orders"), rows.alert("x"), rows.gauges())
+    exporter.page_with("/api/v1/clusters", '"unknown":null')
+    values = {"cluster": "north", "topic": "orders", "partition": "0", "subject": "broker 3", "broker": "3"}
+    for panel in (panel for name in FILES for panel in panels(name) if panel["type"] in {"stat", "table"}):
+        (url,) = leads_to(panel)
+        path = url.removeprefix("${kontrast_url}").replace("${__field.labels.kafka_cluster}", "north")
+        path = re.sub(r"\$\{__data\.fields\.(\w+)\}", lambda field: quote(values[field[1]]), path)
+        assert exporter.get(path)[0] == 200, path
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -19,6 +19,7 @@ from dashboards.following.view import View
 from outputs import open_outputs
 from streaming.sinks.standing_rows import StandingRows
 from tests.outputs.topics import Topics
+from tests.rows import TIME_MS
 from tests.waiting import eventually
 from transport.address import JournalAddress
 from transport.journal import JournalWriter
@@ -115,6 +116,8 @@ def test_an_exporter_that_starts_late_knows_every_partition_and_broker(tmp_path,
     assert sum(path.stat().st_size for path in (tmp_path / "metadata").glob("*.log")) < 150_000
     view, reading = followed(tmp_path)
     assert len(view.partitions("north")) == 100
+    # What was before the partitions' last rows is gone, but for what compaction has not reached yet.
+    assert (view.kept_since_ms("north") or 0) > TIME_MS + 104
     assert [row.broker for row in view.snapshot()[0].brokers] == [1, 2, 3]
     assert reading.vouches_for("north")
     assert sum(reading.gaps.values()) == 0
@@ -293,6 +296,9 @@ def test_an_exporter_starts_from_compacted_topics(start_kafka_cluster, rows, sta
         return found
 
     eventually(messages, lambda found: 0 < found < 60)
+    source = open_outputs(topics.address, ("metadata",))
+    assert any(chunk.thinned for chunk in eventually(source.poll))
+    source.close()
     config = ServeConfig(source=topics.address, listen="127.0.0.1:0", partitions_page=True)
     with start_exporter(config) as first, start_exporter(config) as second:
         text = first.metrics_with(r"^kontrast_topics\{.*\} 500")

@@ -4,75 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
 import msgspec
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Page
 
 from controller.contract.alert_row import Severity
 from controller.derived.health import UNUSABLE
 from controller.model.topics import Problem
 from dashboards.exporter.config import ServeConfig
-from dashboards.page.answers import TROUBLES, Overview, TopicList
+from dashboards.page.answers import TROUBLES, BrokerAnswer, Overview, TopicList
 from dashboards.page.hypothetical import WhatIf
 from questions.explain.explanation import Explanation
-from tests.programs import program
+from tests.dashboards.visits import AXE, HOSTILE
 from tests.rows import TIME_MS, Rows
 from transport.address import JournalAddress
 
 pytestmark = pytest.mark.xdist_group("browser")
 
 ROOT = Path(__file__).parents[2]
-AXE = ROOT / "tests" / "dashboards" / "axe" / "axe.min.js"
-SCREENSHOTS = ROOT / "docs" / "page"
-HOSTILE = '"><img src=x onerror=alert(1)><script>alert(2)<\u202e'  # no znode's name has a slash
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        # Root in a container has no user namespaces for the sandbox.
-        running = playwright.chromium.launch(executable_path=program("chromium"), args=["--no-sandbox"])
-        yield running
-        running.close()
-
-
-class Visit:
-    """A visitor's page, and what the browser said and asked for meanwhile."""
-
-    def __init__(self, page: Page) -> None:
-        self.page = page
-        self.said: list[str] = []
-        self.asked: set[str] = set()
-        page.on("console", lambda message: self.said.append(message.text))
-        page.on("pageerror", lambda error: self.said.append(str(error)))
-        page.on("dialog", lambda dialog: self.said.append(f"a dialog: {dialog.message}"))
-        page.on("request", lambda request: self.asked.add(request.url.split("/")[2]))
-
-    def screenshot(self, name: str) -> None:
-        if os.environ.get("REWRITE"):
-            self.page.locator("main").screenshot(path=SCREENSHOTS / f"{name}.png")
-
-    def findings(self) -> list[str]:
-        self.page.evaluate(AXE.read_text(encoding="utf-8"))
-        found = self.page.evaluate("axe.run()")
-        return [f"{each['id']}: {node['html']}" for each in found["violations"] for node in each["nodes"]]
-
-
-@pytest.fixture
-def visit(browser, exporter) -> Iterator[Visit]:
-    context = browser.new_context(color_scheme="light", viewport={"width": 1100, "height": 900})
-    context.set_default_timeout(15_000)
-    visited = Visit(context.new_page())
-    yield visited
-    context.close()
-    assert visited.said == []
-    assert visited.asked == {exporter.address.removeprefix("http://")}
 
 
 def now_ms() -> int:
@@ -159,6 +112,16 @@ def test_a_killed_broker_shows_within_two_seconds_of_its_row(exporter, rows, vis
     page.get_by_role("link", name="payments-0").first.click()
     page.get_by_text("no live in-sync replica: in sync [2]").wait_for()
     assert visit.findings() == []
+    page.get_by_role("link", name="broker 2").first.click()
+    page.get_by_role("heading", name="Broker 2", exact=True).wait_for()
+    assert "1 partition is offline without it" in page.inner_text("main")
+    assert page.get_by_role("link", name="payments-0").count() == 2  # what it takes with it, and the alert
+    assert visit.findings() == []
+    visit.screenshot("broker")
+    page.get_by_role("link", name="Controller").click()
+    page.get_by_role("heading", name="Controller").wait_for()
+    page.get_by_text("broker 1 in epoch 7 is active").wait_for()
+    assert visit.findings() == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -191,7 +154,15 @@ def test_hostile_names_are_text_on_every_page(exporter, rows, visit):
     exporter.page_with("/api/v1/clusters/north", '"subject":".*onerror')
     topic, page = quote(HOSTILE, safe=""), visit.page
     cluster = "/clusters/north"
-    pages = ("", "/topics", f"/topics?prefix={topic[:9]}", f"/topics/{topic}", f"/topics/{topic}/0", "/whatif")
+    pages = (
+        "",
+        "/topics",
+        f"/topics?prefix={topic[:9]}",
+        f"/topics/{topic}",
+        f"/topics/{topic}/0",
+        "/brokers/4",
+        "/whatif",
+    )
     for path in (*pages, f"/consequences?rack={topic}", f"/whatif?rack={topic}"):
         page.goto(at(exporter, cluster + path))
         page.get_by_text("broker 4 lost" if "consequences" in path else "onerror=alert(1)").first.wait_for()
@@ -213,6 +184,10 @@ def test_a_cluster_may_have_any_name(exporter, rows, visit):
     page.get_by_role("link", name="orders").click()
     page.get_by_role("link", name="orders-0").click()
     page.get_by_role("heading", name="partition orders-0").wait_for()
+    page.get_by_role("link", name="broker 1").first.click()
+    page.get_by_role("heading", name="Broker 1", exact=True).wait_for()
+    page.get_by_role("link", name="Controller").click()
+    page.get_by_role("heading", name="Controller").wait_for()
 
 
 def test_a_page_says_when_nobody_answers_any_more(exporter, rows, browser):
@@ -250,7 +225,15 @@ def test_every_answer_is_there_as_json_and_forbids_scripts_of_others(exporter, r
     known(exporter)
     exporter.page_with("/api/v1/clusters/north/topics", '"unusable":1')
     base = "/clusters/north"
-    for path in ("", "/topics", "/topics/orders", "/topics/orders/0", "/consequences?broker=3"):
+    for path in (
+        "",
+        "/topics",
+        "/topics/orders",
+        "/topics/orders/0",
+        "/brokers/2",
+        "/controller",
+        "/consequences?broker=3",
+    ):
         for prefix in ("", "/api/v1"):
             status, headers, body = exporter.get(prefix + base + path)
             assert status == 200, body
@@ -258,9 +241,33 @@ def test_every_answer_is_there_as_json_and_forbids_scripts_of_others(exporter, r
             assert "unsafe" not in headers["content-security-policy"]
     explained = msgspec.json.decode(exporter.page(f"/api/v1{base}/topics/payments/0"), type=Explanation)
     assert explained.subject == "partition payments-0"
+    broker = msgspec.json.decode(exporter.page(f"/api/v1{base}/brokers/2"), type=BrokerAnswer)
+    assert [line.topic for line in broker.troubles[0].examples] == ["payments"]
+    assert msgspec.json.decode(exporter.page(f"/api/v1{base}/controller"), type=Explanation).is_well
     played = msgspec.json.decode(exporter.page(f"/api/v1{base}/consequences?broker=3&controlled=1"), type=WhatIf)
     assert played.scenario is not None
     assert [step.title for step in played.scenario.steps] == ["broker 3 shut down in order"]
+
+
+@pytest.mark.parametrize(
+    ("words", "heading"),
+    [
+        ("orders-1", "partition orders-1"),
+        ("partition orders-1", "partition orders-1"),
+        ("orders", "Topic orders"),
+        ("topic orders", "Topic orders"),
+        ("broker 3", "Broker 3"),
+        ("controller", "Controller"),
+        ("controller 1", "Controller"),
+        ("cluster", "north"),
+        ("", "north"),
+    ],
+)
+def test_the_words_of_commands_and_alerts_lead_to_the_page_that_explains_them(exporter, rows, words, heading):
+    exporter.write(*healthy(rows), rows.alert("x", subject="cluster", cause="many"))
+    known(exporter)
+    exporter.page_with("/api/v1/clusters/north", '"subject":"cluster"')
+    assert f"<h1>{heading}</h1>" in exporter.page(f"/clusters/north/explain?of={quote(words)}")
 
 
 @pytest.mark.parametrize(
@@ -271,6 +278,11 @@ def test_every_answer_is_there_as_json_and_forbids_scripts_of_others(exporter, r
         ("/clusters/north/topics/none", 404, "There is no topic none"),
         ("/clusters/north/topics/orders/9", 404, "There is no partition orders-9"),
         ("/clusters/north/topics/orders/" + "9" * 5000, 404, "There is no partition"),
+        ("/clusters/north/brokers/9", 404, "There is no broker 9"),
+        ("/clusters/north/brokers/x", 404, "There is no broker x"),
+        ("/clusters/north/explain?of=none-3", 404, "There is no topic none-3"),
+        ("/clusters/north/explain?of=broker+x", 200, ""),
+        ("/clusters/south/explain?of=broker+3", 404, "there is no cluster of this name"),
         ("/clusters/north/topics/orders?first=x", 400, "first is not a number"),
         ("/clusters/north/consequences", 400, "Name brokers or racks"),
         ("/clusters/north/consequences?broker=x", 400, "broker is not a number"),
@@ -281,7 +293,7 @@ def test_every_answer_is_there_as_json_and_forbids_scripts_of_others(exporter, r
 def test_what_cannot_be_answered_says_why(exporter, rows, path, status, says):
     exporter.write(*healthy(rows))
     known(exporter)
-    for prefix in ("", "/api/v1"):
+    for prefix in ("", "/api/v1") if "/explain" not in path else ("",):
         answered, _, body = exporter.get(prefix + path)
         assert (answered, says in body.decode()) == (status, True), body
 

@@ -53,7 +53,7 @@ def test_what_was_there_is_given_but_not_as_live_and_what_comes_is(shared_broker
     eventually(lambda: source.poll() == [] and source.caught_up)
     topics.produce(second)
     (chunk,) = chunks(source, 1)
-    assert (list(chunk.lines), chunk.live) == ([encode_row(second)], True)
+    assert (list(chunk.lines), chunk.live, chunk.thinned) == ([encode_row(second)], True, False)
     topics.close()
 
 

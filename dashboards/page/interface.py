@@ -1,0 +1,165 @@
+"""The JSON interface: what each path answers and may be asked, and the OpenAPI document that is made of it."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from dashboards.page.answers import BrokerAnswer, Overview, TopicAnswer, TopicList
+from dashboards.page.history import WINDOWS_SECONDS, History
+from dashboards.page.hypothetical import WhatIf
+from questions.explain.explanation import Explanation
+
+API: Final = "/api/v1"
+DOCUMENT: Final = f"{API}/openapi.json"
+_CLUSTER: Final = "/clusters/{cluster}"
+_SCHEMAS: Final = "#/components/schemas/"
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Answer to what cannot be answered: a sentence that says why."""
+
+    error: str
+
+
+class Query(NamedTuple):
+    """One thing that a path may be asked."""
+
+    name: str
+    says: str
+    schema: dict[str, Any]
+    repeats: bool = False
+
+
+class Path(NamedTuple):
+    """A path of the interface; the same path without `API` in front is a page."""
+
+    path: str
+    says: str
+    gives: Any  # the type of the answer
+    refuses: tuple[int, ...]  # with these statuses
+    queries: tuple[Query, ...] = ()
+
+
+_REFUSALS: Final = {400: "The question cannot be understood", 404: "There is none", 503: "It is not known now"}
+_TEXT: Final = {"type": "string"}
+_NUMBER: Final = {"type": "integer", "minimum": 0}
+_MOMENT: Final = "2024-05-01T03:12:00Z or milliseconds since 1970"
+_NAMED_IN_PATHS: Final = {
+    "cluster": "The cluster's name, percent-encoded.",
+    "topic": "The topic's name, percent-encoded.",
+    "partition": "The partition's number.",
+    "broker": "The broker's id.",
+}
+
+FLEET: Final = Path("/clusters", "Every cluster on one screen, by name", tuple[Overview, ...], ())
+CLUSTER: Final = Path(_CLUSTER, "A cluster on one screen", Overview, (404,))
+TOPICS: Final = Path(
+    f"{_CLUSTER}/topics",
+    "Fifty of the cluster's topics, by name",
+    TopicList,
+    (404, 503),
+    (
+        Query("prefix", "Only names that begin with it.", _TEXT),
+        Query("after", "Only names after this one: `next` of the former answer.", _TEXT),
+    ),
+)
+TOPIC: Final = Path(
+    f"{_CLUSTER}/topics/{{topic}}",
+    "A topic explained, with a hundred of its partitions",
+    TopicAnswer,
+    (400, 404, 503),
+    (Query("first", "Partitions from this number on: `next` of the former answer.", _NUMBER),),
+)
+PARTITION: Final = Path(f"{_CLUSTER}/topics/{{topic}}/{{partition}}", "A partition explained", Explanation, (404, 503))
+BROKER: Final = Path(
+    f"{_CLUSTER}/brokers/{{broker}}",
+    "A broker explained, with the partitions it hosts that clients cannot use",
+    BrokerAnswer,
+    (404, 503),
+)
+CONTROLLER: Final = Path(
+    f"{_CLUSTER}/controller", "The controller explained, or that there is none", Explanation, (404, 503)
+)
+TIMELINE: Final = Path(
+    f"{_CLUSTER}/timeline",
+    "The cluster as of a moment that is kept, and what happened around it",
+    History,
+    (400, 404, 503),
+    (
+        Query("at", f"The moment: {_MOMENT}. None: the newest.", _TEXT),
+        Query("window", "Seconds of the time around it.", {"type": "integer", "enum": list(WINDOWS_SECONDS)}),
+        Query("of", "Only what is about orders-7, orders, broker 3 or controller.", _TEXT),
+    ),
+)
+CONSEQUENCES: Final = Path(
+    f"{_CLUSTER}/consequences",
+    "What the loss of brokers or racks would take; at least one is named",
+    WhatIf,
+    (400,),
+    (
+        Query("broker", "A broker that is lost.", _NUMBER, repeats=True),
+        Query("rack", "A rack that is lost.", _TEXT, repeats=True),
+        Query("controlled", "1: they shut down in order, one after the other; else they crash at once.", _TEXT),
+    ),
+)
+PATHS: Final = (FLEET, CLUSTER, TOPICS, TOPIC, PARTITION, BROKER, CONTROLLER, TIMELINE, CONSEQUENCES)
+
+
+def document() -> dict[str, Any]:
+    """The OpenAPI document of the interface."""
+    types = [*(path.gives for path in PATHS), Refusal]
+    schemas, components = msgspec.json.schema_components(types, ref_template=_SCHEMAS + "{name}")
+    for component in components.values():
+        component["description"] = inspect.cleandoc(component.get("description", ""))
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Kontrast",
+            "version": "1",
+            "summary": "What the live page of `kontrast serve` shows, as JSON; it only reads",
+            "description": "A newer Kontrast may add fields and paths. Times are milliseconds since 1970, in UTC.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "security": [{}, {"login": []}],
+        "paths": {
+            API + path.path: {"get": _operation(path, schema)} for path, schema in zip(PATHS, schemas, strict=False)
+        },
+        "components": {
+            "schemas": dict(sorted(components.items())),
+            "securitySchemes": {"login": {"type": "http", "scheme": "basic"}},
+        },
+    }
+
+
+def _operation(path: Path, schema: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "operationId": path.path.rpartition("/")[2].strip("{}"),
+        "summary": path.says,
+        "parameters": [*_names_in(path), *map(_parameter, path.queries)],
+        "responses": {
+            "200": {"description": "The answer", "content": {"application/json": {"schema": schema}}},
+            **{str(status): _refused(_REFUSALS[status]) for status in path.refuses},
+        },
+    }
+
+
+def _names_in(path: Path) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "in": "path", "required": True, "description": _NAMED_IN_PATHS[name], "schema": _TEXT}
+        for name in re.findall(r"\{(\w+)\}", path.path)
+    ]
+
+
+def _parameter(query: Query) -> dict[str, Any]:
+    schema = {"type": "array", "items": query.schema} if query.repeats else query.schema
+    return {"name": query.name, "in": "query", "description": query.says, "schema": schema}
+
+
+def _refused(says: str) -> dict[str, Any]:
+    content = {"application/json": {"schema": {"$ref": f"{_SCHEMAS}{Refusal.__name__}"}}}
+    return {"description": says, "content": content}

@@ -1,0 +1,147 @@
+"""The JSON interface is what its OpenAPI document says: each path, each answer, each refusal."""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import json
+import threading
+from pathlib import Path
+from urllib.parse import quote, urlencode
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from controller.contract.effect_rows import Transition
+from controller.derived.stored_context import new_context
+from controller.step import steps
+from dashboards.exporter.config import ServeConfig
+from dashboards.following.reading import FOLLOWED_OUTPUTS, Reading
+from dashboards.following.transitions import Transitions
+from dashboards.following.view import View
+from dashboards.page.interface import API, DOCUMENT, PATHS, document
+from dashboards.page.routes import LivePage
+from tests import recorded_moment
+from transport.address import JournalAddress
+
+ROOT = Path(__file__).parents[2]
+OUTPUTS = (Transition.output, *FOLLOWED_OUTPUTS)
+LATER_MS = 5 * 60_000
+
+
+@pytest.fixture(scope="module")
+def exporter(tmp_path_factory, start_exporter):
+    """An exporter of a recorded cluster in a bad moment."""
+    directory = tmp_path_factory.mktemp("interface")
+    data = recorded_moment.zk_data(directory)
+    records = list(recorded_moment.history(data, "north").records())
+    rows = [row for row in steps(new_context("north", 8), records).effects if row.output in OUTPUTS]
+    config = ServeConfig(source=JournalAddress(directory / "outputs"), listen="127.0.0.1:0")
+    (directory / "outputs").mkdir()
+    with start_exporter(config) as running:
+        running.write(*sorted(rows, key=lambda row: OUTPUTS.index(row.output)))
+        running.page_with("/api/v1/clusters", '"unknown":null')
+        yield running
+
+
+def strict(schema):
+    """The schema, in which an object has no field that is not named."""
+    if isinstance(schema, dict):
+        closed = {key: strict(value) for key, value in schema.items()}
+        return {**closed, "additionalProperties": False} if "properties" in closed else closed
+    return [strict(each) for each in schema] if isinstance(schema, list) else schema
+
+
+STRICT = {**document(), "components": strict(copy.deepcopy(document()["components"]))}
+
+
+def findings(path: str, status: int, body: bytes) -> list[str]:
+    """What of an answer is not as the document says it."""
+    answers = STRICT["paths"][API + path]["get"]["responses"]
+    assert str(status) in answers, body
+    schema = answers[str(status)]["content"]["application/json"]["schema"]
+    validator = Draft202012Validator({**schema, "components": STRICT["components"]})
+    return [error.message for error in validator.iter_errors(json.loads(body))]
+
+
+def named(path: str, **names: str) -> str:
+    for name, value in names.items():
+        path = path.replace(f"{{{name}}}", quote(value, safe=""))
+    return API + path
+
+
+ASKED = {
+    "prefix": ["t"],
+    "after": ["t1"],
+    "first": ["1"],
+    "at": [str(recorded_moment.MOMENT_MS), str(recorded_moment.MOMENT_MS - LATER_MS), "2001-01-01"],
+    "window": ["900", "604800"],
+    "of": ["broker 1", "controller"],
+    "broker": ["1", "2"],
+    "rack": ["none"],
+    "controlled": ["1"],
+}
+
+
+def test_each_answer_of_a_recorded_cluster_is_as_the_document_says(exporter):
+    seen: set[tuple[str, int]] = set()
+    partitions = json.loads(exporter.page(f"{API}/clusters/north"))["troubles"][0]["examples"]
+    topic, partition = partitions[0]["topic"], str(partitions[0]["partition"])
+    present = {"cluster": "north", "topic": topic, "partition": partition, "broker": "1"}
+    absent = {"cluster": "south", "topic": "none", "partition": "x", "broker": "x"}
+    nonsense = {"first": "x", "at": "soon", "window": "7", "of": "broker x", "broker": "x", "rack": "none"}
+    for path in PATHS:
+        at = named(path.path, **present)
+        asked = [{}, *({query.name: value} for query in path.queries for value in ASKED[query.name])]
+        asked += [{query.name: nonsense[query.name]} for query in path.queries if query.name in nonsense]
+        for address in (*(f"{at}?{urlencode(query)}" for query in asked), named(path.path, **absent)):
+            status, headers, body = exporter.get(address)
+            assert headers["content-type"] == "application/json"
+            assert findings(path.path, status, body) == [], address
+            seen.add((path.path, status))
+    expected = {(path.path, status) for path in PATHS for status in (200, *path.refuses) if status != 503}
+    assert expected <= seen
+
+
+def test_a_refusal_is_as_the_document_says_where_nothing_is_known(tmp_path, start_exporter, rows):
+    with start_exporter(ServeConfig(source=JournalAddress(tmp_path), listen="127.0.0.1:0")) as empty:
+        empty.write(rows.broker(1), rows.gauges(ready=False))
+        empty.page_with("/api/v1/clusters", "no complete read of the cluster")
+        for path in PATHS:
+            address = named(path.path, cluster="north", topic="t", partition="0", broker="1")
+            status, _, body = empty.get(address)
+            assert findings(path.path, status, body) == [], address
+            assert status == 503 or 503 not in path.refuses
+
+
+def test_every_path_that_is_served_is_in_the_document():
+    live = LivePage(View(), Reading(), Transitions(JournalAddress(Path("none")), 1), "", threading.Event())
+    served = {route.path for route in live.routes() if getattr(route, "path", "").startswith(API)}
+    assert served - {DOCUMENT} == set(document()["paths"])
+
+
+def test_an_answer_that_has_another_form_is_found():
+    body = json.dumps([{"cluster": "north", "news": 1}]).encode()
+    assert findings("/clusters", 200, body) != []
+
+
+@pytest.mark.generated
+def test_the_document_is_served_and_committed(exporter):
+    spec = importlib.util.spec_from_file_location("openapi", ROOT / "docs" / "openapi.py")
+    assert spec is not None
+    assert spec.loader is not None
+    openapi = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(openapi)
+    committed = openapi.PATH.read_text(encoding="utf-8")
+    assert committed == openapi.text(), "run `make docs`"
+    assert json.loads(committed) == json.loads(exporter.page(DOCUMENT))
+
+
+def test_what_the_document_refers_to_is_in_it():
+    text = json.dumps(document())
+    for name in set(part.partition('"')[0] for part in text.split("#/components/schemas/")[1:]):
+        assert name in document()["components"]["schemas"]
+    for schema in document()["components"]["schemas"].values():
+        Draft202012Validator.check_schema(schema)
+    operations = [path["get"]["operationId"] for path in document()["paths"].values()]
+    assert len(set(operations)) == len(operations)

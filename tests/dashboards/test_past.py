@@ -1,0 +1,132 @@
+"""What the newest rows replaced: the cluster as of any moment that is kept, as one that stopped then has it."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.contract.row import Row
+from controller.derived.stored_context import new_context
+from controller.step import steps
+from dashboards.following import past
+from dashboards.following.reading import FOLLOWED_OUTPUTS
+from dashboards.following.view import ClusterSnapshot, View
+from dashboards.page.history import snapshot_as_of
+from tests import recorded_moment
+from tests.rows import TIME_MS
+
+CLUSTER = "north"
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory) -> list[Row]:
+    """The rows of a recorded cluster, up to its bad moment, in the order in which they were caused."""
+    directory = recorded_moment.zk_data(tmp_path_factory.mktemp("recorded"))
+    records = list(recorded_moment.history(directory, CLUSTER).records())
+    rows = steps(new_context(CLUSTER, 8), records).effects
+    return [row for row in rows if row.output in FOLLOWED_OUTPUTS]
+
+
+def viewed(rows) -> View:
+    view = View()
+    for row in rows:
+        view.apply(row)
+    return view
+
+
+def as_of(view: View, at_ms: int) -> ClusterSnapshot:
+    state = view.as_of(CLUSTER, at_ms)
+    assert state is not None
+    return snapshot_as_of(state, at_ms)
+
+
+def shown(snapshot: ClusterSnapshot) -> tuple[object, ...]:
+    """What the page shows of it; gauges are kept where they say something new."""
+    gauges = snapshot.gauges
+    assert gauges is not None
+    counts = (
+        gauges.controller,
+        gauges.leaderless_partitions,
+        gauges.under_min_isr_partitions,
+        gauges.leaders_by_broker,
+    )
+    subjects = (snapshot.controller, snapshot.brokers, snapshot.unusable, snapshot.under_min_isr, snapshot.open_alerts)
+    return *subjects, counts
+
+
+def test_as_of_each_moment_the_cluster_is_as_one_that_has_no_later_rows_has_it(recorded):
+    view = viewed(recorded)
+    since_ms = view.kept_since_ms(CLUSTER)
+    moments = sorted({row.time_ms for row in recorded if since_ms is not None and row.time_ms >= since_ms})
+    assert len(moments) > 100
+    some = moments[:: max(1, len(moments) // 30)]
+    seen = set()
+    for at_ms in some:
+        then = viewed(row for row in recorded if row.time_ms <= at_ms)
+        (expected,) = then.snapshot()
+        found = as_of(view, at_ms)
+        assert shown(found) == shown(expected), at_ms
+        seen.add((len(found.unusable), len(found.open_alerts), sum(row.registered for row in found.brokers)))
+    assert len(seen) > 5, "the recording should have had its ups and downs"
+
+
+def test_the_outputs_may_come_one_after_the_other(recorded):
+    by_output = viewed(sorted(recorded, key=lambda row: FOLLOWED_OUTPUTS.index(row.output)))
+    in_order = viewed(recorded)
+    at_ms = recorded[len(recorded) // 2].time_ms
+    assert shown(as_of(by_output, at_ms)) == shown(as_of(in_order, at_ms))
+
+
+def test_where_there_is_no_more_room_the_oldest_moments_go_and_that_is_known(monkeypatch, recorded):
+    monkeypatch.setattr(past, "MOST_CHANGES", 200)
+    view = viewed(recorded)
+    since_ms = view.kept_since_ms(CLUSTER)
+    assert since_ms is not None
+    assert since_ms > recorded[0].time_ms
+    (expected,) = viewed(row for row in recorded if row.time_ms <= since_ms).snapshot()
+    assert shown(as_of(view, since_ms)) == shown(expected)
+
+
+def test_a_state_that_began_from_nothing_has_no_past(rows):
+    view = viewed([rows.broker(1), rows.controller(1), rows.partition("orders"), rows.gauges()])
+    assert view.kept_since_ms(CLUSTER) is not None
+    for output in ("metadata", "gauges"):
+        view.forget(output, CLUSTER)
+    assert view.kept_since_ms(CLUSTER) is None
+    for row in (rows.broker(1), rows.controller(1), rows.gauges()):
+        view.apply(row)
+    assert view.kept_since_ms(CLUSTER) == row.time_ms
+
+
+@pytest.mark.parametrize("output", ["metadata", "alerts"])
+def test_rows_that_compaction_or_damage_took_end_the_past_there(rows, output):
+    view = viewed([rows.gauges(), rows.broker(1), rows.alert("x"), rows.controller(1)])
+    before_ms = view.kept_since_ms(CLUSTER)
+    later = [rows.offline("orders"), rows.alert("y")]
+    for row in later:
+        view.apply(row)
+    view.lacks_rows_before(output)
+    newest_ms = next(row.time_ms for row in later if row.output == output)
+    assert (before_ms or 0) < newest_ms == view.kept_since_ms(CLUSTER)
+
+
+def test_gauges_that_say_nothing_new_take_no_room(monkeypatch, rows):
+    monkeypatch.setattr(past, "MOST_GAUGES", 3)
+    kept = past.Past()
+    first = rows.gauges()
+    kept.note(None, first)
+    for _ in range(10):
+        kept.note(first, rows.gauges())
+    fuller = rows.gauges(partitions=4)
+    kept.note(None, fuller)
+    assert kept.gauges_at(fuller.time_ms - 1) is first
+    assert kept.gauges_at(fuller.time_ms) is fuller
+    assert kept.gauges_at(TIME_MS) is None
+
+
+def test_what_changed_comes_with_what_it_replaced(rows):
+    old, new, newest = rows.partition("orders"), rows.offline("orders"), rows.partition("orders", leader=2)
+    view = viewed([old, new, newest])
+    assert view.changed(CLUSTER, new.time_ms, new.time_ms, 10) == [old, new]
+    assert view.changed(CLUSTER, new.time_ms, newest.time_ms, 1) == [new, newest]
+    assert view.changed(CLUSTER, newest.time_ms + 1, newest.time_ms + 9, 1) == []
+    assert view.changed("south", 0, newest.time_ms, 9) == []

@@ -1,0 +1,34 @@
+"""Visits of the live page in a real browser."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from playwright.sync_api import Page
+
+AXE = Path(__file__).parent / "axe" / "axe.min.js"
+SCREENSHOTS = Path(__file__).parents[2] / "docs" / "page"
+HOSTILE = '"><img src=x onerror=alert(1)><script>alert(2)<\u202e'  # no znode's name has a slash
+
+
+class Visit:
+    """A visitor's page, and what the browser said and asked for meanwhile."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.said: list[str] = []
+        self.asked: set[str] = set()
+        page.on("console", lambda message: self.said.append(message.text))
+        page.on("pageerror", lambda error: self.said.append(str(error)))
+        page.on("dialog", lambda dialog: self.said.append(f"a dialog: {dialog.message}"))
+        page.on("request", lambda request: self.asked.add(request.url.split("/")[2]))
+
+    def screenshot(self, name: str) -> None:
+        if os.environ.get("REWRITE"):
+            self.page.locator("main").screenshot(path=SCREENSHOTS / f"{name}.png")
+
+    def findings(self) -> list[str]:
+        self.page.evaluate(AXE.read_text(encoding="utf-8"))
+        found = self.page.evaluate("axe.run()")
+        return [f"{each['id']}: {node['html']}" for each in found["violations"] for node in each["nodes"]]
