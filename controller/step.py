@@ -50,7 +50,7 @@ from controller.events import (
     topic_deletion,
     unfenced_controller,
 )
-from controller.feed import clock_step, complete_read, older_generation
+from controller.feed import clock_step, complete_read, forgotten, older_generation
 from controller.inference import expected_writes, owed_removals, partition_state, topic_assignment
 from controller.model.context import BOOTSTRAPPING, FOLLOWING, LOADING, Context
 from controller.model.topics import TopicPartition
@@ -96,6 +96,8 @@ def _in_one_transaction(context: Context, records: Sequence[Record]) -> Outcome:
     tx: Transaction | None = None
     effects: list[Row] = []
     position = context.header.position
+    if records[0].kind is RecordKind.FORGOTTEN and records[0].position > position:
+        return forgotten.forget(context, records[0])
     for record in records:
         at = record.position
         if at <= position:
@@ -117,6 +119,7 @@ def _in_one_transaction(context: Context, records: Sequence[Record]) -> Outcome:
 def _apply(tx: Transaction, record: Record, last: Position) -> None:
     tx.count(_COUNTED[record.kind])
     header = tx.header
+    header.feed.forgotten = False
     if _lacks_records_before(record, last):
         # Their content is not known, so nothing can be concluded until the next complete read.
         header.phase, header.feed.lacks_records = BOOTSTRAPPING, True

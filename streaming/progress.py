@@ -143,7 +143,11 @@ class JobProgress(StreamingQueryListener):
             state_bytes=sum(state.memoryUsedBytes for state in states),
             state_values=sum(state.numRowsTotal for state in states),
             state_commit_ms=sum(state.commitTimeMs for state in states),
-            clusters={of_cluster.cluster: self._progress_of(of_cluster, written_ms) for of_cluster in reported},
+            clusters={
+                of_cluster.cluster: self._progress_of(of_cluster, written_ms)
+                for of_cluster in reported
+                if not of_cluster.forgotten
+            },
         )
 
     def _progress_of(self, applied: Applied, written_ms: int) -> ClusterProgress:
@@ -156,6 +160,7 @@ class JobProgress(StreamingQueryListener):
         )
 
     def _log_first_pictures(self, applied: list[Applied]) -> None:
+        self._pictured.difference_update(of_cluster.cluster for of_cluster in applied if of_cluster.forgotten)
         for of_cluster in applied:
             if of_cluster.picture and of_cluster.cluster not in self._pictured:
                 self._pictured.add(of_cluster.cluster)

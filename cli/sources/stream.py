@@ -108,6 +108,9 @@ def _beginnings(where: Where, stop: threading.Event) -> dict[str, int | None]:
         found.setdefault(record.cluster, None)
         if record.kind is RecordKind.SNAPSHOT_BEGIN:
             begun[record.cluster] = (record.generation, at)
+        elif record.kind is RecordKind.FORGOTTEN:
+            del found[record.cluster]
+            begun.pop(record.cluster, None)
         elif record.kind is RecordKind.SNAPSHOT_END and record.cluster in begun:
             generation, beginning = begun.pop(record.cluster)
             if generation == record.generation:

@@ -59,6 +59,12 @@ def judge(tx: MutableState) -> None:
             _mark_unknown(tx, alert_id, alert)
 
 
+def resolve_all(tx: MutableState, ending: str) -> None:
+    """Resolves every open alert for the same reason."""
+    for alert_id, alert in list(tx.header.alerts.open.items()):
+        _resolve(tx, alert_id, alert, ending)
+
+
 def _conditions(header: Header, *, sees_cluster: bool) -> Iterator[Condition]:
     if sees_cluster and stands_still(header):
         yield from conditions_of_migration(header)

@@ -97,9 +97,12 @@ def _stalled(header: Header) -> Condition | None:
     else:
         why = f"/migration stands still at offset {migration.offset}: the dual write is broken or the quorum is lost"
     registered = len(header.brokers) > len(header.in_kraft_mode)
-    finalized = "" if edited or registered or not migration.exists else ", or it is finalized"
+    may_be_finalized = not (edited or registered) and migration.exists
+    finalized = ", or it is finalized" if may_be_finalized else ""
     harm = "brokers in ZooKeeper mode get no metadata" if registered else "the way back is lost with each change"
     restart = f"restart KRaft controller {migration.claim.controller}"
+    if may_be_finalized:
+        restart += f"; if finalized: `kontrast forget {header.cluster}`"
     return Condition(
         kind=kinds.DUAL_WRITE_STALLED,
         group=_GROUP,

@@ -39,7 +39,7 @@ DUAL_WRITE_STALLED: Final = AlertKind(
     "the quorum is lost, or the migration is finalized. Brokers in ZooKeeper mode get no metadata; Kafka's gauges stay "
     "green.",
     action="If the quorum lives and you did not finalize, restart the active KRaft controller: the next leader writes "
-    "again. If you finalized, stop watching the cluster.",
+    "again. If you finalized, end the cluster's `kontrast watch`, then `kontrast forget CLUSTER`.",
 )
 KRAFT_LEADER_FLAPPING: Final = AlertKind(
     name="KRaftLeaderFlapping",

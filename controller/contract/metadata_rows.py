@@ -114,6 +114,8 @@ class BeginningRow(Row, frozen=True, kw_only=True, gc=False, tag="beginning"):
 
     output: ClassVar[str] = "metadata"
 
+    forgotten: bool = False  # an operator forgot the cluster: no rows follow unless it is watched again
+
     def subject_key(self) -> str:
         """Key with one row a cluster."""
         return f"{self.cluster}/beginning"

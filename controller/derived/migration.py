@@ -182,6 +182,9 @@ def next_step(header: Header) -> str:
         return f"the quorum waits until {_brokers(registered)} and all its voters are started with the migration flag"
     if phase is Phase.HYBRID:
         return f"restart {_brokers(registered[:1])} in KRaft mode; still in ZooKeeper mode: {_listed(registered)}"
+    if phase is Phase.SILENT and not registered:
+        forget = f"end its `kontrast watch`, then `kontrast forget {header.cluster}`"
+        return f"restart the active KRaft controller; if the migration is finalized, {forget}"
     if phase is Phase.DUAL_WRITE:
         return "finalize when you are sure: restart the controllers without the migration flag; no way leads back then"
     return _NEXT_STEPS[phase]

@@ -135,8 +135,10 @@ class Follower:
             # Unreadable rows before this one no longer count: they are void, or this row replaces them.
             self._reading.nothing_newer(chunk.output, row.cluster)
         if isinstance(row, BeginningRow):
-            self._view.forget(chunk.output, row.cluster)
+            self._view.forget(chunk.output, row.cluster, for_good=row.forgotten)
             self._reading.begins(chunk.output, row.cluster)
+            if row.forgotten:
+                self._reading.forget(row.cluster)
             return
         if self._view.apply(row) and chunk.live:
             now = time.time()

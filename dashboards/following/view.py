@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Generic, TypeVar
 
 import msgspec
@@ -30,6 +31,7 @@ RESOLVED = "resolved"
 
 _Key = TypeVar("_Key", bound=Hashable)
 _Row = TypeVar("_Row", bound=Row)
+_Value = TypeVar("_Value")
 _Place = tuple[int, int, int]
 
 
@@ -130,11 +132,11 @@ def _by_age_of_alert(row: AlertRow) -> tuple[object, ...]:
 class _Alerts:
     """The newest row of each alert that is not resolved, how many there are of each kind, and those just resolved."""
 
-    def __init__(self) -> None:
+    def __init__(self, resolved: Mapping[str, AlertRow] = MappingProxyType({})) -> None:
         self._newest: _Newest[str, AlertRow] = _Newest()
         self._oldest_first: _OldestFirst[str, AlertRow] = _OldestFirst(_by_age_of_alert)
         self._counts: Counter[tuple[str, str, str]] = Counter()
-        self.resolved: dict[str, AlertRow] = {}
+        self.resolved = dict(resolved)
 
     def apply(self, row: AlertRow) -> bool:
         before, removes = self._newest.rows.get(row.id), row.state == RESOLVED
@@ -187,6 +189,13 @@ class _Cluster:
     topics: dict[str, dict[int, PartitionRow]] = field(default_factory=dict)
     topic_names: list[str] | None = None  # in their order; None until it is asked for
     changes: Counter[str] = field(default_factory=Counter)  # by output
+    forgotten: bool = False  # by an operator: without any row it is none of the clusters
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it was forgotten, and no row has come since but alerts' endings."""
+        held = (self.partitions, self.brokers, self.controller, self.migration, self.gauges)
+        return self.forgotten and not (any(newest.rows for newest in held) or self.alerts.oldest_first())
 
     def apply(self, row: Row) -> bool:
         changed = self._apply(row)
@@ -243,12 +252,13 @@ class _Cluster:
             self.topic_names = sorted(self.topics)
         return self.topic_names
 
-    def forget(self, output: str) -> None:
+    def forget(self, output: str, *, for_good: bool) -> None:
         self.changes[output] += 1
+        self.forgotten = for_good
         if output == GaugesRow.output:
             self.gauges = _Newest()
         elif output == AlertRow.output:
-            self.alerts = _Alerts()
+            self.alerts = _Alerts(self.alerts.resolved) if for_good else _Alerts()
         elif output == PartitionRow.output:
             self.partitions, self.brokers, self.controller = _Newest(), _Newest(), _Newest()
             self.migration = _Newest()
@@ -286,7 +296,7 @@ class View:
             if isinstance(row, JobRow):
                 # Of a cluster that the batch had no record of, the older progress stays.
                 known = {} if self._job is None else self._job.clusters
-                self._job = msgspec.structs.replace(row, clusters={**known, **row.clusters})
+                self._job = msgspec.structs.replace(row, clusters=self._without_gone({**known, **row.clusters}))
                 return True
             return self._clusters.setdefault(row.cluster, _Cluster()).apply(row)
 
@@ -295,16 +305,32 @@ class View:
         with self._lock:
             self._clusters.setdefault(cluster, _Cluster())
 
-    def forget(self, output: str, cluster: str | None = None) -> None:
-        """Drop the rows of this output, which starts over: all of them, or one cluster's."""
+    def forget(self, output: str, cluster: str | None = None, *, for_good: bool = False) -> None:
+        """Drop the rows of this output, which starts over: all of them, or one cluster's, which may end for good."""
         with self._lock:
             if cluster is not None:
-                self._clusters.setdefault(cluster, _Cluster()).forget(output)
+                self._clusters.setdefault(cluster, _Cluster()).forget(output, for_good=for_good)
+                if self._job is not None:
+                    self._job = msgspec.structs.replace(self._job, clusters=self._without_gone(self._job.clusters))
                 return
             for known in self._clusters.values():
-                known.forget(output)
+                known.forget(output, for_good=known.forgotten)
             if output == JobRow.output:
                 self._job = None
+
+    def _without_gone(self, by_cluster: Mapping[str, _Value]) -> dict[str, _Value]:
+        gone = {name for name, known in self._clusters.items() if known.is_gone}
+        return {name: value for name, value in by_cluster.items() if name not in gone}
+
+    def endings_of_forgotten(self) -> Mapping[str, Mapping[str, AlertRow]]:
+        """The alerts, by id, that ended when their cluster was forgotten; of each cluster that was."""
+        with self._lock:
+            return {name: dict(known.alerts.resolved) for name, known in self._clusters.items() if known.is_gone}
+
+    def knows(self, cluster: str) -> bool:
+        """Whether there is a cluster of this name."""
+        with self._lock:
+            return cluster in self._clusters and not self._clusters[cluster].is_gone
 
     def partitions(self, cluster: str) -> dict[tuple[str, int], PartitionRow]:
         """Every partition of the cluster as it is now, by topic and number."""
@@ -336,7 +362,7 @@ class View:
         """One cluster as it is now; None where there is none of this name."""
         with self._lock:
             known = self._clusters.get(name)
-            return None if known is None else known.snapshot(name, self._clock_behind_ms(name))
+            return None if known is None or known.is_gone else known.snapshot(name, self._clock_behind_ms(name))
 
     def job(self) -> JobRow | None:
         """The newest row of the job; None before the first."""
@@ -347,7 +373,8 @@ class View:
         """All clusters as they are now, in the order of their names."""
         with self._lock:
             return tuple(
-                self._clusters[name].snapshot(name, self._clock_behind_ms(name)) for name in sorted(self._clusters)
+                known.snapshot(name, self._clock_behind_ms(name))
+                for name, known in sorted(self._without_gone(self._clusters).items())
             )
 
     def clock_behind_ms(self, cluster: str) -> int:
@@ -362,7 +389,7 @@ class View:
     def readiness(self) -> Mapping[str, bool]:
         """Whether the rows of each cluster follow from a complete read of it."""
         with self._lock:
-            gauges = {name: known.gauges.rows.get(name) for name, known in self._clusters.items()}
+            gauges = {name: of.gauges.rows.get(name) for name, of in self._without_gone(self._clusters).items()}
         return {name: row is not None and row.ready for name, row in sorted(gauges.items())}
 
     def take_changed_partitions(self, cluster: str) -> tuple[frozenset[int], Sequence[PartitionRow]]:

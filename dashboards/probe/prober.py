@@ -215,12 +215,12 @@ class Prober:
         self._threads: list[threading.Thread] = []
 
     def probes(self) -> tuple[ClusterProbe, ...]:
-        """The running probes."""
-        return tuple(self._probes.copy().values())
+        """The running probes of the clusters that there are."""
+        return tuple(probe for probe in self._probes.copy().values() if self._view.knows(probe.cluster))
 
     def quorums(self) -> tuple[QuorumProbe, ...]:
-        """The running probes of quorums."""
-        return tuple(self._quorums.copy().values())
+        """The running probes of those clusters' quorums."""
+        return tuple(quorum for quorum in self._quorums.copy().values() if self._view.knows(quorum.cluster))
 
     def active_alerts(self) -> Sequence[ActiveAlerts]:
         """The probes' alerts."""

@@ -275,6 +275,16 @@ def test_partitions_of_brokers_in_kraft_mode_are_online():
     assert (gauges.offline_partitions, gauges.leaderless_partitions, gauges.active_brokers) == (0, 0, 2)
 
 
+def test_a_finalized_migration_names_the_command_that_ends_it():
+    history = all_in_kraft_mode()
+    history.heartbeat(10_000)
+    assert (shown(history).phase, shown(history).rollback) == ("silent", "no")
+    forget = "if the migration is finalized, end its `kontrast watch`, then `kontrast forget c`"
+    assert shown(history).next_step == f"restart the active KRaft controller; {forget}"
+    (stalled,) = (row for row in history.open_alerts().values() if row.alert == "DualWriteStalled")
+    assert stalled.cause.endswith("; if finalized: `kontrast forget c`")
+
+
 def test_a_new_leader_that_is_not_registered_lives_in_kraft_mode():
     history = a_cluster().migrates()
     history.broker_leaves(1)
