@@ -143,12 +143,12 @@ class JobProgress(StreamingQueryListener):
             state_bytes=sum(state.memoryUsedBytes for state in states),
             state_values=sum(state.numRowsTotal for state in states),
             state_commit_ms=sum(state.commitTimeMs for state in states),
-            clusters={
-                of_cluster.cluster: self._progress_of(of_cluster, written_ms)
-                for of_cluster in reported
-                if not of_cluster.forgotten
-            },
+            clusters=self._progress_by_cluster(reported, written_ms),
         )
+
+    def _progress_by_cluster(self, reported: list[Applied], written_ms: int) -> dict[str, ClusterProgress]:
+        known = [applied for applied in reported if not applied.forgotten]
+        return {applied.cluster: self._progress_of(applied, written_ms) for applied in known}
 
     def _progress_of(self, applied: Applied, written_ms: int) -> ClusterProgress:
         behind_ms = self._clocks.behind_ms(applied.cluster)

@@ -8,7 +8,7 @@ from typing import Final
 from controller.alerts import kinds as kinds
 from controller.alerts.affected import names
 from controller.alerts.conditions import Condition, counted, plural
-from controller.derived.migration import broken_by_hand, is_stuck, never_elected_count, next_step
+from controller.derived.migration import broken_by_hand, epoch_raised, is_stuck, never_elected_count, next_step
 from controller.model.brokers import NO_BROKER
 from controller.model.context import Header
 from controller.rules.migration_phases import LED_BY_KRAFT, MigrationPhase
@@ -101,7 +101,9 @@ def _stalled(header: Header) -> Condition | None:
     finalized = ", or it is finalized" if may_be_finalized else ""
     harm = "brokers in ZooKeeper mode get no metadata" if registered else "the way back is lost with each change"
     restart = f"restart KRaft controller {migration.claim.controller}"
-    if may_be_finalized:
+    if epoch_raised(header) and not edited:
+        restart = f"to go back delete /controller, then /migration; else {restart}"
+    elif may_be_finalized:
         restart += f"; if finalized: `kontrast forget {header.cluster}`"
     return Condition(
         kind=kinds.DUAL_WRITE_STALLED,

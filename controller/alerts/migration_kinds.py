@@ -90,6 +90,7 @@ WRITTEN_PAST_KRAFT: Final = AlertKind(
     several="{count} topics{names} were changed in ZooKeeper, and KRaft leads: its next leader deletes that or sets it "
     "back, or it waits for a rollback",
     lasts_ms=30 * MINUTE_MS,
+    ends_early="a broker is controller",
 )
 LEADERS_NEVER_ELECTED: Final = AlertKind(
     name="LeadersNeverElected",

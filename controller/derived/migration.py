@@ -83,11 +83,12 @@ def broken_by_hand(header: Header) -> str:
     Each dual write checks the versions of /controller_epoch and /migration.
     """
     migration = header.migration
-    if not (migration.led_by_kraft and header.kraft_owns_controller):
-        return ""
-    if header.term.epoch_zxid > migration.claim.zxid >= 0:
-        return f"/controller_epoch was written by hand at zxid {header.term.epoch_zxid:#x}"
-    return migration.edited
+    return migration.edited if migration.led_by_kraft and header.kraft_owns_controller else ""
+
+
+def epoch_raised(header: Header) -> bool:
+    """Whether /controller_epoch was written by hand since KRaft's claim, as on the way back before a broker's."""
+    return header.kraft_owns_controller and header.term.epoch_zxid > header.migration.claim.zxid >= 0
 
 
 def _without_pulse(header: Header) -> Rollback:

@@ -423,6 +423,35 @@ def test_the_epoch_going_back_under_kraft_is_a_broken_dual_write_and_nothing_els
     assert shown(history).rollback == "loses"
 
 
+def test_the_epoch_raised_after_the_controllers_stopped_is_the_way_back_and_breaks_nothing():
+    history = a_cluster().migrates().pulses(1)
+    history.heartbeat(3_000)
+    history.write("/controller_epoch", b"3")
+    assert "DualWriteStalled" not in opened(history)
+    assert (shown(history).phase, shown(history).rollback) == ("hybrid", "yes")
+    assert "DualWriteStalled" not in opened(history)
+    history.heartbeat(10_000)
+    history.heartbeat()
+    (page,) = (row for row in history.open_alerts().values() if row.alert == "DualWriteStalled")
+    assert page.cause == (
+        "/migration stands still at offset 400: the dual write is broken or the quorum is lost; brokers in ZooKeeper mode "
+        "get no metadata; to go back delete /controller, then /migration; else restart KRaft controller 3001"
+    )
+    history.delete("/controller")
+    history.controller(3, 4)
+    history.heartbeat()
+    assert "DualWriteStalled" not in opened(history)
+
+
+def test_a_complete_read_that_finds_the_epoch_raised_finds_no_pulse():
+    history = ZnodeHistory()
+    late = ("/brokers/ids/1", broker_znode(1))
+    znodes = [("/controller", CLAIM), late, *TOPIC, ("/controller_epoch", b"9")]
+    read_again(history, *znodes, ("/migration", migration_znode(300, 3001, 3)), owner_of_controller=0)
+    row = shown(history)
+    assert (row.phase, row.rollback, row.rollback_epoch) == ("silent", "loses", None)
+
+
 def test_a_deleted_controller_znode_does_not_end_the_kraft_controllers_lead():
     history = a_cluster().migrates().pulses(1)
     history.delete("/controller")
@@ -608,7 +637,8 @@ def read_again(history: ZnodeHistory, *writes: tuple[str, object], owner_of_cont
     history.generation, history.seq = history.generation + 1, -1
     history.send(RecordKind.SNAPSHOT_BEGIN)
     for path, content in writes:
-        history.write(path, content, owner=owner_of_controller if path == "/controller" else None)
+        owner = owner_of_controller if path == "/controller" else None
+        history.write(path, content, owner=owner, same_zxid=path == "/controller_epoch")  # a claim writes both
     history.send(RecordKind.SNAPSHOT_END, zxid=history.zxid)
 
 
