@@ -69,7 +69,8 @@ class StreamSource:
         if not found.ready or found.controller is None:
             raise NotFoundError(f"no complete read of cluster {cluster} has come through yet: see `kontrast status`")
         context = new_context(cluster, CHUNK_COUNT, *self.brokers.read())
-        metadata: tuple[MetadataRow, ...] = (*found.brokers, found.controller, *partitions.values())
+        migration = () if found.migration is None else (found.migration,)
+        metadata: tuple[MetadataRow, ...] = (*found.brokers, found.controller, *migration, *partitions.values())
         story = tuple(self._story(scope, cluster, stop))
         return picture_of_rows(context, metadata, found.open_alerts, story, found.heartbeat_ms or 0)
 

@@ -9,6 +9,7 @@ from controller.alerts import kinds as kinds
 from controller.alerts.affected import names
 from controller.alerts.conditions import Condition, counted, plural
 from controller.derived.migration import broken_by_hand, epoch_raised, is_stuck, never_elected_count, next_step
+from controller.model.alert_state import EXAMPLES_NAMED
 from controller.model.brokers import NO_BROKER
 from controller.model.context import Header
 from controller.rules.migration_phases import LED_BY_KRAFT, MigrationPhase
@@ -138,15 +139,17 @@ def _old_migration(header: Header) -> Condition | None:
     if header.led_by_kraft or migration.offset <= 0:
         return None
     topics = header.tally.gauges.get("topics", 0)
-    made = migration.made
+    made, configured = migration.made, migration.configured
     since = f"; of those {made.count} made since{names(made.examples, made.count)} in any case" if made.count else ""
+    if configured.count:
+        since += f", and sets back settings written since{names(configured.examples, configured.count)}"
     return Condition(
         kind=kinds.OLD_MIGRATION,
         group=_GROUP,
         cause=f"/migration of an earlier attempt has offset {migration.offset}: a quorum that starts now deletes up to "
         f"{counted(topics, 'topic')}{since}; delete /migration, format the KRaft controllers",
         ending="/migration is gone, or KRaft leads",
-        examples=made.examples,
+        examples=tuple(dict.fromkeys((*made.examples, *configured.examples)))[:EXAMPLES_NAMED],
     )
 
 

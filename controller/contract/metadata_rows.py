@@ -49,7 +49,7 @@ class BrokerRow(Row, frozen=True, kw_only=True, gc=False, tag="broker"):
     registered: bool
     epoch: Int64  # the czxid of its znode
     since_ms: Moment
-    endpoints: tuple[str, ...] = ()
+    endpoints: tuple[str, ...] = ()  # of an inferred broker those that it registered last
     rack: str | None = None
     forgotten: bool = False  # it left a day ago and hosts no replicas: this is its last row
     inferred: bool = False  # not registered in ZooKeeper: ISRs and leaders show that it lives in KRaft mode

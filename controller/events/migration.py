@@ -31,8 +31,8 @@ from controller.transaction.transaction import Transaction, replace
 # topic with thousands of partitions may be written, in 1.5 ms each: writes of states are signs of life, too.
 SILENT_AFTER_MS: Final = 10_000
 
-# 99 % of the gaps were shorter than 592 ms, a restarted leader's was 1.0 s. On the way back the epoch is raised after all
-# controllers have stopped, by a tool that needs a second to start.
+# 99 % of the gaps were shorter than 592 ms, a restarted leader's was 1.0 s. On the way back the epoch is raised after
+# all controllers have stopped, by a tool that needs a second to start.
 _PULSES_WITHIN_MS: Final = 2_000
 
 _CLAIMS_KEPT: Final = 10
@@ -99,7 +99,8 @@ def epoch_written(tx: Transaction) -> None:
 def znode_removed(tx: Transaction) -> None:
     """Handle the removal of /migration."""
     migration = tx.header.migration
-    migration.exists, migration.offset, migration.made = False, -1, SomeTopics()
+    migration.exists, migration.offset = False, -1
+    migration.made = migration.configured = SomeTopics()
     migration_machine.follow(tx, Evidence.ZNODE_DELETED)
 
 
@@ -134,7 +135,7 @@ def broker_claimed(tx: Transaction) -> None:
     if migration.led_by_kraft:
         for broker in header.in_kraft_mode:
             _leaves(tx, broker)
-        migration.made = SomeTopics()
+        migration.made = migration.configured = SomeTopics()
         occurrences.forget(header, kinds.WRITTEN_PAST_KRAFT)  # no KRaft leader is next that would undo it
         migration_machine.follow(tx, Evidence.BROKER_CLAIMED)
         if not migration.exists:  # deleted before /controller: nothing more shows that the way back is done
@@ -233,7 +234,9 @@ def infer_modes(tx: Transaction, partition: Partition, before: LeaderAndIsr | No
 def _lives(tx: Transaction, broker: int) -> None:
     header = tx.header
     departure = header.departures.last.get(broker)
-    lives = Broker(-1, 0, header.time_ms, rack=departure.rack if departure else None, inferred=True)
+    # It comes back in KRaft mode with the listeners that it registered last: the other settings of a broker stay.
+    endpoints, rack = (departure.endpoints, departure.rack) if departure else ((), None)
+    lives = Broker(-1, 0, header.time_ms, endpoints, rack, inferred=True)
     header.brokers = {**header.brokers, broker: lives}
     header.departures.last = {key: value for key, value in header.departures.last.items() if key != broker}
     broker_change.touch_hosted(tx, broker)
@@ -243,7 +246,8 @@ def _lives(tx: Transaction, broker: int) -> None:
 
 def _leaves(tx: Transaction, broker: int) -> None:
     header = tx.header
-    gone = Departure(tx.record.zxid, header.time_ms, rack=header.brokers[broker].rack)
+    left = header.brokers[broker]
+    gone = Departure(tx.record.zxid, header.time_ms, rack=left.rack, endpoints=left.endpoints)
     header.brokers = {key: value for key, value in header.brokers.items() if key != broker}
     header.departures.last = {**header.departures.last, broker: gone}
     broker_change.touch_hosted(tx, broker)
@@ -280,8 +284,15 @@ def topic_deleted(tx: Transaction, name: str, *, asked: bool) -> None:
 
 
 def settings_written(tx: Transaction, topic: str) -> None:
-    """Note settings of a topic that were written past KRaft, where the author is known: from ZooKeeper's log only."""
-    if tx.header.led_by_kraft and _is_foreign(tx):
+    """Note settings of a topic that the next sync would set back: written after a rollback, or past KRaft.
+
+    While KRaft leads this takes the author, whom only ZooKeeper's log shows.
+    """
+    migration, known = tx.header.migration, tx.topic(topic)
+    if migration.phase is MigrationPhase.ROLLED_BACK and migration.offset > 0 and tx.header.phase is FOLLOWING:
+        if known is not None and known.exists and topic not in migration.configured.examples:
+            migration.configured = migration.configured.joined_by(topic)
+    elif tx.header.led_by_kraft and _is_foreign(tx):
         cause = f"settings of topic {topic} were written in ZooKeeper, and KRaft leads: its next leader sets them back"
         _note_past_kraft(tx, cause, topic)
 

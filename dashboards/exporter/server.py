@@ -55,7 +55,7 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
     figures = HttpFigures()
     own = BuildCollector(), HttpCollector(figures)
     app.show(BrokerViewCollector(prober), QuorumCollector(prober), DeliveryCollector(delivery.senders), *own)
-    live = LivePage(view, reading, str(config.source), stop)
+    live = LivePage(view, reading, str(config.source), stop, prober.quorum_sentence)
     server = HttpServer(app.pages(live), config.listening, figures)
     with ExitStack() as running:
         for part in (server, page, follower, prober, delivery):

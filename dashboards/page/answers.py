@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Final
 
@@ -12,9 +12,11 @@ from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.metadata_rows import BrokerRow, PartitionRow
 from controller.derived.health import UNUSABLE_WORDS
+from controller.derived.migration import DONE
 from controller.derived.stored_context import new_context
 from controller.model.context import Context
 from controller.model.topics import Problem, TopicPartition
+from controller.rules.migration_phases import MigrationPhase
 from dashboards.following.reading import Reading
 from dashboards.following.view import ClusterSnapshot, View, problem_since_ms
 from questions.check import Health, check, counts_of
@@ -70,6 +72,7 @@ class BrokerLine(msgspec.Struct, frozen=True):
 
     broker: int
     registered: bool
+    inferred: bool  # not registered: it lives in KRaft mode, as ISRs and leaders show
     is_controller: bool
     since_ms: int  # that it is registered, or away
     leaders: int
@@ -81,6 +84,17 @@ class Rack(msgspec.Struct, frozen=True):
 
     name: str | None
     brokers: tuple[BrokerLine, ...]
+
+
+class WayToKRaft(msgspec.Struct, frozen=True):
+    """Where the migration is, what comes next, and whether one may still go back."""
+
+    phase: str
+    since_ms: int
+    next_step: str
+    rollback_sentence: str
+    missing_brokers: tuple[int, ...]  # with replicas, and neither registered nor in KRaft mode
+    quorum: str  # what it says itself, or why it was not asked
 
 
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,6 +109,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     pending_writes: int = 0  # that the controller must do, and ZooKeeper does not show yet
     agreement_of_last_hour: float | None = None
     agreement: float | None = None
+    migration: WayToKRaft | None = None  # while one is under way, or left something
 
 
 class TopicLine(msgspec.Struct, frozen=True):
@@ -125,9 +140,10 @@ class TopicAnswer(msgspec.Struct, frozen=True):
 class Answers:
     """Answers from what is followed at this moment; none needs more of a cluster than it shows."""
 
-    def __init__(self, view: View, reading: Reading) -> None:
+    def __init__(self, view: View, reading: Reading, quorum: Callable[[str], str]) -> None:
         self._view = view
         self._reading = reading
+        self._quorum = quorum
 
     def fleet(self, now_ms: int) -> tuple[Overview, ...]:
         """Every cluster, in the order of their names."""
@@ -198,7 +214,8 @@ class Answers:
         unknown, gauges = self._why_unknown(found), found.gauges
         if unknown is not None or gauges is None:
             return Overview(cluster=found.cluster, unknown=unknown)
-        away = sum(1 for row in found.brokers if not row.registered and gauges.replicas_by_broker.get(row.broker))
+        hosting = (row for row in found.brokers if gauges.replicas_by_broker.get(row.broker))
+        away = sum(not (row.registered or row.inferred) for row in hosting)
         return Overview(
             cluster=found.cluster,
             health=check(_picture(found, (), _oldest(found.open_alerts)), now_ms, counts_of(gauges, away)),
@@ -208,7 +225,15 @@ class Answers:
             pending_writes=gauges.pending_writes,
             agreement_of_last_hour=gauges.agreement_of_last_hour,
             agreement=gauges.agreement,
+            migration=self._way_to_kraft(found),
         )
+
+    def _way_to_kraft(self, found: ClusterSnapshot) -> WayToKRaft | None:
+        row = found.migration
+        if row is None or (row.phase == MigrationPhase.ZOOKEEPER.value and row.rollback == DONE):
+            return None
+        phase, quorum = row.phase.replace("_", " "), self._quorum(found.cluster)
+        return WayToKRaft(phase, row.since_ms, row.next_step, row.rollback_sentence, row.missing_brokers, quorum)
 
 
 def _picture(found: ClusterSnapshot, partitions: Iterable[PartitionRow], alerts: Collection[AlertRow]) -> Picture:
@@ -233,7 +258,8 @@ def _naming(topic: str, alerts: Iterable[AlertRow]) -> list[AlertRow]:
 
 
 def _metadata(found: ClusterSnapshot, partitions: Iterable[PartitionRow]) -> tuple[MetadataRow, ...]:
-    return (*found.brokers, *(() if found.controller is None else (found.controller,)), *partitions)
+    one_each = (row for row in (found.controller, found.migration) if row is not None)
+    return (*found.brokers, *one_each, *partitions)
 
 
 def _troubles(found: ClusterSnapshot) -> Iterator[Trouble]:
@@ -261,6 +287,7 @@ def _broker_line(row: BrokerRow, gauges: GaugesRow) -> BrokerLine:
     return BrokerLine(
         row.broker,
         row.registered,
+        row.inferred,
         row.broker == gauges.controller,
         row.since_ms,
         gauges.leaders_by_broker.get(row.broker, 0),

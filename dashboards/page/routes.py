@@ -58,13 +58,18 @@ class _Resource(NamedTuple):
 
 
 class LivePage:
-    """The routes; `source` is named at the foot of each page, and streams of changes end with `stop`."""
+    """The routes; `source` is named at the foot of each page, and streams of changes end with `stop`.
 
-    def __init__(self, view: View, reading: Reading, source: str, stop: threading.Event) -> None:
+    `quorum` gives in a sentence what the KRaft quorum of a cluster says itself.
+    """
+
+    def __init__(
+        self, view: View, reading: Reading, source: str, stop: threading.Event, quorum: Callable[[str], str]
+    ) -> None:
         self._view = view
         self._stop = stop
         self._source = source
-        self._answers = Answers(view, reading)
+        self._answers = Answers(view, reading, quorum)
         self._hypothetical = Hypothetical(view, self._answers)
 
     def routes(self) -> list[BaseRoute]:

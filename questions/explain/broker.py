@@ -40,7 +40,10 @@ def explain_broker(picture: Picture, broker: int) -> Explanation:
 def _statements(picture: Picture, broker: int) -> Iterator[Statement]:
     header = picture.header
     registered = header.brokers.get(broker)
-    if registered is not None:
+    if registered is not None and registered.inferred:
+        yield Statement("mode", "KRaft: not in /brokers/ids, but it leads or is in sync", Certainty.INFERRED)
+        yield Statement("listeners", ", ".join(registered.endpoints) or "not known")
+    elif registered is not None:
         rack = f", rack {registered.rack}" if registered.rack else ", without a rack"
         yield Statement("registered", f"epoch {registered.epoch:#x}, session {registered.session:#x}{rack}")
         yield Statement("listeners", ", ".join(registered.endpoints) or "none")

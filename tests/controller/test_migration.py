@@ -260,9 +260,11 @@ def test_a_leader_that_kraft_has_not_replaced_is_kraft_s_to_replace():
 
 def test_a_broker_that_joins_an_isr_without_being_registered_lives_in_kraft_mode():
     history = a_cluster().migrates()
+    registered = history.brokers()[1]
     into_kraft_mode(history, 1, 2, 6)
     row = [row for row in history.effects if isinstance(row, BrokerRow) and row.broker == 1][-1]
     assert (row.registered, row.inferred, row.forgotten) == (False, True, False)
+    assert row.endpoints == registered.endpoints != ()
     assert history.row("t0", 0).problem is None
     assert (shown(history).zookeeper_brokers, shown(history).kraft_brokers) == ((2, 3), (1,))
     assert "BrokerCrashed" not in opened(history)
@@ -423,7 +425,7 @@ def test_the_epoch_going_back_under_kraft_is_a_broken_dual_write_and_nothing_els
     assert shown(history).rollback == "loses"
 
 
-def test_the_epoch_raised_after_the_controllers_stopped_is_the_way_back_and_breaks_nothing():
+def test_the_epoch_raised_after_the_controllers_stopped_breaks_nothing():
     history = a_cluster().migrates().pulses(1)
     history.heartbeat(3_000)
     history.write("/controller_epoch", b"3")
@@ -434,8 +436,8 @@ def test_the_epoch_raised_after_the_controllers_stopped_is_the_way_back_and_brea
     history.heartbeat()
     (page,) = (row for row in history.open_alerts().values() if row.alert == "DualWriteStalled")
     assert page.cause == (
-        "/migration stands still at offset 400: the dual write is broken or the quorum is lost; brokers in ZooKeeper mode "
-        "get no metadata; to go back delete /controller, then /migration; else restart KRaft controller 3001"
+        "/migration stands still at offset 400: the dual write is broken or the quorum is lost; brokers in ZooKeeper "
+        "mode get no metadata; to go back delete /controller, then /migration; else restart KRaft controller 3001"
     )
     history.delete("/controller")
     history.controller(3, 4)
@@ -450,6 +452,27 @@ def test_a_complete_read_that_finds_the_epoch_raised_finds_no_pulse():
     read_again(history, *znodes, ("/migration", migration_znode(300, 3001, 3)), owner_of_controller=0)
     row = shown(history)
     assert (row.phase, row.rollback, row.rollback_epoch) == ("silent", "loses", None)
+
+
+def test_settings_written_since_a_rollback_are_named_before_a_sync_sets_them_back():
+    history = a_cluster().migrates().pulses(1)
+    history.write("/config/topics/t0", {"version": 1, "config": {"retention.ms": "1"}})
+    history.delete("/controller")
+    history.controller(3, 3)
+    history.heartbeat()
+    assert "sets back" not in history.open_alerts()["OldMigration"].cause
+    history.write("/config/topics/later", {"version": 1, "config": {}})  # a topic's settings come before it
+    for retention_ms in ("2", "3"):
+        history.write("/config/topics/t0", {"version": 1, "config": {"retention.ms": retention_ms}})
+    history.heartbeat(6_000)
+    alert = history.open_alerts()["OldMigration"]
+    assert "and sets back settings written since (t0); delete /migration" in alert.cause
+    assert alert.examples == ("t0",)
+    history.delete("/migration")
+    history.heartbeat()
+    assert "OldMigration" not in opened(history)
+    history.write("/config/topics/t0", {"version": 1, "config": {}})
+    assert history.context.header.migration.configured.count == 0
 
 
 def test_a_deleted_controller_znode_does_not_end_the_kraft_controllers_lead():

@@ -38,8 +38,14 @@ class OneProbe:
         return (ProbedBroker(3, answers=2, failures=1, seconds=0.5, findings=findings),)
 
 
+def _prober() -> Prober:
+    view = View()
+    view.know("north")
+    return Prober(ProbeConfig(), view, Reading())
+
+
 def broker_view_collector() -> BrokerViewCollector:
-    prober = Prober(ProbeConfig(), View(), Reading())
+    prober = _prober()
     prober._probes["north"] = OneProbe()
     return BrokerViewCollector(prober)
 
@@ -50,7 +56,7 @@ class OneQuorum:
 
 
 def quorum_collector() -> QuorumCollector:
-    prober = Prober(ProbeConfig(), View(), Reading())
+    prober = _prober()
     prober._quorums["north"] = OneQuorum()
     return QuorumCollector(prober)
 
