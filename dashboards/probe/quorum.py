@@ -20,6 +20,7 @@ from dashboards.probe.current import CurrentRows, NothingNewError, now_ms
 from migration.comparison.quorum_view import QuorumReader
 from migration.comparison.view import Difference, Expected, Key, Subject, differences, leadership_text, replicas_text
 from migration.nodes.asking import ask_nodes
+from migration.nodes.modes import Mode
 from migration.nodes.nodes import Nodes, Quorum
 from outputs.kafka_login import NodeLogin
 from outputs.kafka_node import NodeError
@@ -78,7 +79,9 @@ class QuorumProbe:
             return NONE_SPEAKS
         nodes = ", ".join(f"{count} {mode}" for mode, count in sorted(seen.modes.items()))
         lag = "" if seen.offset_lag is None else f"; ZooKeeper lacked {counted(seen.offset_lag, 'record')} of its log"
-        return f"controller {seen.quorum.leader} leads in epoch {seen.quorum.leader_epoch}{lag}; nodes: {nodes}"
+        finalized = "; no controller has the migration flag: it is finalized" if _is_finalized(seen) else ""
+        leads = f"controller {seen.quorum.leader} leads in epoch {seen.quorum.leader_epoch}"
+        return f"{leads}{lag}{finalized}; nodes: {nodes}"
 
     def run(self, stop: threading.Event) -> None:
         """Ask until `stop`."""
@@ -152,6 +155,12 @@ class QuorumProbe:
         if not self._complained:
             _logger.warning("%s: the quorum was not compared: %s", self.cluster, reason)
         self._complained = True
+
+
+def _is_finalized(seen: QuorumSeen) -> bool:
+    """Whether all controllers that answered run without the flag, though ZooKeeper was copied: nobody else takes it."""
+    copied = seen.offset is not None and seen.offset > 0
+    return copied and Mode.CONTROLLER.value in seen.modes and Mode.CONTROLLER_MIGRATING.value not in seen.modes
 
 
 def is_asked(login: KafkaLoginConfig, config: ProbeConfig, row: MigrationRow | None) -> bool:
