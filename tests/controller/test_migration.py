@@ -94,6 +94,13 @@ def test_the_phases_of_a_migration_there_and_back():
     assert phases(history)[4:] == ["rolled_back", "zookeeper"]
 
 
+def test_an_offset_that_comes_while_a_broker_is_controller_is_of_an_earlier_attempt():
+    history = a_cluster()
+    history.migration(300, 3001, 3)
+    assert shown(history).phase == "rolled_back"
+    assert "OldMigration" in opened(history)
+
+
 def test_the_way_back_is_done_where_migration_was_deleted_first():
     history = a_cluster().migrates().pulses(1)
     history.delete("/migration")
