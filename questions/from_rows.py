@@ -20,6 +20,7 @@ from controller.derived.partition_issues import index_issues
 from controller.model.brokers import Departures
 from controller.model.context import LEAST_IN_SYNC, Context
 from controller.model.topics import Problem, TopicPartition
+from controller.rules.migration_phases import MigrationPhase
 from controller.step import steps
 from questions.departures import with_departures
 from questions.gathering import worst_first
@@ -28,6 +29,7 @@ from questions.picture import Origin, Picture
 MetadataRow = BrokerRow | ControllerRow | MigrationRow | PartitionRow
 
 _CAUSES_FIRST = (ControllerRow, MigrationRow, BrokerRow, PartitionRow)  # as in a complete read
+_PHASES = {phase.value: phase for phase in MigrationPhase}
 _JSON = msgspec.json.Encoder()
 _Znode = tuple[str, object, int, int]  # path, content, czxid, owner
 _Znodes = Iterator[_Znode]
@@ -100,8 +102,9 @@ def _znodes(rows: Iterable[MetadataRow]) -> _Znodes:
                     named = {"version": 2, "brokerid": row.broker, "kraftControllerEpoch": row.kraft_epoch}
                     yield "/controller", named, -1, owner
             case MigrationRow() if row.pulse_ms is not None:
-                named = {"kraft_controller_id": row.leader, "kraft_controller_epoch": row.kraft_epoch}
-                yield "/migration", {"version": 0, "kraft_metadata_offset": row.offset, **named}, -1, 0
+                led = {"kraft_controller_id": row.leader, "kraft_controller_epoch": row.kraft_epoch}
+                at = {"kraft_metadata_offset": row.offset, "kraft_metadata_epoch": row.kraft_epoch}
+                yield "/migration", {"version": 0, **at, **led}, -1, 0
             case BrokerRow() if _lives(row):  # one in KRaft mode has no znode, and no other sign that all states show
                 registration = {"version": 5, "endpoints": row.endpoints, "rack": row.rack}
                 yield f"/brokers/ids/{row.broker}", registration, row.epoch, _session(row.broker)
@@ -154,6 +157,9 @@ def _with_times(context: Context, rows: Iterable[MetadataRow]) -> Context:
         match row:
             case ControllerRow():
                 header.term.since_ms = row.since_ms
+            case MigrationRow():
+                header.migration.phase = _PHASES.get(row.phase, header.migration.phase)
+                header.migration.since_ms = row.since_ms
             case BrokerRow() if row.broker in header.brokers:
                 times = {"since_ms": row.since_ms, "inferred": row.inferred}
                 lives = msgspec.structs.replace(header.brokers[row.broker], **times)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller.alerts.conditions import counted
+from controller.derived.migration import next_step, rollback_of
 from controller.model.brokers import NO_BROKER
-from controller.model.controllership import Standing
 from questions.explain.causes import causes_of, last_writes
 from questions.explain.explanation import Certainty, Explanation, Statement, findings_about, since_zxid
 from questions.picture import Origin, Picture
@@ -36,7 +36,7 @@ def explain_controller(picture: Picture) -> Explanation:
 
 def _acts(picture: Picture) -> bool:
     header = picture.header
-    return header.acting and not header.is_ghost and not header.is_poisoned
+    return header.kraft_owns_controller or (header.acting and not header.is_ghost and not header.is_poisoned)
 
 
 def _headline(picture: Picture) -> str:
@@ -44,6 +44,9 @@ def _headline(picture: Picture) -> str:
     if header.controller == NO_BROKER:
         return "no broker is controller: dead leaders are not replaced, topics are neither created nor deleted"
     who = f"broker {header.controller} in epoch {header.controller_epoch}"
+    if header.kraft_owns_controller:
+        claim = f"KRaft epoch {header.migration.claim.kraft_epoch}, /controller_epoch {header.controller_epoch}"
+        return f"KRaft controller {header.controller} owns /controller, {claim}: what it will do is not predicted"
     if _acts(picture):
         return f"{who} is active"
     return f"/controller names {who}, but {_why_not(picture)}"
@@ -51,7 +54,7 @@ def _headline(picture: Picture) -> str:
 
 def _why_not(picture: Picture) -> str:
     header = picture.header
-    if header.term.standing is Standing.KRAFT or header.migration.led_by_kraft:
+    if header.migration.led_by_kraft:
         return "the cluster migrates to KRaft: a KRaft controller acts"
     if header.is_ghost:
         return "that broker never took over: the znode was edited, or another session owns it"
@@ -64,13 +67,17 @@ def _why_not(picture: Picture) -> str:
 
 def _statements(picture: Picture) -> Iterator[Statement]:
     header = picture.header
-    if header.controller in header.brokers:
+    if header.kraft_owns_controller:
+        yield Statement("migration", f"phase {header.migration.phase.value.replace('_', ' ')}: {next_step(header)}")
+        yield Statement("way back", rollback_of(header).sentence)
+    elif header.controller in header.brokers:
         yield Statement(
             "broker", f"{header.controller}, registered with epoch {header.brokers[header.controller].epoch:#x}"
         )
     elif header.controller != NO_BROKER:
         yield Statement("broker", f"{header.controller}, which is not registered: brokers do not find it")
-    yield Statement("session", f"/controller is owned by {header.term.session:#x}")
+    if not header.kraft_owns_controller:
+        yield Statement("session", f"/controller is owned by {header.term.session:#x}")
     low, high = header.configuration.evidence.releases()
     release = header.profile.release
     said = ".".join(map(str, release))

@@ -13,8 +13,10 @@ from urllib.parse import quote
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from cli.main import main
 from controller.contract.alert_row import Severity
 from controller.derived.health import UNUSABLE
 from controller.model.topics import Problem
@@ -351,5 +353,15 @@ def test_a_cluster_that_kraft_leads_is_shown_as_one(exporter, rows):
     assert "not asked: name the KRaft controllers in kafka_quorum" in page
     partition = msgspec.json.decode(exporter.page("/api/v1/clusters/north/topics/t/0"), type=Explanation)
     assert partition.is_well, "its leader is not in /brokers/ids, but lives"
+    derived = ["--from", f"journal:{exporter.directory}"]
+    controller, second, losses = (
+        CliRunner().invoke(main, [*asked, *derived])
+        for asked in (["explain", "controller"], ["explain", "broker", "2"], ["whatif", "--each"])
+    )
+    assert "KRaft controller 3001 owns /controller, KRaft epoch 9" in controller.stdout
+    assert re.search(r"migration +phase hybrid: restart broker 1 in KRaft mode", controller.stdout)
+    assert "not registered" not in controller.stdout
+    assert re.search(r"mode +KRaft: not in /brokers/ids", second.stdout)
+    assert "KRaft leads: what it will do" in losses.stderr
     exporter.write(rows.migration("zookeeper", rollback="done"))
     eventually(lambda: "The way to KRaft" not in exporter.page("/clusters/north"))

@@ -123,6 +123,12 @@ def test_a_reassignment_to_an_absent_broker_waits():
     assert partition.adding == (9,)
 
 
+def test_a_cluster_that_kraft_leads_is_refused():
+    led = ZnodeHistory(release=(3, 9)).start(1, 2, topics={"t": {0: ([1, 2], 1, 0, [1, 2])}}).migrates()
+    with pytest.raises(NoControllerError, match="KRaft leads"):
+        HypotheticalCluster(led.context)
+
+
 def test_a_cluster_that_was_not_read_is_refused():
     with pytest.raises(NoControllerError, match="has not been read"):
         HypotheticalCluster(ZnodeHistory().context)
