@@ -44,6 +44,7 @@ _SECTIONS: Final = {
     "Operate": {
         "status": "Say whether watch, stream and serve are up, how far behind, and what is wrong.",
         "maintenance": "Say that people work on brokers; what follows from it pages nobody then.",
+        "forget": "Drop a cluster that is not watched any more from everything that is shown.",
     },
 }
 

@@ -51,7 +51,7 @@ from controller.events import (
     topic_deletion,
     unfenced_controller,
 )
-from controller.feed import clock_step, complete_read, loaded_states, older_generation
+from controller.feed import clock_step, complete_read, forgotten, loaded_states, older_generation
 from controller.inference import expected_writes, owed_removals, partition_state, topic_assignment
 from controller.model.context import BOOTSTRAPPING, FOLLOWING, LOADING, Context
 from controller.model.topics import TopicPartition
@@ -104,6 +104,8 @@ def _in_one_transaction(context: Context, records: Sequence[Record], *, shows_pa
     tx: Transaction | None = None
     effects: list[Row] = []
     position = context.header.position
+    if records[0].kind is RecordKind.FORGOTTEN and records[0].position > position:
+        return forgotten.forget(context, records[0])
     for record in records:
         at = record.position
         if at <= position:
@@ -126,6 +128,7 @@ def _in_one_transaction(context: Context, records: Sequence[Record], *, shows_pa
 def _apply(tx: Transaction, record: Record, last: Position) -> None:
     tx.count(_COUNTED[record.kind])
     header = tx.header
+    header.feed.forgotten = False
     if _lacks_records_before(record, last):
         # Their content is not known, so nothing can be concluded until the next complete read.
         header.phase, header.feed.lacks_records = BOOTSTRAPPING, True

@@ -123,7 +123,8 @@ def _facts(kind: AlertKind) -> Iterator[tuple[str, str]]:
     yield "What a person can do", kind.action
     yield "Opens", _sentence("; ".join(filter(None, [_patience(kind), kind.patience_else])))
     if kind.lasts_ms:
-        yield "Stays open", f"{_duration(kind.lasts_ms)} after it happened last."
+        until = f", or until {kind.ends_early}" if kind.ends_early else ""
+        yield "Stays open", f"{_duration(kind.lasts_ms)} after it happened last{until}."
     if kind.divergence is not None:
         yield "Counted", f'in `kontrast_divergences_total{{kind="{kind.divergence}"}}`.'
 

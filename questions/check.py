@@ -52,6 +52,7 @@ class Health(msgspec.Struct, frozen=True):
     counts: Counts
     findings: tuple[Finding, ...]  # the worst first
     doubts: tuple[str, ...]  # why silence may mean nothing, a sentence each
+    led_by_kraft: bool = False  # `controller` is a KRaft controller, no broker
 
     @property
     def worst(self) -> Severity | None:
@@ -78,6 +79,7 @@ def check(picture: Picture, now_ms: int | None = None, counts: Counts | None = N
         counts=_counts(picture) if counts is None else counts,
         findings=tuple(finding_of(row, picture) for row in picture.alerts),
         doubts=tuple(doubts(picture, now_ms)),
+        led_by_kraft=header.kraft_owns_controller,
     )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator
 import msgspec
 
 from controller.contract.alert_row import AlertRow
-from controller.contract.metadata_rows import BrokerRow, ControllerRow, PartitionRow
+from controller.contract.metadata_rows import BrokerRow, ControllerRow, MigrationRow, PartitionRow
 from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
 from controller.derived.gauges import count_gauges
@@ -20,14 +20,16 @@ from controller.derived.partition_issues import index_issues
 from controller.model.brokers import Departures
 from controller.model.context import LEAST_IN_SYNC, Context
 from controller.model.topics import Problem, TopicPartition
+from controller.rules.migration_phases import MigrationPhase
 from controller.step import steps
 from questions.departures import with_departures
 from questions.gathering import worst_first
 from questions.picture import Origin, Picture
 
-MetadataRow = BrokerRow | ControllerRow | PartitionRow
+MetadataRow = BrokerRow | ControllerRow | MigrationRow | PartitionRow
 
-_CAUSES_FIRST = (ControllerRow, BrokerRow, PartitionRow)  # as in a complete read
+_CAUSES_FIRST = (ControllerRow, MigrationRow, BrokerRow, PartitionRow)  # as in a complete read
+_PHASES = {phase.value: phase for phase in MigrationPhase}
 _JSON = msgspec.json.Encoder()
 _Znode = tuple[str, object, int, int]  # path, content, czxid, owner
 _Znodes = Iterator[_Znode]
@@ -49,7 +51,7 @@ def picture_of_rows(
         context=_with_times(context_of_rows(context, rows, as_of_ms), rows),
         alerts=worst_first(alerts),
         reasons=reasons,
-        away_since_ms={row.broker: row.since_ms for row in rows if isinstance(row, BrokerRow) and not row.registered},
+        away_since_ms={row.broker: row.since_ms for row in rows if isinstance(row, BrokerRow) and not _lives(row)},
         story=story,
         as_of_ms=as_of_ms,
     )
@@ -97,9 +99,14 @@ def _znodes(rows: Iterable[MetadataRow]) -> _Znodes:
             case ControllerRow():
                 yield "/controller_epoch", row.epoch, -1, 0
                 if row.broker >= 0:
-                    owner = {"version": 2, "brokerid": row.broker, "kraftControllerEpoch": row.kraft_epoch}
-                    yield "/controller", owner, -1, 0 if row.kraft_epoch >= 0 else _session(row.broker)
-            case BrokerRow() if row.registered:
+                    owner = 0 if row.kraft_epoch >= 0 else _session(row.broker)
+                    named = {"version": 2, "brokerid": row.broker, "kraftControllerEpoch": row.kraft_epoch}
+                    yield "/controller", named, -1, owner
+            case MigrationRow() if row.pulse_ms is not None:
+                led = {"kraft_controller_id": row.leader, "kraft_controller_epoch": row.kraft_epoch}
+                at = {"kraft_metadata_offset": row.offset, "kraft_metadata_epoch": row.kraft_epoch}
+                yield "/migration", {"version": 0, **at, **led}, -1, 0
+            case BrokerRow() if _lives(row):  # one in KRaft mode has no znode, and no other sign that all states show
                 registration = {"version": 5, "endpoints": row.endpoints, "rack": row.rack}
                 yield f"/brokers/ids/{row.broker}", registration, row.epoch, _session(row.broker)
             case PartitionRow():
@@ -108,6 +115,10 @@ def _znodes(rows: Iterable[MetadataRow]) -> _Znodes:
         yield from _znodes_of_topic(name, partitions)
     for name, partitions in sorted(topics.items()):
         yield from _states(name, partitions)
+
+
+def _lives(row: BrokerRow) -> bool:
+    return row.registered or row.inferred
 
 
 def _session(broker: int) -> int:
@@ -152,9 +163,13 @@ def _with_times(context: Context, rows: Iterable[MetadataRow]) -> Context:
         match row:
             case ControllerRow():
                 header.term.since_ms = row.since_ms
+            case MigrationRow():
+                header.migration.phase = _PHASES.get(row.phase, header.migration.phase)
+                header.migration.since_ms = row.since_ms
             case BrokerRow() if row.broker in header.brokers:
-                registered = msgspec.structs.replace(header.brokers[row.broker], since_ms=row.since_ms)
-                header.brokers = {**header.brokers, row.broker: registered}
+                times = {"since_ms": row.since_ms, "inferred": row.inferred}
+                lives = msgspec.structs.replace(header.brokers[row.broker], **times)
+                header.brokers = {**header.brokers, row.broker: lives}
             case PartitionRow() if row.problem is not None:
                 own, problem = topics.own(row.topic).partitions, Problem(row.problem)
                 judged_otherwise = judged_otherwise or own[row.partition].problem is not problem

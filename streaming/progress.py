@@ -143,8 +143,12 @@ class JobProgress(StreamingQueryListener):
             state_bytes=sum(state.memoryUsedBytes for state in states),
             state_values=sum(state.numRowsTotal for state in states),
             state_commit_ms=sum(state.commitTimeMs for state in states),
-            clusters={of_cluster.cluster: self._progress_of(of_cluster, written_ms) for of_cluster in reported},
+            clusters=self._progress_by_cluster(reported, written_ms),
         )
+
+    def _progress_by_cluster(self, reported: list[Applied], written_ms: int) -> dict[str, ClusterProgress]:
+        known = [applied for applied in reported if not applied.forgotten]
+        return {applied.cluster: self._progress_of(applied, written_ms) for applied in known}
 
     def _progress_of(self, applied: Applied, written_ms: int) -> ClusterProgress:
         behind_ms = self._clocks.behind_ms(applied.cluster)
@@ -157,6 +161,7 @@ class JobProgress(StreamingQueryListener):
         )
 
     def _log_first_pictures(self, applied: list[Applied]) -> None:
+        self._pictured.difference_update(of_cluster.cluster for of_cluster in applied if of_cluster.forgotten)
         for of_cluster in applied:
             if of_cluster.picture and of_cluster.cluster not in self._pictured:
                 self._pictured.add(of_cluster.cluster)

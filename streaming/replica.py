@@ -93,6 +93,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     picture: str = ""  # the cluster in a sentence, once a complete read stands behind it
     failures: int = 0  # how often in a row its records could not be applied
     replayed: bool = False  # the records are of the past: how old they are says nothing of the job
+    forgotten: bool = False  # nothing of it is wanted until it is watched again
 
 
 class Header(NamedTuple):
@@ -343,7 +344,15 @@ class Line(NamedTuple):
 def encoded(rows: Iterable[OutputRow]) -> list[Line]:
     """The rows as they are written, all of them or an exception."""
     # A topic that was made in ZooKeeper by hand may have any name.
-    return [Line(row.output, row.subject_key().replace("\n", "\\n"), encode_row(row)) for row in rows]
+    return [
+        Line(output, row.subject_key().replace("\n", "\\n"), encode_row(row))
+        for row in rows
+        for output in _outputs_of(row)
+    ]
+
+
+def _outputs_of(row: OutputRow) -> Sequence[str]:
+    return STANDING_OUTPUTS if isinstance(row, BeginningRow) else (row.output,)
 
 
 class _Published:
@@ -361,21 +370,23 @@ class _Published:
 
     def begin(self, cluster: str, record: Record) -> None:
         """Void what was published before this record."""
-        stamp = {"zxid": record.zxid, "time_ms": record.observed_ms, "ordinal": -1}
-        (beginning,) = encoded([BeginningRow(cluster=cluster, generation=record.generation, seq=record.seq, **stamp)])
-        self.add(beginning._replace(output=output) for output in STANDING_OUTPUTS)
+        position, ordinal = record.position, -1
+        stamp = (cluster, position.generation, position.seq, ordinal, record.zxid, record.observed_ms)
+        self.add(encoded([BeginningRow(*stamp)]))
 
     def applied(self, cluster: str, records: Sequence[Record], refused: int, after: Context | None) -> None:
+        forgotten = after is not None and after.header.feed.forgotten
         did = Applied(
             cluster=cluster,
             records=len(records),
             refused=refused,
             observed_ms=min((record.observed_ms for record in records), default=0),
             newest_ms=records[-1].observed_ms if records else 0,
-            lacks_records=after is not None and after.header.phase is Phase.BOOTSTRAPPING,
+            lacks_records=after is not None and after.header.phase is Phase.BOOTSTRAPPING and not forgotten,
             picture=_picture(after.header) if after is not None and after.header.phase is Phase.FOLLOWING else "",
             failures=0 if after is None else after.header.feed.quarantines.times,
             replayed=after is not None and after.header.feed.session == REPLAYED,
+            forgotten=forgotten,
         )
         self._applied = Row(output=APPLIED, keys=b"", values=msgspec.json.encode(did), count=0)
 

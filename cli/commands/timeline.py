@@ -72,7 +72,7 @@ def _read_partitions(_ctx: click.Context, _param: click.Parameter, words: tuple[
     multiple=True,
     help="Only this broker, what it led, and its places in ISRs; may be given again.",
 )
-@click.option("--controller", is_flag=True, help="Only controllers and the failovers between them.")
+@click.option("--controller", is_flag=True, help="Only controllers, failovers, and phases of a migration to KRaft.")
 @click.option("--since", type=Moment(), help="Begin with this: 0x1f, 2024-05-01T03:12:00Z, or milliseconds since 1970.")
 @click.option(
     "--html",

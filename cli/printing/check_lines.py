@@ -61,7 +61,8 @@ def _pages(count: int) -> str:
 
 def _summary(health: Health) -> str:
     counts = health.counts
-    who = f"controller broker {health.controller}" if health.controller >= 0 else "no controller"
+    kind = "KRaft controller" if health.led_by_kraft else "controller broker"
+    who = f"{kind} {health.controller}" if health.controller >= 0 else "no controller"
     away = f" ({counts.brokers_away} away)" if counts.brokers_away else ""
     wrong = ", ".join(_wrong(counts)) or "all led and in sync"
     size = f"{counted(counts.topics, 'topic')}, {counted(counts.partitions, 'partition')}"

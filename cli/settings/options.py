@@ -117,7 +117,8 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "requests_per_second": "Most brokers of a cluster that are asked in a second.",
         "kafka_listener": "Name of the brokers' listener to ask. Unset: the one that is called as the protocol is.",
         "kafka_quorum": "HOST:PORT of the KRaft controllers of a cluster that migrates, and of a first broker in KRaft "
-        "mode: nodes are asked for their mode, the quorum's metadata is compared with ZooKeeper's. Unset: not asked.",
+        "mode: nodes are asked for their mode, the quorum's metadata is compared with ZooKeeper's. Unset: asked "
+        "through the brokers while a migration is under way, if `brokers` is on.",
         "kafka_tls": "Speak TLS to brokers; a certificate must be valid for the host that is registered.",
         "kafka_ca_file": "PEM file with the authorities to trust. Unset: those of the system.",
         "kafka_certificate_file": "PEM file with the certificate to show. "

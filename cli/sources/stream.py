@@ -71,7 +71,8 @@ class StreamSource:
         if not found.ready or found.controller is None:
             raise NotFoundError(f"no complete read of cluster {cluster} has come through yet: see `kontrast status`")
         context = new_context(cluster, CHUNK_COUNT, *self.brokers.read())
-        metadata: tuple[MetadataRow, ...] = (*found.brokers, found.controller, *partitions.values())
+        migration = () if found.migration is None else (found.migration,)
+        metadata: tuple[MetadataRow, ...] = (*found.brokers, found.controller, *migration, *partitions.values())
         story = tuple(self._story(scope, cluster, stop))
         picture = picture_of_rows(context, metadata, found.open_alerts, story, found.heartbeat_ms or 0)
         return replace(picture, is_replayed=found.is_replayed)
@@ -111,6 +112,9 @@ def _beginnings(where: Where, stop: threading.Event) -> dict[str, int | None]:
         found.setdefault(record.cluster, None)
         if record.kind is RecordKind.SNAPSHOT_BEGIN:
             begun[record.cluster] = (record.generation, at)
+        elif record.kind is RecordKind.FORGOTTEN:
+            del found[record.cluster]
+            begun.pop(record.cluster, None)
         elif record.kind is RecordKind.SNAPSHOT_END and record.cluster in begun:
             generation, beginning = begun.pop(record.cluster)
             if generation == record.generation:

@@ -59,6 +59,12 @@ def judge(tx: MutableState) -> None:
             _mark_unknown(tx, alert_id, alert)
 
 
+def resolve_all(tx: MutableState, ending: str) -> None:
+    """Resolves every open alert for the same reason."""
+    for alert_id, alert in list(tx.header.alerts.open.items()):
+        _resolve(tx, alert_id, alert, ending)
+
+
 def _conditions(header: Header, *, sees_cluster: bool) -> Iterator[Condition]:
     if sees_cluster and stands_still(header):
         yield from conditions_of_migration(header)
@@ -147,13 +153,18 @@ def _occurred(header: Header) -> Iterator[Condition]:
             subject=occurrence.subject,
             group=kind.name if occurrence.broker is None else occurrence.subject,
             cause=_sentence_of(occurrence, kind),
-            ending=f"it did not happen again for {kind.lasts_ms // MINUTE_MS} min",
+            ending=_ending_of(kind),
             since_ms=occurrence.since_ms,
             evidence=occurrence.evidence if occurrence.concerned <= 1 else (occurrence.cause, *occurrence.evidence),
             partitions=occurrence.concerned,
             examples=occurrence.about,
             broker=occurrence.broker,
         )
+
+
+def _ending_of(kind: AlertKind) -> str:
+    past = f"it did not happen again for {kind.lasts_ms // MINUTE_MS} min"
+    return f"{kind.ends_early}, or {past}" if kind.ends_early else past
 
 
 def _sentence_of(occurrence: Occurrence, kind: AlertKind) -> str:

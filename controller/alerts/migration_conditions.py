@@ -8,7 +8,8 @@ from typing import Final
 from controller.alerts import kinds as kinds
 from controller.alerts.affected import names
 from controller.alerts.conditions import Condition, counted, plural
-from controller.derived.migration import broken_by_hand, is_stuck, never_elected_count, next_step
+from controller.derived.migration import broken_by_hand, epoch_raised, is_stuck, never_elected_count, next_step
+from controller.model.alert_state import EXAMPLES_NAMED
 from controller.model.brokers import NO_BROKER
 from controller.model.context import Header
 from controller.rules.migration_phases import LED_BY_KRAFT, MigrationPhase
@@ -97,9 +98,14 @@ def _stalled(header: Header) -> Condition | None:
     else:
         why = f"/migration stands still at offset {migration.offset}: the dual write is broken or the quorum is lost"
     registered = len(header.brokers) > len(header.in_kraft_mode)
-    finalized = "" if edited or registered or not migration.exists else ", or it is finalized"
+    may_be_finalized = not (edited or registered) and migration.exists
+    finalized = ", or it is finalized" if may_be_finalized else ""
     harm = "brokers in ZooKeeper mode get no metadata" if registered else "the way back is lost with each change"
     restart = f"restart KRaft controller {migration.claim.controller}"
+    if epoch_raised(header) and not edited:
+        restart = f"to go back delete /controller, then /migration; else {restart}"
+    elif may_be_finalized:
+        restart += f"; if finalized: `kontrast forget {header.cluster}`"
     return Condition(
         kind=kinds.DUAL_WRITE_STALLED,
         group=_GROUP,
@@ -133,15 +139,17 @@ def _old_migration(header: Header) -> Condition | None:
     if header.led_by_kraft or migration.offset <= 0:
         return None
     topics = header.tally.gauges.get("topics", 0)
-    made = migration.made
+    made, configured = migration.made, migration.configured
     since = f"; of those {made.count} made since{names(made.examples, made.count)} in any case" if made.count else ""
+    if configured.count:
+        since += f", and sets back settings written since{names(configured.examples, configured.count)}"
     return Condition(
         kind=kinds.OLD_MIGRATION,
         group=_GROUP,
         cause=f"/migration of an earlier attempt has offset {migration.offset}: a quorum that starts now deletes up to "
         f"{counted(topics, 'topic')}{since}; delete /migration, format the KRaft controllers",
         ending="/migration is gone, or KRaft leads",
-        examples=made.examples,
+        examples=tuple(dict.fromkeys((*made.examples, *configured.examples)))[:EXAMPLES_NAMED],
     )
 
 

@@ -39,7 +39,7 @@ DUAL_WRITE_STALLED: Final = AlertKind(
     "the quorum is lost, or the migration is finalized. Brokers in ZooKeeper mode get no metadata; Kafka's gauges stay "
     "green.",
     action="If the quorum lives and you did not finalize, restart the active KRaft controller: the next leader writes "
-    "again. If you finalized, stop watching the cluster.",
+    "again. If you finalized, end the cluster's `kontrast watch`, then `kontrast forget CLUSTER`.",
 )
 KRAFT_LEADER_FLAPPING: Final = AlertKind(
     name="KRaftLeaderFlapping",
@@ -90,6 +90,7 @@ WRITTEN_PAST_KRAFT: Final = AlertKind(
     several="{count} topics{names} were changed in ZooKeeper, and KRaft leads: its next leader deletes that or sets it "
     "back, or it waits for a rollback",
     lasts_ms=30 * MINUTE_MS,
+    ends_early="a broker is controller",
 )
 LEADERS_NEVER_ELECTED: Final = AlertKind(
     name="LeadersNeverElected",

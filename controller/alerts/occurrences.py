@@ -69,6 +69,12 @@ def _with_name(occurrence: Occurrence, about: str) -> Occurrence:
     )
 
 
+def forget(header: Header, kind: AlertKind) -> None:
+    """Removes the cluster's occurrence of this kind, which means nothing any more."""
+    occurrences = header.alerts.occurrences
+    header.alerts.occurrences = {key: value for key, value in occurrences.items() if key != kind.name}
+
+
 def forget_old(header: Header) -> None:
     """Removes occurrences older than their kind lasts."""
     occurrences = header.alerts.occurrences

@@ -49,7 +49,7 @@ class BrokerRow(Row, frozen=True, kw_only=True, gc=False, tag="broker"):
     registered: bool
     epoch: Int64  # the czxid of its znode
     since_ms: Moment
-    endpoints: tuple[str, ...] = ()
+    endpoints: tuple[str, ...] = ()  # of an inferred broker those that it registered last
     rack: str | None = None
     forgotten: bool = False  # it left a day ago and hosts no replicas: this is its last row
     inferred: bool = False  # not registered in ZooKeeper: ISRs and leaders show that it lives in KRaft mode
@@ -114,6 +114,8 @@ class BeginningRow(Row, frozen=True, kw_only=True, gc=False, tag="beginning"):
     """
 
     output: ClassVar[str] = "metadata"
+
+    forgotten: bool = False  # an operator forgot the cluster: no rows follow unless it is watched again
 
     def subject_key(self) -> str:
         """Key with one row a cluster."""

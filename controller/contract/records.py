@@ -22,6 +22,7 @@ class RecordKind(Enum):
     CREATED = "created"  # a znode was created, and deleted before its value could be read
     DELETED = "deleted"  # a znode was deleted
     HEARTBEAT = "heartbeat"  # the forwarder runs (or the author, whose write failed); deadlines follow its times
+    FORGOTTEN = "forgotten"  # an operator forgot the cluster: nothing holds that was said of it before
     SESSION = "session"  # the forwarder's ZooKeeper session changed; `data` names its state
 
     __hash__ = object.__hash__  # members are singletons: identity is enough, and much faster than the enum's own

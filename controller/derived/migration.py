@@ -83,11 +83,12 @@ def broken_by_hand(header: Header) -> str:
     Each dual write checks the versions of /controller_epoch and /migration.
     """
     migration = header.migration
-    if not (migration.led_by_kraft and header.kraft_owns_controller):
-        return ""
-    if header.term.epoch_zxid > migration.claim.zxid >= 0:
-        return f"/controller_epoch was written by hand at zxid {header.term.epoch_zxid:#x}"
-    return migration.edited
+    return migration.edited if migration.led_by_kraft and header.kraft_owns_controller else ""
+
+
+def epoch_raised(header: Header) -> bool:
+    """Whether /controller_epoch was written by hand since KRaft's claim, as on the way back before a broker's."""
+    return header.kraft_owns_controller and header.term.epoch_zxid > header.migration.claim.zxid >= 0
 
 
 def _without_pulse(header: Header) -> Rollback:
@@ -182,6 +183,9 @@ def next_step(header: Header) -> str:
         return f"the quorum waits until {_brokers(registered)} and all its voters are started with the migration flag"
     if phase is Phase.HYBRID:
         return f"restart {_brokers(registered[:1])} in KRaft mode; still in ZooKeeper mode: {_listed(registered)}"
+    if phase is Phase.SILENT and not registered:
+        forget = f"end its `kontrast watch`, then `kontrast forget {header.cluster}`"
+        return f"restart the active KRaft controller; if the migration is finalized, {forget}"
     if phase is Phase.DUAL_WRITE:
         return "finalize when you are sure: restart the controllers without the migration flag; no way leads back then"
     return _NEXT_STEPS[phase]

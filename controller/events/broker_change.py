@@ -100,7 +100,7 @@ def _note_departure(tx: Transaction, broker: int, gone: Broker, hosted: Iterable
     closed_itself = record.author == gone.session and record.cxid > 0  # known from ZooKeeper's transaction log only
     in_order = closed_itself or header.shutdowns.asked.get(broker) == gone.epoch
     shares_with = _away_too(tx, broker, hosted)
-    departure = Departure(record.zxid, header.time_ms, in_order, gone.rack, shares_with)
+    departure = Departure(record.zxid, header.time_ms, in_order, gone.rack, shares_with, gone.endpoints)
     header.departures.last = {**header.departures.last, broker: departure}
     if in_order or header.phase is not FOLLOWING or (header.led_by_kraft and not record.author):
         return  # while KRaft leads a live watch cannot distinguish a shutdown in order: nothing is counted
@@ -302,7 +302,8 @@ def forget_unseen_brokers(tx: Transaction) -> None:
     header = tx.header
     seen = (*header.read.brokers, *(header.in_kraft_mode if header.kraft_owns_controller else ()))
     for broker in set(header.brokers) - set(seen):
-        gone = Departure(-1, header.time_ms, rack=header.brokers[broker].rack)
+        left = header.brokers[broker]
+        gone = Departure(-1, header.time_ms, rack=left.rack, endpoints=left.endpoints)
         header.departures.last = {**header.departures.last, broker: gone}
     header.brokers = {broker: header.brokers[broker] for broker in seen if broker in header.brokers}
     header.read.brokers = ()

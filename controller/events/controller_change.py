@@ -167,6 +167,7 @@ def epoch_written(tx: Transaction, epoch: int) -> None:
         header.controller_epoch, header.term.epoch_zxid = epoch, tx.record.mzxid
         if header.profile.fences_writes and (header.term.active or header.led_by_kraft):
             header.term.raised_epoch = epoch
+        migration.epoch_written(tx)
         _take_claims_epoch(header)
         take_over_if_due(tx)
         publish_controller(tx)

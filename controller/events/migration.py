@@ -12,6 +12,7 @@ from typing import Final
 from controller.alerts import kinds, occurrences
 from controller.contract.records import Record
 from controller.contract.znodes import ControllerZnode, MigrationZnode
+from controller.derived.migration import epoch_raised
 from controller.derived.state_epochs import count_state_epochs, never_elected
 from controller.events import broker_change, controller_failover
 from controller.machines import migration_machine
@@ -29,6 +30,10 @@ from controller.transaction.transaction import Transaction, replace
 # that ended by itself was 5.0 s, ZooKeeper's own pause; a KRaft leader's death made one of 3.8 s. Between two of them a
 # topic with thousands of partitions may be written, in 1.5 ms each: writes of states are signs of life, too.
 SILENT_AFTER_MS: Final = 10_000
+
+# 99 % of the gaps were shorter than 592 ms, a restarted leader's was 1.0 s. On the way back the epoch is raised after
+# all controllers have stopped, by a tool that needs a second to start.
+_PULSES_WITHIN_MS: Final = 2_000
 
 _CLAIMS_KEPT: Final = 10
 
@@ -79,10 +84,23 @@ def _written_without_controller(tx: Transaction, znode: MigrationZnode) -> None:
         migration_machine.follow(tx, Evidence.QUORUM_CAME)
 
 
+def epoch_written(tx: Transaction) -> None:
+    """Note a write of /controller_epoch while KRaft writes: each dual write checks its version, and fails from now on.
+
+    A claim writes it too: the newest one is known by its transaction, the next one clears this. After the pulse has
+    ended the write broke nothing.
+    """
+    header, migration = tx.header, tx.header.migration
+    writes = header.time_ms - max(migration.since_ms, migration.alive_ms) <= _PULSES_WITHIN_MS
+    if header.phase is FOLLOWING and migration.led_by_kraft and epoch_raised(header) and writes:
+        migration.edited = f"/controller_epoch was written by hand at zxid {tx.record.mzxid:#x}"
+
+
 def znode_removed(tx: Transaction) -> None:
     """Handle the removal of /migration."""
     migration = tx.header.migration
-    migration.exists, migration.offset, migration.made = False, -1, SomeTopics()
+    migration.exists, migration.offset = False, -1
+    migration.made = migration.configured = SomeTopics()
     migration_machine.follow(tx, Evidence.ZNODE_DELETED)
 
 
@@ -117,7 +135,8 @@ def broker_claimed(tx: Transaction) -> None:
     if migration.led_by_kraft:
         for broker in header.in_kraft_mode:
             _leaves(tx, broker)
-        migration.made = SomeTopics()
+        migration.made = migration.configured = SomeTopics()
+        occurrences.forget(header, kinds.WRITTEN_PAST_KRAFT)  # no KRaft leader is next that would undo it
         migration_machine.follow(tx, Evidence.BROKER_CLAIMED)
         if not migration.exists:  # deleted before /controller: nothing more shows that the way back is done
             migration_machine.follow(tx, Evidence.ZNODE_DELETED)
@@ -152,6 +171,8 @@ def _found_phase(header: Header) -> MigrationPhase:
     if header.kraft_owns_controller:
         if migration.offset <= 0:
             return MigrationPhase.CLAIMED
+        if epoch_raised(header):  # no dual write has succeeded since
+            return MigrationPhase.SILENT
         registered = len(header.brokers) > len(header.in_kraft_mode)
         return MigrationPhase.HYBRID if registered else MigrationPhase.DUAL_WRITE
     if header.controller == NO_BROKER and migration.led_by_kraft:
@@ -213,7 +234,9 @@ def infer_modes(tx: Transaction, partition: Partition, before: LeaderAndIsr | No
 def _lives(tx: Transaction, broker: int) -> None:
     header = tx.header
     departure = header.departures.last.get(broker)
-    lives = Broker(-1, 0, header.time_ms, rack=departure.rack if departure else None, inferred=True)
+    # It comes back in KRaft mode with the listeners that it registered last: the other settings of a broker stay.
+    endpoints, rack = (departure.endpoints, departure.rack) if departure else ((), None)
+    lives = Broker(-1, 0, header.time_ms, endpoints, rack, inferred=True)
     header.brokers = {**header.brokers, broker: lives}
     header.departures.last = {key: value for key, value in header.departures.last.items() if key != broker}
     broker_change.touch_hosted(tx, broker)
@@ -223,7 +246,8 @@ def _lives(tx: Transaction, broker: int) -> None:
 
 def _leaves(tx: Transaction, broker: int) -> None:
     header = tx.header
-    gone = Departure(tx.record.zxid, header.time_ms, rack=header.brokers[broker].rack)
+    left = header.brokers[broker]
+    gone = Departure(tx.record.zxid, header.time_ms, rack=left.rack, endpoints=left.endpoints)
     header.brokers = {key: value for key, value in header.brokers.items() if key != broker}
     header.departures.last = {**header.departures.last, broker: gone}
     broker_change.touch_hosted(tx, broker)
@@ -260,8 +284,15 @@ def topic_deleted(tx: Transaction, name: str, *, asked: bool) -> None:
 
 
 def settings_written(tx: Transaction, topic: str) -> None:
-    """Note settings of a topic that were written past KRaft, where the author is known: from ZooKeeper's log only."""
-    if tx.header.led_by_kraft and _is_foreign(tx):
+    """Note settings of a topic that the next sync would set back: written after a rollback, or past KRaft.
+
+    While KRaft leads this takes the author, whom only ZooKeeper's log shows.
+    """
+    migration, known = tx.header.migration, tx.topic(topic)
+    if migration.phase is MigrationPhase.ROLLED_BACK and migration.offset > 0 and tx.header.phase is FOLLOWING:
+        if known is not None and known.exists and topic not in migration.configured.examples:
+            migration.configured = migration.configured.joined_by(topic)
+    elif tx.header.led_by_kraft and _is_foreign(tx):
         cause = f"settings of topic {topic} were written in ZooKeeper, and KRaft leads: its next leader sets them back"
         _note_past_kraft(tx, cause, topic)
 

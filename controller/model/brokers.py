@@ -29,6 +29,7 @@ class Departure(msgspec.Struct, frozen=True, array_like=True):
     in_order: bool = False  # after a controlled shutdown
     rack: str | None = None  # as it was registered
     shares_with: tuple[int, ...] = ()  # brokers that were away already and have replicas of the same partitions
+    endpoints: tuple[str, ...] = ()  # as it was registered
 
 
 class Departures(msgspec.Struct, array_like=True):

@@ -36,6 +36,7 @@ class Feed(msgspec.Struct, array_like=True):
     refused: RefusedGeneration | None = None  # an older forwarder that still sends
     quarantined: str = ""  # why the cluster's state was dropped; until a complete read has come in
     quarantines: Quarantines = Quarantines()
+    forgotten: bool = False  # an operator forgot the cluster, and it was not watched since
 
 
 class CompleteRead(msgspec.Struct, array_like=True):

@@ -52,6 +52,7 @@ class Migration(msgspec.Struct, array_like=True):
     deletions_asked: tuple[str, ...] = ()  # entries of /admin/delete_topics that KRaft does not look at
     edited: str = ""  # how /migration was written past KRaft, whose next writes fail then
     published: bytes = b""  # what the last row said, but for offset and pulse
+    configured: SomeTopics = SomeTopics()  # whose settings were written since a rollback: a sync sets them back
 
     @property
     def led_by_kraft(self) -> bool:

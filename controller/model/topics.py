@@ -193,6 +193,11 @@ class Topics:
         """Empty map of this many chunks."""
         return cls.load(chunk_count, lambda _: {})
 
+    @classmethod
+    def emptied(cls, chunk_count: int) -> Topics:
+        """Empty map of this many chunks, each of which takes the place of one that is stored."""
+        return cls([{} for _ in range(chunk_count)], StoredChunks(lambda _: {}))
+
     def chunk(self, index: int) -> dict[str, Topic]:
         """Chunk at this index; treat it as read-only."""
         chunk = self._chunks[index]

@@ -5,7 +5,7 @@ Silence is not health: a source that has heard nothing for too long is not certa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -63,6 +63,13 @@ def of_staleness(snapshot: ClusterSnapshot, heard_ms: int, *, stale: bool, certa
     """The alert ReplicaStale of a cluster whose newest heartbeat is of `heard_ms`."""
     alerts = {STALE: _stale_row(snapshot, heard_ms)} if stale else {}
     return ActiveAlerts(cluster=snapshot.cluster, source=Source.STALENESS, certain=certain, alerts=alerts, resolved={})
+
+
+def of_forgotten(cluster: str, endings: Mapping[str, AlertRow]) -> Iterator[ActiveAlerts]:
+    """The sources of a cluster that was forgotten: certain, without an active alert."""
+    for source in Source:
+        resolved = endings if source is Source.OUTPUTS else {}
+        yield ActiveAlerts(cluster=cluster, source=source, certain=True, alerts={}, resolved=resolved)
 
 
 def _stale_row(snapshot: ClusterSnapshot, heard_ms: int) -> AlertRow:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 
-from dashboards.alerting.active_alerts import ActiveAlerts, of_outputs, of_staleness
+from dashboards.alerting.active_alerts import ActiveAlerts, of_forgotten, of_outputs, of_staleness
 from dashboards.alerting.alertmanager import Alertmanager
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import Message
@@ -111,6 +111,8 @@ class Delivery:
             certain = snapshot.ready and reading.vouches_for(snapshot.cluster) and heard.is_fresh and not stale
             yield of_outputs(snapshot, certain=certain)
             yield of_staleness(snapshot, heard.shown_ms, stale=stale, certain=stale or heard.is_fresh)
+        for cluster, endings in self._view.endings_of_forgotten().items():
+            yield from of_forgotten(cluster, endings)
         for said in self._more():
             yield replace(said, certain=said.certain and said.cluster not in stale_clusters)
 

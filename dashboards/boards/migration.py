@@ -25,7 +25,7 @@ from dashboards.catalogue.metric import CLUSTER_LABEL
 ALERTS = "The way to KRaft"  # the section of the kinds
 
 _NOT_LED = "no KRaft leader"
-_NOT_ASKED = "the quorum is not asked"
+_NOT_ASKED = "not asked: set kafka_quorum"
 
 # An idle quorum writes /migration every half second: 2 s were three times the longest gap without a fault, and the
 # alert comes at 10 s. It writes two records a second: 20 are those 10 s.

@@ -142,6 +142,7 @@ class PartitionsPage:
             changed = any([self._render_cluster(cluster) for cluster, ready in readiness.items() if ready])
         if changed or readiness != self._readiness:
             self._readiness = readiness
+            self._pieces = {cluster: pieces for cluster, pieces in self._pieces.items() if cluster in readiness}
             self.page = self._page_of(readiness, started)
         return changed
 

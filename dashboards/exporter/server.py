@@ -57,7 +57,7 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
     own = BuildCollector(), HttpCollector(figures)
     app.show(BrokerViewCollector(prober), QuorumCollector(prober), DeliveryCollector(delivery.senders), *own)
     transitions = Transitions(config.source, config.connect_timeout_seconds)
-    live = LivePage(view, reading, transitions, str(config.source), stop)
+    live = LivePage(view, reading, transitions, str(config.source), stop, prober.quorum_sentence)
     server = HttpServer(app.pages(live), config.listening, figures)
     with ExitStack() as running:
         for part in (server, page, follower, transitions, prober, delivery):

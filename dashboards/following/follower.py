@@ -36,11 +36,14 @@ class Followed(Protocol):
     def know(self, cluster: str) -> None:
         """Add a cluster of which nothing may be known yet."""
 
-    def forget(self, output: str, cluster: str | None = None) -> None:
-        """Drop the rows of this output, all or one cluster's."""
+    def forget(self, output: str, cluster: str | None = None, *, for_good: bool = False) -> None:
+        """Drop the rows of this output, all or one cluster's, which may end for good."""
 
     def lacks_rows_before(self, output: str) -> None:
         """Note that rows of this output are missing before the next ones."""
+
+    def is_live(self, cluster: str) -> bool:
+        """Whether its rows are of now, and not of its past."""
 
     def clock_behind_ms(self, cluster: str) -> int:
         """How far the clock of the cluster's forwarder is behind the job's."""
@@ -157,8 +160,10 @@ class Follower:
             # Unreadable rows before this one no longer count: they are void, or this row replaces them.
             self._reading.nothing_newer(chunk.output, row.cluster)
         if isinstance(row, BeginningRow):
-            self._view.forget(chunk.output, row.cluster)
+            self._view.forget(chunk.output, row.cluster, for_good=row.forgotten)
             self._reading.begins(chunk.output, row.cluster)
+            if row.forgotten:
+                self._reading.forget(row.cluster)
             return
         if self._view.apply(row) and chunk.live and self._view.is_live(row.cluster):
             now = time.time()

@@ -113,6 +113,14 @@ class Reading:
             if output in self._begun_since_gap:
                 self._begun_since_gap[output].add(cluster)
 
+    def forget(self, cluster: str) -> None:
+        """Drop the counts of a cluster that was forgotten."""
+        with self._lock:
+            for counted in [key for key in self._rows if key[0] == cluster]:
+                del self._rows[counted]
+            self._lag.pop(cluster, None)
+            self._newer = {(of, by) for of, by in self._newer if of != cluster}
+
     def starts_over(self, output: str) -> None:
         """Note that everything the output has follows."""
         with self._lock:

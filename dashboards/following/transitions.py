@@ -71,7 +71,7 @@ class Transitions:
     def know(self, cluster: str) -> None:
         """Nothing is kept of a cluster that is only known."""
 
-    def forget(self, output: str, cluster: str | None = None) -> None:
+    def forget(self, output: str, cluster: str | None = None, *, for_good: bool = False) -> None:  # noqa: ARG002
         """Drop the transitions: what follows repeats what holds."""
         with self._lock:
             if cluster is None:
@@ -81,6 +81,10 @@ class Transitions:
 
     def lacks_rows_before(self, output: str) -> None:
         """Each transition stands for itself: those that are there hold."""
+
+    def is_live(self, cluster: str) -> bool:
+        """Nothing is judged by how old it is."""
+        return True
 
     def clock_behind_ms(self, cluster: str) -> int:
         """Nothing is judged by a clock."""

@@ -7,6 +7,8 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TypeVar
 
 import msgspec
 
@@ -26,6 +28,8 @@ _REMEMBERED_ENDINGS = 1_000  # resolved alerts kept of one cluster: whoever sent
 PARTITION_SEGMENTS = 64
 
 RESOLVED = "resolved"
+
+_Value = TypeVar("_Value")
 
 
 def segment_of(topic: str) -> int:
@@ -91,11 +95,11 @@ def _by_age_of_alert(row: AlertRow) -> tuple[object, ...]:
 class _Alerts:
     """The newest row of each alert that is not resolved, how many there are of each kind, and those just resolved."""
 
-    def __init__(self) -> None:
+    def __init__(self, resolved: Mapping[str, AlertRow] = MappingProxyType({})) -> None:
         self._newest: Newest[str, AlertRow] = Newest()
         self._oldest_first: OldestFirst[str, AlertRow] = OldestFirst(_by_age_of_alert)
         self._counts: Counter[tuple[str, str, str]] = Counter()
-        self.resolved: dict[str, AlertRow] = {}
+        self.resolved = dict(resolved)
 
     def apply(self, row: AlertRow) -> bool:
         before, removes = self._newest.rows.get(row.id), row.state == RESOLVED
@@ -152,6 +156,13 @@ class _Cluster:
     topic_names: list[str] | None = None  # in their order; None until it is asked for
     changes: Counter[str] = field(default_factory=Counter)  # by output
     past: Past = field(default_factory=Past)
+    forgotten: bool = False  # by an operator: without any row it is none of the clusters
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it was forgotten, and no row has come since but alerts' endings."""
+        held = (self.partitions, self.brokers, self.controller, self.migration, self.gauges)
+        return self.forgotten and not (any(newest.rows for newest in held) or self.alerts.oldest_first())
 
     def apply(self, row: Row) -> bool:
         before, changed = self._before(row), self._apply(row)
@@ -222,13 +233,14 @@ class _Cluster:
             self.topic_names = sorted(self.topics)
         return self.topic_names
 
-    def forget(self, output: str) -> None:
+    def forget(self, output: str, *, for_good: bool) -> None:
         self.changes[output] += 1
         self.past.forget(output)
+        self.forgotten = for_good
         if output == GaugesRow.output:
             self.gauges = Newest()
         elif output == AlertRow.output:
-            self.alerts = _Alerts()
+            self.alerts = _Alerts(self.alerts.resolved) if for_good else _Alerts()
         elif output == PartitionRow.output:
             self.partitions, self.brokers, self.controller = Newest(), Newest(), Newest()
             self.migration = Newest()
@@ -266,7 +278,7 @@ class View:
             if isinstance(row, JobRow):
                 # Of a cluster that the batch had no record of, the older progress stays.
                 known = {} if self._job is None else self._job.clusters
-                self._job = msgspec.structs.replace(row, clusters={**known, **row.clusters})
+                self._job = msgspec.structs.replace(row, clusters=self._without_gone({**known, **row.clusters}))
                 return True
             return self._clusters.setdefault(row.cluster, _Cluster()).apply(row)
 
@@ -275,14 +287,16 @@ class View:
         with self._lock:
             self._clusters.setdefault(cluster, _Cluster())
 
-    def forget(self, output: str, cluster: str | None = None) -> None:
-        """Drop the rows of this output, which starts over: all of them, or one cluster's."""
+    def forget(self, output: str, cluster: str | None = None, *, for_good: bool = False) -> None:
+        """Drop the rows of this output, which starts over: all of them, or one cluster's, which may end for good."""
         with self._lock:
             if cluster is not None:
-                self._clusters.setdefault(cluster, _Cluster()).forget(output)
+                self._clusters.setdefault(cluster, _Cluster()).forget(output, for_good=for_good)
+                if self._job is not None:
+                    self._job = msgspec.structs.replace(self._job, clusters=self._without_gone(self._job.clusters))
                 return
             for known in self._clusters.values():
-                known.forget(output)
+                known.forget(output, for_good=known.forgotten)
             if output == JobRow.output:
                 self._job = None
 
@@ -322,6 +336,20 @@ class View:
                 row for each in (known.past.metadata, known.past.alerts) for row in each.between(begin_ms, end_ms, most)
             ]
 
+    def _without_gone(self, by_cluster: Mapping[str, _Value]) -> dict[str, _Value]:
+        gone = {name for name, known in self._clusters.items() if known.is_gone}
+        return {name: value for name, value in by_cluster.items() if name not in gone}
+
+    def endings_of_forgotten(self) -> Mapping[str, Mapping[str, AlertRow]]:
+        """The alerts, by id, that ended when their cluster was forgotten; of each cluster that was."""
+        with self._lock:
+            return {name: dict(known.alerts.resolved) for name, known in self._clusters.items() if known.is_gone}
+
+    def knows(self, cluster: str) -> bool:
+        """Whether there is a cluster of this name."""
+        with self._lock:
+            return cluster in self._clusters and not self._clusters[cluster].is_gone
+
     def partitions(self, cluster: str) -> dict[tuple[str, int], PartitionRow]:
         """Every partition of the cluster as it is now, by topic and number."""
         with self._lock:
@@ -352,7 +380,7 @@ class View:
         """One cluster as it is now; None where there is none of this name."""
         with self._lock:
             known = self._clusters.get(name)
-            return None if known is None else known.snapshot(name, self._clock_behind_ms(name))
+            return None if known is None or known.is_gone else known.snapshot(name, self._clock_behind_ms(name))
 
     def is_live(self, cluster: str) -> bool:
         """Whether heartbeats of the cluster come, and not of its past."""
@@ -370,7 +398,8 @@ class View:
         """All clusters as they are now, in the order of their names."""
         with self._lock:
             return tuple(
-                self._clusters[name].snapshot(name, self._clock_behind_ms(name)) for name in sorted(self._clusters)
+                known.snapshot(name, self._clock_behind_ms(name))
+                for name, known in sorted(self._without_gone(self._clusters).items())
             )
 
     def clock_behind_ms(self, cluster: str) -> int:
@@ -385,7 +414,7 @@ class View:
     def readiness(self) -> Mapping[str, bool]:
         """Whether the rows of each cluster follow from a complete read of it."""
         with self._lock:
-            gauges = {name: known.gauges.rows.get(name) for name, known in self._clusters.items()}
+            gauges = {name: of.gauges.rows.get(name) for name, of in self._without_gone(self._clusters).items()}
         return {name: row is not None and row.ready for name, row in sorted(gauges.items())}
 
     def take_changed_partitions(self, cluster: str) -> tuple[frozenset[int], Sequence[PartitionRow]]:

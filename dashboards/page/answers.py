@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Final
 
@@ -13,9 +13,11 @@ from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.metadata_rows import BrokerRow, PartitionRow
 from controller.derived.health import UNUSABLE_WORDS
+from controller.derived.migration import DONE
 from controller.derived.stored_context import new_context
 from controller.model.context import Context
 from controller.model.topics import Problem, TopicPartition
+from controller.rules.migration_phases import MigrationPhase
 from dashboards.following.reading import Reading
 from dashboards.following.view import ClusterSnapshot, View, problem_since_ms
 from questions.check import Health, check, counts_of
@@ -74,6 +76,7 @@ class BrokerLine(msgspec.Struct, frozen=True):
 
     broker: int
     registered: bool
+    inferred: bool  # not registered: it lives in KRaft mode, as ISRs and leaders show
     is_controller: bool
     since_ms: int  # that it is registered, or away
     leaders: int
@@ -85,6 +88,17 @@ class Rack(msgspec.Struct, frozen=True):
 
     name: str | None
     brokers: tuple[BrokerLine, ...]
+
+
+class WayToKRaft(msgspec.Struct, frozen=True):
+    """Where the migration is, what comes next, and whether one may still go back."""
+
+    phase: str
+    since_ms: int
+    next_step: str
+    rollback_sentence: str
+    missing_brokers: tuple[int, ...]  # with replicas, and neither registered nor in KRaft mode
+    quorum: str  # what it says itself, or why it was not asked
 
 
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,6 +113,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     pending_writes: int = 0  # that the controller must do, and ZooKeeper does not show yet
     agreement_of_last_hour: float | None = None
     agreement: float | None = None
+    migration: WayToKRaft | None = None  # while one is under way, or left something
 
 
 class TopicLine(msgspec.Struct, frozen=True):
@@ -136,9 +151,10 @@ class BrokerAnswer(msgspec.Struct, frozen=True):
 class Answers:
     """Answers from what is followed at this moment; none needs more of a cluster than it shows."""
 
-    def __init__(self, view: View, reading: Reading) -> None:
+    def __init__(self, view: View, reading: Reading, quorum: Callable[[str], str]) -> None:
         self._view = view
         self._reading = reading
+        self._quorum = quorum
 
     def fleet(self, now_ms: int) -> tuple[Overview, ...]:
         """Every cluster, in the order of their names."""
@@ -229,7 +245,16 @@ class Answers:
 
     def _overview(self, found: ClusterSnapshot, now_ms: int) -> Overview:
         unknown = self._why_unknown(found)
-        return overview_of(found, now_ms) if unknown is None else Overview(cluster=found.cluster, unknown=unknown)
+        if unknown is not None:
+            return Overview(cluster=found.cluster, unknown=unknown)
+        return replace(overview_of(found, now_ms), migration=self._way_to_kraft(found))
+
+    def _way_to_kraft(self, found: ClusterSnapshot) -> WayToKRaft | None:
+        row = found.migration
+        if row is None or (row.phase == MigrationPhase.ZOOKEEPER.value and row.rollback == DONE):
+            return None
+        phase, quorum = row.phase.replace("_", " "), self._quorum(found.cluster)
+        return WayToKRaft(phase, row.since_ms, row.next_step, row.rollback_sentence, row.missing_brokers, quorum)
 
 
 def overview_of(found: ClusterSnapshot, now_ms: int | None) -> Overview:
@@ -237,7 +262,8 @@ def overview_of(found: ClusterSnapshot, now_ms: int | None) -> Overview:
     unknown, gauges = _why_unread(found), found.gauges
     if unknown is not None or gauges is None:
         return Overview(cluster=found.cluster, unknown=unknown)
-    away = sum(1 for row in found.brokers if not row.registered and gauges.replicas_by_broker.get(row.broker))
+    hosting = (row for row in found.brokers if gauges.replicas_by_broker.get(row.broker))
+    away = sum(not (row.registered or row.inferred) for row in hosting)
     return Overview(
         cluster=found.cluster,
         health=check(_picture(found, (), _oldest(found.open_alerts)), now_ms, counts_of(gauges, away)),
@@ -279,7 +305,8 @@ def _naming(topic: str, alerts: Iterable[AlertRow]) -> list[AlertRow]:
 
 
 def _metadata(found: ClusterSnapshot, partitions: Iterable[PartitionRow]) -> tuple[MetadataRow, ...]:
-    return (*found.brokers, *(() if found.controller is None else (found.controller,)), *partitions)
+    one_each = (row for row in (found.controller, found.migration) if row is not None)
+    return (*found.brokers, *one_each, *partitions)
 
 
 def _troubles(found: ClusterSnapshot, broker: int | None = None) -> Iterator[Trouble]:
@@ -308,6 +335,7 @@ def _broker_line(row: BrokerRow, gauges: GaugesRow) -> BrokerLine:
     return BrokerLine(
         row.broker,
         row.registered,
+        row.inferred,
         row.broker == gauges.controller,
         row.since_ms,
         gauges.leaders_by_broker.get(row.broker, 0),

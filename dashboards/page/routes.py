@@ -64,15 +64,24 @@ class _Resource(NamedTuple):
 
 
 class LivePage:
-    """The routes; `source` is named at the foot of each page, and streams of changes end with `stop`."""
+    """The routes; `source` is named at the foot of each page, and streams of changes end with `stop`.
 
-    def __init__(
-        self, view: View, reading: Reading, transitions: Transitions, source: str, stop: threading.Event
+    `quorum` gives in a sentence what the KRaft quorum of a cluster says itself.
+    """
+
+    def __init__(  # noqa: PLR0913 (what the page is made of)
+        self,
+        view: View,
+        reading: Reading,
+        transitions: Transitions,
+        source: str,
+        stop: threading.Event,
+        quorum: Callable[[str], str],
     ) -> None:
         self._view = view
         self._stop = stop
         self._source = source
-        self._answers = Answers(view, reading)
+        self._answers = Answers(view, reading, quorum)
         self._histories = Histories(view, transitions)
         self._hypothetical = Hypothetical(view, self._answers)
 

@@ -23,7 +23,7 @@ from dashboards.probe.comparison import Found, PartitionName, differences, lasti
 from dashboards.probe.config import ProbeConfig
 from dashboards.probe.current import CurrentRows, NothingNewError, gauges_of, now_ms
 from dashboards.probe.findings import BrokerFindings, alert_id, open_alert, resolved_alert
-from dashboards.probe.quorum import QuorumProbe
+from dashboards.probe.quorum import QuorumProbe, is_asked
 
 _LOOK_SECONDS = 0.2
 _LOOK_FOR_CLUSTERS_SECONDS = 1.0
@@ -215,12 +215,19 @@ class Prober:
         self._threads: list[threading.Thread] = []
 
     def probes(self) -> tuple[ClusterProbe, ...]:
-        """The running probes."""
-        return tuple(self._probes.copy().values())
+        """The running probes of the clusters that there are."""
+        return tuple(probe for probe in self._probes.copy().values() if self._view.knows(probe.cluster))
 
     def quorums(self) -> tuple[QuorumProbe, ...]:
-        """The running probes of quorums."""
-        return tuple(self._quorums.copy().values())
+        """The running probes of those clusters' quorums."""
+        return tuple(quorum for quorum in self._quorums.copy().values() if self._view.knows(quorum.cluster))
+
+    def quorum_sentence(self, cluster: str) -> str:
+        """What the KRaft quorum of the cluster said last, or why it did not."""
+        quorum = self._quorums.get(cluster)
+        if quorum is None:
+            return "not asked: name the KRaft controllers in kafka_quorum, or switch the probe of brokers on"
+        return quorum.sentence
 
     def active_alerts(self) -> Sequence[ActiveAlerts]:
         """The probes' alerts."""
@@ -241,12 +248,14 @@ class Prober:
 
     def _look_for_clusters(self, stop: threading.Event) -> None:
         while not stop.is_set():
-            for cluster in [snapshot.cluster for snapshot in self._view.snapshot()]:
+            for snapshot in self._view.snapshot():
+                cluster = snapshot.cluster
                 if self._config.brokers and cluster not in self._probes:
                     probe = ClusterProbe(cluster, self._config, self._view, self._reading)
                     self._probes[cluster] = probe
                     self._start(f"probe of {cluster}", probe.run)
-                if self._config.login_of(cluster).kafka_quorum and cluster not in self._quorums:
+                login = self._config.login_of(cluster)
+                if cluster not in self._quorums and is_asked(login, self._config, snapshot.migration):
                     quorum = QuorumProbe(cluster, self._config, CurrentRows(cluster, self._view, self._reading))
                     self._quorums[cluster] = quorum
                     self._start(f"quorum of {cluster}", quorum.run)

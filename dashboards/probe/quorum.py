@@ -9,7 +9,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from controller.contract.metadata_rows import PartitionRow
+from controller.alerts.conditions import counted
+from controller.contract.metadata_rows import MigrationRow, PartitionRow
+from controller.rules.migration_phases import MigrationPhase
 from controller.rules.states import PartitionState
 from dashboards.following.view import ClusterSnapshot
 from dashboards.probe.broker import ProbeError, choose_endpoint
@@ -18,6 +20,7 @@ from dashboards.probe.current import CurrentRows, NothingNewError, now_ms
 from migration.comparison.quorum_view import QuorumReader
 from migration.comparison.view import Difference, Expected, Key, Subject, differences, leadership_text, replicas_text
 from migration.nodes.asking import ask_nodes
+from migration.nodes.modes import Mode
 from migration.nodes.nodes import Nodes, Quorum
 from outputs.kafka_login import NodeLogin
 from outputs.kafka_node import NodeError
@@ -25,6 +28,9 @@ from outputs.kafka_node import NodeError
 SILENT = "silent"
 COMPARED = (Subject.REPLICAS, Subject.PARTITIONS)
 
+NONE_SPEAKS = "no node that is known speaks for it: name the KRaft controllers in kafka_quorum"
+
+_NOT_UNDER_WAY = (MigrationPhase.ZOOKEEPER.value, MigrationPhase.ROLLED_BACK.value)
 _TRY_AGAIN_SECONDS = 2.0
 _LOOK_SECONDS = 0.2
 
@@ -63,6 +69,20 @@ class QuorumProbe:
         self._rows = rows
         self._complained = False
 
+    @property
+    def sentence(self) -> str:
+        """What was said last."""
+        seen = self.seen
+        if seen is None:
+            return "asked, and not answered yet"
+        if seen.quorum is None:
+            return NONE_SPEAKS
+        nodes = ", ".join(f"{count} {mode}" for mode, count in sorted(seen.modes.items()))
+        lag = "" if seen.offset_lag is None else f"; ZooKeeper lacked {counted(seen.offset_lag, 'record')} of its log"
+        finalized = "; no controller has the migration flag: it is finalized" if _is_finalized(seen) else ""
+        leads = f"controller {seen.quorum.leader} leads in epoch {seen.quorum.leader_epoch}"
+        return f"{leads}{lag}{finalized}; nodes: {nodes}"
+
     def run(self, stop: threading.Event) -> None:
         """Ask until `stop`."""
         while not stop.is_set():
@@ -79,13 +99,16 @@ class QuorumProbe:
     def _round(self, stop: threading.Event) -> QuorumSeen:
         login = self._login.node_login()
         snapshot = self._rows.now()
-        nodes = ask_nodes(self._login.kafka_quorum, self._registered(snapshot), login, self._config.timeout_seconds)
+        if not is_asked(self._login, self._config, snapshot.migration):
+            raise NothingNewError
+        nodes = ask_nodes(self._login.kafka_quorum, self._addresses(snapshot), login, self._config.timeout_seconds)
         modes = Counter(node.mode.value if node.mode else SILENT for node in nodes.nodes)
         # Rows that lag behind the answer would make the quorum's newest records a lag.
         offset = None if nodes.quorum is None else _offset(self._rows.after(now_ms(), stop))
         differing = None if nodes.quorum is None else self._differing(nodes, login, stop)
         if nodes.quorum is None:
-            self._complain("; ".join(f"{node.name}: {node.reason}" for node in nodes.nodes if node.reason))
+            reasons = "; ".join(f"{node.name}: {node.reason}" for node in nodes.nodes if node.reason)
+            self._complain(reasons or NONE_SPEAKS)
         else:
             self._complained = False
         return QuorumSeen(modes, nodes.quorum, differing, offset)
@@ -117,10 +140,11 @@ class QuorumProbe:
         rows = self._rows.view.partitions(self._rows.cluster)
         return {key: one for key, one in differences(_values(rows), said).items() if _is_compared(key, rows)}
 
-    def _registered(self, snapshot: ClusterSnapshot) -> dict[int, str]:
+    def _addresses(self, snapshot: ClusterSnapshot) -> dict[int, str]:
+        """Of the registered brokers, and of those in KRaft mode as they registered last."""
         addresses = {}
         for row in snapshot.brokers:
-            if row.registered:
+            if row.registered or (row.inferred and row.endpoints):
                 try:
                     addresses[row.broker] = str(choose_endpoint(row.endpoints, self._login))
                 except ProbeError as error:
@@ -131,6 +155,21 @@ class QuorumProbe:
         if not self._complained:
             _logger.warning("%s: the quorum was not compared: %s", self.cluster, reason)
         self._complained = True
+
+
+def _is_finalized(seen: QuorumSeen) -> bool:
+    """Whether all controllers that answered run without the flag, though ZooKeeper was copied: nobody else takes it."""
+    copied = seen.offset is not None and seen.offset > 0
+    return copied and Mode.CONTROLLER.value in seen.modes and Mode.CONTROLLER_MIGRATING.value not in seen.modes
+
+
+def is_asked(login: KafkaLoginConfig, config: ProbeConfig, row: MigrationRow | None) -> bool:
+    """Whether the quorum of a cluster is asked: where it is named, or through brokers that are asked anyway.
+
+    Without its name only while a migration is under way.
+    """
+    under_way = row is not None and row.phase not in _NOT_UNDER_WAY
+    return bool(login.kafka_quorum) or (config.brokers and under_way)
 
 
 def _offset(snapshot: ClusterSnapshot) -> int | None:

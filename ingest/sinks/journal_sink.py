@@ -91,16 +91,8 @@ class JournalSink:
 
     def newest_generation(self) -> int:
         """The generation of the cluster's newest record that is there, -1 without one; raises SinkUnavailableError."""
-        start = encode_record(msgspec.structs.replace(_ANY_RECORD, cluster=self._cluster)).partition(b',"generation"')[
-            0
-        ]
-        try:
-            for line in newest_lines(self._directory, start):
-                with suppress(BadRecordError):
-                    return decode_record(line).generation
-        except (JournalError, OSError) as error:
-            raise SinkUnavailableError(f"journal {self._directory} cannot be read: {error}") from error
-        return -1
+        newest = newest_record(self._directory, self._cluster)
+        return -1 if newest is None else newest.generation
 
     def close(self) -> None:
         """Close the journal with its last user."""
@@ -109,6 +101,18 @@ class JournalSink:
             if self._journal.users == 0:
                 del _open_journals[self._directory]
                 self._journal.writer.close()
+
+
+def newest_record(directory: Path, cluster: str) -> Record | None:
+    """The cluster's newest record in a journal, None without one; raises SinkUnavailableError."""
+    start = encode_record(msgspec.structs.replace(_ANY_RECORD, cluster=cluster)).partition(b',"generation"')[0]
+    try:
+        for line in newest_lines(directory, start):
+            with suppress(BadRecordError):
+                return decode_record(line)
+    except (JournalError, OSError) as error:
+        raise SinkUnavailableError(f"journal {directory} cannot be read: {error}") from error
+    return None
 
 
 def _open_writer(directory: Path, config: IngestConfig, begin: int, identity: str) -> JournalWriter:

@@ -53,16 +53,23 @@ class KafkaSink:
 
     The producer is idempotent with acks=all. After a failure a new one is made and the records are sent again: readers
     see some of them twice, with the same place in the order, and drop the second. `check` sees whose brokers these are
-    before anything is written, and may raise IngestError.
+    before anything is written, and may raise IngestError. Unless it `creates_topics`, missing ones are an IngestError.
     """
 
     def __init__(
-        self, address: KafkaAddress, cluster: str, stop: threading.Event, check: Callable[[KafkaIdentity], None]
+        self,
+        address: KafkaAddress,
+        cluster: str,
+        stop: threading.Event,
+        check: Callable[[KafkaIdentity], None],
+        *,
+        creates_topics: bool = True,
     ) -> None:
         self._address = address
         self._key = cluster.encode()
         self._stop = stop
         self._check = check
+        self._creates_topics = creates_topics
         self._producer: KafkaProducer | None = None
         self._requests: KafkaConsumer | None = None
         self._topics_exist = False
@@ -108,19 +115,26 @@ class KafkaSink:
 
         Raises SinkUnavailableError.
         """
+        return max((record.generation for record in self._newest_records()), default=-1)
+
+    def newest_record(self) -> Record | None:
+        """The cluster's last record in the topic, None without one near its end; raises SinkUnavailableError."""
+        return next(reversed(self._newest_records()), None)
+
+    def _newest_records(self) -> list[Record]:
         try:
             consumer = self._consumer()
         except KafkaError as error:
             raise self._unavailable(error) from error
         try:
-            return max(self._newest_generations(consumer), default=-1)
+            return list(self._read_newest(consumer))
         except KafkaError as error:
             raise self._unavailable(error) from error
         finally:
             with suppress(KafkaError):
                 consumer.close(timeout_ms=int(_CLOSE_SECONDS * 1000))
 
-    def _newest_generations(self, consumer: KafkaConsumer) -> Iterator[int]:
+    def _read_newest(self, consumer: KafkaConsumer) -> Iterator[Record]:
         topic, partitions = self._address.topic, self._partitions(consumer)
         consumer.assign(partitions)
         ends = consumer.end_offsets(partitions)
@@ -135,7 +149,7 @@ class KafkaSink:
                 for message in messages:
                     with suppress(BadRecordError):
                         if message.key == self._key and message.value is not None:
-                            yield decode_record(message.value).generation
+                            yield decode_record(message.value)
 
     def _partitions(self, consumer: KafkaConsumer) -> list[TopicPartition]:
         topic = self._address.topic
@@ -218,6 +232,8 @@ class KafkaSink:
     def _create_topics(self, admin: KafkaAdminClient, missing: Sequence[Topic]) -> None:
         if not missing:
             return
+        if not self._creates_topics:
+            raise IngestError(f"{self._address} is not there: name the stream that `kontrast stream` reads")
         wanted = {topic.name: {"num_partitions": PARTITIONS, "configs": topic.settings} for topic in missing}
         try:
             answers = admin.create_topics(wanted, raise_errors=False)["topics"]

@@ -31,14 +31,16 @@ UNREADABLE_ANSWERS = (ValueError, TypeError, AttributeError, LookupError)
 def ask_nodes(addresses: Sequence[str], registered: dict[int, str], login: NodeLogin, timeout_seconds: float) -> Nodes:
     """The modes of the nodes at these addresses, of the registered brokers, and of the others that they name.
 
-    Modes are asked without the login; the quorum and the list of brokers with it.
+    Modes are asked without the login; the quorum and the list of brokers with it. A broker in ZooKeeper mode names
+    those in KRaft mode, and these speak for the quorum and name its controllers.
     """
     known = {address: broker for broker, address in registered.items()}
     nodes = {node.address: node for node in _modes([*addresses, *known], login, timeout_seconds)}
-    quorum = _first(ask_quorum, nodes.values(), login, timeout_seconds)
-    known |= {address: broker for broker, address in (quorum.addresses if quorum else {}).items()}
     listed = _first(ask_brokers, nodes.values(), login, timeout_seconds) or {}
     known |= {address: broker for broker, address in listed.items()}
+    nodes |= {node.address: node for node in _modes(known.keys() - nodes.keys(), login, timeout_seconds)}
+    quorum = _first(ask_quorum, nodes.values(), login, timeout_seconds)
+    known |= {address: broker for broker, address in (quorum.addresses if quorum else {}).items()}
     nodes |= {node.address: node for node in _modes(known.keys() - nodes.keys(), login, timeout_seconds)}
     return Nodes(tuple(replace(node, node_id=known.get(node.address)) for node in nodes.values()), quorum)
 

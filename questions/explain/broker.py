@@ -101,7 +101,10 @@ def _held(context: Context) -> Iterator[Held]:
 def _statements(picture: Picture, broker: int, hosted: Hosted) -> Iterator[Statement]:
     header = picture.header
     registered = header.brokers.get(broker)
-    if registered is not None:
+    if registered is not None and registered.inferred:
+        yield Statement("mode", "KRaft: not in /brokers/ids, but it leads or is in sync", Certainty.INFERRED)
+        yield Statement("listeners", ", ".join(registered.endpoints) or "not known")
+    elif registered is not None:
         rack = f", rack {registered.rack}" if registered.rack else ", without a rack"
         session = "" if picture.origin is Origin.ROWS else f", session {registered.session:#x}"  # no row has it
         yield Statement("registered", f"epoch {registered.epoch:#x}{session}{rack}")

@@ -7,9 +7,9 @@ from typing import Final
 
 from controller.alerts.conditions import counted
 from controller.contract.alert_row import AlertRow, Severity
+from controller.derived.migration import next_step, rollback_of
 from controller.model.brokers import NO_BROKER
 from controller.model.context import Header
-from controller.model.controllership import Standing
 from questions.explain.causes import causes_of, last_writes
 from questions.explain.explanation import Certainty, Explanation, Statement, findings_about, since_zxid
 from questions.picture import Origin, Picture
@@ -41,6 +41,8 @@ def explain_controller(picture: Picture, pending_writes: int | None = None) -> E
 
 def _acts(picture: Picture) -> bool:
     header = picture.header
+    if header.kraft_owns_controller:
+        return True
     return header.acting and not header.is_ghost and not header.is_poisoned and _paged(picture) is None
 
 
@@ -57,6 +59,9 @@ def _headline(picture: Picture) -> str:
     if header.controller == NO_BROKER:
         return "no broker is controller: dead leaders are not replaced, topics are neither created nor deleted"
     who = f"broker {header.controller} in epoch {header.controller_epoch}"
+    if header.kraft_owns_controller:
+        claim = f"KRaft epoch {header.migration.claim.kraft_epoch}, /controller_epoch {header.controller_epoch}"
+        return f"KRaft controller {header.controller} owns /controller, {claim}: what it will do is not predicted"
     if _acts(picture):
         return f"{who} is active"
     return f"/controller names {who}, but {_why_not(picture)}"
@@ -66,7 +71,7 @@ def _why_not(picture: Picture) -> str:
     header, paged = picture.header, _paged(picture)
     if paged is not None:
         return paged.cause
-    if header.term.standing is Standing.KRAFT or header.migration.led_by_kraft:
+    if header.migration.led_by_kraft:
         return "the cluster migrates to KRaft: a KRaft controller acts"
     if header.is_ghost:
         return "that broker never took over: the znode was edited, or another session owns it"
@@ -79,13 +84,16 @@ def _why_not(picture: Picture) -> str:
 
 def _statements(picture: Picture, pending_writes: int | None) -> Iterator[Statement]:
     header = picture.header
-    if header.controller in header.brokers:
+    if header.kraft_owns_controller:
+        yield Statement("migration", f"phase {header.migration.phase.value.replace('_', ' ')}: {next_step(header)}")
+        yield Statement("way back", rollback_of(header).sentence)
+    elif header.controller in header.brokers:
         yield Statement(
             "broker", f"{header.controller}, registered with epoch {header.brokers[header.controller].epoch:#x}"
         )
     elif header.controller != NO_BROKER:
         yield Statement("broker", f"{header.controller}, which is not registered: brokers do not find it")
-    if picture.origin is not Origin.ROWS:  # they have neither sessions nor the form of znodes
+    if picture.origin is not Origin.ROWS and not header.kraft_owns_controller:  # rows have neither sessions nor znodes
         yield Statement("session", f"/controller is owned by {header.term.session:#x}")
     yield from _release(picture)
     yield from _due(header, pending_writes)

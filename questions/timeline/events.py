@@ -10,8 +10,9 @@ import msgspec
 from controller.alerts.conditions import counted
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.effect_rows import Transition
-from controller.contract.metadata_rows import PartitionRow
+from controller.contract.metadata_rows import MigrationRow, PartitionRow
 from controller.contract.row import Row
+from controller.model.brokers import NO_BROKER
 from controller.model.leadership import NO_LEADER
 from questions.explain.causes import Happening, happenings
 from questions.explain.explanation import Certainty
@@ -82,9 +83,14 @@ def events_of(story: Sequence[Row], selection: Selection, window: Window) -> tup
 def _news(story: Sequence[Row]) -> Iterator[Happening]:
     """The rows that say that something happened."""
     alerts: dict[str, AlertRow] = {}
+    phase: tuple[str, int] | None = None
     for happening in happenings(story):
         row = happening.row
-        if isinstance(row, AlertRow):
+        if isinstance(row, MigrationRow):
+            if phase != (row.phase, row.since_ms):
+                yield happening
+            phase = (row.phase, row.since_ms)
+        elif isinstance(row, AlertRow):
             if _is_other(alerts.get(row.id), row):
                 yield happening
             alerts[row.id] = row
@@ -104,6 +110,8 @@ def _key_of(happening: Happening) -> Hashable:
         return row.effect.rpartition("-")[0], row.cause
     if isinstance(row, PartitionRow):
         return row.leader, *_joined_and_left(happening)
+    if isinstance(row, MigrationRow):
+        return row.phase, row.since_ms
     return (row.id, row.state, row.seq) if isinstance(row, AlertRow) else None
 
 
@@ -136,6 +144,10 @@ class _Event:
         row = self._first
         if isinstance(row, AlertRow):
             return Event(time_ms=row.time_ms, zxid=row.zxid, says=_alert_said(row), severity=row.severity)
+        if isinstance(row, MigrationRow):
+            return Event(
+                time_ms=row.since_ms, zxid=row.zxid, says=_phase_said(row), controller_epoch=row.controller_epoch
+            )
         changes = tuple(_change(alike) for alike in self._changes.values())
         if isinstance(row, Transition):
             return Event(
@@ -150,6 +162,12 @@ class _Event:
             )
         assert isinstance(row, PartitionRow)
         return Event(time_ms=row.time_ms, zxid=row.zxid, says=f"leader {row.leader} changed its ISR", changes=changes)
+
+
+def _phase_said(row: MigrationRow) -> str:
+    led = f"KRaft controller {row.leader} leads, KRaft epoch {row.kraft_epoch}"
+    who = led if row.leader != NO_BROKER else "brokers elect the controller"
+    return f"the way to KRaft, phase {row.phase.replace('_', ' ')}: {who}"
 
 
 def _alert_said(row: AlertRow) -> str:

@@ -6,11 +6,12 @@ import msgspec
 
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.effect_rows import Transition
-from controller.contract.metadata_rows import BrokerRow, ControllerRow, PartitionRow
+from controller.contract.metadata_rows import BrokerRow, ControllerRow, MigrationRow, PartitionRow
 from controller.contract.row import Row
 from controller.model.topics import TopicPartition
 
 CONTROLLER_GROUP = "controller"  # of the alerts about it
+_HEARTBEAT_MS = 1_000
 
 
 class Window(msgspec.Struct, frozen=True):
@@ -55,6 +56,8 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the row is of one of the subjects; `before` is its partition's row before it."""
         if self.is_all:
             return True
+        if isinstance(row, MigrationRow):
+            return self.controller
         if isinstance(row, AlertRow):
             return self._is_alert_about(row)
         if isinstance(row, PartitionRow):
@@ -95,7 +98,12 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_in_a_timeline(row: Row) -> bool:
-    """Whether timelines are made of the row: of transitions but those of replicas, of metadata, of alerts."""
+    """Whether timelines are made of the row: of transitions but those of replicas, of metadata, of alerts.
+
+    Of a migration's rows, which come with each heartbeat while KRaft leads, only those with which a phase began.
+    """
+    if isinstance(row, MigrationRow):
+        return row.time_ms - row.since_ms < _HEARTBEAT_MS
     if isinstance(row, Transition):
         return row.subject != "replica"
     if isinstance(row, AlertRow):

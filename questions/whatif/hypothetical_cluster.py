@@ -30,7 +30,7 @@ _ROUNDS: Final = 1_000  # no chain of writes is near as long: one that is has no
 
 
 class NoControllerError(ValueError):
-    """A cluster of which nothing can be predicted: it was not read completely, or its writes come to no end."""
+    """A cluster of which nothing can be predicted: it was not read, KRaft leads, or its writes come to no end."""
 
 
 def at_rest(context: Context) -> Context:
@@ -59,6 +59,8 @@ class HypotheticalCluster:
     def __init__(self, context: Context) -> None:
         if context.header.phase is not FOLLOWING:
             raise NoControllerError("the cluster has not been read completely: nothing can be predicted")
+        if context.header.led_by_kraft:
+            raise NoControllerError("KRaft leads: what it will do rests on records that ZooKeeper does not hold")
         self.context = context
         self.touched: set[TopicPartition] = set()
         self._unwritten: set[TopicPartition] = set()

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,7 +27,7 @@ from transport.journal import JournalError, earliest_offset, read_journal
 logger = logging.getLogger("kontrast.streaming")
 
 _READ_BYTES = 8 * 1024**2
-_MARK = b'"kind":"snapshot-'
+_MARKS = (b'"kind":"snapshot-', b'"kind":"forgotten"')
 
 Starts = Mapping[int, int]  # partition of the source → offset
 
@@ -47,15 +49,15 @@ def newest_complete_reads(session: SparkSession, config: StreamConfig) -> Starts
     for cluster in sorted(clusters - complete.keys() - {""}):
         logger.warning("%s holds no complete read of cluster %s", config.source, cluster)
     starts: dict[int, int] = {}
-    for partition, offset in complete.values():
+    for partition, offset in filter(None, complete.values()):
         starts[partition] = min(offset, starts.get(partition, offset))
     return starts
 
 
-def find_complete(lines: Iterable[tuple[Place, bytes]]) -> dict[str, Place]:
-    """The beginning of each cluster's newest complete read among these lines, which are in order."""
+def find_complete(lines: Iterable[tuple[Place, bytes]]) -> dict[str, Place | None]:
+    """The beginning of each cluster's newest complete read among these lines, which are in order; None: forgotten."""
     begun: dict[str, tuple[int, Place]] = {}
-    complete: dict[str, Place] = {}
+    complete: dict[str, Place | None] = {}
     for place, line in lines:
         try:
             record = decode_record(line)
@@ -63,6 +65,9 @@ def find_complete(lines: Iterable[tuple[Place, bytes]]) -> dict[str, Place]:
             continue
         if record.kind is RecordKind.SNAPSHOT_BEGIN:
             begun[record.cluster] = (record.generation, place)
+        elif record.kind is RecordKind.FORGOTTEN:
+            begun.pop(record.cluster, None)
+            complete[record.cluster] = None
         elif record.kind is RecordKind.SNAPSHOT_END and record.cluster in begun:
             generation, beginning = begun.pop(record.cluster)
             if generation == record.generation:
@@ -86,7 +91,7 @@ def _journal(address: JournalAddress) -> tuple[list[tuple[Place, bytes]], set[st
     try:
         for offset, line in _all_lines(address.directory):
             clusters.add(cluster_of(line))
-            if _MARK in line:
+            if any(mark in line for mark in _MARKS):
                 found.append((Place(0, offset), line))
     except JournalError as error:
         raise StreamError(str(error)) from error
@@ -106,7 +111,8 @@ def _all_lines(directory: Path) -> Iterator[tuple[int, bytes]]:
 def _kafka(session: SparkSession, config: StreamConfig) -> tuple[list[tuple[Place, bytes]], set[str]]:
     messages: DataFrame = kafka_messages(session.read, config)
     text = sql.col("value").cast("string")
-    marked = messages.where(text.contains(_MARK.decode())).orderBy("partition", "offset")
+    is_mark = reduce(or_, (text.contains(mark.decode()) for mark in _MARKS))
+    marked = messages.where(is_mark).orderBy("partition", "offset")
     found = [
         (Place(row.partition, row.offset), bytes(row.value))
         for row in marked.select("partition", "offset", "value").collect()

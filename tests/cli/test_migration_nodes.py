@@ -298,9 +298,11 @@ def test_a_controller_is_enough_to_find_a_broker_in_kraft_mode(dual_write):
     assert done.exit_code == ExitCode.OK
 
 
-def test_serve_counts_nodes_by_mode_and_what_differs(dual_write, start_exporter, tmp_path):  # noqa: F811
+@pytest.mark.parametrize("named", [True, False], ids=["the quorum is named", "through the brokers"])
+def test_serve_counts_nodes_by_mode_and_what_differs(dual_write, start_exporter, tmp_path, named):  # noqa: F811
     quorum = (f"127.0.0.1:{dual_write.controller.port}", dual_write.brokers[2].bootstrap_server)
-    probe = ProbeConfig(kafka_quorum=quorum, interval_seconds=0.5, confirm_seconds=0.3)
+    settings = {"kafka_quorum": quorum} if named else {"brokers": True}
+    probe = ProbeConfig(interval_seconds=0.5, confirm_seconds=0.3, **settings)
     state = "/brokers/topics/orders/partitions/1/state"
     with LiveReplica("north", dual_write.zookeeper, tmp_path) as replica:
         config = ServeConfig(source=JournalAddress(replica.outputs), listen="127.0.0.1:0", probe=probe)

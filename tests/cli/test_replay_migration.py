@@ -66,3 +66,16 @@ def test_before_a_quorum_came_nothing_is_said(zk_data):
     result = CliRunner().invoke(main, ["replay", "--zk-data", str(zk_data), "--emit", "refused", "--until", "0xc8"])
     assert result.exit_code == 0
     assert "KRaft" not in result.stdout
+
+
+def test_the_timeline_has_each_phase_where_it_began(zk_data):
+    asked = ["timeline", "--zk-data", str(zk_data), "--cluster", "c", "--controller", "--json"]
+    result = CliRunner().invoke(main, asked)
+    assert result.exit_code == 0, result.stderr
+    answers = [json.loads(line) for line in result.stdout.splitlines()]
+    events = [event for answer in answers for event in answer.get("events", [answer])]
+    begins = "the way to KRaft, phase "
+    phases = [(event["zxid"], event["says"]) for event in events if event.get("says", "").startswith(begins)]
+    assert [(zxid, says.removeprefix(begins).partition(":")[0].replace(" ", "_")) for zxid, says in phases] == PHASES
+    assert phases[1][1].endswith("KRaft controller 3001 leads, KRaft epoch 3")
+    assert phases[0][1].endswith("brokers elect the controller")

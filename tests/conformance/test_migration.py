@@ -157,6 +157,8 @@ def test_controllers_that_moved_are_named_with_their_kind(alerts):
 def test_what_was_written_by_hand_while_kraft_leads_is_named(alerts):
     past = next(row for row in alerts if row.alert == "WrittenPastKRaft")
     assert "settings of topic c " in past.cause
+    ended = next(row for row in alerts if row.alert == "WrittenPastKRaft" and row.state == "resolved")
+    assert TAKEN_BACK <= ended.zxid < 0x801  # no KRaft leader comes any more that would set them back
 
 
 def test_before_and_after_the_predictions_are_the_controllers_own(recorded):

@@ -669,7 +669,9 @@ def a_deletion_is_asked_for_in_zookeeper_while_kraft_leads() -> Telling:
     history.delete_topic("t")
     history.heartbeat()
     yield history
-    over(history)
+    history.delete("/controller")
+    history.controller(4, 4)
+    history.heartbeat()
 
 
 @of("LeadersNeverElected", counts=True)

@@ -94,6 +94,13 @@ def test_the_phases_of_a_migration_there_and_back():
     assert phases(history)[4:] == ["rolled_back", "zookeeper"]
 
 
+def test_an_offset_that_comes_while_a_broker_is_controller_is_of_an_earlier_attempt():
+    history = a_cluster()
+    history.migration(300, 3001, 3)
+    assert shown(history).phase == "rolled_back"
+    assert "OldMigration" in opened(history)
+
+
 def test_the_way_back_is_done_where_migration_was_deleted_first():
     history = a_cluster().migrates().pulses(1)
     history.delete("/migration")
@@ -260,9 +267,11 @@ def test_a_leader_that_kraft_has_not_replaced_is_kraft_s_to_replace():
 
 def test_a_broker_that_joins_an_isr_without_being_registered_lives_in_kraft_mode():
     history = a_cluster().migrates()
+    registered = history.brokers()[1]
     into_kraft_mode(history, 1, 2, 6)
     row = [row for row in history.effects if isinstance(row, BrokerRow) and row.broker == 1][-1]
     assert (row.registered, row.inferred, row.forgotten) == (False, True, False)
+    assert row.endpoints == registered.endpoints != ()
     assert history.row("t0", 0).problem is None
     assert (shown(history).zookeeper_brokers, shown(history).kraft_brokers) == ((2, 3), (1,))
     assert "BrokerCrashed" not in opened(history)
@@ -273,6 +282,16 @@ def test_partitions_of_brokers_in_kraft_mode_are_online():
     assert (shown(history).phase, shown(history).kraft_brokers) == ("dual_write", (1, 2))
     gauges = history.gauges()
     assert (gauges.offline_partitions, gauges.leaderless_partitions, gauges.active_brokers) == (0, 0, 2)
+
+
+def test_a_finalized_migration_names_the_command_that_ends_it():
+    history = all_in_kraft_mode()
+    history.heartbeat(10_000)
+    assert (shown(history).phase, shown(history).rollback) == ("silent", "no")
+    forget = "if the migration is finalized, end its `kontrast watch`, then `kontrast forget c`"
+    assert shown(history).next_step == f"restart the active KRaft controller; {forget}"
+    (stalled,) = (row for row in history.open_alerts().values() if row.alert == "DualWriteStalled")
+    assert stalled.cause.endswith("; if finalized: `kontrast forget c`")
 
 
 def test_a_new_leader_that_is_not_registered_lives_in_kraft_mode():
@@ -411,6 +430,56 @@ def test_the_epoch_going_back_under_kraft_is_a_broken_dual_write_and_nothing_els
     assert "DualWriteStalled" in opened(history)
     assert "ControllerEpochWentBack" not in opened(history)
     assert shown(history).rollback == "loses"
+
+
+def test_the_epoch_raised_after_the_controllers_stopped_breaks_nothing():
+    history = a_cluster().migrates().pulses(1)
+    history.heartbeat(3_000)
+    history.write("/controller_epoch", b"3")
+    assert "DualWriteStalled" not in opened(history)
+    assert (shown(history).phase, shown(history).rollback) == ("hybrid", "yes")
+    assert "DualWriteStalled" not in opened(history)
+    history.heartbeat(10_000)
+    history.heartbeat()
+    (page,) = (row for row in history.open_alerts().values() if row.alert == "DualWriteStalled")
+    assert page.cause == (
+        "/migration stands still at offset 400: the dual write is broken or the quorum is lost; brokers in ZooKeeper "
+        "mode get no metadata; to go back delete /controller, then /migration; else restart KRaft controller 3001"
+    )
+    history.delete("/controller")
+    history.controller(3, 4)
+    history.heartbeat()
+    assert "DualWriteStalled" not in opened(history)
+
+
+def test_a_complete_read_that_finds_the_epoch_raised_finds_no_pulse():
+    history = ZnodeHistory()
+    late = ("/brokers/ids/1", broker_znode(1))
+    znodes = [("/controller", CLAIM), late, *TOPIC, ("/controller_epoch", b"9")]
+    read_again(history, *znodes, ("/migration", migration_znode(300, 3001, 3)), owner_of_controller=0)
+    row = shown(history)
+    assert (row.phase, row.rollback, row.rollback_epoch) == ("silent", "loses", None)
+
+
+def test_settings_written_since_a_rollback_are_named_before_a_sync_sets_them_back():
+    history = a_cluster().migrates().pulses(1)
+    history.write("/config/topics/t0", {"version": 1, "config": {"retention.ms": "1"}})
+    history.delete("/controller")
+    history.controller(3, 3)
+    history.heartbeat()
+    assert "sets back" not in history.open_alerts()["OldMigration"].cause
+    history.write("/config/topics/later", {"version": 1, "config": {}})  # a topic's settings come before it
+    for retention_ms in ("2", "3"):
+        history.write("/config/topics/t0", {"version": 1, "config": {"retention.ms": retention_ms}})
+    history.heartbeat(6_000)
+    alert = history.open_alerts()["OldMigration"]
+    assert "and sets back settings written since (t0); delete /migration" in alert.cause
+    assert alert.examples == ("t0",)
+    history.delete("/migration")
+    history.heartbeat()
+    assert "OldMigration" not in opened(history)
+    history.write("/config/topics/t0", {"version": 1, "config": {}})
+    assert history.context.header.migration.configured.count == 0
 
 
 def test_a_deleted_controller_znode_does_not_end_the_kraft_controllers_lead():
@@ -598,7 +667,8 @@ def read_again(history: ZnodeHistory, *writes: tuple[str, object], owner_of_cont
     history.generation, history.seq = history.generation + 1, -1
     history.send(RecordKind.SNAPSHOT_BEGIN)
     for path, content in writes:
-        history.write(path, content, owner=owner_of_controller if path == "/controller" else None)
+        owner = owner_of_controller if path == "/controller" else None
+        history.write(path, content, owner=owner, same_zxid=path == "/controller_epoch")  # a claim writes both
     history.send(RecordKind.SNAPSHOT_END, zxid=history.zxid)
 
 

@@ -15,7 +15,7 @@ import pytest
 from controller.contract.alert_row import Severity
 from controller.contract.job_row import ClusterProgress, JobRow
 from controller.contract.metadata_rows import BeginningRow
-from controller.contract.outputs import encode_row
+from controller.contract.outputs import STANDING_OUTPUTS, encode_row
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.delivery import Delivery
 from dashboards.errors import ServeError
@@ -377,6 +377,18 @@ def test_a_cluster_that_is_read_anew_ends_no_alert_before_it_is_ready(alertmanag
         eventually(server.alerts, lambda alerts: states(alerts) == {"a": "unknown"})
         exporter.write(rows.alert("a"), rows.gauges())
         eventually(server.alerts, lambda alerts: states(alerts) == {"a": "open"})
+
+
+def test_the_alerts_of_a_forgotten_cluster_end_at_once(alertmanager, serving, rows):
+    server = alertmanager().start()
+    end = {"cluster": "north", "generation": 2, "seq": 0, "zxid": 1, "time_ms": now_ms()}
+    with serving(server, stale_after_seconds=2, resolve_timeout_seconds=NEVER_STALE) as exporter:
+        exporter.write(rows.gauges(time_ms=now_ms()), rows.alert("a"))
+        eventually(server.alerts, lambda alerts: states(alerts) == {"a": "unknown", "ReplicaStale": "open"})
+        exporter.write(rows.alert("a", "resolved", **end, ordinal=0, cause="the cluster was forgotten"))
+        for output in STANDING_OUTPUTS:
+            exporter.write_lines(output, encode_row(BeginningRow(**end, ordinal=1, forgotten=True)))
+        eventually(server.alerts, lambda alerts: alerts == {})
 
 
 @pytest.fixture

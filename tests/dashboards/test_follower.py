@@ -11,7 +11,7 @@ from kafka import KafkaConsumer, TopicPartition
 
 from controller.contract.job_row import JobRow
 from controller.contract.metadata_rows import BeginningRow
-from controller.contract.outputs import OUTPUTS, encode_row
+from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, encode_row
 from dashboards.exporter.config import ServeConfig
 from dashboards.following.follower import Follower
 from dashboards.following.reading import FOLLOWED_OUTPUTS, Reading
@@ -90,6 +90,26 @@ def test_while_rows_are_lost_nothing_is_said_of_their_cluster(exporter, rows):
     exporter.write(beginning, *rows.of_everything())
     exporter.metrics_with(r"^kontrast_ready\{.*\} 1")
     assert exporter.get("/readyz")[0] == 200
+
+
+def test_a_forgotten_cluster_is_on_no_page_until_it_is_watched_again(all_pages, rows):
+    south = {"cluster": "south", "generation": 2}
+    all_pages.write(*rows.of_everything(), rows.alert("a"), rows.partition("t", **south), rows.gauges(**south))
+    pages = ("/metrics", "/metrics/partitions", "/metrics/jmx")
+    for page in (*pages, "/clusters"):
+        all_pages.page_with(page, "south")
+        all_pages.page_with(page, "north")
+    end = {"cluster": "north", "generation": 2, "seq": 0, "zxid": 1, "time_ms": 1}
+    all_pages.write(rows.alert("a", "resolved", **end, ordinal=0))
+    for output in STANDING_OUTPUTS:
+        all_pages.write_lines(output, encode_row(BeginningRow(**end, ordinal=1, forgotten=True)))
+    for page in (*pages, "/clusters", "/sd/brokers"):
+        eventually(lambda page=page: "north" not in all_pages.page(page))
+    assert "south" in all_pages.metrics()
+    assert all_pages.get("/clusters/north")[0] == 404
+    all_pages.write(rows.partition("t", generation=3), rows.gauges(generation=3))
+    all_pages.metrics_with(r'^kontrast_ready\{kafka_cluster="north"\} 1')
+    assert all_pages.get("/clusters/north")[0] == 200
 
 
 def much_of(rows, tmp_path, **settings):

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import time
 from pathlib import Path
 from urllib.parse import quote
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 from playwright.sync_api import Page
 
+from cli.main import main
 from controller.contract.alert_row import Severity
 from controller.derived.health import UNUSABLE
 from controller.model.topics import Problem
@@ -21,6 +24,7 @@ from dashboards.page.hypothetical import WhatIf
 from questions.explain.explanation import Explanation
 from tests.dashboards.visits import AXE, HOSTILE
 from tests.rows import TIME_MS, Rows
+from tests.waiting import eventually
 from transport.address import JournalAddress
 
 pytestmark = pytest.mark.xdist_group("browser")
@@ -346,3 +350,40 @@ def test_every_problem_of_clients_has_its_words():
 def test_what_is_vendored_is_what_the_lock_says(lock):
     for name, each in json.loads(lock.read_text(encoding="utf-8")).items():
         assert hashlib.sha256((lock.parent / name).read_bytes()).hexdigest() == each["sha256"], name
+
+
+def test_a_cluster_that_kraft_leads_is_shown_as_one(exporter, rows):
+    led = {"leader": 2, "isr": (1, 2), "replicas": (1, 2)}
+    exporter.write(
+        rows.gauges(controller=3001, replicas_by_broker={1: 1, 2: 1}, leaders_by_broker={2: 1}),
+        rows.controller(3001, kraft_epoch=9),
+        rows.migration("hybrid", missing_brokers=()),
+        rows.broker(1),
+        rows.broker(2, registered=False, inferred=True, endpoints=("PLAINTEXT://b2:9092",)),
+        rows.partition("t", **led),
+    )
+    exporter.metrics_with(r'^kontrast_ready\{kafka_cluster="north"\} 1')
+    answer = msgspec.json.decode(exporter.page("/api/v1/clusters/north"), type=Overview)
+    assert answer.health is not None
+    assert (answer.health.led_by_kraft, answer.health.counts.brokers_away) == (True, 0)
+    assert answer.migration is not None
+    assert (answer.migration.phase, answer.migration.next_step) == ("hybrid", "restart broker 1 in KRaft mode")
+    page = exporter.page("/clusters/north")
+    assert "KRaft controller 3001 leads, epoch" in page
+    assert re.search(r"in KRaft mode since .* \(inferred\)", page)
+    assert "yes, after raising the epoch" in page
+    assert "not asked: name the KRaft controllers in kafka_quorum" in page
+    partition = msgspec.json.decode(exporter.page("/api/v1/clusters/north/topics/t/0"), type=Explanation)
+    assert partition.is_well, "its leader is not in /brokers/ids, but lives"
+    derived = ["--from", f"journal:{exporter.directory}"]
+    controller, second, losses = (
+        CliRunner().invoke(main, [*asked, *derived])
+        for asked in (["explain", "controller"], ["explain", "broker", "2"], ["whatif", "--each"])
+    )
+    assert "KRaft controller 3001 owns /controller, KRaft epoch 9" in controller.stdout
+    assert re.search(r"migration +phase hybrid: restart broker 1 in KRaft mode", controller.stdout)
+    assert "not registered" not in controller.stdout
+    assert re.search(r"mode +KRaft: not in /brokers/ids", second.stdout)
+    assert "KRaft leads: what it will do" in losses.stderr
+    exporter.write(rows.migration("zookeeper", rollback="done"))
+    eventually(lambda: "The way to KRaft" not in exporter.page("/clusters/north"))

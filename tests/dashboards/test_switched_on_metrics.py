@@ -14,10 +14,11 @@ from dashboards.following.reading import Reading
 from dashboards.following.view import View
 from dashboards.probe.comparison import Difference, Found
 from dashboards.probe.config import ProbeConfig
+from dashboards.probe.current import CurrentRows
 from dashboards.probe.findings import BrokerFindings
 from dashboards.probe.metrics import BrokerViewCollector, QuorumCollector
 from dashboards.probe.prober import ProbedBroker, Prober
-from dashboards.probe.quorum import QuorumSeen
+from dashboards.probe.quorum import QuorumProbe, QuorumSeen
 from migration.comparison.view import Subject
 from migration.nodes.nodes import Quorum
 
@@ -38,8 +39,14 @@ class OneProbe:
         return (ProbedBroker(3, answers=2, failures=1, seconds=0.5, findings=findings),)
 
 
+def _prober() -> Prober:
+    view = View()
+    view.know("north")
+    return Prober(ProbeConfig(), view, Reading())
+
+
 def broker_view_collector() -> BrokerViewCollector:
-    prober = Prober(ProbeConfig(), View(), Reading())
+    prober = _prober()
     prober._probes["north"] = OneProbe()
     return BrokerViewCollector(prober)
 
@@ -50,9 +57,27 @@ class OneQuorum:
 
 
 def quorum_collector() -> QuorumCollector:
-    prober = Prober(ProbeConfig(), View(), Reading())
+    prober = _prober()
     prober._quorums["north"] = OneQuorum()
     return QuorumCollector(prober)
+
+
+def test_the_quorum_says_in_a_sentence_whether_it_is_finalized():
+    view, reading = View(), Reading()
+    prober = Prober(ProbeConfig(), view, reading)
+    assert prober.quorum_sentence("north").startswith("not asked: name the KRaft controllers in kafka_quorum")
+    probe = QuorumProbe("north", ProbeConfig(), CurrentRows("north", view, reading))
+    prober._quorums["north"] = probe
+    assert prober.quorum_sentence("north") == "asked, and not answered yet"
+    probe.seen = QuorumSeen({"zookeeper-migrating": 3}, None, None)
+    assert prober.quorum_sentence("north").startswith("no node that is known speaks for it")
+    quorum = Quorum(3001, 9, 120, voters=(3001,))
+    probe.seen = QuorumSeen({"kraft": 1, "controller-migrating": 1}, quorum, {}, offset=110)
+    said = "controller 3001 leads in epoch 9; ZooKeeper lacked 9 records of its log{}; nodes: 1 {}, 1 kraft"
+    assert prober.quorum_sentence("north") == said.format("", "controller-migrating")
+    probe.seen = QuorumSeen({"kraft": 1, "controller": 1}, quorum, {}, offset=110)
+    finalized = "; no controller has the migration flag: it is finalized"
+    assert prober.quorum_sentence("north") == said.format(finalized, "controller")
 
 
 def test_the_lag_is_what_the_offset_lacks_of_the_agreed_log():

@@ -6,13 +6,17 @@ import time
 from collections import Counter
 
 import pytest
+from click.testing import CliRunner, Result
 
+from cli.main import main
+from controller.contract.alert_row import AlertRow
 from controller.contract.metadata_rows import BeginningRow, PartitionRow
 from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, OutputRow
 from controller.contract.records import decode_record
 from controller.derived.stored_context import new_context
 from controller.step import step
 from tests.integration.conftest import DEADLINE_SECONDS, Pipeline, create, lines_of
+from tests.waiting import eventually
 
 BROKERS = (1, 2, 3)
 
@@ -48,6 +52,22 @@ def test_the_offline_partitions_of_a_killed_broker_are_named_by_the_exporter(clu
     pipeline.until("all clear", lambda: pipeline.samples(offline_since) == {})
     pipeline.until("none is counted", lambda: pipeline.samples("kontrast_partitions_offline") == counted(0))
 
+    def forget() -> Result:
+        changes, derived = (f"journal:{pipeline.directory / name}" for name in ("changes", "derived"))
+        return CliRunner().invoke(main, ["forget", "c", "--from", changes, "--to", derived, "--yes"])
+
+    watched = forget()
+    assert (watched.exit_code, "end the `kontrast watch` that writes it" in watched.stderr) == (3, True)
+    pipeline.watch.stop()
+    done = forget()
+    assert done.exit_code == 0, done.stderr
+    eventually(lambda: pipeline.samples("kontrast_ready") == {})
+    assert not any(row.state == "open" for row in newest_alerts(pipeline))
+    # Nothing of it is left to ask for: neither the stream's reader nor a second call finds it.
+    assert "c is forgotten already" in forget().stderr
+    pipeline.watch.launch()
+    pipeline.until("it is watched again", lambda: pipeline.samples("kontrast_partitions").get(online) == 5)
+
 
 def test_a_job_killed_and_restarted_in_the_middle_loses_and_doubles_nothing(cluster, pipeline):
     create(cluster, first={0: [1, 2], 1: [2, 3]})
@@ -69,6 +89,10 @@ def test_a_job_killed_and_restarted_in_the_middle_loses_and_doubles_nothing(clus
         time.sleep(0.2)
     for output in OUTPUTS:
         assert pipeline.rows(output) == expected[output], f"{output} differs from an undisturbed run"
+
+
+def newest_alerts(pipeline: Pipeline) -> list[AlertRow]:
+    return list({row.id: row for row in pipeline.rows("alerts") if isinstance(row, AlertRow)}.values())
 
 
 def counted(number: int) -> dict[tuple[tuple[str, str], ...], float]:

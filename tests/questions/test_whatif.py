@@ -130,6 +130,12 @@ def test_a_reassignment_to_an_absent_broker_waits():
     assert partition.adding == (9,)
 
 
+def test_a_cluster_that_kraft_leads_is_refused():
+    led = ZnodeHistory(release=(3, 9)).start(1, 2, topics={"t": {0: ([1, 2], 1, 0, [1, 2])}}).migrates()
+    with pytest.raises(NoControllerError, match="KRaft leads"):
+        HypotheticalCluster(led.context)
+
+
 MANY = {
     "led": {number: ([1, 2, 3], 1 + number % 3, 4, [1, 2, 3]) for number in range(7)},
     "lags": {number: ([2, 3, 1], 2, 4, [2]) for number in range(3)},

@@ -100,8 +100,7 @@ class ClusterLife:
         context = new_context(self.cluster, chunk_count)
         rows: dict[str, list[bytes]] = {output: [] for output in OUTPUTS}
         first = self.records[0]
-        stamp = {"ordinal": -1, "zxid": first.zxid, "time_ms": first.observed_ms}
-        beginning = BeginningRow(cluster=self.cluster, generation=first.generation, seq=first.seq, **stamp)
+        beginning = BeginningRow(self.cluster, first.generation, first.seq, -1, first.zxid, first.observed_ms)
         for output in STANDING_OUTPUTS:
             rows[output].append(encode_row(beginning))
         for record in self.records:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 
 from controller.contract.outputs import STANDING_OUTPUTS, decode_row
+from controller.contract.records import Record, RecordKind, encode_record
 from streaming.checkpoint.directory import Checkpoint
+from streaming.sources.newest_complete_reads import Place, find_complete
 from tests.streaming.cluster_records import Streams, life_of
 
 
@@ -63,6 +65,17 @@ def test_without_a_complete_snapshot_it_begins_with_what_there_is(streams, work_
     work_off(streams.config(), rebuild=True)
     assert "holds no complete read of cluster east" in caplog.text
     assert streams.read_all() == {output: rows + rows for output, rows in before.items()}
+
+
+def test_what_is_before_a_forgotten_clusters_end_is_not_gone_back_to():
+    life = life_of("east", topics=2)
+    end = Record(cluster="east", generation=2, seq=0, kind=RecordKind.FORGOTTEN, observed_ms=1)
+    lines = [*life.lines, encode_record(end)]
+    placed = [(Place(0, offset), line) for offset, line in enumerate(lines)]
+    assert find_complete(placed) == {"east": None}
+    third = life.in_generation(3)
+    placed += [(Place(0, len(lines) + offset), line) for offset, line in enumerate(third.lines)]
+    assert find_complete(placed) == {"east": Place(0, len(lines))}
 
 
 def test_what_an_interrupted_rebuild_left_is_removed_by_the_next_one(streams, work_off):

@@ -12,7 +12,7 @@ from pyspark.sql.streaming.tws_tester import TwsTester
 from controller.contract.alert_row import AlertRow
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, decode_row
-from controller.contract.records import RecordKind
+from controller.contract.records import Record, RecordKind, encode_record
 from streaming import replica as replica_module
 from streaming.packed import pack, unpack
 from streaming.replica import APPLIED, Replica
@@ -80,6 +80,7 @@ def test_a_batch_publishes_what_the_core_says_and_what_it_did(tester):
         "lacks_records": False,
         "picture": "60 partitions of 30 topics on 3 brokers, broker 1 is controller, 0 partitions cannot be used",
         "failures": 0,
+        "forgotten": False,
     }
 
 
@@ -180,6 +181,27 @@ def failing_with_another_error(seq: int, function):
         return {}[seq]
 
     return fail
+
+
+def test_a_forgotten_cluster_is_void_in_each_standing_output(tester):
+    life = life_of("east", topics=TOPICS)
+    tester.apply(life.lines)
+    again = life.in_generation(3)
+    rows = tester.apply([encode_record(forgotten(life, generation=2))])
+    for output in STANDING_OUTPUTS:
+        beginning = decode_row(rows[output][-1])
+        assert isinstance(beginning, BeginningRow)
+        assert beginning.forgotten
+    assert [alert.state for alert in alerts_in(rows, "open")] == []
+    assert (tester.applied["forgotten"], tester.applied["lacks_records"]) == (True, False)
+    tester.forget()  # what a fresh process finds stored
+    rows = tester.apply(again.lines)
+    assert (tester.applied["forgotten"], tester.applied["picture"][:30]) == (False, "60 partitions of 30 topics on ")
+    assert decode_row(rows["gauges"][-1]).partitions == 2 * TOPICS
+
+
+def forgotten(life: ClusterLife, generation: int) -> Record:
+    return Record(cluster=life.cluster, generation=generation, seq=0, kind=RecordKind.FORGOTTEN, observed_ms=2_000_000)
 
 
 def alerts_in(rows: dict[str, list[bytes]], state: str) -> list[AlertRow]:

@@ -1,0 +1,151 @@
+"""`kontrast forget`: drop a cluster that is not watched any more from everything that Kontrast shows."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Final
+
+import click
+
+from cli.following import Where, followed
+from cli.printing import output
+from cli.running import ExitCode, run_until_stopped
+from cli.settings.config import ConfigError, Layer, Setting, Settings, known_clusters, read_flags, read_settings
+from cli.settings.keys import keys_of
+from cli.settings.options import config_option, settings_options
+from controller.alerts.conditions import counted
+from controller.contract.records import Record, RecordKind
+from dashboards.following.view import ClusterSnapshot
+from ingest import forgetting
+from streaming.config import StreamConfig
+from transport.address import Address, JournalAddress, KafkaAddress
+
+_OUTPUTS: Final = ("job", "alerts", "gauges")
+_KEYS: Final = {"from", "to", "connect_timeout_seconds"}
+_EPILOG: Final = """\b
+Examples:
+  kontrast forget orders --config kontrast.toml
+  kontrast forget orders --from journal:/var/lib/kontrast/changes --to journal:/var/lib/kontrast/derived --yes
+
+\b
+Exit codes:
+  0  the cluster is forgotten, or was already
+  1  nothing was done: the answer was no
+  2  a flag or setting is wrong, or nothing is known of the cluster
+  3  `kontrast watch` still writes, or the stream or the outputs cannot be used
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("cluster")
+@config_option
+@settings_options("stream", leave_out=keys_of(StreamConfig).keys() - _KEYS)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def forget(cluster: str, config_file: Path | None, *, yes: bool, **flags: object) -> int:
+    """Drop a cluster that is not watched any more, as after its migration to KRaft is finalized.
+
+    Its open alerts are resolved, and metadata, alerts, gauges, /metrics, pages and `kontrast status` have it no more.
+    ZooKeeper and Kafka are not touched. End the `kontrast watch` that forwards it first.
+    """
+    settings = read_settings(config_file, os.environ)
+    known = _Known(settings, read_flags("stream", flags), cluster)
+    code = run_until_stopped({"forget": known.read})
+    return code if code or known.stopped else _forget(known, settings, yes=yes)
+
+
+def _forget(known: _Known, settings: Settings, *, yes: bool) -> int:
+    known.require()
+    cluster = known.cluster
+    if known.newest is not None and known.newest.kind is RecordKind.FORGOTTEN:
+        output.say(f"{cluster} is forgotten already{known.until_applied}")
+        return ExitCode.OK
+    if not yes and not _confirmed(known):
+        output.say(f"nothing was done: {cluster} stays")
+        return ExitCode.FAILED
+    code = run_until_stopped({"forget": known.forget})
+    if code == ExitCode.OK:
+        output.say(f"{cluster} is forgotten: `kontrast stream` drops it with its next batch")
+        if cluster in known_clusters(settings):
+            output.warn(f"{cluster} is still configured: take it out, or the next `kontrast watch` watches it again")
+    return code
+
+
+class _Known:
+    """The cluster as the stream and the outputs have it."""
+
+    def __init__(self, settings: Settings, flags: Layer, cluster: str) -> None:
+        layer = {**settings.sections["stream"], **flags}
+        stream, outputs, timeout = (layer.get(name) for name in ("from", "to", "connect_timeout_seconds"))
+        if stream is None:
+            raise ConfigError(
+                "which stream? Give --from ADDRESS, KONTRAST_STREAM__FROM, or from in [stream] of the --config file"
+            )
+        self.cluster = cluster
+        self.newest: Record | None = None
+        self.shown: ClusterSnapshot | None = None
+        self.stopped = False
+        self._others: list[str] = []
+        self._stream = _address(stream)
+        self._outputs = None if outputs is None else _address(outputs)
+        default = keys_of(StreamConfig)["connect_timeout_seconds"].default
+        self._timeout_seconds = float(str(timeout.value if timeout else default))
+
+    def read(self, stop: threading.Event) -> None:
+        """Read what there is of the cluster; raises IngestError, ServeError."""
+        self.newest = forgetting.newest_of(self._stream, self.cluster, stop)
+        if self._outputs is not None:
+            with followed(Where(self._outputs, self._timeout_seconds), _OUTPUTS) as outputs:
+                outputs.wait_until_read(stop)
+                self.shown = outputs.view.cluster(self.cluster)
+                self._others = [snapshot.cluster for snapshot in outputs.view.snapshot()]
+        self.stopped = stop.is_set()
+
+    def require(self) -> None:
+        """Raise ConfigError for a cluster of which there is nothing."""
+        if self.newest is not None or self.shown is not None:
+            return
+        there = f": {self._outputs} has {', '.join(self._others)}" if self._others else ""
+        raise ConfigError(f"nothing is known of a cluster {self.cluster!r} in {self._stream}{there}")
+
+    @property
+    def until_applied(self) -> str:
+        """What is to come where the outputs still have it."""
+        return "" if self.shown is None else ": `kontrast stream` drops it when it runs"
+
+    def sentence(self) -> str:
+        """What is known of it."""
+        parts = []
+        if self.newest is not None:
+            seen = datetime.fromtimestamp(self.newest.observed_ms / 1000, timezone.utc)
+            parts.append(f"last record of {seen:%Y-%m-%d %H:%M:%S} UTC")
+        if self.shown is not None:
+            gauges = self.shown.gauges
+            if gauges is not None:
+                parts.append(counted(sum(gauges.partitions_by_state.values()), "partition"))
+            parts.append(f"{counted(len(self.shown.open_alerts), 'alert')} open")
+        return f"{self.cluster}: {', '.join(parts)}"
+
+    def forget(self, stop: threading.Event) -> None:
+        """Append the record; raises IngestError."""
+        gauges = None if self.shown is None else self.shown.gauges
+        forgetting.forget(self._stream, self.cluster, -1 if gauges is None else gauges.generation, stop)
+
+
+def _address(setting: Setting) -> Address:
+    assert isinstance(setting.value, (JournalAddress, KafkaAddress)), setting
+    return setting.value
+
+
+def _confirmed(known: _Known) -> bool:
+    output.say(known.sentence())
+    output.say(
+        "its open alerts are resolved, and metadata, alerts, gauges, /metrics, pages and `kontrast status` have it no "
+        "more; ZooKeeper, Kafka and the rows of its past stay as they are; a later `kontrast watch` begins afresh"
+    )
+    if not sys.stdin.isatty():
+        raise click.UsageError("Nobody can answer here: give --yes.")
+    return click.confirm(f"Forget {known.cluster}?", err=True)

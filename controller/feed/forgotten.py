@@ -1,0 +1,29 @@
+"""Forgotten cluster: its alerts end, its rows are void, and nothing is known of it until it is watched again."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from controller.alerts import lifecycle
+from controller.contract.metadata_rows import BeginningRow
+from controller.contract.records import Record
+from controller.derived.stored_context import new_context
+from controller.model.context import BOOTSTRAPPING, Context
+from controller.model.topics import Topics
+from controller.transaction.transaction import Outcome, Transaction
+
+_ENDING: Final = "the cluster was forgotten (`kontrast forget`): Kontrast does not watch it any more"
+
+
+def forget(context: Context, record: Record) -> Outcome:
+    """Forget the cluster; only its place in the order stays, so that what was written before comes too late."""
+    tx = Transaction(context, record)
+    tx.header.phase, tx.header.events = BOOTSTRAPPING, {}  # so that nothing else is concluded
+    lifecycle.resolve_all(tx, _ENDING)
+    tx.effects.append(BeginningRow(*tx.stamp(), forgotten=True))
+    before = tx.finish().header
+    profile = before.profile if before.configuration.profile_is_set else None
+    expected = before.configuration.given, profile, before.preferred_controllers
+    header = new_context(before.cluster, before.chunk_count, *expected).header
+    header.position, header.feed.forgotten = before.position, True
+    return Outcome(Context(header, Topics.emptied(before.chunk_count)), tuple(tx.effects))

@@ -1,0 +1,102 @@
+"""Forget a cluster: append to the stream the record that says so, where no forwarder of it writes.
+
+A journal has one writer, so holding it is enough. A topic takes any number: a forwarder shows itself by its heartbeats.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import closing
+from typing import TYPE_CHECKING, Final
+
+from controller.contract.records import Record, RecordKind, encode_record
+from ingest.election import clock_generation
+from ingest.errors import IngestError
+from ingest.sinks.journal_sink import newest_record
+from ingest.sinks.sink import SinkUnavailableError
+from transport.address import Address, JournalAddress, KafkaAddress
+from transport.journal import Fsync, JournalError, JournalLockedError, JournalWriter
+from transport.segments import read_format
+
+if TYPE_CHECKING:
+    from ingest.sinks.kafka_sink import KafkaSink
+
+# Heartbeats come each second by default. The first is by clocks, which may differ; the second needs none.
+_RECENT_SECONDS: Final = 30.0
+_LISTENS_SECONDS: Final = 3.0
+
+
+def newest_of(stream: Address, cluster: str, stop: threading.Event) -> Record | None:
+    """The cluster's newest record in the stream, None where none is found; raises IngestError."""
+    try:
+        if isinstance(stream, JournalAddress):
+            if read_format(stream.directory) is None:
+                raise IngestError(f"{stream} is not there: name the stream that `kontrast stream` reads")
+            return newest_record(stream.directory, cluster)
+        with closing(_kafka_sink(stream, cluster, stop)) as sink:
+            return sink.newest_record()
+    except (JournalError, SinkUnavailableError) as error:
+        raise IngestError(str(error)) from error
+
+
+def forget(stream: Address, cluster: str, generation: int, stop: threading.Event) -> None:
+    """Append the record, in a generation above this one and above all that the stream has of the cluster.
+
+    Raises IngestError, also where `kontrast watch` still forwards the cluster.
+    """
+    try:
+        if isinstance(stream, JournalAddress):
+            # Whoever writes it otherwise decides how much of it is kept.
+            with JournalWriter(stream.directory, fsync=Fsync.ALWAYS, retain_bytes=None) as journal:
+                journal.append(
+                    [encode_record(_forgotten(cluster, generation, newest_record(stream.directory, cluster)))]
+                )
+            return
+        with closing(_kafka_sink(stream, cluster, stop)) as sink:
+            newest = sink.newest_record()
+            _refuse_recent(stream, cluster, newest)
+            if not stop.wait(_LISTENS_SECONDS):
+                now = sink.newest_record()
+                if now != newest:
+                    raise IngestError(_watched(stream, cluster))
+                sink.append([_forgotten(cluster, max(generation, sink.newest_generation()), newest)])
+    except JournalLockedError as error:
+        raise IngestError(
+            f"{stream} is being written: end the `kontrast watch` that writes it, forget {cluster}, and start it again "
+            f"without {cluster}"
+        ) from error
+    except (JournalError, SinkUnavailableError) as error:
+        raise IngestError(str(error)) from error
+
+
+def _kafka_sink(stream: KafkaAddress, cluster: str, stop: threading.Event) -> KafkaSink:
+    from ingest.sinks.kafka_sink import KafkaSink  # the journal needs no Kafka client
+
+    return KafkaSink(stream, cluster, stop, check=lambda _: None, creates_topics=False)
+
+
+def _refuse_recent(stream: Address, cluster: str, newest: Record | None) -> None:
+    if newest is None or newest.kind is RecordKind.FORGOTTEN:
+        return
+    if abs(time.time() - newest.observed_ms / 1000) < _RECENT_SECONDS:
+        raise IngestError(_watched(stream, cluster))
+
+
+def _watched(stream: Address, cluster: str) -> str:
+    return (
+        f"a `kontrast watch` wrote of {cluster} to {stream} within the last {_RECENT_SECONDS:.0f} s: end each that "
+        "forwards it, then try again"
+    )
+
+
+def _forgotten(cluster: str, generation: int, newest: Record | None) -> Record:
+    before = generation if newest is None else max(generation, newest.generation)
+    return Record(
+        cluster=cluster,
+        generation=max(before + 1, clock_generation()),
+        seq=0,
+        kind=RecordKind.FORGOTTEN,
+        observed_ms=time.time_ns() // 1_000_000,
+        zxid=-1 if newest is None else newest.zxid,
+    )

@@ -1,0 +1,75 @@
+"""Forgetting a cluster in a topic, which nothing locks: only where nobody forwards it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from kafka.admin import KafkaAdminClient
+
+from controller.contract.records import Record, RecordKind
+from ingest import forgetting
+from ingest.errors import IngestError
+from ingest.forgetting import forget, newest_of
+from ingest.sinks.kafka_sink import KafkaSink
+from transport.address import KafkaAddress
+
+
+@pytest.fixture
+def changes(shared_broker: str, own_name: str) -> KafkaAddress:
+    """A topic that is not there yet."""
+    return KafkaAddress(shared_broker, own_name)
+
+
+@pytest.fixture
+def sink(changes: KafkaAddress) -> Iterator[KafkaSink]:
+    sink = KafkaSink(changes, "blue", threading.Event(), lambda _: None)
+    yield sink
+    sink.close()
+
+
+def heartbeat(seq: int, observed_ms: int = 1) -> Record:
+    return Record(cluster="blue", generation=10**15, seq=seq, kind=RecordKind.HEARTBEAT, observed_ms=observed_ms)
+
+
+def test_a_topic_that_is_not_there_is_not_made(changes: KafkaAddress) -> None:
+    with pytest.raises(IngestError, match="is not there: name the stream"):
+        newest_of(changes, "blue", threading.Event())
+    admin = KafkaAdminClient(bootstrap_servers=changes.bootstrap_servers)
+    assert changes.topic not in admin.list_topics()
+    admin.close()
+
+
+def test_a_cluster_that_is_forwarded_is_refused_by_its_clock_or_by_a_newer_record(
+    changes: KafkaAddress, sink: KafkaSink
+) -> None:
+    sink.append([heartbeat(0, observed_ms=int(time.time() * 1000))])
+    with pytest.raises(IngestError, match="wrote of blue to .* within the last 30 s"):
+        forget(changes, "blue", -1, threading.Event())
+    sink.append([heartbeat(1)])
+
+    class Listening(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            sink.append([heartbeat(2)])  # while it listens, by a clock that is long behind
+            return False
+
+    with pytest.raises(IngestError, match="end each that forwards it"):
+        forget(changes, "blue", -1, Listening())
+    newest = newest_of(changes, "blue", threading.Event())
+    assert newest is not None
+    assert newest.seq == 2
+
+
+def test_the_record_is_the_clusters_newest(
+    changes: KafkaAddress, sink: KafkaSink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forgetting, "_LISTENS_SECONDS", 0.1)
+    sink.append([heartbeat(0)])
+    forget(changes, "blue", -1, threading.Event())
+    newest = newest_of(changes, "blue", threading.Event())
+    assert newest is not None
+    assert (newest.kind, newest.generation) == (RecordKind.FORGOTTEN, 10**15 + 1)
+    forget(changes, "blue", 10**16, threading.Event())  # once more, behind what the outputs have
+    assert sink.newest_generation() == 10**16 + 1
