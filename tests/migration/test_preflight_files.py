@@ -30,6 +30,7 @@ _AT_THE_END: dict[str, set[str]] = {
     "fuzz0102a": {"absent-broker", "pending-deletion"},
     "fuzz10a": {"leftover-trigger"},
     "fuzz20c": {"absent-broker"},
+    "fuzz20d": {"absent-broker", "leftover-trigger"},
     "fuzz22a": {"absent-broker"},
     "fuzz24a": _WAITS_FOR_A_BROKER,
     "fuzz28c": _WAITS_FOR_A_BROKER,
