@@ -40,27 +40,27 @@ def newest_of(stream: Address, cluster: str, stop: threading.Event) -> Record | 
         raise IngestError(str(error)) from error
 
 
-def forget(stream: Address, cluster: str, generation: int, stop: threading.Event) -> None:
+def forget(stream: Address, cluster: str, generation: int, stop: threading.Event) -> bool:
     """Append the record, in a generation above this one and above all that the stream has of the cluster.
 
-    Raises IngestError, also where `kontrast watch` still forwards the cluster.
+    False: it was asked to stop before that. Raises IngestError, also where `kontrast watch` still forwards the cluster.
     """
     try:
         if isinstance(stream, JournalAddress):
             # Whoever writes it otherwise decides how much of it is kept.
             with JournalWriter(stream.directory, fsync=Fsync.ALWAYS, retain_bytes=None) as journal:
-                journal.append(
-                    [encode_record(_forgotten(cluster, generation, newest_record(stream.directory, cluster)))]
-                )
-            return
+                record = _forgotten(cluster, generation, newest_record(stream.directory, cluster))
+                journal.append([encode_record(record)])
+            return True
         with closing(_kafka_sink(stream, cluster, stop)) as sink:
             newest = sink.newest_record()
             _refuse_recent(stream, cluster, newest)
-            if not stop.wait(_LISTENS_SECONDS):
-                now = sink.newest_record()
-                if now != newest:
-                    raise IngestError(_watched(stream, cluster))
-                sink.append([_forgotten(cluster, max(generation, sink.newest_generation()), newest)])
+            if stop.wait(_LISTENS_SECONDS):
+                return False
+            if sink.newest_record() != newest:
+                raise IngestError(_watched(stream, cluster))
+            sink.append([_forgotten(cluster, max(generation, sink.newest_generation()), newest)])
+            return True
     except JournalLockedError as error:
         raise IngestError(
             f"{stream} is being written: end the `kontrast watch` that writes it, forget {cluster}, and start it again "

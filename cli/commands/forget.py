@@ -67,7 +67,9 @@ def _forget(known: _Known, settings: Settings, *, yes: bool) -> int:
         output.say(f"nothing was done: {cluster} stays")
         return ExitCode.FAILED
     code = run_until_stopped({"forget": known.forget})
-    if code == ExitCode.OK:
+    if known.stopped:
+        output.say(f"nothing was done: {cluster} stays")
+    elif code == ExitCode.OK:
         output.say(f"{cluster} is forgotten: `kontrast stream` drops it with its next batch")
         if cluster in known_clusters(settings):
             output.warn(f"{cluster} is still configured: take it out, or the next `kontrast watch` watches it again")
@@ -132,7 +134,8 @@ class _Known:
     def forget(self, stop: threading.Event) -> None:
         """Append the record; raises IngestError."""
         gauges = None if self.shown is None else self.shown.gauges
-        forgetting.forget(self._stream, self.cluster, -1 if gauges is None else gauges.generation, stop)
+        generation = -1 if gauges is None else gauges.generation
+        self.stopped = not forgetting.forget(self._stream, self.cluster, generation, stop)
 
 
 def _address(setting: Setting) -> Address:

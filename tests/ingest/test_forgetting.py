@@ -62,12 +62,22 @@ def test_a_cluster_that_is_forwarded_is_refused_by_its_clock_or_by_a_newer_recor
     assert newest.seq == 2
 
 
+class Stopped(threading.Event):
+    """Set while it is waited for."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.set()
+        return True
+
+
 def test_the_record_is_the_clusters_newest(
     changes: KafkaAddress, sink: KafkaSink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(forgetting, "_LISTENS_SECONDS", 0.1)
     sink.append([heartbeat(0)])
-    forget(changes, "blue", -1, threading.Event())
+    assert not forget(changes, "blue", -1, Stopped())
+    assert newest_of(changes, "blue", threading.Event()) == heartbeat(0)
+    assert forget(changes, "blue", -1, threading.Event())
     newest = newest_of(changes, "blue", threading.Event())
     assert newest is not None
     assert (newest.kind, newest.generation) == (RecordKind.FORGOTTEN, 10**15 + 1)
