@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -15,7 +17,6 @@ from controller.derived.stored_context import changed_chunks, encode_header, new
 from controller.feed import loaded_states
 from controller.model.context import Context
 from controller.step import step, steps
-from controller.transaction.transaction import Transaction
 from tests.controller.znode_history import ZnodeHistory
 
 CHUNKS = 4
@@ -105,9 +106,10 @@ def test_any_pieces_of_any_life_are_as_its_records(cuts: set[int], lost: set[int
 def a_read() -> list[Record]:
     """A complete read as one look makes it: of one moment, then a read that finds the same; the states come last."""
     read = [record for record in LIFE if record.kind is RecordKind.NODE and record.generation == 1]
-    states = [record for record in read if record.path.startswith("/brokers/topics/a/partitions/1/")]
-    states += [record for record in read if record.path.startswith("/brokers/topics/state/partitions/")]
-    others = [record for record in read if not record.path.endswith("/state") and record.version == 0]
+    others = [record for record in read if "/partitions/" not in record.path and record.version == 0]
+    others.sort(key=lambda record: record.path == "/brokers/topics/a")  # the topic "state" is not taken for a state
+    named = [f"/brokers/topics/{topic}/partitions/{number}/state" for topic in ("a", "state") for number in (1, 2, 3)]
+    states = [record for record in read if record.path in named]
     found = []
     for generation in (1, 2):
         begin = msgspec.structs.replace(LIFE[0], generation=generation)
@@ -121,7 +123,7 @@ def a_read() -> list[Record]:
 
 
 READ = a_read()
-STATES = [at for at, record in enumerate(READ) if record.path.endswith("/state")]
+STATES = [at for at, record in enumerate(READ) if "/partitions/" in record.path]
 
 
 @pytest.mark.parametrize(
@@ -163,10 +165,16 @@ def test_a_clock_that_is_set_back_before_the_states_is_noted() -> None:
 
 
 def test_states_of_a_read_share_a_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
-    began = []
-    monkeypatch.setattr(loaded_states, "Transaction", lambda *given: began.append(given) or Transaction(*given))
+    stored_together: list[int] = []
+
+    def load(context: Context, records: Sequence[Record]) -> Context | None:
+        loaded = loaded_states.load(context, records)
+        stored_together.append(0 if loaded is None else len(records))
+        return loaded
+
+    monkeypatch.setattr("controller.step.loaded_states", SimpleNamespace(load=load))
     together([READ])
-    assert len(began) == 2
+    assert stored_together == [len(STATES) // 2] * 2
 
 
 def test_metadata_rows_of_partitions_are_left_out_where_nobody_reads_them() -> None:
