@@ -55,10 +55,10 @@ class Incident:
     def write(self, exporter) -> None:
         rows = (row for row in self.history.effects if row.output in OUTPUTS)
         exporter.write(*sorted(rows, key=lambda row: OUTPUTS.index(row.output)))
-        path = f"/api/v1/clusters/{self.history.cluster}"
-        exporter.page_with(path, '"unknown":null')
-        exporter.page_with(path, f'"as_of_ms":{self.history.now_ms}')
-        eventually(lambda: history(exporter, cluster=self.history.cluster), lambda found: found.notes == ())
+        cluster = self.history.cluster
+        exporter.page_with("/api/v1/clusters", f'"cluster":"{cluster}","unknown":null')
+        exporter.page_with(f"/api/v1/clusters/{cluster}", f'"as_of_ms":{self.history.now_ms}')
+        eventually(lambda: history(exporter, cluster=cluster), lambda found: found.notes == ())
 
 
 def history(exporter, query: str = "", cluster: str = "north") -> History:
