@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.embedded.process import free_port
 from cli.main import main
 from tests.recorded_moment import MOMENT_MS, zk_data
 
@@ -129,9 +128,3 @@ def test_what_cannot_be_compared_is_refused(arguments, says, tmp_path):
     }
     done = diff(*(argument.format(**places) for argument in arguments))
     assert (done.exit_code, says in done.stderr) == (2, True), done.stderr
-
-
-def test_a_broker_that_does_not_answer_is_named(shared_broker, shared_zookeeper):
-    nobody = f"127.0.0.1:{free_port()}"
-    done = diff("--bootstrap", f"{nobody},{shared_broker}", "--zookeeper", shared_zookeeper)
-    assert done.exit_code in (2, 3), done.stderr

@@ -18,6 +18,7 @@ from kafka.protocol.admin import ElectionType
 from kazoo.client import KazooClient
 
 from cli.embedded.cluster import KafkaCluster
+from cli.embedded.process import free_port
 from cli.main import main
 from tests.waiting import eventually
 
@@ -111,6 +112,8 @@ def brokers_tell_another_leader_than_zookeeper(cluster: KafkaCluster) -> None:
     """Write a newer state by hand, of which the controller never tells the brokers."""
     asked = ["--zookeeper", cluster.zookeeper.connect_string, "--bootstrap", cluster.bootstrap_servers]
     assert differences(*asked) == []
+    nobody = CliRunner().invoke(main, ["diff", *asked[:-1], f"127.0.0.1:{free_port()},{cluster.bootstrap_servers}"])
+    assert (nobody.exit_code, nobody.stdout.count("the same"), "it is not compared" in nobody.stderr) == (3, 3, True)
     client = KazooClient(cluster.zookeeper.connect_string)
     client.start()
     path = "/brokers/topics/solo/partitions/0/state"
