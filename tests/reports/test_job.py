@@ -151,7 +151,7 @@ def test_an_address_with_nothing_of_kontrast_is_one_sentence(tmp_path, found):
         found(JournalAddress(tmp_path / "absent"))
 
 
-def test_topics_say_the_same_and_holes_of_compaction_are_seen(recorded, shared_broker, own_name, reported, expected):
+def test_topics_say_the_same(recorded, shared_broker, own_name, reported, expected):
     bank = recorded["bank"]
     topics = ("changes", *(f"derived.{output}" for output in ("metadata", "alerts", "gauges")))
     admin = KafkaAdminClient(bootstrap_servers=shared_broker)
@@ -168,6 +168,8 @@ def test_topics_say_the_same_and_holes_of_compaction_are_seen(recorded, shared_b
     assert reported(KafkaAddress(shared_broker, f"{own_name}-changes")) == {"bank": expected["bank"]}
     derived = KafkaAddress(shared_broker, f"{own_name}-derived")
     assert reported(derived) == {"bank": expected["bank"]}
+    with pytest.raises(StreamError, match="holds nothing that Kontrast has written: check the address"):
+        reported(KafkaAddress(shared_broker, f"{own_name}-absent"))
     admin.close()
 
 
