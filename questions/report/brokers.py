@@ -41,7 +41,7 @@ class Brokers:
             self._newest[row.broker] = row
 
     def begin(self, at_ms: int) -> None:
-        """Forget the brokers: those that there still are come again."""
+        """Forget the brokers: what there still is comes again."""
         for broker, row in self._newest.items():
             if _is_away(row):
                 rise(self.time[broker].away, at_ms, -1)

@@ -188,7 +188,7 @@ def _reactions(counted: dict[counters.Key, int]) -> Iterator[ReactionTime]:
 
 
 def _at_most_ms(counts: Sequence[int], percent: int) -> int | None:
-    """The least bound that so many of a hundred do not pass."""
+    """The least bound that this share of the counts does not pass, None where the last one is passed."""
     below = 0
     for bound_ms, count in zip(REACTION_BUCKETS_MS, counts, strict=False):
         below += count

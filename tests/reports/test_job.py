@@ -124,7 +124,7 @@ def test_what_is_damaged_or_unreadable_is_named(recorded, tmp_path, found):
     (hole, unreadable) = reasons_to_doubt(unrouted)
     assert hole.startswith(f"lines that name no cluster: {victim}: ")
     assert hole.endswith("are damaged or missing")
-    assert unreadable == "lines that name no cluster: 2 lines could not be read and are left out"
+    assert unreadable == "lines that name no cluster: 2 lines could not be read and left out"
     assert bank.unreadable_lines == 1
     assert bank.window.unseen_seconds > 10  # until a complete read, which never comes, nothing is known
     assert bank.window.until_ms == records[-1].observed_ms
