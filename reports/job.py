@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession, functions as sql
 from controller.contract.outputs import BadRowError, decode_row
 from controller.contract.records import LATEST_MS
 from controller.contract.row import Row
-from outputs import OutputsError, SourceDownError, open_changes
+from outputs import CHANGES, OutputsError, SourceDownError, open_changes, open_outputs
 from questions.report.cluster_report import ClusterReport
 from reports.accounts import PARTS_SCHEMA, PartsOfFiles, PartsOfLines, ReportsOfParts
 from reports.config import ReportConfig, ZooKeeperFiles
@@ -97,24 +97,31 @@ def _lines(session: SparkSession, source: Address) -> tuple[DataFrame, int]:
     """The lines of the source, and from when on they are complete."""
     if isinstance(source, JournalAddress):
         return _of_journals(session, source)
-    outputs = {output_topic(source, output): output for output in OUTPUTS}
-    if _has_changes(source):
-        outputs = {source.topic: ""}
+    topics = _topics(source)
     read = session.read.format("kafka").option("kafka.bootstrap.servers", source.bootstrap_servers)
-    messages = read.option("subscribe", ",".join(outputs)).option("startingOffsets", "earliest").load()
-    lines = messages.select("topic", "offset", "value").mapInArrow(RouteOfTopics(outputs), SCHEMA)
-    return lines, 0 if "" in outputs.values() else _behind_compaction(lines)
+    messages = read.option("subscribe", ",".join(topics)).option("startingOffsets", "earliest").load()
+    lines = messages.select("topic", "offset", "value").mapInArrow(RouteOfTopics(topics), SCHEMA)
+    return lines, 0 if "" in topics.values() else _behind_compaction(lines)
 
 
-def _has_changes(source: Address) -> bool:
-    changes = open_changes(source)
-    try:
-        changes.poll()
-        return not changes.missing
-    except (SourceDownError, OutputsError) as error:
-        raise StreamError(str(error)) from error
-    finally:
-        changes.close()
+def _topics(address: KafkaAddress) -> dict[str, str]:
+    """The topics to read, each with its output: the changes, which have no output, or else what there is of outputs."""
+    outputs = {output_topic(address, output): output for output in OUTPUTS}
+    for reader, topics in ((open_changes(address), {address.topic: ""}), (open_outputs(address, OUTPUTS), outputs)):
+        try:
+            reader.poll()
+        except (SourceDownError, OutputsError) as error:
+            raise StreamError(str(error)) from error
+        finally:
+            reader.close()
+        present = {topic: output for topic, output in topics.items() if (output or CHANGES) not in reader.missing}
+        if present:
+            return present
+    raise _nothing_there(address)
+
+
+def _nothing_there(address: Address) -> StreamError:
+    return StreamError(f"{address} holds nothing that Kontrast has written: check the address")
 
 
 def _behind_compaction(lines: DataFrame) -> int:
@@ -142,7 +149,7 @@ def _of_journals(session: SparkSession, source: JournalAddress) -> tuple[DataFra
             behind = of_journal[1:] if segments[0].compacted else of_journal
             complete_from_ms = max(complete_from_ms, _first_time_ms(behind))
     if not parts:
-        raise StreamError(f"{source} holds nothing that Kontrast has written: check the address")
+        raise _nothing_there(source)
     return session.range(0, len(parts), 1, len(parts)).mapInArrow(
         RouteOfJournals(tuple(parts)), SCHEMA
     ), complete_from_ms

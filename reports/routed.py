@@ -124,6 +124,9 @@ def _routed(line: bytes, output: str, place: int, piece: int) -> Iterator[Routed
     except UndecodableError:
         yield _unrouted(b"", place)
         return
+    if found.cluster == UNROUTED:
+        yield _unrouted(b"", place)
+        return
     if not output:  # changes are applied as they came: `controller.step` leaves out what is late or came before
         yield Routed(found.cluster, "", 0, 0, 0, place, output, piece, 0, line)
         return

@@ -158,11 +158,13 @@ def report(  # noqa: PLR0913 (one parameter an option)
     codes: list[ExitCode] = []
 
     def run(stop: threading.Event) -> None:
+        from cli.following import without_waiting_words
         from questions.report.report import report_against
         from reports import job  # brings pyspark
 
         try:
-            found = report_against(objective_percent, job.run(config, stop))
+            with without_waiting_words():
+                found = report_against(objective_percent, job.run(config, stop))
         except StreamError:
             if not stop.is_set():
                 raise

@@ -97,6 +97,7 @@ def _broker(broker: BrokerFailures) -> str:
     kinds = (("crash", "crashes", broker.crashes), ("bounce", "bounces", broker.bounces))
     said = ", ".join(f"{count} {one if count == 1 else many}" for one, many, count in kinds)
     shutdowns = counted(broker.shutdowns, "shutdown")
+    said += f", {counted(broker.unknown, 'departure')} of unknown kind" if broker.unknown else ""
     return f"broker {broker.broker}: {said}, {shutdowns} in order, away {minutes_of(broker.away_minutes)} minutes"
 
 

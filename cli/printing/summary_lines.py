@@ -75,5 +75,5 @@ def share(availability: float) -> str:
 
 
 def minutes_of(minutes: float) -> str:
-    """Minutes with as many digits as tell a short outage from none."""
+    """Minutes with enough digits to distinguish a short outage from none."""
     return f"{minutes:,.1f}" if minutes >= 100 or not minutes else f"{minutes:.4g}"

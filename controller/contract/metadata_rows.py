@@ -53,7 +53,7 @@ class BrokerRow(Row, frozen=True, kw_only=True, gc=False, tag="broker"):
     rack: str | None = None
     forgotten: bool = False  # it left a day ago and hosts no replicas: this is its last row
     inferred: bool = False  # not registered in ZooKeeper: ISRs and leaders show that it lives in KRaft mode
-    left_in_order: bool | None = None  # how a broker that is not registered left; null: it is, or nobody saw it leave
+    left_in_order: bool | None = None  # how a broker that is not registered left; null: it is, or was never seen
 
     def subject_key(self) -> str:
         """Key with one row a broker."""

@@ -117,10 +117,13 @@ def _reactions(body: Element, cluster: ClusterReport) -> None:
 
 def _brokers_and_alerts(body: Element, cluster: ClusterReport) -> None:
     brokers = [
-        (str(one.broker), str(one.crashes), str(one.bounces), str(one.shutdowns), _figure(one.away_minutes))
+        (
+            *(str(one.broker), str(one.crashes), str(one.bounces), str(one.shutdowns), str(one.unknown)),
+            _figure(one.away_minutes),
+        )
         for one in cluster.brokers
     ]
-    _table(body, ("broker", "crashes", "bounces", "shutdowns in order", "minutes away"), brokers)
+    _table(body, ("broker", "crashes", "bounces", "shutdowns in order", "of unknown kind", "minutes away"), brokers)
     alerts = [
         (
             *(kind.alert, kind.severity.value, str(kind.count)),

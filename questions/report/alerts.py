@@ -46,7 +46,7 @@ class Alerts:
         span.severity = min(span.severity, row.severity, key=WORST_FIRST.__getitem__)
 
     def begin(self, at_ms: int) -> None:
-        """End the open alerts: those that are still open are said again."""
+        """End the open alerts: what is still open comes again."""
         for _, span in self._open.values():
             span.resolved_ms = at_ms
         self._voided, self._open = self._open, {}

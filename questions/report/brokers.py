@@ -15,6 +15,7 @@ class BrokerTime(msgspec.Struct, array_like=True):
     shutdowns_ms: list[int] = []
     bounces_ms: list[int] = []  # it registered again without having been missed
     away: Level = {}
+    unknown_ms: list[int] = []  # nothing says how it left: an older Kontrast wrote the row
 
 
 class Brokers:
@@ -33,18 +34,25 @@ class Brokers:
             rise(time.away, row.time_ms, 1 if _is_away(row) else -1)
         if before is not None and before.registered:
             if not (row.registered or row.inferred):
-                (time.shutdowns_ms if row.left_in_order else time.crashes_ms).append(row.time_ms)
+                _departures(time, row).append(row.time_ms)
             elif row.registered and row.epoch != before.epoch:
                 time.bounces_ms.append(row.time_ms)
         if not row.forgotten:
             self._newest[row.broker] = row
 
     def begin(self, at_ms: int) -> None:
-        """Forget the brokers: those that there still are come again."""
+        """Forget the brokers: what there still is comes again."""
         for broker, row in self._newest.items():
             if _is_away(row):
                 rise(self.time[broker].away, at_ms, -1)
         self._newest.clear()
+
+
+def _departures(time: BrokerTime, row: BrokerRow) -> list[int]:
+    """The departures of the row's kind."""
+    if row.left_in_order is None:
+        return time.unknown_ms
+    return time.shutdowns_ms if row.left_in_order else time.crashes_ms
 
 
 def _is_away(row: BrokerRow) -> bool:

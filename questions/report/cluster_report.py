@@ -65,6 +65,7 @@ class BrokerFailures(msgspec.Struct, frozen=True, kw_only=True):
     crashes: int
     shutdowns: int  # in order
     bounces: int  # back before it was missed
+    unknown: int  # departures of which an older Kontrast did not write the kind
     away_minutes: float
 
 
@@ -187,7 +188,7 @@ def _reactions(counted: dict[counters.Key, int]) -> Iterator[ReactionTime]:
 
 
 def _at_most_ms(counts: Sequence[int], percent: int) -> int | None:
-    """The least bound that so many of a hundred do not pass."""
+    """The least bound that this share of the counts does not pass, None where the last one is passed."""
     below = 0
     for bound_ms, count in zip(REACTION_BUCKETS_MS, counts, strict=False):
         below += count
@@ -203,9 +204,10 @@ def _brokers(whole: Part, measure: Measure) -> Iterator[BrokerFailures]:
             crashes=_within(time.crashes_ms, measure),
             shutdowns=_within(time.shutdowns_ms, measure),
             bounces=_within(time.bounces_ms, measure),
+            unknown=_within(time.unknown_ms, measure),
             away_minutes=_minutes(measure.total_ms(time.away)),
         )
-        if found.crashes or found.shutdowns or found.bounces or found.away_minutes:
+        if found.crashes or found.shutdowns or found.bounces or found.unknown or found.away_minutes:
             yield found
 
 

@@ -15,7 +15,7 @@ _GONE: Final = PARTITION_WORDS[PartitionState.NON_EXISTENT]
 
 
 class TopicTime(msgspec.Struct, array_like=True):
-    """Partitions of a topic over time: those that there were, those offline, those that refuse acks=all."""
+    """Partitions of a topic over time: how many existed, were offline, refused acks=all."""
 
     partitions: Level = {}
     offline: Level = {}
@@ -49,7 +49,7 @@ class PartitionTime:
             self._standing[key] = standing
 
     def begin(self, at_ms: int) -> None:
-        """Forget the partitions: those that there still are come again."""
+        """Forget the partitions: what there still is comes again."""
         for (topic, _), standing in self._standing.items():
             self._change(topic, standing, _NOTHING, at_ms)
         self._standing.clear()

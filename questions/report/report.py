@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from controller.alerts.conditions import counted
 from questions.report.cluster_report import ClusterReport, TopicAvailability
 
 
@@ -59,7 +60,7 @@ def reasons_to_doubt(report: ClusterReport) -> Iterator[str]:
     named = f"cluster {report.cluster}" if report.cluster else "lines that name no cluster"
     yield from (f"{named}: {note}" for note in report.notes)
     if report.unreadable_lines:
-        yield f"{named}: {report.unreadable_lines} lines could not be read and are left out"
+        yield f"{named}: {counted(report.unreadable_lines, 'line')} could not be read and left out"
     if report.failed or not report.cluster:
         return
     if window.seen_from_ms is None:

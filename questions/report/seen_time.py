@@ -51,7 +51,7 @@ class Heartbeats:
         self._newest: GaugesRow | None = None
 
     def take(self, row: GaugesRow) -> None:
-        """Add the time since the heartbeat before, if somebody looked."""
+        """Add the time since the heartbeat before, if a forwarder looked all the while."""
         before, self._newest = self._newest, row
         seen = self.seen
         seen.first_ms = row.time_ms if seen.first_ms is None else min(seen.first_ms, row.time_ms)

@@ -218,13 +218,15 @@ def test_brokers_crash_shut_down_and_bounce(rows):
         rows.broker(1, time_ms=at(30), epoch=-1, registered=False, left_in_order=True),
         rows.broker(2, time_ms=at(30), epoch=7),
         rows.broker(2, time_ms=at(31), epoch=7, rack="b"),
+        rows.broker(3, time_ms=at(35), epoch=-1, registered=False),  # written by an older Kontrast
+        rows.broker(3, time_ms=at(36), epoch=9),
         rows.broker(4, time_ms=at(40), epoch=-1, registered=False),
         rows.broker(4, time_ms=at(50), epoch=-1, registered=False, forgotten=True),
     )
     assert [
-        (broker.broker, broker.crashes, broker.shutdowns, broker.bounces, broker.away_minutes)
+        (broker.broker, broker.crashes, broker.shutdowns, broker.bounces, broker.unknown, broker.away_minutes)
         for broker in found.brokers
-    ] == [(1, 1, 1, 0, minutes(80)), (2, 0, 0, 1, 0), (4, 0, 0, 0, minutes(10))]
+    ] == [(1, 1, 1, 0, 0, minutes(80)), (2, 0, 0, 1, 0, 0), (4, 0, 0, 0, 0, minutes(10)), (3, 0, 0, 0, 1, minutes(1))]
 
 
 def test_alerts_are_counted_by_kind_with_their_worst_severity(rows):

@@ -1,4 +1,4 @@
-"""`kontrast report` in every form, of two recorded clusters; how it ends, and what a mistake of its user is told."""
+"""`kontrast report` in every form, of two recorded clusters; how it ends, and the sentence of each mistake."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def test_what_is_damaged_or_unreadable_is_named(recorded, tmp_path, found):
     with JournalWriter(journal, segment_bytes=50_000) as writer:
         for record in records:
             writer.append([encode_record(record)])
-        writer.append([b"no record", b'{"cluster":"bank","kind":"no kind"}'])
+        writer.append([b"no record", b'{"kind":"node"}', b'{"cluster":"bank","kind":"no kind"}'])
     victim = sorted(journal.glob("*.log"))[1]
     content = bytearray(victim.read_bytes())
     content[1_000:1_100] = bytes(100)
@@ -124,7 +124,7 @@ def test_what_is_damaged_or_unreadable_is_named(recorded, tmp_path, found):
     (hole, unreadable) = reasons_to_doubt(unrouted)
     assert hole.startswith(f"lines that name no cluster: {victim}: ")
     assert hole.endswith("are damaged or missing")
-    assert unreadable == "lines that name no cluster: 1 lines could not be read and are left out"
+    assert unreadable == "lines that name no cluster: 2 lines could not be read and left out"
     assert bank.unreadable_lines == 1
     assert bank.window.unseen_seconds > 10  # until a complete read, which never comes, nothing is known
     assert bank.window.until_ms == records[-1].observed_ms
@@ -151,7 +151,7 @@ def test_an_address_with_nothing_of_kontrast_is_one_sentence(tmp_path, found):
         found(JournalAddress(tmp_path / "absent"))
 
 
-def test_topics_say_the_same_and_holes_of_compaction_are_seen(recorded, shared_broker, own_name, reported, expected):
+def test_topics_say_the_same(recorded, shared_broker, own_name, reported, expected):
     bank = recorded["bank"]
     topics = ("changes", *(f"derived.{output}" for output in ("metadata", "alerts", "gauges")))
     admin = KafkaAdminClient(bootstrap_servers=shared_broker)
@@ -168,6 +168,8 @@ def test_topics_say_the_same_and_holes_of_compaction_are_seen(recorded, shared_b
     assert reported(KafkaAddress(shared_broker, f"{own_name}-changes")) == {"bank": expected["bank"]}
     derived = KafkaAddress(shared_broker, f"{own_name}-derived")
     assert reported(derived) == {"bank": expected["bank"]}
+    with pytest.raises(StreamError, match="holds nothing that Kontrast has written: check the address"):
+        reported(KafkaAddress(shared_broker, f"{own_name}-absent"))
     admin.close()
 
 
