@@ -36,7 +36,7 @@ from tests.kraft import KRaftBroker, KRaftController, migrating_broker, zookeepe
 from tests.waiting import eventually
 from transport.address import JournalAddress
 
-pytestmark = pytest.mark.xdist_group("pipelines")
+pytestmark = pytest.mark.xdist_group("migration nodes")  # which share a cluster in the dual write
 
 AUTHORIZED = {"super.users": "User:ANONYMOUS"}
 IN_ZOOKEEPER_MODE = {**AUTHORIZED, "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer"}

@@ -72,14 +72,13 @@ def _said(log: Path, pattern: str) -> str:
     return eventually(lambda: re.findall(pattern, log.read_text(errors="replace")))[0]
 
 
-@pytest.fixture(scope="module")
-def master(java: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+@pytest.fixture
+def master(java: Path, tmp_path: Path) -> Iterator[str]:
     """The address of a master that has a worker with two cores."""
-    directory = tmp_path_factory.mktemp("cluster")
     ports = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
-    with _daemon(directory, "Master", *ports) as master_log:
+    with _daemon(tmp_path, "Master", *ports) as master_log:
         address = _said(master_log, r"spark://127\.0\.0\.1:[1-9][0-9]*")
-        with _daemon(directory, "Worker", *ports, "--cores", "2", "--memory", "1g", address):
+        with _daemon(tmp_path, "Worker", *ports, "--cores", "2", "--memory", "1g", address):
             _said(master_log, "Registering worker")
             yield address
 
