@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-
-import msgspec
+from typing import Final
 
 from cli.printing import output
 from cli.settings.config import ConfigError
 from controller.alerts.conditions import counted
+from controller.contract.decoding import JsonDecoder, UndecodableError
 from controller.derived.metadata import ControllerMetadata, Metadata, UnreadableZnode
 from questions.diff.side import Side, of_metadata
 
-_DECODER = msgspec.json.Decoder(Metadata)
+_DECODER: Final[JsonDecoder[Metadata]] = JsonDecoder(Metadata)  # type: ignore[arg-type]  # mypy knows no union as a type
 
 
 def read_snapshot(file: Path) -> Side:
@@ -21,7 +21,7 @@ def read_snapshot(file: Path) -> Side:
         metadata = [_DECODER.decode(line) for line in file.read_bytes().splitlines() if line.strip()]
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
-    except msgspec.DecodeError as error:
+    except UndecodableError as error:
         raise ConfigError(f"{file} is not of `kontrast snapshot --json`: {error}") from error
     if not any(isinstance(line, ControllerMetadata) for line in metadata):
         raise ConfigError(f"{file} is no whole answer of `kontrast snapshot --json`: it names no controller")
