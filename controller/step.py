@@ -81,8 +81,7 @@ def steps(context: Context, records: Sequence[Record], *, shows_partitions: bool
     while begin < len(records):
         end = _end_of_transaction(records, begin)
         batch, begin = records[begin:end], end
-        loaded = loaded_states.load(context, batch) if len(batch) > 1 else None
-        if loaded is not None:
+        if len(batch) > 1 and (loaded := loaded_states.load(context, batch)) is not None:
             context = loaded
             continue
         outcome = _in_one_transaction(context, batch, shows_partitions=shows_partitions)
@@ -232,8 +231,8 @@ def _session(tx: Transaction, record: Record) -> None:
 def _snapshot_begin(tx: Transaction, record: Record) -> None:
     header, status = tx.header, decode_status(record.content)
     header.clocks.wall_clock_of = status.clock_of
-    if status.session == REPLAYED:  # before the first row: nobody may take one of the past for the present
-        header.feed.session, header.feed.watch_mode = status.session, status.watch_mode
+    if status.session == REPLAYED:
+        _session(tx, record)  # before the first row: nobody may take one of the past for the present
     complete_read.begin(tx)
 
 

@@ -35,7 +35,8 @@ from streaming.config import StreamConfig
 from streaming.errors import StreamError
 from streaming.java.artifacts import LOCAL_FILE_SYSTEM, SPARK_KAFKA_CONNECTOR, jars
 from streaming.progress import JobProgress, observed
-from streaming.replica import OUTPUT_SCHEMA, Replica
+from streaming.published import OUTPUT_SCHEMA
+from streaming.replica import Replica
 from streaming.separation import StreamBroker
 from streaming.sinks.sink import Batch, Sink, open_sink
 from streaming.sources.complete_read_requests import CompleteReadRequests

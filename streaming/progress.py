@@ -27,7 +27,7 @@ from controller.contract.decoding import JsonDecoder
 from controller.contract.job_row import ClusterProgress, JobRow
 from streaming.config import StreamConfig
 from streaming.forwarder_clocks import ForwarderClocks
-from streaming.replica import APPLIED, Applied
+from streaming.published import APPLIED, Applied
 from transport.address import JournalAddress
 
 _APPLIED = JsonDecoder(Applied)

@@ -7,7 +7,6 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TypeVar
 
 import msgspec
@@ -19,15 +18,12 @@ from controller.contract.metadata_rows import BrokerRow, ControllerRow, Migratio
 from controller.contract.row import Row
 from controller.derived.health import UNUSABLE_WORDS
 from controller.model.topics import Problem
+from dashboards.following.alerts import Alerts
 from dashboards.following.newest import Newest, OldestFirst
 from dashboards.following.past import Past
 
-_REMEMBERED_ENDINGS = 1_000  # resolved alerts kept of one cluster: whoever sent the alert must send its end
-
 # Parts of a cluster's partitions, by topic: after a change only its part is rendered again.
 PARTITION_SEGMENTS = 64
-
-RESOLVED = "resolved"
 
 _Value = TypeVar("_Value")
 
@@ -88,55 +84,6 @@ def _by_age_of_problem(row: PartitionRow) -> tuple[object, ...]:
     return (problem_since_ms(row), row.topic, row.partition)
 
 
-def _by_age_of_alert(row: AlertRow) -> tuple[object, ...]:
-    return (row.since_ms, row.id)
-
-
-class _Alerts:
-    """The newest row of each alert that is not resolved, how many there are of each kind, and those just resolved."""
-
-    def __init__(self, resolved: Mapping[str, AlertRow] = MappingProxyType({})) -> None:
-        self._newest: Newest[str, AlertRow] = Newest()
-        self._oldest_first: OldestFirst[str, AlertRow] = OldestFirst(_by_age_of_alert)
-        self._counts: Counter[tuple[str, str, str]] = Counter()
-        self.resolved = dict(resolved)
-
-    def apply(self, row: AlertRow) -> bool:
-        before, removes = self._newest.rows.get(row.id), row.state == RESOLVED
-        if not self._newest.apply(row.id, row, removes=removes):
-            return False
-        self.resolved.pop(row.id, None)
-        if before is not None:
-            self._count(before, -1)
-        if removes:
-            self._oldest_first.drop(row.id)
-            self._remember_ending(row)
-        else:
-            self._count(row, 1)
-            self._oldest_first.put(row.id, row)
-        return True
-
-    def _remember_ending(self, row: AlertRow) -> None:
-        self.resolved[row.id] = row
-        if len(self.resolved) > _REMEMBERED_ENDINGS:
-            del self.resolved[next(iter(self.resolved))]
-
-    def _count(self, row: AlertRow, more: int) -> None:
-        kind = (row.alert, row.severity.value, row.state)
-        self._counts[kind] += more
-        if not self._counts[kind]:
-            del self._counts[kind]
-
-    def open(self, id_: str) -> AlertRow | None:
-        return self._newest.rows.get(id_)
-
-    def oldest_first(self) -> tuple[AlertRow, ...]:
-        return self._oldest_first.in_order()
-
-    def counts(self) -> dict[tuple[str, str, str], int]:
-        return dict(self._counts)
-
-
 def _no_partitions() -> OldestFirst[tuple[str, int], PartitionRow]:
     return OldestFirst(_by_age_of_problem)
 
@@ -147,7 +94,7 @@ class _Cluster:
     brokers: Newest[int, BrokerRow] = field(default_factory=Newest)
     controller: Newest[str, ControllerRow] = field(default_factory=Newest)
     migration: Newest[str, MigrationRow] = field(default_factory=Newest)
-    alerts: _Alerts = field(default_factory=_Alerts)
+    alerts: Alerts = field(default_factory=Alerts)
     gauges: Newest[str, GaugesRow] = field(default_factory=Newest)
     unusable: OldestFirst[tuple[str, int], PartitionRow] = field(default_factory=_no_partitions)
     under_min_isr: OldestFirst[tuple[str, int], PartitionRow] = field(default_factory=_no_partitions)
@@ -240,7 +187,7 @@ class _Cluster:
         if output == GaugesRow.output:
             self.gauges = Newest()
         elif output == AlertRow.output:
-            self.alerts = _Alerts(self.alerts.resolved) if for_good else _Alerts()
+            self.alerts = Alerts(self.alerts.resolved) if for_good else Alerts()
         elif output == PartitionRow.output:
             self.partitions, self.brokers, self.controller = Newest(), Newest(), Newest()
             self.migration = Newest()

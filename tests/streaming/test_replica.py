@@ -15,7 +15,8 @@ from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, decode_row
 from controller.contract.records import Record, RecordKind, encode_record
 from streaming import replica as replica_module
 from streaming.packed import pack, unpack
-from streaming.replica import APPLIED, Replica
+from streaming.published import APPLIED
+from streaming.replica import Replica
 from streaming.sources.journal_source import cluster_of
 from tests.streaming.cluster_records import ClusterLife, Streams, life_of
 

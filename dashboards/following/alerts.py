@@ -1,0 +1,67 @@
+"""Holds the alerts of one cluster: those that are open, their counts, and the newest endings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from controller.contract.alert_row import AlertRow
+from dashboards.following.newest import Newest, OldestFirst
+
+RESOLVED = "resolved"
+
+_REMEMBERED_ENDINGS = 1_000  # resolved alerts kept of one cluster: whoever sent the alert must send its end
+
+
+def _by_age_of_alert(row: AlertRow) -> tuple[object, ...]:
+    return (row.since_ms, row.id)
+
+
+class Alerts:
+    """The newest row of each alert that is not resolved, how many there are of each kind, and those just resolved."""
+
+    def __init__(self, resolved: Mapping[str, AlertRow] = MappingProxyType({})) -> None:
+        self._newest: Newest[str, AlertRow] = Newest()
+        self._oldest_first: OldestFirst[str, AlertRow] = OldestFirst(_by_age_of_alert)
+        self._counts: Counter[tuple[str, str, str]] = Counter()
+        self.resolved = dict(resolved)
+
+    def apply(self, row: AlertRow) -> bool:
+        """Take a row; False where it says nothing new."""
+        before, removes = self._newest.rows.get(row.id), row.state == RESOLVED
+        if not self._newest.apply(row.id, row, removes=removes):
+            return False
+        self.resolved.pop(row.id, None)
+        if before is not None:
+            self._count(before, -1)
+        if removes:
+            self._oldest_first.drop(row.id)
+            self._remember_ending(row)
+        else:
+            self._count(row, 1)
+            self._oldest_first.put(row.id, row)
+        return True
+
+    def _remember_ending(self, row: AlertRow) -> None:
+        self.resolved[row.id] = row
+        if len(self.resolved) > _REMEMBERED_ENDINGS:
+            del self.resolved[next(iter(self.resolved))]
+
+    def _count(self, row: AlertRow, more: int) -> None:
+        kind = (row.alert, row.severity.value, row.state)
+        self._counts[kind] += more
+        if not self._counts[kind]:
+            del self._counts[kind]
+
+    def open(self, id_: str) -> AlertRow | None:
+        """Newest row of this alert, None where it is not open."""
+        return self._newest.rows.get(id_)
+
+    def oldest_first(self) -> tuple[AlertRow, ...]:
+        """Open alerts, the oldest first."""
+        return self._oldest_first.in_order()
+
+    def counts(self) -> dict[tuple[str, str, str], int]:
+        """Number of open alerts by name, severity and state."""
+        return dict(self._counts)

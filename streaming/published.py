@@ -1,0 +1,136 @@
+"""Rows of a batch as they leave the job: encoded, by output, many of them in one row of Spark.
+
+Here belongs their form on the way through Spark; what they say is made by the core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+from pyspark.sql import Row
+from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
+
+from controller.alerts.conditions import counted
+from controller.contract.metadata_rows import BeginningRow
+from controller.contract.outputs import STANDING_OUTPUTS, encode_row
+from controller.contract.records import Record
+from controller.contract.row import Row as OutputRow
+from controller.contract.znodes import REPLAYED
+from controller.derived.gauges import gauges_row
+from controller.model.brokers import NO_BROKER
+from controller.model.context import Context, Header, Phase
+from streaming.packed import pack
+
+# What a batch did for a cluster: a row of no output, for the job's own measurements.
+APPLIED = "applied"
+# Many output rows travel as one row of Spark, for each of those costs more than the output row in it: the keys and the
+# values, each joined by newlines, which neither has inside. For a journal there are no keys, and the values are packed.
+OUTPUT_SCHEMA = StructType(
+    [
+        StructField("output", StringType(), nullable=False),
+        StructField("keys", BinaryType(), nullable=False),
+        StructField("values", BinaryType(), nullable=False),
+        StructField("count", IntegerType(), nullable=False),
+    ]
+)
+_ROWS_TOGETHER = 4096
+
+
+class Applied(msgspec.Struct, frozen=True, kw_only=True):
+    """The work of a batch for one cluster, and when its oldest and newest records were observed (0: it had none)."""
+
+    cluster: str
+    records: int
+    refused: int  # lines that were no record
+    observed_ms: int
+    newest_ms: int
+    lacks_records: bool  # output is paused until a complete read arrives
+    picture: str = ""  # the cluster in a sentence, once a complete read stands behind it
+    failures: int = 0  # how often in a row its records could not be applied
+    replayed: bool = False  # the records are of the past: how old they are says nothing of the job
+    forgotten: bool = False  # nothing of it is wanted until it is watched again
+
+
+def _picture(header: Header) -> str:
+    """The cluster in a sentence."""
+    position = header.position
+    row = gauges_row(header, (header.cluster, position.generation, position.seq, 0, header.zxid, header.time_ms))
+    partitions, topics = counted(sum(row.partitions_by_state.values()), "partition"), counted(row.topics, "topic")
+    who = f"broker {row.controller} is controller" if row.controller != NO_BROKER else "nobody is controller"
+    offline = counted(row.leaderless_partitions, "partition") + " cannot be used"
+    return f"{partitions} of {topics} on {counted(row.active_brokers, 'broker')}, {who}, {offline}"
+
+
+class Line(NamedTuple):
+    """A row as it is written."""
+
+    output: str
+    key: str
+    value: bytes
+
+
+def encoded(rows: Iterable[OutputRow]) -> list[Line]:
+    """The rows as they are written, all of them or an exception."""
+    # A topic that was made in ZooKeeper by hand may have any name.
+    return [
+        Line(output, row.subject_key().replace("\n", "\\n"), encode_row(row))
+        for row in rows
+        for output in _outputs_of(row)
+    ]
+
+
+def _outputs_of(row: OutputRow) -> Sequence[str]:
+    return STANDING_OUTPUTS if isinstance(row, BeginningRow) else (row.output,)
+
+
+class Published:
+    """The rows of a batch, by output."""
+
+    def __init__(self, refused: Iterable[OutputRow], *, packed: bool) -> None:
+        self._packed = packed
+        self._lines: dict[str, list[Line]] = {}
+        self._applied: Row | None = None
+        self.add(encoded(refused))
+
+    def add(self, lines: Iterable[Line]) -> None:
+        """Add rows behind those of the same output."""
+        for line in lines:
+            self._lines.setdefault(line.output, []).append(line)
+
+    def begin(self, cluster: str, record: Record) -> None:
+        """Void what was published before this record."""
+        position, ordinal = record.position, -1
+        stamp = (cluster, position.generation, position.seq, ordinal, record.zxid, record.observed_ms)
+        self.add(encoded([BeginningRow(*stamp)]))
+
+    def applied(self, cluster: str, records: Sequence[Record], refused: int, after: Context | None) -> None:
+        """Note what the batch did for its cluster, and the context after it, None where none was made."""
+        forgotten = after is not None and after.header.feed.forgotten
+        did = Applied(
+            cluster=cluster,
+            records=len(records),
+            refused=refused,
+            observed_ms=min((record.observed_ms for record in records), default=0),
+            newest_ms=records[-1].observed_ms if records else 0,
+            lacks_records=after is not None and after.header.phase is Phase.BOOTSTRAPPING and not forgotten,
+            picture=_picture(after.header) if after is not None and after.header.phase is Phase.FOLLOWING else "",
+            failures=0 if after is None else after.header.feed.quarantines.times,
+            replayed=after is not None and after.header.feed.session == REPLAYED,
+            forgotten=forgotten,
+        )
+        self._applied = Row(output=APPLIED, keys=b"", values=msgspec.json.encode(did), count=0)
+
+    def to_spark(self) -> Iterator[Row]:
+        """Give the rows as Spark's, many in one, and last what the batch did."""
+        for output, lines in self._lines.items():
+            for first in range(0, len(lines), _ROWS_TOGETHER):
+                together = lines[first : first + _ROWS_TOGETHER]
+                keys = "\n".join([line.key for line in together]).encode()
+                values = b"\n".join([line.value for line in together])
+                # Spark itself splits what goes to Kafka, and no journal has keys.
+                keys, values = (b"", pack(values)) if self._packed else (keys, values)
+                yield Row(output=output, keys=keys, values=values, count=len(together))
+        if self._applied is not None:
+            yield self._applied
