@@ -77,10 +77,10 @@ def bring_online(tx: Transaction, hosts: Mapping[TopicPartition, Sequence[int]])
     batch = RequestBatch(tx)
     for tp, brokers in hosts.items():
         if brokers:
-            partition = tx.topics[tp.topic].partitions[tp.partition]
+            partition, in_order = tx.topics[tp.topic].partitions[tp.partition], sorted(brokers)
             states = partition.replica_states
-            changes = [StateChange(*next(places[at]), at, states[at], _ONLINE) for at in sorted(brokers)]
-            tx.queue(tp, _with_online(batch, tp, partition, brokers), *changes)
+            changes = [StateChange(*next(places[at]), at, states[at], _ONLINE) for at in in_order]
+            tx.queue(tp, _with_online(batch, tp, partition, in_order), *changes)
     batch.send()
 
 
@@ -96,7 +96,7 @@ def _topics_by_first_broker(hosts: Mapping[TopicPartition, Sequence[int]]) -> It
 def _with_online(batch: RequestBatch, tp: TopicPartition, partition: Partition, brokers: Sequence[int]) -> Partition:
     """Partition with the replicas on these brokers Online, of which those that are not new are sent its state."""
     states = partition.replica_states
-    known = [broker for broker in sorted(brokers) if states[broker] is not _NEW]
+    known = [broker for broker in brokers if states[broker] is not _NEW]
     if known and partition.has_value:
         batch.leader_and_isr(known, tp, is_new=False)
     if all([states[broker] is _ONLINE for broker in brokers]):

@@ -42,10 +42,11 @@ _SURELY_ONE_PART: Final = 100
 class RequestContents:
     """Partition states in requests, gathered from the partitions' queues."""
 
-    __slots__ = ("_by_broker", "_profile", "_states")
+    __slots__ = ("_by_broker", "_longest_name", "_most_ids", "_profile", "_states")
 
     def __init__(self, batches: Iterable[Batch], profile: Profile) -> None:
         self._profile = profile
+        self._longest_name, self._most_ids = 0, 0  # of its states: what bounds their size
         self._states: dict[int, list[RequestedState]] = {}  # by the request's ordinal
         self._by_broker: dict[int, dict[int, list[RequestedState]]] = {}  # of LeaderAndIsr, by batch
         for batch in batches:
@@ -58,6 +59,14 @@ class RequestContents:
     def __getitem__(self, ordinal: int) -> list[RequestedState]:
         return self._states[ordinal]
 
+    def parts(self, ordinal: int) -> list[tuple[RequestedState, ...]]:
+        """Split a request's states by the size of a row: all together unless there are very many."""
+        states = self._states[ordinal]
+        if len(states) <= _SURELY_ONE_PART:
+            return [tuple(states)]
+        size = max(1, _PART_BYTES // (_STATE_BYTES + 2 * self._longest_name + 2 * _ID_BYTES * self._most_ids))
+        return [tuple(states[begin : begin + size]) for begin in range(0, len(states), size)]
+
     def takes(self, entry: AnyEntry) -> bool:
         """Whether the entry, of the same event, belongs to one of these requests."""
         return entry.at_batch in self._by_broker
@@ -65,9 +74,11 @@ class RequestContents:
     def add(self, tp: TopicPartition, entry: AnyEntry, value: LeaderAndIsr | None) -> None:
         """Add the partition's state to the requests that have this entry."""
         profile = self._profile
+        self._longest_name = max(self._longest_name, len(tp.topic))
         if isinstance(entry, StopEntry):
             self._states[entry.ordinal].append(stop_state(tp, entry, profile))
             return
+        self._most_ids = max(self._most_ids, len(entry.replicas) + (0 if value is None else len(value.isr)))
         if entry.brokers:
             led, in_batch = led_state(tp, entry, value, profile), self._by_broker[entry.at_batch]
             new = profile.sends_new_and_offline_replicas and entry.new_on
@@ -145,7 +156,7 @@ class PendingRequests(PendingEvents):
         """Withdraw the requests that the event has not sent."""
         for batch in event.batches if event.id not in self._fresh else ():
             for request in batch.requests:
-                self._publish_request(event, batch, request, WITHDRAWN, ())
+                self._publish_request(event, batch, request, WITHDRAWN, [()])
         event.pending -= len(event.batches)
         event.batches = ()
 
@@ -155,7 +166,7 @@ class PendingRequests(PendingEvents):
         for batch in event.batches:
             gone = [request for request in batch.requests if not set(request.brokers).difference(brokers)]
             for request in gone:
-                self._publish_request(event, batch, request, WITHDRAWN, ())
+                self._publish_request(event, batch, request, WITHDRAWN, [()])
             left = [request for request in batch.requests if request not in gone]
             others = tuple([replace(request, brokers=_without(request.brokers, brokers)) for request in left])
             live = _without(batch.live_brokers, brokers)
@@ -180,7 +191,7 @@ class PendingRequests(PendingEvents):
             for batch in event.batches:
                 left = tuple([each for each in batch.requests if contents[each.ordinal] or not each.partitions])
                 for request in left:
-                    self._publish_request(event, batch, request, PROVISIONAL, contents[request.ordinal])
+                    self._publish_request(event, batch, request, PROVISIONAL, contents.parts(request.ordinal))
                 batches.append(replace(batch, requests=left))
             event.batches = tuple(batches)
         self._expected.clear()
@@ -189,18 +200,16 @@ class PendingRequests(PendingEvents):
         """Publish requests that are certain, with their contents; one that has lost all its partitions was not sent."""
         for batch in batches:
             for request in batch.requests:
-                states = contents[request.ordinal]
-                if states or not request.partitions:
-                    self._publish_request(event, batch, request, FINAL, states)
+                if contents[request.ordinal] or not request.partitions:
+                    self._publish_request(event, batch, request, FINAL, contents.parts(request.ordinal))
                 elif event.id not in self._fresh:
-                    self._publish_request(event, batch, request, WITHDRAWN, ())
+                    self._publish_request(event, batch, request, WITHDRAWN, [()])
 
     def _publish_request(
-        self, event: Event, batch: Batch, request: Sending, status: Status, states: Sequence[RequestedState]
+        self, event: Event, batch: Batch, request: Sending, status: Status, parts: Sequence[tuple[RequestedState, ...]]
     ) -> None:
-        parts = _parts(states)
         by_leader = request.api == LEADER_AND_ISR
-        leaders = {state.leader for state in states} if by_leader else ()
+        leaders = {state.leader for part in parts for state in part} if by_leader else ()
         for number, part in enumerate(parts, start=1):
             self.append_effect(
                 event,
@@ -236,13 +245,3 @@ def _epochs(brokers: tuple[int, ...], batch: Batch) -> tuple[int, ...]:
     if brokers == batch.live_brokers or not batch.broker_epochs:
         return batch.broker_epochs
     return tuple([batch.broker_epochs[batch.live_brokers.index(broker)] for broker in brokers])
-
-
-def _parts(states: Sequence[RequestedState]) -> list[tuple[RequestedState, ...]]:
-    """Split the states by the size of a row: all together unless there are very many."""
-    if len(states) <= _SURELY_ONE_PART:
-        return [tuple(states)]
-    longest_name = max(map(len, {state.topic for state in states}))
-    most_ids = max([len(state.replicas or ()) + len(state.isr or ()) for state in states])
-    size = max(1, _PART_BYTES // (_STATE_BYTES + 2 * longest_name + 2 * _ID_BYTES * most_ids))
-    return [tuple(states[begin : begin + size]) for begin in range(0, len(states), size)]

@@ -7,7 +7,7 @@ earlier one while `is_new` sticks, and the order is LeaderAndIsr, UpdateMetadata
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import chain
 
 from controller.contract.effect_rows import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA
@@ -29,15 +29,16 @@ class RequestBatch:
         self._update_metadata: dict[TopicPartition, None] = {}
         self._stop_replica: defaultdict[int, dict[TopicPartition, tuple[bool, int]]] = defaultdict(dict)
 
-    def leader_and_isr(self, brokers: Iterable[int], tp: TopicPartition, *, is_new: bool, read: bool = False) -> None:
+    def leader_and_isr(self, brokers: Collection[int], tp: TopicPartition, *, is_new: bool, read: bool = False) -> None:
         """Add the partition to the brokers' LeaderAndIsr (`read`: its state was just read), and to UpdateMetadata."""
         if read:
             self._read.add(tp)
-        new_by_broker = self._leader_and_isr[tp]
+        header, new_by_broker = self._tx.header, self._leader_and_isr[tp]
+        live = header.brokers if header.profile.sends_to_live_brokers_only else brokers
         for broker in brokers:
-            if self._receives(broker):
+            if broker in live:
                 new_by_broker[broker] = is_new or new_by_broker.get(broker, False)
-        self.update_metadata(tp)
+        self._update_metadata[tp] = None
 
     def _receives(self, broker: int) -> bool:
         header = self._tx.header
