@@ -148,8 +148,9 @@ class PendingRequests(PendingEvents):
         """Take back an event that has not begun, with its planned actions and requests."""
         for name in list(event.topics):
             topic = self.topics.get(name)
-            for number in list(topic.partitions) if topic else ():
-                self.undo_in(TopicPartition(name, number), event.id)
+            for number, partition in list(topic.partitions.items()) if topic else ():
+                if partition.queue:
+                    self.undo_in(TopicPartition(name, number), event.id)
         self.withdraw_requests(event)
 
     def withdraw_requests(self, event: Event) -> None:
