@@ -29,7 +29,7 @@ from tests.waiting import eventually
 from transport.journal import end_offset
 
 RECORDINGS = Path(__file__).parents[1] / "conformance" / "recordings"
-SUMMARY = Path(__file__).parent / "answers" / "replay-summary.txt"
+SUMMARY = Path(__file__).parent / "replay-summary.txt"
 ALL = "transitions,requests,metadata,alerts,gauges,refused"
 STAMP = {"cluster": "c", "generation": 1, "seq": 1, "ordinal": 0, "zxid": 109, "time_ms": 1_700_000_000_123}
 EFFECT = {"effect": "1-2-3", "status": Status.FINAL, "cause": "BrokerChange: broker 3 left", "controller_epoch": 1}

@@ -54,7 +54,6 @@ TOTALS = {
 
 # Metrics that no board or rule asks for, and why.
 NOT_ASKED_FOR = {
-    "kontrast_watch_info": "the watcher's own kontrast_watch_mode_info is",
     "kontrast_last_zxid_epoch": "it changes when ZooKeeper elects, which is no trouble of Kafka",
     "kontrast_broker_detail_dropped": "more brokers than are named are in no cluster that was seen",
     "kontrast_watch_maintenance_windows": "who opened a window knows of it",
