@@ -26,9 +26,9 @@ def _newer(directory: Path) -> Path:
     _change(
         replica,
         '        StructField("body", BinaryType()),\n    ]\n)\n_CHUNK_KEY',
-        '        StructField("body", BinaryType()),\n        StructField("added", StringType()),\n    ]\n)\n_CHUNK_KEY',
+        '        StructField("body", BinaryType()),\n        StructField("added", BinaryType()),\n    ]\n)\n_CHUNK_KEY',
     )
-    _change(replica, "self._header_state.update(tuple(header))", 'self._header_state.update((*header, "newer"))')
+    _change(replica, "self._header_state.update(tuple(header))", 'self._header_state.update((*header, b"newer"))')
     context = directory / "controller" / "model" / "context.py"
     behind_the_fields = "\n    def copy(self) -> Header:"
     _change(context, behind_the_fields, f"    added: int = 7\n{behind_the_fields}")

@@ -77,7 +77,7 @@ class OtherInference(NamedTuple):
 
 
 # Events read at once, and failures read by the load, are looked for before the rules; time, a session's end, another
-# controller or a topic's znode shows the others. No recording has those without a name.
+# controller or a topic's znode shows the others. Those without a recording were seen in none.
 OTHER_INFERENCES: Final = (
     OtherInference(read_together.RULE, ("fuzz39a",)),
     OtherInference(read_by_load.RULE, ()),
