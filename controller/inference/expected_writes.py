@@ -6,7 +6,7 @@ never read. A state that no expected write gives is left to `explanation`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import permutations
 
 import msgspec
@@ -27,10 +27,13 @@ from controller.model.leadership import (
     Write,
     fold,
 )
+from controller.model.tally import INFERRED
 from controller.model.topics import OverdueElection, Partition, TopicPartition
 from controller.rules.states import PartitionState
 from controller.transaction.pending_events import before_state_change
 from controller.transaction.transaction import Transaction, replace
+
+_Inference = Callable[[Transaction], None]  # what the controller may have done, run on a trial
 
 # Up to this number of removals from one partition's ISR are tried in every order; more do not happen at once.
 _PERMUTED_REMOVALS = 4
@@ -52,6 +55,18 @@ def match_expected_write(tx: Transaction, tp: TopicPartition, written: LeaderAnd
         prune(tx, tp)
         return True
     return False
+
+
+def match_under(tx: Transaction, rule: str, tp: TopicPartition, written: LeaderAndIsr, infer: _Inference) -> bool:
+    """Take an inference that makes the written state an expected one, with all that follows from it; False if not."""
+    trial = tx.fork()
+    with trial.inferring(rule):
+        infer(trial)
+    if not match_expected_write(trial, tp, written):
+        return False
+    tx.adopt(trial)
+    tx.count_write(f"{INFERRED}{rule}")
+    return True
 
 
 def count_isr_change(tx: Transaction, before: tuple[int, ...], after: tuple[int, ...]) -> None:

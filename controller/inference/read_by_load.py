@@ -11,11 +11,10 @@ from typing import Final
 
 from controller.events import controller_failover
 from controller.events.broker_change import names_of
-from controller.inference.expected_writes import match_expected_write
+from controller.inference.expected_writes import match_under
 from controller.machines.replica_machine import Replica
 from controller.model.event import Event, EventKind
 from controller.model.leadership import NO_LEADER, Elect, LeaderAndIsr, RemoveFromIsr
-from controller.model.tally import INFERRED
 from controller.model.topics import TopicPartition
 from controller.transaction.transaction import Transaction
 
@@ -27,14 +26,7 @@ def shows_failure_read(tx: Transaction, tp: TopicPartition, written: LeaderAndIs
     failure = next((event for event in tx.header.events.values() if _may_be_read(tx, event)), None)
     if failure is None or not _is_removed_before_elections(tx, tp, written, failure):
         return False
-    trial = tx.fork()
-    with trial.inferring(RULE):
-        _read_by_load(trial, trial.open_event(failure.id))
-    if not match_expected_write(trial, tp, written):
-        return False
-    tx.adopt(trial)
-    tx.count_write(f"{INFERRED}{RULE}")
-    return True
+    return match_under(tx, RULE, tp, written, lambda trial: _read_by_load(trial, trial.open_event(failure.id)))
 
 
 def _may_be_read(tx: Transaction, event: Event) -> bool:

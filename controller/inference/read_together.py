@@ -10,11 +10,10 @@ from itertools import pairwise
 from typing import Final
 
 from controller.events.broker_change import names_of, on_broker_failure, on_broker_startup
-from controller.inference.expected_writes import match_expected_write
+from controller.inference.expected_writes import match_expected_write, match_under
 from controller.model.brokers import NO_BROKER
 from controller.model.event import BrokersChanged, Event, EventKind
 from controller.model.leadership import LeaderAndIsr
-from controller.model.tally import INFERRED
 from controller.model.topics import TopicPartition
 from controller.transaction.transaction import Transaction
 
@@ -30,14 +29,13 @@ def shows_both_read(tx: Transaction, tp: TopicPartition, written: LeaderAndIsr) 
     as_seen = tx.fork()
     if match_expected_write(as_seen, tp, written) and not as_seen.open_event(start.id).begun:
         return False
-    trial = tx.fork()
-    with trial.inferring(RULE):
-        _read_together(trial, trial.open_event(failure.id), trial.open_event(start.id))
-    if not match_expected_write(trial, tp, written):
-        return False
-    tx.adopt(trial)
-    tx.count_write(f"{INFERRED}{RULE}")
-    return True
+    return match_under(
+        tx,
+        RULE,
+        tp,
+        written,
+        lambda trial: _read_together(trial, trial.open_event(failure.id), trial.open_event(start.id)),
+    )
 
 
 def _may_be_read_together(tx: Transaction) -> tuple[Event, Event] | None:
