@@ -12,19 +12,9 @@ from pathlib import Path
 import grimp
 import pytest
 
+from deploy.dist import PACKAGES
+
 ROOT = Path(__file__).parents[1]
-PACKAGES = (
-    "cli",
-    "controller",
-    "dashboards",
-    "ingest",
-    "migration",
-    "outputs",
-    "questions",
-    "reports",
-    "streaming",
-    "transport",
-)
 SOURCES = [file for room in (*PACKAGES, "deploy", "docs") for file in sorted((ROOT / room).rglob("*.py"))]
 TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
 

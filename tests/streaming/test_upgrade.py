@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from deploy.dist import PACKAGES
 from tests.streaming.cluster_records import Streams, life_of
 
 _ROOT = Path(__file__).parents[2]
-_PACKAGES = ("cli", "controller", "dashboards", "ingest", "outputs", "streaming", "transport")
 _DEADLINE_SECONDS = 240
 
 pytestmark = pytest.mark.timeout(600)
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.timeout(600)
 
 def _newer(directory: Path) -> Path:
     """A copy of the code whose header has one field more, in Spark's state and in the core's."""
-    for package in _PACKAGES:
+    for package in PACKAGES:
         shutil.copytree(_ROOT / package, directory / package, ignore=shutil.ignore_patterns("__pycache__"))
     replica = directory / "streaming" / "replica.py"
     _change(
