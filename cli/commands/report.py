@@ -141,8 +141,8 @@ def report(  # noqa: PLR0913 (one parameter an option)
     """Report availability, failovers and alerts of one or hundreds of clusters over weeks.
 
     A batch job in Spark: availability by topic against an objective, failovers and how long each took, the controller's
-    reaction times, brokers by crashes and bounces, alerts by kind. Only time in which somebody saw a cluster counts;
-    what was not seen is named.
+    reaction times, brokers by crashes and bounces, alerts by kind. Only time in which a forwarder watched the cluster
+    counts; the rest is named.
     """
     if (stream is None) == (not directories):
         raise click.UsageError("give --from ADDRESS or --zk-data DIR, one of them.")

@@ -22,7 +22,7 @@ _MINUTE_MS = 60_000
 
 
 class Window(msgspec.Struct, frozen=True, kw_only=True):
-    """Window of a report, and how much of it was seen; nothing is said of the rest."""
+    """Window of a report, and how much of it was seen; the figures leave out the rest."""
 
     since_ms: int
     until_ms: int

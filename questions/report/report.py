@@ -64,7 +64,7 @@ def reasons_to_doubt(report: ClusterReport) -> Iterator[str]:
     if report.failed or not report.cluster:
         return
     if window.seen_from_ms is None:
-        yield f"{named}: nothing of the window was seen, so nothing is said of it"
+        yield f"{named}: nothing of the window was seen: there are no figures of it"
     elif window.unseen_seconds:
         share = window.unseen_seconds / (window.seen_seconds + window.unseen_seconds)
         yield (
