@@ -115,6 +115,18 @@ def agree(cluster: Cluster, do: Callable[[], None], *predictions: Callable[[Hypo
     eventually(lambda: picture(cluster.context()), lambda observed: observed in expected, within_seconds=SECONDS)
 
 
+def one_after_another(
+    change: Callable[[HypotheticalCluster, tuple[int, ...]], None], brokers: tuple[int, ...]
+) -> list[Callable[[HypotheticalCluster], None]]:
+    """The orders in which ZooKeeper may let the controller see a change of brokers that is made at once."""
+
+    def in_order(imagined: HypotheticalCluster, order: tuple[int, ...]) -> None:
+        for broker in order:
+            change(imagined, (broker,))
+
+    return [partial(in_order, order=order) for order in permutations(brokers)]
+
+
 def lose(cluster: Cluster, *brokers: int) -> None:
     """Lose brokers at once: ZooKeeper may end one session a moment before the other."""
 
@@ -122,16 +134,14 @@ def lose(cluster: Cluster, *brokers: int) -> None:
         for broker in brokers:
             cluster.kafka.brokers[broker].kill()
 
-    def one_by_one(imagined: HypotheticalCluster, order: tuple[int, ...]) -> None:
-        for broker in order:
-            imagined.lose((broker,))
-
-    orders = [partial(one_by_one, order=order) for order in permutations(brokers)]
+    orders = one_after_another(HypotheticalCluster.lose, brokers)
     agree(cluster, crash, lambda imagined: imagined.lose(brokers), *orders)
 
 
 def restore(cluster: Cluster, *brokers: int) -> None:
-    agree(cluster, lambda: cluster.restart(*brokers), lambda imagined: imagined.restore(brokers))
+    """Start brokers at once: the one that registers first leads what only an unclean election brings back."""
+    orders = one_after_another(HypotheticalCluster.restore, brokers)
+    agree(cluster, lambda: cluster.restart(*brokers), lambda imagined: imagined.restore(brokers), *orders)
 
 
 def shut_down(cluster: Cluster, broker: int) -> None:
