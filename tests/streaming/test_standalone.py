@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import signal
@@ -93,14 +94,19 @@ def test_python_on_the_cluster_has_nothing_of_the_checkout(tmp_path):
 @pytest.fixture
 def submit(tmp_path: Path, streams: Streams) -> Callable[..., subprocess.Popen[bytes]]:
     """Starts spark-submit with what `make dist` makes, in a group of its own: `submit(master, *job_options)`."""
-    code, program, *_ = dist.make(tmp_path / "dist")
+    code, stream, report, _jars = dist.make(tmp_path / "dist")
+    checkpoint = ("--checkpoint", str(streams.checkpoint))
+    programs = {
+        "stream": (stream, *checkpoint, "--from", f"journal:{streams.input}", "--to", f"journal:{streams.outputs}"),
+        "report": (report, "--format", "json"),
+    }
 
-    def submit(master: str, *options: str) -> subprocess.Popen[bytes]:
+    def submit(master: str, *options: str, program: str = "stream") -> subprocess.Popen[bytes]:
         command = [
             *(str(_SPARK / "bin" / "spark-submit"), "--master", master, "--py-files", str(code)),
             *("--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.executor.memory=512m"),
-            *(str(program), "--checkpoint", str(streams.checkpoint)),
-            *("--from", f"journal:{streams.input}", "--to", f"journal:{streams.outputs}", *options),
+            *map(str, programs[program]),
+            *options,
         ]
         with (tmp_path / "submit.log").open("wb") as log:
             return subprocess.Popen(
@@ -118,6 +124,13 @@ def test_the_job_runs_on_a_cluster_that_has_nothing_of_it_but_its_archive(master
         ended = submit(master, "--available-now").wait(_DEADLINE_SECONDS)
         assert ended == 0, (tmp_path / "submit.log").read_text(errors="replace")[-4000:]
     assert streams.read_all() == life.rows()
+
+    written = tmp_path / "report.json"
+    reporting = submit(master, "--from", f"journal:{streams.outputs}", "--out", str(written), program="report")
+    assert reporting.wait(_DEADLINE_SECONDS) == 0, (tmp_path / "submit.log").read_text(errors="replace")[-4000:]
+    (east,) = json.loads(written.read_text())["clusters"]
+    assert {topic["topic"] for topic in east["topics"]} == {f"topic-{number}" for number in range(10)}
+    assert 0 < east["offline_partition_minutes"] < east["partition_minutes"]
 
 
 def _sigterm_ends_it_between_two_batches(spark_master, streams, submit, tmp_path):
