@@ -13,6 +13,7 @@ from xml.etree.ElementTree import tostring
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from controller.alerts.conditions import counted
 from controller.contract.alert_row import Severity
 from controller.contract.records import LATEST_MS
 from dashboards.drawn_timeline.picture import drawn, word_of
@@ -120,6 +121,7 @@ _ENVIRONMENT: Final = Environment(
 _ENVIRONMENT.filters.update(
     age=_age,
     brokers=_brokers,
+    counted=counted,
     exact_time=_exact_time,
     named_first=first_of,
     level=_level,

@@ -143,7 +143,7 @@ def test_what_if_is_played_by_keyboard_on_a_phone(exporter, rows, visit, scheme)
     page.keyboard.press("Enter")
     page.get_by_text("brokers 2, 3 lost:").wait_for()
     result = page.inner_text("#result")
-    assert "2 partitions go offline" in result
+    assert "Going offline: 2 partitions" in result
     assert "orders-1: leader 2 → none" in result
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "it scrolls sideways"
     assert visit.findings() == []

@@ -26,7 +26,8 @@ class Visit:
 
     def screenshot(self, name: str) -> None:
         if os.environ.get("REWRITE"):
-            self.page.locator("main").screenshot(path=SCREENSHOTS / f"{name}.png")
+            without_own_path = "footer { display: none }"
+            self.page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True, style=without_own_path)
 
     def findings(self) -> list[str]:
         self.page.evaluate(AXE.read_text(encoding="utf-8"))
