@@ -26,8 +26,10 @@ class Visit:
 
     def screenshot(self, name: str) -> None:
         if os.environ.get("REWRITE"):
-            without_own_path = "footer { display: none }"
-            self.page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True, style=without_own_path)
+            above_footer = self.page.evaluate(
+                "({x: 0, y: 0, width: innerWidth, height: document.querySelector('footer').offsetTop})"
+            )
+            self.page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True, clip=above_footer)
 
     def findings(self) -> list[str]:
         self.page.evaluate(AXE.read_text(encoding="utf-8"))
