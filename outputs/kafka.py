@@ -124,7 +124,7 @@ class KafkaSource:
         for partition, messages in polled.items():
             live_from, thinned = self._live_from[partition], self._is_thinned(partition, messages)
             for live in (False, True):
-                # A message without a value is a compacted topic's tombstone: the row before it has said it.
+                # No value: a compacted topic's tombstone. Kontrast writes none: its own rows say what is gone.
                 lines = [
                     message.value
                     for message in messages
