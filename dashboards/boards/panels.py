@@ -23,10 +23,11 @@ from dashboards.catalogue.metric import CLUSTER_LABEL
 
 DATASOURCE = common.DataSourceRef(type_val="prometheus", uid="${datasource}")
 
-# Where numbers and rows lead: the live page of the exporter, at the address that the board's variable has.
+# Where numbers, series and rows lead: the live page of the exporter, at the address that the board's variable has.
 KONTRAST_URL = "kontrast_url"
 LIVE_PAGE = f"${{{KONTRAST_URL}}}/"
-_CLUSTER_OF_SERIES = f"${{__field.labels.{CLUSTER_LABEL}}}"
+# Grafana's own choice is to leave alone what an address reserves, as a slash or an ampersand in a cluster's name.
+_ENCODED = "percentencode"
 
 _REF_IDS = "ABCDEFGH"
 
@@ -94,7 +95,6 @@ def number(  # noqa: PLR0913 (settings with defaults)
     absent: str = "unknown",
 ) -> stat.Panel:
     """One number a cluster, as it is now; `absent` where a cluster has no value."""
-    page = _page("clusters", _CLUSTER_OF_SERIES) if CLUSTER_LABEL in expression else _page()
     return (
         stat.Panel()
         .title(title)
@@ -106,7 +106,7 @@ def number(  # noqa: PLR0913 (settings with defaults)
         .color_mode(common.BigValueColorMode.BACKGROUND)
         .graph_mode(common.BigValueGraphMode.NONE)
         .text_mode(common.BigValueTextMode.VALUE_AND_NAME)
-        .override_by_regexp(".*", [page])
+        .override_by_regexp(".*", [_page_of_series(Line(expression, legend))])
         .reduce_options(common_builders.ReduceDataOptions().calcs(["lastNotNull"]).values(False).fields(""))
         .with_target(_query(expression, legend, instant=True))
         .span(4)
@@ -136,6 +136,7 @@ def graph(title: str, description: str, *lines: Line, unit: str = "short", stepp
     )
     for ref_id, line in zip(_REF_IDS, lines, strict=False):
         panel.with_target(_query(line.expression, line.legend, ref_id=ref_id))
+        panel.override_by_query(ref_id, [_page_of_series(line)])
     return panel
 
 
@@ -159,6 +160,7 @@ def timeline(title: str, description: str, *lines: Line, meaning: Mapping[int, t
     )
     for ref_id, line in zip(_REF_IDS, lines, strict=False):
         panel.with_target(_query(line.expression, line.legend, ref_id=ref_id))
+        panel.override_by_query(ref_id, [_page_of_series(line)])
     return panel
 
 
@@ -223,13 +225,25 @@ def _page_of_row(headings: Mapping[str, str]) -> models.DynamicConfigValue:
     return _page(*parts)
 
 
+def _page_of_series(line: Line) -> models.DynamicConfigValue:
+    """The link to the page of the broker or the cluster that the series are of."""
+    if CLUSTER_LABEL not in line.expression:
+        return _page()
+    cluster = ("clusters", _label(CLUSTER_LABEL))
+    return _page(*cluster, f"explain?of=broker+{_label('broker')}") if "{{broker}}" in line.legend else _page(*cluster)
+
+
 def _page(*parts: str) -> models.DynamicConfigValue:
     link = {"title": "Why: the live page", "url": LIVE_PAGE + "/".join(parts), "targetBlank": True}
     return models.DynamicConfigValue(id_val="links", value=[link])
 
 
 def _field(heading: str) -> str:
-    return f"${{__data.fields.{heading}}}"
+    return f"${{__data.fields.{heading}:{_ENCODED}}}"
+
+
+def _label(name: str) -> str:
+    return f"${{__field.labels.{name}:{_ENCODED}}}"
 
 
 def _query(expression: str, legend: str, *, instant: bool = False, ref_id: str = "A") -> prometheus.Dataquery:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dashboards.catalogue.metric import CLUSTER_LABEL, JMX_PAGE, PARTITIONS_PAGE, Metric
 
+_PAGE = f"/clusters/{{{CLUSTER_LABEL}}}/topics/{{topic}}/{{partition}}"  # a sample cannot have a link
+
 
 def _of_partition(name: str, text: str) -> Metric:
     labels = (CLUSTER_LABEL, "topic", "partition")
-    return Metric(name=f"kontrast_partition_{name}", help=text, labels=labels, page=PARTITIONS_PAGE)
+    return Metric(name=f"kontrast_partition_{name}", help=f"{text} Why: {_PAGE}", labels=labels, page=PARTITIONS_PAGE)
 
 
 PAGE_READY = Metric(

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from controller.contract.alert_row import AlertRow
 from controller.contract.gauges_row import GaugesRow
-from controller.contract.metadata_rows import BrokerRow, ControllerRow, PartitionRow
+from controller.contract.metadata_rows import BrokerRow, ControllerRow, MigrationRow, PartitionRow
 from controller.contract.row import Row
 
 # Of one output in one cluster. A replaced partition takes 1 kB: these are 50 MB. A broker with 3,000 replicas that
@@ -76,8 +76,8 @@ class Past:
         return max(self._gauges[0].time_ms, self.metadata.since_ms, self.alerts.since_ms or _ALWAYS)
 
     def note(self, before: Row | None, row: Row) -> None:
-        """Keep a row that is newer than `before`."""
-        if isinstance(row, (PartitionRow, BrokerRow, ControllerRow)):
+        """Keep a row that is newer than `before`, where it says something new."""
+        if isinstance(row, (PartitionRow, BrokerRow, ControllerRow)) or _says_another_phase(before, row):
             self.metadata.note(before, row)
         elif isinstance(row, AlertRow):
             self.alerts.note(before, row)
@@ -110,6 +110,17 @@ class Past:
 def _says_the_same(one: GaugesRow, other: GaugesRow) -> bool:
     """Whether the rows differ in nothing that is shown of the past."""
     return _shown(one) == _shown(other)
+
+
+def _says_another_phase(before: Row | None, row: Row) -> bool:
+    """Whether a migration's row, which comes with each heartbeat, is the first of a phase or of a KRaft controller."""
+    if not isinstance(row, MigrationRow):
+        return False
+    return not isinstance(before, MigrationRow) or _led(before) != _led(row)
+
+
+def _led(row: MigrationRow) -> tuple[object, ...]:
+    return (row.phase, row.since_ms, row.leader, row.kraft_epoch)
 
 
 def _shown(row: GaugesRow) -> tuple[object, ...]:

@@ -126,6 +126,8 @@ class _Cluster:
                 return self.brokers.rows.get(row.broker)
             case ControllerRow():
                 return self.controller.rows.get(row.cluster)
+            case MigrationRow():
+                return self.migration.rows.get(row.cluster)
             case AlertRow():
                 return self.alerts.open(row.id)
         return None
@@ -272,6 +274,13 @@ class View:
         with self._lock:
             known = self._clusters.get(cluster)
             return None if known is None else known.past.since_ms
+
+    def was_ready(self, cluster: str, at_ms: int) -> bool:
+        """Whether the rows that are kept of the moment follow from a complete read of the cluster."""
+        with self._lock:
+            known = self._clusters.get(cluster)
+            gauges = None if known is None else known.past.gauges_at(at_ms)
+            return gauges is not None and gauges.ready
 
     def changed(self, cluster: str, begin_ms: int, end_ms: int, most: int) -> list[Row]:
         """The newest rows of metadata and alerts of this time, as many of each, and those that they replaced first."""

@@ -18,6 +18,7 @@ from controller.derived.stored_context import new_context
 from controller.model.context import Context
 from controller.model.topics import Problem, TopicPartition
 from controller.rules.migration_phases import MigrationPhase
+from dashboards.following.cluster_at import ClusterAt, cluster_at
 from dashboards.following.reading import Reading
 from dashboards.following.view import ClusterSnapshot, View, problem_since_ms
 from questions.check import Health, check, counts_of
@@ -149,7 +150,10 @@ class BrokerAnswer(msgspec.Struct, frozen=True):
 
 
 class Answers:
-    """Answers from what is followed at this moment; none needs more of a cluster than it shows."""
+    """Answers from what is followed; none needs more of a cluster than it shows.
+
+    `at_ms` is a moment that is kept, None the present.
+    """
 
     def __init__(self, view: View, reading: Reading, quorum: Callable[[str], str]) -> None:
         self._view = view
@@ -165,10 +169,15 @@ class Answers:
         found = self._view.cluster(cluster)
         return None if found is None else self._overview(found, now_ms)
 
-    def why_unknown(self, cluster: str) -> str | None:
+    def why_unknown(self, cluster: str, at_ms: int | None = None) -> str | None:
         """Why nothing can be said of the cluster, None where something can."""
         found = self._view.cluster(cluster)
-        return "there is no cluster of this name" if found is None else self._why_unknown(found)
+        if found is None:
+            return "there is no cluster of this name"
+        unknown = self._why_unknown(found)
+        if unknown is None and at_ms is not None and not self._view.was_ready(cluster, at_ms):
+            return "no complete read of it had come through at that moment"
+        return unknown
 
     def topics(self, cluster: str, prefix: str = "", after: str = "") -> TopicList:
         """A page of the cluster's topics that begin with `prefix`."""
@@ -177,40 +186,45 @@ class Answers:
         lines = tuple(_topic_line(name, self._view.partitions_of(cluster, name).values()) for name in shown)
         return TopicList(lines, shown[-1] if len(names) > len(shown) else None)
 
-    def topic(self, cluster: str, topic: str, first: int = 0) -> TopicAnswer | None:
+    def topic(self, cluster: str, topic: str, first: int = 0, at_ms: int | None = None) -> TopicAnswer | None:
         """The topic, and its partitions from `first` on; None where there is no such topic."""
-        picture = self._picture_with(cluster, topic)
-        if picture is None or picture.topic(topic) is None:
+        found = self._with_topic(cluster, topic, at_ms)
+        picture = None if found is None else _picture_with(found, topic)
+        if found is None or picture is None or picture.topic(topic) is None:
             return None
-        rows = [row for row in self._view.partitions_of(cluster, topic).values() if row.partition >= first]
+        rows = [row for row in found.partitions if row.partition >= first]
         more = rows[PARTITIONS_OF_A_PAGE].partition if len(rows) > PARTITIONS_OF_A_PAGE else None
         lines = tuple(map(_partition_line, rows[:PARTITIONS_OF_A_PAGE]))
         return TopicAnswer(explain_topic(picture, topic), lines, more)
 
-    def partition(self, cluster: str, tp: TopicPartition) -> Explanation | None:
+    def partition(self, cluster: str, tp: TopicPartition, at_ms: int | None = None) -> Explanation | None:
         """The partition explained; None where there is no such partition."""
-        picture = self._picture_with(cluster, tp.topic)
+        found = self._with_topic(cluster, tp.topic, at_ms)
+        picture = None if found is None else _picture_with(found, tp.topic)
         return None if picture is None or picture.partition(tp) is None else explain_partition(picture, tp)
 
-    def broker(self, cluster: str, broker: int) -> BrokerAnswer | None:
+    def broker(self, cluster: str, broker: int, at_ms: int | None = None) -> BrokerAnswer | None:
         """The broker explained; None where nothing in the cluster names it."""
-        found = self._view.cluster(cluster)
-        if found is None or found.gauges is None:
+        # Of 200,000 partitions a broker hosts some thousands: the others are left out where that is quickest.
+        held_now = [row for row in self._view.partitions(cluster).values() if broker in row.replicas]
+        at_moment = cluster_at(self._view, cluster, at_ms, held_now)
+        found = None if at_moment is None else at_moment.snapshot
+        if at_moment is None or found is None or found.gauges is None:
             return None
         known = {row.broker: row.registered for row in found.brokers}
         if broker not in known and broker not in found.gauges.replicas_by_broker:
             return None
         registered = [number for number, is_registered in known.items() if is_registered]
-        # Of 200,000 partitions a broker hosts some thousands: the others are left out where that is quickest.
-        holding = [row for row in self._view.partitions(cluster).values() if broker in row.replicas]
+        holding = [row for row in at_moment.partitions if broker in row.replicas]
         hosted = hosted_by(broker, registered, held_in_rows(holding))
         about = [row for row in found.open_alerts if broker in (row.broker, *row.brokers)]
         explanation = explain_broker(_picture(found, (), _oldest(about)), broker, hosted)
         return BrokerAnswer(explanation, tuple(_troubles(found, broker)))
 
-    def controller(self, cluster: str) -> Explanation | None:
+    def controller(self, cluster: str, at_ms: int | None = None) -> Explanation | None:
         """The controller explained; None where there is no such cluster."""
-        found = self._view.cluster(cluster)
+        at_moment = cluster_at(self._view, cluster, at_ms)
+        found = None if at_moment is None else at_moment.snapshot
         if found is None or found.gauges is None:
             return None
         about = [row for row in found.open_alerts if row.group == CONTROLLER_GROUP]
@@ -229,9 +243,13 @@ class Answers:
         metadata = _metadata(found, self._view.partitions(cluster).values())
         return context_of_rows(new_context(cluster, _CHUNK_COUNT), metadata, found.heartbeat_ms or 0)
 
-    def _picture_with(self, cluster: str, topic: str) -> Picture | None:
-        found, rows = self._view.cluster(cluster), self._view.partitions_of(cluster, topic)
-        return None if found is None or not rows else _picture(found, rows.values(), _naming(topic, found.open_alerts))
+    def _with_topic(self, cluster: str, topic: str, at_ms: int | None) -> ClusterAt | None:
+        """The cluster with the topic's partitions in their order; None where the topic has none."""
+        found = cluster_at(self._view, cluster, at_ms, self._view.partitions_of(cluster, topic).values())
+        rows = () if found is None else [row for row in found.partitions if row.topic == topic]
+        if found is None or not rows:
+            return None
+        return ClusterAt(found.snapshot, tuple(sorted(rows, key=lambda row: row.partition)))
 
     def _why_unknown(self, found: ClusterSnapshot) -> str | None:
         state = self._reading.snapshot()
@@ -287,6 +305,10 @@ def _picture(found: ClusterSnapshot, partitions: Iterable[PartitionRow], alerts:
     context, metadata = new_context(found.cluster, _CHUNK_COUNT), _metadata(found, partitions)
     picture = picture_of_rows(context, metadata, alerts, (), found.heartbeat_ms or 0)
     return replace(picture, is_replayed=found.is_replayed)
+
+
+def _picture_with(found: ClusterAt, topic: str) -> Picture:
+    return _picture(found.snapshot, found.partitions, _naming(topic, found.snapshot.open_alerts))
 
 
 def _oldest(alerts: Iterable[AlertRow]) -> list[AlertRow]:

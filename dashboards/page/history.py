@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from types import MappingProxyType
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 
-from controller.contract.alert_row import AlertRow
-from controller.contract.metadata_rows import BrokerRow, ControllerRow, PartitionRow
-from controller.contract.row import Row
-from controller.derived.health import UNUSABLE_WORDS
 from controller.derived.stored_context import new_context
-from controller.model.topics import Problem
+from dashboards.following.cluster_at import kept, snapshot_as_of
 from dashboards.following.transitions import Transitions
-from dashboards.following.view import AsOf, ClusterSnapshot, View, problem_since_ms
+from dashboards.following.view import AsOf, View
 from dashboards.page.answers import Overview, overview_of
 from questions.explain.subject import Subject
 from questions.picture import Origin, Picture
@@ -33,7 +27,8 @@ WINDOWS_SECONDS: Final = MappingProxyType(
 )
 """How much of the time around a moment may be asked for, and how that is said."""
 
-_Kind = TypeVar("_Kind", bound=Row)
+OLDEST: Final = "nothing before this moment is kept: this is the oldest that can be shown"
+"""What is said where an earlier moment was asked for."""
 
 
 class AskedMoment(msgspec.Struct, frozen=True):
@@ -69,11 +64,11 @@ class Histories:
 
     def history(self, cluster: str, asked: AskedMoment) -> History | None:
         """What is kept around the moment, or the nearest that is kept; None where nothing is."""
-        found, since_ms = self._view.cluster(cluster), self._view.kept_since_ms(cluster)
-        if found is None or found.gauges is None or since_ms is None:
+        past = kept(self._view, cluster)
+        if past is None:
             return None
-        newest_ms = max(found.gauges.time_ms, since_ms)
-        at_ms = min(max(newest_ms if asked.at_ms is None else asked.at_ms, since_ms), newest_ms)
+        since_ms, newest_ms = past
+        at_ms = newest_ms if asked.at_ms is None else past.nearest(asked.at_ms)
         lasts_ms = asked.window_seconds * 1000
         end_ms = min(newest_ms, at_ms + lasts_ms // 2)
         begin_ms = max(since_ms, end_ms - lasts_ms)
@@ -81,7 +76,7 @@ class Histories:
         assert state is not None, "a cluster that was there a moment ago"
         timeline, notes = self._timeline(state, asked.subject, begin_ms, end_ms)
         if asked.at_ms is not None and asked.at_ms < since_ms:
-            notes.insert(0, "nothing before this moment is kept: this is the oldest that can be shown")
+            notes.insert(0, OLDEST)
         moments = [] if timeline is None else sorted({event.time_ms for event in timeline.events})
         before, behind = bisect_left(moments, at_ms), bisect_right(moments, at_ms)
         return History(
@@ -117,33 +112,6 @@ class Histories:
         picture = Picture(origin=Origin.ROWS, context=context, story=story, as_of_ms=end_ms)
         window = Window(since_ms=begin_ms, until_ms=end_ms)
         return (timeline_of(picture, _selection(subject), window) if story else None), notes
-
-
-def snapshot_as_of(state: AsOf, at_ms: int) -> ClusterSnapshot:
-    """The cluster as it was at the moment; without gauges where none of then are kept."""
-    now = state.now
-    brokers = sorted(_then(now.brokers, state.metadata, BrokerRow), key=lambda row: row.broker)
-    controllers = _then(() if now.controller is None else (now.controller,), state.metadata, ControllerRow)
-    partitions = _then((*now.unusable, *now.under_min_isr), state.metadata, PartitionRow)
-    troubled = [row for row in partitions if row.problem is not None]
-    troubled.sort(key=lambda row: (problem_since_ms(row), row.topic, row.partition))
-    alerts = _then(now.open_alerts, state.alerts, AlertRow)
-    return replace(
-        now,
-        gauges=None if state.gauges is None else msgspec.structs.replace(state.gauges, time_ms=at_ms),
-        controller=controllers[0] if controllers else None,
-        brokers=tuple(brokers),
-        unusable=tuple(row for row in troubled if row.problem in UNUSABLE_WORDS),
-        under_min_isr=tuple(row for row in troubled if row.problem == Problem.UNDER_MIN_ISR.value),
-        open_alerts=tuple(sorted(alerts, key=lambda row: (row.since_ms, row.id))),
-        clock_behind_ms=0,
-    )
-
-
-def _then(now: Iterable[_Kind], replaced: Mapping[str, Row | None], kind: type[_Kind]) -> list[_Kind]:
-    """The rows that hold still, and those that held then."""
-    unchanged = [row for row in now if row.subject_key() not in replaced]
-    return [*unchanged, *(row for row in replaced.values() if isinstance(row, kind))]
 
 
 def _selection(subject: Subject | None) -> Selection:

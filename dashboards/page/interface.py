@@ -48,6 +48,7 @@ _REFUSALS: Final = {400: "The question cannot be understood", 404: "There is non
 _TEXT: Final = {"type": "string"}
 _NUMBER: Final = {"type": "integer", "minimum": 0}
 _MOMENT: Final = "2024-05-01T03:12:00Z or milliseconds since 1970"
+AT: Final = Query("at", f"The moment: {_MOMENT}, or the nearest that is kept. None: the newest.", _TEXT)
 _NAMED_IN_PATHS: Final = {
     "cluster": "The cluster's name, percent-encoded.",
     "topic": "The topic's name, percent-encoded.",
@@ -72,17 +73,24 @@ TOPIC: Final = Path(
     "A topic explained, with a hundred of its partitions",
     TopicAnswer,
     (400, 404, 503),
-    (Query("first", "Partitions from this number on: `next` of the former answer.", _NUMBER),),
+    (Query("first", "Partitions from this number on: `next` of the former answer.", _NUMBER), AT),
 )
-PARTITION: Final = Path(f"{_CLUSTER}/topics/{{topic}}/{{partition}}", "A partition explained", Explanation, (404, 503))
+PARTITION: Final = Path(
+    f"{_CLUSTER}/topics/{{topic}}/{{partition}}", "A partition explained", Explanation, (400, 404, 503), (AT,)
+)
 BROKER: Final = Path(
     f"{_CLUSTER}/brokers/{{broker}}",
     "A broker explained, with the partitions it hosts that clients cannot use",
     BrokerAnswer,
-    (404, 503),
+    (400, 404, 503),
+    (AT,),
 )
 CONTROLLER: Final = Path(
-    f"{_CLUSTER}/controller", "The controller explained, or that there is none", Explanation, (404, 503)
+    f"{_CLUSTER}/controller",
+    "The controller explained, or that there is none",
+    Explanation,
+    (400, 404, 503),
+    (AT,),
 )
 TIMELINE: Final = Path(
     f"{_CLUSTER}/timeline",
@@ -90,7 +98,7 @@ TIMELINE: Final = Path(
     History,
     (400, 404, 503),
     (
-        Query("at", f"The moment: {_MOMENT}. None: the newest.", _TEXT),
+        AT,
         Query("window", "Seconds of the time around it.", {"type": "integer", "enum": list(WINDOWS_SECONDS)}),
         Query("of", "Only what is about orders-7, orders, broker 3 or controller.", _TEXT),
     ),

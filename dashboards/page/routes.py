@@ -23,15 +23,16 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from controller.model.topics import TopicPartition
 from dashboards.drawn_timeline.picture import STYLE
+from dashboards.following.cluster_at import kept
 from dashboards.following.reading import FOLLOWED_OUTPUTS, Reading
 from dashboards.following.transitions import Transitions
 from dashboards.following.view import View
 from dashboards.page import interface
 from dashboards.page.answers import Answers, BrokerAnswer, Overview, TopicAnswer, TopicList
-from dashboards.page.history import WINDOWS_SECONDS, AskedMoment, Histories, History
+from dashboards.page.history import OLDEST, WINDOWS_SECONDS, AskedMoment, Histories, History
 from dashboards.page.hypothetical import Hypothetical, Losses, WhatIf
 from dashboards.page.subjects import page_of, subject_of
-from dashboards.page.templates import render, segment
+from dashboards.page.templates import render, segment, time_in_words
 from questions.explain.explanation import Explanation
 from questions.whatif.scenario import UnknownBrokersError
 
@@ -61,6 +62,13 @@ class _Resource(NamedTuple):
     template: str
     answer: Callable[[Request], _Answer] | None  # in a thread
     waits: Callable[[Request], Awaitable[_Answer]] | None = None  # on the event loop, in its place
+
+
+class _Moment(NamedTuple):
+    """The moment that is shown, None the present; and a note where an earlier one was asked for than is kept."""
+
+    at_ms: int | None = None
+    note: str = ""
 
 
 class LivePage:
@@ -116,11 +124,13 @@ class LivePage:
         async def page(request: Request) -> Response:
             seen = self._version(_named(request, "cluster") if "cluster" in request.path_params else None)
             answer: _Answer | str
+            moment = _Moment()
             try:
+                moment = self._moment(request) if interface.AT in resource.path.queries else moment
                 answer, status, template = await _answered(resource, request), 200, resource.template
             except HTTPException as error:
                 answer, status, template = error.detail, error.status_code, "error.html"
-            values = {"answer": answer, "seen": seen, "source": self._source, **_asked(request)}
+            values = {"answer": answer, "seen": seen, "source": self._source, **moment._asdict(), **_asked(request)}
             html = await to_thread.run_sync(render, template, values)
             return Response(html, status, _HEADERS, "text/html; charset=utf-8")
 
@@ -150,52 +160,52 @@ class LivePage:
         return self._answers.topics(_named(request, "cluster"), asked.get("prefix", "").strip(), asked.get("after", ""))
 
     def _topic(self, request: Request) -> TopicAnswer:
-        self._refuse_unknown(request)
+        at_ms = self._known_moment(request)
         topic, first = _named(request, "topic"), _number(request.query_params.get("first", "0"), "first")
-        answer = self._answers.topic(_named(request, "cluster"), topic, first)
-        return _found(answer, f"There is no topic {topic}.")
+        answer = self._answers.topic(_named(request, "cluster"), topic, first, at_ms)
+        return _found(answer, f"{_there_is(at_ms)} no topic {topic}.")
 
     def _partition(self, request: Request) -> Explanation:
-        self._refuse_unknown(request)
+        at_ms = self._known_moment(request)
         topic, number = _named(request, "topic"), _named(request, "partition")
         tp = TopicPartition(topic, int(number)) if _NUMBER.fullmatch(number) else None
-        answer = None if tp is None else self._answers.partition(_named(request, "cluster"), tp)
-        return _found(answer, f"There is no partition {topic}-{number}.")
+        answer = None if tp is None else self._answers.partition(_named(request, "cluster"), tp, at_ms)
+        return _found(answer, f"{_there_is(at_ms)} no partition {topic}-{number}.")
 
     def _broker(self, request: Request) -> BrokerAnswer:
-        self._refuse_unknown(request)
-        number = _named(request, "broker")
-        answer = self._answers.broker(_named(request, "cluster"), int(number)) if _NUMBER.fullmatch(number) else None
-        return _found(answer, f"There is no broker {number}: it is not registered and hosts no replicas.")
+        at_ms = self._known_moment(request)
+        cluster, number = _named(request, "cluster"), _named(request, "broker")
+        answer = self._answers.broker(cluster, int(number), at_ms) if _NUMBER.fullmatch(number) else None
+        return _found(answer, f"{_there_is(at_ms)} no broker {number} that is registered or hosts replicas.")
 
     def _controller(self, request: Request) -> Explanation:
-        self._refuse_unknown(request)
+        at_ms = self._known_moment(request)
         cluster = _named(request, "cluster")
-        return _found(self._answers.controller(cluster), f"There is no cluster {cluster}.")
+        return _found(self._answers.controller(cluster, at_ms), f"{_there_is(at_ms)} no cluster {cluster}.")
 
     def _timeline(self, request: Request) -> History:
         self._refuse_unknown(request)
         asked, cluster = request.query_params, _named(request, "cluster")
-        words, said_at = asked.get("of", "").strip(), asked.get("at", "").strip()
+        words = asked.get("of", "").strip()
         window = asked.get("window", str(AskedMoment().window_seconds))
         if window not in map(str, WINDOWS_SECONDS):
             raise HTTPException(400, f"window is one of {', '.join(map(str, WINDOWS_SECONDS))} seconds.")
         subject = subject_of(words)
         if words and subject is None:
             raise HTTPException(400, "of is nothing to look for: expected orders-7, orders, broker 3 or controller.")
-        moment = AskedMoment(_moment(said_at) if said_at else None, int(window), subject)
-        return _found(
-            self._histories.history(cluster, moment), f"Nothing of the past of cluster {cluster} is kept yet."
-        )
+        moment = AskedMoment(_asked_ms(request), int(window), subject)
+        return _found(self._histories.history(cluster, moment), _nothing_kept(cluster))
 
     async def _consequences(self, request: Request) -> WhatIf:
         losses = await to_thread.run_sync(self._losses, request)
         return await self._hypothetical.play(_named(request, "cluster"), losses)
 
     def _explain(self, request: Request) -> Response:
-        """Leads to the page of what is named."""
-        parts = page_of(self._view, _named(request, "cluster"), request.query_params.get("of", ""))
-        return RedirectResponse("".join(f"/{segment(part)}" for part in parts), 303, _HEADERS)
+        """Leads to the page of what is named, as of the same moment."""
+        at_ms = self._moment(request).at_ms
+        parts = page_of(self._view, _named(request, "cluster"), request.query_params.get("of", ""), at_ms)
+        then = "" if at_ms is None else f"?at={at_ms}"
+        return RedirectResponse("".join(f"/{segment(part)}" for part in parts) + then, 303, _HEADERS)
 
     def _losses(self, request: Request) -> Losses:
         asked = request.query_params
@@ -209,9 +219,24 @@ class LivePage:
             raise HTTPException(400, "Name brokers or racks to lose: ?broker=3&rack=eu-1, with &controlled=1 in order.")
         return Losses(tuple(sorted(brokers)), asked.get("controlled") == "1")
 
-    def _refuse_unknown(self, request: Request) -> None:
+    def _moment(self, request: Request) -> _Moment:
+        """The asked moment, or the nearest that is kept; none of a cluster of which none is."""
+        asked_ms, past = _asked_ms(request), kept(self._view, _named(request, "cluster"))
+        if asked_ms is None or past is None:
+            return _Moment()
+        return _Moment(past.nearest(asked_ms), OLDEST if asked_ms < past.since_ms else "")
+
+    def _known_moment(self, request: Request) -> int | None:
+        """The moment of which the answer is; refuses where nothing of it is known."""
+        at_ms = self._moment(request).at_ms
+        self._refuse_unknown(request, at_ms)
+        if at_ms is None and _asked_ms(request) is not None:
+            raise HTTPException(404, _nothing_kept(_named(request, "cluster")))
+        return at_ms
+
+    def _refuse_unknown(self, request: Request, at_ms: int | None = None) -> None:
         cluster = _named(request, "cluster")
-        unknown = self._answers.why_unknown(cluster)
+        unknown = self._answers.why_unknown(cluster, at_ms)
         if unknown is not None:
             raise HTTPException(404 if self._view.cluster(cluster) is None else 503, f"Cluster {cluster}: {unknown}.")
 
@@ -297,8 +322,19 @@ def _number(said: str, name: str) -> int:
     return int(said)
 
 
-def _moment(said: str) -> int:
-    """The moment in milliseconds since 1970, from these or from ISO 8601, UTC where that says nothing."""
+def _there_is(at_ms: int | None) -> str:
+    return "There is" if at_ms is None else f"As of {time_in_words(at_ms)} there was"
+
+
+def _nothing_kept(cluster: str) -> str:
+    return f"Nothing of the past of cluster {cluster} is kept yet."
+
+
+def _asked_ms(request: Request) -> int | None:
+    """The moment in milliseconds since 1970, from these or from ISO 8601, UTC where that says nothing; None: now."""
+    said = request.query_params.get("at", "").strip()
+    if not said:
+        return None
     if _MILLISECONDS.fullmatch(said):
         return int(said)
     try:

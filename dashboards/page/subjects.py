@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from controller.model.topics import TopicPartition
+from dashboards.following.cluster_at import cluster_at
 from dashboards.following.view import View
 from questions.explain.subject import Subject, read_subject
 
 
-def page_of(view: View, cluster: str, words: str) -> tuple[str, ...]:
+def page_of(view: View, cluster: str, words: str, at_ms: int | None = None) -> tuple[str, ...]:
     """The parts of the page's path: of orders-7, partition orders-7, topic orders, broker 3, controller 1.
 
-    An alert's subject that is nothing of these is explained by the cluster's own page.
+    What there is, there is at the moment, which must be kept (None: now). An alert's subject that is nothing of these
+    is explained by the cluster's own page.
     """
     page, subject = ("clusters", cluster), subject_of(words)
     if subject is None:
@@ -20,13 +23,20 @@ def page_of(view: View, cluster: str, words: str) -> tuple[str, ...]:
         return (*page, "brokers", str(subject.broker))
     assert subject.topic is not None, "a subject that is nothing"
     tp = subject.partition
-    if tp is not None and tp.partition in view.partitions_of(cluster, tp.topic):
+    if tp is not None and tp in _partitions_of(view, cluster, tp.topic, at_ms):
         return (*page, "topics", tp.topic, str(tp.partition))
-    found = view.cluster(cluster)
-    is_of_an_alert = found is not None and any(row.subject == subject.words for row in found.open_alerts)
-    if is_of_an_alert and not view.partitions_of(cluster, subject.topic):
+    found = cluster_at(view, cluster, at_ms)
+    alerts = () if found is None else found.snapshot.open_alerts
+    is_of_an_alert = any(row.subject == subject.words for row in alerts)
+    if is_of_an_alert and not _partitions_of(view, cluster, subject.topic, at_ms):
         return page
     return (*page, "topics", subject.topic)
+
+
+def _partitions_of(view: View, cluster: str, topic: str, at_ms: int | None) -> set[TopicPartition]:
+    found = cluster_at(view, cluster, at_ms, view.partitions_of(cluster, topic).values())
+    rows = () if found is None else found.partitions
+    return {TopicPartition(row.topic, row.partition) for row in rows if row.topic == topic}
 
 
 def subject_of(words: str) -> Subject | None:

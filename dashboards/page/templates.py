@@ -10,7 +10,8 @@ from typing import Any, Final
 from urllib.parse import quote
 from xml.etree.ElementTree import tostring
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
 from markupsafe import Markup, escape
 
 from controller.alerts.conditions import counted
@@ -42,13 +43,14 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 (any expression of a template)
     return printable(value) if type(value) is str else value
 
 
-def _time(ms: int) -> str:
+def time_in_words(ms: int) -> str:
+    """The moment to the second, in UTC."""
     moment = datetime.fromtimestamp(min(max(ms, 0), LATEST_MS) / 1000, timezone.utc)
     return moment.strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 def _exact_time(ms: int) -> str:
-    return f"{_time(ms)[:-1]}.{ms % 1000:03}Z"
+    return f"{time_in_words(ms)[:-1]}.{ms % 1000:03}Z"
 
 
 def _picture(timeline: Timeline, at_ms: int) -> Markup:
@@ -70,7 +72,7 @@ def _since(moment: Moment, as_of_ms: int) -> str:
     if moment.ms is None:
         return "since an unknown time"
     lasted = _age(as_of_ms - moment.ms)
-    return f"for {lasted if moment.exact else f'at least {lasted}'}, since {_time(moment.ms)}"
+    return f"for {lasted if moment.exact else f'at least {lasted}'}, since {time_in_words(moment.ms)}"
 
 
 def _verdict(health: Health) -> str:
@@ -94,21 +96,29 @@ def segment(text: str) -> str:
     return quote(text.encode("utf-8", "replace"), safe="")
 
 
-def _linked(sentence: str, cluster: str) -> Markup:
-    """The sentence, in which each broker is a link to its page."""
+def _then(context: Context) -> str:
+    """What an address needs to be of the moment that is shown, nothing where that is the present."""
+    at_ms = context["at_ms"]
+    return "" if at_ms is None else f"?at={at_ms}"
+
+
+@pass_context
+def _linked(context: Context, sentence: str, cluster: str) -> Markup:
+    """The sentence, in which each broker is a link to its page, as of the moment that is shown."""
     pieces = _BROKER.split(printable(sentence))
     begin = f"/clusters/{segment(cluster)}/brokers/"
     linked = [Markup(escape(pieces[0]))]
     for words, number, rest in zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True):
-        linked.append(Markup('<a href="{}">{}</a>{}').format(begin + number, words, rest))
+        linked.append(Markup('<a href="{}">{}</a>{}').format(begin + number + _then(context), words, rest))
     return Markup("").join(linked)
 
 
-def _partition_named(name: str, cluster: str) -> Markup:
-    """The partition that is named like orders-7, as a link to its page."""
+@pass_context
+def _partition_named(context: Context, name: str, cluster: str) -> Markup:
+    """The partition that is named like orders-7, as a link to its page as of the moment that is shown."""
     topic, _, number = name.rpartition("-")
     page = f"/clusters/{segment(cluster)}/topics/{segment(topic)}/{segment(number)}"
-    return Markup('<a href="{}">{}</a>').format(page, printable(name))
+    return Markup('<a href="{}">{}</a>').format(page + _then(context), printable(name))
 
 
 _ENVIRONMENT: Final = Environment(
@@ -130,7 +140,7 @@ _ENVIRONMENT.filters.update(
     picture=_picture,
     segment=segment,
     since=_since,
-    time=_time,
+    time=time_in_words,
     verdict=_verdict,
 )
 _ENVIRONMENT.globals.update(

@@ -100,13 +100,14 @@ groups:
             {{ $labels.kafka_cluster }} has more alerts than `kontrast serve` names (alert_detail_limit); {{ $value }}
             of them reach nobody by the rules. The output `alerts` has all.
           runbook_url: docs/runbooks/KontrastAlertsUnnamed.md
-          dashboard_url: d/kontrast-overview?var-kafka_cluster={{ $labels.kafka_cluster }}
-          page_url: clusters/{{ $labels.kafka_cluster }}
+          dashboard_url: d/kontrast-overview?var-kafka_cluster={{ urlquery $labels.kafka_cluster }}
+          page_url: clusters/{{ reReplaceAll "[+]" "%20" (urlquery $labels.kafka_cluster) }}
 """
 
-# As `dashboards.alerting.message` chooses it. A topic's name has nothing that a path must escape.
+# As `dashboards.alerting.message` chooses it. Prometheus has only what a query must escape: there a blank is a plus.
 _PAGE = """
-          page_url: clusters/{{ $labels.kafka_cluster }}{{ if $labels.topic }}/topics/{{ $labels.topic
+          page_url: clusters/{{ reReplaceAll "[+]" "%20" (urlquery $labels.kafka_cluster)
+            }}{{ if $labels.topic }}/topics/{{ reReplaceAll "[+]" "%20" (urlquery $labels.topic)
             }}{{ with $labels.partition }}/{{ . }}{{ end }}{{ else if eq $labels.group "controller"
             }}/controller{{ else if $labels.broker }}/brokers/{{ $labels.broker }}{{ end }}
 """.lstrip("\n")
@@ -125,7 +126,7 @@ _RULE = """
 {texts}
           since: "{{{{ $value | humanizeTimestamp }}}}"
           runbook_url: docs/runbooks/{prefix}{name}.md
-          dashboard_url: d/{board}?var-kafka_cluster={{{{ $labels.kafka_cluster }}}}
+          dashboard_url: d/{board}?var-kafka_cluster={{{{ urlquery $labels.kafka_cluster }}}}
 {page}"""
 
 

@@ -115,19 +115,21 @@ def test_removing_an_alert_breaks_the_rules_tests(alert, promtool, tmp_path):
     assert f"alertname: {alert}," in result.stdout + result.stderr
 
 
+CLUSTER = "north/eu 1+2?&#ü"  # what an address must escape
+ESCAPED = "north%2Feu%201%2B2%3F%26%23%C3%BC"
 SUBJECTS = (
-    ({"broker": 3}, "clusters/north/brokers/3"),
-    ({"topic": "orders", "broker": 3}, "clusters/north/topics/orders"),
-    ({"topic": "orders", "partition": 0}, "clusters/north/topics/orders/0"),
-    ({"group": "controller", "broker": 3}, "clusters/north/controller"),
-    ({}, "clusters/north"),
+    ({"broker": 3}, f"clusters/{ESCAPED}/brokers/3"),
+    ({"topic": "orders", "broker": 3}, f"clusters/{ESCAPED}/topics/orders"),
+    ({"topic": "a b/c+d", "partition": 0}, f"clusters/{ESCAPED}/topics/a%20b%2Fc%2Bd/0"),
+    ({"group": "controller", "broker": 3}, f"clusters/{ESCAPED}/controller"),
+    ({}, f"clusters/{ESCAPED}"),
 )
 """What an alert may be about, and the live page that explains it."""
 
 
 def told_of(kind: str, severity: Severity, about: dict[str, object]) -> AlertRow:
     """An alert of the kind, about this."""
-    place = {"cluster": "north", "generation": 1, "seq": 1, "ordinal": 0, "zxid": 1, "time_ms": TIME_MS}
+    place = {"cluster": CLUSTER, "generation": 1, "seq": 1, "ordinal": 0, "zxid": 1, "time_ms": TIME_MS}
     what = {
         "id": kind,
         "alert": kind,
@@ -152,7 +154,7 @@ def series_of(row: AlertRow) -> str:
 @pytest.mark.parametrize("severity", SEVERITIES)
 def test_each_kind_fires_with_the_labels_and_runbook_of_direct_delivery(severity, promtool, tmp_path):
     """All kinds in one run of promtool: JSON is YAML."""
-    checks, series = [], [{"series": 'kontrast_ready{kafka_cluster="north"}', "values": "1x20"}]
+    checks, series = [], [{"series": f'kontrast_ready{{kafka_cluster="{CLUSTER}"}}', "values": "1x20"}]
     for at, kind in enumerate(KINDS):
         about, page = SUBJECTS[at % len(SUBJECTS)]
         row = told_of(kind, severity, about)
@@ -186,7 +188,8 @@ def rule_annotations(kind: str) -> dict[str, str]:
 
 def filled(text: str) -> str:
     """The annotation as Prometheus fills it for `told_of`."""
-    values = {"$labels.kafka_cluster": "north", "$labels.subject": "broker 3"}
+    values = {"$labels.kafka_cluster": CLUSTER, "$labels.subject": "broker 3"}
+    values["urlquery $labels.kafka_cluster"] = ESCAPED.replace("%20", "+")
     values["$value | humanizeTimestamp"] = "2023-11-14 22:13:20 +0000 UTC"
     for name, value in values.items():
         text = text.replace(f"{{{{ {name} }}}}", value)

@@ -14,6 +14,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import jsonschema
+import msgspec
 import promql_parser
 import pytest
 
@@ -234,21 +235,27 @@ def test_the_conventions_of_a_board_hold(name):
     assert len(ids) == len(set(ids))
 
 
-def pattern_of_pages(panel: dict) -> str:
-    """Where a panel of values of clusters leads, and one of what belongs to no cluster."""
-    if not any(CLUSTER_LABEL in target["expr"] for target in panel["targets"]):
+def pattern_of_pages(panel: dict, expression: str) -> str:
+    """Where values of clusters lead, and those that belong to no cluster."""
+    if CLUSTER_LABEL not in expression:
         return r"\$\{kontrast_url\}/"
-    if panel["type"] == "stat":
-        return r"\$\{kontrast_url\}/clusters/\$\{__field\.labels\.kafka_cluster\}"
-    field = r"\$\{__data\.fields\.%s\}"
+    if panel["type"] != "table":
+        label = r"\$\{__field\.labels\.%s:percentencode\}"
+        broker = rf"/explain\?of=broker\+{label % 'broker'}"
+        return rf"\$\{{kontrast_url\}}/clusters/{label % 'kafka_cluster'}({broker})?"
+    field = r"\$\{__data\.fields\.%s:percentencode\}"
     subject = rf"(/topics/{field % 'topic'}/{field % 'partition'}|/explain\?of=(broker\+)?{field % '(subject|broker)'})"
     return rf"\$\{{kontrast_url\}}/clusters/{field % 'cluster'}{subject}?"
 
 
 def leads_to(panel: dict) -> list[str]:
-    """Where the values or the rows of a panel lead."""
-    (of_all,) = (each for each in panel["fieldConfig"]["overrides"] if each["matcher"]["options"] == ".*")
-    return [link["url"] for each in of_all["properties"] if each["id"] == "links" for link in each["value"]]
+    """Where the values of each query or the rows of a panel lead."""
+    every = [{"id": "byRegexp", "options": ".*"}]
+    if panel["type"] not in {"stat", "table"}:
+        every = [{"id": "byFrameRefID", "options": target["refId"]} for target in panel["targets"]]
+    found = {json.dumps(each["matcher"]): each["properties"] for each in panel["fieldConfig"]["overrides"]}
+    properties = [each for matcher in every for each in found[json.dumps(matcher)] if each["id"] == "links"]
+    return [link["url"] for each in properties for link in each["value"]]
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -267,8 +274,11 @@ def test_the_conventions_of_a_panel_hold(name):
             assert target["datasource"] == source, title
             # A number that is shown as the present one must not be an old one.
             assert target["instant"] is (panel["type"] in {"stat", "table"}), title
-        if panel["type"] in {"stat", "table"}:
-            assert all(re.fullmatch(pattern_of_pages(panel), url) for url in leads_to(panel)), title
+        # A table's columns make one row; each query of a graph has series of its own.
+        expressions = [target["expr"] for target in panel["targets"]]
+        linked = [" ".join(expressions)] if panel["type"] in {"stat", "table"} else expressions
+        for expression, url in zip(linked, leads_to(panel), strict=True):
+            assert re.fullmatch(pattern_of_pages(panel, expression), url), title
 
 
 @made_on_newer_pythons
@@ -290,20 +300,28 @@ def test_the_fields_that_links_name_are_columns_of_their_table():
     for panel in (panel for name in FILES for panel in panels(name) if panel["type"] == "table"):
         (url,) = leads_to(panel)
         (organized,) = (each["options"] for each in panel["transformations"] if each["id"] == "organize")
-        for field in re.findall(r"__data\.fields\.(\w+)", url):
+        for field in re.findall(r"__data\.fields\.(\w+):percentencode", url):
             assert field in organized["renameByName"].values(), panel["title"]
             named.add(field)
     assert named == {"cluster", "topic", "partition", "subject", "broker"}
 
 
 def test_the_pages_that_links_lead_to_are_served(exporter, rows):
-    exporter.write(rows.controller(1), rows.broker(3), rows.partition("orders"), rows.alert("x"), rows.gauges())
+    cluster = "north/eu 1+2?&#ü"
+    there_is = (rows.controller(1), rows.broker(3), rows.partition("orders"), rows.alert("x"), rows.gauges())
+    exporter.write(*(msgspec.structs.replace(row, cluster=cluster) for row in there_is))
     exporter.page_with("/api/v1/clusters", '"unknown":null')
-    values = {"cluster": "north", "topic": "orders", "partition": "0", "subject": "broker 3", "broker": "3"}
-    for panel in (panel for name in FILES for panel in panels(name) if panel["type"] in {"stat", "table"}):
-        (url,) = leads_to(panel)
-        path = url.removeprefix("${kontrast_url}").replace("${__field.labels.kafka_cluster}", "north")
-        path = re.sub(r"\$\{__data\.fields\.(\w+)\}", lambda field: quote(values[field[1]]), path)
+    values = {"cluster": cluster, "topic": "orders", "partition": "0", "subject": "broker 3", "broker": "3"}
+    values[CLUSTER_LABEL] = cluster
+    urls = {url for name in FILES for panel in panels(name) for url in leads_to(panel)}
+    assert len(urls) == 7
+    for url in urls:
+        path = url.removeprefix("${kontrast_url}")
+        path = re.sub(
+            r"\$\{__(?:data\.fields|field\.labels)\.(\w+):percentencode\}",
+            lambda field: quote(values[field[1]], safe=""),
+            path,
+        )
         assert exporter.get(path)[0] == 200, path
 
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from controller.contract.gauges_row import GaugesRow
+from controller.contract.metadata_rows import MigrationRow
 from controller.contract.row import Row
 from controller.derived.stored_context import new_context
+from controller.model.topics import TopicPartition
 from controller.step import steps
 from dashboards.following import past
-from dashboards.following.reading import FOLLOWED_OUTPUTS
+from dashboards.following.cluster_at import snapshot_as_of
+from dashboards.following.reading import FOLLOWED_OUTPUTS, Reading
 from dashboards.following.view import ClusterSnapshot, View
-from dashboards.page.history import snapshot_as_of
+from dashboards.page.answers import Answers
+from questions.explain.explanation import Explanation
 from tests import recorded_moment
 from tests.rows import TIME_MS
 
@@ -95,6 +100,41 @@ def test_a_state_that_began_from_nothing_has_no_past(rows):
     for row in (rows.broker(1), rows.controller(1), rows.gauges()):
         view.apply(row)
     assert view.kept_since_ms(CLUSTER) == row.time_ms
+
+
+def test_what_is_explained_as_of_a_moment_is_what_was_explained_at_that_moment(recorded):
+    view = viewed(recorded)
+    moments = sorted({row.time_ms for row in recorded if isinstance(row, GaugesRow) and row.ready})
+    heads = set()
+    for at_ms in moments[:: max(1, len(moments) // 12)]:
+        then = viewed(row for row in recorded if row.time_ms <= at_ms)
+        assert explained(view, then, at_ms) == explained(then, then, None), at_ms
+        heads |= {answer.headline for answer in explained(view, then, at_ms) if isinstance(answer, Explanation)}
+    assert len(heads) > 10, "the recording should have had its ups and downs"
+
+
+def explained(view: View, then: View, at_ms: int | None) -> list[object]:
+    """All that the view explains of what there was."""
+    answers = Answers(view, Reading(), str)
+    partitions = [TopicPartition(*name) for name in sorted(then.partitions(CLUSTER))]
+    brokers = range(5)
+    return [
+        *(answers.partition(CLUSTER, tp, at_ms) for tp in partitions),
+        *(answers.topic(CLUSTER, topic, 0, at_ms) for topic in sorted({tp.topic for tp in partitions})),
+        *(answers.broker(CLUSTER, broker, at_ms) for broker in brokers),
+        answers.controller(CLUSTER, at_ms),
+    ]
+
+
+def test_the_phase_of_a_migration_is_that_of_the_moment(rows):
+    claimed, beat = rows.migration("claimed"), rows.migration("claimed")
+    later = rows.migration("dual_write")
+    view = viewed([rows.broker(1), rows.controller(1), claimed, beat, later, rows.gauges()])
+    found = [as_of(view, row.time_ms).migration for row in (claimed, beat, later)]
+    assert [row and row.phase for row in found] == ["claimed", "claimed", "dual_write"]
+    assert as_of(view, claimed.time_ms - 1).migration is None
+    kept = [row for row in view.changed(CLUSTER, 0, later.time_ms, 99) if isinstance(row, MigrationRow)]
+    assert kept == [claimed, later], "a heartbeat's row says nothing new"
 
 
 @pytest.mark.parametrize("output", ["metadata", "alerts"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import time
 
@@ -120,6 +121,53 @@ def test_events_lead_from_one_to_the_next(exporter, incident):
     assert any("OnlinePartition" in change.says for change in changes)
 
 
+def test_partitions_topics_brokers_and_the_controller_are_explained_as_of_each_moment(exporter, incident):
+    def asked(path: str, at_ms: int | None) -> dict:
+        at = "" if at_ms is None else f"?at={at_ms}"
+        return msgspec.json.decode(exporter.page(f"/api/v1/clusters/north/{path}{at}"))
+
+    before_ms, meanwhile_ms = incident.died_ms - 1000, incident.died_ms + 5 * MINUTE_MS
+    for at_ms, is_well in ((before_ms, True), (meanwhile_ms, False), (None, True)):
+        partition, topic = asked("topics/payments/0", at_ms), asked("topics/payments", at_ms)
+        broker, controller = asked("brokers/2", at_ms), asked("controller", at_ms)
+        answers = [partition, topic["explanation"], broker["explanation"], controller]
+        assert [answer["is_well"] for answer in answers] == [is_well] * 3 + [True]
+        assert {answer["as_of_ms"] for answer in answers} == {at_ms or incident.history.now_ms}
+        assert [line["leader"] for line in topic["partitions"]] == ([2] if is_well else [-1])
+        assert bool(broker["troubles"]) is bool(partition["findings"]) is not is_well
+    assert asked("brokers/2", meanwhile_ms)["explanation"]["since"]["ms"] == incident.died_ms
+    oldest = history(exporter).kept_since_ms
+    assert asked("topics/payments/0", 1)["as_of_ms"] == oldest
+
+
+def test_what_was_not_there_at_the_moment_says_so(exporter, incident):
+    at_ms = incident.died_ms
+    for path in ("topics/none", "topics/none/0", "topics/payments/7", "brokers/9"):
+        for prefix in ("", "/api/v1"):
+            status, _, body = exporter.get(f"{prefix}/clusters/north/{path}?at={at_ms}")
+            assert (status, f"As of {words_of(at_ms)} there was no".encode() in body) == (404, True)
+
+
+def test_links_of_a_page_of_the_past_keep_the_moment(exporter, incident):
+    at_ms = incident.died_ms + MINUTE_MS
+    seen, waiting = set(), [f"/clusters/north/timeline?at={at_ms}"]
+    while waiting:
+        path = waiting.pop()
+        seen.add(path.partition("?")[0])
+        links = {html.unescape(link) for link in re.findall(r'href="(/clusters/north/[^"]+)"', exporter.page(path))}
+        waiting += [link for link in links if f"at={at_ms}" in link and link.partition("?")[0] not in seen]
+        to_explained = {link for link in links if re.search("/(topics/.|brokers/|controller)", link)}
+        assert {link for link in to_explained if not link.endswith(f"at={at_ms}")} <= {path.partition("?")[0]}, path
+    assert {f"/clusters/north/{page}" for page in ("topics/payments/0", "topics/payments", "brokers/2")} <= seen
+    present = exporter.page("/clusters/north/topics/payments/0")
+    assert "?at=" not in present
+    assert "This is the past" not in present
+    assert "nothing before this moment is kept" in exporter.page("/clusters/north/brokers/2?at=2001-01-01")
+    found = exporter.page(f"/clusters/north/explain?of=payments-0&at={at_ms}")
+    assert "<h1>partition payments-0</h1>" in found
+    assert "This is the past" in found
+
+
 def test_a_timeline_may_be_of_one_subject(exporter, incident):
     found = history(exporter, "of=payments-0")
     assert found.timeline is not None
@@ -142,8 +190,9 @@ def test_what_is_not_kept_is_said_and_the_nearest_moment_is_shown(exporter, inci
 
 @pytest.mark.parametrize("query", ["at=soon", "at=" + "9" * 99, "window=7", "of=broker+x"])
 def test_a_moment_that_is_none_says_what_is_expected(exporter, incident, query):
-    for prefix in ("", "/api/v1"):
-        status, _, body = exporter.get(f"{prefix}/clusters/north/timeline?{query}")
+    pages = ["timeline"] + ["topics/orders", "topics/orders/0", "brokers/1", "controller"] * query.startswith("at=")
+    for page in (f"{prefix}/clusters/north/{page}" for prefix in ("", "/api/v1") for page in pages):
+        status, _, body = exporter.get(f"{page}?{query}")
         assert (status, re.search(b"expected|one of", body) is not None) == (400, True)
 
 
@@ -184,6 +233,14 @@ def test_the_slider_goes_through_the_past_by_keyboard(exporter, incidents, visit
     page.get_by_role("link", name="Next event").click()
     page.get_by_text("Clients are affected").wait_for()
     assert words_of(incident.died_ms) in page.inner_text("#at-words")
+    page.goto(f"{exporter.address}/clusters/{cluster}/timeline?at={incident.died_ms + MINUTE_MS}")
+    for name in ("payments-0", "All partitions of payments", "payments-0"):
+        page.get_by_role("link", name=name, exact=True).first.click()
+        page.get_by_text(f"This is the past, as of {words_of(incident.died_ms + MINUTE_MS)}").wait_for()
+        assert visit.findings() == []
+    page.get_by_role("link", name="The present").click()
+    page.get_by_text("led by broker 2").wait_for()
+    page.goto(f"{exporter.address}/clusters/{cluster}/timeline?at={incident.died_ms + MINUTE_MS}")
     assert page.locator("main img, main script, [onerror]").count() == 0
     page.set_viewport_size({"width": 360, "height": 740})
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "it scrolls sideways"

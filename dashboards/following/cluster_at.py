@@ -1,0 +1,91 @@
+"""A cluster at one moment: as it is, or as of an earlier one that is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from controller.contract.alert_row import AlertRow
+from controller.contract.metadata_rows import BrokerRow, ControllerRow, MigrationRow, PartitionRow
+from controller.contract.row import Row
+from controller.derived.health import UNUSABLE_WORDS
+from controller.model.topics import Problem
+from dashboards.following.view import AsOf, ClusterSnapshot, View, problem_since_ms
+
+_Kind = TypeVar("_Kind", bound=Row)
+
+
+class Kept(NamedTuple):
+    """From which moment to which one a cluster is known."""
+
+    since_ms: int
+    newest_ms: int
+
+    def nearest(self, at_ms: int) -> int:
+        """The moment, or the nearest that is kept."""
+        return min(max(at_ms, self.since_ms), self.newest_ms)
+
+
+def kept(view: View, cluster: str) -> Kept | None:
+    """What is kept of the cluster's past; None where nothing is."""
+    found, since_ms = view.cluster(cluster), view.kept_since_ms(cluster)
+    if found is None or found.gauges is None or since_ms is None:
+        return None
+    return Kept(since_ms, max(found.gauges.time_ms, since_ms))
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterAt:
+    """A cluster and its partitions at one moment."""
+
+    snapshot: ClusterSnapshot
+    partitions: tuple[PartitionRow, ...]
+
+
+def cluster_at(
+    view: View, cluster: str, at_ms: int | None, partitions: Iterable[PartitionRow] = ()
+) -> ClusterAt | None:
+    """The cluster at a moment that is kept (None: now); None where there is no such cluster.
+
+    `partitions` are those of the present that are wanted. Of a moment in the past others that changed since then come
+    with them. They were read before this is called: what changes meanwhile is put back with the rest.
+    """
+    if at_ms is None:
+        now = view.cluster(cluster)
+        return None if now is None else ClusterAt(now, tuple(partitions))
+    state = view.as_of(cluster, at_ms)
+    if state is None:
+        return None
+    return ClusterAt(snapshot_as_of(state, at_ms), tuple(_then(partitions, state.metadata, PartitionRow)))
+
+
+def snapshot_as_of(state: AsOf, at_ms: int) -> ClusterSnapshot:
+    """The cluster as it was at the moment; without gauges where none of then are kept."""
+    now = state.now
+    brokers = sorted(_then(now.brokers, state.metadata, BrokerRow), key=lambda row: row.broker)
+    controllers = _then(() if now.controller is None else (now.controller,), state.metadata, ControllerRow)
+    migrations = _then(() if now.migration is None else (now.migration,), state.metadata, MigrationRow)
+    partitions = _then((*now.unusable, *now.under_min_isr), state.metadata, PartitionRow)
+    troubled = [row for row in partitions if row.problem is not None]
+    troubled.sort(key=lambda row: (problem_since_ms(row), row.topic, row.partition))
+    alerts = _then(now.open_alerts, state.alerts, AlertRow)
+    return replace(
+        now,
+        gauges=None if state.gauges is None else msgspec.structs.replace(state.gauges, time_ms=at_ms),
+        controller=controllers[0] if controllers else None,
+        migration=migrations[0] if migrations else None,
+        brokers=tuple(brokers),
+        unusable=tuple(row for row in troubled if row.problem in UNUSABLE_WORDS),
+        under_min_isr=tuple(row for row in troubled if row.problem == Problem.UNDER_MIN_ISR.value),
+        open_alerts=tuple(sorted(alerts, key=lambda row: (row.since_ms, row.id))),
+        clock_behind_ms=0,
+    )
+
+
+def _then(now: Iterable[_Kind], replaced: Mapping[str, Row | None], kind: type[_Kind]) -> list[_Kind]:
+    """The rows that hold still, and those that held then."""
+    unchanged = [row for row in now if row.subject_key() not in replaced]
+    return [*unchanged, *(row for row in replaced.values() if isinstance(row, kind))]
