@@ -52,7 +52,7 @@ from controller.events import (
     unfenced_controller,
 )
 from controller.feed import clock_step, complete_read, forgotten, loaded_states, older_generation
-from controller.inference import expected_writes, owed_removals, partition_state, topic_assignment
+from controller.inference import expected_writes, owed_removals, partition_state, read_by_load, topic_assignment
 from controller.model.context import BOOTSTRAPPING, FOLLOWING, LOADING, Context
 from controller.model.topics import TopicPartition
 from controller.transaction.transaction import Outcome, Transaction
@@ -271,7 +271,7 @@ def _controller_removed(tx: Transaction, _: ZnodePath) -> None:
 def _broker_removed(tx: Transaction, where: ZnodePath) -> None:
     controlled_shutdown.session_ended(tx, where.number)
     controller_change.broker_ended(tx, where.number)
-    broker_change.broker_removed(tx, where.number)
+    read_by_load.broker_removed(tx, where.number)
     migration.brokers_changed(tx)
 
 

@@ -3,22 +3,38 @@
 A failover removes offline replicas from their ISRs first and elects leaders then; a BrokerChange elects first. So a
 removal that is written while elections of the same failure are due is the failover's: Kafka 3.9
 `ReplicaStateMachine.startup` runs before `PartitionStateMachine.startup`, `onReplicasBecomeOffline` the other way.
+
+Where the failure needs no write, time is all that there is: a load reads the brokers within milliseconds of the election.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from controller.events import controller_failover
+from controller.events import broker_change, controller_failover
 from controller.events.broker_change import names_of
 from controller.inference.expected_writes import match_under
 from controller.machines.replica_machine import Replica
 from controller.model.event import Event, EventKind
 from controller.model.leadership import NO_LEADER, Elect, LeaderAndIsr, RemoveFromIsr
 from controller.model.topics import TopicPartition
+from controller.rules import timing
 from controller.transaction.transaction import Transaction
 
 RULE: Final = "read-by-load"
+
+
+def broker_removed(tx: Transaction, broker: int) -> None:
+    """Handle the removal of a broker's znode, which a load has probably read if it had not come to the brokers yet."""
+    broker_change.broker_removed(tx, broker)
+    failure = tx.last_event()
+    if failure is None or broker not in failure.failed_brokers or failure.writes_due:
+        return
+    term = tx.header.term
+    if controller_failover.load_in_flight(tx) and not tx.header.has_passed(timing.BROKERS_READ, term.began_ms):
+        after_ms = failure.time_ms - term.began_ms
+        with tx.inferring(RULE, f"it left {after_ms} ms after broker {term.broker} was elected, and nothing was due"):
+            _read_by_load(tx, failure)
 
 
 def shows_failure_read(tx: Transaction, tp: TopicPartition, written: LeaderAndIsr) -> bool:
@@ -63,5 +79,7 @@ def _read_by_load(tx: Transaction, failure: Event) -> None:
     failed = failure.failed_brokers
     tx.undo(failure)
     controller_failover.leave_out(tx, failed)
-    tx.begin(EventKind.CONTROLLER_FAILOVER, f"broker {names_of(failed)} was gone when the cluster was read")
-    controller_failover.take_offline(tx, [Replica(tp, broker) for broker in failed for tp in tx.hosted_by(broker)])
+    event = tx.begin(EventKind.CONTROLLER_FAILOVER, f"broker {names_of(failed)} was gone when the cluster was read")
+    tx.await_proof(event)
+    if tx.header.profile.removes_offline_replicas_at_failover:
+        controller_failover.take_offline(tx, [Replica(tp, broker) for broker in failed for tp in tx.hosted_by(broker)])

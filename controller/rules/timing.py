@@ -24,6 +24,13 @@ class Time(NamedTuple):
 # What a new controller has read. It reads, in this order: brokers, names of topics, assignments, states of partitions,
 # deletions; it requests the states of all partitions in one go, which takes nearly all of the time.
 
+BROKERS_READ: Final = Time(
+    10,
+    0,
+    "of 430 loads of controllers that had run for 5 s, with up to 100 partitions, between 189 and 309 had not read the "
+    "brokers by then (their logs have a line before and one after it: medians 9 and 16 ms); the one broker that left "
+    "sooner was read as gone, 59 that left 43 ms to 4 s after an election were read as registered",
+)
 TOPICS_READ: Final = Time(
     20,
     0,

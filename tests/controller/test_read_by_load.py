@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controller.contract.effect_rows import Status
-from tests.controller.znode_history import ZnodeHistory, controller_znode
+from tests.controller.znode_history import Topics, ZnodeHistory, controller_znode
 
 CONTROLLER = 0x1002  # the session of broker 2
 
@@ -13,9 +13,15 @@ CONTROLLER = 0x1002  # the session of broker 2
 TOPICS = {"t": {0: ([3, 1, 2], 3, 0, [3, 1, 2]), 1: ([1, 3, 2], 1, 0, [1, 3, 2]), 2: ([2, 1], 2, 0, [2, 1])}}
 
 
-def a_failure_while_it_loads(after_ms: int = 200, *, session: int = 0) -> ZnodeHistory:
+# Broker 3 leads nothing and is in no ISR.
+OUT_OF_SYNC = {"t": {0: ([1, 3, 2], 1, 0, [1, 2]), 1: ([2, 1], 2, 0, [2, 1])}}
+
+
+def a_failure_while_it_loads(
+    after_ms: int = 200, *, session: int = 0, release: tuple[int, int] = (3, 9), topics: Topics = TOPICS
+) -> ZnodeHistory:
     """Broker 2 takes over in epoch 2, written by `session`, and broker 3 fails this long after it."""
-    history = ZnodeHistory(release=(3, 9)).start(1, 2, 3, topics=TOPICS)
+    history = ZnodeHistory(release=release).start(1, 2, 3, topics=topics)
     history.delete("/controller", author=session, cxid=1)
     history.write("/controller", controller_znode(2), author=session, cxid=2)
     history.write("/controller_epoch", b"2", same_zxid=True, author=session, cxid=2)
@@ -80,3 +86,44 @@ def test_other_removals_are_not_the_failovers(after_ms: int, written: tuple[int,
     history = a_failure_while_it_loads(after_ms)
     history.state("t", 0, *written)
     assert "read-by-load" not in history.gauges().inferred_events
+
+
+def moves_of_broker_3(history: ZnodeHistory) -> list[str]:
+    """The moves that are certain once the controller writes, here that it has taken a notification up."""
+    history.now_ms += 100
+    effects = history.delete("/isr_change_notification/isr_change_0000000000", author=CONTROLLER, cxid=3)
+    return [move for move in history.moves(effects, Status.FINAL) if "@3" in move]
+
+
+@pytest.mark.parametrize(
+    ("release", "moves"),
+    [((3, 9), ["t-0@3 ReplicaDeletionIneligible -> OfflineReplica"]), ((1, 1), [])],  # up to 2.3 no failover does that
+)
+def test_a_broker_that_left_before_a_load_reads_the_brokers_was_read_as_gone(release, moves):
+    history = a_failure_while_it_loads(0, session=CONTROLLER, release=release, topics=OUT_OF_SYNC)
+    assert "final" not in {line.partition(" ")[0] for line in history.requests(tuple(history.effects))}
+    assert moves_of_broker_3(history) == moves
+    assert history.gauges().inferred_events == {"read-by-load": 1}
+    rows = [row for row in history.effects if getattr(row, "inferred_by", "")]
+    shown_by = {"it left 10 ms after broker 2 was elected, and nothing was due"}
+    assert {row.inferred_from for row in rows} == (shown_by if moves else set())
+
+
+@pytest.mark.parametrize(
+    ("after_ms", "session"),
+    [
+        pytest.param(10, CONTROLLER, id="after the load read the brokers"),
+        pytest.param(0, 0, id="where a watch made the load certain"),
+    ],
+)
+def test_a_broker_that_left_later_is_a_failure(after_ms: int, session: int):
+    history = a_failure_while_it_loads(after_ms, session=session, topics=OUT_OF_SYNC)
+    moves_of_broker_3(history)
+    assert history.moves(tuple(history.effects), Status.FINAL)[-1] == "t-0@3 OnlineReplica -> OfflineReplica"
+    assert history.gauges().inferred_events == {}
+
+
+def test_a_failure_that_writes_is_left_to_its_writes():
+    history = a_failure_while_it_loads(0, session=CONTROLLER)
+    assert history.predicted("t", 0) == (1, 1, (1, 2))  # by a BrokerChange, until a write shows a failover's
+    assert history.gauges().inferred_events == {}

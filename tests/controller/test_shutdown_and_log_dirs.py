@@ -54,6 +54,19 @@ def test_rows_that_rest_on_an_inference_name_its_rule_and_the_write_that_shows_i
     )
 
 
+def test_a_broker_that_stays_in_an_isr_as_its_last_member_shows_its_shutdown_too():
+    # The topic is being deleted: broker 1 is away, so nobody leads it, and Kafka takes no last member out of an ISR.
+    topics = on([1, 2], -1, 1, [2]) | {"u": {0: ([3, 2], 3, 0, [3])}}
+    history = ZnodeHistory(release=(2, 0)).start(2, 3, topics=topics, controller=2)
+    history.write("/admin/delete_topics/t")
+    history.delete("/controller")
+    history.controller(3, 2)  # it finds that broker 1 is away, and does not begin the deletion
+    effects = history.state("t", 0, -1, 2, [2])
+    assert history.moves(effects, Status.FINAL) == [f"{tp}@2 OnlineReplica -> OfflineReplica" for tp in ("t-0", "u-0")]
+    assert history.gauges().inferences == {"shutdown-asked": 1}
+    assert history.context.header.shutdowns.under_way == (2,)
+
+
 def test_what_a_znode_announces_rests_on_no_inference():
     history = ZnodeHistory().start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
     rows = history.broker_leaves(2)

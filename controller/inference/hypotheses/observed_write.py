@@ -45,6 +45,13 @@ class ObservedWrite(NamedTuple):
         """Live brokers that are no longer in the ISR."""
         return sorted(self.left_isr.intersection(live))
 
+    @property
+    def kept_as_last_in_isr(self) -> set[int]:
+        """Broker that is offline and stays in the ISR as its last member: the write repeats the state."""
+        before, written = self.before, self.written
+        repeats = before is not None and before.leader == written.leader and before.isr == written.isr
+        return set(written.isr) if repeats and len(written.isr) == 1 else set()
+
     def departed(self, live: Collection[int]) -> list[int]:
         """Live brokers that the partition may have lost: its former leader, and brokers that left the ISR."""
         return sorted({self.before.leader, *self.left_isr}.intersection(live)) if self.before is not None else []

@@ -1,6 +1,7 @@
 """Live broker that leaves an ISR: it sent ControlledShutdown, for the first time or again.
 
-The request itself is never seen; its first write shows it.
+The request itself is never seen; its first write shows it. The last member of an ISR stays in it: where the partition has
+no leader, as in a topic that is being deleted, the write repeats the state (`removeReplicasFromIsr`, all releases).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from controller.transaction.transaction import Transaction
 
 
 def propose(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
-    """Propose that a broker that left the ISR sent ControlledShutdown."""
-    for broker in write.live_that_left_isr(tx.header.brokers) if write.is_next else ():
+    """Propose that a broker that left the ISR, or is offline as its last member, sent ControlledShutdown."""
+    offline = write.left_isr | write.kept_as_last_in_isr if write.is_next else set()
+    for broker in sorted(offline.intersection(tx.header.brokers)):
         yield partial(ask, broker=broker)
