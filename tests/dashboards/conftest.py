@@ -145,8 +145,9 @@ def certificate(tmp_path: Path) -> Callable[[], tuple[Path, Path]]:
     return make
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    # It keeps an event loop running in this thread, in which no other test could run one: it ends with its module.
     with sync_playwright() as playwright:
         # Root in a container has no user namespaces for the sandbox.
         running = playwright.chromium.launch(executable_path=program("chromium"), args=["--no-sandbox"])
