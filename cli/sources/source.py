@@ -16,6 +16,8 @@ from questions.gathering import keep_nothing
 
 if TYPE_CHECKING:
     from controller.contract.row import Row
+    from ingest.files.data_directory import Until
+    from questions.diff.side import Side
     from questions.picture import Picture
 
 CHUNK_COUNT: Final = 64
@@ -59,6 +61,16 @@ class Source(Protocol):
         """
 
 
+class SourceWithPast(Source, Protocol):
+    """A place that knows what a cluster was at earlier moments."""
+
+    def side_at(self, moment: Until, stop: threading.Event) -> Side:
+        """The cluster at a moment, as one side of a comparison, named by zxid and time of the last that was seen.
+
+        Raises what `picture` raises.
+        """
+
+
 def ask(source: Source, scope: Scope, answer: Callable[[Picture], int]) -> int:
     """Answer a question with one picture, and say why that may not be all; gives the exit code.
 
@@ -73,6 +85,13 @@ def ask(source: Source, scope: Scope, answer: Callable[[Picture], int]) -> int:
         return code
 
     return ask_as_long_as(look)
+
+
+def moment_named(zxid: int, time_ms: int) -> str:
+    """What a side of a comparison is called that is of a moment."""
+    from cli.printing.answers import time_of  # not for --help
+
+    return f"{zxid:#x} ({time_of(time_ms)})"
 
 
 def present_ms(source: Source) -> int | None:
