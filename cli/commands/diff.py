@@ -93,8 +93,8 @@ def diff(  # noqa: PLR0913 (one parameter an option)
     """Compare two sides of a cluster: what differs, the worst first, with both values.
 
     The sides are two snapshots, two moments in ZooKeeper's files or in what Kontrast has written, ZooKeeper and what
-    the controller must make of it, or ZooKeeper and what brokers answer clients. Against brokers, what differs counts if
-    it still does five seconds later.
+    the controller must make of it, or ZooKeeper and what brokers answer clients. Against brokers, what differs counts
+    if it still does five seconds later.
     """
     if sum(map(bool, (files, moments, predicted, bootstrap))) != 1:
         raise click.UsageError(f"{_WAYS}.")

@@ -131,9 +131,8 @@ def test_what_is_void_does_not_count_and_what_was_compacted_is_refused(files, tm
     write_metadata(tmp_path / "rebuilt", [*rows[:500], *rows])  # a state that begins says so in its first row
     whole, rebuilt = (diff(*asked, f"journal:{tmp_path / name}") for name in ("whole", "rebuilt"))
     assert (rebuilt.exit_code, rebuilt.stdout) == (whole.exit_code, whole.stdout) != (2, "")
-    with JournalWriter(
-        tmp_path / "compacted" / "metadata", segment_bytes=20_000, retain_bytes=40_000, batches=True, standing=StandingRows
-    ) as journal:
+    bound = {"segment_bytes": 20_000, "retain_bytes": 40_000}
+    with JournalWriter(tmp_path / "compacted" / "metadata", batches=True, **bound, standing=StandingRows) as journal:
         for number, row in enumerate(rows):
             journal.append_batch(number, [encode_row(row)])
     compacted = f"journal:{tmp_path / 'compacted'}"
