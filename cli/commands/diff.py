@@ -13,12 +13,12 @@ import msgspec
 
 from cli.migration.node_options import TIMEOUT_SECONDS, bootstrap_option, read_login
 from cli.printing import output
-from cli.running import ExitCode
+from cli.running import ExitCode, StoppedError
 from cli.settings.config import read_settings
 from cli.settings.options import GroupedCommand
 from cli.sources.moments import Moment
 from cli.sources.options import source_of, source_options
-from cli.sources.source import EVERYTHING_NOW, Scope, Source, StoppedError, ask, ask_as_long_as
+from cli.sources.source import EVERYTHING_NOW, Scope, Source, ask, ask_as_long_as
 from controller.alerts.conditions import counted
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ import click
 from cli.migration.node_options import TIMEOUT_SECONDS, bootstrap_option, node_login, read_login, registered_addresses
 from cli.printing import output
 from cli.printing.preflight_lines import print_json, print_report
-from cli.running import ExitCode
+from cli.running import ExitCode, StoppedError
 from cli.settings.config import ConfigError, read_flags, read_settings, snapshot_config
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
-from cli.sources.source import NotFoundError, StoppedError, ask_as_long_as
+from cli.sources.source import NotFoundError, ask_as_long_as
 from cli.sources.zookeeper import shown_progress, where_clusters_are
 from controller.rules.releases import read_release
 from dashboards.probe.config import KafkaLoginConfig

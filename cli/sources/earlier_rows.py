@@ -6,7 +6,8 @@ import threading
 from dataclasses import dataclass, field
 
 from cli.following import Where, chunks_until_now
-from cli.sources.source import NotFoundError, StoppedError, moment_named
+from cli.running import StoppedError
+from cli.sources.source import NotFoundError, moment_named
 from controller.contract.metadata_rows import BeginningRow, BrokerRow, ControllerRow, PartitionRow
 from controller.contract.outputs import BadRowError, NewerRowError, decode_row
 from controller.contract.row import Row

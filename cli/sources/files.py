@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from cli.printing import output
-from cli.sources.source import CHUNK_COUNT, NotFoundError, Scope, StoppedError, moment_named
+from cli.running import StoppedError
+from cli.sources.source import CHUNK_COUNT, NotFoundError, Scope, moment_named
 from controller.contract.records import Record
 from controller.derived.stored_context import new_context
 from ingest.files.data_directory import Until

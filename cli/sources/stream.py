@@ -11,9 +11,10 @@ from msgspec.structs import replace
 
 from cli.following import Where, followed, lines_until_now, without_waiting_words
 from cli.printing import output
+from cli.running import StoppedError
 from cli.sources.earlier_rows import earlier_rows
 from cli.sources.files import side_of, take_all
-from cli.sources.source import CHUNK_COUNT, NotFoundError, Scope, StoppedError
+from cli.sources.source import CHUNK_COUNT, NotFoundError, Scope
 from controller.contract.outputs import BadRowError, decode_row
 from controller.contract.records import BadRecordError, Record, RecordKind, decode_record
 from controller.contract.row import Row
