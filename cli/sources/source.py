@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 CHUNK_COUNT: Final = 64
 UNNAMED: Final = "cluster"  # what a cluster is called that nothing names
 
-# To let go of ZooKeeper or Kafka in order. In the middle of reading 30,000 partitions that took 0.1 s; however large the
-# cluster is, it waits for one request at most.
+# To let go of ZooKeeper or Kafka in order. In the middle of reading 30,000 partitions that took 0.1 s; however large
+# the cluster is, it waits for one request at most.
 _FINISH_SECONDS: Final = 2.0
 
 
