@@ -54,7 +54,7 @@ Exit codes:
   1    failed unexpectedly, or a check found something
   2    a flag, a setting or the configuration file is wrong
   3    what is needed cannot be used: ZooKeeper, Kafka, a journal, a checkpoint, a port
-  130  ended at once by a second Ctrl-C (143: SIGTERM)
+  130  a question that Ctrl-C stopped, another command that a second one ended (143: SIGTERM)
 """
 
 
