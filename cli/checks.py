@@ -37,7 +37,7 @@ Refusal: TypeAlias = "Callable[[KafkaIdentity, threading.Event], None]"
 _OUR_ERRORS = (IngestError, StreamError, ServeError, JournalError, OSError)
 
 
-def check(questions: Iterable[Question]) -> ExitCode:
+def check(questions: Iterable[Question]) -> int:
     """Ask all of them and print each answer; the exit code says whether all is well."""
     failed: list[str] = []
 

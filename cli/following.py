@@ -17,7 +17,7 @@ from dashboards.exporter.config import ServeConfig
 from dashboards.following.follower import Follower
 from dashboards.following.reading import Reading
 from dashboards.following.view import View
-from outputs import OutputsSource, SourceDownError, open_outputs
+from outputs import Chunk, OutputsSource, SourceDownError, open_outputs
 from transport.address import Address
 
 _LOOK_SECONDS = 0.05
@@ -94,14 +94,19 @@ def followed(where: Where, wanted: Sequence[str]) -> Iterator[Followed]:
 
 def lines_until_now(where: Where, output: str, stop: threading.Event) -> Iterator[tuple[bytes | None, bool]]:
     """Each line of an output up to its present end; (None, True) where what came before is void; raises ServeError."""
+    for chunk in chunks_until_now(where, output, stop):
+        if chunk.begins_anew:
+            yield None, True
+        yield from ((line, False) for line in chunk.lines)
+
+
+def chunks_until_now(where: Where, output: str, stop: threading.Event) -> Iterator[Chunk]:
+    """An output up to its present end; raises ServeError."""
     source, words = open_outputs(where.address, (output,)), ExitStack()
     try:
         words.enter_context(without_waiting_words())
         while not stop.is_set():
-            for chunk in source.poll():
-                if chunk.begins_anew:
-                    yield None, True
-                yield from ((line, False) for line in chunk.lines)
+            yield from source.poll()
             if source.caught_up:
                 break
         if source.missing:

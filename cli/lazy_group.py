@@ -4,38 +4,42 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
 from cli.interrupts import interrupt_at_ctrl_c
 
-Sections = Mapping[str, Mapping[str, str]]
-"""The commands of each section of a help page, each with its line there."""
+
+class Section(NamedTuple):
+    """The commands of a section of a help page, each with its line there, and the package that has them."""
+
+    package: str
+    commands: Mapping[str, str]
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are each in the module of its name in one package."""
+    """A group whose commands are each in the module of its name, in the package of its section."""
 
-    def __init__(self, *arguments: Any, package: str, sections: Sections, **extra: Any) -> None:  # noqa: ANN401
+    def __init__(self, *arguments: Any, sections: Mapping[str, Section], **extra: Any) -> None:  # noqa: ANN401
         super().__init__(*arguments, **extra)
-        self._package = package
         self._sections = sections
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of all commands, in the order of the help page."""
-        return [name for commands in self._sections.values() for name in commands]
+        return [name for section in self._sections.values() for name in section.commands]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of this name, imported now."""
-        if cmd_name not in self.list_commands(ctx):
+        package = next((each.package for each in self._sections.values() if cmd_name in each.commands), None)
+        if package is None:
             return None
-        command: click.Command = getattr(importlib.import_module(f"{self._package}.{cmd_name}"), cmd_name)
+        command: click.Command = getattr(importlib.import_module(f"{package}.{cmd_name}"), cmd_name)
         interrupt_at_ctrl_c()
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the sections of the help page."""
-        for section, commands in self._sections.items():
-            with formatter.section(section):
-                formatter.write_dl(list(commands.items()))
+        for title, section in self._sections.items():
+            with formatter.section(title):
+                formatter.write_dl(list(section.commands.items()))

@@ -13,39 +13,48 @@ from typing import Any, Final, NoReturn
 import click
 
 from cli.interrupts import INTERRUPTED, leave_at_ctrl_c
-from cli.lazy_group import LazyGroup
+from cli.lazy_group import LazyGroup, Section
 from cli.printing import output
 from cli.running import ExitCode
 from cli.settings.config import ConfigError
 
-# Each is in the module of its name in `cli.commands`; beside it, its line in `kontrast --help`.
+# Each is in the module of its name in its section's package; beside it, its line in `kontrast --help`.
 _SECTIONS: Final = {
-    "Run": {
-        "watch": "Watch clusters' ZooKeeper and forward every change into a stream.",
-        "stream": "Derive metadata, transitions, requests and alerts in a Spark job.",
-        "serve": "Serve /metrics for Prometheus, deliver alerts to Alertmanager, compare the view of brokers.",
-        "demo": "Play a short story on an embedded cluster.",
-    },
-    "Ask": {
-        "check": "Say whether a cluster is well: what is wrong, worst first, since when, and what to do.",
-        "explain": "Say why a partition, a topic, a broker or the controller is as it is.",
-        "timeline": "Print what happened in a cluster, in order; or write a page with a picture of it.",
-        "report": "Report availability, failovers and alerts of one or hundreds of clusters over weeks.",
-        "lint": "Say what lies in ZooKeeper and will hurt, what it will do, and the mend.",
-        "whatif": "Say what would follow if brokers were lost, shut down or restored, or partitions reassigned.",
-        "diff": "Compare snapshots, moments, ZooKeeper with what must be, or with what brokers answer clients.",
-        "place": "Print an assignment of replicas as reassignment JSON, and check it as `whatif` does.",
-        "alerts": "Print the alerts that are open now, worst first.",
-        "show": "Print the rows of an output for people.",
-        "snapshot": "Print a cluster's metadata as its ZooKeeper has it now.",
-        "replay": "Work out what the controller did from the files of a ZooKeeper server.",
-        "migration": "Ask about a cluster's way to KRaft: what would stop, kill or spoil it.",
-    },
-    "Operate": {
-        "status": "Say whether watch, stream and serve are up, how far behind, and what is wrong.",
-        "maintenance": "Say that people work on brokers; what follows from it pages nobody then.",
-        "forget": "Drop a cluster that is not watched any more from everything that is shown.",
-    },
+    "Run": Section(
+        "cli.commands.run",
+        {
+            "watch": "Watch clusters' ZooKeeper and forward every change into a stream.",
+            "stream": "Derive metadata, transitions, requests and alerts in a Spark job.",
+            "serve": "Serve /metrics for Prometheus, deliver alerts to Alertmanager, compare the view of brokers.",
+            "demo": "Play a short story on an embedded cluster.",
+        },
+    ),
+    "Ask": Section(
+        "cli.commands.ask",
+        {
+            "check": "Say whether a cluster is well: what is wrong, worst first, since when, and what to do.",
+            "explain": "Say why a partition, a topic, a broker or the controller is as it is.",
+            "timeline": "Print what happened in a cluster, in order; or write a page with a picture of it.",
+            "report": "Report availability, failovers and alerts of one or hundreds of clusters over weeks.",
+            "lint": "Say what lies in ZooKeeper and will hurt, what it will do, and the mend.",
+            "whatif": "Say what would follow if brokers were lost, shut down or restored, or partitions reassigned.",
+            "diff": "Compare snapshots, moments, ZooKeeper with what must be, or with what brokers answer clients.",
+            "place": "Print an assignment of replicas as reassignment JSON, and check it as `whatif` does.",
+            "alerts": "Print the alerts that are open now, worst first.",
+            "show": "Print the rows of an output for people.",
+            "snapshot": "Print a cluster's metadata as its ZooKeeper has it now.",
+            "replay": "Work out what the controller did from the files of a ZooKeeper server.",
+            "migration": "Ask about a cluster's way to KRaft: what would stop, kill or spoil it.",
+        },
+    ),
+    "Operate": Section(
+        "cli.commands.operate",
+        {
+            "status": "Say whether watch, stream and serve are up, how far behind, and what is wrong.",
+            "maintenance": "Say that people work on brokers; what follows from it pages nobody then.",
+            "forget": "Drop a cluster that is not watched any more from everything that is shown.",
+        },
+    ),
 }
 
 _EXIT_CODES: Final = """\b
@@ -54,7 +63,7 @@ Exit codes:
   1    failed unexpectedly, or a check found something
   2    a flag, a setting or the configuration file is wrong
   3    what is needed cannot be used: ZooKeeper, Kafka, a journal, a checkpoint, a port
-  130  ended at once by a second Ctrl-C (143: SIGTERM)
+  130  a question that Ctrl-C stopped, another command that a second one ended (143: SIGTERM)
 """
 
 
@@ -99,7 +108,6 @@ def _print_version(ctx: click.Context, _option: click.Parameter, asked: bool) ->
 
 @click.group(
     cls=_Kontrast,
-    package="cli.commands",
     sections=_SECTIONS,
     epilog=_EXIT_CODES,
     no_args_is_help=False,

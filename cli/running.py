@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import queue
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import IntEnum
 from types import FrameType, MappingProxyType
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, NoReturn, TypeAlias
 
 from cli.printing import output
 from dashboards.errors import ServeError
@@ -40,51 +42,68 @@ class _Stop(int):
     """The number of a signal to stop."""
 
 
+class StoppedError(Exception):
+    """A part was asked to stop before it had done what it is for."""
+
+
 class _Ended(NamedTuple):
-    """A part's end."""
+    """A part's end; without a code it was stopped before it had done what it is for."""
 
     name: str
-    code: ExitCode
+    code: ExitCode | None
 
 
 _Happened: TypeAlias = "queue.SimpleQueue[_Ended | _Stop]"
 
 
-def run_until_stopped(parts: Mapping[str, Part], beside: Mapping[str, Part] = MappingProxyType({})) -> ExitCode:
+def run_until_stopped(
+    parts: Mapping[str, Part],
+    beside: Mapping[str, Part] = MappingProxyType({}),
+    *,
+    finish_within_seconds: float = math.inf,
+) -> int:
     """Run all parts; one that fails is reported and leaves the others running. What runs beside them ends with them.
 
-    The first SIGINT or SIGTERM asks every part to finish, the second ends the process at once. To be called from the
-    main thread, which only waits: the parts' own libraries cannot take the signals over from there.
+    The first SIGINT or SIGTERM asks every part to finish, the second ends the process at once, as does the end of the
+    time that they have to finish. To be called from the main thread, which only waits: the parts' own libraries cannot
+    take the signals over from there.
     """
     stop = threading.Event()
     # A signal handler may call SimpleQueue.put, but not Event.set: the thread it interrupts can hold the event's lock.
     happened: _Happened = queue.SimpleQueue()
-    codes: dict[str, ExitCode] = {}
+    codes: dict[str, ExitCode | None] = {}
+    stopped_by, end_at = 0, math.inf
     everything = {**parts, **beside}
     with _signals_put_into(happened):
         for name, part in everything.items():
             label = f"{name}: " if len(everything) > 1 else ""
             threading.Thread(target=_run, args=(name, label, part, stop, happened), name=name, daemon=True).start()
         while len(codes) < len(everything):
+            if time.monotonic() >= end_at:
+                _end_at_once(stopped_by)
             try:
                 event = happened.get(timeout=_WAKE_EVERY_SECONDS)
             except queue.Empty:
                 continue
             if isinstance(event, _Stop):
                 output.say(f"stopping on {signal.Signals(event).name}; a second one ends at once")
+                stopped_by, end_at = event, time.monotonic() + finish_within_seconds
                 stop.set()
             else:
                 codes[event.name] = event.code
                 if codes.keys() >= parts.keys():
                     stop.set()
-    return next((code for code in (ExitCode.FAILED, ExitCode.UNAVAILABLE) if code in codes.values()), ExitCode.OK)
+    worst = next((code for code in (ExitCode.FAILED, ExitCode.UNAVAILABLE) if code in codes.values()), ExitCode.OK)
+    return worst or (_code_of(stopped_by) if None in codes.values() else ExitCode.OK)
 
 
 def _run(name: str, label: str, part: Part, stop: threading.Event, happened: _Happened) -> None:
-    code = ExitCode.FAILED
+    code: ExitCode | None = ExitCode.FAILED
     try:
         part(stop)
         code = ExitCode.OK
+    except StoppedError:
+        code = None
     except (IngestError, StreamError, ServeError) as error:
         output.complain(f"{label}{error}")
         code = ExitCode.UNAVAILABLE
@@ -95,13 +114,21 @@ def _run(name: str, label: str, part: Part, stop: threading.Event, happened: _Ha
         happened.put(_Ended(name, code))
 
 
+def _code_of(signal_number: int) -> int:
+    return 128 + signal_number
+
+
+def _end_at_once(signal_number: int) -> NoReturn:
+    os._exit(_code_of(signal_number))
+
+
 @contextmanager
 def _signals_put_into(happened: _Happened) -> Iterator[None]:
     asked: list[int] = []
 
     def on_signal(number: int, _frame: FrameType | None) -> None:
         if asked:
-            os._exit(128 + number)
+            _end_at_once(number)
         asked.append(number)
         happened.put(_Stop(number))
 

@@ -24,11 +24,11 @@ LENGTH_OF_A_TEST_NAME = 79
 
 A_TABLE = "panels in the order of the board, without a branch"
 LONG_FUNCTIONS = {
-    "cli/commands/place.py place": "twelve lines are its options",
-    "cli/commands/report.py report": "thirteen lines are its options",
-    "cli/commands/replay.py replay": "fourteen lines are its options",
-    "cli/commands/show.py show": "ten lines are its options",
-    "cli/commands/timeline.py timeline": "eleven lines are its options",
+    "cli/commands/ask/place.py place": "twelve lines are its options",
+    "cli/commands/ask/report.py report": "thirteen lines are its options",
+    "cli/commands/ask/replay.py replay": "fourteen lines are its options",
+    "cli/commands/ask/show.py show": "ten lines are its options",
+    "cli/commands/ask/timeline.py timeline": "eleven lines are its options",
     "controller/derived/gauges.py gauges_row": "one field of a row a line, without a branch",
     "dashboards/boards/brokers.py board": A_TABLE,
     "dashboards/boards/controller.py board": A_TABLE,

@@ -1,1 +1,1 @@
-"""The subcommands of `kontrast`, a file each."""
+"""The subcommands of `kontrast`, a file each, in the sections of its help page."""

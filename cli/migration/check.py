@@ -13,11 +13,12 @@ import click
 from cli.migration.node_options import TIMEOUT_SECONDS, bootstrap_option, node_login, read_login, registered_addresses
 from cli.printing import output
 from cli.printing.preflight_lines import print_json, print_report
-from cli.running import ExitCode
+from cli.running import ExitCode, StoppedError
 from cli.settings.config import ConfigError, read_flags, read_settings, snapshot_config
+from cli.settings.id_lists import read_ids
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
-from cli.sources.source import NotFoundError, StoppedError, ask_as_long_as
+from cli.sources.source import NotFoundError, ask_as_long_as
 from cli.sources.zookeeper import shown_progress, where_clusters_are
 from controller.rules.releases import read_release
 from dashboards.probe.config import KafkaLoginConfig
@@ -55,13 +56,6 @@ def _read_release(_ctx: click.Context, _param: click.Parameter, text: str | None
     return (*release, int(parts[2]) if len(parts) > 2 else 0)
 
 
-def _read_ids(_ctx: click.Context, _param: click.Parameter, text: str | None) -> frozenset[int]:
-    ids = [part.strip() for part in (text or "").split(",") if part.strip()]
-    if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in ids):
-        raise click.BadParameter(f"{text!r} is no list of ids like 3001,3002,3003.")
-    return frozenset(map(int, ids))
-
-
 @click.command(epilog=_EPILOG)
 @config_option
 @click.option(
@@ -84,7 +78,7 @@ def _read_ids(_ctx: click.Context, _param: click.Parameter, text: str | None) ->
 )
 @click.option(
     "--controller-ids",
-    callback=_read_ids,
+    callback=read_ids,
     metavar="LIST",
     help="The ids that the quorum's controllers shall have, which must be no broker's.",
 )
@@ -99,7 +93,7 @@ def check(  # noqa: PLR0913 (one parameter an option)
     directories: tuple[Path, ...],
     chroot: str | None,
     release: Patch | None,
-    controller_ids: frozenset[int],
+    controller_ids: tuple[int, ...],
     bootstrap: tuple[str, ...],
     *,
     as_json: bool,
@@ -121,9 +115,9 @@ def check(  # noqa: PLR0913 (one parameter an option)
 
     def look(stop: threading.Event) -> ExitCode:
         if config is None:
-            tree = _tree_of_files(directories, chroot or "/", controller_ids, stop)
+            tree = _tree_of_files(directories, chroot or "/", frozenset(controller_ids), stop)
         else:
-            tree = _tree(config, controller_ids, stop)
+            tree = _tree(config, frozenset(controller_ids), stop)
         if stop.is_set():
             raise StoppedError
         return _examine(_with_nodes(tree, bootstrap, login), release, as_json=as_json)

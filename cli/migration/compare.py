@@ -14,7 +14,7 @@ import click
 from cli.migration.node_options import TIMEOUT_SECONDS, bootstrap_option, node_login, read_login, registered_addresses
 from cli.printing import output
 from cli.printing.comparison_lines import print_comparison, print_json
-from cli.running import ExitCode
+from cli.running import ExitCode, StoppedError
 from cli.settings.config import read_flags, read_settings, snapshot_config
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
@@ -109,7 +109,7 @@ def _compare(zookeeper: _ZooKeeper, bootstrap: tuple[str, ...], config: KafkaLog
 
     tree = zookeeper.read()
     if zookeeper.stop.is_set():
-        return ExitCode.OK
+        raise StoppedError
     if not tree.is_ruled_by_kraft:
         raise NotFoundError(_why_nothing_to_compare(zookeeper, tree))
     login = node_login(config)
@@ -130,7 +130,7 @@ def _compare(zookeeper: _ZooKeeper, bootstrap: tuple[str, ...], config: KafkaLog
     finally:
         reader.close()
     if zookeeper.stop.is_set():
-        return ExitCode.OK
+        raise StoppedError
     _print(nodes, comparison, as_json=as_json)
     return ExitCode.OK if comparison.verdict is Verdict.EQUAL else ExitCode.FAILED
 

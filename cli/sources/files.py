@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import ClassVar, Final
 
 from cli.printing import output
-from cli.sources.source import CHUNK_COUNT, NotFoundError, Scope, StoppedError
+from cli.running import StoppedError
+from cli.sources.source import CHUNK_COUNT, NotFoundError, Scope, moment_named
 from controller.contract.records import Record
 from controller.derived.stored_context import new_context
 from ingest.files.data_directory import Until
 from ingest.files.history import History
+from questions.diff.side import Side, of_context
 from questions.gathering import Gathering
 from questions.picture import Picture
 from streaming.config import BrokersConfig
@@ -46,6 +48,15 @@ class FilesSource:
             hint = f"they have one below {others}: give --chroot" if others else "check --zk-data"
             raise NotFoundError(f"the files have nothing of a Kafka cluster below {self.chroot}; {hint}")
         return gathering.picture()
+
+    def side_at(self, moment: Until, stop: threading.Event) -> Side:
+        """The cluster at the moment."""
+        return side_of(replace(self, until=moment).picture(Scope(), stop))
+
+
+def side_of(picture: Picture) -> Side:
+    """The cluster in a picture as one side of a comparison."""
+    return Side(moment_named(picture.header.zxid, picture.as_of_ms), dict(of_context(picture.context)))
 
 
 def take_all(gathering: Gathering, records: Iterable[Record], stop: threading.Event) -> None:

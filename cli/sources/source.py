@@ -16,18 +16,20 @@ from questions.gathering import keep_nothing
 
 if TYPE_CHECKING:
     from controller.contract.row import Row
+    from ingest.files.data_directory import Until
+    from questions.diff.side import Side
     from questions.picture import Picture
 
 CHUNK_COUNT: Final = 64
 UNNAMED: Final = "cluster"  # what a cluster is called that nothing names
 
+# To let go of ZooKeeper or Kafka in order. In the middle of reading 30,000 partitions that took 0.1 s; however large
+# the cluster is, it waits for one request at most.
+_FINISH_SECONDS: Final = 2.0
+
 
 class NotFoundError(Exception):
     """Something that is not where it was asked for: one sentence."""
-
-
-class StoppedError(Exception):
-    """The command was asked to stop before it had an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,16 @@ class Source(Protocol):
         """
 
 
+class SourceWithPast(Source, Protocol):
+    """A place that knows what a cluster was at earlier moments."""
+
+    def side_at(self, moment: Until, stop: threading.Event) -> Side:
+        """The cluster at a moment, as one side of a comparison, named by zxid and time of the last that was seen.
+
+        Raises what `picture` raises.
+        """
+
+
 def ask(source: Source, scope: Scope, answer: Callable[[Picture], int]) -> int:
     """Answer a question with one picture, and say why that may not be all; gives the exit code.
 
@@ -75,13 +87,23 @@ def ask(source: Source, scope: Scope, answer: Callable[[Picture], int]) -> int:
     return ask_as_long_as(look)
 
 
+def moment_named(zxid: int, time_ms: int) -> str:
+    """What a side of a comparison is called that is of a moment."""
+    from cli.printing.answers import time_of  # not for --help
+
+    return f"{zxid:#x} ({time_of(time_ms)})"
+
+
 def present_ms(source: Source) -> int | None:
     """The present, where the source should have it; files have what they have."""
     return time.time_ns() // 1_000_000 if source.is_live else None
 
 
 def ask_as_long_as(look: Callable[[threading.Event], int]) -> int:
-    """Run what asks and answers, until it is done or stopped; what is not there is one sentence and exit code 2."""
+    """Run what asks and answers, until it is done or stopped; what is not there is one sentence and exit code 2.
+
+    Who reads stops by itself; who computes does not look up, and has nothing to tidy.
+    """
     codes: list[int] = []
 
     def run(stop: threading.Event) -> None:
@@ -91,10 +113,8 @@ def ask_as_long_as(look: Callable[[threading.Event], int]) -> int:
         except NotFoundError as error:
             output.complain(str(error))
             codes.append(ExitCode.USAGE)
-        except StoppedError:
-            pass
         except BrokenPipeError:
             output.discard_rows()
 
-    code = run_until_stopped({"question": run})
+    code = run_until_stopped({"question": run}, finish_within_seconds=_FINISH_SECONDS)
     return code or next(iter(codes), ExitCode.OK)

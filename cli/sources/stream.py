@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -11,14 +11,18 @@ from msgspec.structs import replace
 
 from cli.following import Where, followed, lines_until_now, without_waiting_words
 from cli.printing import output
-from cli.sources.files import take_all
-from cli.sources.source import CHUNK_COUNT, NotFoundError, Scope, StoppedError
+from cli.running import StoppedError
+from cli.sources.earlier_rows import earlier_rows
+from cli.sources.files import side_of, take_all
+from cli.sources.source import CHUNK_COUNT, NotFoundError, Scope
 from controller.contract.outputs import BadRowError, decode_row
 from controller.contract.records import BadRecordError, Record, RecordKind, decode_record
 from controller.contract.row import Row
 from controller.derived.stored_context import new_context
 from dashboards.errors import ServeError
+from ingest.files.data_directory import Until
 from outputs import OutputsError, SourceDownError, open_changes
+from questions.diff.side import Side
 from questions.from_rows import MetadataRow, picture_of_rows
 from questions.gathering import Gathering
 from questions.picture import Picture
@@ -41,18 +45,37 @@ class StreamSource:
     def picture(self, scope: Scope, stop: threading.Event) -> Picture:
         """The cluster as it was written last."""
         address = self.where.address
-        has_outputs = isinstance(address, JournalAddress) and (address.directory / "metadata").exists()
-        if has_outputs:
-            return self._of_outputs(scope, stop)
-        beginnings = _beginnings(self.where, stop)
+        beginnings = self._beginnings(Until(), stop)
         if not beginnings:
             return self._of_outputs(scope, stop)
         cluster = self._chosen(beginnings.keys())
         newest = beginnings[cluster]
         if newest is None:
             raise NotFoundError(f"{address} holds no complete read of cluster {cluster}: wait for `kontrast watch`")
-        begin = 0 if scope.past else newest
-        records = (record for record in _records(self.where, stop, begin) if record.cluster == cluster)
+        return self._of_changes(cluster, 0 if scope.past else newest, scope, Until(), stop)
+
+    def side_at(self, moment: Until, stop: threading.Event) -> Side:
+        """The cluster at the moment."""
+        beginnings = self._beginnings(moment, stop)
+        if not beginnings:
+            rows = earlier_rows(self.where, moment, stop)
+            return rows[self._chosen(rows.keys())].side(self.where.address)
+        cluster = self._chosen(beginnings.keys())
+        begin = beginnings[cluster]
+        if begin is None:
+            raise NotFoundError(f"{self.where.address} holds no complete read of cluster {cluster} before that moment")
+        return side_of(self._of_changes(cluster, begin, Scope(), moment, stop))
+
+    def _beginnings(self, until: Until, stop: threading.Event) -> dict[str, int | None]:
+        """Where the newest complete read until the moment begins; empty where there are outputs, or nothing."""
+        address = self.where.address
+        if isinstance(address, JournalAddress) and (address.directory / "metadata").exists():
+            return {}
+        return _beginnings(self.where, until, stop)
+
+    def _of_changes(self, cluster: str, begin: int, scope: Scope, until: Until, stop: threading.Event) -> Picture:
+        of_cluster = (each for each in _placed_records(self.where, stop) if each[1].cluster == cluster)
+        records = (record for at, record in _until(of_cluster, until) if at >= begin)
         gathering = Gathering(new_context(cluster, CHUNK_COUNT, *self.brokers.read()), scope.keeps)
         take_all(gathering, records, stop)
         return gathering.picture()
@@ -104,12 +127,17 @@ class StreamSource:
         return next(iter(clusters))
 
 
-def _beginnings(where: Where, stop: threading.Event) -> dict[str, int | None]:
-    """The line at which each cluster's newest complete read begins, None where there is none."""
+def _beginnings(where: Where, until: Until, stop: threading.Event) -> dict[str, int | None]:
+    """The line at which each cluster's newest complete read until the moment begins, None where there is none."""
     begun: dict[str, tuple[int, int]] = {}
     found: dict[str, int | None] = {}
-    for at, record in _placed_records(where, stop):
-        found.setdefault(record.cluster, None)
+
+    def known(placed: Iterable[tuple[int, Record]]) -> Iterator[tuple[int, Record]]:
+        for at, record in placed:
+            found.setdefault(record.cluster, None)
+            yield at, record
+
+    for at, record in _until(known(_placed_records(where, stop)), until):
         if record.kind is RecordKind.SNAPSHOT_BEGIN:
             begun[record.cluster] = (record.generation, at)
         elif record.kind is RecordKind.FORGOTTEN:
@@ -122,16 +150,22 @@ def _beginnings(where: Where, stop: threading.Event) -> dict[str, int | None]:
     return found
 
 
-def _records(where: Where, stop: threading.Event, begin: int) -> Iterator[Record]:
-    return (record for at, record in _placed_records(where, stop) if at >= begin)
-
-
 def _placed_records(where: Where, stop: threading.Event) -> Iterator[tuple[int, Record]]:
     for at, line in enumerate(_changes_until_now(where, stop)):
         try:
             yield at, decode_record(line)
         except BadRecordError:
             continue  # the job refuses it too; what it was is missing in the numbers, which `step` sees
+
+
+def _until(placed: Iterable[tuple[int, Record]], until: Until) -> Iterator[tuple[int, Record]]:
+    """The records of each cluster up to the first that comes after the moment."""
+    ended: set[str] = set()
+    for at, record in placed:
+        if until.is_passed(record.zxid, record.observed_ms):
+            ended.add(record.cluster)
+        if record.cluster not in ended:
+            yield at, record
 
 
 def _changes_until_now(where: Where, stop: threading.Event) -> Iterator[bytes]:

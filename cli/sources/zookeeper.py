@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from cli.sources.source import CHUNK_COUNT, NotFoundError, Scope, StoppedError
+from cli.running import StoppedError
+from cli.sources.source import CHUNK_COUNT, NotFoundError, Scope
 from controller.derived.stored_context import new_context
 from ingest.config import ZooKeeperConfig
 from questions.gathering import Gathering

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import NamedTuple
 
+from controller.contract.metadata_rows import BrokerRow, ControllerRow, PartitionRow
+from controller.contract.row import Row
 from controller.derived.metadata import BrokerMetadata, ControllerMetadata, Metadata, PartitionMetadata
 from controller.model.context import Context
 from controller.model.leadership import NO_LEADER, LeaderAndIsr
@@ -56,19 +58,7 @@ def of_metadata(metadata: Iterable[Metadata]) -> Iterator[tuple[Subject, Fields]
             case BrokerMetadata():
                 yield Subject(Kind.BROKER, number=line.broker), _broker(line) if line.registered else _AWAY
             case PartitionMetadata():
-                yield (
-                    Subject(Kind.PARTITION, line.topic, line.partition),
-                    {
-                        "state": line.state,
-                        "leader": line.leader,
-                        "leader_epoch": line.leader_epoch,
-                        "isr": line.isr,
-                        "replicas": line.replicas,
-                        "adding_replicas": line.adding_replicas,
-                        "removing_replicas": line.removing_replicas,
-                        "deleting": line.deleting,
-                    },
-                )
+                yield Subject(Kind.PARTITION, line.topic, line.partition), _partition(line)
 
 
 def of_context(context: Context) -> Iterator[tuple[Subject, Fields]]:
@@ -98,6 +88,22 @@ def of_context(context: Context) -> Iterator[tuple[Subject, Fields]]:
         )
 
 
+def of_rows(rows: Collection[Row]) -> Iterator[tuple[Subject, Fields]]:
+    """What rows of `metadata` say."""
+    hosts = {broker for row in rows if isinstance(row, PartitionRow) for broker in row.replicas}
+    for row in rows:
+        match row:
+            case ControllerRow():
+                yield CONTROLLER, {"broker": row.broker, "epoch": row.epoch}
+            case BrokerRow() if row.registered or row.inferred:
+                known: Fields = {"epoch": row.epoch, "endpoints": row.endpoints, "rack": row.rack}
+                yield Subject(Kind.BROKER, number=row.broker), {"registered": row.registered, **known}
+            case BrokerRow() if row.broker in hosts:
+                yield Subject(Kind.BROKER, number=row.broker), _AWAY
+            case PartitionRow():
+                yield Subject(Kind.PARTITION, row.topic, row.partition), _partition(row)
+
+
 def observed(context: Context) -> Iterator[tuple[Subject, Fields]]:
     """State and assignment of each partition as ZooKeeper has them."""
     for subject, _, partition in _partitions(context):
@@ -119,6 +125,19 @@ _AWAY: Fields = {"registered": False}
 
 def _broker(line: BrokerMetadata) -> Fields:
     return {"registered": True, "epoch": line.epoch, "endpoints": line.endpoints, "rack": line.rack}
+
+
+def _partition(said: PartitionMetadata | PartitionRow) -> Fields:
+    return {
+        "state": said.state,
+        "leader": said.leader,
+        "leader_epoch": said.leader_epoch,
+        "isr": said.isr,
+        "replicas": said.replicas,
+        "adding_replicas": said.adding_replicas,
+        "removing_replicas": said.removing_replicas,
+        "deleting": said.deleting,
+    }
 
 
 def _partitions(context: Context) -> Iterator[tuple[Subject, Topic, Partition]]:

@@ -108,8 +108,12 @@ def test_silence_of_what_is_old_is_no_health(derived, rows, tmp_path):
 
 
 def test_a_past_is_called_so_and_is_no_fault_of_a_part(derived, rows, settings):
-    write(derived, rows.alert("a"), rows.gauges(session="replay", agreement_of_last_hour=0.5))
+    alert = rows.alert("a")
+    end_ms = alert.since_ms + 62_000
+    write(derived, alert, rows.gauges(session="replay", agreement_of_last_hour=0.5, time_ms=end_ms))
     past = alerts(derived)
+    assert past.stdout.splitlines()[1].split()[:4] == ["page", "1m", "2s", "north"], "ages count to the past's end"
+    assert "in north for 1m 2s" in alerts(derived, "--long").stdout
     assert (past.exit_code, "north: this is the past, as `kontrast replay` published it" in past.stderr) == (1, True)
     _, told = parts(settings)
     assert "watch" not in told

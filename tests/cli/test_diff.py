@@ -7,13 +7,21 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
-from tests.recorded_moment import MOMENT_MS, zk_data
+from controller.contract.outputs import encode_row
+from controller.contract.records import Record, encode_record
+from controller.contract.row import Row
+from controller.derived.stored_context import new_context
+from controller.step import steps
+from streaming.sinks.standing_rows import StandingRows
+from tests.recorded_moment import MOMENT_MS, history, zk_data
+from transport.journal import JournalWriter
 
 ANSWERS = Path(__file__).with_name("differences")
 BEFORE = "2026-11-22T18:43:40Z"
@@ -46,15 +54,97 @@ def diff(*arguments: object) -> Result:
 def test_a_comparison_is_as_before(name, files):
     done = diff(*COMPARED[name].split(), "--zk-data", files, "--cluster", "shop")
     answer = f"$ kontrast diff {COMPARED[name]}\n{done.stdout}exit code {done.exit_code}\n"
-    file = ANSWERS / f"{name}.txt"
+    is_as_before(answer, ANSWERS / f"{name}.txt")
+
+
+def is_as_before(answer: str, file: Path) -> None:
     if os.environ.get("REWRITE"):
         file.write_text(answer, encoding="utf-8")
     else:
         assert answer == file.read_text(encoding="utf-8")
 
 
+@pytest.fixture(scope="module")
+def written(files, tmp_path_factory) -> dict[str, str]:
+    """What `kontrast watch` and `kontrast stream` wrote of the recorded cluster, with another cluster beside it."""
+    directory = tmp_path_factory.mktemp("written")
+    records = [record for name in ("shop", "other") for record in history(files, name).records()]
+    with JournalWriter(directory / "changes") as journal:
+        journal.append([encode_record(record) for record in records])
+    write_metadata(directory / "derived", metadata_of(records, "shop") + metadata_of(records, "other"))
+    return {"changes": f"journal:{directory / 'changes'}", "outputs": f"journal:{directory / 'derived'}"}
+
+
+def metadata_of(records: list[Record], cluster: str) -> list[Row]:
+    rows = steps(new_context(cluster, 8), [record for record in records if record.cluster == cluster]).effects
+    return [row for row in rows if row.output == "metadata"]
+
+
+def write_metadata(directory: Path, rows: list[Row]) -> None:
+    with JournalWriter(directory / "metadata") as journal:
+        journal.append([encode_row(row) for row in rows])
+
+
+def without_names(answer: str) -> str:
+    """The answer without what the sides are called: of outputs that is the last change, of others a heartbeat too."""
+    return re.sub(r"0x[0-9a-f]+ \([^)]*\)", "side", answer)
+
+
+@pytest.mark.parametrize("name", ["changes", "outputs"])
+def test_two_moments_of_what_kontrast_wrote_are_compared(name, written):
+    answer = ""
+    for question in (f"--at {BEFORE} --at {MOMENT_MS}", "--at 0x198 --at 0x1f0 --topic t3 --json"):
+        done = diff(*question.split(), "--from", written[name], "--cluster", "shop")
+        answer += f"$ kontrast diff --from ADDRESS {question}\n{done.stdout}exit code {done.exit_code}\n"
+    is_as_before(answer, ANSWERS / f"moments-{name}.txt")
+
+
+@pytest.mark.parametrize("moments", [(BEFORE, MOMENT_MS), ("0x198", "0x1f0"), ("0x2a0", "0x2a0")])
+def test_moments_differ_alike_wherever_the_history_is(moments, files, written):
+    asked = ["--at", moments[0], "--at", moments[1], "--all", "--cluster", "shop"]
+    expected = diff(*asked, "--zk-data", files)
+    for address in written.values():
+        found = diff(*asked, "--from", address)
+        assert without_names(found.stdout) == without_names(expected.stdout)
+        assert found.exit_code == expected.exit_code
+
+
+@pytest.mark.parametrize("name", ["changes", "outputs"])
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        (["--at", "2001-01-01", "--cluster", "shop"], "before that moment"),
+        (["--at", "0x1f0"], "which cluster? Give --cluster with one of other, shop"),
+        (["--at", "0x1f0", "--cluster", "none"], "has nothing of cluster none: it has other, shop"),
+    ],
+)
+def test_a_moment_that_is_not_there_is_refused(name, asked, says, written):
+    done = diff(*asked, "--at", MOMENT_MS, "--from", written[name])
+    says = says.replace("before that", "after that") if name == "outputs" else says
+    assert (done.exit_code, says in done.stderr) == (2, True), done.stderr
+
+
+def test_what_is_void_does_not_count_and_what_was_compacted_is_refused(files, tmp_path):
+    rows = metadata_of(list(history(files, "shop").records()), "shop")
+    asked = ["--at", "0x198", "--at", MOMENT_MS, "--from"]
+    write_metadata(tmp_path / "whole", rows)
+    write_metadata(tmp_path / "rebuilt", [*rows[:500], *rows])  # a state that begins says so in its first row
+    whole, rebuilt = (diff(*asked, f"journal:{tmp_path / name}") for name in ("whole", "rebuilt"))
+    assert (rebuilt.exit_code, rebuilt.stdout) == (whole.exit_code, whole.stdout) != (2, "")
+    bound = {"segment_bytes": 20_000, "retain_bytes": 40_000}
+    with JournalWriter(tmp_path / "compacted" / "metadata", batches=True, **bound, standing=StandingRows) as journal:
+        for number, row in enumerate(rows):
+            journal.append_batch(number, [encode_row(row)])
+    compacted = f"journal:{tmp_path / 'compacted'}"
+    refused = diff(*asked, compacted)
+    assert (refused.exit_code, "begins after that moment, at 0x" in refused.stderr) == (2, True), refused.stderr
+    late = ["--at", MOMENT_MS - 1000, "--at", MOMENT_MS, "--from"]
+    assert diff(*late, compacted).stdout == diff(*late, f"journal:{tmp_path / 'whole'}").stdout
+
+
 def test_there_is_no_answer_without_a_question():
-    assert {file.stem for file in ANSWERS.iterdir()} == set(COMPARED)
+    of_streams = {"moments-changes", "moments-outputs"}
+    assert {file.stem for file in ANSWERS.iterdir()} == set(COMPARED) | of_streams
 
 
 def snapshot(file: Path, *lines: dict) -> Path:

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
+
 SCRIPT = """
 import sys, time
 from cli.printing import output
@@ -40,8 +42,8 @@ sys.exit(run_until_stopped(parts, beside))
 
 
 @contextmanager
-def running(*parts: str) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-c", SCRIPT, *parts]
+def running(*parts: str, script: str = SCRIPT) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-c", script, *parts]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             yield process
@@ -77,6 +79,41 @@ def test_the_second_signal_ends_at_once():
             assert process.stdout.readline() == "deaf was asked\n"
             process.send_signal(number)
             assert end(process)[0] == 128 + number
+
+
+QUESTION = """
+import sys
+from cli.running import StoppedError
+from cli.sources.source import ask_as_long_as
+
+def reads(stop):
+    print("asked", flush=True)
+    stop.wait()
+    raise StoppedError
+
+def computes(stop):
+    print("asked", flush=True)
+    while True:
+        pass
+
+def answers(stop):
+    print("asked", flush=True)
+    stop.wait()
+    return 1
+
+sys.exit(ask_as_long_as(globals()[sys.argv[1]]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "number", "code"),
+    [("reads", signal.SIGINT, 130), ("computes", signal.SIGTERM, 143), ("answers", signal.SIGTERM, 1)],
+)
+def test_a_question_ends_at_the_first_signal_and_is_answered_or_says_that_it_is_not(question, number, code):
+    with running(question, script=QUESTION) as process:
+        assert process.stdout.readline() == "asked\n"
+        process.send_signal(number)
+        assert end(process)[0] == code
 
 
 def test_a_part_that_fails_leaves_the_others_running_and_is_named_at_the_end():

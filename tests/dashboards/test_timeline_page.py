@@ -121,7 +121,7 @@ def test_events_lead_from_one_to_the_next(exporter, incident):
     assert any("OnlinePartition" in change.says for change in changes)
 
 
-def test_partitions_topics_brokers_and_the_controller_are_explained_as_of_each_moment(exporter, incident):
+def test_all_that_is_explained_is_explained_as_of_each_moment(exporter, incident):
     def asked(path: str, at_ms: int | None) -> dict:
         at = "" if at_ms is None else f"?at={at_ms}"
         return msgspec.json.decode(exporter.page(f"/api/v1/clusters/north/{path}{at}"))

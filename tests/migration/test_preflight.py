@@ -171,6 +171,7 @@ def test_owners_of_znodes_are_named_and_their_passwords_are_not(shared_chroot):
         (("--zookeeper", "zk:2181", "--chroot", "/kafka"), "--chroot belongs to --zk-data"),
         (("--zookeeper", "zk:2181", "--release", "newest"), "is no Kafka release"),
         (("--zookeeper", "zk:2181", "--controller-ids", "a,b"), "is no list of ids"),
+        (("--zookeeper", "zk:2181", "--controller-ids", "2147483648"), "is no list of ids"),
         ((), "'zookeeper' is not set"),
     ],
 )

@@ -8,6 +8,7 @@ import click
 
 from cli.printing import output
 from cli.running import ExitCode
+from cli.settings.id_lists import read_ids
 from cli.sources.options import source_of, source_options
 from cli.sources.source import EVERYTHING_NOW, NotFoundError, ask
 
@@ -35,17 +36,10 @@ Exit codes:
 """
 
 
-def _broker_ids(_ctx: click.Context, _param: click.Parameter, text: str | None) -> tuple[int, ...]:
-    ids = [part.strip() for part in (text or "").split(",") if part.strip()]
-    if not all(part.isascii() and part.isdecimal() for part in ids):
-        raise click.BadParameter(f"{text!r} is no list of broker ids: write 1,2,3.")
-    return tuple(dict.fromkeys(map(int, ids)))
-
-
 @click.command(epilog=_EPILOG)
 @click.argument("topics", nargs=-1)
 @source_options
-@click.option("--brokers", callback=_broker_ids, metavar="N,N,…", help="The brokers that may host replicas.")
+@click.option("--brokers", callback=read_ids, metavar="N,N,…", help="The brokers that may host replicas.")
 @click.option(
     "--rack-aware/--no-rack-aware",
     default=None,
@@ -55,7 +49,7 @@ def _broker_ids(_ctx: click.Context, _param: click.Parameter, text: str | None) 
 @click.option("--start-index", type=click.IntRange(min=0), help="Where Kafka's random start is, to repeat one.")
 @click.option("--shift", type=click.IntRange(min=0), help="Kafka's random shift of followers, to repeat one.")
 @click.option("--from-cluster", is_flag=True, help="Move as little as possible from where replicas are now.")
-@click.option("--drain", callback=_broker_ids, metavar="N,N,…", help="Brokers that must host nothing any more.")
+@click.option("--drain", callback=read_ids, metavar="N,N,…", help="Brokers that must host nothing any more.")
 @click.option("--replication-factor", type=click.IntRange(min=1), metavar="N", help="Give every partition N replicas.")
 def place(  # noqa: PLR0913 (one parameter an option)
     topics: tuple[str, ...],

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from cli.printing import output
-from cli.running import ExitCode
+from cli.running import ExitCode, StoppedError
 from cli.settings.options import GroupedCommand
 from cli.sources.options import source_of, source_options
-from cli.sources.source import EVERYTHING_NOW, NotFoundError, Source, StoppedError, ask_as_long_as, present_ms
+from cli.sources.source import EVERYTHING_NOW, NotFoundError, Source, ask_as_long_as, present_ms
 from dashboards.errors import ServeError
 from ingest.errors import IngestError
 

@@ -149,14 +149,14 @@ def _doubt(snapshot: ClusterSnapshot | None) -> str:
 
 def _print(outputs: Followed, shown: _Shown) -> bool:
     snapshots = outputs.view.snapshot()
-    rows, doubts = shown.rows(snapshots), shown.doubts(outputs, snapshots)
+    rows, doubts, counted_to = shown.rows(snapshots), shown.doubts(outputs, snapshots), _counted_to_ms(snapshots)
     try:
         if shown.as_json:
             sys.stdout.buffer.writelines(encode_row(row) + b"\n" for row in rows)
         elif rows and shown.is_long:
-            click.echo("\n\n".join("\n".join(_long(row)) for row in rows))
+            click.echo("\n\n".join("\n".join(_long(row, counted_to[row.cluster])) for row in rows))
         elif rows:
-            print_table(_COLUMNS, map(_cells, rows))
+            print_table(_COLUMNS, (_cells(row, counted_to[row.cluster]) for row in rows))
         sys.stdout.flush()
     except BrokenPipeError:
         output.discard_rows()
@@ -167,15 +167,24 @@ def _print(outputs: Followed, shown: _Shown) -> bool:
     return bool(rows or doubts)
 
 
-def _cells(row: AlertRow) -> Sequence[str]:
+def _counted_to_ms(snapshots: Collection[ClusterSnapshot]) -> dict[str, int]:
+    """The moment up to which ages count, by cluster: now, or the end of a past."""
+    now_ms = time.time_ns() // 1_000_000
+    return {each.cluster: (each.heartbeat_ms or now_ms) if each.is_replayed else now_ms for each in snapshots}
+
+
+def _cells(row: AlertRow, counted_to_ms: int) -> Sequence[str]:
     severity = row.severity.value if row.state == "open" else row.state
+    return severity, age_of((counted_to_ms - row.since_ms) / 1000), row.cluster, *_said(row)
+
+
+def _said(row: AlertRow) -> tuple[str, str]:
     examples = f" ({', '.join(row.examples[:_EXAMPLES])})" if row.examples else ""
-    since = age_of(time.time() - row.since_ms / 1000)
-    return severity, since, row.cluster, f"{row.alert} {row.subject}", f"{row.cause}{examples}"
+    return f"{row.alert} {row.subject}", f"{row.cause}{examples}"
 
 
-def _long(row: AlertRow) -> Iterator[str]:
-    severity, since, cluster, alert, cause = _cells(row)
+def _long(row: AlertRow, counted_to_ms: int) -> Iterator[str]:
+    severity, since, cluster, alert, cause = _cells(row, counted_to_ms)
     yield f"{severity}  {alert}  in {cluster} for {since}"
     yield f"  {cause}"
     for name, said in (("expected", row.expected), ("to do", row.action), ("runbook", f"Kontrast{row.alert}.md")):
@@ -206,7 +215,7 @@ def _picture(outputs: Followed, shown: _Shown, height: int) -> Group:
     from rich.text import Text
 
     snapshots = outputs.view.snapshot()
-    rows, doubts = shown.rows(snapshots), shown.doubts(outputs, snapshots)
+    rows, doubts, counted_to = shown.rows(snapshots), shown.doubts(outputs, snapshots), _counted_to_ms(snapshots)
     said = [*doubts.values(), *([] if outputs.is_up else ["the outputs cannot be read now: this was read before"])]
     fit = max(0, height - len(said) - _LINES_AROUND)
     more = f", {len(rows) - fit} more than fit here" if len(rows) > fit else ""
@@ -214,7 +223,7 @@ def _picture(outputs: Followed, shown: _Shown, height: int) -> Group:
     return Group(
         Text(title, no_wrap=True),
         *(Text(doubt, style="yellow", no_wrap=True, overflow="ellipsis") for doubt in said),
-        table_of(_COLUMNS, map(_cells, rows[:fit]), is_one_line_a_row=True),
+        table_of(_COLUMNS, (_cells(row, counted_to[row.cluster]) for row in rows[:fit]), is_one_line_a_row=True),
     )
 
 
@@ -257,5 +266,5 @@ def _write_json(row: AlertRow, _state: str) -> None:
 
 
 def _write_line(row: AlertRow, state: str) -> None:
-    _, _, cluster, alert, cause = _cells(row)
-    click.echo(f"{time.strftime('%H:%M:%S')}  {state:<8}  {row.severity.value:<4}  {cluster}  {alert}: {cause}")
+    alert, cause = _said(row)
+    click.echo(f"{time.strftime('%H:%M:%S')}  {state:<8}  {row.severity.value:<4}  {row.cluster}  {alert}: {cause}")

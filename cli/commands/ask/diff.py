@@ -6,24 +6,25 @@ import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 import msgspec
 
 from cli.migration.node_options import TIMEOUT_SECONDS, bootstrap_option, read_login
 from cli.printing import output
-from cli.running import ExitCode
+from cli.running import ExitCode, StoppedError
 from cli.settings.config import read_settings
 from cli.settings.options import GroupedCommand
 from cli.sources.moments import Moment
 from cli.sources.options import source_of, source_options
-from cli.sources.source import EVERYTHING_NOW, Scope, Source, StoppedError, ask, ask_as_long_as
+from cli.sources.source import EVERYTHING_NOW, Scope, Source, ask, ask_as_long_as
 from controller.alerts.conditions import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from cli.sources.source import SourceWithPast
     from controller.contract.metadata_rows import PartitionRow
     from dashboards.probe.broker import BrokerConnection
     from dashboards.probe.comparison import PartitionName
@@ -37,13 +38,14 @@ if TYPE_CHECKING:
 _CONFIRM_SECONDS: Final = 5.0
 _MOMENTS: Final = 2
 _WAYS: Final = (
-    "compare what? Give two files of `kontrast snapshot --json`, --zk-data DIR with --at twice, or a cluster with "
-    "--predicted or --bootstrap"
+    "compare what? Give two files of `kontrast snapshot --json`, --zk-data or --from with --at twice, or a cluster "
+    "with --predicted or --bootstrap"
 )
 _EPILOG: Final = """\b
 Examples:
   kontrast diff before.json after.json
   kontrast diff --zk-data /var/lib/zookeeper --at 2024-05-01T03:00:00Z --at 2024-05-01T03:12:00Z
+  kontrast diff --from journal:/var/lib/kontrast/derived --at 2024-05-01T03:00:00Z --at 2024-05-01T03:12:00Z
   kontrast diff --predicted --zookeeper zk1:2181/kafka
   kontrast diff --bootstrap broker1:9092,broker2:9092 --zookeeper zk1:2181/kafka --json
 
@@ -59,7 +61,11 @@ Exit codes:
 @click.command(epilog=_EPILOG, cls=GroupedCommand)
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="[A B]")
 @click.option(
-    "--at", "moments", type=Moment(), multiple=True, help="In --zk-data, a moment to compare; to be given twice."
+    "--at",
+    "moments",
+    type=Moment(),
+    multiple=True,
+    help="In --zk-data or --from, a moment to compare; to be given twice.",
 )
 @click.option(
     "--predicted",
@@ -86,8 +92,9 @@ def diff(  # noqa: PLR0913 (one parameter an option)
 ) -> int:
     """Compare two sides of a cluster: what differs, the worst first, with both values.
 
-    The sides are two snapshots, two moments in ZooKeeper's files, ZooKeeper and what the controller must make of it, or
-    ZooKeeper and what brokers answer clients. Against brokers, what differs counts if it still does five seconds later.
+    The sides are two snapshots, two moments in ZooKeeper's files or in what Kontrast has written, ZooKeeper and what
+    the controller must make of it, or ZooKeeper and what brokers answer clients. Against brokers, what differs counts
+    if it still does five seconds later.
     """
     if sum(map(bool, (files, moments, predicted, bootstrap))) != 1:
         raise click.UsageError(f"{_WAYS}.")
@@ -139,19 +146,13 @@ def _of_files(files: tuple[Path, ...], printed: _Printed) -> int:
 
 
 def _of_moments(moments: tuple[Until, ...], flags: Mapping[str, Any], printed: _Printed) -> int:
-    if len(moments) != _MOMENTS or not flags["directories"] or flags["until"] is not None:
-        raise click.UsageError("two moments of a history are --at twice, with --zk-data and without --until.")
-    sources = [source_of({**flags, "until": moment}) for moment in moments]
+    has_history = flags["directories"] or flags["stream"] is not None
+    if len(moments) != _MOMENTS or not has_history or flags["until"] is not None:
+        raise click.UsageError("two moments of a history are --at twice, with --zk-data or --from, without --until.")
+    source = cast("SourceWithPast", source_of(flags))
 
     def look(stop: threading.Event) -> ExitCode:
-        from cli.printing.answers import time_of
-        from questions.diff.side import Side, of_context
-
-        pictures = [source.picture(Scope(), stop) for source in sources]
-        a, b = (
-            Side(f"{picture.header.zxid:#x} ({time_of(picture.as_of_ms)})", dict(of_context(picture.context)))
-            for picture in pictures
-        )
+        a, b = (source.side_at(moment, stop) for moment in moments)
         return printed.compare(a, b)
 
     return ask_as_long_as(look)

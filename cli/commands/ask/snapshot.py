@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,10 +11,11 @@ import click
 
 from cli.printing import output
 from cli.printing.snapshot_lines import Concern, Picture, Selection, print_json, print_summary
-from cli.running import ExitCode, run_until_stopped
+from cli.running import ExitCode, StoppedError
 from cli.settings.config import read_flags, read_settings, snapshot_config
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
+from cli.sources.source import NotFoundError, ask_as_long_as
 from cli.sources.zookeeper import shown_progress, where_clusters_are
 from controller.alerts.conditions import counted
 from controller.derived.metadata import UnreadableZnode, Znode, cluster_metadata
@@ -77,26 +77,19 @@ def snapshot(
     settings = read_settings(config_file, os.environ)
     config, brokers = snapshot_config(settings, cluster, read_flags("watch", flags), read_flags("stream", flags))
     selection = Selection(topics=frozenset(topics), only=Concern(only) if only else None)
-    outcome: list[ExitCode] = []
 
-    def run(stop: threading.Event) -> None:
+    def look(stop: threading.Event) -> ExitCode:
         read = _read(config, stop)
         if stop.is_set():
-            return
+            raise StoppedError
         if not read.values and not read.forbidden:
-            output.complain(where_clusters_are(config, stop))
-            outcome.append(ExitCode.USAGE)
-            return
+            raise NotFoundError(where_clusters_are(config, stop))
         picture = _picture(read, cluster or "snapshot", brokers)
-        outcome.append(_tell(picture, selection))
-        try:
-            (print_json if as_json else print_summary)(picture, selection)
-            sys.stdout.flush()
-        except BrokenPipeError:
-            output.discard_rows()
+        code = _tell(picture, selection)
+        (print_json if as_json else print_summary)(picture, selection)
+        return code
 
-    code = run_until_stopped({"snapshot": run})
-    return code or next(iter(outcome), ExitCode.OK)
+    return ask_as_long_as(look)
 
 
 def _read(config: ZooKeeperConfig, stop: threading.Event) -> CompleteRead:

@@ -1,0 +1,1 @@
+"""The commands for who runs Kontrast itself."""

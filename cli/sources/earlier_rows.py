@@ -1,0 +1,106 @@
+"""Clusters as the output `metadata` had them at an earlier moment: the newest row of each subject until then."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+from cli.following import Where, chunks_until_now
+from cli.running import StoppedError
+from cli.sources.source import NotFoundError, moment_named
+from controller.contract.metadata_rows import BeginningRow, BrokerRow, ControllerRow, PartitionRow
+from controller.contract.outputs import BadRowError, NewerRowError, decode_row
+from controller.contract.row import Row
+from controller.rules.states import PartitionState
+from ingest.files.data_directory import Until
+from questions.diff.side import Side, of_rows
+from questions.from_rows import MetadataRow
+from transport.address import Address
+
+
+@dataclass(slots=True)
+class EarlierRows:
+    """The rows of one cluster that held at the moment."""
+
+    cluster: str
+    until: Until
+    is_readable: bool = True  # no row is of a newer Kontrast
+    _standing: dict[str, MetadataRow] = field(default_factory=dict)
+    _newest: Row | None = None  # that is of the moment
+    _read: Row | None = None  # the last that was read, of whatever moment
+    _known_from: Row | None = None  # before it, or between it and older ones, rows are missing
+
+    def take(self, row: Row) -> None:
+        """Take the next row of the output."""
+        self._read = row
+        self._known_from = self._known_from or row
+        key = row.subject_key()
+        known = self._standing.get(key)
+        if known is not None and _place(row) <= _place(known):
+            return  # of a batch that the output has twice
+        if self.until.is_passed(row.zxid, row.time_ms) or not isinstance(row, MetadataRow):
+            return
+        self._newest = row
+        if _is_last(row):
+            self._standing.pop(key, None)
+        else:
+            self._standing[key] = row
+
+    def lacks_rows(self) -> None:
+        """Note that rows before the last one are missing."""
+        self._known_from = self._read
+
+    def side(self, address: Address) -> Side:
+        """The cluster as one side of a comparison; raises NotFoundError where it is not known as of the moment."""
+        if not self.is_readable:
+            raise NotFoundError(f"a newer Kontrast wrote of cluster {self.cluster}: upgrade this one")
+        first = self._known_from
+        if first is not None and self.until.is_passed(first.zxid, first.time_ms):
+            begins = moment_named(first.zxid, first.time_ms)
+            raise NotFoundError(f"what {address} keeps of cluster {self.cluster} begins after that moment, at {begins}")
+        if self._newest is None or not any(isinstance(row, ControllerRow) for row in self._standing.values()):
+            raise NotFoundError(f"{address} has no complete read of cluster {self.cluster} before that moment")
+        return Side(
+            moment_named(self._newest.zxid, self._newest.time_ms), dict(of_rows(tuple(self._standing.values())))
+        )
+
+
+def earlier_rows(where: Where, until: Until, stop: threading.Event) -> dict[str, EarlierRows]:
+    """The rows of each cluster as of the moment; raises StoppedError and ServeError."""
+    found: dict[str, EarlierRows] = {}
+    for chunk in chunks_until_now(where, PartitionRow.output, stop):
+        if chunk.begins_anew:
+            found.clear()
+        for line in chunk.lines:
+            _take_line(found, line, until)
+        if chunk.thinned or chunk.after_gap:
+            for rows in found.values():
+                rows.lacks_rows()
+    if stop.is_set():
+        raise StoppedError
+    return found
+
+
+def _take_line(found: dict[str, EarlierRows], line: bytes, until: Until) -> None:
+    try:
+        row = decode_row(line)
+    except NewerRowError as error:
+        if error.cluster is not None:
+            found.setdefault(error.cluster, EarlierRows(error.cluster, until)).is_readable = False
+        return
+    except BadRowError:
+        return
+    if isinstance(row, BeginningRow):  # all before is void
+        found.pop(row.cluster, None)
+    elif isinstance(row, Row):
+        found.setdefault(row.cluster, EarlierRows(row.cluster, until)).take(row)
+
+
+def _is_last(row: MetadataRow) -> bool:
+    if isinstance(row, BrokerRow):
+        return row.forgotten
+    return isinstance(row, PartitionRow) and row.state == PartitionState.NON_EXISTENT.word
+
+
+def _place(row: Row) -> tuple[int, int, int]:
+    return (row.generation, row.seq, row.ordinal)
