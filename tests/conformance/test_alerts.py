@@ -94,7 +94,7 @@ def ends_by_itself(recording: Recording, broker: int, before_ms: int) -> bool:
 
 
 def was_stopped_while_it_started(recording: Recording, broker: int, before_ms: int) -> bool:
-    """Whether the broker was asked to stop before it was up: then it ends without a shutdown, and its session expires."""
+    """Whether the broker was asked to stop before it was up: it then ends without a shutdown; its session expires."""
     done = [(at_ms, step["step"]) for at_ms, step in deeds(recording) if step["broker"] == broker and at_ms < before_ms]
     return [step for at_ms, step in done if done[-1][0] - at_ms < timing.STARTING.ms] == ["start", "stop"]
 
