@@ -4,7 +4,7 @@ A failover removes offline replicas from their ISRs first and elects leaders the
 removal that is written while elections of the same failure are due is the failover's: Kafka 3.9
 `ReplicaStateMachine.startup` runs before `PartitionStateMachine.startup`, `onReplicasBecomeOffline` the other way.
 
-Where the failure needs no write, time is all that there is: a load reads the brokers within milliseconds of the election.
+Where the failure needs no write, time is all there is: a load reads the brokers within milliseconds of the election.
 """
 
 from __future__ import annotations

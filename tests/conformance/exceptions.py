@@ -117,12 +117,20 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
         13: (ANSWERS, Parted(0, 2, 0, 0)),
     },
     "fuzz11b": {},
+    "fuzz11c": {
+        5: (EARLY, Parted(0, 0, 2, 2)),
+    },
     "fuzz20d": {
         5: (ORDER, Parted(1, 0, 9, 5)),
     },
     "fuzz20e": {
         2: (DEPOSED, Parted(0, 1, 0, 2)),
         3: (DEPOSED, Parted(4, 9, 0, 14)),
+    },
+    "fuzz20f": {
+        2: (CUT_SHORT, Parted(6, 0, 18, 0)),
+        4: (ORDER, Parted(5, 0, 5, 0)),
+        6: (ANSWERS, Parted(0, 2, 0, 0)),
     },
     "fuzz35a": {},
     "fuzz24b": {
@@ -166,8 +174,10 @@ GAUGES: Mapping[str, Mapping[str, int]] = {
     "fuzz20c": {JUST_REGISTERED: 3, STRAYS: 11},
     "fuzz11a": {JUST_REGISTERED: 6, STRAYS: 7},
     "fuzz11b": {DRIFT: 7, STRAYS: 6},
+    "fuzz11c": {JUST_REGISTERED: 1},
     "fuzz20d": {DRIFT: 4, STRAYS: 6},
     "fuzz20e": {STRAYS: 16},
+    "fuzz20f": {JUST_REGISTERED: 4},
     "fuzz24b": {ANSWERS: 12, DRIFT: 2, JUST_REGISTERED: 9, STRAYS: 1},
 }
 

@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.agreement import account_of, as_far_as_told, moves_agreement, parted_by_epoch, requests_agreement
+from tests.conformance.agreement import (
+    Parted,
+    account_of,
+    as_far_as_told,
+    moves_agreement,
+    parted_by_epoch,
+    requests_agreement,
+)
 from tests.conformance.exceptions import GAUGES, PARTED, why
 from tests.conformance.gauge_samples import compare_gauges
 from tests.conformance.recording import replay as replay_inferring
@@ -84,6 +91,19 @@ def test_what_is_known_to_differ_is_explained_under_its_name():
     named = of_moves.union(*GAUGES.values())
     explained = re.findall(r"^\| \*([a-z ]+)\*: ", LIMITS.read_text(), re.MULTILINE)
     assert sorted(explained) == sorted(named)
+
+
+def test_the_page_of_what_cannot_be_known_says_how_much_that_is():
+    counts: dict[str, Counter[str]] = {}
+    where: dict[str, set[str]] = {}
+    for recording, terms in PARTED.items():
+        for name, parted in terms.values():
+            counts.setdefault(name, Counter()).update(parted._asdict())
+            where.setdefault(name, set()).add(recording)
+    known = {name: [*map(counted.get, Parted._fields), len(where[name])] for name, counted in counts.items()}
+    known["all"] = [*map(sum(counts.values(), Counter()).get, Parted._fields), len(set().union(*where.values()))]
+    rows = re.findall(r"^\| \*?([a-z ]+?)\*? ((?:\| \d+ )+)\|$", LIMITS.read_text(encoding="utf-8"), re.MULTILINE)
+    assert {name: [int(count) for count in figures.split("|")[1:]] for name, figures in rows} == known
 
 
 def _report(name, real, ours, report) -> tuple[float, float]:

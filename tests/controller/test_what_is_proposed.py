@@ -38,7 +38,11 @@ def test_the_preferred_election_is_tried_for_the_first_replica_alone(history):
     assert proposed(history, 3, (1, 2, 3)) == {"unclean-election"}
 
 
-@pytest.mark.parametrize(("isr", "is_tried"), [((2,), True), ((2, 3), False)])
-def test_a_shutdown_is_tried_for_the_last_member_of_an_isr_where_the_state_is_repeated(isr, is_tried):
-    history = ZnodeHistory().start(1, 2, 3, topics={"t": {0: ([1, 2, 3], NO_LEADER, 0, list(isr))}})
-    assert ("shutdown-asked" in proposed(history, NO_LEADER, isr)) == is_tried
+@pytest.mark.parametrize(
+    ("leader", "isr", "is_tried"), [(NO_LEADER, (2,), True), (NO_LEADER, (2, 3), False), (2, (2,), False)]
+)
+def test_a_shutdown_is_tried_for_an_isr_s_last_member_that_does_not_lead_where_a_write_repeats_it(
+    leader, isr, is_tried
+):
+    history = ZnodeHistory().start(1, 2, 3, topics={"t": {0: ([1, 2, 3], leader, 0, list(isr))}})
+    assert ("shutdown-asked" in proposed(history, leader, isr)) == is_tried

@@ -47,10 +47,10 @@ class ObservedWrite(NamedTuple):
 
     @property
     def kept_as_last_in_isr(self) -> set[int]:
-        """Broker that is offline and stays in the ISR as its last member: the write repeats the state."""
+        """Broker that leads nothing here and stays in the ISR as its last member: the write repeats the state."""
         before, written = self.before, self.written
         repeats = before is not None and before.leader == written.leader and before.isr == written.isr
-        return set(written.isr) if repeats and len(written.isr) == 1 else set()
+        return set(written.isr) if repeats and len(written.isr) == 1 and written.leader not in written.isr else set()
 
     def departed(self, live: Collection[int]) -> list[int]:
         """Live brokers that the partition may have lost: its former leader, and brokers that left the ISR."""

@@ -61,7 +61,10 @@ RULES: Final = (
         assumes_controlled_shutdown=True,
     ),
     Rule(
-        "shutdown-asked", shutdown_asked.propose, ("fuzz011a", "fuzz32a", "fuzz28d"), assumes_controlled_shutdown=True
+        "shutdown-asked",
+        shutdown_asked.propose,
+        ("fuzz011a", "fuzz20f", "fuzz32a", "fuzz28d"),
+        assumes_controlled_shutdown=True,
     ),
     Rule("preferred-election-in-vain", preferred_election.propose_in_vain, ()),
     Rule("reassigned-again", reassigned_again.propose, ("unseen11", "unseen39b")),
@@ -80,7 +83,7 @@ class OtherInference(NamedTuple):
 # controller or a topic's znode shows the others. Those without a recording were seen in none.
 OTHER_INFERENCES: Final = (
     OtherInference(read_together.RULE, ("fuzz39a",)),
-    OtherInference(read_by_load.RULE, ()),
+    OtherInference(read_by_load.RULE, ("fuzz11c",)),
     OtherInference(controlled_shutdown.ASKED_AGAIN, ("fuzz0102a", "fuzz28d")),
     OtherInference(controlled_shutdown.ASKED_BEFORE_SESSION_END, ("fuzz39a", "race39")),
     OtherInference(controller_failover.RAN_TO_FENCED_WRITE, ("fuzz22a", "fuzz28c", "unseen39b")),
