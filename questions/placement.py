@@ -121,13 +121,16 @@ def least_movement(context: Context, topics: Collection[str], brokers: Collectio
     for broker, count in Counter(chain.from_iterable(everything.values())).items():
         if broker in racks:
             load[broker] = count
-    placed = {}
+    placed = {}  # where they are not yet
     for tp, replicas in assignment.items():
-        placed[tp] = to = _moved(tp, replicas, racks, load, goal)
-        if to is replicas:
+        to = _moved(tp, replicas, racks, load, goal)
+        if to == replicas:
             continue
-        load.update(set(to) - set(replicas))
-        load.subtract(replica for replica in set(replicas) - set(to) if replica in racks)
+        placed[tp] = to
+        for added in set(to).difference(replicas):
+            load[added] += 1
+        for left in racks.keys() & set(replicas).difference(to):
+            load[left] -= 1
     return _movement(assignment, placed)
 
 
@@ -181,7 +184,7 @@ def _moved(
     kept += [None] * (factor - len(kept))
     for at, stays_there in enumerate(kept):
         if stays_there is None:
-            chosen = _next_broker(tp, kept, racks, load, in_rack if goal.rack_aware else Counter())
+            chosen = _next_broker(tp, kept, racks, load, in_rack if goal.rack_aware else {})
             kept[at] = chosen
             in_rack[racks[chosen]] += 1
     return tuple(replica for replica in kept if replica is not None)
@@ -192,9 +195,9 @@ def _next_broker(
     kept: Sequence[int | None],
     racks: Mapping[int, str | None],
     load: Counter[int],
-    in_rack: Counter[str | None],
+    in_rack: Mapping[str | None, int],
 ) -> int:
     free = [broker for broker in racks if broker not in kept]
     if not free:
         raise UnplaceableError(f"{tp} needs {len(kept)} replicas, and there are {len(racks)} brokers for them")
-    return min(free, key=lambda broker: (in_rack[racks[broker]], load[broker], broker))
+    return min(free, key=lambda broker: (in_rack.get(racks[broker], 0), load[broker], broker))
