@@ -30,6 +30,11 @@ class Goal(msgspec.Struct, frozen=True):
     rack_aware: bool = False  # no rack has more replicas of a partition than the others make necessary
     replication_factor: int | None = None
 
+    def is_met_by(self, replicas: tuple[int, ...]) -> bool:
+        """Whether these replicas may stay, whatever racks they are in; never where racks count."""
+        is_enough = self.replication_factor in (None, len(replicas))
+        return is_enough and not self.rack_aware and self.drain.isdisjoint(replicas)
+
 
 class Movement(msgspec.Struct, frozen=True):
     """Reassignment: the partitions that change, and what is copied for it."""
@@ -123,10 +128,9 @@ def least_movement(context: Context, topics: Collection[str], brokers: Collectio
             load[broker] = count
     placed = {}  # where they are not yet
     for tp, replicas in assignment.items():
-        to = _moved(tp, replicas, racks, load, goal)
-        if to == replicas:
+        if goal.is_met_by(replicas):
             continue
-        placed[tp] = to
+        placed[tp] = to = _moved(tp, replicas, racks, load, goal)
         for added in set(to).difference(replicas):
             load[added] += 1
         for left in racks.keys() & set(replicas).difference(to):
@@ -169,8 +173,6 @@ def _moved(
     tp: TopicPartition, replicas: tuple[int, ...], racks: Mapping[int, str | None], load: Counter[int], goal: Goal
 ) -> tuple[int, ...]:
     factor = goal.replication_factor or len(replicas)
-    if not goal.rack_aware and factor == len(replicas) and goal.drain.isdisjoint(replicas):
-        return replicas
     if factor > len(racks) and (goal.replication_factor or goal.drain.intersection(replicas)):
         raise UnplaceableError(f"{tp} needs {factor} replicas, and there are {len(racks)} brokers for them")
     most = -(-factor // len(set(racks.values()))) if goal.rack_aware and racks else factor
@@ -184,7 +186,7 @@ def _moved(
     kept += [None] * (factor - len(kept))
     for at, stays_there in enumerate(kept):
         if stays_there is None:
-            chosen = _next_broker(tp, kept, racks, load, in_rack if goal.rack_aware else {})
+            chosen = _next_broker(tp, kept, racks, load, in_rack if goal.rack_aware else Counter())
             kept[at] = chosen
             in_rack[racks[chosen]] += 1
     return tuple(replica for replica in kept if replica is not None)
@@ -195,9 +197,11 @@ def _next_broker(
     kept: Sequence[int | None],
     racks: Mapping[int, str | None],
     load: Counter[int],
-    in_rack: Mapping[str | None, int],
+    in_rack: Counter[str | None],
 ) -> int:
     free = [broker for broker in racks if broker not in kept]
     if not free:
         raise UnplaceableError(f"{tp} needs {len(kept)} replicas, and there are {len(racks)} brokers for them")
-    return min(free, key=lambda broker: (in_rack.get(racks[broker], 0), load[broker], broker))
+    if not in_rack:
+        return min(free, key=load.__getitem__)  # of the brokers with the fewest the first by id, as below
+    return min(free, key=lambda broker: (in_rack[racks[broker]], load[broker]))
