@@ -5,7 +5,6 @@ A subcommand is imported when it is called, so that none pays for another's libr
 
 from __future__ import annotations
 
-import importlib.metadata
 import sys
 import threading
 from typing import Any, Final, NoReturn
@@ -99,6 +98,8 @@ def _sentence(error: click.UsageError | ConfigError) -> str:
 def _print_version(ctx: click.Context, _option: click.Parameter, asked: bool) -> None:
     if not asked or ctx.resilient_parsing:
         return
+    import importlib.metadata  # as long to import as all of click: not for every command
+
     try:
         click.echo(f"kontrast {importlib.metadata.version('kontrast')}")
     except importlib.metadata.PackageNotFoundError:

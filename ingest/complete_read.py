@@ -8,14 +8,23 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from controller.contract.records import Record, RecordKind, data_fields
 from ingest.config import ZooKeeperConfig
 from ingest.errors import IngestError
 from ingest.observed.inbox import Inbox
 from ingest.observed.observations import Value
-from ingest.observed.paths import BROKERS, PARENTS, SINGLE_ZNODES, TOPICS, Rank, partitions_path, rank, state_path
+from ingest.observed.paths import (
+    BROKERS,
+    PARENTS,
+    SINGLE_ZNODES,
+    TOPICS,
+    is_partition_state,
+    partitions_path,
+    rank,
+    state_path,
+)
 from ingest.zookeeper.client import WatchedZooKeeper
 from ingest.zookeeper.reading import ConnectionLostError
 
@@ -23,6 +32,7 @@ _LOG = logging.getLogger("kontrast.ingest.complete_read")
 
 _STOP_CHECK_SECONDS = 0.2
 _JUTE_MAXBUFFER_BYTES = 0xFFFFF
+_NODE = RecordKind.NODE  # to find a member in its enum takes Python 3.11 0.2 µs
 
 # The parents of which a child has a topic's name.
 _BY_TOPIC = (TOPICS, "/config/topics", "/admin/delete_topics")
@@ -59,7 +69,9 @@ def read_everything(
     ]
     paths = [*SINGLE_ZNODES, *below_parents, *states]
     values = zookeeper.read_values(paths, lambda count: show(count, len(paths))).values
-    return {path: value for path, value in values.items() if value is not None}
+    for absent in [path for path, value in values.items() if value is None]:
+        del values[absent]
+    return cast("dict[str, Value]", values)
 
 
 def _complain_of_a_long_list(parent: str, names: list[str]) -> None:
@@ -92,15 +104,17 @@ class CompleteRead:
         """The records of a complete read, as a forwarder would have written them just now."""
         now_ms = time.time_ns() // 1_000_000
         newest = max((value.mzxid for value in self.values.values()), default=-1)
-        by_rank: dict[Rank, list[str]] = {each: [] for each in Rank}  # causes first
+        causes: list[str] = []
+        states: list[str] = []  # as they were read: a topic's are together, which is how they are stored at least cost
         for path in self.values:
-            by_rank[rank(path)].append(path)
-        in_order = [path for same in by_rank.values() for path in sorted(same, key=lambda at: self.values[at].mzxid)]
+            (states if is_partition_state(path) else causes).append(path)
+        causes.sort(key=lambda path: (rank(path), self.values[path].mzxid))
 
         def bound(seq: int, kind: RecordKind) -> Record:
             return Record(cluster=cluster, generation=1, seq=seq, kind=kind, observed_ms=now_ms, zxid=newest)
 
-        nodes = [_node(cluster, seq, now_ms, path, self.values[path]) for seq, path in enumerate(in_order, start=1)]
+        in_order = enumerate((*causes, *states), start=1)
+        nodes = [_node(cluster, seq, now_ms, path, self.values[path]) for seq, path in in_order]
         return [bound(0, RecordKind.SNAPSHOT_BEGIN), *nodes, bound(len(nodes) + 1, RecordKind.SNAPSHOT_END)]
 
 
@@ -110,7 +124,7 @@ def _node(cluster: str, seq: int, now_ms: int, path: str, value: Value) -> Recor
         cluster=cluster,
         generation=1,
         seq=seq,
-        kind=RecordKind.NODE,
+        kind=_NODE,
         observed_ms=now_ms,
         path=path,
         data=data.get("data"),

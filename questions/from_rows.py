@@ -21,8 +21,7 @@ from controller.model.brokers import Departures
 from controller.model.context import LEAST_IN_SYNC, Context
 from controller.model.topics import Problem, TopicPartition
 from controller.rules.migration_phases import MigrationPhase
-from controller.step import steps
-from questions.departures import with_departures
+from questions.departures import read_with_departures
 from questions.gathering import worst_first
 from questions.picture import Origin, Picture
 
@@ -60,8 +59,8 @@ def picture_of_rows(
 def context_of_rows(context: Context, metadata: Collection[MetadataRow], as_of_ms: int) -> Context:
     """The cluster as `controller.step` judges it by these rows: what can be played on; times are not the rows'."""
     rows = sorted(metadata, key=lambda row: _CAUSES_FIRST.index(type(row)))
-    read = with_departures(tuple(_complete_read(context.header.cluster, rows, as_of_ms)))
-    return steps(context, read, shows_partitions=False).context
+    read = tuple(_complete_read(context.header.cluster, rows, as_of_ms))
+    return read_with_departures(context, read, shows_partitions=False).context
 
 
 def _complete_read(cluster: str, rows: Collection[MetadataRow], as_of_ms: int) -> Iterator[Record]:

@@ -13,10 +13,11 @@ from controller.contract.znodes import REPLAYED
 from controller.model.context import Context
 from controller.step import steps
 from questions.dating import dated, judged_without_patience
-from questions.departures import with_departures
+from questions.departures import read_with_departures
 from questions.picture import WORST_FIRST, Origin, Picture
 
 _RESOLVED = "resolved"
+_NODE = RecordKind.NODE
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 _KINDS = {name: place for place, name in enumerate(ALERT_KINDS)}  # partitions, brokers, the controller, topics
 
@@ -32,6 +33,7 @@ class Gathering:
     def __init__(self, context: Context, keeps: Callable[[Row], bool] = keep_nothing) -> None:
         self.context = context
         self._keeps = keeps
+        self._shows_partitions = keeps is not keep_nothing
         self._story: list[Row] = []
         self._alerts: dict[str, AlertRow] = {}
         self._records: dict[str, Record] = {}
@@ -49,10 +51,7 @@ class Gathering:
             if record.position > position:  # else it is a repetition, or an older forwarder's
                 self._note(record)
                 position = record.position
-        self._apply(records)
-
-    def _apply(self, records: Sequence[Record]) -> None:
-        outcome = steps(self.context, records, shows_partitions=self._keeps is not keep_nothing)
+        outcome = steps(self.context, records, shows_partitions=self._shows_partitions)
         self.context = outcome.context
         self._take_rows(outcome.effects)
 
@@ -64,18 +63,19 @@ class Gathering:
         self, read: Sequence[Record], written_ms: Mapping[str, int], forbidden: frozenset[str] = frozenset()
     ) -> Picture:
         """The cluster as one complete read found it: dated by its znodes, for nothing was seen to begin."""
-        self._records = {record.path: record for record in read if record.kind is RecordKind.NODE}
+        self._records = {record.path: record for record in read if record.kind is _NODE}
         self._began_ms = self._as_of_ms = read[0].observed_ms
-        self._apply(with_departures(read))
+        found = read_with_departures(self.context, read, shows_partitions=self._shows_partitions)
+        self._take_rows(found.effects)
         self._alerts = {}
-        outcome = judged_without_patience(dated(self.context, written_ms))
+        outcome = judged_without_patience(dated(found.context, written_ms))
         self.context = outcome.context
         self._take_rows(outcome.effects)
         return self._picture(Origin.LOOK, written_ms, forbidden)
 
     def _note(self, record: Record) -> None:
         self._as_of_ms = record.observed_ms
-        if record.kind is RecordKind.NODE:
+        if record.kind is _NODE:
             self._records[record.path] = record
         elif record.kind is RecordKind.DELETED:
             self._records.pop(record.path, None)

@@ -30,6 +30,11 @@ class Goal(msgspec.Struct, frozen=True):
     rack_aware: bool = False  # no rack has more replicas of a partition than the others make necessary
     replication_factor: int | None = None
 
+    def is_met_by(self, replicas: tuple[int, ...]) -> bool:
+        """Whether these replicas may stay, whatever racks they are in; never where racks count."""
+        is_enough = self.replication_factor in (None, len(replicas))
+        return is_enough and not self.rack_aware and self.drain.isdisjoint(replicas)
+
 
 class Movement(msgspec.Struct, frozen=True):
     """Reassignment: the partitions that change, and what is copied for it."""
@@ -121,13 +126,15 @@ def least_movement(context: Context, topics: Collection[str], brokers: Collectio
     for broker, count in Counter(chain.from_iterable(everything.values())).items():
         if broker in racks:
             load[broker] = count
-    placed = {}
+    placed = {}  # where they are not yet
     for tp, replicas in assignment.items():
-        placed[tp] = to = _moved(tp, replicas, racks, load, goal)
-        if to is replicas:
+        if goal.is_met_by(replicas):
             continue
-        load.update(set(to) - set(replicas))
-        load.subtract(replica for replica in set(replicas) - set(to) if replica in racks)
+        placed[tp] = to = _moved(tp, replicas, racks, load, goal)
+        for added in set(to).difference(replicas):
+            load[added] += 1
+        for left in racks.keys() & set(replicas).difference(to):
+            load[left] -= 1
     return _movement(assignment, placed)
 
 
@@ -166,8 +173,6 @@ def _moved(
     tp: TopicPartition, replicas: tuple[int, ...], racks: Mapping[int, str | None], load: Counter[int], goal: Goal
 ) -> tuple[int, ...]:
     factor = goal.replication_factor or len(replicas)
-    if not goal.rack_aware and factor == len(replicas) and goal.drain.isdisjoint(replicas):
-        return replicas
     if factor > len(racks) and (goal.replication_factor or goal.drain.intersection(replicas)):
         raise UnplaceableError(f"{tp} needs {factor} replicas, and there are {len(racks)} brokers for them")
     most = -(-factor // len(set(racks.values()))) if goal.rack_aware and racks else factor
@@ -197,4 +202,6 @@ def _next_broker(
     free = [broker for broker in racks if broker not in kept]
     if not free:
         raise UnplaceableError(f"{tp} needs {len(kept)} replicas, and there are {len(racks)} brokers for them")
-    return min(free, key=lambda broker: (in_rack[racks[broker]], load[broker], broker))
+    if not in_rack:
+        return min(free, key=load.__getitem__)  # of the brokers with the fewest the first by id, as below
+    return min(free, key=lambda broker: (in_rack[racks[broker]], load[broker]))

@@ -12,6 +12,7 @@ from typing import ClassVar, Final
 
 from cli.running import StoppedError
 from cli.sources.source import CHUNK_COUNT, NotFoundError, Scope
+from controller.contract.records import Record
 from controller.derived.stored_context import new_context
 from ingest.config import ZooKeeperConfig
 from questions.gathering import Gathering
@@ -33,6 +34,12 @@ class ZooKeeperSource:
 
     def picture(self, scope: Scope, stop: threading.Event) -> Picture:
         """The cluster as it is now, with nothing of its past."""
+        gathering = Gathering(new_context(self.cluster, CHUNK_COUNT, *self.brokers.read()))  # no past, so no story
+        with no_cycles_looked_for():
+            return gathering.look(*self._read(scope, stop))
+
+    def _read(self, scope: Scope, stop: threading.Event) -> tuple[list[Record], dict[str, int], frozenset[str]]:
+        """Records of a complete read, when its znodes were written, and what may not be read: no more is kept of it."""
         from ingest.complete_read import read_once  # not for --help
 
         with shown_progress() as show:
@@ -41,9 +48,7 @@ class ZooKeeperSource:
             raise StoppedError
         if not read.values and not read.forbidden:
             raise NotFoundError(where_clusters_are(self.config, stop))
-        gathering = Gathering(new_context(self.cluster, CHUNK_COUNT, *self.brokers.read()))  # no past, so no story
-        with no_cycles_looked_for():
-            return gathering.look(read.records(self.cluster), read.written_ms, read.forbidden)
+        return read.records(self.cluster), read.written_ms, read.forbidden
 
 
 @contextmanager

@@ -68,7 +68,8 @@ _BY_PROBLEM: Final[Mapping[Problem | None, PartitionIssue]] = {
     Problem.LEADERLESS: PartitionIssue.LEADERLESS,
 }
 
-_USED_AGAIN_SOON: Final = (None, PartitionIssue.ELECTION_DUE, PartitionIssue.ELECTION_OWED)
+_ELECTION_DUE: Final = PartitionIssue.ELECTION_DUE
+_USED_AGAIN_SOON: Final = (None, _ELECTION_DUE, PartitionIssue.ELECTION_OWED)
 
 
 # The same keys are read at each heartbeat.
@@ -97,7 +98,7 @@ def issues_of(topic: Topic, partition: Partition, rules: CountingRules) -> tuple
         return _without_state(partition)
     shape = (partition.replicas, partition.adding, partition.removing)
     unusable = _BY_PROBLEM.get(partition.problem)
-    if unusable is PartitionIssue.ELECTION_DUE and _is_passed_over(partition, value.leader_epoch):
+    if unusable is _ELECTION_DUE and _is_passed_over(partition, value.leader_epoch):
         unusable = PartitionIssue.ELECTION_OWED
     return _with_state(unusable, value.leader, value.isr, shape, topic.min_insync_replicas, rules)
 
@@ -134,7 +135,7 @@ def _with_state(  # noqa: PLR0913 (all that decides it)
 def _unusable_for(issue: PartitionIssue, leader: int, isr: tuple[int, ...], replicas: tuple[int, ...]) -> str:
     if issue is PartitionIssue.ELECTION_OWED:
         return issue.of((leader,) if leader >= 0 else isr)
-    if issue is PartitionIssue.ELECTION_DUE:
+    if issue is _ELECTION_DUE:
         return issue.of((leader,)) if leader >= 0 else PartitionIssue.COMING_BACK.of(isr)
     return issue.of(isr, set(replicas) - set(isr) if issue is PartitionIssue.OFFLINE else ())
 

@@ -6,6 +6,8 @@ state is that of a controller that has just loaded its context.
 
 from __future__ import annotations
 
+from typing import Final
+
 from controller.events import controller_failover, migration, topic_deletion
 from controller.events.broker_change import forget_unseen_brokers, publish_broker, with_initial_states
 from controller.events.controller_change import adopt, publish_controller
@@ -13,6 +15,8 @@ from controller.model.context import FOLLOWING, LOADING
 from controller.model.topics import Topic
 from controller.rules.states import PartitionState, ReplicaState
 from controller.transaction.transaction import Transaction, replace
+
+_OFFLINE: Final = ReplicaState.OFFLINE
 
 
 def begin(tx: Transaction) -> None:
@@ -58,8 +62,7 @@ def deletion_listed(tx: Transaction, name: str) -> None:
 
 def _set_up(tx: Transaction, topic: Topic, *, queued: bool) -> Topic:
     partitions = {
-        number: with_initial_states(tx, partition, ReplicaState.OFFLINE)
-        for number, partition in topic.partitions.items()
+        number: with_initial_states(tx, partition, _OFFLINE) for number, partition in topic.partitions.items()
     }
     if not queued:
         return replace(
@@ -78,7 +81,7 @@ def _set_up(tx: Transaction, topic: Topic, *, queued: bool) -> Topic:
         )
         for number, partition in partitions.items()
     }
-    waits = any(state is ReplicaState.OFFLINE for part in partitions.values() for state in part.replica_states.values())
+    waits = any(state is _OFFLINE for part in partitions.values() for state in part.replica_states.values())
     return replace(topic, partitions=deleting, queued_for_deletion=True, deletion_started=True, ineligible=waits)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from controller.contract.records import Record, RecordKind
 from controller.contract.znodes import Place, StateZnode, ZnodeError, decode, locate
@@ -11,6 +12,8 @@ from controller.inference.partition_state import state_in
 from controller.model.context import LOADING, Context
 from controller.model.topics import Partition
 from controller.transaction.transaction import Transaction, replace
+
+_PARTITION_STATE: Final = Place.PARTITION_STATE
 
 
 def load(context: Context, records: Sequence[Record]) -> Context | None:
@@ -51,7 +54,7 @@ def _store(tx: Transaction, records: Sequence[Record]) -> bool:
             topic = tx.topics.get(name)
             found[name] = {} if topic is None else topic.partitions
         partition = found[name].get(number)
-        if where.place is not Place.PARTITION_STATE or partition is None:
+        if where.place is not _PARTITION_STATE or partition is None:
             return False
         try:
             written = state_in(decode(record.content, StateZnode), record.version)

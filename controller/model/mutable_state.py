@@ -140,14 +140,22 @@ class MutableState:
         """Replace a topic; None removes it."""
         topic_before = self.topics.get(name)
         before, after = topic_before.partitions if topic_before else {}, topic.partitions if topic else {}
-        # During a complete read only partitions that are gone are concluded.
-        follows = self.header.phase is FOLLOWING
-        for number in {**before, **after} if follows else [gone for gone in before if gone not in after]:
-            tp = TopicPartition(name, number)
-            if tp not in self._touched:
-                self._touched[tp] = (topic_before, before.get(number))
+        if self.judges_all:
+            self._replica_index = None  # which follows what is touched
+        else:
+            # During a complete read only partitions that are gone are concluded.
+            follows = self.header.phase is FOLLOWING
+            for number in {**before, **after} if follows else [gone for gone in before if gone not in after]:
+                tp = TopicPartition(name, number)
+                if tp not in self._touched:
+                    self._touched[tp] = (topic_before, before.get(number))
         self._touched_topics.setdefault(name, topic_before)
         self.topics.put(name, topic)
+
+    @property
+    def judges_all(self) -> bool:
+        """Whether every partition is judged at the end, touched or not, and nobody reads their rows."""
+        return self.shows_all and not self.shows_partitions
 
     def put_partition(self, tp: TopicPartition, partition: Partition) -> None:
         """Replace a partition of a known topic."""

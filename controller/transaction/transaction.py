@@ -123,11 +123,10 @@ class Transaction(CertainEvents):
             return False
         issue_index = self._issue_index
         issue_index.wants_judging = False
-        if self.shows_all and not (self.shows_partitions or self._fresh):
+        if self.judges_all:
             self._judge_all()
-        else:
-            for tp, before in self._touched.items():
-                self._conclude(tp, before)
+        for tp, before in self._touched.items():
+            self._conclude(tp, before)
         for name, topic in self._touched_topics.items():
             self._gauge_counts.recount_topic(topic, self.topics.get(name))
         if follows:
@@ -137,7 +136,7 @@ class Transaction(CertainEvents):
         return issue_index.wants_judging
 
     def _judge_all(self) -> None:
-        """Judge every partition at the end of a complete read of which nobody reads the rows."""
+        """Judge every partition at the end of a complete read."""
         header, rules = self.header, self.rules
         for name, topic in self.topics:
             for number, partition in topic.partitions.items():

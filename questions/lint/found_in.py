@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from itertools import chain
 from operator import itemgetter
 from typing import Final
+
+import msgspec
 
 from controller.contract.records import Record
 from controller.contract.znodes import TopicZnode, ZnodeError, decode, decode_config, locate
@@ -26,31 +30,39 @@ _REQUESTS: Final = ("/admin/reassign_partitions", "/admin/preferred_replica_elec
 # --- what is looked through
 
 
-def _topics(picture: Picture) -> Iterator[tuple[str, Topic]]:
-    """The topics that nobody asked to delete."""
-    for name, topic in sorted(picture.context.topics, key=lambda item: item[0]):
-        if topic.exists and not topic.queued_for_deletion:
-            yield name, topic
+class Linted(msgspec.Struct, frozen=True):
+    """Cluster that is linted: its picture, and what is in it as the checks need it."""
+
+    picture: Picture
+    topics: tuple[tuple[str, Topic], ...]  # that nobody asked to delete, by name
+    children: Mapping[str, Mapping[str, Record]]  # znodes right below each parent, by name
+    states: tuple[str, ...]  # paths of partition states
 
 
-def _partitions(picture: Picture, wanted: Callable[[Partition], object]) -> Iterator[tuple[str, Partition]]:
+def linted(picture: Picture) -> Linted:
+    """The cluster, sorted once for all checks."""
+    topics = (item for item in picture.context.topics if item[1].exists and not item[1].queued_for_deletion)
+    children: dict[str, dict[str, Record]] = {parent: {} for parent in _LISTED}
+    states = []
+    for path, record in picture.records.items():
+        parent, _, name = path.rpartition("/")
+        if parent in children:
+            children[parent][name] = record
+        elif name == "state":
+            states.append(path)
+    return Linted(picture, tuple(sorted(topics, key=itemgetter(0))), children, tuple(states))
+
+
+def _partitions(cluster: Linted, wanted: Callable[[Partition], object]) -> Iterator[tuple[str, Partition]]:
     """The partitions that are wanted, by name."""
-    for name, topic in _topics(picture):
+    for name, topic in cluster.topics:
         found = [(number, partition) for number, partition in topic.partitions.items() if wanted(partition)]
         for number, partition in sorted(found, key=itemgetter(0)):
             yield f"{name}-{number}", partition
 
 
-def _children(picture: Picture, parent: str) -> Iterator[tuple[str, Record]]:
-    """The znodes right below a parent, by name."""
-    prefix = f"{parent}/"
-    for path, record in picture.records.items():
-        if path.startswith(prefix) and path.find("/", len(prefix)) < 0:
-            yield path[len(prefix) :], record
-
-
-def _topic_znodes(picture: Picture) -> Iterator[tuple[str, TopicZnode]]:
-    for name, record in _children(picture, _TOPICS):
+def _topic_znodes(cluster: Linted) -> Iterator[tuple[str, TopicZnode]]:
+    for name, record in cluster.children[_TOPICS].items():
         try:
             yield name, decode(record.content, TopicZnode)
         except ZnodeError:
@@ -60,27 +72,27 @@ def _topic_znodes(picture: Picture) -> Iterator[tuple[str, TopicZnode]]:
 # --- topics' ids
 
 
-def duplicate_ids(picture: Picture) -> Iterator[str]:
+def duplicate_ids(cluster: Linted) -> Iterator[str]:
     """Ids that more than one topic has."""
     by_id: dict[str, list[str]] = {}
-    for name, topic in _topics(picture):
+    for name, topic in cluster.topics:
         if topic.topic_id:
             by_id.setdefault(topic.topic_id, []).append(name)
     return (f"{' and '.join(names)} ({topic_id})" for topic_id, names in by_id.items() if len(names) > 1)
 
 
-def missing_ids(picture: Picture) -> Iterable[str]:
+def missing_ids(cluster: Linted) -> Iterable[str]:
     """Topics without an id, where others have one."""
-    lacking = [name for name, topic in _topics(picture) if not topic.topic_id]
-    return lacking if any(topic.topic_id for _, topic in _topics(picture)) else ()
+    lacking = [name for name, topic in cluster.topics if not topic.topic_id]
+    return lacking if any(topic.topic_id for _, topic in cluster.topics) else ()
 
 
 # --- assignments and states
 
 
-def leftover_fields(picture: Picture) -> Iterator[str]:
+def leftover_fields(cluster: Linted) -> Iterator[str]:
     """Partitions with adding or removing replicas that are none of its replicas."""
-    for name, znode in _topic_znodes(picture):
+    for name, znode in _topic_znodes(cluster):
         for field, by_partition in (("adding", znode.adding_replicas), ("removing", znode.removing_replicas)):
             for number, replicas in by_partition.items():
                 stray = set(replicas) - set(znode.partitions.get(number, ()))
@@ -88,20 +100,20 @@ def leftover_fields(picture: Picture) -> Iterator[str]:
                     yield f"{name}-{number} ({field} {sorted(stray)})"
 
 
-def orphan_states(picture: Picture) -> Iterator[str]:
+def orphan_states(cluster: Linted) -> Iterator[str]:
     """States of partitions that no topic has."""
-    states = [path for path in picture.records if path.endswith("/state")]
-    if len(states) == sum(1 for _ in _partitions(picture, lambda partition: partition.zk_state is not None)):
+    partitions = chain.from_iterable(topic.partitions.values() for _, topic in cluster.topics)
+    if len(cluster.states) == sum(partition.zk_state is not None for partition in partitions):
         return  # each is a partition's: to look 200,000 of them up takes longer than to count them
-    for where in map(locate, states):
-        topic = picture.context.topics.get(where.name)
+    for where in map(locate, cluster.states):
+        topic = cluster.picture.context.topics.get(where.name)
         if topic is None or not topic.exists or where.number not in topic.partitions:
             yield f"{where.name}-{where.number}"
 
 
-def stray_states(picture: Picture) -> Iterator[str]:
+def stray_states(cluster: Linted) -> Iterator[str]:
     """Partitions whose state names brokers that are no replicas of them."""
-    for name, partition in _partitions(picture, _strays):
+    for name, partition in _partitions(cluster, _strays):
         yield f"{name} {sorted(_strays(partition))}"
 
 
@@ -110,62 +122,62 @@ def _strays(partition: Partition) -> set[int]:
     return set() if value is None else {value.leader, *value.isr}.difference(partition.replicas, (NO_LEADER,))
 
 
-def newer_than_the_controller(picture: Picture) -> Iterator[str]:
+def newer_than_the_controller(cluster: Linted) -> Iterator[str]:
     """Partitions whose state has a later controller epoch than /controller_epoch."""
-    epoch = picture.header.controller_epoch
+    epoch = cluster.picture.header.controller_epoch
 
     def is_newer(partition: Partition) -> bool:
         return partition.zk_state is not None and partition.zk_state.controller_epoch > epoch >= 0
 
-    for name, partition in _partitions(picture, is_newer):
+    for name, partition in _partitions(cluster, is_newer):
         assert partition.zk_state is not None, "a partition without a state has no epoch"
         yield f"{name} (controller epoch {partition.zk_state.controller_epoch}, /controller_epoch {epoch})"
 
 
-def one_replica(picture: Picture) -> Iterator[str]:
+def one_replica(cluster: Linted) -> Iterator[str]:
     """Partitions of one replica."""
-    return (name for name, _ in _partitions(picture, lambda partition: len(partition.replicas) == 1))
+    return (name for name, _ in _partitions(cluster, lambda partition: len(partition.replicas) == 1))
 
 
-def dead_brokers(picture: Picture) -> Iterator[str]:
+def dead_brokers(cluster: Linted) -> Iterator[str]:
     """Brokers that host replicas and are not registered."""
-    for broker, count in sorted(replicas_by_broker(picture.header).items()):
-        if count and broker not in picture.header.brokers:
+    for broker, count in sorted(replicas_by_broker(cluster.picture.header).items()):
+        if count and broker not in cluster.picture.header.brokers:
             yield f"broker {broker} ({count} replicas)"
 
 
 # --- settings
 
 
-def needs_more_than_it_has(picture: Picture) -> Iterator[str]:
+def needs_more_than_it_has(cluster: Linted) -> Iterator[str]:
     """Topics whose min.insync.replicas no ISR can reach."""
-    if picture.header.counting_rules.least_is_capped:
+    if cluster.picture.header.counting_rules.least_is_capped:
         return
-    for name, topic in _topics(picture):
+    for name, topic in cluster.topics:
         fewest = min((len(partition.replicas) for partition in topic.partitions.values()), default=None)
         needed = topic.min_insync_replicas
         if fewest is not None and needed is not None and needed > fewest:
             yield f"{name} (min.insync.replicas {needed}, {fewest} replicas)"
 
 
-def needs_all_it_has(picture: Picture) -> Iterator[str]:
+def needs_all_it_has(cluster: Linted) -> Iterator[str]:
     """Topics whose min.insync.replicas needs every replica."""
-    for name, topic in _topics(picture):
+    for name, topic in cluster.topics:
         fewest = min((len(partition.replicas) for partition in topic.partitions.values()), default=0)
         needed = topic.min_insync_replicas
         if needed is not None and needed == fewest > 1:
             yield f"{name} (min.insync.replicas {needed})"
 
 
-def unclean(picture: Picture) -> Iterator[str]:
+def unclean(cluster: Linted) -> Iterator[str]:
     """Topics that allow unclean elections themselves."""
-    return (name for name, topic in _topics(picture) if topic.unclean_election)
+    return (name for name, topic in cluster.topics if topic.unclean_election)
 
 
-def orphan_settings(picture: Picture) -> Iterator[str]:
+def orphan_settings(cluster: Linted) -> Iterator[str]:
     """Topics that have settings and do not exist."""
-    for name, record in sorted(_children(picture, "/config/topics"), key=itemgetter(0)):
-        if picture.topic(name) is None and _has_settings(record):
+    for name, record in sorted(cluster.children["/config/topics"].items(), key=itemgetter(0)):
+        if cluster.picture.topic(name) is None and _has_settings(record):
             yield name
 
 
@@ -179,74 +191,75 @@ def _has_settings(record: Record) -> bool:
 # --- racks
 
 
-def without_rack(picture: Picture) -> Iterable[str]:
+def without_rack(cluster: Linted) -> Iterable[str]:
     """Brokers without a rack, where others have one."""
-    brokers = picture.header.brokers
+    brokers = cluster.picture.header.brokers
     lacking = [f"broker {number}" for number, broker in sorted(brokers.items()) if not broker.rack]
     return lacking if len(lacking) < len(brokers) else ()
 
 
-def _racks(picture: Picture) -> dict[int, str]:
-    return {number: broker.rack for number, broker in picture.header.brokers.items() if broker.rack}
+def _racks(cluster: Linted) -> dict[int, str]:
+    return {number: broker.rack for number, broker in cluster.picture.header.brokers.items() if broker.rack}
 
 
-def more_replicas_than_racks(picture: Picture) -> Iterator[str]:
+def more_replicas_than_racks(cluster: Linted) -> Iterator[str]:
     """Topics with more replicas than there are racks."""
-    racks = set(_racks(picture).values())
-    for name, topic in _topics(picture) if len(racks) > 1 else ():
+    racks = set(_racks(cluster).values())
+    for name, topic in cluster.topics if len(racks) > 1 else ():
         most = max((len(partition.replicas) for partition in topic.partitions.values()), default=0)
         if most > len(racks):
             yield f"{name} ({most} replicas, {len(racks)} racks)"
 
 
-def in_one_rack(picture: Picture) -> Iterator[str]:
+def in_one_rack(cluster: Linted) -> Iterator[str]:
     """Partitions whose replicas are all in one of several racks."""
-    racks = _racks(picture)
+    racks = _racks(cluster)
     if len(set(racks.values())) < 2:
         return
 
-    def is_in_one(partition: Partition) -> bool:
-        used = set(map(racks.get, partition.replicas))
-        return len(partition.replicas) > 1 and len(used) == 1 and None not in used
+    @cache  # most partitions share their replicas with others
+    def are_in_one(replicas: tuple[int, ...]) -> bool:
+        used = set(map(racks.get, replicas))
+        return len(replicas) > 1 and len(used) == 1 and None not in used
 
-    for name, partition in _partitions(picture, is_in_one):
+    for name, partition in _partitions(cluster, lambda partition: are_in_one(partition.replicas)):
         yield f"{name} (rack {racks[partition.replicas[0]]})"
 
 
 # --- what was asked for
 
 
-def left_requests(picture: Picture) -> Iterator[str]:
+def left_requests(cluster: Linted) -> Iterator[str]:
     """Requests by znode that nobody has carried out."""
     for path in _REQUESTS:
-        if path in picture.records and _is_old(picture, path):
+        if path in cluster.picture.records and _is_old(cluster, path):
             yield path
 
 
-def deletions_of_nothing(picture: Picture) -> Iterator[str]:
+def deletions_of_nothing(cluster: Linted) -> Iterator[str]:
     """Deletions of topics that do not exist."""
-    for name, record in _children(picture, "/admin/delete_topics"):
-        if picture.topic(name) is None and _is_old(picture, record.path):
+    for name, record in cluster.children["/admin/delete_topics"].items():
+        if cluster.picture.topic(name) is None and _is_old(cluster, record.path):
             yield record.path
 
 
-def unread_notifications(picture: Picture) -> Iterator[str]:
+def unread_notifications(cluster: Linted) -> Iterator[str]:
     """Notifications that no controller has read."""
     for parent in _NOTIFICATIONS:
-        for _, record in _children(picture, parent):
-            if _is_old(picture, record.path):
+        for record in cluster.children[parent].values():
+            if _is_old(cluster, record.path):
                 yield record.path
 
 
-def _is_old(picture: Picture, path: str) -> bool:
+def _is_old(cluster: Linted, path: str) -> bool:
     """Whether a znode was there longer than a controller takes, by all that is known of its time."""
-    written_ms = picture.written_ms.get(path, picture.records[path].observed_ms)
-    return written_ms == NOT_KNOWN_MS or picture.as_of_ms - written_ms > _LEFT_AFTER_MS
+    written_ms = cluster.picture.written_ms.get(path, cluster.picture.records[path].observed_ms)
+    return written_ms == NOT_KNOWN_MS or cluster.picture.as_of_ms - written_ms > _LEFT_AFTER_MS
 
 
-def long_lists(picture: Picture) -> Iterator[str]:
+def long_lists(cluster: Linted) -> Iterator[str]:
     """Lists of children that hardly fit into a reply."""
     for parent in _LISTED:
-        size_bytes = sum(4 + len(name.encode()) for name, _ in _children(picture, parent))
+        size_bytes = sum(4 + len(name.encode()) for name in cluster.children[parent])
         if size_bytes > _NEARLY * _JUTE_MAXBUFFER_BYTES:
             yield f"{parent} ({size_bytes} of {_JUTE_MAXBUFFER_BYTES} bytes)"

@@ -34,16 +34,16 @@ class LintCheck(msgspec.Struct, frozen=True):
 
     name: str
     severity: Severity
-    find: Callable[[Picture], Iterable[str]]
+    find: Callable[[found_in.Linted], Iterable[str]]
     will: str
     mend: str
 
 
 def lint(picture: Picture) -> tuple[LintFinding, ...]:
     """All findings, the worst first."""
-    found = []
+    cluster, found = found_in.linted(picture), []
     for check in CHECKS:
-        subjects = list(check.find(picture))
+        subjects = list(check.find(cluster))
         if subjects:
             examples = tuple(subjects[:_EXAMPLES])
             found.append(LintFinding(check.name, check.severity, len(subjects), examples, check.will, check.mend))

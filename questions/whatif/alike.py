@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from controller.derived.health import needed_in_sync
 from controller.model.context import Context
-from controller.model.topics import Partition, Topic
+from controller.model.topics import Partition
 
 
 class Alike(NamedTuple):
@@ -29,23 +29,24 @@ class Group(NamedTuple):
 
 def partitions_alike(context: Context) -> dict[Alike, Group]:
     """All led partitions by what decides their fate; topics that are queued for deletion are left out."""
+    header = context.header
+    live, rules, unclean = frozenset(header.brokers), header.counting_rules, header.allows_unclean_election
     found: dict[Alike, list[str]] = defaultdict(list)
     for name, topic in context.topics:
         if not topic.exists or topic.queued_for_deletion:
             continue
+        may_be_unclean = unclean if topic.unclean_election is None else topic.unclean_election
         for partition in topic.partitions.values():
-            alike = _alike(context, topic, partition)
-            if alike is not None:
-                found[alike].append(name)
+            value = partition.zk_state
+            if value is not None and value.leader in live:
+                isr = _online(value.isr, partition, live)
+                needed = needed_in_sync(topic.min_insync_replicas, value.leader, len(partition.replicas), rules)
+                found[Alike(partition.replicas, isr, value.leader, max(needed, 1), may_be_unclean)].append(name)
     return {alike: Group(len(names), frozenset(names)) for alike, names in found.items()}
 
 
-def _alike(context: Context, topic: Topic, partition: Partition) -> Alike | None:
-    header, value = context.header, partition.zk_state
-    if value is None or value.leader not in header.brokers:
-        return None
+def _online(isr: tuple[int, ...], partition: Partition, live: frozenset[int]) -> tuple[int, ...]:
     away = partition.offline_dirs
-    isr = tuple(member for member in value.isr if member in header.brokers and member not in away)
-    needed = needed_in_sync(topic.min_insync_replicas, value.leader, len(partition.replicas), header.counting_rules)
-    unclean = header.allows_unclean_election if topic.unclean_election is None else topic.unclean_election
-    return Alike(partition.replicas, isr, value.leader, max(needed, 1), unclean)
+    if not away and live.issuperset(isr):
+        return isr
+    return tuple(member for member in isr if member in live and member not in away)

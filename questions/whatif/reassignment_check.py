@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from controller.model.context import Context
+from controller.model.tally import CountingRules
 from controller.model.topics import TopicPartition
 from questions.whatif.consequences import PartitionChange
 from questions.whatif.scenario import Change, Step, play
@@ -25,8 +26,9 @@ class Taken(msgspec.Struct, frozen=True):
 def check_reassignment(context: Context, targets: Targets) -> Taken:
     """What the reassignment takes; raises NoControllerError, UnknownBrokersError."""
     kinds: dict[object, list[TopicPartition]] = {}
+    rules = context.header.counting_rules
     for tp, target in targets.items():
-        kinds.setdefault(_kind(context, tp, target), []).append(tp)
+        kinds.setdefault(_kind(context, rules, tp, target), []).append(tp)
     count_of = {tps[0]: len(tps) for tps in kinds.values()}
     scenario = play(context, [Step(Change.REASSIGN, targets={tp: targets[tp] for tp in count_of})])
 
@@ -37,7 +39,7 @@ def check_reassignment(context: Context, targets: Targets) -> Taken:
     return Taken(counted(after.newly_offline), counted(after.newly_unwritable), scenario.is_harmless)
 
 
-def _kind(context: Context, tp: TopicPartition, target: tuple[int, ...]) -> object:
+def _kind(context: Context, rules: CountingRules, tp: TopicPartition, target: tuple[int, ...]) -> object:
     """Equal for partitions that end alike: neither the controller nor a leader minds which broker has which id.
 
     A partition that has anything due, or a failed log directory, is of its own kind.
@@ -48,7 +50,7 @@ def _kind(context: Context, tp: TopicPartition, target: tuple[int, ...]) -> obje
         return tp
     if partition.queue or partition.reassigning or partition.pending_assignments or partition.offline_dirs:
         return tp
-    rules, live = context.header.counting_rules, context.header.brokers
+    live = context.header.brokers
     number_of: dict[int, int] = {}
     roles = tuple(
         tuple(number_of.setdefault(broker, len(number_of)) for broker in brokers)

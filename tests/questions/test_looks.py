@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from controller.model.topics import TopicPartition
+from ingest.complete_read import CompleteRead
+from ingest.observed.observations import Value
 from questions.check import check
 from questions.explain.broker import explain_broker
 from questions.explain.controller import explain_controller
@@ -162,3 +164,18 @@ def test_what_may_not_be_read_or_is_old_is_a_doubt():
     assert not old.is_well
     assert old.doubts == ("the newest that is known is 31 s old, what is said here may be over: see `kontrast status`",)
     assert check(picture, now_ms=picture.as_of_ms + 29_000).is_well
+
+
+def test_in_a_read_the_states_of_a_topic_stand_together_whenever_they_were_written() -> None:
+    """Causes come first, in the order of their writes; of states it means nothing, and they are stored by topic."""
+    written = {
+        "/brokers/topics/a": 20,
+        "/brokers/topics/state": 10,
+        "/brokers/ids/1": 30,
+        **{f"/brokers/topics/{name}/partitions/{at}/state": 90 - at for at in (0, 1) for name in ("a", "state")},
+    }
+    values = {path: Value(b"", zxid, zxid, 0, 0) for path, zxid in sorted(written.items())}
+    _, *nodes, _ = CompleteRead(values).records("shop")
+    states = [f"/brokers/topics/{name}/partitions/{at}/state" for name in ("a", "state") for at in (0, 1)]
+    causes = ["/brokers/ids/1", "/brokers/topics/state", "/brokers/topics/a"]
+    assert [node.path for node in nodes] == [*causes, *states]
