@@ -165,7 +165,9 @@ class CertainEvents(PendingRequests):
         contents, limits = RequestContents(batches, self.header.profile), CertainUpTo(self.open_event)
         publish = self.publisher_of(event, FINAL)
         for tp in tps:
-            self._flush(tp, event, contents, limits, publish)
+            partition = self.topics.partition(tp)
+            if partition is not None:
+                self._flush(tp, partition, event, contents, limits, publish)
         if batches:
             self.publish_sent(event, batches, contents)
             event.batches = tuple(batch for batch in event.batches if batch not in batches)
@@ -174,20 +176,19 @@ class CertainEvents(PendingRequests):
     def _flush(
         self,
         tp: TopicPartition,
+        partition: Partition,
         event: Event,
         contents: RequestContents,
         limits: CertainUpTo,
         publish: Callable[[TopicPartition, StateChange, LeaderAndIsr | None], None],
     ) -> None:
         """Publish certain state changes at the front of the partition's queue, and move its entries into requests."""
-        partition = self.partition(tp)
-        if partition is None:
-            return
         kept: list[AnyAction] = []
-        is_front, published = True, 0
+        own, limit, is_front, published = event.id, limits[event.id], True, 0
         for action in partition.queue:
-            is_front = is_front and not action.writes and action.at_batch < limits[action.event]
-            is_own = action.event == event.id
+            is_own = action.event == own
+            if is_front and (action.writes or action.at_batch >= (limit if is_own else limits[action.event])):
+                is_front = False
             if isinstance(action, StateChange):
                 if is_front:
                     value = action.value or partition.zk_state

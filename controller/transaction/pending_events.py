@@ -6,7 +6,7 @@ decides when an action is certain and publishes it; `pending_requests` has the e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import repeat
@@ -117,11 +117,17 @@ class PendingEvents(MutableState):
     def queue(self, tp: TopicPartition, partition: Partition, *actions: AnyAction) -> Partition:
         """Queue these actions of the current event for the partition, which may have changed otherwise too."""
         assert self.event is not None, "an action outside of an event"
-        self.event.pending += len(actions)
-        self.event.topics[tp.topic] = None
         for action in actions:
             if action.writes:
                 self.event.due[action.at_batch] += 1
+        return self.queue_unwritten(tp, partition, actions)
+
+    def queue_unwritten(self, tp: TopicPartition, partition: Partition, actions: Sequence[AnyAction]) -> Partition:
+        """Queue actions of which none is a write, as `queue` does: a takeover has four for each partition."""
+        event = self.event
+        assert event is not None, "an action outside of an event"
+        event.pending += len(actions)
+        event.topics[tp.topic] = None
         waiting = replace(partition, queue=(*partition.queue, *actions))
         self.put_partition(tp, waiting)
         return waiting

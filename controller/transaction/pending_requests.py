@@ -74,11 +74,14 @@ class RequestContents:
     def add(self, tp: TopicPartition, entry: AnyEntry, value: LeaderAndIsr | None) -> None:
         """Add the partition's state to the requests that have this entry."""
         profile = self._profile
-        self._longest_name = max(self._longest_name, len(tp.topic))
+        if len(tp.topic) > self._longest_name:
+            self._longest_name = len(tp.topic)
         if isinstance(entry, StopEntry):
             self._states[entry.ordinal].append(stop_state(tp, entry, profile))
             return
-        self._most_ids = max(self._most_ids, len(entry.replicas) + (0 if value is None else len(value.isr)))
+        ids = len(entry.replicas) + (0 if value is None else len(value.isr))
+        if ids > self._most_ids:
+            self._most_ids = ids
         if entry.brokers:
             led, in_batch = led_state(tp, entry, value, profile), self._by_broker[entry.at_batch]
             new = profile.sends_new_and_offline_replicas and entry.new_on

@@ -201,10 +201,11 @@ class Transaction(CertainEvents):
             epochs = self.header.migration.partitions_by_epoch
             self.header.migration.partitions_by_epoch = recounted(epochs, before, partition)
         if self.header.phase is FOLLOWING and not self.shows_all:
-            if partition != before or not (then and now and _count_alike(then, now)):
+            differs = partition != before
+            if differs or not (then and now and _count_alike(then, now)):
                 self._gauge_counts.recount(was, (now, partition))
                 self._issue_index.recount(tp, was, (now, partition), self.header.time_ms)
-            if self._replica_index is not None:
+            if differs and self._replica_index is not None:
                 self._replica_index.note(tp, before, partition)
 
     def _publish_expected(self, tp: TopicPartition, partition: Partition) -> None:
