@@ -32,7 +32,19 @@ class CertainEvents(PendingRequests):
             # Only a finished batch makes actions certain in partitions that were not touched.
             same_batch = stored is not None and stored.begun and event.next_batch == stored.next_batch
             batches = self._certain_batches(event, events)
-            self._send(event, batches, list(self._touched) if same_batch and not batches else self.waiting(event))
+            if batches or not same_batch:
+                self._send(event, batches, self.waiting(event))
+            elif changed := [tp for tp in self._touched if self._begins_with_certain(tp)]:
+                self._send(event, (), changed)
+
+    def _begins_with_certain(self, tp: TopicPartition) -> bool:
+        """Whether a state change that is certain stands first in the partition's queue."""
+        partition = self.topics.partition(tp)
+        first = partition.queue[0] if partition is not None and partition.queue else None
+        if first is None or first.writes:
+            return False
+        event = self.open_event(first.event)
+        return event.begun and first.at_batch < event.next_batch
 
     def waiting(self, event: Event) -> list[TopicPartition]:
         """Partitions of an event's topics with queued actions."""

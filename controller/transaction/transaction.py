@@ -23,7 +23,7 @@ from controller.derived.state_epochs import recounted
 from controller.model.broker_replica_index import BrokerReplicaIndex
 from controller.model.context import FOLLOWING, Context
 from controller.model.event import EventKind
-from controller.model.leadership import StateChange, StateEntry, StopEntry, Write
+from controller.model.leadership import StateChange, StateEntry, Write
 from controller.model.tally import CountingRules
 from controller.model.topics import InTopic, Partition, Topic, TopicPartition, Topics
 from controller.model.wall_clock import shown
@@ -255,11 +255,8 @@ def _differ_by_entries(before: Partition | None, now: Partition) -> bool:
     """Whether a partition differs only in queued entries of requests, which its row does not show."""
     if before is None or before.queue == now.queue or replace(now, queue=before.queue) != before:
         return False
-    then, left = (
-        [action for action in queue if not isinstance(action, (StateEntry, StopEntry))]
-        for queue in (before.queue, now.queue)
-    )
-    return then == left
+    then = [action for action in before.queue if not action.is_entry]
+    return then == [action for action in now.queue if not action.is_entry]
 
 
 _SLOTS = tuple(name for part in Transaction.__mro__ for name in getattr(part, "__slots__", ()))
