@@ -39,6 +39,7 @@ class MutableState:
         "shows_all",
         "shows_gauges",
         "shows_partitions",
+        "shows_steps",
         "topics",
     )
 
@@ -50,6 +51,7 @@ class MutableState:
         self.advance_to(record)
         self.shows_all = False  # publish each partition's row, changed or not
         self.shows_partitions = True  # publish partitions' rows at all: False where they are read from the context
+        self.shows_steps = True  # publish transitions and requests
         self.shows_gauges = False  # publish the cluster's counts, as at each heartbeat
         self._judged_brokers = context.header.brokers
         self._registered: tuple[dict[int, Broker], tuple[int, ...]] | None = None

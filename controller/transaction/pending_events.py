@@ -224,7 +224,8 @@ class PendingEvents(MutableState):
     def _publish(self, row: Any, status: Status, **fields: Any) -> None:  # noqa: ANN401
         assert self.event is not None, "an effect outside of an event"
         self._ordinal += 1
-        self.append_effect(self.event, row(*self._effect(self.event, self._ordinal - 1, status), **fields))
+        if self.shows_steps:
+            self.append_effect(self.event, row(*self._effect(self.event, self._ordinal - 1, status), **fields))
 
     def _effect(self, event: Event, ordinal: int, status: Status) -> EffectStamp:
         effect = f"{event.epoch}-{event.id}-{ordinal}"
@@ -234,6 +235,8 @@ class PendingEvents(MutableState):
         self, event: Event, status: Status
     ) -> Callable[[TopicPartition, StateChange, LeaderAndIsr | None], None]:
         """Publication of the event's state changes, for thousands of rows of this record."""
+        if not self.shows_steps:
+            return _publish_nothing
         cluster, generation, seq, _, zxid, time_ms = self.stamp()
         effects, first, prefix, sentence = self.effects, self._first, f"{event.epoch}-{event.id}-", event.sentence
         epoch, append = event.epoch, partial(self.append_effect, event) if event.inferred_by else effects.append
@@ -248,8 +251,9 @@ class PendingEvents(MutableState):
     def _publish_state_change(
         self, tp: TopicPartition, change: StateChange, status: Status, value: LeaderAndIsr | None
     ) -> None:
-        event = self.open_event(change.event)
-        self.append_effect(event, state_change_row(tp, change, value, self._effect(event, change.ordinal, status)))
+        if self.shows_steps:
+            event = self.open_event(change.event)
+            self.append_effect(event, state_change_row(tp, change, value, self._effect(event, change.ordinal, status)))
 
     def append_effect(self, event: Event, row: Transition | Request) -> None:
         """Publish a row of the event, with the inference that the event rests on."""
@@ -261,6 +265,10 @@ class PendingEvents(MutableState):
         """In-flight events, the oldest first."""
         events = {**self.header.events, **self._open}
         return [event for _, event in sorted(events.items()) if event.pending]
+
+
+def _publish_nothing(tp: TopicPartition, change: StateChange, value: LeaderAndIsr | None) -> None:
+    """Leave out a state change that nobody reads."""
 
 
 def before_state_change(partition: Partition, change: StateChange) -> Partition:

@@ -124,6 +124,9 @@ class PendingRequests(PendingEvents):
 
         Every ISR change comes by here: the row is made without the bookkeeping of requests that wait.
         """
+        event = self._next_event(kind, cause)
+        if not self.shows_steps:
+            return
         topic, profile = self.topics[tp.topic], self.header.profile
         partition = topic.partitions[tp.partition]
         state = metadata_state(
@@ -133,7 +136,6 @@ class PendingRequests(PendingEvents):
             partition.zk_state,
             deleted=topic.queued_for_deletion,
         )
-        event = self._next_event(kind, cause)
         self.effects.append(
             Request(
                 *self._effect(event, 0, FINAL),
@@ -212,6 +214,8 @@ class PendingRequests(PendingEvents):
     def _publish_request(
         self, event: Event, batch: Batch, request: Sending, status: Status, parts: Sequence[tuple[RequestedState, ...]]
     ) -> None:
+        if not self.shows_steps:
+            return
         by_leader = request.api == LEADER_AND_ISR
         leaders = {state.leader for part in parts for state in part} if by_leader else ()
         for number, part in enumerate(parts, start=1):
