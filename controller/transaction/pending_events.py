@@ -163,13 +163,13 @@ class PendingEvents(MutableState):
     def take_back(self, tp: TopicPartition, predicate: Callable[[AnyAction], bool]) -> None:
         """Take actions with the predicate out of the partition's queue, the last first."""
         partition = self.partition(tp)
-        if partition is None or not any(map(predicate, partition.queue)):
+        taken = [action for action in partition.queue if predicate(action)] if partition is not None else []
+        if partition is None or not taken:
             return
-        for action in reversed(partition.queue):
-            if predicate(action):
-                self.withdraw(tp, action)
-                if isinstance(action, StateChange):
-                    partition = before_state_change(partition, action)
+        for action in reversed(taken):
+            self.withdraw(tp, action)
+            if isinstance(action, StateChange):
+                partition = before_state_change(partition, action)
         kept = tuple(action for action in partition.queue if not predicate(action))
         self.put_partition(tp, replace(partition, queue=kept))
 

@@ -165,7 +165,7 @@ class HypotheticalCluster:
         """Write what the controller has to write, in its order, until nothing is due."""
         for _ in range(_ROUNDS):
             due = sorted(self._due_states())
-            assignments = [tp for tp in sorted(self._unwritten) if self._pending_assignment(tp)]
+            assignments = [tp for tp in self._unwritten if self._pending_assignment(tp)]
             if not (due or assignments):
                 self._unwritten.clear()
                 return
