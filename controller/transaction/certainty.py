@@ -178,8 +178,8 @@ class CertainEvents(PendingRequests):
         publish = self.publisher_of(event, FINAL)
         for tp in tps:
             partition = self.topics.partition(tp)
-            if partition is not None:
-                self._flush(tp, partition, event, contents, limits, publish)
+            assert partition is not None, f"{tp} waits, and is not there"
+            self._flush(tp, partition, event, contents, limits, publish)
         if batches:
             self.publish_sent(event, batches, contents)
             event.batches = tuple(batch for batch in event.batches if batch not in batches)
