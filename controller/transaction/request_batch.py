@@ -54,10 +54,10 @@ class RequestBatch:
         self.send_state(tp, self.receivers(brokers, is_new=is_new))
 
     def receivers(self, brokers: Collection[int], *, is_new: bool) -> Receivers:
-        """Receivers among these brokers."""
+        """Receivers among these brokers, each once: an assignment edited by hand may name a broker twice."""
         header = self._tx.header
         live = header.brokers if header.profile.sends_to_live_brokers_only else brokers
-        receivers = tuple([broker for broker in brokers if broker in live])
+        receivers = tuple(dict.fromkeys([broker for broker in brokers if broker in live]))
         return Receivers(receivers, receivers if is_new else ())
 
     def send_state(self, tp: TopicPartition, receivers: Receivers) -> None:
