@@ -71,10 +71,12 @@ def step(context: Context, record: Record) -> Outcome:
     return _in_one_transaction(context, (record,))
 
 
-def steps(context: Context, records: Sequence[Record], *, shows_partitions: bool = True) -> Outcome:
+def steps(
+    context: Context, records: Sequence[Record], *, shows_partitions: bool = True, shows_steps: bool = True
+) -> Outcome:
     """Apply records one after the other, as `step` does; records of partition states share transactions.
 
-    `shows_partitions` is False for whoever reads partitions from the context: their metadata rows are left out.
+    A caller can do without rows: of partitions (`shows_partitions`), of transitions and requests (`shows_steps`).
     """
     effects: list[Row] = []
     begin = 0
@@ -84,7 +86,7 @@ def steps(context: Context, records: Sequence[Record], *, shows_partitions: bool
         if len(batch) > 1 and (loaded := loaded_states.load(context, batch)) is not None:
             context = loaded
             continue
-        outcome = _in_one_transaction(context, batch, shows_partitions=shows_partitions)
+        outcome = _in_one_transaction(context, batch, shows_partitions=shows_partitions, shows_steps=shows_steps)
         context = outcome.context
         effects += outcome.effects
     return Outcome(context, tuple(effects))
@@ -98,7 +100,9 @@ def _end_of_transaction(records: Sequence[Record], begin: int) -> int:
     return max(end, begin + 1)
 
 
-def _in_one_transaction(context: Context, records: Sequence[Record], *, shows_partitions: bool = True) -> Outcome:
+def _in_one_transaction(
+    context: Context, records: Sequence[Record], *, shows_partitions: bool = True, shows_steps: bool = True
+) -> Outcome:
     """Apply the records as if each had its own transaction, at the fixed cost of one."""
     tx: Transaction | None = None
     effects: list[Row] = []
@@ -114,7 +118,7 @@ def _in_one_transaction(context: Context, records: Sequence[Record], *, shows_pa
             continue
         if tx is None:
             tx = Transaction(context, record)
-            tx.shows_partitions = shows_partitions
+            tx.shows_partitions, tx.shows_steps = shows_partitions, shows_steps
         else:
             tx.next_record(record)
         _apply(tx, record, position)
@@ -342,10 +346,6 @@ def _isr_changed(tx: Transaction, where: ZnodePath, record: Record) -> None:
         isr_change_notification.notified(tx, where.name, tps)
 
 
-def _isr_notification_removed(tx: Transaction, where: ZnodePath) -> None:
-    isr_change_notification.removed(tx, where.name)
-
-
 def _settings_written(tx: Transaction, where: ZnodePath, record: Record) -> None:
     topic_change.settings_written(tx, where.name, decode_config(record.raw))
     migration.settings_written(tx, where.name)
@@ -391,7 +391,7 @@ _REMOVED: Final[Mapping[Place, Callable[[Transaction, ZnodePath], None]]] = {
         tx, TopicPartition(where.name, where.number)
     ),
     Place.DELETE_TOPIC: lambda tx, where: topic_deletion.deletion_entry_removed(tx, where.name),
-    Place.ISR_CHANGE: _isr_notification_removed,
+    Place.ISR_CHANGE: lambda tx, where: isr_change_notification.removed(tx, where.name),
     Place.MIGRATION: lambda tx, _: migration.znode_removed(tx),
     Place.REASSIGN_PARTITIONS: lambda tx, _: partition_reassignment.znode_removed(tx),
     Place.PREFERRED_ELECTION: lambda tx, _: replica_leader_election.znode_removed(tx),

@@ -30,6 +30,7 @@ _DEPARTURES_KEPT = 10
 # A broker that was removed at any hour is still shown on the next working day at the same hour.
 _FORGOTTEN_AFTER_MS = 24 * 3_600_000
 _ONLINE = PartitionState.ONLINE
+_WAITING = (PartitionState.NEW, PartitionState.OFFLINE)
 _Value = TypeVar("_Value")
 
 
@@ -196,7 +197,7 @@ def trigger_online(tx: Transaction) -> int:
 
     As Kafka 3.9's `triggerOnlinePartitionStateChange`.
     """
-    waiting = tx.unsettled(lambda partition: partition.state in (PartitionState.NEW, PartitionState.OFFLINE))
+    waiting = tx.unsettled(lambda partition: partition.state in _WAITING)
     return partition_machine.bring_online(tx, [tp for tp in waiting if not tx.topics[tp.topic].queued_for_deletion])
 
 

@@ -38,8 +38,7 @@ def judge_again(tx: Transaction) -> None:
         _judge_acks_all(tx)
     if header.configuration.unclean_as_judged != header.allows_unclean_election:
         header.configuration.unclean_as_judged = header.allows_unclean_election
-        for tp in tx.unled(lambda partition: partition.problem in UNUSABLE):
-            tx.touch(tp)
+        tx.touch_unled(lambda partition: partition.problem in UNUSABLE)
 
 
 def _judge_acks_all(tx: Transaction) -> None:

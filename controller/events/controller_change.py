@@ -314,8 +314,7 @@ def _end_edited_term(tx: Transaction, cause: str) -> None:
 
 def _judge_again(tx: Transaction) -> None:
     """Judge unusable partitions again: whether an election is due depends on the controller."""
-    for tp in tx.unled(lambda partition: partition.problem in UNUSABLE):
-        tx.touch(tp)
+    tx.touch_unled(lambda partition: partition.problem in UNUSABLE)
 
 
 def _duplicate_topic_ids(tx: Transaction) -> Iterator[tuple[str, str, str]]:

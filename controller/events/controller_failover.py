@@ -22,6 +22,8 @@ from controller.rules import timing
 from controller.rules.states import ReplicaState
 from controller.transaction.transaction import Transaction, replace
 
+_INELIGIBLE: Final = ReplicaState.DELETION_INELIGIBLE
+
 # The rule by which a deposed controller's last event counts as done up to its first write.
 RAN_TO_FENCED_WRITE: Final = "ran-to-fenced-write"
 
@@ -195,15 +197,15 @@ def _drop_actions(tx: Transaction, tp: TopicPartition, events: Collection[int]) 
 def start_machines(tx: Transaction, topics: list[tuple[str, Topic]]) -> None:
     """Initialize the states of topics' replicas and partitions as loaded, and start both state machines."""
     brokers = frozenset(tx.header.brokers)
-    online: dict[TopicPartition, Sequence[int]] = {}
+    online: dict[TopicPartition, tuple[int, ...]] = {}
     offline: list[Replica] = []
     for name, topic in topics:
         for number, partition in topic.partitions.items():
             tp, loaded = TopicPartition(name, number), _as_loaded(partition)
-            tx.put_partition(tp, with_initial_states(tx, loaded, ReplicaState.DELETION_INELIGIBLE))
+            tx.put_partition(tp, with_initial_states(tx, loaded, _INELIGIBLE))
             online[tp] = loaded.replicas
             if not brokers.issuperset(loaded.replicas):
-                online[tp] = [broker for broker in loaded.replicas if broker in brokers]
+                online[tp] = tuple([broker for broker in loaded.replicas if broker in brokers])
                 offline += [Replica(tp, broker) for broker in loaded.replicas if broker not in brokers]
     replica_machine.bring_online(tx, online)
     if tx.header.profile.removes_offline_replicas_at_failover:

@@ -7,20 +7,22 @@ state keeps its own, and the others change.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain, groupby
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from controller.model.leadership import AnyAction, RemoveFromIsr, StateChange, Write, with_cached_state
 from controller.model.topics import Partition, TopicPartition
 from controller.rules.states import ReplicaState
-from controller.transaction.request_batch import RequestBatch
+from controller.transaction.request_batch import Receivers, RequestBatch
 from controller.transaction.transaction import Transaction, replace
 
 _NEW: Final = ReplicaState.NEW
 _ONLINE: Final = ReplicaState.ONLINE
+
+Hosts = Mapping[TopicPartition, tuple[int, ...]]  # partitions, with brokers on which they have replicas
 
 
 class Replica(msgspec.Struct, frozen=True, order=True, gc=False):
@@ -49,19 +51,17 @@ def enter_state(tx: Transaction, replicas: Iterable[Replica], target: ReplicaSta
     batch.send()
 
 
-def _valid_hosts(
-    tx: Transaction, replicas: Iterable[Replica], target: ReplicaState
-) -> Mapping[TopicPartition, Sequence[int]]:
+def _valid_hosts(tx: Transaction, replicas: Iterable[Replica], target: ReplicaState) -> Hosts:
     valid = tx.header.profile.replica_valid_previous(target)
-    hosts: defaultdict[TopicPartition, list[int]] = defaultdict(list)
+    hosts: defaultdict[TopicPartition, tuple[int, ...]] = defaultdict(tuple)
     for replica in replicas:
         partition = tx.partition(replica.tp)
         if partition is not None and partition.replica_state(replica.broker) in valid:
-            hosts[replica.tp].append(replica.broker)
+            hosts[replica.tp] += (replica.broker,)
     return hosts
 
 
-def bring_online(tx: Transaction, hosts: Mapping[TopicPartition, Sequence[int]]) -> None:
+def bring_online(tx: Transaction, hosts: Hosts) -> None:
     """Change the replicas of partitions on these brokers to Online, as `enter_state` does; all of them may enter it.
 
     A takeover does this to every replica of the cluster. Nothing is written, so all changes of a partition are queued
@@ -74,17 +74,23 @@ def bring_online(tx: Transaction, hosts: Mapping[TopicPartition, Sequence[int]])
         tx.begin_batch()
         places[broker] = tx.places(count)
     tx.affect(_topics_by_first_broker(hosts))
-    batch = RequestBatch(tx)
+    batch, alike = RequestBatch(tx), dict[tuple[int, ...], _ComingOnline]()
     for tp, brokers in hosts.items():
         if brokers:
-            partition, in_order = tx.topics[tp.topic].partitions[tp.partition], sorted(brokers)
-            states = partition.replica_states
-            changes = [StateChange(*next(places[at]), at, states[at], _ONLINE) for at in in_order]
-            tx.queue(tp, _with_online(batch, tp, partition, in_order), *changes)
+            partition = tx.topics[tp.topic].partitions[tp.partition]
+            coming = alike.get(brokers)
+            if coming is None or coming.states != partition.replica_states:
+                coming = alike[brokers] = _coming_online(batch, brokers, partition.replica_states)
+            if coming.receivers and partition.has_value:
+                batch.send_state(tp, coming.receivers)
+            if coming.after is not None:
+                partition = replace(partition, replica_states=coming.after)
+            changes = [StateChange(*next(places[at]), at, was, _ONLINE) for at, was in coming.changes]
+            tx.queue_unwritten(tp, partition, changes)
     batch.send()
 
 
-def _topics_by_first_broker(hosts: Mapping[TopicPartition, Sequence[int]]) -> Iterable[str]:
+def _topics_by_first_broker(hosts: Hosts) -> Iterable[str]:
     """Topics in the order in which the controller comes to them, broker by broker."""
     first: dict[str, int] = {}
     for tp, brokers in hosts.items():
@@ -93,15 +99,21 @@ def _topics_by_first_broker(hosts: Mapping[TopicPartition, Sequence[int]]) -> It
     return sorted(first, key=first.__getitem__)
 
 
-def _with_online(batch: RequestBatch, tp: TopicPartition, partition: Partition, brokers: Sequence[int]) -> Partition:
-    """Partition with the replicas on these brokers Online, of which those that are not new are sent its state."""
-    states = partition.replica_states
-    known = [broker for broker in brokers if states[broker] is not _NEW]
-    if known and partition.has_value:
-        batch.leader_and_isr(known, tp, is_new=False)
-    if all([states[broker] is _ONLINE for broker in brokers]):
-        return partition
-    return replace(partition, replica_states={**states, **dict.fromkeys(brokers, _ONLINE)})
+class _ComingOnline(NamedTuple):
+    """What replicas on the same brokers and in the same states share when they change to Online."""
+
+    states: dict[int, ReplicaState]
+    after: dict[int, ReplicaState] | None  # None: they are as before
+    changes: list[tuple[int, ReplicaState]]  # the brokers in order, with the states before
+    receivers: Receivers | None  # of the partition's state: those whose replica is not new
+
+
+def _coming_online(batch: RequestBatch, brokers: tuple[int, ...], states: dict[int, ReplicaState]) -> _ComingOnline:
+    changes = [(broker, states[broker]) for broker in sorted(brokers)]
+    known = [broker for broker, state in changes if state is not _NEW]
+    is_online = all(state is _ONLINE for _, state in changes)
+    after = None if is_online else {**states, **dict.fromkeys(brokers, _ONLINE)}
+    return _ComingOnline(states, after, changes, batch.receivers(known, is_new=False) if known else None)
 
 
 def _enter(tx: Transaction, batch: RequestBatch, replica: Replica, target: ReplicaState) -> None:

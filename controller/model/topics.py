@@ -250,6 +250,12 @@ class MutableTopics(Topics):
         owned = self._owned_topics.get(topic)
         return Topics.get(self, topic) if owned is None else owned
 
+    def partition(self, tp: TopicPartition) -> Partition | None:
+        """Partition as it is now, None if unknown."""
+        owned = self._owned_topics.get(tp.topic)
+        topic = Topics.get(self, tp.topic) if owned is None else owned
+        return None if topic is None else topic.partitions.get(tp.partition)
+
     def put(self, name: str, topic: Topic | None) -> None:
         """Replace a topic; None removes it."""
         chunk = self._own_chunk(name)
@@ -258,6 +264,11 @@ class MutableTopics(Topics):
             chunk.pop(name, None)
         else:
             chunk[name] = topic
+
+    def put_partition(self, tp: TopicPartition, partition: Partition) -> None:
+        """Replace a partition of a known topic."""
+        owned = self._owned_topics.get(tp.topic)
+        (self.own(tp.topic) if owned is None else owned).partitions[tp.partition] = partition
 
     def own(self, name: str) -> Topic:
         """Known topic whose partitions may be changed in place: they are copied at the first change."""

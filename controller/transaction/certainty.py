@@ -32,7 +32,19 @@ class CertainEvents(PendingRequests):
             # Only a finished batch makes actions certain in partitions that were not touched.
             same_batch = stored is not None and stored.begun and event.next_batch == stored.next_batch
             batches = self._certain_batches(event, events)
-            self._send(event, batches, list(self._touched) if same_batch and not batches else self.waiting(event))
+            if batches or not same_batch:
+                self._send(event, batches, self.waiting(event))
+            elif changed := [tp for tp in self._touched if self._begins_with_certain(tp)]:
+                self._send(event, (), changed)
+
+    def _begins_with_certain(self, tp: TopicPartition) -> bool:
+        """Whether a state change that is certain stands first in the partition's queue."""
+        partition = self.topics.partition(tp)
+        first = partition.queue[0] if partition is not None and partition.queue else None
+        if first is None or first.writes:
+            return False
+        event = self.open_event(first.event)
+        return event.begun and first.at_batch < event.next_batch
 
     def waiting(self, event: Event) -> list[TopicPartition]:
         """Partitions of an event's topics with queued actions."""
@@ -165,7 +177,9 @@ class CertainEvents(PendingRequests):
         contents, limits = RequestContents(batches, self.header.profile), CertainUpTo(self.open_event)
         publish = self.publisher_of(event, FINAL)
         for tp in tps:
-            self._flush(tp, event, contents, limits, publish)
+            partition = self.topics.partition(tp)
+            assert partition is not None, f"{tp} waits, and is not there"
+            self._flush(tp, partition, event, contents, limits, publish)
         if batches:
             self.publish_sent(event, batches, contents)
             event.batches = tuple(batch for batch in event.batches if batch not in batches)
@@ -174,20 +188,19 @@ class CertainEvents(PendingRequests):
     def _flush(
         self,
         tp: TopicPartition,
+        partition: Partition,
         event: Event,
         contents: RequestContents,
         limits: CertainUpTo,
         publish: Callable[[TopicPartition, StateChange, LeaderAndIsr | None], None],
     ) -> None:
         """Publish certain state changes at the front of the partition's queue, and move its entries into requests."""
-        partition = self.partition(tp)
-        if partition is None:
-            return
         kept: list[AnyAction] = []
-        is_front, published = True, 0
+        own, limit, is_front, published = event.id, limits[event.id], True, 0
         for action in partition.queue:
-            is_front = is_front and not action.writes and action.at_batch < limits[action.event]
-            is_own = action.event == event.id
+            is_own = action.event == own
+            if is_front and (action.writes or action.at_batch >= (limit if is_own else limits[action.event])):
+                is_front = False
             if isinstance(action, StateChange):
                 if is_front:
                     value = action.value or partition.zk_state

@@ -6,7 +6,7 @@ decides when an action is certain and publishes it; `pending_requests` has the e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import repeat
@@ -117,11 +117,17 @@ class PendingEvents(MutableState):
     def queue(self, tp: TopicPartition, partition: Partition, *actions: AnyAction) -> Partition:
         """Queue these actions of the current event for the partition, which may have changed otherwise too."""
         assert self.event is not None, "an action outside of an event"
-        self.event.pending += len(actions)
-        self.event.topics[tp.topic] = None
         for action in actions:
             if action.writes:
                 self.event.due[action.at_batch] += 1
+        return self.queue_unwritten(tp, partition, actions)
+
+    def queue_unwritten(self, tp: TopicPartition, partition: Partition, actions: Sequence[AnyAction]) -> Partition:
+        """Queue actions of which none is a write, as `queue` does: a takeover has four for each partition."""
+        event = self.event
+        assert event is not None, "an action outside of an event"
+        event.pending += len(actions)
+        event.topics[tp.topic] = None
         waiting = replace(partition, queue=(*partition.queue, *actions))
         self.put_partition(tp, waiting)
         return waiting
@@ -157,13 +163,13 @@ class PendingEvents(MutableState):
     def take_back(self, tp: TopicPartition, predicate: Callable[[AnyAction], bool]) -> None:
         """Take actions with the predicate out of the partition's queue, the last first."""
         partition = self.partition(tp)
-        if partition is None or not any(map(predicate, partition.queue)):
+        taken = [action for action in partition.queue if predicate(action)] if partition is not None else []
+        if partition is None or not taken:
             return
-        for action in reversed(partition.queue):
-            if predicate(action):
-                self.withdraw(tp, action)
-                if isinstance(action, StateChange):
-                    partition = before_state_change(partition, action)
+        for action in reversed(taken):
+            self.withdraw(tp, action)
+            if isinstance(action, StateChange):
+                partition = before_state_change(partition, action)
         kept = tuple(action for action in partition.queue if not predicate(action))
         self.put_partition(tp, replace(partition, queue=kept))
 
@@ -218,7 +224,8 @@ class PendingEvents(MutableState):
     def _publish(self, row: Any, status: Status, **fields: Any) -> None:  # noqa: ANN401
         assert self.event is not None, "an effect outside of an event"
         self._ordinal += 1
-        self.append_effect(self.event, row(*self._effect(self.event, self._ordinal - 1, status), **fields))
+        if self.shows_steps:
+            self.append_effect(self.event, row(*self._effect(self.event, self._ordinal - 1, status), **fields))
 
     def _effect(self, event: Event, ordinal: int, status: Status) -> EffectStamp:
         effect = f"{event.epoch}-{event.id}-{ordinal}"
@@ -228,6 +235,8 @@ class PendingEvents(MutableState):
         self, event: Event, status: Status
     ) -> Callable[[TopicPartition, StateChange, LeaderAndIsr | None], None]:
         """Publication of the event's state changes, for thousands of rows of this record."""
+        if not self.shows_steps:
+            return _publish_nothing
         cluster, generation, seq, _, zxid, time_ms = self.stamp()
         effects, first, prefix, sentence = self.effects, self._first, f"{event.epoch}-{event.id}-", event.sentence
         epoch, append = event.epoch, partial(self.append_effect, event) if event.inferred_by else effects.append
@@ -242,8 +251,9 @@ class PendingEvents(MutableState):
     def _publish_state_change(
         self, tp: TopicPartition, change: StateChange, status: Status, value: LeaderAndIsr | None
     ) -> None:
-        event = self.open_event(change.event)
-        self.append_effect(event, state_change_row(tp, change, value, self._effect(event, change.ordinal, status)))
+        if self.shows_steps:
+            event = self.open_event(change.event)
+            self.append_effect(event, state_change_row(tp, change, value, self._effect(event, change.ordinal, status)))
 
     def append_effect(self, event: Event, row: Transition | Request) -> None:
         """Publish a row of the event, with the inference that the event rests on."""
@@ -255,6 +265,10 @@ class PendingEvents(MutableState):
         """In-flight events, the oldest first."""
         events = {**self.header.events, **self._open}
         return [event for _, event in sorted(events.items()) if event.pending]
+
+
+def _publish_nothing(tp: TopicPartition, change: StateChange, value: LeaderAndIsr | None) -> None:
+    """Leave out a state change that nobody reads."""
 
 
 def before_state_change(partition: Partition, change: StateChange) -> Partition:

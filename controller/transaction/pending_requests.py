@@ -74,11 +74,14 @@ class RequestContents:
     def add(self, tp: TopicPartition, entry: AnyEntry, value: LeaderAndIsr | None) -> None:
         """Add the partition's state to the requests that have this entry."""
         profile = self._profile
-        self._longest_name = max(self._longest_name, len(tp.topic))
+        if len(tp.topic) > self._longest_name:
+            self._longest_name = len(tp.topic)
         if isinstance(entry, StopEntry):
             self._states[entry.ordinal].append(stop_state(tp, entry, profile))
             return
-        self._most_ids = max(self._most_ids, len(entry.replicas) + (0 if value is None else len(value.isr)))
+        ids = len(entry.replicas) + (0 if value is None else len(value.isr))
+        if ids > self._most_ids:
+            self._most_ids = ids
         if entry.brokers:
             led, in_batch = led_state(tp, entry, value, profile), self._by_broker[entry.at_batch]
             new = profile.sends_new_and_offline_replicas and entry.new_on
@@ -121,6 +124,9 @@ class PendingRequests(PendingEvents):
 
         Every ISR change comes by here: the row is made without the bookkeeping of requests that wait.
         """
+        event = self._next_event(kind, cause)
+        if not self.shows_steps:
+            return
         topic, profile = self.topics[tp.topic], self.header.profile
         partition = topic.partitions[tp.partition]
         state = metadata_state(
@@ -130,7 +136,6 @@ class PendingRequests(PendingEvents):
             partition.zk_state,
             deleted=topic.queued_for_deletion,
         )
-        event = self._next_event(kind, cause)
         self.effects.append(
             Request(
                 *self._effect(event, 0, FINAL),
@@ -209,6 +214,8 @@ class PendingRequests(PendingEvents):
     def _publish_request(
         self, event: Event, batch: Batch, request: Sending, status: Status, parts: Sequence[tuple[RequestedState, ...]]
     ) -> None:
+        if not self.shows_steps:
+            return
         by_leader = request.api == LEADER_AND_ISR
         leaders = {state.leader for part in parts for state in part} if by_leader else ()
         for number, part in enumerate(parts, start=1):

@@ -9,12 +9,30 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from itertools import chain
+from typing import Final, NamedTuple
 
 from controller.contract.effect_rows import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA
 from controller.model.event import Sending
 from controller.model.leadership import EPOCH_DURING_DELETE, NO_EPOCH, StateEntry, StopEntry
 from controller.model.topics import Partition, TopicPartition
 from controller.transaction.pending_requests import PendingRequests
+
+
+class Receivers(NamedTuple):
+    """Receivers of a partition's state in LeaderAndIsr, and those of them whose replica is new."""
+
+    brokers: tuple[int, ...] = ()
+    new_on: tuple[int, ...] = ()
+
+    def joined_by(self, more: Receivers) -> Receivers:
+        """All receivers of both; a replica that is new to one stays new."""
+        if not self.brokers:
+            return more
+        brokers = tuple(dict.fromkeys(self.brokers + more.brokers))
+        return Receivers(brokers, tuple([at for at in brokers if at in self.new_on or at in more.new_on]))
+
+
+_NOBODY: Final = Receivers()
 
 
 class RequestBatch:
@@ -24,7 +42,7 @@ class RequestBatch:
 
     def __init__(self, tx: PendingRequests) -> None:
         self._tx = tx
-        self._leader_and_isr: defaultdict[TopicPartition, dict[int, bool]] = defaultdict(dict)
+        self._leader_and_isr: dict[TopicPartition, Receivers] = {}
         self._read: set[TopicPartition] = set()
         self._update_metadata: dict[TopicPartition, None] = {}
         self._stop_replica: defaultdict[int, dict[TopicPartition, tuple[bool, int]]] = defaultdict(dict)
@@ -33,11 +51,18 @@ class RequestBatch:
         """Add the partition to the brokers' LeaderAndIsr (`read`: its state was just read), and to UpdateMetadata."""
         if read:
             self._read.add(tp)
-        header, new_by_broker = self._tx.header, self._leader_and_isr[tp]
+        self.send_state(tp, self.receivers(brokers, is_new=is_new))
+
+    def receivers(self, brokers: Collection[int], *, is_new: bool) -> Receivers:
+        """Receivers among these brokers, each once: an assignment edited by hand may name a broker twice."""
+        header = self._tx.header
         live = header.brokers if header.profile.sends_to_live_brokers_only else brokers
-        for broker in brokers:
-            if broker in live:
-                new_by_broker[broker] = is_new or new_by_broker.get(broker, False)
+        receivers = tuple(dict.fromkeys([broker for broker in brokers if broker in live]))
+        return Receivers(receivers, receivers if is_new else ())
+
+    def send_state(self, tp: TopicPartition, receivers: Receivers) -> None:
+        """Add the partition to these receivers' LeaderAndIsr, and to UpdateMetadata."""
+        self._leader_and_isr[tp] = self._leader_and_isr.get(tp, _NOBODY).joined_by(receivers)
         self._update_metadata[tp] = None
 
     def _receives(self, broker: int) -> bool:
@@ -72,7 +97,7 @@ class RequestBatch:
         tx.await_sending([*self._leader_and_isrs(partitions), *self._metadata(partitions), *self._stop_replicas()])
 
     def _leader_and_isrs(self, partitions: Collection[TopicPartition]) -> Iterator[Sending]:
-        receivers = (brokers for tp, brokers in self._leader_and_isr.items() if tp in partitions)
+        receivers = (sent.brokers for tp, sent in self._leader_and_isr.items() if tp in partitions)
         counts = Counter(chain.from_iterable(receivers))
         for broker, count in sorted(counts.items()):
             yield Sending(self._tx.place()[-1], LEADER_AND_ISR, (broker,), count)
@@ -82,20 +107,23 @@ class RequestBatch:
         if not self._update_metadata:
             return
         place, topics = tx.place(), tx.topics
+        name, deleted = "", False
         for tp, partition in partitions.items():
-            new_by_broker = self._leader_and_isr.get(tp, {})
+            receivers, new_on = self._leader_and_isr.get(tp, _NOBODY)
+            if tp.topic != name:
+                name, deleted = tp.topic, topics[tp.topic].queued_for_deletion
             entry = StateEntry(
                 *place,
                 partition.replicas,
                 tp in self._read,
-                tuple(new_by_broker),
-                tuple([broker for broker, is_new in new_by_broker.items() if is_new]),
+                receivers,
+                new_on,
                 partition.adding,
                 partition.removing,
                 tx.offline_replicas(partition),
-                topics[tp.topic].queued_for_deletion,
+                deleted,
             )
-            tx.queue(tp, partition, entry)
+            tx.queue_unwritten(tp, partition, (entry,))
         if tx.registered:
             yield Sending(place[-1], UPDATE_METADATA, tx.registered, len(partitions))
 

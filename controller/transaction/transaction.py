@@ -23,7 +23,7 @@ from controller.derived.state_epochs import recounted
 from controller.model.broker_replica_index import BrokerReplicaIndex
 from controller.model.context import FOLLOWING, Context
 from controller.model.event import EventKind
-from controller.model.leadership import StateChange, StateEntry, StopEntry, Write
+from controller.model.leadership import StateChange, StateEntry, Write
 from controller.model.tally import CountingRules
 from controller.model.topics import InTopic, Partition, Topic, TopicPartition, Topics
 from controller.model.wall_clock import shown
@@ -200,10 +200,11 @@ class Transaction(CertainEvents):
             epochs = self.header.migration.partitions_by_epoch
             self.header.migration.partitions_by_epoch = recounted(epochs, before, partition)
         if self.header.phase is FOLLOWING and not self.shows_all:
-            if partition != before or not (then and now and _count_alike(then, now)):
+            differs = partition != before
+            if differs or not (then and now and _count_alike(then, now)):
                 self._gauge_counts.recount(was, (now, partition))
                 self._issue_index.recount(tp, was, (now, partition), self.header.time_ms)
-            if self._replica_index is not None:
+            if differs and self._replica_index is not None:
                 self._replica_index.note(tp, before, partition)
 
     def _publish_expected(self, tp: TopicPartition, partition: Partition) -> None:
@@ -253,11 +254,8 @@ def _differ_by_entries(before: Partition | None, now: Partition) -> bool:
     """Whether a partition differs only in queued entries of requests, which its row does not show."""
     if before is None or before.queue == now.queue or replace(now, queue=before.queue) != before:
         return False
-    then, left = (
-        [action for action in queue if not isinstance(action, (StateEntry, StopEntry))]
-        for queue in (before.queue, now.queue)
-    )
-    return then == left
+    then = [action for action in before.queue if not action.is_entry]
+    return then == [action for action in now.queue if not action.is_entry]
 
 
 _SLOTS = tuple(name for part in Transaction.__mro__ for name in getattr(part, "__slots__", ()))

@@ -20,7 +20,7 @@ from controller.model.context import FOLLOWING, Context
 from controller.model.leadership import LeaderAndIsr, Write
 from controller.model.topics import Partition, TopicPartition
 from controller.rules.assignment import ReplicaAssignment
-from controller.step import step, steps
+from controller.step import steps
 from controller.transaction.transaction import Transaction
 
 _REASSIGN: Final = "/admin/reassign_partitions"
@@ -89,6 +89,7 @@ class HypotheticalCluster:
         if broker not in self.context.header.brokers:
             return
         tx = Transaction(self.context, self._record(RecordKind.HEARTBEAT))
+        tx.shows_steps = False
         controlled_shutdown.ask(tx, broker)
         self._take(tx.finish(), tx.effects)
         self._play()
@@ -164,14 +165,13 @@ class HypotheticalCluster:
         """Write what the controller has to write, in its order, until nothing is due."""
         for _ in range(_ROUNDS):
             due = sorted(self._due_states())
-            assignments = [tp for tp in sorted(self._unwritten) if self._pending_assignment(tp)]
+            assignments = [tp for tp in self._unwritten if self._pending_assignment(tp)]
             if not (due or assignments):
                 self._unwritten.clear()
                 return
             self._unwritten.clear()
             records = [self._state_record(write.tp, write.value, after) for after, write in enumerate(due)]
-            outcome = steps(self.context, records)
-            self._take(outcome.context, outcome.effects)
+            self._step(records)
             for topic in sorted({tp.topic for tp in assignments}):
                 self._write_assignment(topic)
         raise NoControllerError("the controller's writes come to no end")
@@ -216,8 +216,7 @@ class HypotheticalCluster:
             if not grown:
                 return
             records = [self._state_record(tp, value, after) for after, (tp, value) in enumerate(grown)]
-            outcome = steps(self.context, records)
-            self._take(outcome.context, outcome.effects)
+            self._step(records)
             self._play()
         raise NoControllerError("the leaders' writes come to no end")
 
@@ -259,23 +258,22 @@ class HypotheticalCluster:
     def _write(self, path: str, content: object, *, owner: int = 0, created: bool = False) -> None:
         zxid = self._next_zxid()
         czxid, version = (zxid, 0) if created else (-1, 1)
-        self._step(
-            self._record(
-                RecordKind.NODE,
-                path=path,
-                data=json.dumps(content),
-                czxid=czxid,
-                mzxid=zxid,
-                version=version,
-                ephemeral_owner=owner,
-            )
+        record = self._record(
+            RecordKind.NODE,
+            path=path,
+            data=json.dumps(content),
+            czxid=czxid,
+            mzxid=zxid,
+            version=version,
+            ephemeral_owner=owner,
         )
+        self._step([record])
 
     def _delete(self, path: str) -> None:
-        self._step(self._record(RecordKind.DELETED, path=path))
+        self._step([self._record(RecordKind.DELETED, path=path)])
 
-    def _step(self, record: Record) -> None:
-        outcome = step(self.context, record)
+    def _step(self, records: Sequence[Record]) -> None:
+        outcome = steps(self.context, records, shows_steps=False)
         self._take(outcome.context, outcome.effects)
 
     def _take(self, context: Context, effects: Sequence[Row]) -> None:

@@ -276,6 +276,14 @@ def test_once_new_stays_new_and_once_delete_stays_delete_in_one_batch(history):
     assert told(tx) == [("LeaderAndIsr", 1, True), ("LeaderAndIsr", 2, False), ("StopReplica", 3, True)]
 
 
+def test_a_broker_that_an_assignment_names_twice_is_sent_the_state_once(history):
+    tx = a_turn(history)
+    batch = RequestBatch(tx)
+    batch.leader_and_isr([1, 1], T0, is_new=False)
+    batch.send()
+    assert told(tx) == [("LeaderAndIsr", 1, False)]
+
+
 def test_requests_go_to_brokers_that_are_live_or_shutting_down_only(history):
     tx = a_turn(history)
     tx.header.shutdowns.under_way = (3,)

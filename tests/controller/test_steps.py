@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from controller.contract.effect_rows import Request, Transition
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
@@ -185,6 +186,26 @@ def test_metadata_rows_of_partitions_are_left_out_where_nobody_reads_them() -> N
     assert any(isinstance(row, PartitionRow) for row in shown.effects)
     kept = [row for row in shown.effects if not isinstance(row, PartitionRow)]
     assert [type(row) for row in hidden.effects] == [type(row) for row in kept]
+
+
+def test_transitions_and_requests_are_left_out_where_nobody_reads_them() -> None:
+    """A broker's death with its writes, an ISR change while nothing is in flight; everything else is as ever."""
+    history = ZnodeHistory().start(1, 2, 3, topics={"t": {0: ([1, 2, 3], 1, 4, [1, 2, 3]), 1: ([2, 3], 2, 4, [2, 3])}})
+    history.state("t", 1, 2, 4, [2])
+    history.broker_leaves(1)
+    history.state("t", 0, 2, 5, [2, 3])
+    for life in (LIFE, history.records):
+        shown = steps(new_context("c", CHUNKS), life)
+        hidden = steps(new_context("c", CHUNKS), life, shows_steps=False)
+        assert stored(hidden.context) == stored(shown.context)
+        assert {Transition, Request} <= {type(row) for row in shown.effects}
+        kept = [row for row in shown.effects if not isinstance(row, (Transition, Request))]
+        assert unplaced(hidden.effects) == unplaced(kept)
+
+
+def unplaced(rows: Sequence[Row]) -> list[Row]:
+    """The rows without their places among all rows of their records."""
+    return [msgspec.structs.replace(row, ordinal=0) for row in rows]
 
 
 def repeated(record: Record, again: set[int]) -> list[Record]:
