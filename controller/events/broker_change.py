@@ -15,7 +15,7 @@ from controller.contract.metadata_rows import BrokerRow
 from controller.contract.records import Record
 from controller.contract.znodes import BrokerZnode
 from controller.derived.gauges import replicas_by_broker
-from controller.events import controlled_shutdown, partition_reassignment, topic_deletion
+from controller.events import controlled_shutdown, fenced_controller, partition_reassignment, topic_deletion
 from controller.machines import partition_machine, replica_machine
 from controller.machines.replica_machine import Replica
 from controller.model.brokers import Broker, Departure
@@ -42,6 +42,7 @@ def broker_written(tx: Transaction, broker: int, znode: BrokerZnode, record: Rec
     since_ms = before.since_ms if before and before.epoch == record.czxid else header.time_ms
     at_work = before is not None and before.epoch == record.czxid and before.at_work
     now = Broker(record.czxid, record.ephemeral_owner, since_ms, znode.addresses(), znode.rack, at_work=at_work)
+    fenced_controller.registered(tx, broker)
     header.read.brokers = (*header.read.brokers, broker) if header.phase is LOADING else ()
     if before == now:
         return

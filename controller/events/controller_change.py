@@ -275,7 +275,7 @@ def _resign(tx: Transaction, cause: str) -> None:
         tx.conclude_events(expired=expired)
         tx.begin(EventKind.CONTROLLER_RESIGNATION, cause + _wrote_nothing(header) if cut else cause)
         tx.publish_transition("controller", "Active", "Resigned", broker=header.controller)
-        header.former.deposed = header.controller
+        header.former.deposed, header.former.deposed_session = header.controller, header.term.session
         header.former.deposed_ms = 0 if record.author == header.term.session else header.time_ms
     header.term.active = False
     _judge_again(tx)

@@ -29,21 +29,28 @@ RAN_TO_FENCED_WRITE: Final = "ran-to-fenced-write"
 
 def hold_back(tx: Transaction) -> None:
     """Hold back what the controller that was deposed did before its first write, when another broker is elected."""
-    header = tx.header
-    broker = header.former.deposed
-    if not (header.profile.fences_writes and header.former.deposed_ms > 0 and broker != header.controller):
+    header, former = tx.header, tx.header.former
+    if not header.profile.fences_writes or header.controller == former.deposed or not _lives_on(tx):
         return
-    registered = header.brokers.get(broker)
     due = [event for event in tx.open_events() if event.writes_due and not event.is_doubtful]
-    if registered is None or not due or any(event.begun for event in due) or not _is_in_hand(header, due[0]):
+    if not due or any(event.begun for event in due) or not _is_in_hand(header, due[0]):
         return
     event = tx.open_event(due[0].id)
     aside = tx.set_aside(event)
     for name, actions in aside.by_topic.items():
         _keep(tx, name, (*tx.topics[name].unproven, *actions))
     held = replace(event, batches=aside.batches)
-    fenced = FencedController(broker, registered.session, header.former.deposed_ms, held)
-    header.former.fenced = (*header.former.fenced, fenced)
+    fenced = FencedController(former.deposed, former.deposed_session, former.deposed_ms, held)
+    former.fenced = (*former.fenced, fenced)
+
+
+def _lives_on(tx: Transaction) -> bool:
+    """Whether the session of the deposed controller outlived its /controller, as far as is known now.
+
+    Where only a live watch saw it, and its broker's znode is gone too, the session's end may have removed both.
+    """
+    former = tx.header.former
+    return former.deposed_ms > 0 and (tx.record.author != 0 or former.deposed in tx.header.brokers)
 
 
 def _is_in_hand(header: Header, event: Event) -> bool:
@@ -67,23 +74,27 @@ def elected(tx: Transaction) -> None:
 
 def session_ended(tx: Transaction, broker: int) -> None:
     """Conclude what this broker's process did as a deposed controller, when its znode is removed."""
+    header, record = tx.header, tx.record
+    for fenced in header.former.fenced:
+        if fenced.broker != broker or record.author not in (0, fenced.session):
+            continue  # where another session removed the znode, its own lives on
+        if record.cxid > 0 or _outlived(header, fenced):
+            _ran(tx, fenced, f"{record.path} at {record.zxid:#x}")
+        else:
+            _conclude(tx, fenced, WITHDRAWN)
+
+
+def registered(tx: Transaction, broker: int) -> None:
+    """Withdraw what this broker's former process is not known to have done, when another one registers."""
     for fenced in tx.header.former.fenced:
-        if fenced.broker == broker:
-            closed = tx.record.author == fenced.session and tx.record.cxid > 0  # it did so after all else
-            if closed or _outlived(tx.header, fenced):
-                _ran(tx, fenced, f"{tx.record.path} at {tx.record.zxid:#x}")
-            else:
-                _conclude(tx, fenced, WITHDRAWN)
+        if fenced.broker == broker and fenced.session != tx.record.ephemeral_owner:
+            _conclude(tx, fenced, WITHDRAWN)
 
 
 def judge_in_time(tx: Transaction) -> None:
-    """Conclude what deposed controllers did whose sessions have outlived /controller, or were replaced."""
-    header = tx.header
-    for fenced in header.former.fenced if header.phase is FOLLOWING else ():
-        registered = header.brokers.get(fenced.broker)
-        if registered is None or registered.session != fenced.session:
-            _conclude(tx, fenced, WITHDRAWN)
-        elif _outlived(header, fenced):
+    """Conclude what deposed controllers did whose sessions have outlived /controller."""
+    for fenced in tx.header.former.fenced if tx.header.phase is FOLLOWING else ():
+        if _outlived(tx.header, fenced):
             _ran(tx, fenced, f"/brokers/ids/{fenced.broker} at {tx.record.zxid:#x}")
 
 

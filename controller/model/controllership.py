@@ -90,6 +90,7 @@ class FormerControllers(msgspec.Struct, array_like=True):
     deposed_ms: int = 0  # when /controller was taken from a session that lives on; 0 if it ended with its session
     slowest_load_ms: int = 0  # from a controller's election to the first write of its failover, the longest seen
     poisoned_by: dict[int, str] = {}  # what shows it, a sentence by broker
+    deposed_session: int = 0  # the deposed controller's own
     fenced: tuple[FencedController, ...] = ()  # that nothing has shown yet to have lived on, or not
 
     def note_poisoned(self, broker: int, registration: int, evidence: str) -> None:

@@ -91,6 +91,19 @@ LARGE: Mapping[str, Known] = {
         },
         cut=[2],
     ),
+    # Its brokers begin with 10,000 partitions, and have not applied their first requests at the first quiet moments.
+    "large28b": Known(
+        {},
+        {
+            "preferredreplicaimbalancecount": 46,
+            "replicastodeletecount": 32,
+            "rm_leadercount": 108,
+            "rm_partitioncount": 159,
+        },
+        cut=[2, 3, 6, 7],
+        # In the midst of a reassignment: rows go by the target, which the next controller had not come to.
+        impaired=[11235],
+    ),
     "large24": Known(
         {
             7: (CUT_UNSEEN, Parted(0, 0, 0, 10216)),

@@ -8,7 +8,7 @@ from controller.contract.effect_rows import Status, Transition
 from controller.contract.records import RecordKind
 from controller.derived.stored_context import changed_chunks, encode_header, new_context, restore_context
 from controller.rules import timing
-from tests.controller.znode_history import ZnodeHistory
+from tests.controller.znode_history import ZnodeHistory, controller_znode
 
 SCRIPT = 0x99  # the session of the tool that deletes /controller
 SESSION_TIMEOUT_MS = 18_000  # zookeeper.session.timeout.ms of 3.9
@@ -77,7 +77,7 @@ def test_its_requests_are_certain_up_to_its_fenced_write():
             lambda history: history.delete("/brokers/ids/2", author=history.session_of(2), cxid=0), id="it expires"
         ),
         pytest.param(lambda history: history.broker_leaves(2), id="nobody knows how it ends"),
-        pytest.param(lambda history: (*history.broker_bounces(2), *history.heartbeat()), id="another begins unseen"),
+        pytest.param(lambda history: history.broker_bounces(2), id="its broker is back at once"),
         pytest.param(lambda history: history.send(RecordKind.SNAPSHOT_BEGIN), id="a complete read begins"),
     ],
 )
@@ -138,13 +138,23 @@ def test_what_it_did_for_a_topic_that_is_removed_meanwhile_is_withdrawn():
     assert [move for move in moves(history, 2) if move in LOADS] == []
 
 
-def test_a_deposed_controller_without_a_registration_is_not_said_to_have_done_anything():
-    history = a_controller_that_loads()
-    history.delete("/brokers/ids/2", author=SCRIPT, cxid=1)  # by hand
-    history.delete("/controller", author=SCRIPT, cxid=2)
-    history.controller(4, 3)
+def test_a_controller_whose_registration_somebody_deletes_lives_on():
+    history = a_controller_that_lost_its_term_while_it_loads()
+    history.delete("/brokers/ids/2", author=SCRIPT, cxid=3)
+    assert "broker 2 live -> dead" not in moves(history, 2)
     history.heartbeat(SESSION_TIMEOUT_MS + 1_000)
-    assert moves(history, 2) == ["broker 2 live -> dead"]
+    assert moves(history, 2) == LOADS
+
+
+@pytest.mark.parametrize(("author", "shown"), [(0, []), (0x98, LOADS)], ids=["by a watch", "by the log"])
+def test_of_a_controller_without_a_registration_only_the_log_shows_that_its_session_outlived_controller(author, shown):
+    history = a_controller_that_loads()
+    history.delete("/brokers/ids/2", author=SCRIPT, cxid=2)
+    history.delete("/controller", author=SCRIPT, cxid=3)
+    history.write("/controller", controller_znode(4), author=author, cxid=1)
+    history.write("/controller_epoch", b"3", same_zxid=True, author=author, cxid=1)
+    history.heartbeat(SESSION_TIMEOUT_MS + 1_000)
+    assert moves(history, 2) == ["broker 2 live -> dead", *shown]
 
 
 def test_what_is_held_back_outlasts_a_restart():
