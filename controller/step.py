@@ -49,7 +49,6 @@ from controller.events import (
     replica_leader_election,
     topic_change,
     topic_deletion,
-    unfenced_controller,
 )
 from controller.feed import clock_step, complete_read, forgotten, loaded_states, older_generation
 from controller.inference import expected_writes, owed_removals, partition_state, read_by_load, topic_assignment
@@ -215,7 +214,7 @@ def _deleted(tx: Transaction, record: Record) -> None:
 
 def _heartbeat(tx: Transaction, record: Record) -> None:
     _session(tx, record)
-    unfenced_controller.work_off_in_time(tx)
+    controller_change.judge_former_in_time(tx)
     if tx.header.phase is FOLLOWING:
         migration.judge_pulse(tx)
         broker_config.judge_again(tx)

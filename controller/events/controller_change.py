@@ -17,6 +17,7 @@ from controller.contract.znodes import ControllerZnode
 from controller.derived.health import UNUSABLE
 from controller.events import (
     controller_failover,
+    fenced_controller,
     migration,
     partition_reassignment,
     topic_deletion,
@@ -217,7 +218,8 @@ def take_over_if_due(tx: Transaction) -> None:
     unfenced_controller.work_off(tx, header.controller)
     header = tx.header  # of a trial, where that was adopted
     unfenced_controller.keep_in_flight_events(tx, header.former.deposed)
-    controller_failover.run_to_fenced_write(tx)
+    fenced_controller.elected(tx)
+    fenced_controller.hold_back(tx)
     controller_failover.abort_in_flight_events(tx, header.former.deposed)
     migration.broker_claimed(tx)
     # With one id on two topics every broker fails while it loads its context, and passes the controllership on.
@@ -273,7 +275,7 @@ def _resign(tx: Transaction, cause: str) -> None:
         tx.conclude_events(expired=expired)
         tx.begin(EventKind.CONTROLLER_RESIGNATION, cause + _wrote_nothing(header) if cut else cause)
         tx.publish_transition("controller", "Active", "Resigned", broker=header.controller)
-        header.former.deposed = header.controller
+        header.former.deposed, header.former.deposed_session = header.controller, header.term.session
         header.former.deposed_ms = 0 if record.author == header.term.session else header.time_ms
     header.term.active = False
     _judge_again(tx)
@@ -292,9 +294,16 @@ def broker_ended(tx: Transaction, broker: int) -> None:
     if registered is not None and tx.record.cxid > 0 and tx.record.author == registered.session:
         unfenced_controller.work_off(tx, broker)  # it closed its session, after all else
     unfenced_controller.forget(tx, broker)
+    fenced_controller.session_ended(tx, broker)
     controller_failover.abort_resumed_events(tx, broker)
     if broker == tx.header.former.deposed:
         controller_failover.abort_in_flight_events(tx, broker)
+
+
+def judge_former_in_time(tx: Transaction) -> None:
+    """Conclude what former controllers did that have had their time for it."""
+    unfenced_controller.work_off_in_time(tx)
+    fenced_controller.judge_in_time(tx)
 
 
 def controllers_broker_registered(tx: Transaction) -> None:

@@ -6,26 +6,20 @@ As Kafka 3.9's `onControllerFailover` and `onControllerResignation`.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Final
 
 from controller.events import controlled_shutdown, partition_reassignment, replica_leader_election, topic_deletion
 from controller.events.broker_change import initial_partition_state, trigger_online, with_initial_states
 from controller.machines import replica_machine
 from controller.machines.replica_machine import Replica
 from controller.model.brokers import NO_BROKER
-from controller.model.context import Header
 from controller.model.event import Event, EventKind
 from controller.model.leadership import AnyAction, RemoveFromIsr, StateChange, StateEntry, StopEntry
-from controller.model.tally import EVENTS_INFERRED
 from controller.model.topics import Partition, Topic, TopicPartition
 from controller.rules import timing
 from controller.rules.states import ReplicaState
 from controller.transaction.transaction import Transaction, replace
 
 _INELIGIBLE: Final = ReplicaState.DELETION_INELIGIBLE
-
-# The rule by which a deposed controller's last event counts as done up to its first write.
-RAN_TO_FENCED_WRITE: Final = "ran-to-fenced-write"
 
 
 def run(tx: Transaction) -> None:
@@ -138,42 +132,6 @@ def is_cut(tx: Transaction) -> bool:
         event.kind is EventKind.CONTROLLER_FAILOVER and event.writes_due and not event.begun
         for event in tx.open_events()
     )
-
-
-def run_to_fenced_write(tx: Transaction) -> None:
-    """Run the event that a deposed controller is in to its first write, which is fenced: nothing stops it before.
-
-    The loss of /controller is an event in its queue, behind the one that it is in, be that the load of the cluster.
-    Kafka's `KafkaZkClient.retryRequestsUntilConnected` with the epoch's version, from 2.1 on.
-    """
-    if not (tx.header.profile.fences_writes and _lives_on(tx)):
-        return
-    due = [event for event in tx.open_events() if event.writes_due and not event.is_doubtful]
-    if not due or any(event.begun for event in due) or not _is_in_hand(tx.header, due[0]):
-        return
-    event = tx.open_event(due[0].id)
-    event.inferred_by, event.inferred_from = RAN_TO_FENCED_WRITE, f"{tx.record.path} at {tx.record.zxid:#x}"
-    tx.count(f"{EVENTS_INFERRED}{RAN_TO_FENCED_WRITE}")
-    tx.mark_begun(event)
-    tx.conclude_events(expired=False)
-
-
-def _lives_on(tx: Transaction) -> bool:
-    """Whether the session of the deposed controller outlived its /controller, and another broker is elected."""
-    former = tx.header.former
-    is_other = former.deposed not in (NO_BROKER, tx.header.controller)
-    return is_other and former.deposed_ms > 0 and (tx.record.author != 0 or former.deposed in tx.header.brokers)
-
-
-def _is_in_hand(header: Header, event: Event) -> bool:
-    """Whether a controller that works was still before the event's first write when it lost /controller.
-
-    One that would have written long since hangs, and its session ends before it does more.
-    """
-    waited_ms = header.former.deposed_ms - event.time_ms
-    if event.kind is EventKind.CONTROLLER_FAILOVER:
-        return waited_ms <= max(header.loaded_within_ms, timing.FAILED_OVER.of(header.partitions))
-    return waited_ms <= timing.FIRST_WRITE.of(header.partitions)
 
 
 def _is_among_removals(tx: Transaction, event: Event) -> bool:

@@ -12,7 +12,7 @@ from controller.alerts import kinds, occurrences
 from controller.alerts.affected import listed
 from controller.alerts.conditions import counted, plural
 from controller.contract.znodes import ConfigZnode, TopicZnode
-from controller.events import controller_failover, migration, topic_deletion
+from controller.events import controller_failover, fenced_controller, migration, topic_deletion
 from controller.machines import partition_creation, partition_machine
 from controller.model.context import FOLLOWING
 from controller.model.event import Event, EventKind, UnknownBroker
@@ -93,6 +93,7 @@ def topic_removed(tx: Transaction, name: str) -> None:
         by_controller = topic.queued_for_deletion or tx.header.led_by_kraft
         tx.begin(EventKind.TOPIC_DELETION, f"topic {name} was {'deleted' if by_controller else 'removed by hand'}")
         tx.publish_transition("topic", "Existing", "NonExistent", topic=name)
+    fenced_controller.topic_ends(tx, name)
     topic = tx.topic(name) or topic
     for number, partition in topic.partitions.items():
         for action in partition.queue:

@@ -66,6 +66,18 @@ class UnfencedController(msgspec.Struct, frozen=True, array_like=True):
     lost_ms: int = 0  # when /controller was taken from its session, which lives on; 0 if it ended with its session
 
 
+class FencedController(msgspec.Struct, frozen=True, array_like=True):
+    """Deposed controller that has gone on to its first write if it lived; see `events/fenced_controller.py`.
+
+    The topics have what it did then.
+    """
+
+    broker: int
+    session: int
+    lost_ms: int  # when /controller was taken from it
+    event: Event  # with the batches of requests before the write
+
+
 class FormerControllers(msgspec.Struct, array_like=True):
     """Facts about former controllers that outlive their term."""
 
@@ -78,6 +90,8 @@ class FormerControllers(msgspec.Struct, array_like=True):
     deposed_ms: int = 0  # when /controller was taken from a session that lives on; 0 if it ended with its session
     slowest_load_ms: int = 0  # from a controller's election to the first write of its failover, the longest seen
     poisoned_by: dict[int, str] = {}  # what shows it, a sentence by broker
+    deposed_session: int = 0  # the deposed controller's own
+    fenced: tuple[FencedController, ...] = ()  # that nothing has shown yet to have lived on, or not
 
     def note_poisoned(self, broker: int, registration: int, evidence: str) -> None:
         """Note that the process of this registration of the broker can move no replica any more."""

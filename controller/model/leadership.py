@@ -197,6 +197,8 @@ class StopEntry(PlannedAction, frozen=True, array_like=True, tag=7, gc=False):
 
 
 AnyEntry = Union[StateEntry, StopEntry]  # noqa: UP007 (msgspec needs it at run time on 3.10)
+AnyUnwritten = Union[StateChange, StateEntry, StopEntry]  # noqa: UP007
+Done = tuple[int, AnyUnwritten, LeaderAndIsr | None]  # an action without a write: its partition, and the state it has
 AnyAction = Union[Create, Elect, RemoveFromIsr, BumpLeaderEpoch, StateChange, StateEntry, StopEntry]  # noqa: UP007
 
 

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from controller.model.leadership import AnyAction, Create, LeaderAndIsr, fold
+from controller.model.leadership import AnyAction, Create, Done, LeaderAndIsr, fold
 from controller.rules.assignment import ReplicaAssignment
 from controller.rules.states import PartitionState, ReplicaState
 
@@ -143,6 +143,7 @@ class Topic(msgspec.Struct, frozen=True, array_like=True):
     leaked_epoch: int = -1  # of that controller
     seen_generation: int = 0  # of the forwarder whose records last named it
     refused: dict[int, ReplicaAssignment] = {}  # partitions added during its deletion: the next controller loads them
+    unproven: tuple[Done, ...] = ()  # by deposed controllers if they lived on
 
 
 InTopic = tuple["Topic | None", "Partition | None"]  # a partition with its topic, None where they do not exist

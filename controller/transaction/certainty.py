@@ -16,6 +16,7 @@ from controller.model.leadership import AnyAction, AnyEntry, LeaderAndIsr, State
 from controller.model.topics import Partition, TopicPartition
 from controller.rules import timing
 from controller.transaction.pending_requests import PendingRequests, RequestContents
+from controller.transaction.set_aside import SetAside
 
 replace = msgspec.structs.replace
 
@@ -172,6 +173,17 @@ class CertainEvents(PendingRequests):
             batches = [batch for batch in event.batches if batch.at_batch in numbers]
             self._send(event, batches, self.waiting(event))
 
+    def set_aside(self, event: Event) -> SetAside:
+        """Take what an event did before its first due write out of the queues, without a row."""
+        event.begun = True
+        batches = self._certain_batches(event, {each.id: each for each in self.open_events()})
+        aside, limits = SetAside(batches), CertainUpTo(self.open_event)
+        for tp in self.waiting(event):
+            self._flush(tp, event, aside, limits, aside.add)
+        event.batches = tuple(batch for batch in event.batches if batch not in batches)
+        event.pending -= len(batches)
+        return aside
+
     def _send(self, event: Event, batches: Sequence[Batch], tps: Iterable[TopicPartition]) -> None:
         """Publish the certain actions of partitions that wait for an event, and these requests of it."""
         contents, limits = RequestContents(batches, self.header.profile), CertainUpTo(self.open_event)
@@ -190,7 +202,7 @@ class CertainEvents(PendingRequests):
         tp: TopicPartition,
         partition: Partition,
         event: Event,
-        contents: RequestContents,
+        contents: RequestContents | SetAside,
         limits: CertainUpTo,
         publish: Callable[[TopicPartition, StateChange, LeaderAndIsr | None], None],
     ) -> None:

@@ -32,14 +32,14 @@ class CutTerm(NamedTuple):
 
 
 def cut_terms(records: Sequence[Record], rows: Sequence[Row], real: Account, ours: Account) -> list[CutTerm]:
-    """The terms in which a controller moved something and no state was written."""
+    """The terms without a written state in which a controller moved something, or had states to write by the rows."""
     wrote = {epoch for record in records if (epoch := _controller_epoch(record)) is not None}
-    said = _said(rows)
+    said, owing = _said(rows), _owing(rows)
     moved, derived = _partitions(real), _partitions(ours)
     return [
         CutTerm(epoch, lasted_ms, moved[epoch], derived[epoch], epoch in said)
         for epoch, lasted_ms in _terms(records)
-        if epoch not in wrote and moved[epoch]
+        if epoch not in wrote and (moved[epoch] or epoch in owing)
     ]
 
 
@@ -87,3 +87,12 @@ def _said(rows: Sequence[Row]) -> set[int]:
         if isinstance(row, Transition) and row.subject == "controller":
             said[row.to_state].add(row.controller_epoch)
     return said["Active"] & said["Resigned"]
+
+
+def _owing(rows: Sequence[Row]) -> set[int]:
+    """Epochs of the controllers that resigned, as rows say, before they wrote any of the states that they had to."""
+    return {
+        row.controller_epoch
+        for row in rows
+        if isinstance(row, Transition) and row.to_state == "Resigned" and "has not written a partition" in row.cause
+    }

@@ -12,7 +12,7 @@ from tests.conformance.large import LARGE
 from tests.conformance.recording import unpack
 
 # Most of the time that these take is the replica's own: 8 to 20 s for six to nine takeovers of 10,000 partitions.
-SLOW = ("large28", "large24", "large11")
+SLOW = ("large28", "large28b", "large24", "large11")
 README = Path(__file__).parent / "recordings" / "README.md"
 
 

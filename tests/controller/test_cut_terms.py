@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 
 from controller.contract.effect_rows import Status, Transition
+from controller.contract.records import RecordKind
+from controller.derived.stored_context import changed_chunks, encode_header, new_context, restore_context
 from controller.rules import timing
-from tests.controller.znode_history import ZnodeHistory
+from tests.controller.znode_history import ZnodeHistory, controller_znode
 
 SCRIPT = 0x99  # the session of the tool that deletes /controller
+SESSION_TIMEOUT_MS = 18_000  # zookeeper.session.timeout.ms of 3.9
 
 # The leader of t-1 is dead, so a new controller has a state to write.
 TOPIC = {"t": {0: ([1, 2], 1, 0, [1, 2]), 1: ([3, 2], 3, 0, [3, 2])}}
@@ -34,15 +37,23 @@ def moves(history: ZnodeHistory, epoch: int) -> list[str]:
     return history.moves(tuple(final), Status.FINAL)
 
 
-def test_a_controller_deposed_while_it_loads_moves_every_replica():
+def a_controller_that_lost_its_term_while_it_loads() -> ZnodeHistory:
+    """Broker 4 takes over from it in epoch 3."""
     history = a_controller_that_loads()
     history.delete("/controller", author=SCRIPT, cxid=2)
-    assert moves(history, 2) == []
     history.controller(4, 3)
+    return history
+
+
+def test_a_controller_deposed_while_it_loads_has_moved_every_replica_if_its_session_outlives_that():
+    history = a_controller_that_lost_its_term_while_it_loads()
+    history.heartbeat(SESSION_TIMEOUT_MS)
+    assert moves(history, 2) == []
+    history.heartbeat(1_000)
     assert moves(history, 2) == LOADS
     rows = [row for row in history.effects if isinstance(row, Transition) and row.inferred_by]
     assert {(row.inferred_by, row.inferred_from.partition(" ")[0], row.controller_epoch) for row in rows} == {
-        ("ran-to-fenced-write", "/controller_epoch", 2)
+        ("ran-to-fenced-write", "/brokers/ids/2", 2)
     }
     assert history.gauges().inferred_events["ran-to-fenced-write"] == 1
 
@@ -51,8 +62,107 @@ def test_its_requests_are_certain_up_to_its_fenced_write():
     history = a_controller_that_loads()
     history.delete("/controller")  # as a live watch sees it: nobody knows by whom
     effects = history.controller(4, 3)
-    assert "final LeaderAndIsr to 2: t-0 leader=1 epoch=0 isr=[1, 2]" in history.requests(effects)
     assert "withdrawn t-1@3 ReplicaDeletionIneligible -> OfflineReplica" in history.transitions(effects)
+    assert [request for request in history.requests(effects) if request.startswith("final LeaderAndIsr")] == []
+    history.state("t", 0, 2, 5, [2])  # what it sent had the state of then
+    effects = history.heartbeat(SESSION_TIMEOUT_MS + 1_000)
+    assert "final LeaderAndIsr to 2: t-0 leader=1 epoch=0 isr=[1, 2]" in history.requests(effects)
+    assert history.requests(history.heartbeat()) == []
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        pytest.param(
+            lambda history: history.delete("/brokers/ids/2", author=history.session_of(2), cxid=0), id="it expires"
+        ),
+        pytest.param(lambda history: history.broker_leaves(2), id="nobody knows how it ends"),
+        pytest.param(lambda history: history.broker_bounces(2), id="its broker is back at once"),
+        pytest.param(lambda history: history.send(RecordKind.SNAPSHOT_BEGIN), id="a complete read begins"),
+    ],
+)
+def test_a_process_whose_session_ends_within_its_timeout_may_have_been_killed_and_is_said_to_have_done_nothing(ends):
+    history = a_controller_that_lost_its_term_while_it_loads()
+    history.heartbeat(4_000)
+    effects = ends(history)
+    withdrawn = tuple(row for row in effects if isinstance(row, Transition) and row.controller_epoch == 2)
+    assert history.moves(withdrawn, Status.WITHDRAWN) == LOADS
+    assert any(request.startswith("withdrawn LeaderAndIsr to 2") for request in history.requests(effects))
+    history.heartbeat(SESSION_TIMEOUT_MS)
+    assert moves(history, 2) == []
+    assert "ran-to-fenced-write" not in history.context.header.tally.happened
+
+
+def expires_late(history: ZnodeHistory) -> None:
+    history.now_ms += SESSION_TIMEOUT_MS + 1_000
+    history.broker_leaves(2)
+
+
+@pytest.mark.parametrize(
+    "shows",
+    [
+        pytest.param(lambda history: history.broker_closes(2), id="it closes its session itself"),
+        pytest.param(
+            lambda history: (history.delete("/controller"), history.controller(2, 4)), id="it is elected again"
+        ),
+        pytest.param(expires_late, id="it expires after its timeout, between two heartbeats"),
+    ],
+)
+def test_a_process_that_is_seen_to_live_on_has_done_it(shows):
+    history = a_controller_that_lost_its_term_while_it_loads()
+    shows(history)
+    assert moves(history, 2) == LOADS
+
+
+def test_several_controllers_in_a_row_are_judged_each_by_its_own_session():
+    history = a_controller_that_lost_its_term_while_it_loads()
+    history.heartbeat()
+    history.delete("/controller")
+    history.controller(1, 4)
+    history.broker_leaves(4)
+    assert moves(history, 3) == []
+    history.heartbeat(SESSION_TIMEOUT_MS)
+    assert moves(history, 2) == LOADS
+    assert moves(history, 3) == []
+
+
+def test_what_it_did_for_a_topic_that_is_removed_meanwhile_is_withdrawn():
+    history = a_controller_that_loads()
+    history.topic("other", {0: [1]})
+    history.state("other", 0, 1, 0, [1])
+    history.delete("/controller")
+    history.controller(4, 3)
+    effects = history.delete("/brokers/topics/t")
+    assert {f"withdrawn {move}" for move in LOADS} <= set(history.transitions(effects))
+    history.heartbeat(SESSION_TIMEOUT_MS + 1_000)
+    assert [move for move in moves(history, 2) if move in LOADS] == []
+
+
+def test_a_controller_whose_registration_somebody_deletes_lives_on():
+    history = a_controller_that_lost_its_term_while_it_loads()
+    history.delete("/brokers/ids/2", author=SCRIPT, cxid=3)
+    assert "broker 2 live -> dead" not in moves(history, 2)
+    history.heartbeat(SESSION_TIMEOUT_MS + 1_000)
+    assert moves(history, 2) == LOADS
+
+
+@pytest.mark.parametrize(("author", "shown"), [(0, []), (0x98, LOADS)], ids=["by a watch", "by the log"])
+def test_of_a_controller_without_a_registration_only_the_log_shows_that_its_session_outlived_controller(author, shown):
+    history = a_controller_that_loads()
+    history.delete("/brokers/ids/2", author=SCRIPT, cxid=2)
+    history.delete("/controller", author=SCRIPT, cxid=3)
+    history.write("/controller", controller_znode(4), author=author, cxid=1)
+    history.write("/controller_epoch", b"3", same_zxid=True, author=author, cxid=1)
+    history.heartbeat(SESSION_TIMEOUT_MS + 1_000)
+    assert moves(history, 2) == ["broker 2 live -> dead", *shown]
+
+
+def test_what_is_held_back_outlasts_a_restart():
+    history = a_controller_that_lost_its_term_while_it_loads()
+    chunks = changed_chunks(new_context("c", 8), history.context)
+    history.context = restore_context("c", encode_header(history.context), chunks.get)
+    history.heartbeat(SESSION_TIMEOUT_MS + 1_000)
+    assert moves(history, 2) == LOADS
 
 
 def test_a_controller_that_is_cut_among_its_removals_is_poisoned_by_them():
@@ -91,6 +201,7 @@ def test_a_controller_whose_process_ends_or_hangs_is_not_said_to_have_done_anyth
     history = a_controller_that_loads()
     ends(history)
     history.controller(4, 3)
+    history.heartbeat(SESSION_TIMEOUT_MS + 1_000)
     assert moves(history, 2) == []
 
 
@@ -98,6 +209,7 @@ def test_a_process_that_is_elected_again_has_handled_what_came_before():
     history = a_controller_that_loads()
     history.delete("/controller")
     history.controller(2, 3)
+    history.heartbeat(SESSION_TIMEOUT_MS + 1_000)
     assert moves(history, 2) == []
 
 
@@ -105,6 +217,7 @@ def test_up_to_2_0_nothing_fences_it():
     history = a_controller_that_loads(release=(2, 0))
     history.delete("/controller")
     history.controller(4, 3)
+    history.heartbeat(SESSION_TIMEOUT_MS + 1_000)
     assert moves(history, 2) == []
 
 
@@ -116,6 +229,7 @@ def test_an_event_behind_one_that_writes_has_not_begun():
     history.topic("new", {0: [2, 1]})
     history.delete("/controller")
     history.controller(4, 2)
+    history.heartbeat(SESSION_TIMEOUT_MS + 1_000)
     assert [move for move in moves(history, 1) if move.startswith("new")] == []
 
 
@@ -124,6 +238,7 @@ def test_an_event_that_is_taken_up_at_once_runs_to_its_first_write():
     history.topic("new", {0: [2, 1]})
     history.delete("/controller")
     history.controller(4, 2)
+    history.heartbeat(SESSION_TIMEOUT_MS + 1_000)
     assert [move for move in moves(history, 1) if move.startswith("new")] == [
         "new-0 NonExistentPartition -> NewPartition",
         "new-0@1 NonExistentReplica -> NewReplica",
@@ -149,6 +264,7 @@ def test_a_cluster_that_loads_slowly_is_given_the_time_that_it_took():
     history.delete("/controller")
     assert moves(history, 3) == []
     history.controller(2, 4)
+    history.heartbeat(SESSION_TIMEOUT_MS + 1_000)
     assert moves(history, 3) == ["t-0@2 OnlineReplica -> OnlineReplica", "t-1@2 OnlineReplica -> OnlineReplica"]
 
 

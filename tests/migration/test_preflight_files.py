@@ -46,6 +46,7 @@ _AT_THE_END: dict[str, set[str]] = {
     "large11": {"absent-broker", "offline-log-directory", "no-state", "pending-deletion", "leftover-trigger"},
     "large24": {"offline-log-directory", "pending-deletion", *_WAITS_FOR_A_BROKER},
     "large28": {"offline-log-directory", "pending-deletion", *_WAITS_FOR_A_BROKER},
+    "large28b": {"offline-log-directory", "pending-deletion"},
     "large39": {"offline-log-directory", "pending-deletion"},
     "migration39": {"orphan-config"},  # of a topic that was deleted in the dual write
     "roll11to24": _WAITS_FOR_A_BROKER,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from controller.events import controlled_shutdown, controller_failover, topic_deletion, unfenced_controller
+from controller.events import controlled_shutdown, fenced_controller, topic_deletion, unfenced_controller
 from controller.inference import read_by_load, read_together, topic_assignment
 from controller.inference.hypotheses import (
     completed_without_leader,
@@ -86,7 +86,7 @@ OTHER_INFERENCES: Final = (
     OtherInference(read_by_load.RULE, ("fuzz11c",)),
     OtherInference(controlled_shutdown.ASKED_AGAIN, ("fuzz0102a", "fuzz28d")),
     OtherInference(controlled_shutdown.ASKED_BEFORE_SESSION_END, ("fuzz39a", "race39")),
-    OtherInference(controller_failover.RAN_TO_FENCED_WRITE, ("fuzz22a", "fuzz28c", "unseen39b")),
+    OtherInference(fenced_controller.RAN_TO_FENCED_WRITE, ("fuzz22a", "fuzz28c", "unseen39b")),
     OtherInference(unfenced_controller.RAN_UNFENCED, ("fuzz20d",)),
     OtherInference(topic_deletion.ANSWERED_IN_TIME, ("fuzz39c", "fuzz28a", "fuzz0102a")),
     OtherInference(topic_assignment.COMPLETED_UNREAD, ()),

@@ -1,0 +1,28 @@
+"""What an event did before its first write, taken out of the queues of partitions until it is known whether it did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from controller.model.event import Batch
+from controller.model.leadership import AnyEntry, AnyUnwritten, Done, LeaderAndIsr
+from controller.model.topics import TopicPartition
+
+
+class SetAside:
+    """State changes and entries of requests, by topic and partition, each with the state that it was done with."""
+
+    __slots__ = ("_numbers", "batches", "by_topic")
+
+    def __init__(self, batches: Sequence[Batch]) -> None:
+        self.batches = tuple(batches)
+        self._numbers = {batch.at_batch for batch in batches}
+        self.by_topic: dict[str, list[Done]] = {}
+
+    def takes(self, entry: AnyEntry) -> bool:
+        """Whether the entry belongs to one of these batches."""
+        return entry.at_batch in self._numbers
+
+    def add(self, tp: TopicPartition, action: AnyUnwritten, value: LeaderAndIsr | None) -> None:
+        """Add an action of the partition in this state."""
+        self.by_topic.setdefault(tp.topic, []).append((tp.partition, action, value))
