@@ -6,6 +6,7 @@ As Kafka 3.9's `onControllerFailover` and `onControllerResignation`.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from typing import Final
 
 from controller.events import controlled_shutdown, partition_reassignment, replica_leader_election, topic_deletion
 from controller.events.broker_change import initial_partition_state, trigger_online, with_initial_states

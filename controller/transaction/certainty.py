@@ -189,9 +189,7 @@ class CertainEvents(PendingRequests):
         contents, limits = RequestContents(batches, self.header.profile), CertainUpTo(self.open_event)
         publish = self.publisher_of(event, FINAL)
         for tp in tps:
-            partition = self.topics.partition(tp)
-            assert partition is not None, f"{tp} waits, and is not there"
-            self._flush(tp, partition, event, contents, limits, publish)
+            self._flush(tp, event, contents, limits, publish)
         if batches:
             self.publish_sent(event, batches, contents)
             event.batches = tuple(batch for batch in event.batches if batch not in batches)
@@ -200,13 +198,14 @@ class CertainEvents(PendingRequests):
     def _flush(
         self,
         tp: TopicPartition,
-        partition: Partition,
         event: Event,
         contents: RequestContents | SetAside,
         limits: CertainUpTo,
         publish: Callable[[TopicPartition, StateChange, LeaderAndIsr | None], None],
     ) -> None:
         """Publish certain state changes at the front of the partition's queue, and move its entries into requests."""
+        partition = self.topics.partition(tp)
+        assert partition is not None, f"{tp} waits, and is not there"
         kept: list[AnyAction] = []
         own, limit, is_front, published = event.id, limits[event.id], True, 0
         for action in partition.queue:
