@@ -58,7 +58,11 @@ def broker_written(tx: Transaction, broker: int, znode: BrokerZnode, record: Rec
     elif before is None and header.acting:
         topic_deletion.judge_halted(tx, soon=True)
         header.brokers = {**header.brokers, broker: now}
-        _begin_startup(tx, broker, now)
+        event = tx.begin(EventKind.BROKER_CHANGE, f"broker {broker} registered with epoch {now.epoch}")
+        event.detail = BrokersChanged(started=broker)
+        tx.await_proof(event)
+        tx.publish_transition("broker", "dead", "live", broker=broker)
+        on_broker_startup(tx, broker)
     else:
         header.brokers = {**header.brokers, broker: now}
         touch_hosted(tx, broker)
@@ -139,23 +143,6 @@ def _begin_failure(tx: Transaction, broker: int, gone: Broker) -> None:
     on_broker_failure(tx, tuple(failed_brokers))
 
 
-def _begin_startup(tx: Transaction, broker: int, now: Broker) -> None:
-    # Those that register before the controller has begun to handle the first of them start in one event: it reads all.
-    last = tx.last_event()
-    together = last.started_brokers if last is not None and not (last.begun or last.taken_up) else ()
-    if last is not None and together:
-        tx.undo(last)
-        for other in together:
-            topic_deletion.hold_up(tx, other)
-    started = (*together, broker)
-    registered = f"broker {names_of(started)} registered"
-    event = tx.begin(EventKind.BROKER_CHANGE, registered if together else f"{registered} with epoch {now.epoch}")
-    event.detail = BrokersChanged(started=started[0], started_too=started[1:])
-    tx.await_proof(event)
-    tx.publish_transition("broker", "dead", "live", broker=broker)
-    on_broker_startup(tx, *started)
-
-
 def names_of(brokers: Iterable[int]) -> str:
     """Names of brokers in an event's cause."""
     return " and ".join(map(str, brokers))
@@ -227,20 +214,19 @@ def _bounced(tx: Transaction, broker: int, now: Broker) -> None:
     on_broker_startup(tx, broker)
 
 
-def on_broker_startup(tx: Transaction, *brokers: int) -> None:
-    """Handle the startup of brokers (Kafka 3.9 `onBrokerStartup`)."""
+def on_broker_startup(tx: Transaction, broker: int) -> None:
+    """Handle the startup of a broker (Kafka 3.9 `onBrokerStartup`)."""
     if tx.header.profile.spares_known_metadata:
-        tx.broadcast([other for other in tx.registered if other not in brokers])
-        tx.broadcast(tuple(sorted(brokers)), of_all=True)
+        tx.broadcast([other for other in tx.registered if other != broker])
+        tx.broadcast((broker,), of_all=True)
     else:
         tx.broadcast(tx.registered)
-    hosted = [Replica(tp, broker) for broker in sorted(brokers) for tp in tx.hosted_by(broker)]
-    replica_machine.enter_state(tx, hosted, ReplicaState.ONLINE)
+    hosted = tx.hosted_by(broker)
+    replica_machine.enter_state(tx, [Replica(tp, broker) for tp in hosted], ReplicaState.ONLINE)
     trigger_online(tx)
-    partition_reassignment.resume_on(tx, brokers)
-    topic_deletion.resume(tx, brokers)
-    for broker in brokers:
-        touch_hosted(tx, broker)
+    partition_reassignment.resume_on(tx, broker)
+    topic_deletion.resume(tx, broker)
+    touch_hosted(tx, broker)
 
 
 def on_broker_failure(tx: Transaction, brokers: tuple[int, ...]) -> None:

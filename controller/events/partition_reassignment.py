@@ -6,7 +6,7 @@ topic's znode.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from controller.contract.znodes import ReassignmentEntry
 from controller.machines import partition_machine, replica_machine
@@ -122,11 +122,11 @@ def _run_entries(
             run(tx, tp, partition.assignment.reassign_to(entry.replicas))
 
 
-def resume_on(tx: Transaction, brokers: Collection[int]) -> None:
-    """Resume reassignments to brokers that started, each with an increment of its leader epoch."""
+def resume_on(tx: Transaction, broker: int) -> None:
+    """Resume reassignments to a broker that started, each with an increment of its leader epoch."""
     for tp in reassigning(tx):
         partition = tx.partition(tp)
-        if partition is not None and not set(brokers).isdisjoint(partition.assignment.target):
+        if partition is not None and broker in partition.assignment.target:
             run(tx, tp, partition.assignment)
 
 

@@ -113,32 +113,25 @@ def forget_removed_requests(tx: Transaction) -> None:
             tx.put_topic(name, kept)
 
 
-def resume(tx: Transaction, brokers: Collection[int]) -> None:
-    """Resume the deletion of topics with replicas on brokers that started."""
-    for name, topic in _queued_on(tx, brokers):
+def resume(tx: Transaction, broker: int) -> None:
+    """Resume the deletion of topics with replicas on a broker that started."""
+    for name, topic in _queued_on(tx, broker):
         tx.put_topic(name, replace(topic, ineligible=False))
         _retry(tx, name, judged=name in tx.header.deletions.halted)
 
 
 def hold_up(tx: Transaction, broker: int) -> None:
     """Hold up the deletion of topics with replicas on a broker whose startup is taken back."""
-    for name, topic in _queued_on(tx, (broker,)):
-        # Where the startup had begun the deletion, its partitions exist again.
-        begins = tx.header.profile.retires_partitions_at_deletion_start and any(
-            partition.state is not PartitionState.NON_EXISTENT for partition in topic.partitions.values()
-        )
-        started = topic.deletion_started and not begins
-        tx.put_topic(name, replace(topic, ineligible=True, deletion_started=started))
+    for name, topic in _queued_on(tx, broker):
+        tx.put_topic(name, replace(topic, ineligible=True))
 
 
-def _queued_on(tx: Transaction, brokers: Collection[int]) -> list[tuple[str, Topic]]:
-    """Topics queued for deletion that have replicas on these brokers."""
-    hosts = set(brokers)
+def _queued_on(tx: Transaction, broker: int) -> list[tuple[str, Topic]]:
+    """Topics queued for deletion that have replicas on the broker."""
     return [
         (name, topic)
         for name, topic in tx.topics
-        if topic.queued_for_deletion
-        and any(hosts.intersection(partition.replicas) for partition in topic.partitions.values())
+        if topic.queued_for_deletion and any(broker in partition.replicas for partition in topic.partitions.values())
     ]
 
 
@@ -174,7 +167,7 @@ def replicas_failed(tx: Transaction, replicas: Sequence[Replica]) -> None:
 def failed_unanswered(tx: Transaction, broker: int, since_ms: int) -> None:
     """Handle the failure of a broker that has answered no StopReplica since this time, though it seemed so."""
     failed: list[Replica] = []
-    for name, topic in _queued_on(tx, (broker,)):
+    for name, topic in _queued_on(tx, broker):
         if topic.asked_ms >= since_ms:
             failed += [each for each in _in_state(tx, name, ReplicaState.DELETION_SUCCESSFUL) if each.broker == broker]
     for replica in failed:

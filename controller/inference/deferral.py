@@ -12,6 +12,7 @@ from typing import Final
 
 from controller.events import broker_change, topic_deletion
 from controller.machines import partition_creation
+from controller.model.brokers import NO_BROKER
 from controller.model.event import BrokersChanged, Event, EventKind
 from controller.model.topics import TopicPartition
 from controller.transaction.transaction import Transaction, replace
@@ -30,10 +31,10 @@ def deferrable(tx: Transaction) -> list[int]:
 
 
 def _stands_alone(event: Event, events: list[Event]) -> bool:
-    """Whether no other event is about a broker that the event starts: that one would rest on its registration."""
-    started = set(event.started_brokers)
-    about = [each for each in events if not started.isdisjoint((*each.started_brokers, *each.failed_brokers))]
-    return not started or about == [event]
+    """Whether no other event is about the broker that the event starts: that one would rest on its registration."""
+    started = event.started_broker
+    about = [each for each in events if started == each.started_broker or started in each.failed_brokers]
+    return started == NO_BROKER or about == [event]
 
 
 @contextmanager
@@ -56,7 +57,7 @@ def _deferral_of(event: Event) -> Callable[[Transaction, Event], _Again] | None:
 
 
 def _deferral_of_broker_change(event: Event) -> Callable[[Transaction, Event], _Again] | None:
-    if not event.started_brokers:
+    if event.started_broker == NO_BROKER:
         return _defer_failures if event.failed_brokers else None
     return None if event.failed_brokers else _defer_startup
 
@@ -77,18 +78,17 @@ def _defer_failures(tx: Transaction, event: Event) -> Callable[[], None]:
 
 
 def _defer_startup(tx: Transaction, event: Event) -> Callable[[], None]:
-    """Take back brokers' startups that the controller has not begun to handle; returns how they run again."""
-    started = event.started_brokers
-    registered = {broker: tx.header.brokers[broker] for broker in started}
+    """Take back a broker's startup that the controller has not begun to handle; returns how it runs again."""
+    started = event.started_broker
+    registered = tx.header.brokers[started]
     tx.undo(event)
-    tx.header.brokers = {broker: each for broker, each in tx.header.brokers.items() if broker not in registered}
-    for broker in started:
-        topic_deletion.hold_up(tx, broker)
+    tx.header.brokers = {broker: each for broker, each in tx.header.brokers.items() if broker != started}
+    topic_deletion.hold_up(tx, started)
 
     def again() -> None:
-        tx.header.brokers = {**tx.header.brokers, **registered}
-        tx.begin_again(event).detail = BrokersChanged(started=started[0], started_too=started[1:])
-        broker_change.on_broker_startup(tx, *started)
+        tx.header.brokers = {**tx.header.brokers, started: registered}
+        tx.begin_again(event).detail = BrokersChanged(started=started)
+        broker_change.on_broker_startup(tx, started)
 
     return again
 

@@ -11,7 +11,8 @@ from typing import Final
 
 from controller.events.broker_change import names_of, on_broker_failure, on_broker_startup
 from controller.inference.expected_writes import match_expected_write, match_under
-from controller.model.event import Event, EventKind
+from controller.model.brokers import NO_BROKER
+from controller.model.event import BrokersChanged, Event, EventKind
 from controller.model.leadership import LeaderAndIsr
 from controller.model.topics import TopicPartition
 from controller.transaction.transaction import Transaction
@@ -43,7 +44,7 @@ def _may_be_read_together(tx: Transaction) -> tuple[Event, Event] | None:
     waiting = sorted(key for key, event in events if event.pending and not (event.begun or event.taken_up))
     for earlier, later in pairwise(waiting):
         failure, start = tx.header.events[earlier], tx.header.events[later]
-        if failure.failed_brokers and start.started_brokers:
+        if failure.failed_brokers and start.started_broker != NO_BROKER:
             return tx.open_event(earlier), tx.open_event(later)
     return None
 
@@ -56,9 +57,9 @@ def _read_together(tx: Transaction, failure: Event, start: Event) -> None:
     header.brokers = {**live, **failure.failed_brokers}
     event = tx.begin(
         EventKind.BROKER_CHANGE,
-        f"broker {names_of(start.started_brokers)} registered, broker {names_of(failure.failed_brokers)} left",
+        f"broker {start.started_broker} registered, broker {names_of(failure.failed_brokers)} left",
     )
-    event.detail = start.detail
-    on_broker_startup(tx, *start.started_brokers)
+    event.detail = BrokersChanged(started=start.started_broker)
+    on_broker_startup(tx, start.started_broker)
     header.brokers = live
     on_broker_failure(tx, tuple(failure.failed_brokers))

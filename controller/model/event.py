@@ -57,11 +57,10 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
 
 
 class BrokersChanged(msgspec.Struct, frozen=True, array_like=True, tag=1):
-    """BrokerChange: the brokers that failed, with their last registrations, and those that started."""
+    """BrokerChange: the brokers that failed, with their last registrations, and the broker that started."""
 
     failed: dict[int, Broker] = {}
     started: int = NO_BROKER
-    started_too: tuple[int, ...] = ()  # in the same event
 
 
 class UnprovenShutdown(msgspec.Struct, frozen=True, array_like=True, tag=2):
@@ -115,11 +114,9 @@ class Event(msgspec.Struct, array_like=True):
         return self.detail.failed if isinstance(self.detail, BrokersChanged) else {}
 
     @property
-    def started_brokers(self) -> tuple[int, ...]:
-        """Brokers whose startup it handles, in the order of their registration."""
-        if not isinstance(self.detail, BrokersChanged) or self.detail.started == NO_BROKER:
-            return ()
-        return self.detail.started, *self.detail.started_too
+    def started_broker(self) -> int:
+        """Broker whose startup it handles, NO_BROKER for none."""
+        return self.detail.started if isinstance(self.detail, BrokersChanged) else NO_BROKER
 
     @property
     def may_not_know(self) -> int:

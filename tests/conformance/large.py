@@ -12,6 +12,7 @@ from typing import NamedTuple
 from tests.conformance.agreement import Parted
 
 CUT_UNSEEN, CUT_SHORT, DEPOSED = "cut unseen", "cut short", "deposed"
+LOADING = "loading"
 NOTIFIED, SHUTDOWNS = "notified", "shutdowns"
 
 
@@ -32,9 +33,10 @@ LARGE: Mapping[str, Known] = {
     "large39": Known(
         {
             4: (CUT_UNSEEN, Parted(37, 0, 0, 0)),
+            6: (LOADING, Parted(15, 157, 6, 2)),
         },
         {
-            "replicastodeletecount": 3,
+            "replicastodeletecount": 8,
             "rm_atminisrpartitioncount": 3,
             "rm_leadercount": 3,
             "rm_partitioncount": 18,
