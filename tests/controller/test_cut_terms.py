@@ -45,7 +45,7 @@ def a_controller_that_lost_its_term_while_it_loads() -> ZnodeHistory:
     return history
 
 
-def test_a_controller_deposed_while_it_loads_has_moved_every_replica_if_its_session_outlives_that():
+def test_a_controller_deposed_while_it_loads_has_moved_every_replica_if_it_lives_on():
     history = a_controller_that_lost_its_term_while_it_loads()
     history.heartbeat(SESSION_TIMEOUT_MS)
     assert moves(history, 2) == []
@@ -81,7 +81,7 @@ def test_its_requests_are_certain_up_to_its_fenced_write():
         pytest.param(lambda history: history.send(RecordKind.SNAPSHOT_BEGIN), id="a complete read begins"),
     ],
 )
-def test_a_process_whose_session_ends_within_its_timeout_may_have_been_killed_and_is_said_to_have_done_nothing(ends):
+def test_a_process_whose_session_ends_within_its_timeout_may_have_been_killed(ends):
     history = a_controller_that_lost_its_term_while_it_loads()
     history.heartbeat(4_000)
     effects = ends(history)
@@ -147,7 +147,7 @@ def test_a_controller_whose_registration_somebody_deletes_lives_on():
 
 
 @pytest.mark.parametrize(("author", "shown"), [(0, []), (0x98, LOADS)], ids=["by a watch", "by the log"])
-def test_of_a_controller_without_a_registration_only_the_log_shows_that_its_session_outlived_controller(author, shown):
+def test_without_a_registration_only_the_log_shows_that_the_session_lives_on(author, shown):
     history = a_controller_that_loads()
     history.delete("/brokers/ids/2", author=SCRIPT, cxid=2)
     history.delete("/controller", author=SCRIPT, cxid=3)
@@ -155,6 +155,14 @@ def test_of_a_controller_without_a_registration_only_the_log_shows_that_its_sess
     history.write("/controller_epoch", b"3", same_zxid=True, author=author, cxid=1)
     history.heartbeat(SESSION_TIMEOUT_MS + 1_000)
     assert moves(history, 2) == ["broker 2 live -> dead", *shown]
+
+
+def test_another_broker_that_registers_says_nothing_of_it():
+    history = a_controller_that_lost_its_term_while_it_loads()
+    history.broker(3)
+    assert moves(history, 2) == []
+    history.heartbeat(SESSION_TIMEOUT_MS + 1_000)
+    assert moves(history, 2) == LOADS
 
 
 def test_what_is_held_back_outlasts_a_restart():

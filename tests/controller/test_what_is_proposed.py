@@ -41,8 +41,6 @@ def test_the_preferred_election_is_tried_for_the_first_replica_alone(history):
 @pytest.mark.parametrize(
     ("leader", "isr", "is_tried"), [(NO_LEADER, (2,), True), (NO_LEADER, (2, 3), False), (2, (2,), False)]
 )
-def test_a_shutdown_is_tried_for_an_isr_s_last_member_that_does_not_lead_where_a_write_repeats_it(
-    leader, isr, is_tried
-):
+def test_a_shutdown_is_tried_for_the_last_of_an_isr_that_a_write_repeats(leader, isr, is_tried):
     history = ZnodeHistory().start(1, 2, 3, topics={"t": {0: ([1, 2, 3], leader, 0, list(isr))}})
     assert ("shutdown-asked" in proposed(history, leader, isr)) == is_tried
