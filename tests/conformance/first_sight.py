@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with tempfile.TemporaryDirectory(prefix="first-sight-") as directory:
             try:
                 recording = unpack_file(file, Path(directory))
-            except (OSError, tarfile.TarError) as error:
+            except (OSError, EOFError, tarfile.TarError) as error:
                 sys.stderr.write(f"error: {file} cannot be read: {error}\n")
                 return 1
             sight = look(recording)

@@ -7,7 +7,7 @@ import pytest
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.effect_rows import Status
 from controller.derived.stored_context import changed_chunks, encode_header, new_context, restore_context
-from tests.controller.znode_history import ZnodeHistory, assert_all_as_foretold
+from tests.controller.znode_history import ZnodeHistory, assert_all_as_foretold, topic_znode
 
 POISONED = "ControllerPoisoned/broker 1"
 UNFIT = "BrokerPoisoned"
@@ -51,6 +51,20 @@ def test_a_term_cut_before_its_first_removal_poisons_its_process():
         "broker 1 lost its term 2 while it had replicas to take out of ISRs"
         in (history.open_alerts()[POISONED].evidence[0])
     )
+
+
+@pytest.mark.parametrize(("author", "poisoned"), [("it", True), ("a tool", False), ("unknown", False)])
+def test_a_reassignment_begun_after_controller_was_deleted_poisons_too(author, poisoned):
+    history = ZnodeHistory().start(1, 2, 3, 4, topics={"t": {0: ([2, 3], 2, 0, [2, 3])}})
+    sessions = {"it": history.session_of(1), "a tool": 0x99, "unknown": 0}
+    history.delete("/controller", author=0x98, cxid=1)
+    shrinks = topic_znode({0: [2, 3]}, removing_replicas={"0": [3]})
+    history.write("/brokers/topics/t", shrinks, author=sessions[author], cxid=1)
+    history.state("t", 0, 2, 1, [2, 3])  # the leader's new epoch; the removal of broker 3 is next
+    history.controller(3, 2)
+    history.heartbeat()
+    elect(history, 1)
+    assert (POISONED in history.open_alerts()) == poisoned
 
 
 def test_before_2_3_a_controller_that_loads_removes_nothing_and_is_not_poisoned():
