@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Final
 
 from controller.contract.effect_rows import FINAL, WITHDRAWN, Status
+from controller.model.brokers import NO_BROKER
 from controller.model.context import FOLLOWING, Header
 from controller.model.controllership import FencedController
 from controller.model.event import Event, EventKind
@@ -42,6 +43,15 @@ def hold_back(tx: Transaction) -> None:
     held = replace(event, batches=aside.batches)
     fenced = FencedController(former.deposed, former.deposed_session, former.deposed_ms, held)
     former.fenced = (*former.fenced, fenced)
+
+
+def acts(tx: Transaction) -> bool:
+    """Whether a controller handles events: the active one, or the deposed one, whose session wrote this record.
+
+    Nothing is refused to a deposed controller before another one is elected.
+    """
+    former, author = tx.header.former, tx.record.author
+    return tx.header.acting or (former.deposed != NO_BROKER and author != 0 and author == former.deposed_session)
 
 
 def _lives_on(tx: Transaction) -> bool:

@@ -6,6 +6,7 @@ exactly the written state; else the write is unexplained, never guessed.
 
 from __future__ import annotations
 
+from controller.events import fenced_controller
 from controller.inference import deferral, divergences, expected_writes, isr_change
 from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
 from controller.inference.hypotheses.table import RULES, Rule
@@ -22,7 +23,8 @@ def explain(tx: Transaction, tp: TopicPartition, written: LeaderAndIsr) -> None:
     """Take the first hypothesis that reproduces the write; else accept the observed state, and count a divergence."""
     partition = tx.partition(tp)
     assert partition is not None, f"{tp} was written, and is not known"
-    if not (tx.header.acting and _is_explained(tx, ObservedWrite(tp, partition, partition.zk_state, written))):
+    write = ObservedWrite(tp, partition, partition.zk_state, written)
+    if not (fenced_controller.acts(tx) and _is_explained(tx, write)):
         _accept(tx, tp, partition, written)
 
 

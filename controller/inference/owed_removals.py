@@ -9,10 +9,12 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from controller.events.broker_change import trigger_online
+from controller.events.broker_change import trigger_online, without_online_leader
+from controller.machines import partition_machine
 from controller.model.event import Event, EventKind
 from controller.model.leadership import AnyAction, RemoveFromIsr
 from controller.rules import timing
+from controller.rules.states import PartitionState
 from controller.transaction.transaction import Transaction
 
 # Events in which live replicas, too, leave ISRs, after other writes. (A topic's deletion may be held up in memory.)
@@ -72,4 +74,5 @@ def _poison(tx: Transaction, owing: Event) -> None:
         if any(isinstance(action, RemoveFromIsr) for action in tx.actions_of(event)):
             tx.undo(event)
     tx.begin(EventKind.CONTROLLER_FAILOVER, f"broker {broker} moves no replica")
+    partition_machine.enter_state(tx, without_online_leader(tx), PartitionState.OFFLINE)
     trigger_online(tx)

@@ -9,10 +9,9 @@ from typing import Final
 
 from controller.alerts import kinds, occurrences
 from controller.contract.znodes import TopicZnode
-from controller.events import controller_failover, partition_reassignment, unfenced_controller
+from controller.events import controller_failover, fenced_controller, partition_reassignment, unfenced_controller
 from controller.events.topic_change import assignment_in
 from controller.inference import deferral
-from controller.model.brokers import NO_BROKER
 from controller.model.event import EventKind
 from controller.model.leadership import LeaderAndIsr
 from controller.model.topics import Partition, Topic, TopicPartition
@@ -103,7 +102,7 @@ def _same(tx: Transaction, due: ReplicaAssignment, written: ReplicaAssignment) -
 
 
 def _reassigned(tx: Transaction, tp: TopicPartition, partition: Partition, written: ReplicaAssignment) -> None:
-    if tx.header.acting or _is_of_deposed(tx):
+    if fenced_controller.acts(tx):
         with deferral.deferring(tx, deferral.deferrable(tx)):
             tx.begin(EventKind.API_PARTITION_REASSIGNMENT, f"partition {tp} moves to {list(written.target)}")
             partition_reassignment.run(tx, tp, written)
@@ -114,12 +113,6 @@ def _reassigned(tx: Transaction, tp: TopicPartition, partition: Partition, writt
     pending = reassigned.pending_assignments
     left = pending[pending.index(written) + 1 :] if written in pending else ()
     tx.put_partition(tp, replace(reassigned, zk_assignment=written if left else None, pending_assignments=left))
-
-
-def _is_of_deposed(tx: Transaction) -> bool:
-    """Whether the controller that lost /controller wrote this, which nothing fences before another is elected."""
-    former, author = tx.header.former, tx.record.author
-    return former.deposed != NO_BROKER and author != 0 and author == former.deposed_session
 
 
 def adopt_zk_assignment(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:

@@ -27,7 +27,6 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
     "fuzz28b": {},
     "fuzz28c": {
         2: (ANSWERS, Parted(10, 0, 0, 0)),
-        5: (DEPOSED, Parted(0, 0, 3, 0)),
     },
     "fuzz28d": {},
     "fuzz28e": {

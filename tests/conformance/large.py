@@ -47,7 +47,6 @@ LARGE: Mapping[str, Known] = {
     "roll28to39": Known(
         {
             1: (SHUTDOWNS, Parted(4, 3, 17, 4)),
-            3: (SHUTDOWNS, Parted(0, 0, 1, 0)),
         },
         {"replicasineligibletodeletecount": 2, "replicastodeletecount": 2},
     ),

@@ -7,7 +7,7 @@ import pytest
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.effect_rows import Status
 from controller.derived.stored_context import changed_chunks, encode_header, new_context, restore_context
-from tests.controller.znode_history import ZnodeHistory, assert_all_as_foretold, topic_znode
+from tests.controller.znode_history import ZnodeHistory, assert_all_as_foretold, state_znode, topic_znode
 
 POISONED = "ControllerPoisoned/broker 1"
 UNFIT = "BrokerPoisoned"
@@ -61,6 +61,19 @@ def test_a_reassignment_begun_after_controller_was_deleted_poisons_too(author, p
     shrinks = topic_znode({0: [2, 3]}, removing_replicas={"0": [3]})
     history.write("/brokers/topics/t", shrinks, author=sessions[author], cxid=1)
     history.state("t", 0, 2, 1, [2, 3])  # the leader's new epoch; the removal of broker 3 is next
+    history.controller(3, 2)
+    history.heartbeat()
+    elect(history, 1)
+    assert (POISONED in history.open_alerts()) == poisoned
+
+
+@pytest.mark.parametrize(("author", "poisoned"), [("it", True), ("unknown", False)])
+def test_a_shutdown_asked_for_after_controller_was_deleted_poisons_too(author, poisoned):
+    history = ZnodeHistory().start(1, 2, 3, 4, topics={"t": {0: ([2, 3], 2, 0, [2, 3]), 1: ([3, 2], 3, 0, [3, 2])}})
+    history.delete("/controller", author=0x98, cxid=1)
+    elected = state_znode(3, 1, [3], 1)  # the removal of broker 2 from t-1 is next
+    session = history.session_of(1) if author == "it" else 0
+    history.write("/brokers/topics/t/partitions/0/state", elected, author=session, cxid=1)
     history.controller(3, 2)
     history.heartbeat()
     elect(history, 1)
@@ -237,6 +250,17 @@ def test_elections_that_are_still_due_stay_expected_of_a_poisoned_controller():
     history.state("u", 0, 3, 1, [3])
     history.heartbeat(4_000)
     assert history.predicted("v", 0) == (4, 1, (4,))
+
+
+def test_a_partition_without_a_live_replica_is_led_again_when_one_returns():
+    history = ZnodeHistory().start(1, 2, 3, 4, topics={"t": {0: ([1, 2], 1, 0, [1, 2]), 1: ([2], 2, 0, [2])}})
+    history.broker_leaves(2)
+    history.topic("new", {0: [3]})
+    history.state("new", 0, 3, 0, [3])
+    history.heartbeat(4_000)
+    assert POISONED in history.open_alerts()
+    history.broker(2)
+    assert history.predicted("t", 1) == (2, 1, (2,))
 
 
 def test_creations_that_are_still_due_stay_expected_of_a_poisoned_controller():
