@@ -31,6 +31,7 @@ _AT_THE_END: dict[str, set[str]] = {
     "fuzz10a": {"leftover-trigger"},
     "fuzz20c": {"absent-broker"},
     "fuzz20d": {"absent-broker", "leftover-trigger"},
+    "fuzz20f": {"pending-deletion"},
     "fuzz22a": {"absent-broker"},
     "fuzz24a": _WAITS_FOR_A_BROKER,
     "fuzz28c": _WAITS_FOR_A_BROKER,
