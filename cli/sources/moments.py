@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ingest.files.data_directory import Until
+
+_Command = TypeVar("_Command", bound="Callable[..., Any] | click.Command")
 
 
 class Zxid(click.ParamType[int]):
@@ -80,8 +84,13 @@ def _not_a_zxid(text: str) -> str:
     return f"{text!r} is no zxid: write it as ZooKeeper does, for example 0x1f."
 
 
-def check_chroot(_ctx: click.Context, _param: click.Parameter, chroot: str) -> str:
+def _check_chroot(_ctx: click.Context, _param: click.Parameter, chroot: str) -> str:
     """The chroot as it is given; raises BadParameter."""
     if not chroot.startswith("/"):
         raise click.BadParameter(f"{chroot!r} does not begin with /.")
     return chroot
+
+
+def chroot_option(says: str) -> Callable[[_Command], _Command]:
+    """Option for the chroot in ZooKeeper's files, with this help."""
+    return click.option("--chroot", default="/", callback=_check_chroot, metavar="PATH", show_default=True, help=says)

@@ -13,7 +13,7 @@ from cli.settings.config import ConfigError, Settings, build, read_flags, read_s
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
 from cli.sources.addresses import read_address
-from cli.sources.moments import Moment, check_chroot
+from cli.sources.moments import Moment, chroot_option
 from cli.sources.source import UNNAMED, Source
 from ingest.config import IngestConfig, ZooKeeperConfig
 from streaming.config import BrokersConfig, StreamConfig
@@ -40,14 +40,7 @@ _OPTIONS: Final = (
         metavar="DIR",
         help="Ask the files of a ZooKeeper server instead: its dataDir, and its dataLogDir if that is another one.",
     ),
-    click.option(
-        "--chroot",
-        default="/",
-        callback=check_chroot,
-        metavar="PATH",
-        show_default=True,
-        help="In --zk-data, the znode below which Kafka keeps everything.",
-    ),
+    chroot_option("In --zk-data, the znode below which Kafka keeps everything."),
     click.option(
         "--until",
         type=Moment(),

@@ -18,7 +18,7 @@ from cli.printing.replay_lines import EMITTABLE, RowWriter
 from cli.running import ExitCode, run_until_stopped
 from cli.settings.keys import read_pairs
 from cli.sources.addresses import read_address
-from cli.sources.moments import Moment, Zxid, check_chroot
+from cli.sources.moments import Moment, Zxid, chroot_option
 from controller.alerts.conditions import counted
 from controller.rules.releases import Profile, profile_of, read_release
 from controller.rules.settings import GivenSettings, read_settings
@@ -101,14 +101,7 @@ Exit codes:
     metavar="DIR",
     help="A ZooKeeper server's dataDir; give its dataLogDir too, if that is another one.",
 )
-@click.option(
-    "--chroot",
-    default="/",
-    callback=check_chroot,
-    metavar="PATH",
-    show_default=True,
-    help="The znode below which Kafka keeps everything.",
-)
+@chroot_option("The znode below which Kafka keeps everything.")
 @click.option("--cluster", default="replay", metavar="NAME", show_default=True, help="What the cluster is called.")
 @click.option("--from", "start", type=Zxid(), help="Begin with this transaction; what was before it is not printed.")
 @click.option("--until", type=Moment(), help="End with this: 0x1f, 2024-05-01T03:12:00Z, or milliseconds since 1970.")

@@ -18,7 +18,7 @@ from cli.settings.config import Settings, build, read_flags, read_settings
 from cli.settings.keys import keys_of
 from cli.settings.options import GroupedCommand, config_option, settings_options
 from cli.sources.addresses import read_address
-from cli.sources.moments import Ago, check_chroot
+from cli.sources.moments import Ago, chroot_option
 from streaming.config import BrokersConfig, StreamConfig
 from streaming.errors import StreamError
 from transport.address import Address
@@ -85,14 +85,7 @@ def _read_directories(
     help="Archived files of a cluster's ZooKeeper instead, under the cluster's name; may be given again, for other "
     "clusters, or with the same name for a dataLogDir.",
 )
-@click.option(
-    "--chroot",
-    default="/",
-    callback=check_chroot,
-    metavar="PATH",
-    show_default=True,
-    help="In --zk-data, the znode below which Kafka keeps everything.",
-)
+@chroot_option("In --zk-data, the znode below which Kafka keeps everything.")
 @click.option("--cluster", "clusters", multiple=True, metavar="NAME", help="Only this cluster; may be given again.")
 @click.option(
     "--since", type=Ago(), help="Begin so long before the end (30d, 12h, 4w), or at a time. Without it: all there is."
