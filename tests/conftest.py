@@ -80,13 +80,16 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Keep together what shares something: as it is collected, for xdist reads the groups before the last hook runs."""
+    for name in _MADE_ONCE:
+        if name in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group(name))
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Order the tests, keep together what shares something, and have the servers started that they need."""
-    for item in items:
-        for name in _MADE_ONCE:
-            if name in item.fixturenames:
-                item.add_marker(pytest.mark.xdist_group(name))
+    """Order the tests, and have the servers started that they need."""
     items.sort(key=_turn)
     for name in STARTS:
         if any(name in item.fixturenames for item in items):

@@ -116,27 +116,11 @@ def submit(tmp_path: Path, streams: Streams) -> Callable[..., subprocess.Popen[b
     return submit
 
 
-def test_the_job_runs_on_a_cluster_that_has_nothing_of_it_but_its_archive(master, streams, submit, tmp_path):
-    life = life_of("east", topics=10)
-    half = len(life.lines) // 2
-    for lines in (life.lines[:half], life.lines[half:]):  # and once more from its checkpoint, on other executors
-        streams.append(lines)
-        ended = submit(master, "--available-now").wait(_DEADLINE_SECONDS)
-        assert ended == 0, (tmp_path / "submit.log").read_text(errors="replace")[-4000:]
-    assert streams.read_all() == life.rows()
-
-    written = tmp_path / "report.json"
-    reporting = submit(master, "--from", f"journal:{streams.outputs}", "--out", str(written), program="report")
-    assert reporting.wait(_DEADLINE_SECONDS) == 0, (tmp_path / "submit.log").read_text(errors="replace")[-4000:]
-    (east,) = json.loads(written.read_text())["clusters"]
-    assert {topic["topic"] for topic in east["topics"]} == {f"topic-{number}" for number in range(10)}
-    assert 0 < east["offline_partition_minutes"] < east["partition_minutes"]
-
-
-def _sigterm_ends_it_between_two_batches(spark_master, streams, submit, tmp_path):
+def test_a_cluster_that_has_nothing_but_the_archive_runs_job_and_report(master, streams, submit, tmp_path):
+    """Ended by SIGTERM between two batches, gone on with on other executors, and reported on."""
     life = life_of("east", topics=20, losses=8)
     streams.append(life.lines)
-    process = submit(spark_master, "--max-batch-bytes=4096")
+    process = submit(master, "--max-batch-bytes=4096")
     try:
         eventually(lambda: end_offset(streams.outputs / "metadata") > 0 or process.poll() is not None)
         process.terminate()  # as an operator's `kill` does: it reaches Java alone
@@ -155,16 +139,17 @@ def _sigterm_ends_it_between_two_batches(spark_master, streams, submit, tmp_path
     with JournalWriter(streams.outputs / "metadata", batches=True) as writer:
         assert writer.last_batch_id in committed
     assert begun - committed <= {max(committed) + 1}
-    assert submit(spark_master, "--available-now").wait(_DEADLINE_SECONDS) == 0
+
+    ended = submit(master, "--available-now").wait(_DEADLINE_SECONDS)
+    assert ended == 0, (tmp_path / "submit.log").read_text(errors="replace")[-4000:]
     assert streams.read_all() == life.rows()
 
-
-def test_sigterm_to_spark_submit_on_one_machine_ends_it_between_two_batches(java, streams, submit, tmp_path):
-    _sigterm_ends_it_between_two_batches("local[*]", streams, submit, tmp_path)
-
-
-def test_sigterm_to_spark_submit_on_a_cluster_ends_it_between_two_batches(master, streams, submit, tmp_path):
-    _sigterm_ends_it_between_two_batches(master, streams, submit, tmp_path)
+    report = tmp_path / "report.json"
+    reporting = submit(master, "--from", f"journal:{streams.outputs}", "--out", str(report), program="report")
+    assert reporting.wait(_DEADLINE_SECONDS) == 0, (tmp_path / "submit.log").read_text(errors="replace")[-4000:]
+    (east,) = json.loads(report.read_text())["clusters"]
+    assert {topic["topic"] for topic in east["topics"]} == {f"topic-{number}" for number in range(20)}
+    assert 0 < east["offline_partition_minutes"] < east["partition_minutes"]
 
 
 def _batches(directory: Path) -> set[int]:
