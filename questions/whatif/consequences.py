@@ -77,10 +77,9 @@ def is_offline(problem: str | None) -> bool:
 def consequences(before: Context, after: Context, touched: Iterable[TopicPartition]) -> Consequences:
     """Compare two moments; `touched` are the partitions that may differ."""
     changes = [change for tp in touched if (change := _change(before, after, tp)) is not None]
-    changes.sort(key=_worst_first)
     then, now = before.header.tally, after.header.tally
     return Consequences(
-        tuple(changes),
+        worst_first(changes),
         tuple(sorted(after.header.brokers)),
         after.header.controller,
         then.gauges.get("leaderless", 0),
@@ -129,7 +128,7 @@ def _reason(after: Context, topic: Topic, partition: Partition) -> str | None:
     return reason_for(partition.problem, partition, topic, after.header, predicted)
 
 
-def _worst_first(change: PartitionChange) -> tuple[int, str, int]:
-    order = [problem.value for problem in Problem]
-    rank = order.index(change.problem) if change.problem else len(order)
-    return rank, change.topic, change.partition
+def worst_first(changes: Iterable[PartitionChange]) -> tuple[PartitionChange, ...]:
+    """Order the changes by their problem, then by name."""
+    ranks: dict[str | None, int] = {None: len(Problem), **{problem.value: rank for rank, problem in enumerate(Problem)}}
+    return tuple(sorted(changes, key=lambda change: (ranks[change.problem], change.topic, change.partition)))

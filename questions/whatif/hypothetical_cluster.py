@@ -10,6 +10,8 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
+import msgspec
+
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
@@ -83,6 +85,7 @@ class HypotheticalCluster:
             self._delete(f"/brokers/ids/{broker}")
         self._elect_controller()
         self._play()
+        self._forget_departures(lost)
 
     def shut_down(self, broker: int) -> None:
         """Let a broker ask to be shut down until it leads nothing that another can lead, and then close its session."""
@@ -254,6 +257,14 @@ class HypotheticalCluster:
             version=before.partition_epoch + 1 if before else 0,
             mzxid=self._next_zxid() + after,
         )
+
+    def _forget_departures(self, brokers: Collection[int]) -> None:
+        """Forget when these brokers left, which no transaction of ZooKeeper shows: they are not registered."""
+        header = self.context.header.copy()
+        header.departures.last = {
+            broker: departure for broker, departure in header.departures.last.items() if broker not in brokers
+        }
+        self.context = msgspec.structs.replace(self.context, header=header)
 
     def _write(self, path: str, content: object, *, owner: int = 0, created: bool = False) -> None:
         zxid = self._next_zxid()

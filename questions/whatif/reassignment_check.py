@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import msgspec
 
@@ -10,9 +10,8 @@ from controller.model.context import Context
 from controller.model.tally import CountingRules
 from controller.model.topics import TopicPartition
 from questions.whatif.consequences import PartitionChange
+from questions.whatif.representatives import Targets
 from questions.whatif.scenario import Change, Step, play
-
-Targets = Mapping[TopicPartition, tuple[int, ...]]
 
 
 class Taken(msgspec.Struct, frozen=True):

@@ -12,6 +12,7 @@ from controller.model.context import Context
 from controller.model.topics import TopicPartition
 from questions.whatif.consequences import Consequences, consequences
 from questions.whatif.hypothetical_cluster import HypotheticalCluster
+from questions.whatif.representatives import represent
 
 
 class Change(Enum):
@@ -80,16 +81,22 @@ def brokers_in(context: Context, rack: str) -> tuple[int, ...]:
 
 def play(context: Context, steps: Sequence[Step]) -> Scenario:
     """Play the steps one after the other; raises NoControllerError, UnknownBrokersError."""
-    cluster, outcomes = HypotheticalCluster(context), []
+    for step in steps:
+        _refuse_unknown_partitions(context, step)
+    alike = represent(context, [step.targets for step in steps])
+    cluster, outcomes = HypotheticalCluster(alike.context), []
+    cluster.context = alike.count_all(alike.context, cluster.context, cluster.touched)
     touched = set(cluster.touched)
     for step in steps:
         before = cluster.context
-        _refuse_unknown(before, step)
+        _refuse_unknown_brokers(before, step)
         cluster.touched.clear()
-        _apply(cluster, step)
-        outcomes.append(StepOutcome(step.title, consequences(before, cluster.context, cluster.touched)))
+        _apply(cluster, step._replace(targets=alike.among_them(step.targets)))
+        cluster.context = alike.count_all(before, cluster.context, cluster.touched)
+        outcomes.append(StepOutcome(step.title, alike.name_all(consequences(before, cluster.context, cluster.touched))))
         touched |= cluster.touched
-    return Scenario(context.header.cluster, tuple(outcomes), consequences(context, cluster.context, touched))
+    in_all = alike.name_all(consequences(context, cluster.context, touched))
+    return Scenario(context.header.cluster, tuple(outcomes), in_all)
 
 
 def _apply(cluster: HypotheticalCluster, step: Step) -> None:
@@ -103,7 +110,7 @@ def _apply(cluster: HypotheticalCluster, step: Step) -> None:
         cluster.shut_down(broker)
 
 
-def _refuse_unknown(context: Context, step: Step) -> None:
+def _refuse_unknown_brokers(context: Context, step: Step) -> None:
     registered = context.header.brokers.keys()
     if step.change in (Change.CRASH, Change.SHUT_DOWN):
         absent = sorted(set(step.brokers) - registered)
@@ -111,6 +118,9 @@ def _refuse_unknown(context: Context, step: Step) -> None:
             raise UnknownBrokersError(
                 f"broker {', '.join(map(str, absent))} is not registered: what is lost must be there"
             )
+
+
+def _refuse_unknown_partitions(context: Context, step: Step) -> None:
     for tp in step.targets:
         if context.topics.partition(tp) is None:
             raise UnknownBrokersError(f"there is no partition {tp} to be reassigned")

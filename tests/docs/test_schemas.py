@@ -87,7 +87,7 @@ def test_the_committed_files_are_current():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(data=st.data())
 def test_every_row_is_valid_in_its_output_and_in_no_other(kind, data):
     written = json.loads(encode_row(data.draw(any_row(kind))))

@@ -32,7 +32,7 @@ _ROOT = Path(__file__).parent.parent.parent
 _DEADLINE_SECONDS = 300
 # Fixed, so that a failure can be had again; another may be tried.
 _SEED = int(os.environ.get("KONTRAST_FAULTS_SEED", "20260601"))
-_KILLS = int(os.environ.get("KONTRAST_FAULTS_KILLS", "20"))
+_KILLS = int(os.environ.get("KONTRAST_FAULTS_KILLS", "8"))
 
 
 class Victim:

@@ -16,7 +16,7 @@ from tests.streaming.checkpoints import drop_newest, forget_state, newest_rows
 from tests.streaming.cluster_records import ClusterLife, Streams, life_of
 from tests.streaming.power_cut import Disk, Image, recorded, restore
 
-_POINTS = int(os.environ.get("KONTRAST_FAULTS_POWER_CUTS", "50"))
+_POINTS = int(os.environ.get("KONTRAST_FAULTS_POWER_CUTS", "30"))
 _SEED = int(os.environ.get("KONTRAST_FAULTS_SEED", "20260801"))
 
 

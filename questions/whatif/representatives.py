@@ -1,0 +1,110 @@
+"""One partition for all that are alike: what a change of brokers does to it, it does to each of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from controller.derived.gauges import counted
+from controller.model.context import Context
+from controller.model.tally import CountingRules
+from controller.model.topics import Partition, Topic, TopicPartition
+from questions.whatif.consequences import Consequences, worst_first
+
+Targets = Mapping[TopicPartition, tuple[int, ...]]
+
+
+class Representatives(NamedTuple):
+    """Cluster with these partitions alone, and the others that each of them stands for.
+
+    The header is that of the whole cluster: its gauges count every partition.
+    """
+
+    context: Context
+    others: Mapping[TopicPartition, Sequence[TopicPartition]]
+
+    def count_all(self, before: Context, after: Context, touched: Iterable[TopicPartition]) -> Context:
+        """The moment after a change, with gauges that count what it did to every partition."""
+        gauges, rules = Counter(after.header.tally.gauges), after.header.counting_rules
+        for tp in touched:
+            if others := len(self._others(tp)):
+                for key, by in _counted(after, tp, rules).items():
+                    gauges[key] += by * others
+                for key, by in _counted(before, tp, rules).items():
+                    gauges[key] -= by * others
+        header = after.header.copy()
+        header.tally.gauges = {key: count for key, count in gauges.items() if count}
+        return msgspec.structs.replace(after, header=header)
+
+    def among_them(self, targets: Targets) -> Targets:
+        """Targets of the representatives alone."""
+        return {tp: to for tp, to in targets.items() if self.context.topics.partition(tp) is not None}
+
+    def name_all(self, found: Consequences) -> Consequences:
+        """These consequences with every partition that changed."""
+        changes = []
+        for change in found.changes:
+            changes.append(change)
+            for other in self._others(TopicPartition(change.topic, change.partition)):
+                changes.append(msgspec.structs.replace(change, topic=other.topic, partition=other.partition))
+        return msgspec.structs.replace(found, changes=worst_first(changes))
+
+    def _others(self, tp: TopicPartition) -> Sequence[TopicPartition]:
+        return self.others.get(tp, ())
+
+
+def _counted(context: Context, tp: TopicPartition, rules: CountingRules) -> Counter[str]:
+    topic, partition = context.topics.get(tp.topic), context.topics.partition(tp)
+    return Counter(counted(topic, partition, rules) if topic and partition else ())
+
+
+def represent(context: Context, targets: Sequence[Targets]) -> Representatives:
+    """One partition of each kind; of those that are reassigned, only such as get the same replicas are alike.
+
+    Where the controller has anything under way, every partition is a kind of its own.
+    """
+    header = context.header
+    if header.events or header.triggers.reassign or header.triggers.preferred:
+        return Representatives(context, {})
+    of_kind: dict[Hashable, list[TopicPartition]] = {}
+    reassigned = [each for each in targets if each]
+    topics = context.topics.mutable_copy()
+    for name, topic in context.topics:
+        kept = {}
+        for number, partition in topic.partitions.items():
+            tp = TopicPartition(name, number)
+            kind = _kind(context, topic, partition) or tp, *(each.get(tp) for each in reassigned)
+            members = of_kind.setdefault(kind, [])
+            if not members:
+                kept[number] = partition
+            members.append(tp)
+        topics.put(name, msgspec.structs.replace(topic, partitions=kept))
+    others = {first: rest for first, *rest in of_kind.values() if rest}
+    return Representatives(Context(header, topics.freeze()), others)
+
+
+def _kind(context: Context, topic: Topic, partition: Partition) -> Hashable:
+    """All that decides what becomes of a partition; None where it has anything due that others need not have."""
+    value = partition.zk_state
+    if value is None or partition.queue or partition.adding or partition.removing or partition.pending_assignments:
+        return None
+    if partition.cached or partition.offline_dirs or partition.zk_assignment or partition.passed_over:
+        return None
+    if topic.queued_for_deletion or not topic.exists or topic.refused or topic.unproven:
+        return None
+    return (
+        partition.replicas,
+        tuple(partition.replica_states.items()),
+        partition.state,
+        partition.problem,
+        partition.in_sync_lacking,
+        value.leader,
+        value.isr,
+        value.recovering,
+        value.is_refused_in(context.header.controller_epoch),
+        topic.min_insync_replicas,
+        topic.unclean_election,
+    )

@@ -1,0 +1,106 @@
+"""A change that is played with one partition of each kind says what it says when every partition is played."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from controller.model.context import FOLLOWING, Context
+from controller.model.topics import TopicPartition
+from controller.step import step
+from questions.whatif import scenario
+from questions.whatif.representatives import Representatives, represent
+from questions.whatif.scenario import Change, Scenario, Step, play
+from tests.conformance.recording import unpack
+from tests.controller.znode_history import ZnodeHistory
+from tests.questions.test_whatif import cluster_of
+
+BROKERS = (1, 2, 3, 4)
+# Few, so that a handful of partitions has kinds of several; 9 is not there.
+REPLICAS = st.sampled_from([(1, 2, 3), (2, 3, 1), (3, 4), (9, 1), (4,)])
+TOPICS, PARTITIONS = 3, 4
+LEAST = st.sampled_from("12")
+UNCLEAN = st.sampled_from(["true", "false"])
+MOMENTS = {"dev39": 150, "hard39": 200, "fuzz28a": 400}
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> Context:
+    """Clusters in which many partitions are alike, some of them led by nobody or not in sync."""
+    topics, configs = {}, {}
+    for index in range(TOPICS):
+        partitions: dict[int, Any] = {}
+        for number in range(PARTITIONS):
+            replicas = draw(REPLICAS)
+            isr = draw(st.sampled_from([replicas, replicas[:1], replicas[-1:]]))
+            partitions[number] = (list(replicas), -1 if set(isr) == {9} else min(isr), number, list(isr))
+        topics[f"t{index}"] = partitions
+        configs[f"t{index}"] = {"min.insync.replicas": draw(LEAST), "unclean.leader.election.enable": draw(UNCLEAN)}
+    return cluster_of(topics, *BROKERS, configs=configs)
+
+
+ANY_BROKERS = st.lists(st.sampled_from(BROKERS), min_size=1, max_size=2, unique=True).map(tuple)
+PLACES = [TopicPartition(f"t{index}", number) for index in range(TOPICS) for number in range(PARTITIONS)]
+STEPS = st.one_of(
+    st.builds(Step, st.sampled_from([Change.CRASH, Change.SHUT_DOWN, Change.RESTORE]), ANY_BROKERS, st.just({})),
+    st.builds(
+        Step, st.just(Change.REASSIGN), st.just(()), st.dictionaries(st.sampled_from(PLACES), REPLICAS, min_size=1)
+    ),
+)
+
+
+def with_every_partition(context: Context, steps: list[Step]) -> Scenario:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scenario, "represent", lambda context, _targets: Representatives(context, {}))
+        return play(context, steps)
+
+
+def possible(steps: list[Step]) -> list[Step]:
+    """The steps without those that lose a broker which is lost already."""
+    lost, found = set[int](), []
+    for each in steps:
+        if each.change is Change.RESTORE:
+            lost -= set(each.brokers)
+        elif lost & set(each.brokers):
+            continue
+        elif each.change is not Change.REASSIGN:
+            lost |= set(each.brokers)
+        found.append(each)
+    return found
+
+
+@settings(deadline=None, max_examples=40)
+@given(context=clusters(), steps=st.lists(STEPS, min_size=1, max_size=3).map(possible))
+def test_changes_of_brokers_and_assignments_are_as_with_every_partition(context: Context, steps: list[Step]):
+    assert play(context, steps) == with_every_partition(context, steps)
+
+
+@pytest.mark.parametrize("name", MOMENTS)
+def test_in_the_midst_of_what_a_real_cluster_does_it_is_as_with_every_partition(name: str, tmp_path: Path):
+    recording = unpack(name, tmp_path)
+    context, tried = ZnodeHistory().context, 0
+    for number, record in enumerate(recording.records()):
+        context = step(context, record).context
+        header = context.header
+        if number % MOMENTS[name] or header.phase is not FOLLOWING or not header.brokers:
+            continue
+        steps = [Step(Change.CRASH, (broker,)) for broker in sorted(header.brokers)[:2]]
+        steps.append(Step(Change.RESTORE, tuple(sorted(header.brokers)[:1])))
+        assert play(context, steps) == with_every_partition(context, steps)
+        tried += 1
+    assert tried > 1
+
+
+def test_partitions_of_a_kind_are_played_once_and_all_named():
+    topics = {name: {number: ([1, 2], 1, number, [1, 2]) for number in range(50)} for name in ("a", "b")}
+    context = cluster_of(topics)
+    representatives = represent(context, ())
+    assert sum(len(topic.partitions) for _, topic in representatives.context.topics) == 1
+    played = play(context, [Step(Change.CRASH, (1,))]).in_all
+    assert {(each.topic, each.partition) for each in played.moved_leaders} == {
+        (name, number) for name, topic in topics.items() for number in topic
+    }
+    assert (played.leaders_before, played.leaders) == ({1: 100}, {2: 100})
