@@ -36,7 +36,7 @@ class Exporter:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.address = ""
-        self._batch_ids: dict[str, int] = {}
+        self._one_writer = threading.Lock()  # as the sink is: a journal that is held refuses a second one
 
     def write(self, *written: Row) -> None:
         """Append the rows as the sink does: each output's in one batch."""
@@ -44,7 +44,7 @@ class Exporter:
             self.write_lines(output, *(encode_row(row) for row in written if row.output == output))
 
     def write_lines(self, output: str, *lines: bytes) -> None:
-        with JournalWriter(self.directory / output, batches=True) as journal:
+        with self._one_writer, JournalWriter(self.directory / output, batches=True) as journal:
             journal.append_batch(journal.last_batch_id + 1, lines)
 
     def get(self, path: str, *, tls: ssl.SSLContext | None = None, **headers: str) -> tuple[int, dict[str, str], bytes]:
