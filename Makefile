@@ -30,7 +30,7 @@ BRANCHES = --cov=controller --cov-branch --cov-fail-under=100 --cov-report=term-
 
 check: lint type generated ## Style, types, imports, and whether what is made from the code is current: within a minute
 
-test: check ## Checks and all tests but the long ones: about 12 minutes (TEST_ARGS='-k offline': only these tests)
+test: check ## Checks and all tests but the long ones: about 14 minutes (TEST_ARGS='-k offline': only these tests)
 ifeq ($(TEST_ARGS),)
 	.venv/bin/python -m pytest tests/controller $(BRANCHES) $(SIDE_BY_SIDE) 2
 	.venv/bin/python -m pytest --ignore=tests/controller $(SIDE_BY_SIDE) $(WORKERS)
