@@ -165,7 +165,7 @@ def _poisoned(header: Header) -> Condition | None:
 
 
 def _shown(header: Header, broker: int) -> tuple[str, ...]:
-    registered = f"broker {broker} has been registered with epoch {header.former.poisoned[broker]:#x} since then"
+    registered = f"broker {broker} is still that process, registered with epoch {header.former.poisoned[broker]:#x}"
     return *filter(None, (header.former.poisoned_by.get(broker),)), registered
 
 

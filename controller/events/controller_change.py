@@ -246,6 +246,8 @@ def _note_process(tx: Transaction) -> None:
     registered = header.brokers.get(header.controller)
     header.term.broker, header.term.removed_replicas = header.controller, False
     header.term.registration = registered.epoch if registered is not None else -1
+    if header.is_poisoned:
+        header.former.confirm_poisoned(header.controller)
     tx.note_at_work(header.controller)
 
 

@@ -70,6 +70,7 @@ def _poison(tx: Transaction, owing: Event) -> None:
     removed = f"broker {broker} took no replica out of an ISR in epoch {header.controller_epoch} and wrote on"
     shown = f"{removed}; due since zxid {owing.zxid:#x} for {owing.sentence}"
     header.former.note_poisoned(broker, header.brokers[broker].epoch, shown)
+    header.former.confirm_poisoned(broker)
     for event in reversed(tx.open_events()):
         if any(isinstance(action, RemoveFromIsr) for action in tx.actions_of(event)):
             tx.undo(event)

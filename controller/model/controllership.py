@@ -92,13 +92,26 @@ class FormerControllers(msgspec.Struct, array_like=True):
     poisoned_by: dict[int, str] = {}  # what shows it, a sentence by broker
     deposed_session: int = 0  # the deposed controller's own
     fenced: tuple[FencedController, ...] = ()  # that nothing has shown yet to have lived on, or not
+    poisoned_and_awake: tuple[int, ...] = ()  # of the poisoned: what shows it is more than the end of a term
 
     def note_poisoned(self, broker: int, registration: int, evidence: str) -> None:
         """Note that the process of this registration of the broker can move no replica any more."""
         self.poisoned = {**self.poisoned, broker: registration}
         self.poisoned_by = {**self.poisoned_by, broker: evidence}
 
+    def confirm_poisoned(self, broker: int) -> None:
+        """Note that the poisoned process went on: asleep, it would have lost its session, and dropped what was left."""
+        self.poisoned_and_awake = tuple(sorted({*self.poisoned_and_awake, broker}))
+
+    def follow_poisoned(self, broker: int, registration: int) -> None:
+        """Note the new registration of a process that lost its session and lives on."""
+        if broker in self.poisoned_and_awake:
+            self.poisoned = {**self.poisoned, broker: registration}
+        else:
+            self.forget_poisoned(broker)
+
     def forget_poisoned(self, broker: int) -> None:
         """Forget what was noted: the broker moved a replica after all, or its process ended."""
         self.poisoned = {key: epoch for key, epoch in self.poisoned.items() if key != broker}
         self.poisoned_by = {key: shown for key, shown in self.poisoned_by.items() if key != broker}
+        self.poisoned_and_awake = tuple(key for key in self.poisoned_and_awake if key != broker)

@@ -54,6 +54,10 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
         8: (ANSWERS, Parted(2, 0, 0, 0)),
         11: (ANSWERS, Parted(0, 1, 0, 0)),
     },
+    "fuzz39h": {
+        14: (SILENT_SHUTDOWN, Parted(0, 0, 10, 0)),
+        19: (ORDER, Parted(0, 0, 26, 26)),
+    },
     "fuzz0102a": {
         5: (UNTOLD, Parted(0, 6, 0, 0)),
         6: (EARLY, Parted(0, 3, 3, 3)),
@@ -156,6 +160,7 @@ GAUGES: Mapping[str, Mapping[str, int]] = {
     "fuzz39e": {ANSWERS: 9, STRAYS: 95},
     "fuzz39f": {JUST_REGISTERED: 27, STRAYS: 22},
     "fuzz39g": {ANSWERS: 8, JUST_REGISTERED: 15},
+    "fuzz39h": {JUST_REGISTERED: 16},
     "fuzz0102a": {JUST_REGISTERED: 16, STRAYS: 5},
     "fuzz011a": {JUST_REGISTERED: 12, ORDER: 1},
     "fuzz10a": {JUST_REGISTERED: 2, ORDER: 2, STRAYS: 28},

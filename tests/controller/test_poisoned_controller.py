@@ -7,7 +7,13 @@ import pytest
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.effect_rows import Status
 from controller.derived.stored_context import changed_chunks, encode_header, new_context, restore_context
-from tests.controller.znode_history import ZnodeHistory, assert_all_as_foretold, state_znode, topic_znode
+from tests.controller.znode_history import (
+    ZnodeHistory,
+    assert_all_as_foretold,
+    broker_znode,
+    state_znode,
+    topic_znode,
+)
 
 POISONED = "ControllerPoisoned/broker 1"
 UNFIT = "BrokerPoisoned"
@@ -111,6 +117,31 @@ def test_a_process_that_was_started_again_is_not_poisoned():
     history.the_controller_writes_its_due()
     elect(history, 1)
     assert POISONED not in history.open_alerts()
+
+
+@pytest.mark.parametrize(
+    ("elected", "author", "cxid", "poisoned"),
+    [
+        pytest.param(True, "it", 3, True, id="it registers at once"),
+        pytest.param(False, "it", 3, False, id="it was asleep since it lost its term"),
+        pytest.param(True, "it", 30, False, id="it starts, which takes more requests"),
+        pytest.param(True, "another", 3, False, id="a tool writes its znode"),
+        pytest.param(True, "unknown", -1, False, id="by a watch"),
+    ],
+)
+def test_a_poisoned_process_that_lost_its_session_is_poisoned_as_before(elected, author, cxid, poisoned):
+    history = taken_over()
+    for broker in (3, 1, 3) if elected else (3,):
+        elect(history, broker)
+    history.broker_leaves(1)
+    history.sessions[1] = session = 0x77
+    authors = {"it": session, "another": 0x78, "unknown": 0}
+    history.write("/brokers/ids/1", broker_znode(1), owner=session, author=authors[author], cxid=cxid)
+    history.the_controller_writes_its_due()
+    history.heartbeat(MINUTE_MS)
+    assert any(key.startswith(UNFIT) for key in history.open_alerts()) == poisoned
+    elect(history, 1)
+    assert (POISONED in history.open_alerts()) == poisoned
 
 
 def test_a_process_that_registered_in_the_term_of_the_one_before_it_is_not_poisoned():

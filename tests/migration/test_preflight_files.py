@@ -43,6 +43,7 @@ _AT_THE_END: dict[str, set[str]] = {
     "fuzz39c": {"pending-deletion"},
     "fuzz39e": {"leftover-trigger"},
     "fuzz39f": {"offline-log-directory", "reassignment", "leftover-trigger"},
+    "fuzz39h": _WAITS_FOR_A_BROKER,
     # Of their registered brokers most are only names: nothing is ever in sync there, or deleted.
     "large11": {"absent-broker", "offline-log-directory", "no-state", "pending-deletion", "leftover-trigger"},
     "large24": {"offline-log-directory", "pending-deletion", *_WAITS_FOR_A_BROKER},
