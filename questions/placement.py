@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
@@ -54,15 +54,17 @@ def current_assignment(context: Context, topics: Collection[str] = ()) -> dict[T
 
     Topics that are queued for deletion are left out. Raises UnplaceableError where a topic is not there.
     """
+    return {TopicPartition(name, number): replicas for name, number, replicas in _replicas_of(context, topics)}
+
+
+def _replicas_of(context: Context, topics: Collection[str] = ()) -> Iterator[tuple[str, int, tuple[int, ...]]]:
     known = {name: topic for name, topic in context.topics if topic.exists and not topic.queued_for_deletion}
     absent = sorted(set(topics) - known.keys())
     if absent:
         raise UnplaceableError(f"there is no topic {', '.join(absent)}")
-    return {
-        TopicPartition(name, number): partition.assignment.target if partition.reassigning else partition.replicas
-        for name in sorted(topics or known)
-        for number, partition in sorted(known[name].partitions.items())
-    }
+    for name in sorted(set(topics) or known):
+        for number, partition in sorted(known[name].partitions.items()):
+            yield name, number, partition.assignment.target if partition.reassigning else partition.replicas
 
 
 def placed_by_kafka(  # noqa: PLR0913 (all that Kafka is given or draws)
@@ -120,22 +122,21 @@ def least_movement(context: Context, topics: Collection[str], brokers: Collectio
     count. Raises UnplaceableError.
     """
     racks = _usable(context, brokers, goal)
-    load = Counter({broker: 0 for broker in racks})
-    assignment = current_assignment(context, topics)
-    everything = current_assignment(context) if topics else assignment
-    for broker, count in Counter(chain.from_iterable(everything.values())).items():
-        if broker in racks:
-            load[broker] = count
-    placed = {}  # where they are not yet
-    for tp, replicas in assignment.items():
+    hosted = Counter(chain.from_iterable(replicas for _, _, replicas in _replicas_of(context)))
+    load = Counter({broker: hosted[broker] for broker in racks})
+    before: dict[TopicPartition, tuple[int, ...]] = {}  # of those that must move: most need not
+    placed: dict[TopicPartition, tuple[int, ...]] = {}
+    for name, number, replicas in _replicas_of(context, topics):
         if goal.is_met_by(replicas):
             continue
+        tp = TopicPartition(name, number)
+        before[tp] = replicas
         placed[tp] = to = _moved(tp, replicas, racks, load, goal)
         for added in set(to).difference(replicas):
             load[added] += 1
         for left in racks.keys() & set(replicas).difference(to):
             load[left] -= 1
-    return _movement(assignment, placed)
+    return _movement(before, placed)
 
 
 def movement_to(context: Context, placed: Assignment) -> Movement:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -61,10 +61,11 @@ def _counted(context: Context, tp: TopicPartition, rules: CountingRules) -> Coun
     return Counter(counted(topic, partition, rules) if topic and partition else ())
 
 
-def represent(context: Context, targets: Sequence[Targets]) -> Representatives:
+def represent(context: Context, targets: Sequence[Targets], *, brokers_change: bool = True) -> Representatives:
     """One partition of each kind; of those that are reassigned, only such as get the same replicas are alike.
 
-    Where the controller has anything under way, every partition is a kind of its own.
+    Where the controller has anything under way, every partition is a kind of its own. As long as no broker is lost or
+    returns, topics that are not reassigned stay as they are, with all their partitions.
     """
     header = context.header
     if header.events or header.triggers.reassign or header.triggers.preferred:
@@ -72,7 +73,8 @@ def represent(context: Context, targets: Sequence[Targets]) -> Representatives:
     of_kind: dict[Hashable, list[TopicPartition]] = {}
     reassigned = [each for each in targets if each]
     topics = context.topics.mutable_copy()
-    for name, topic in context.topics:
+    may_change = context.topics if brokers_change else _topics_in(context, reassigned)
+    for name, topic in may_change:
         kept = {}
         for number, partition in topic.partitions.items():
             tp = TopicPartition(name, number)
@@ -84,6 +86,12 @@ def represent(context: Context, targets: Sequence[Targets]) -> Representatives:
         topics.put(name, msgspec.structs.replace(topic, partitions=kept))
     others = {first: rest for first, *rest in of_kind.values() if rest}
     return Representatives(Context(header, topics.freeze()), others)
+
+
+def _topics_in(context: Context, targets: Iterable[Targets]) -> Iterator[tuple[str, Topic]]:
+    for name in dict.fromkeys(tp.topic for each in targets for tp in each):
+        if topic := context.topics.get(name):
+            yield name, topic
 
 
 def _kind(context: Context, topic: Topic, partition: Partition) -> Hashable:

@@ -83,7 +83,8 @@ def play(context: Context, steps: Sequence[Step]) -> Scenario:
     """Play the steps one after the other; raises NoControllerError, UnknownBrokersError."""
     for step in steps:
         _refuse_unknown_partitions(context, step)
-    alike = represent(context, [step.targets for step in steps])
+    brokers_change = any(step.change is not Change.REASSIGN for step in steps)
+    alike = represent(context, [step.targets for step in steps], brokers_change=brokers_change)
     cluster, outcomes = HypotheticalCluster(alike.context), []
     cluster.context = alike.count_all(alike.context, cluster.context, cluster.touched)
     touched = set(cluster.touched)

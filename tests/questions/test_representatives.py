@@ -54,7 +54,7 @@ STEPS = st.one_of(
 
 def with_every_partition(context: Context, steps: list[Step]) -> Scenario:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scenario, "represent", lambda context, _targets: Representatives(context, {}))
+        patch.setattr(scenario, "represent", lambda context, _targets, **_: Representatives(context, {}))
         return play(context, steps)
 
 
