@@ -36,6 +36,7 @@ from transport.forwarding import ReadReason
 from transport.journal import JournalWriter, end_offset, read_journal
 
 Watch = Callable[..., Watching]
+LONG_WINDOW_MS = 3_000  # longer than a few writes take where other tests use every core
 
 
 @pytest.mark.parametrize("chroot", ["", "/kafka/blue"])
@@ -87,7 +88,7 @@ def test_the_cluster_s_id_is_forwarded_also_of_a_cluster_that_begins_later(kafka
 
 def test_a_znode_that_came_and_went_within_a_window_is_forwarded(kafka: KazooClient, watch: Watch) -> None:
     make_cluster(kafka)
-    watching = watch(coalesce_ms=300)
+    watching = watch(coalesce_ms=LONG_WINDOW_MS)
     seq = watching.settled()
     created = kafka.create("/admin/delete_topics/t", include_data=True)[1]
     kafka.delete("/admin/delete_topics/t")
@@ -115,7 +116,7 @@ def test_a_closing_session_takes_the_controller_before_the_broker(watched: str, 
 
 def test_a_cause_that_was_written_again_still_comes_before_its_effect(kafka: KazooClient, watch: Watch) -> None:
     make_cluster(kafka)
-    watching = watch(coalesce_ms=500)
+    watching = watch(coalesce_ms=LONG_WINDOW_MS)
     seq = watching.settled()
     state = "/brokers/topics/t/partitions/0/state"
     kafka.set(state, b"1")
