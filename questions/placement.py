@@ -124,19 +124,19 @@ def least_movement(context: Context, topics: Collection[str], brokers: Collectio
     racks = _usable(context, brokers, goal)
     hosted = Counter(chain.from_iterable(replicas for _, _, replicas in _replicas_of(context)))
     load = Counter({broker: hosted[broker] for broker in racks})
-    before: dict[TopicPartition, tuple[int, ...]] = {}  # of those that must move: most need not
+    moving = {  # most need not
+        TopicPartition(name, number): replicas
+        for name, number, replicas in _replicas_of(context, topics)
+        if not goal.is_met_by(replicas)
+    }
     placed: dict[TopicPartition, tuple[int, ...]] = {}
-    for name, number, replicas in _replicas_of(context, topics):
-        if goal.is_met_by(replicas):
-            continue
-        tp = TopicPartition(name, number)
-        before[tp] = replicas
+    for tp, replicas in moving.items():
         placed[tp] = to = _moved(tp, replicas, racks, load, goal)
         for added in set(to).difference(replicas):
             load[added] += 1
         for left in racks.keys() & set(replicas).difference(to):
             load[left] -= 1
-    return _movement(before, placed)
+    return _movement(moving, placed)
 
 
 def movement_to(context: Context, placed: Assignment) -> Movement:

@@ -259,7 +259,7 @@ def _takeovers(partitions: int) -> Iterator[Figure]:
         assert not context.header.events, "a write is still waited for"
         yield Figure(f"takeover, a death in it {how}, and all writes", "s", seconds, goal)
         yield Figure(f"rows of these, {how}", "rows", len(rows))
-        del rows
+        del rows  # or they would be alive while the next takeover is timed
         unexplained = context.header.tally.happened.get("writes/unexplained", 0)
         yield Figure(f"writes of these that nothing explains, {how}", "writes", unexplained, "0")
 
