@@ -235,7 +235,7 @@ def test_every_alert_has_annotations_a_board_and_a_runbook(alert):
     assert board[1] in BOARDS
     text = (ROOT / "docs" / "runbooks" / f"{alert}.md").read_text(encoding="utf-8")
     assert text.startswith(f"# {alert}\n")
-    for heading in ("**What it means.**", "**First look.**", "**What to do.**"):
+    for heading in ("**Meaning.**", "**First look.**", "**Do.**"):
         assert heading in text
 
 
