@@ -134,6 +134,7 @@ def _node(cluster: str, seq: int, now_ms: int, path: str, value: Value) -> Recor
         version=value.version,
         ephemeral_owner=value.ephemeral_owner,
         zxid=value.mzxid,
+        ctime_ms=value.registered_ms,
     )
 
 

@@ -136,6 +136,7 @@ class Publisher:
             mzxid=-1 if value is None else value.mzxid,
             version=-1 if value is None else value.version,
             ephemeral_owner=0 if value is None else value.ephemeral_owner,
+            ctime_ms=0 if value is None else value.registered_ms,
         )
 
 

@@ -89,7 +89,7 @@ def finding_of(row: AlertRow, picture: Picture) -> Finding:
         severity=row.severity,
         alert=row.alert,
         subject=row.subject,
-        since=picture.since(row.since_ms),
+        since=picture.since_wall(row.since_ms),
         cause=row.cause,
         expected=row.expected,
         action=row.action,

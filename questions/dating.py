@@ -14,7 +14,7 @@ import msgspec
 from controller.contract.records import Position, Record, RecordKind
 from controller.derived.partition_issues import issues_of
 from controller.model.alert_state import AlertState
-from controller.model.brokers import Departures
+from controller.model.brokers import NO_BROKER, Departures
 from controller.model.context import Context, Header
 from controller.model.leadership import NO_LEADER
 from controller.model.topics import Partition
@@ -41,12 +41,9 @@ def dated(context: Context, written_ms: Mapping[str, int]) -> Context:
     header.tally.issues = {
         key: msgspec.structs.replace(group, since_ms=since_ms[key]) for key, group in header.tally.issues.items()
     }
-    header.brokers = {
-        number: msgspec.structs.replace(broker, since_ms=written_ms.get(f"/brokers/ids/{number}", NOT_KNOWN_MS))
-        for number, broker in header.brokers.items()
-    }
     header.departures = Departures()  # nobody saw one
-    header.term.since_ms = written_ms.get("/controller", NOT_KNOWN_MS)
+    if header.controller == NO_BROKER:
+        header.term.since_ms = NOT_KNOWN_MS
     return Context(header, topics.freeze())
 
 

@@ -1,15 +1,18 @@
-"""Make a picture of a cluster: from records in their order, or from one complete read."""
+"""Make a picture of a cluster: from records in their order, from one complete read, or from the rows of the job."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from controller.alerts.kinds import ALERT_KINDS
 from controller.contract.alert_row import AlertRow
+from controller.contract.gauges_row import GaugesRow
+from controller.contract.metadata_rows import MetadataRow
 from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
 from controller.contract.znodes import REPLAYED
+from controller.derived.context_of_rows import context_of_rows
 from controller.model.context import Context
 from controller.step import steps
 from questions.dating import dated, judged_without_patience
@@ -37,7 +40,7 @@ class Gathering:
         self._story: list[Row] = []
         self._alerts: dict[str, AlertRow] = {}
         self._records: dict[str, Record] = {}
-        self._began_ms = self._as_of_ms = 0
+        self._as_of_ms = 0
 
     @property
     def has_znodes(self) -> bool:
@@ -64,7 +67,7 @@ class Gathering:
     ) -> Picture:
         """The cluster as one complete read found it: dated by its znodes, for nothing was seen to begin."""
         self._records = {record.path: record for record in read if record.kind is _NODE}
-        self._began_ms = self._as_of_ms = read[0].observed_ms
+        self._as_of_ms = read[0].observed_ms
         found = read_with_departures(self.context, read, shows_partitions=self._shows_partitions)
         self._take_rows(found.effects)
         self._alerts = {}
@@ -80,7 +83,7 @@ class Gathering:
         elif record.kind is RecordKind.DELETED:
             self._records.pop(record.path, None)
         elif record.kind is RecordKind.SNAPSHOT_BEGIN:
-            self._records, self._began_ms = {}, record.observed_ms
+            self._records = {}
 
     def _take_rows(self, rows: Sequence[Row]) -> None:
         for row in rows:
@@ -102,11 +105,29 @@ class Gathering:
             story=tuple(self._story),
             records=self._records,
             written_ms=written_ms,
-            began_ms=self._began_ms,
             as_of_ms=self._as_of_ms,
             is_replayed=self.context.header.feed.session == REPLAYED,
             forbidden=forbidden,
         )
+
+
+def picture_of_rows(  # noqa: PLR0913 (all that the job published)
+    empty: Context,
+    metadata: Iterable[MetadataRow],
+    gauges: GaugesRow,
+    alerts: Collection[AlertRow],
+    story: tuple[Row, ...] = (),
+    as_of_ms: int | None = None,
+) -> Picture:
+    """Make the picture from the newest rows; it is as old as the gauges, unless `as_of_ms` corrects their clock."""
+    return Picture(
+        origin=Origin.HISTORY,
+        context=context_of_rows(empty, metadata, gauges),
+        alerts=worst_first(alerts),
+        story=story,
+        as_of_ms=gauges.time_ms if as_of_ms is None else as_of_ms,
+        is_replayed=gauges.is_replayed,
+    )
 
 
 def worst_first(alerts: Collection[AlertRow]) -> tuple[AlertRow, ...]:

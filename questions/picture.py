@@ -1,4 +1,4 @@
-"""The picture of a cluster that every question is asked of: what `controller.step` made of its records."""
+"""Picture of a cluster, of which every question is asked: the controller's context, and as much of the past as wanted."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from controller.contract.znodes import Brokers
 from controller.derived.health import reason_for
 from controller.model.context import Context, Header
 from controller.model.topics import Partition, Topic, TopicPartition
+from controller.model.wall_clock import shown_ms
 
 NOT_KNOWN_MS: Final = 0
 """The moment of what was never seen to begin."""
@@ -26,8 +27,7 @@ class Origin(Enum):
     """Origin of a picture: how much of the past it knows."""
 
     LOOK = "one look at ZooKeeper"  # what was before is not known, but for the times in the znodes
-    HISTORY = "history"  # a complete read, and every change since
-    ROWS = "rows"  # what a running `kontrast stream` derived: topics' settings and ids are not in it
+    HISTORY = "history"  # a complete read and every change since, or the rows that follow from them
 
 
 class Moment(msgspec.Struct, frozen=True):
@@ -41,18 +41,15 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
     """A cluster at one moment, with as much of its past as the origin and the question give.
 
     `story` has the rows that the question asked for, the oldest first; `records` the newest record of each znode that
-    exists; `written_ms` when znodes were last written, by ZooKeeper's clock, where the origin says it.
+    exists, None where they are not known, as from rows; `written_ms` when znodes were last written, by ZooKeeper's clock, where the origin says it.
     """
 
     origin: Origin
     context: Context
     alerts: tuple[AlertRow, ...] = ()  # the open ones, worst first
     story: tuple[Row, ...] = ()
-    records: Mapping[str, Record] = {}
+    records: Mapping[str, Record] | None = None
     written_ms: Mapping[str, int] = {}
-    reasons: Mapping[TopicPartition, str] = {}  # of partitions' problems, where rows have them in words
-    away_since_ms: Mapping[int, int] = {}  # of brokers whose departure is known by its time alone
-    began_ms: int = 0  # of the complete read that it rests on
     as_of_ms: int = 0  # of the newest record, by the forwarder's wall clock
     is_replayed: bool = False  # it is the past, as `kontrast replay` published it
     forbidden: frozenset[str] = frozenset()  # paths that an ACL keeps from being read
@@ -76,16 +73,21 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
         """The problem of a partition that there is, in a sentence that names brokers and zxids."""
         topic, partition = self.context.topics[tp.topic], self.partition(tp)
         assert partition is not None, f"there is no {tp}"
-        if partition.problem is None or tp in self.reasons:
-            return self.reasons.get(tp)
+        if partition.problem is None:
+            return None
         predicted = partition.value(self.header.controller_epoch)
         return reason_for(partition.problem, partition, topic, self.header, predicted)
 
     def since(self, ms: int) -> Moment:
-        """The moment as far as it is known: what a complete read found may have begun before."""
-        if ms == NOT_KNOWN_MS:
+        """Return a moment of the context by the wall clock, as far as it is known."""
+        return self.since_wall(ms if ms == NOT_KNOWN_MS else shown_ms(ms, self.header.clocks.walls))
+
+    def since_wall(self, wall_ms: int) -> Moment:
+        """Return the moment of a row as far as it is known: what a complete read found may have begun before."""
+        if wall_ms == NOT_KNOWN_MS:
             return Moment(None, exact=False)
-        return Moment(ms, exact=self.origin is not Origin.LOOK and ms > self.began_ms)
+        began_ms = shown_ms(self.header.read.began_ms, self.header.clocks.walls)
+        return Moment(wall_ms, exact=self.origin is not Origin.LOOK and wall_ms > began_ms)
 
     def unregistered(self, brokers: Brokers) -> Brokers:
         """The brokers among these that are not registered."""

@@ -69,7 +69,7 @@ class Published:
             leaders={
                 f"{row.topic}-{row.partition}": row.leader
                 for row in rows
-                if isinstance(row, PartitionRow) and row.state != "NonExistentPartition"
+                if isinstance(row, PartitionRow) and not row.removed
             },
             pages={row.id: row.cause for row in rows if isinstance(row, AlertRow) and _is_page(row)},
         )

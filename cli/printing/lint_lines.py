@@ -14,9 +14,9 @@ _NAMED: Final = 5
 
 
 def lint_lines(findings: Sequence[LintFinding]) -> Iterator[RenderableType]:
-    """The findings, on a screen."""
+    """Show the findings whose count is known, on a screen."""
     for finding in findings:
-        more = f" and {finding.count - _NAMED} more" if finding.count > _NAMED else ""
+        more = f" and {finding.count - _NAMED} more" if finding.count and finding.count > _NAMED else ""
         named = ", ".join(finding.examples[:_NAMED])
         yield line(severity_word(finding.severity.value), f"  {finding.check}: {named}{more}")
         yield line(f"will: {finding.will}", indent=6)

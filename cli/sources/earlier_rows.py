@@ -8,13 +8,11 @@ from dataclasses import dataclass, field
 from cli.following import Where, chunks_until_now
 from cli.running import StoppedError
 from cli.sources.source import NotFoundError, moment_named
-from controller.contract.metadata_rows import BeginningRow, BrokerRow, ControllerRow, PartitionRow
+from controller.contract.metadata_rows import BeginningRow, ControllerRow, MetadataRow, PartitionRow
 from controller.contract.outputs import BadRowError, NewerRowError, decode_row
 from controller.contract.row import Row
-from controller.rules.states import PartitionState
 from ingest.files.data_directory import Until
 from questions.diff.side import Side, of_rows
-from questions.from_rows import MetadataRow
 from transport.address import Address
 
 
@@ -41,7 +39,7 @@ class EarlierRows:
         if self.until.is_passed(row.zxid, row.time_ms) or not isinstance(row, MetadataRow):
             return
         self._newest = row
-        if _is_last(row):
+        if row.ends_subject:
             self._standing.pop(key, None)
         else:
             self._standing[key] = row
@@ -94,12 +92,6 @@ def _take_line(found: dict[str, EarlierRows], line: bytes, until: Until) -> None
         found.pop(row.cluster, None)
     elif isinstance(row, Row):
         found.setdefault(row.cluster, EarlierRows(row.cluster, until)).take(row)
-
-
-def _is_last(row: MetadataRow) -> bool:
-    if isinstance(row, BrokerRow):
-        return row.forgotten
-    return isinstance(row, PartitionRow) and row.state == PartitionState.NON_EXISTENT.word
 
 
 def _place(row: Row) -> tuple[int, int, int]:

@@ -7,8 +7,6 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from msgspec.structs import replace
-
 from cli.following import Where, followed, lines_until_now, without_waiting_words
 from cli.printing import output
 from cli.running import StoppedError
@@ -23,8 +21,7 @@ from dashboards.errors import ServeError
 from ingest.files.data_directory import Until
 from outputs import OutputsError, SourceDownError, open_changes
 from questions.diff.side import Side
-from questions.from_rows import MetadataRow, picture_of_rows
-from questions.gathering import Gathering
+from questions.gathering import Gathering, picture_of_rows
 from questions.picture import Picture
 from streaming.config import BrokersConfig
 from transport.address import JournalAddress
@@ -87,18 +84,15 @@ class StreamSource:
                 raise StoppedError
             known = {snapshot.cluster: snapshot for snapshot in outputs.view.snapshot()}
             cluster = self._chosen(known.keys())
-            partitions = outputs.view.partitions(cluster)
+            rows = (*outputs.view.topics(cluster), *outputs.view.partitions(cluster).values())
             if cluster in outputs.newer():
                 raise NotFoundError(f"a newer Kontrast wrote of cluster {cluster}: upgrade this one")
         found = known[cluster]
-        if not found.ready or found.controller is None:
+        if found.gauges is None or not found.ready or found.controller is None:
             raise NotFoundError(f"no complete read of cluster {cluster} has come through yet: see `kontrast status`")
-        context = new_context(cluster, CHUNK_COUNT, *self.brokers.read())
-        migration = () if found.migration is None else (found.migration,)
-        metadata: tuple[MetadataRow, ...] = (*found.brokers, found.controller, *migration, *partitions.values())
-        story = tuple(self._story(scope, cluster, stop))
-        picture = picture_of_rows(context, metadata, found.open_alerts, story, found.heartbeat_ms or 0)
-        return replace(picture, is_replayed=found.is_replayed)
+        empty, story = new_context(cluster, CHUNK_COUNT), tuple(self._story(scope, cluster, stop))
+        metadata = (*found.standing, *rows)
+        return picture_of_rows(empty, metadata, found.gauges, found.open_alerts, story, found.heartbeat_ms)
 
     def _story(self, scope: Scope, cluster: str, stop: threading.Event) -> list[Row]:
         """The rows that the question keeps, in order; where there are none to read, it is answered without its past."""

@@ -43,3 +43,8 @@ class AlertRow(Row, frozen=True, kw_only=True, gc=False, tag="alert"):
     def subject_key(self) -> str:
         """Key with one row an alert."""
         return f"{self.cluster}/{self.id}"
+
+    @property
+    def ends_subject(self) -> bool:
+        """Whether the alert is resolved."""
+        return self.state == "resolved"

@@ -52,6 +52,34 @@ class Maintenance(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
+class PendingEvent(msgspec.Struct, frozen=True):
+    """Event of the controller with writes that ZooKeeper does not show yet."""
+
+    id: Int64
+    event: str  # by Kafka's name
+    cause: str
+    zxid: Int64  # of the change that caused it
+    time_ms: Moment
+    writes: Count
+
+
+class ClusterStatus(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Facts beside topics, brokers and /controller that decide the controller's next steps, without defaults."""
+
+    read_ms: Moment = 0  # when the complete read began on which the state rests
+    acts: bool = True  # the controller has taken over, and has not resigned
+    term_epoch: Int64 = -1  # of the newest controller that took over, and its broker
+    term_broker: Int64 = -1
+    duplicate_topic_ids: tuple[tuple[str, str, str], ...] = ()  # id, and two topics that have it
+    poisoned: dict[Int64, Int64] = {}  # KAFKA-12315: broker -> epoch of its registration
+    shutting_down: tuple[Int64, ...] = ()  # brokers in a controlled shutdown
+    pending: tuple[PendingEvent, ...] = ()  # the oldest 50
+    release: str = ""  # whose behaviour is expected, where the operator gave it; else it follows from `evidence`
+    evidence: dict[str, Int64] = {}  # versions in znodes that show the release
+    settings: dict[str, bool | Int64] = {}  # static broker settings that the operator gave, by Kafka's names
+    dynamic_settings: dict[str, dict[str, str]] = {}  # in /config/brokers, by broker id or <default>
+
+
 class GaugesRow(Row, frozen=True, kw_only=True, gc=False, tag="gauges"):
     """Gauges of a cluster, by Kafka's own definitions where Kafka has the gauge; written at every heartbeat."""
 
@@ -99,6 +127,7 @@ class GaugesRow(Row, frozen=True, kw_only=True, gc=False, tag="gauges"):
     writes_of_last_hour: dict[str, Int64] = {}  # as writes, in the last 55 to 60 minutes
     agreement: Share | None = None  # expected and inferred writes among all; None: nothing was written
     agreement_of_last_hour: Share | None = None
+    status: ClusterStatus = ClusterStatus()
     inferred_events: dict[str, Count] = {}  # events that no znode announced, by the rule that inferred them
 
     @property

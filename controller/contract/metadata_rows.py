@@ -1,11 +1,44 @@
-"""The rows of what there is: partitions, brokers, the controller, the migration, and where an output begins."""
+"""Rows of the present cluster: partitions, topics, brokers, the controller, the migration, and an output's beginning.
+
+`derived/context_of_rows.py` builds the cluster's context from them, with the newest gauges.
+"""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
+import msgspec
+
 from controller.contract.records import Int64
 from controller.contract.row import Moment, Row
+
+
+class Assignment(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """Replicas of a partition, with the ones that are being added and removed."""
+
+    replicas: tuple[Int64, ...]
+    adding: tuple[Int64, ...] = ()
+    removing: tuple[Int64, ...] = ()
+
+
+class PassedOver(msgspec.Struct, frozen=True, gc=False):
+    """Election that the controller owes: it wrote later events, and not this election."""
+
+    leader: Int64
+    leader_epoch: Int64
+    controller_epoch: Int64
+    since_ms: Moment
+
+
+class PartitionDetails(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """Facts that few partitions have, without fields that have their default."""
+
+    recovering: bool = False  # led after an unclean election that its leader has not confirmed yet
+    offline_dirs: tuple[Int64, ...] = ()  # replicas whose log directory failed
+    due_events: tuple[Int64, ...] = ()  # ids of the events whose writes are due, in their order: see `PendingEvent`
+    assignment_in_zookeeper: Assignment | None = None  # where it differs from the controller's
+    assignments_due: tuple[Assignment, ...] = ()  # that the controller must write to the topic's znode, in their order
+    passed_over: PassedOver | None = None
 
 
 class PartitionRow(Row, frozen=True, gc=False, tag="partition"):
@@ -15,7 +48,7 @@ class PartitionRow(Row, frozen=True, gc=False, tag="partition"):
 
     topic: str
     partition: Int64
-    state: str  # NewPartition | OnlinePartition | OfflinePartition | NonExistentPartition (the row's tombstone)
+    state: str  # NewPartition | OnlinePartition | OfflinePartition | NonExistentPartition: in the controller's memory
     leader: Int64  # in ZooKeeper: -1 none
     leader_epoch: Int64
     isr: tuple[Int64, ...]
@@ -34,30 +67,70 @@ class PartitionRow(Row, frozen=True, gc=False, tag="partition"):
     writable_acks_all: bool | None = None  # its leader accepts acks=all, as far as ZooKeeper shows; null: not known
     in_sync_lacking: Int64 = 0  # replicas that must still get in sync before its leader accepts acks=all again
     in_sync_candidates: tuple[Int64, ...] = ()  # the replicas that can make up for them
+    details: PartitionDetails | None = None  # null: each has its default
+    removed: bool = False  # the partition no longer exists: this is its last row
 
     def subject_key(self) -> str:
         """Key with one row a partition."""
         return f"{self.cluster}/partition/{self.topic}/{self.partition}"
 
+    @property
+    def ends_subject(self) -> bool:
+        """Whether the partition no longer exists."""
+        return self.removed
+
+
+class TopicRow(Row, frozen=True, kw_only=True, gc=False, tag="topic"):
+    """Topic as it is now: its settings, its size, and the state of its deletion."""
+
+    output: ClassVar[str] = "metadata"
+
+    topic: str
+    topic_id: str | None
+    min_insync_replicas: Int64 | None  # its own setting; null: the brokers' one holds
+    unclean_election: bool | None  # its own unclean.leader.election.enable; null: the brokers' one holds
+    partitions: Int64
+    replication_factors: tuple[Int64, ...]  # each number of replicas that one of its partitions has, in order
+    deletion: str | None  # queued | started | waiting (for a broker that is away); null: it is not being deleted
+    request_removed: bool = False  # its entry in /admin/delete_topics is gone: the next controller keeps the topic
+    removed: bool = False  # the topic no longer exists: this is its last row
+
+    def subject_key(self) -> str:
+        """Key with one row a topic."""
+        return f"{self.cluster}/topic/{self.topic}"
+
+    @property
+    def ends_subject(self) -> bool:
+        """Whether the topic no longer exists."""
+        return self.removed
+
 
 class BrokerRow(Row, frozen=True, kw_only=True, gc=False, tag="broker"):
-    """Broker registration as it is now."""
+    """Broker as it is now; of one that is not registered, listeners, rack and release are those it had last."""
 
     output: ClassVar[str] = "metadata"
 
     broker: Int64
     registered: bool
-    epoch: Int64  # the czxid of its znode
-    since_ms: Moment
-    endpoints: tuple[str, ...] = ()  # of an inferred broker those that it registered last
+    epoch: Int64  # the czxid of its znode, -1 without one
+    since_ms: Moment  # when it registered, or when it left
+    session: Int64 = 0  # that owns its znode
+    endpoints: tuple[str, ...] = ()
     rack: str | None = None
+    least_release: str | None = None  # oldest release that registers as it does, by inter.broker.protocol.version
     forgotten: bool = False  # it left a day ago and hosts no replicas: this is its last row
     inferred: bool = False  # not registered in ZooKeeper: ISRs and leaders show that it lives in KRaft mode
     left_in_order: bool | None = None  # how a broker that is not registered left; null: it is, or was never seen
+    left_zxid: Int64 = -1  # of the transaction that ended its registration; -1: a later read showed it
 
     def subject_key(self) -> str:
         """Key with one row a broker."""
         return f"{self.cluster}/broker/{self.broker}"
+
+    @property
+    def ends_subject(self) -> bool:
+        """Whether the broker was forgotten."""
+        return self.forgotten
 
 
 class ControllerRow(Row, frozen=True, kw_only=True, gc=False, tag="controller"):
@@ -68,6 +141,8 @@ class ControllerRow(Row, frozen=True, kw_only=True, gc=False, tag="controller"):
     broker: Int64
     epoch: Int64
     since_ms: Moment
+    session: Int64 = 0  # that owns /controller
+    standing: str = "elected"  # elected | overwritten (by hand: that broker never took over) | kraft
     kraft_epoch: Int64 = -1  # KRaft's own epoch where a KRaft controller owns /controller; `broker` is its id then
 
     def subject_key(self) -> str:
@@ -88,6 +163,7 @@ class MigrationRow(Row, frozen=True, kw_only=True, gc=False, tag="migration"):
     leader: Int64  # id of the KRaft controller that owns /controller, -1 none
     kraft_epoch: Int64  # its epoch in KRaft, -1 none
     controller_epoch: Int64  # in /controller_epoch
+    exists: bool = True  # whether /migration is there
     offset: Int64  # in /migration: how far of KRaft's log ZooKeeper is; -1 nothing is copied
     pulse_ms: Moment | None  # when /migration was last written; null: it is not there, or was not written since
     highest_state_epoch: Int64  # highest controller epoch in a partition's state
@@ -120,3 +196,6 @@ class BeginningRow(Row, frozen=True, kw_only=True, gc=False, tag="beginning"):
     def subject_key(self) -> str:
         """Key with one row a cluster."""
         return f"{self.cluster}/beginning"
+
+
+MetadataRow = BrokerRow | ControllerRow | MigrationRow | PartitionRow | TopicRow  # of a cluster's present

@@ -14,7 +14,14 @@ from controller.contract.decoding import JsonDecoder, UndecodableError
 from controller.contract.effect_rows import Request, Transition
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.job_row import JobRow
-from controller.contract.metadata_rows import BeginningRow, BrokerRow, ControllerRow, MigrationRow, PartitionRow
+from controller.contract.metadata_rows import (
+    BeginningRow,
+    BrokerRow,
+    ControllerRow,
+    MigrationRow,
+    PartitionRow,
+    TopicRow,
+)
 from controller.contract.records import Int64
 from controller.contract.refused_row import RefusedRow
 from controller.contract.row import OUTPUT_VERSION, Row
@@ -23,6 +30,7 @@ OutputRow = Union[  # noqa: UP007 (msgspec needs it at run time on 3.10)
     Transition,
     Request,
     PartitionRow,
+    TopicRow,
     BrokerRow,
     ControllerRow,
     MigrationRow,

@@ -74,6 +74,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
     author: Int64 = 0  # the session that wrote the transaction; only in ZooKeeper's transaction log
     cxid: _Int32 = -1  # the author's request number, from the log too; at a session's end: 0 expired, else closed
     steady_ms: _SteadyMs = -1  # comparable within a generation only
+    ctime_ms: TimeMs = 0  # when an ephemeral znode was created, by ZooKeeper's clock; 0 where not known
 
     @property
     def position(self) -> Position:

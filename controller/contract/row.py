@@ -46,6 +46,11 @@ class Row(Versioned, frozen=True, omit_defaults=False, gc=False):
         """Key for compaction: the newest row with a key replaces the older ones."""
         return f"{self.cluster}/{self.generation}-{self.seq}-{self.ordinal}"
 
+    @property
+    def ends_subject(self) -> bool:
+        """Whether the subject is gone: readers and compaction drop its rows."""
+        return False
+
 
 # The first fields of every row, in their order.
 Stamp = tuple[str, int, int, int, int, int]

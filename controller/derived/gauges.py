@@ -15,6 +15,7 @@ import msgspec
 
 from controller.contract.gauges_row import GaugesRow, Maintenance
 from controller.contract.row import Stamp
+from controller.derived.cluster_status import status_of
 from controller.derived.health import UNUSABLE, is_under_replicated, needed_in_sync
 from controller.model import clock
 from controller.model.context import FOLLOWING, Header
@@ -269,6 +270,7 @@ def gauges_row(header: Header, stamp: Stamp) -> GaugesRow:
         agreement=writes.agreement,
         agreement_of_last_hour=of_last_hour.agreement,
         inferences=_part(header.tally.happened, INFERRED),
+        status=status_of(header),
         inferred_events=_part(header.tally.happened, EVENTS_INFERRED),
         reactions=header.reactions.by_event,
         slowest_reactions=header.reactions.slowest,

@@ -229,6 +229,7 @@ def _fields(header: Header) -> dict[str, Any]:
         "leader": header.controller if leads else NO_BROKER,
         "kraft_epoch": migration.claim.kraft_epoch if leads else -1,
         "controller_epoch": header.controller_epoch,
+        "exists": migration.exists,
         "offset": migration.offset,
         "pulse_ms": migration.pulse_ms or None if migration.exists else None,
         "highest_state_epoch": migration.highest_epoch,

@@ -1,13 +1,21 @@
-"""Rows of partitions and state changes, and partition states in requests, made from the model."""
+"""Rows of partitions, topics, brokers and state changes, and partition states in requests, made from the model."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from controller.contract.effect_rows import EffectStamp, RequestedState, Transition
-from controller.contract.metadata_rows import PartitionRow
+from controller.contract.metadata_rows import (
+    Assignment,
+    BrokerRow,
+    PartitionDetails,
+    PartitionRow,
+    PassedOver,
+    TopicRow,
+)
 from controller.contract.row import Stamp
 from controller.derived.health import back_in_sync_for_acks_all, takes_acks_all
+from controller.model.brokers import Broker, Departure
 from controller.model.leadership import (
     LEADER_DURING_DELETE,
     NO_LEADER,
@@ -17,11 +25,16 @@ from controller.model.leadership import (
     StopEntry,
 )
 from controller.model.topics import Partition, Topic, TopicPartition
-from controller.rules.releases import Profile
+from controller.rules.assignment import ReplicaAssignment
+from controller.rules.releases import Profile, release_word
 from controller.rules.states import PARTITION_WORDS, REPLICA_WORDS
 
 # What a partition without a state shows.
 _NO_VALUE: Final = LeaderAndIsr(NO_LEADER, -1, (), -1)
+_NO_DETAILS: Final = PartitionDetails()
+_NEVER_SEEN: Final = Broker(-1, 0, 0)
+
+DELETION_QUEUED, DELETION_STARTED, DELETION_WAITING = "queued", "started", "waiting"
 
 
 def state_change_row(
@@ -133,4 +146,77 @@ def partition_row(  # noqa: PLR0913 (all that it shows)
         topic is not None and takes_acks_all(partition, topic),
         partition.in_sync_lacking,
         back_in_sync_for_acks_all(partition),
+        _details(partition),
+        topic is None,
+    )
+
+
+def _details(partition: Partition) -> PartitionDetails | None:
+    value, queue = partition.zk_state, partition.queue
+    recovering = value is not None and value.recovering
+    owed = partition.passed_over
+    more = partition.offline_dirs or partition.zk_assignment or partition.pending_assignments
+    if not (queue or recovering or owed or more):
+        return None  # as nearly all partitions
+    details = PartitionDetails(
+        recovering,
+        partition.offline_dirs,
+        tuple([action.event for action in queue if action.writes]),
+        None if partition.zk_assignment is None else _assignment(partition.zk_assignment),
+        tuple(map(_assignment, partition.pending_assignments)),
+        None if owed is None else PassedOver(owed.leader, owed.leader_epoch, owed.controller_epoch, owed.since_ms),
+    )
+    return None if details == _NO_DETAILS else details
+
+
+def _assignment(assigned: ReplicaAssignment) -> Assignment:
+    return Assignment(assigned.replicas, assigned.adding, assigned.removing)
+
+
+def topic_row(name: str, topic: Topic | None, stamp: Stamp) -> TopicRow:
+    """Row of the topic as it is now; None gives the tombstone."""
+    known = topic if topic is not None and topic.exists else None
+    shown = known or Topic()
+    return TopicRow(
+        *stamp,
+        topic=name,
+        topic_id=shown.topic_id,
+        min_insync_replicas=shown.min_insync_replicas,
+        unclean_election=shown.unclean_election,
+        partitions=len(shown.partitions),
+        replication_factors=tuple(sorted({len(partition.replicas) for partition in shown.partitions.values()})),
+        deletion=_deletion(shown),
+        request_removed=shown.request_removed,
+        removed=known is None,
+    )
+
+
+def _deletion(topic: Topic) -> str | None:
+    if not topic.queued_for_deletion:
+        return None
+    if topic.ineligible:
+        return DELETION_WAITING
+    return DELETION_STARTED if topic.deletion_started else DELETION_QUEUED
+
+
+def broker_row(  # noqa: PLR0913 (all that it shows)
+    broker: int, now: Broker | None, gone: Departure | None, time_ms: int, stamp: Stamp, *, forgotten: bool = False
+) -> BrokerRow:
+    """Row of the broker as it is now; of one that is away with its last registration, as far as it is known."""
+    shown = now or (gone.was if gone is not None else None) or _NEVER_SEEN
+    since_ms = now.since_ms if now is not None else gone.time_ms if gone is not None else time_ms
+    return BrokerRow(
+        *stamp,
+        broker=broker,
+        registered=now is not None and not now.inferred,
+        epoch=-1 if now is None else now.epoch,
+        since_ms=since_ms,
+        session=0 if now is None else now.session,
+        endpoints=shown.endpoints,
+        rack=shown.rack,
+        least_release=None if shown.least_release is None else release_word(shown.least_release),
+        forgotten=forgotten,
+        inferred=now is not None and now.inferred,
+        left_in_order=None if gone is None else gone.in_order,
+        left_zxid=-1 if gone is None else gone.zxid,
     )

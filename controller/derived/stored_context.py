@@ -16,7 +16,7 @@ from controller.model.topics import Topic, Topics
 from controller.rules.releases import Profile
 from controller.rules.settings import GivenSettings
 
-STATE_VERSION = 9
+STATE_VERSION = 10
 
 _VERSION = STATE_VERSION.to_bytes(2, "big")
 _ENCODER = msgspec.msgpack.Encoder()

@@ -7,22 +7,23 @@ controller only the registered brokers change.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from functools import lru_cache
 from typing import Final, TypeVar
 
 from controller.alerts import kinds, occurrences
-from controller.contract.metadata_rows import BrokerRow
 from controller.contract.records import Record
 from controller.contract.znodes import BrokerZnode
 from controller.derived.gauges import replicas_by_broker
+from controller.derived.rows import broker_row
 from controller.events import controlled_shutdown, fenced_controller, partition_reassignment, topic_deletion
 from controller.machines import partition_machine, replica_machine
 from controller.machines.replica_machine import Replica
+from controller.model import clock
 from controller.model.brokers import Broker, Departure
 from controller.model.context import FOLLOWING, LOADING
 from controller.model.event import BrokersChanged, EventKind
 from controller.model.topics import Partition, TopicPartition
-from controller.rules.states import PartitionState, ReplicaState
+from controller.rules.releases import least_release
+from controller.rules.states import PartitionState, ReplicaState, initial_replica_states
 from controller.transaction.transaction import Transaction, replace
 
 _DEPARTURES_KEPT = 10
@@ -44,8 +45,16 @@ def broker_written(tx: Transaction, broker: int, znode: BrokerZnode, record: Rec
     header.witness(broker_version=znode.version, registers_in_two_steps=int(in_two_steps))
     before = header.brokers.get(broker)
     known = before if before is not None and before.epoch == record.czxid else None  # with this registration
-    since_ms, at_work = (header.time_ms, False) if known is None else (known.since_ms, known.at_work)
-    now = Broker(record.czxid, record.ephemeral_owner, since_ms, znode.addresses(), znode.rack, at_work=at_work)
+    since_ms, at_work = (began_ms(tx), False) if known is None else (known.since_ms, known.at_work)
+    now = Broker(
+        epoch=record.czxid,
+        session=record.ephemeral_owner,
+        since_ms=since_ms,
+        endpoints=znode.addresses(),
+        rack=znode.rack,
+        least_release=least_release(znode.version, in_two_steps=in_two_steps),
+        at_work=at_work,
+    )
     _follow_process(tx, broker, now, registers=known is None)
     header.read.brokers = (*header.read.brokers, broker) if header.phase is LOADING else ()
     if before == now:
@@ -77,6 +86,17 @@ def broker_written(tx: Transaction, broker: int, znode: BrokerZnode, record: Rec
         )
         occurrences.note(tx, kinds.BROKER_BOUNCED, cause, broker=broker)
     publish_broker(tx, broker)
+
+
+def began_ms(tx: Transaction) -> int:
+    """Cluster's time when the record's ephemeral znode was created.
+
+    A complete read knows it from the znode. A live record follows the creation, and rules compare it with others.
+    """
+    header, ctime_ms = tx.header, tx.record.ctime_ms
+    if header.phase is FOLLOWING or not ctime_ms:
+        return header.time_ms
+    return header.time_ms - max(0, clock.wall_ms(header) - ctime_ms)
 
 
 def _follow_process(tx: Transaction, broker: int, now: Broker, *, registers: bool) -> None:
@@ -119,7 +139,7 @@ def _note_departure(tx: Transaction, broker: int, gone: Broker, hosted: Iterable
     closed_itself = record.author == gone.session and record.cxid > 0  # known from ZooKeeper's transaction log only
     in_order = closed_itself or header.shutdowns.asked.get(broker) == gone.epoch
     shares_with = _away_too(tx, broker, hosted)
-    departure = Departure(record.zxid, header.time_ms, in_order, gone.rack, shares_with, gone.endpoints)
+    departure = Departure(record.zxid, header.time_ms, in_order, gone, shares_with)
     header.departures.last = {**header.departures.last, broker: departure}
     if in_order or header.phase is not FOLLOWING or (header.led_by_kraft and not record.author):
         return  # while KRaft leads a live watch cannot distinguish a shutdown in order: nothing is counted
@@ -193,21 +213,8 @@ def publish_broker(tx: Transaction, broker: int, *, forgotten: bool = False) -> 
     if tx.header.phase is not FOLLOWING:
         return
     now, departure = tx.header.brokers.get(broker), tx.header.departures.last.get(broker)
-    since_ms = now.since_ms if now else departure.time_ms if departure else tx.header.time_ms
-    tx.effects.append(
-        BrokerRow(
-            *tx.stamp(),
-            broker=broker,
-            registered=now is not None and not now.inferred,
-            epoch=now.epoch if now else -1,
-            since_ms=since_ms,
-            endpoints=now.endpoints if now else (),
-            rack=now.rack if now else None,
-            forgotten=forgotten,
-            inferred=now is not None and now.inferred,
-            left_in_order=departure.in_order if now is None and departure is not None else None,
-        )
-    )
+    gone = departure if now is None else None
+    tx.effects.append(broker_row(broker, now, gone, tx.header.time_ms, tx.stamp(), forgotten=forgotten))
 
 
 def trigger_online(tx: Transaction) -> int:
@@ -321,8 +328,7 @@ def forget_unseen_brokers(tx: Transaction) -> None:
     header = tx.header
     seen = (*header.read.brokers, *(header.in_kraft_mode if header.kraft_owns_controller else ()))
     for broker in set(header.brokers) - set(seen):
-        left = header.brokers[broker]
-        gone = Departure(-1, header.time_ms, rack=left.rack, endpoints=left.endpoints)
+        gone = Departure(-1, header.time_ms, was=header.brokers[broker])
         header.departures.last = {**header.departures.last, broker: gone}
     header.brokers = {broker: header.brokers[broker] for broker in seen if broker in header.brokers}
     header.read.brokers = ()
@@ -339,16 +345,8 @@ def initial_partition_state(tx: Transaction, partition: Partition) -> PartitionS
 def with_initial_states(tx: Transaction, partition: Partition, offline_state: ReplicaState) -> Partition:
     """Partition as a controller loads it; replicas on brokers that are not live are in the state `offline_state`."""
     live = tx.live.difference(partition.offline_dirs) if partition.offline_dirs else tx.live
-    states = _initial_replica_states(partition.replicas, live, offline_state)
+    states = initial_replica_states(partition.replicas, live, offline_state)
     state = initial_partition_state(tx, partition)
     if state is partition.state and states == partition.replica_states:
         return partition
     return replace(partition, state=state, replica_states=states)
-
-
-@lru_cache(1 << 15)
-def _initial_replica_states(
-    replicas: tuple[int, ...], live: frozenset[int], offline_state: ReplicaState
-) -> dict[int, ReplicaState]:
-    """Initial states, shared by all partitions with these replicas: the dict is replaced, never changed."""
-    return {replica: ReplicaState.ONLINE if replica in live else offline_state for replica in replicas}

@@ -16,6 +16,7 @@ from controller.contract.records import Record
 from controller.contract.znodes import ControllerZnode
 from controller.derived.health import UNUSABLE
 from controller.events import (
+    broker_change,
     controller_failover,
     fenced_controller,
     migration,
@@ -58,7 +59,7 @@ def controller_written(tx: Transaction, znode: ControllerZnode, record: Record) 
     to = f" to KRaft controller {znode.brokerid}" if kraft else ""
     _resign(tx, f"broker {header.controller} lost /controller{to}")
     header.term.in_its_name = None
-    header.controller, header.term.since_ms = znode.brokerid, header.time_ms
+    header.controller, header.term.since_ms = znode.brokerid, broker_change.began_ms(tx)
     header.term.session, header.term.standing = record.ephemeral_owner, standing
     if kraft:
         _claimed_by_kraft(tx, znode, record)
@@ -184,6 +185,8 @@ def publish_controller(tx: Transaction) -> None:
                 broker=header.controller,
                 epoch=header.controller_epoch,
                 since_ms=header.term.since_ms,
+                session=header.term.session if header.controller != NO_BROKER else 0,
+                standing=header.term.standing.value,
                 kraft_epoch=header.migration.claim.kraft_epoch if header.term.standing is Standing.KRAFT else -1,
             )
         )

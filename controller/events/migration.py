@@ -235,8 +235,12 @@ def _lives(tx: Transaction, broker: int) -> None:
     header = tx.header
     departure = header.departures.last.get(broker)
     # It comes back in KRaft mode with the listeners that it registered last: the other settings of a broker stay.
-    endpoints, rack = (departure.endpoints, departure.rack) if departure else ((), None)
-    lives = Broker(-1, 0, header.time_ms, endpoints, rack, inferred=True)
+    was = departure.was if departure is not None else None
+    lives = (
+        Broker(-1, 0, header.time_ms, inferred=True)
+        if was is None
+        else replace(was, epoch=-1, session=0, since_ms=header.time_ms, inferred=True, at_work=False)
+    )
     header.brokers = {**header.brokers, broker: lives}
     header.departures.last = {key: value for key, value in header.departures.last.items() if key != broker}
     broker_change.touch_hosted(tx, broker)
@@ -247,7 +251,7 @@ def _lives(tx: Transaction, broker: int) -> None:
 def _leaves(tx: Transaction, broker: int) -> None:
     header = tx.header
     left = header.brokers[broker]
-    gone = Departure(tx.record.zxid, header.time_ms, rack=left.rack, endpoints=left.endpoints)
+    gone = Departure(tx.record.zxid, header.time_ms, was=left)
     header.brokers = {key: value for key, value in header.brokers.items() if key != broker}
     header.departures.last = {**header.departures.last, broker: gone}
     broker_change.touch_hosted(tx, broker)

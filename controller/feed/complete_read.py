@@ -26,6 +26,7 @@ def begin(tx: Transaction) -> None:
     fenced_controller.give_up(tx)
     header.phase = LOADING
     header.term.active = False
+    header.read.began_ms = header.time_ms
     header.read.names_controller, header.read.brokers, header.read.deletions = False, (), ()
     header.triggers.isr_notifications = {}
     header.triggers.reassign, header.triggers.preferred = None, None

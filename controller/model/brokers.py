@@ -6,6 +6,8 @@ from typing import Final
 
 import msgspec
 
+from controller.rules.releases import Release
+
 NO_BROKER: Final = -1
 
 
@@ -18,6 +20,7 @@ class Broker(msgspec.Struct, frozen=True, array_like=True):
     endpoints: tuple[str, ...] = ()
     rack: str | None = None
     inferred: bool = False  # not registered in ZooKeeper: it lives in KRaft mode, as ISRs and leaders show
+    least_release: Release | None = None  # oldest release that registers as it does
     at_work: bool = False  # since then it was controller, changed an ISR as leader, got into one, or deleted a topic
 
 
@@ -27,9 +30,13 @@ class Departure(msgspec.Struct, frozen=True, array_like=True):
     zxid: int
     time_ms: int
     in_order: bool = False  # after a controlled shutdown
-    rack: str | None = None  # as it was registered
+    was: Broker | None = None  # as it was registered
     shares_with: tuple[int, ...] = ()  # brokers that were away already and have replicas of the same partitions
-    endpoints: tuple[str, ...] = ()  # as it was registered
+
+    @property
+    def rack(self) -> str | None:
+        """Rack that the broker had."""
+        return None if self.was is None else self.was.rack
 
 
 class Departures(msgspec.Struct, array_like=True):

@@ -40,8 +40,9 @@ class Feed(msgspec.Struct, array_like=True):
 
 
 class CompleteRead(msgspec.Struct, array_like=True):
-    """Znodes that the complete read in progress has named so far."""
+    """Newest complete read, and the znodes that it has named so far."""
 
+    began_ms: int = 0  # of the newest one
     names_controller: bool = False
     brokers: tuple[int, ...] = ()
     deletions: tuple[str, ...] = ()

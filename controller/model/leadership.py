@@ -147,6 +147,16 @@ class BumpLeaderEpoch(Write, frozen=True, array_like=True, tag=4, gc=False):
         return LeaderAndIsr(value.leader, epoch, value.isr, controller_epoch, recovering=value.recovering)
 
 
+class KnownWrite(Write, frozen=True, array_like=True, tag=8, gc=False):
+    """Write of which the result is known, and not the choice that gives it: a due write in a row."""
+
+    value: LeaderAndIsr
+
+    def apply(self, value: LeaderAndIsr | None, controller_epoch: int) -> LeaderAndIsr | None:  # noqa: ARG002
+        """Known result."""
+        return self.value
+
+
 class StateChange(PlannedAction, frozen=True, array_like=True, tag=5, gc=False):
     """State change of a partition (`replica` None) or of one of its replicas.
 
@@ -199,7 +209,9 @@ class StopEntry(PlannedAction, frozen=True, array_like=True, tag=7, gc=False):
 AnyEntry = Union[StateEntry, StopEntry]  # noqa: UP007 (msgspec needs it at run time on 3.10)
 AnyUnwritten = Union[StateChange, StateEntry, StopEntry]  # noqa: UP007
 Done = tuple[int, AnyUnwritten, LeaderAndIsr | None]  # an action without a write: its partition, and the state it has
-AnyAction = Union[Create, Elect, RemoveFromIsr, BumpLeaderEpoch, StateChange, StateEntry, StopEntry]  # noqa: UP007
+AnyAction = Union[  # noqa: UP007
+    Create, Elect, RemoveFromIsr, BumpLeaderEpoch, KnownWrite, StateChange, StateEntry, StopEntry
+]
 
 
 def with_cached_state(actions: Iterable[AnyAction], cached: LeaderAndIsr | None) -> tuple[AnyAction, ...]:

@@ -41,13 +41,18 @@ def _shown_value(value: Any, walls: WallClocks) -> Any:  # noqa: ANN401 (of any 
         return tuple(_shown_value(part, walls) for part in value)
     if isinstance(value, msgspec.Struct):
         return shown(value, walls)
-    if not value:  # a moment that is not known
-        return value
+    return shown_ms(value, walls) if value else value  # None or 0 is a moment that is not known
+
+
+def shown_ms(moment_ms: int, walls: WallClocks) -> int:
+    """Return a known moment of the cluster's time by the wall clock, in milliseconds since 1970."""
+    if not walls:
+        return moment_ms
     ahead_ms = walls[0].ahead_ms
     for wall in walls:
-        if wall.from_ms <= value:
+        if wall.from_ms <= moment_ms:
             ahead_ms = wall.ahead_ms
-    return max(0, value + ahead_ms)
+    return max(0, moment_ms + ahead_ms)
 
 
 @lru_cache(None)

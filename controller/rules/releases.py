@@ -163,6 +163,18 @@ class Evidence(msgspec.Struct, frozen=True, array_like=True):
         return profile
 
 
+def least_release(broker_version: int, *, in_two_steps: bool) -> Release:
+    """Return the oldest release, by inter.broker.protocol.version, that registers a broker with a znode like this."""
+    seen = Evidence(broker_version=broker_version, registers_in_two_steps=int(in_two_steps))
+    oldest, _ = seen.releases()
+    return oldest if oldest > (1, 1) else OLDEST
+
+
+def release_word(release: Release) -> str:
+    """Return the release as Kafka writes it, like 2.8."""
+    return ".".join(map(str, release))
+
+
 def read_release(text: str) -> Release:
     """Release that the text names, like 2.8 or 3.9.2; raises ValueError."""
     parts = text.strip().split(".")

@@ -18,7 +18,7 @@ from controller.derived.gauges import GaugeCounts, count_gauges, gauges_row
 from controller.derived.health import judged, reason_for
 from controller.derived.migration import migration_row
 from controller.derived.partition_issues import PartitionIssueIndex, index_issues
-from controller.derived.rows import partition_row
+from controller.derived.rows import partition_row, topic_row
 from controller.derived.state_epochs import recounted
 from controller.model.broker_replica_index import BrokerReplicaIndex
 from controller.model.context import FOLLOWING, Context
@@ -43,10 +43,11 @@ class Outcome(msgspec.Struct, frozen=True):
 class Transaction(CertainEvents):
     """Transaction: a private copy of the context, its in-flight events, and the rows to be published."""
 
-    __slots__ = ("_gauge_counts", "_counted_by", "_issue_index", "_rules", "_ruled_by")
+    __slots__ = ("_gauge_counts", "_counted_by", "_issue_index", "_resized", "_rules", "_ruled_by")
 
     def __init__(self, context: Context, record: Record) -> None:
         super().__init__(context, record)
+        self._resized: set[str] = set()  # topics with a partition that has another number of replicas now
         self._start_counting()
 
     def _start_counting(self) -> None:
@@ -129,11 +130,24 @@ class Transaction(CertainEvents):
             self._conclude(tp, before)
         for name, topic in self._touched_topics.items():
             self._gauge_counts.recount_topic(topic, self.topics.get(name))
+        if self.shows_partitions and (self._touched_topics or self._resized):
+            self._publish_topics()
         if follows:
             self._take_counts()
         if self._replica_index is not None:
             self._replica_index.follow(self.topics)
         return issue_index.wants_judging
+
+    def _publish_topics(self) -> None:
+        """Publish a row of each topic that its row shows otherwise; after a complete read, of every topic."""
+        for name in sorted({*self._resized, *self._touched_topics}):
+            now = self.topics.get(name)
+            then = self._touched_topics.get(name, now)
+            shown, before = _row_facts(now), _row_facts(then)
+            differs = shown != before or name in self._resized or (self.shows_all and shown is not None)
+            if differs and (shown is None or self.header.phase is FOLLOWING):
+                self.effects.append(topic_row(name, now, self.stamp()))
+        self._resized = set()
 
     def _judge_all(self) -> None:
         """Judge every partition at the end of a complete read."""
@@ -206,6 +220,8 @@ class Transaction(CertainEvents):
                 self._issue_index.recount(tp, was, (now, partition), self.header.time_ms)
             if differs and self._replica_index is not None:
                 self._replica_index.note(tp, before, partition)
+            if before and partition and len(before.replicas) != len(partition.replicas):
+                self._resized.add(tp.topic)
 
     def _publish_expected(self, tp: TopicPartition, partition: Partition) -> None:
         value = partition.zk_state
@@ -248,6 +264,14 @@ def _count_alike(before: Topic, now: Topic) -> bool:
     return (
         before.queued_for_deletion is now.queued_for_deletion and before.min_insync_replicas == now.min_insync_replicas
     )
+
+
+def _row_facts(topic: Topic | None) -> tuple[object, ...] | None:
+    """Facts of the topic's row, but for the number of replicas; None of a topic that does not exist."""
+    if topic is None or not topic.exists:
+        return None
+    settings = (topic.topic_id, topic.min_insync_replicas, topic.unclean_election, len(topic.partitions))
+    return *settings, topic.queued_for_deletion, topic.deletion_started, topic.ineligible, topic.request_removed
 
 
 def _differ_by_entries(before: Partition | None, now: Partition) -> bool:

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from controller.contract.alert_row import AlertRow
-from controller.contract.metadata_rows import BrokerRow, ControllerRow, MigrationRow, PartitionRow
+from controller.contract.metadata_rows import BrokerRow, ControllerRow, MigrationRow, PartitionRow, TopicRow
 from controller.contract.row import Row
 from controller.derived.health import UNUSABLE_WORDS
 from controller.model.topics import Problem
@@ -39,27 +39,33 @@ def kept(view: View, cluster: str) -> Kept | None:
 
 @dataclass(frozen=True, slots=True)
 class ClusterAt:
-    """A cluster and its partitions at one moment."""
+    """A cluster at one moment, with some of its partitions and topics."""
 
     snapshot: ClusterSnapshot
     partitions: tuple[PartitionRow, ...]
+    topics: tuple[TopicRow, ...] = ()
 
 
 def cluster_at(
-    view: View, cluster: str, at_ms: int | None, partitions: Iterable[PartitionRow] = ()
+    view: View,
+    cluster: str,
+    at_ms: int | None,
+    partitions: Iterable[PartitionRow] = (),
+    topics: Iterable[TopicRow] = (),
 ) -> ClusterAt | None:
     """The cluster at a moment that is kept (None: now); None where there is no such cluster.
 
-    `partitions` are those of the present that are wanted. Of a moment in the past others that changed since then come
+    `partitions` and `topics` are those of the present that are wanted. Of a moment in the past others that changed since then come
     with them. They were read before this is called: what changes meanwhile is put back with the rest.
     """
     if at_ms is None:
         now = view.cluster(cluster)
-        return None if now is None else ClusterAt(now, tuple(partitions))
+        return None if now is None else ClusterAt(now, tuple(partitions), tuple(topics))
     state = view.as_of(cluster, at_ms)
     if state is None:
         return None
-    return ClusterAt(snapshot_as_of(state, at_ms), tuple(_then(partitions, state.metadata, PartitionRow)))
+    then = _then(partitions, state.metadata, PartitionRow), _then(topics, state.metadata, TopicRow)
+    return ClusterAt(snapshot_as_of(state, at_ms), *map(tuple, then))
 
 
 def snapshot_as_of(state: AsOf, at_ms: int) -> ClusterSnapshot:

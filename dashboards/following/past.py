@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from controller.contract.alert_row import AlertRow
 from controller.contract.gauges_row import GaugesRow
-from controller.contract.metadata_rows import BrokerRow, ControllerRow, MigrationRow, PartitionRow
+from controller.contract.metadata_rows import BrokerRow, ControllerRow, MigrationRow, PartitionRow, TopicRow
 from controller.contract.row import Row
 
 # Of one output in one cluster. A replaced partition takes 1 kB: these are 50 MB. A broker with 3,000 replicas that
@@ -77,7 +77,7 @@ class Past:
 
     def note(self, before: Row | None, row: Row) -> None:
         """Keep a row that is newer than `before`, where it says something new."""
-        if isinstance(row, (PartitionRow, BrokerRow, ControllerRow)) or _says_another_phase(before, row):
+        if isinstance(row, (PartitionRow, TopicRow, BrokerRow, ControllerRow)) or _says_another_phase(before, row):
             self.metadata.note(before, row)
         elif isinstance(row, AlertRow):
             self.alerts.note(before, row)
@@ -128,5 +128,5 @@ def _shown(row: GaugesRow) -> tuple[object, ...]:
         *(row.ready, row.session, row.controller, row.controller_epoch, row.active_brokers, row.topics, row.partitions),
         *(row.leaderless_partitions, row.under_replicated_partitions, row.under_min_isr_partitions),
         *(row.at_min_isr_partitions, row.preferred_replica_imbalance, row.topics_to_delete, row.reassigning_partitions),
-        *(row.leaders_by_broker, row.replicas_by_broker, row.pending_writes),
+        *(row.leaders_by_broker, row.replicas_by_broker, row.pending_writes, row.status),
     )

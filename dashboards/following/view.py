@@ -14,7 +14,14 @@ import msgspec
 from controller.contract.alert_row import AlertRow
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.job_row import JobRow
-from controller.contract.metadata_rows import BrokerRow, ControllerRow, MigrationRow, PartitionRow
+from controller.contract.metadata_rows import (
+    BrokerRow,
+    ControllerRow,
+    MetadataRow,
+    MigrationRow,
+    PartitionRow,
+    TopicRow,
+)
 from controller.contract.row import Row
 from controller.derived.health import UNUSABLE_WORDS
 from controller.model.topics import Problem
@@ -55,6 +62,11 @@ class ClusterSnapshot:
         return self.gauges is not None and self.gauges.is_replayed
 
     @property
+    def standing(self) -> tuple[MetadataRow, ...]:
+        """Rows of metadata but for topics and partitions."""
+        return (*self.brokers, *(row for row in (self.controller, self.migration) if row is not None))
+
+    @property
     def heartbeat_ms(self) -> int | None:
         """When the newest heartbeat was, by the job's clock if the forwarder's is wrong; None without one."""
         return None if self.gauges is None else self.gauges.time_ms + self.clock_behind_ms
@@ -91,6 +103,7 @@ def _no_partitions() -> OldestFirst[tuple[str, int], PartitionRow]:
 @dataclass(slots=True)
 class _Cluster:
     partitions: Newest[tuple[str, int], PartitionRow] = field(default_factory=Newest)
+    topic_rows: Newest[str, TopicRow] = field(default_factory=Newest)
     brokers: Newest[int, BrokerRow] = field(default_factory=Newest)
     controller: Newest[str, ControllerRow] = field(default_factory=Newest)
     migration: Newest[str, MigrationRow] = field(default_factory=Newest)
@@ -108,7 +121,7 @@ class _Cluster:
     @property
     def is_gone(self) -> bool:
         """Whether it was forgotten, and no row has come since but alerts' endings."""
-        held = (self.partitions, self.brokers, self.controller, self.migration, self.gauges)
+        held = (self.partitions, self.topic_rows, self.brokers, self.controller, self.migration, self.gauges)
         return self.forgotten and not (any(newest.rows for newest in held) or self.alerts.oldest_first())
 
     def apply(self, row: Row) -> bool:
@@ -122,6 +135,8 @@ class _Cluster:
         match row:
             case PartitionRow():
                 return self.partitions.rows.get((row.topic, row.partition))
+            case TopicRow():
+                return self.topic_rows.rows.get(row.topic)
             case BrokerRow():
                 return self.brokers.rows.get(row.broker)
             case ControllerRow():
@@ -136,8 +151,10 @@ class _Cluster:
         match row:
             case PartitionRow():
                 return self._apply_partition(row)
+            case TopicRow():
+                return self.topic_rows.apply(row.topic, row, removes=row.ends_subject)
             case BrokerRow():
-                return self.brokers.apply(row.broker, row, removes=row.forgotten)
+                return self.brokers.apply(row.broker, row, removes=row.ends_subject)
             case ControllerRow():
                 return self.controller.apply(row.cluster, row)
             case MigrationRow():
@@ -150,7 +167,7 @@ class _Cluster:
 
     def _apply_partition(self, row: PartitionRow) -> bool:
         key = (row.topic, row.partition)
-        removes = row.state == "NonExistentPartition"
+        removes = row.ends_subject
         if not self.partitions.apply(key, row, removes=removes):
             return False
         self.changed_segments.add(segment_of(row.topic))
@@ -192,7 +209,7 @@ class _Cluster:
             self.alerts = Alerts(self.alerts.resolved) if for_good else Alerts()
         elif output == PartitionRow.output:
             self.partitions, self.brokers, self.controller = Newest(), Newest(), Newest()
-            self.migration = Newest()
+            self.migration, self.topic_rows = Newest(), Newest()
             self.unusable, self.under_min_isr = _no_partitions(), _no_partitions()
             self.topics, self.topic_names = {}, None
             self.changed_segments = set(range(PARTITION_SEGMENTS))
@@ -317,6 +334,18 @@ class View:
         with self._lock:
             known = self._clusters.get(cluster)
             return {} if known is None else dict(sorted(known.topics.get(topic, {}).items()))
+
+    def topics(self, cluster: str) -> list[TopicRow]:
+        """Every topic of the cluster as it is now."""
+        with self._lock:
+            known = self._clusters.get(cluster)
+            return [] if known is None else list(known.topic_rows.rows.values())
+
+    def topic(self, cluster: str, name: str) -> TopicRow | None:
+        """One topic as it is now; None where there is none of this name."""
+        with self._lock:
+            known = self._clusters.get(cluster)
+            return None if known is None else known.topic_rows.rows.get(name)
 
     def topic_names(self, cluster: str, prefix: str, after: str, most: int) -> list[str]:
         """The first names, in their order, that begin with `prefix` and come after `after`."""

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
-from controller.contract.metadata_rows import BrokerRow, PartitionRow
+from controller.contract.metadata_rows import BrokerRow, PartitionRow, TopicRow
+from controller.derived.context_of_rows import context_of_rows
 from controller.derived.health import UNUSABLE_WORDS
 from controller.derived.migration import DONE
 from controller.derived.stored_context import new_context
@@ -22,12 +23,12 @@ from dashboards.following.cluster_at import ClusterAt, cluster_at
 from dashboards.following.reading import Reading
 from dashboards.following.view import ClusterSnapshot, View, problem_since_ms
 from questions.check import Health, check, counts_of
-from questions.explain.broker import explain_broker, held_in_rows, hosted_by
+from questions.explain.broker import explain_broker
 from questions.explain.controller import explain_controller
 from questions.explain.explanation import Explanation
 from questions.explain.partition import explain_partition
 from questions.explain.topic import explain_topic
-from questions.from_rows import MetadataRow, context_of_rows, picture_of_rows
+from questions.gathering import picture_of_rows
 from questions.picture import Picture
 from questions.timeline.selection import CONTROLLER_GROUP
 from questions.whatif.scenario import brokers_in
@@ -214,42 +215,43 @@ class Answers:
         known = {row.broker: row.registered for row in found.brokers}
         if broker not in known and broker not in found.gauges.replicas_by_broker:
             return None
-        registered = [number for number, is_registered in known.items() if is_registered]
         holding = [row for row in at_moment.partitions if broker in row.replicas]
-        hosted = hosted_by(broker, registered, held_in_rows(holding))
         about = [row for row in found.open_alerts if broker in (row.broker, *row.brokers)]
-        explanation = explain_broker(_picture(found, (), _oldest(about)), broker, hosted)
+        explanation = explain_broker(_picture(found, _oldest(about), holding), broker)
         return BrokerAnswer(explanation, tuple(_troubles(found, broker)))
 
     def controller(self, cluster: str, at_ms: int | None = None) -> Explanation | None:
         """The controller explained; None where there is no such cluster."""
-        at_moment = cluster_at(self._view, cluster, at_ms)
-        found = None if at_moment is None else at_moment.snapshot
-        if found is None or found.gauges is None:
+        at_moment = cluster_at(self._view, cluster, at_ms, topics=self._view.topics(cluster))
+        if at_moment is None or at_moment.snapshot.gauges is None:
             return None
-        about = [row for row in found.open_alerts if row.group == CONTROLLER_GROUP]
-        return explain_controller(_picture(found, (), _oldest(about)), found.gauges.pending_writes)
+        about = [row for row in at_moment.snapshot.open_alerts if row.group == CONTROLLER_GROUP]
+        deleting = [row for row in at_moment.topics if row.deletion is not None]
+        return explain_controller(_picture(at_moment.snapshot, _oldest(about), topics=deleting))
 
     def brokers_in(self, cluster: str, rack: str) -> tuple[int, ...]:
         """Registered brokers of the rack; raises UnknownBrokersError where it has none."""
         found = self._view.cluster(cluster)
-        return () if found is None else brokers_in(_picture(found, (), ()).context, rack)
+        return () if found is None or found.gauges is None else brokers_in(_picture(found, ()).context, rack)
 
     def whole_context(self, cluster: str) -> Context | None:
         """The cluster with every partition, to be played on; made in seconds where there are 200,000."""
         found = self._view.cluster(cluster)
-        if found is None:
+        if found is None or found.gauges is None:
             return None
-        metadata = _metadata(found, self._view.partitions(cluster).values())
-        return context_of_rows(new_context(cluster, _CHUNK_COUNT), metadata, found.heartbeat_ms or 0)
+        metadata = (*found.standing, *self._view.topics(cluster), *self._view.partitions(cluster).values())
+        return context_of_rows(new_context(cluster, _CHUNK_COUNT), metadata, found.gauges)
 
     def _with_topic(self, cluster: str, topic: str, at_ms: int | None) -> ClusterAt | None:
         """The cluster with the topic's partitions in their order; None where the topic has none."""
-        found = cluster_at(self._view, cluster, at_ms, self._view.partitions_of(cluster, topic).values())
+        itself = self._view.topic(cluster, topic)
+        partitions = self._view.partitions_of(cluster, topic).values()
+        found = cluster_at(self._view, cluster, at_ms, partitions, () if itself is None else (itself,))
         rows = () if found is None else [row for row in found.partitions if row.topic == topic]
-        if found is None or not rows:
+        if found is None or not rows or found.snapshot.gauges is None:
             return None
-        return ClusterAt(found.snapshot, tuple(sorted(rows, key=lambda row: row.partition)))
+        topics = tuple(row for row in found.topics if row.topic == topic)
+        return ClusterAt(found.snapshot, tuple(sorted(rows, key=lambda row: row.partition)), topics)
 
     def _why_unknown(self, found: ClusterSnapshot) -> str | None:
         state = self._reading.snapshot()
@@ -284,7 +286,7 @@ def overview_of(found: ClusterSnapshot, now_ms: int | None) -> Overview:
     away = sum(not (row.registered or row.inferred) for row in hosting)
     return Overview(
         cluster=found.cluster,
-        health=check(_picture(found, (), _oldest(found.open_alerts)), now_ms, counts_of(gauges, away)),
+        health=check(_picture(found, _oldest(found.open_alerts)), now_ms, counts_of(gauges, away)),
         alerts=len(found.open_alerts),
         troubles=tuple(_troubles(found)),
         racks=_racks(found.brokers, gauges),
@@ -300,15 +302,21 @@ def _why_unread(found: ClusterSnapshot) -> str | None:
     return "no complete read of the cluster has come through yet: see `kontrast status`"
 
 
-def _picture(found: ClusterSnapshot, partitions: Iterable[PartitionRow], alerts: Collection[AlertRow]) -> Picture:
-    """The cluster's picture with these of its partitions and alerts."""
-    context, metadata = new_context(found.cluster, _CHUNK_COUNT), _metadata(found, partitions)
-    picture = picture_of_rows(context, metadata, alerts, (), found.heartbeat_ms or 0)
-    return replace(picture, is_replayed=found.is_replayed)
+def _picture(
+    found: ClusterSnapshot,
+    alerts: Collection[AlertRow],
+    partitions: Iterable[PartitionRow] = (),
+    topics: Iterable[TopicRow] = (),
+) -> Picture:
+    """Make the cluster's picture with these of its alerts, partitions and topics; it must have gauges."""
+    assert found.gauges is not None, "a cluster that was not read"
+    metadata = (*found.standing, *topics, *partitions)
+    empty = new_context(found.cluster, _CHUNK_COUNT)
+    return picture_of_rows(empty, metadata, found.gauges, alerts, as_of_ms=found.heartbeat_ms)
 
 
 def _picture_with(found: ClusterAt, topic: str) -> Picture:
-    return _picture(found.snapshot, found.partitions, _naming(topic, found.snapshot.open_alerts))
+    return _picture(found.snapshot, _naming(topic, found.snapshot.open_alerts), found.partitions, found.topics)
 
 
 def _oldest(alerts: Iterable[AlertRow]) -> list[AlertRow]:
@@ -324,11 +332,6 @@ def _naming(topic: str, alerts: Iterable[AlertRow]) -> list[AlertRow]:
     """The alerts that name the topic or a partition of it."""
     begins = f"{topic}-"
     return [row for row in alerts if row.topic == topic or any(example.startswith(begins) for example in row.examples)]
-
-
-def _metadata(found: ClusterSnapshot, partitions: Iterable[PartitionRow]) -> tuple[MetadataRow, ...]:
-    one_each = (row for row in (found.controller, found.migration) if row is not None)
-    return (*found.brokers, *one_each, *partitions)
 
 
 def _troubles(found: ClusterSnapshot, broker: int | None = None) -> Iterator[Trouble]:

@@ -109,7 +109,7 @@ class Histories:
         rows |= {(row.generation, row.seq, row.ordinal): row for row in standing if row.time_ms < begin_ms}
         story = tuple(rows[place] for place in sorted(rows) if is_in_a_timeline(rows[place]))
         context = new_context(cluster, 1)
-        picture = Picture(origin=Origin.ROWS, context=context, story=story, as_of_ms=end_ms)
+        picture = Picture(origin=Origin.HISTORY, context=context, story=story, as_of_ms=end_ms)
         window = Window(since_ms=begin_ms, until_ms=end_ms)
         return (timeline_of(picture, _selection(subject), window) if story else None), notes
 

@@ -175,6 +175,7 @@ class History:
             mzxid=value.mzxid,
             version=value.version,
             ephemeral_owner=value.ephemeral_owner,
+            ctime_ms=value.registered_ms,
             **data_fields(value.data),
             **evidence,
         )
@@ -271,7 +272,7 @@ class History:
 
 
 def _value(node: SnapshotNode) -> Value:
-    return Value(node.data, node.czxid, node.mzxid, node.version, node.ephemeral_owner)
+    return Value(node.data, node.czxid, node.mzxid, node.version, node.ephemeral_owner, ctime_ms=node.ctime_ms)
 
 
 def _znode(value: Value) -> _Znode:

@@ -26,12 +26,13 @@ _READ_BYTES: Final = 1 << 20
 
 
 class SnapshotNode(NamedTuple):
-    """A znode with the parts of its stat that are needed; `mtime_ms` is since 1970."""
+    """A znode with the parts of its stat that are needed; times are in milliseconds since 1970."""
 
     path: str
     data: bytes | None
     czxid: int
     mzxid: int
+    ctime_ms: int
     mtime_ms: int
     version: int
     ephemeral_owner: int
@@ -87,8 +88,8 @@ def _nodes(file: _CheckedFile) -> Iterator[SnapshotNode]:
         content.skip_acl()
     while (path := content.text()) != _TREE_END:
         data = content.buffer()
-        _, czxid, mzxid, _, mtime_ms, version, _, _, ephemeral_owner, _ = content.fields(_STAT)
-        yield SnapshotNode(path, data, czxid, mzxid, mtime_ms, version, ephemeral_owner)
+        _, czxid, mzxid, ctime_ms, mtime_ms, version, _, _, ephemeral_owner, _ = content.fields(_STAT)
+        yield SnapshotNode(path, data, czxid, mzxid, ctime_ms, mtime_ms, version, ephemeral_owner)
     expected = file.checksum
     if content.long() != expected:
         raise JuteError("the checksum is wrong")

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from controller.contract.records import RecordKind
+from controller.contract.records import LATEST_MS, RecordKind
 
 UNKNOWN_ZXID = -1
 
@@ -46,6 +46,12 @@ class Value(msgspec.Struct, frozen=True, gc=False):
     version: int
     ephemeral_owner: int
     mtime_ms: int = 0  # when it was last written, by ZooKeeper's clock; 0 where that was not asked
+    ctime_ms: int = 0  # when it was created, by the same clock
+
+    @property
+    def registered_ms(self) -> int:
+        """Creation time of an ephemeral znode as records have it, 0 for others."""
+        return min(max(0, self.ctime_ms), LATEST_MS) if self.ephemeral_owner else 0
 
 
 Values = Mapping[str, Value | None]

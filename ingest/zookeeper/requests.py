@@ -157,8 +157,8 @@ def _read_value(buffer: bytes, offset: int) -> tuple[Value, int]:
     offset += 4
     data = None if length < 0 else buffer[offset : offset + length]
     offset += max(length, 0)
-    czxid, mzxid, _, mtime_ms, version, _, _, owner, _, _, _ = _STAT.unpack_from(buffer, offset)
-    return Value(data, czxid, mzxid, version, owner, mtime_ms), offset + 68
+    czxid, mzxid, ctime_ms, mtime_ms, version, _, _, owner, _, _, _ = _STAT.unpack_from(buffer, offset)
+    return Value(data, czxid, mzxid, version, owner, mtime_ms, ctime_ms), offset + 68
 
 
 def _read_children(buffer: bytes, offset: int) -> tuple[list[str], int]:

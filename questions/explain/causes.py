@@ -129,7 +129,7 @@ def last_writes(picture: Picture, paths: Iterable[tuple[str, str]]) -> tuple[Cau
 
 def _last_writes(picture: Picture, paths: Iterable[tuple[str, str]]) -> Iterator[Cause]:
     for path, meaning in paths:
-        record = picture.records.get(path)
+        record = (picture.records or {}).get(path)
         time_ms = picture.written_ms.get(path, NOT_KNOWN_MS)
         if record is not None and time_ms != NOT_KNOWN_MS:
             yield Cause(time_ms, record.mzxid, meaning, f"last write of {path}", Certainty.SEEN)

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller.alerts.conditions import counted
-from controller.contract.alert_row import AlertRow, Severity
 from controller.derived.migration import next_step, rollback_of
 from controller.model.brokers import NO_BROKER
 from controller.model.context import Header
@@ -18,11 +17,8 @@ _NAMED_EVENTS: Final = 10
 _GROUP: Final = "controller"  # of the alerts about it
 
 
-def explain_controller(picture: Picture, pending_writes: int | None = None) -> Explanation:
-    """The explanation of the controller, or of there being none.
-
-    `pending_writes`, which it must still do, are given where the picture has not all partitions.
-    """
+def explain_controller(picture: Picture) -> Explanation:
+    """Explain the controller, or that there is none; of partitions, the picture needs none."""
     header = picture.header
     since_ms = header.ghost_since_ms if header.is_ghost else header.term.since_ms
     paths = [("/controller", f"broker {header.controller} took it"), ("/controller_epoch", "its epoch")]
@@ -32,7 +28,7 @@ def explain_controller(picture: Picture, pending_writes: int | None = None) -> E
         headline=_headline(picture),
         is_well=_acts(picture),
         since=None if _acts(picture) else picture.since(since_ms),
-        statements=tuple(_statements(picture, pending_writes)),
+        statements=tuple(_statements(picture)),
         causes=last_writes(picture, paths) if is_look else causes_of(picture.story),
         findings=findings_about(picture, group=_GROUP),
         as_of_ms=picture.as_of_ms,
@@ -43,15 +39,7 @@ def _acts(picture: Picture) -> bool:
     header = picture.header
     if header.kraft_owns_controller:
         return True
-    return header.acting and not header.is_ghost and not header.is_poisoned and _paged(picture) is None
-
-
-def _paged(picture: Picture) -> AlertRow | None:
-    """The worst alert about the controller where the picture is made of rows: of it they say nothing else."""
-    if picture.origin is not Origin.ROWS:
-        return None
-    paging = (row for row in picture.alerts if row.group == _GROUP and row.severity is Severity.PAGE)
-    return next(paging, None)
+    return header.acting and not header.is_ghost and not header.is_poisoned
 
 
 def _headline(picture: Picture) -> str:
@@ -68,9 +56,7 @@ def _headline(picture: Picture) -> str:
 
 
 def _why_not(picture: Picture) -> str:
-    header, paged = picture.header, _paged(picture)
-    if paged is not None:
-        return paged.cause
+    header = picture.header
     if header.migration.led_by_kraft:
         return "the cluster migrates to KRaft: a KRaft controller acts"
     if header.is_ghost:
@@ -82,7 +68,7 @@ def _why_not(picture: Picture) -> str:
     return "it has not taken over, or has resigned"
 
 
-def _statements(picture: Picture, pending_writes: int | None) -> Iterator[Statement]:
+def _statements(picture: Picture) -> Iterator[Statement]:
     header = picture.header
     if header.kraft_owns_controller:
         yield Statement("migration", f"phase {header.migration.phase.value.replace('_', ' ')}: {next_step(header)}")
@@ -93,12 +79,14 @@ def _statements(picture: Picture, pending_writes: int | None) -> Iterator[Statem
         )
     elif header.controller != NO_BROKER:
         yield Statement("broker", f"{header.controller}, which is not registered: brokers do not find it")
-    if picture.origin is not Origin.ROWS and not header.kraft_owns_controller:  # rows have neither sessions nor znodes
+    if header.controller != NO_BROKER and not header.kraft_owns_controller:
         yield Statement("session", f"/controller is owned by {header.term.session:#x}")
     yield from _release(picture)
-    yield from _due(header, pending_writes)
-    for topic in header.deletions.halted:
-        yield Statement("deletion", f"of {topic} waits for a broker", Certainty.EXPECTED)
+    yield from _due(header)
+    for name in sorted(
+        name for name, topic in picture.context.topics if topic.queued_for_deletion and topic.ineligible
+    ):
+        yield Statement("deletion", f"of {name} waits for a broker", Certainty.EXPECTED)
     if header.former.changes:
         yield Statement(
             "changes", f"{counted(header.former.changes, 'controller')} took over in the history that is known"
@@ -112,20 +100,15 @@ def _release(picture: Picture) -> Iterator[Statement]:
     said = ".".join(map(str, release))
     if header.configuration.profile_is_set:
         yield Statement("release", f"{said}, as given", Certainty.ASSUMED)
-    elif picture.origin is not Origin.ROWS:
+    else:
         between = f"between {'.'.join(map(str, low))} and {'.'.join(map(str, high))}"
         yield Statement("release", f"{between}, by the form of its znodes", Certainty.INFERRED)
 
 
-def _due(header: Header, pending_writes: int | None) -> Iterator[Statement]:
+def _due(header: Header) -> Iterator[Statement]:
     due = [event for event in header.events.values() if event.writes_due]
-    if pending_writes:
-        says = f"{counted(pending_writes, 'write')} due that ZooKeeper does not show yet"
-        yield Statement("next", says, Certainty.EXPECTED)
-    elif pending_writes is None:
-        for event in due[:_NAMED_EVENTS]:
-            writes = counted(event.writes_due, "write")
-            yield Statement("next", f"{event.sentence}{since_zxid(event.zxid)}: {writes} due", Certainty.EXPECTED)
-    is_idle = not due if pending_writes is None else not pending_writes
-    if is_idle and header.acting:
+    for event in due[:_NAMED_EVENTS]:
+        writes = counted(event.writes_due, "write")
+        yield Statement("next", f"{event.sentence}{since_zxid(event.zxid)}: {writes} due", Certainty.EXPECTED)
+    if not due and header.acting:
         yield Statement("next", "nothing: ZooKeeper has every write that it must do", Certainty.EXPECTED)

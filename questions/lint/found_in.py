@@ -34,6 +34,7 @@ class Linted(msgspec.Struct, frozen=True):
     """Cluster that is linted: its picture, and what is in it as the checks need it."""
 
     picture: Picture
+    records: Mapping[str, Record]  # of znodes; empty where the picture does not know them
     topics: tuple[tuple[str, Topic], ...]  # that nobody asked to delete, by name
     children: Mapping[str, Mapping[str, Record]]  # znodes right below each parent, by name
     states: tuple[str, ...]  # paths of partition states
@@ -44,13 +45,13 @@ def linted(picture: Picture) -> Linted:
     topics = (item for item in picture.context.topics if item[1].exists and not item[1].queued_for_deletion)
     children: dict[str, dict[str, Record]] = {parent: {} for parent in _LISTED}
     states = []
-    for path, record in picture.records.items():
+    for path, record in (picture.records or {}).items():
         parent, _, name = path.rpartition("/")
         if parent in children:
             children[parent][name] = record
         elif name == "state":
             states.append(path)
-    return Linted(picture, tuple(sorted(topics, key=itemgetter(0))), children, tuple(states))
+    return Linted(picture, picture.records or {}, tuple(sorted(topics, key=itemgetter(0))), children, tuple(states))
 
 
 def _partitions(cluster: Linted, wanted: Callable[[Partition], object]) -> Iterator[tuple[str, Partition]]:
@@ -232,7 +233,7 @@ def in_one_rack(cluster: Linted) -> Iterator[str]:
 def left_requests(cluster: Linted) -> Iterator[str]:
     """Requests by znode that nobody has carried out."""
     for path in _REQUESTS:
-        if path in cluster.picture.records and _is_old(cluster, path):
+        if path in cluster.records and _is_old(cluster, path):
             yield path
 
 
@@ -253,7 +254,7 @@ def unread_notifications(cluster: Linted) -> Iterator[str]:
 
 def _is_old(cluster: Linted, path: str) -> bool:
     """Whether a znode was there longer than a controller takes, by all that is known of its time."""
-    written_ms = cluster.picture.written_ms.get(path, cluster.picture.records[path].observed_ms)
+    written_ms = cluster.picture.written_ms.get(path, cluster.records[path].observed_ms)
     return written_ms == NOT_KNOWN_MS or cluster.picture.as_of_ms - written_ms > _LEFT_AFTER_MS
 
 

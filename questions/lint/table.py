@@ -19,11 +19,11 @@ _EXAMPLES: Final = 10
 
 
 class LintFinding(msgspec.Struct, frozen=True):
-    """A check that found something: to how many it happened, what it will do, and the mend."""
+    """A check that found something, or could not look: to how many it happened, its consequence, and the mend."""
 
     check: str
     severity: Severity  # pages: no controller can load it, or clients lose; warns: it hurts at the next change
-    count: int
+    count: int | None  # None: unknown, for the source does not have the znodes
     examples: tuple[str, ...]
     will: str
     mend: str
@@ -37,17 +37,19 @@ class LintCheck(msgspec.Struct, frozen=True):
     find: Callable[[found_in.Linted], Iterable[str]]
     will: str
     mend: str
+    reads_znodes: bool = False  # it looks at znodes beyond the controller's context
 
 
 def lint(picture: Picture) -> tuple[LintFinding, ...]:
-    """All findings, the worst first."""
+    """Return all findings, the worst first; checks of znodes that the picture does not know are unknown, and last."""
     cluster, found = found_in.linted(picture), []
     for check in CHECKS:
-        subjects = list(check.find(cluster))
-        if subjects:
+        if check.reads_znodes and picture.records is None:
+            found.append(LintFinding(check.name, check.severity, None, (), check.will, check.mend))
+        elif subjects := list(check.find(cluster)):
             examples = tuple(subjects[:_EXAMPLES])
             found.append(LintFinding(check.name, check.severity, len(subjects), examples, check.will, check.mend))
-    return tuple(sorted(found, key=lambda finding: WORST_FIRST[finding.severity]))
+    return tuple(sorted(found, key=lambda finding: (finding.count is None, WORST_FIRST[finding.severity])))
 
 
 CHECKS: Final = (
@@ -78,6 +80,7 @@ CHECKS: Final = (
         found_in.long_lists,
         "A controller that starts cannot read a list beyond jute.maxbuffer, and none is elected for long.",
         "Delete topics that nobody uses, or raise jute.maxbuffer on every ZooKeeper server, then on every broker.",
+        reads_znodes=True,
     ),
     LintCheck(
         "leader-or-isr-not-assigned",
@@ -93,6 +96,7 @@ CHECKS: Final = (
         "Where a partition of this name is made, the controller cannot write its first state: it has no leader until "
         "the next failover, and the old one then.",
         "Delete the znode /brokers/topics/TOPIC/partitions/N, after a look whether the topic was removed by hand.",
+        reads_znodes=True,
     ),
     LintCheck(
         "leftover-reassignment-fields",
@@ -101,6 +105,7 @@ CHECKS: Final = (
         "The next controller takes the partition as being reassigned, to or from brokers that are no replicas of it.",
         "Cancel the reassignment (kafka-reassign-partitions.sh --cancel); else remove the fields from the topic's "
         "znode and delete /controller.",
+        reads_znodes=True,
     ),
     LintCheck(
         "leftover-request",
@@ -108,6 +113,7 @@ CHECKS: Final = (
         found_in.left_requests,
         "It blocks the next request of its kind, and is carried out at the next failover.",
         "See that nobody waits for it, delete it, then /controller.",
+        reads_znodes=True,
     ),
     LintCheck(
         "deletion-of-no-topic",
@@ -115,6 +121,7 @@ CHECKS: Final = (
         found_in.deletions_of_nothing,
         "No controller has taken it up: a topic that is made by this name before one does is deleted by it.",
         "Delete the entry, and look at the controller (`kontrast explain controller`).",
+        reads_znodes=True,
     ),
     LintCheck(
         "notifications-not-read",
@@ -122,6 +129,7 @@ CHECKS: Final = (
         found_in.unread_notifications,
         "The controller does not read what leaders report: it sends brokers old ISRs, and each slows its successor.",
         "Look at the controller (`kontrast explain controller`); a failover reads and removes them.",
+        reads_znodes=True,
     ),
     LintCheck(
         "dead-replicas",
@@ -157,6 +165,7 @@ CHECKS: Final = (
         found_in.orphan_settings,
         "A topic that is made by this name begins with these settings.",
         "Delete /config/topics/TOPIC.",
+        reads_znodes=True,
     ),
     LintCheck(
         "missing-topic-id",

@@ -8,10 +8,7 @@ import msgspec
 
 from controller.contract.metadata_rows import PartitionRow
 from controller.derived.health import UNUSABLE_WORDS
-from controller.rules.states import PARTITION_WORDS, PartitionState
 from questions.report.seen_time import Level, rise
-
-_GONE: Final = PARTITION_WORDS[PartitionState.NON_EXISTENT]
 
 
 class TopicTime(msgspec.Struct, array_like=True):
@@ -64,7 +61,7 @@ class PartitionTime:
 
 
 def _standing(row: PartitionRow) -> _Standing:
-    if row.state == _GONE:
+    if row.removed:
         return _NOTHING
     offline = row.problem in UNUSABLE_WORDS
     refuses = offline if row.writable_acks_all is None else not row.writable_acks_all

@@ -22,7 +22,6 @@ from questions.timeline.selection import CONTROLLER_GROUP, Selection
 
 _MOST: Final = 30  # lanes of a kind: more than that, nobody reads
 _WORDS_AND_NUMBERS: Final = re.compile(r"([^0-9]*)([0-9]*)")
-_GONE: Final = "NonExistentPartition"
 _ABSENT: Final = frozenset({Problem.NOT_YET_CREATED.value})
 
 
@@ -135,7 +134,7 @@ def _broker_mark(row: BrokerRow) -> _Mark:
 
 
 def _partition_mark(row: PartitionRow) -> _Mark:
-    if row.state == _GONE:
+    if row.removed:
         return None
     led = f"leader {row.leader}" if row.leader != NO_LEADER else "no leader"
     says = f"{led}, in sync {listed(row.isr)} of {listed(row.replicas)}"

@@ -99,13 +99,13 @@ class HypotheticalCluster:
         self.lose((broker,))
 
     def restore(self, brokers: Iterable[int]) -> None:
-        """Let brokers register again, with the racks they had, and let their replicas catch up."""
+        """Let brokers register again, with the listeners and racks they had, and let their replicas catch up."""
         header = self.context.header
         for broker in sorted(set(brokers) - header.brokers.keys()):
-            before = self._registrations.get(broker, Broker(-1, 0, 0))
             departed = header.departures.last.get(broker)
-            rack = before.rack or (departed.rack if departed else None)
-            content = {"version": 5, "host": None, "endpoints": before.endpoints, "rack": rack}
+            was = self._registrations.get(broker) or (departed.was if departed is not None else None)
+            before = was or Broker(-1, 0, 0)
+            content = {"version": 5, "host": None, "endpoints": before.endpoints, "rack": before.rack}
             path = f"/brokers/ids/{broker}"
             self._write(path, content, owner=self._next_zxid(), created=True)
         self._elect_controller()

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from controller.alerts.affected import listed
+from controller.alerts.conditions import plural
 from controller.model.context import Context
 from controller.model.topics import TopicPartition
 from questions.whatif.consequences import Consequences, consequences
@@ -69,14 +71,17 @@ class UnknownBrokersError(ValueError):
 
 
 def brokers_in(context: Context, rack: str) -> tuple[int, ...]:
-    """Registered brokers of a rack; raises UnknownBrokersError where it has none."""
-    brokers = context.header.brokers
+    """Return the registered brokers of a rack; raises UnknownBrokersError for a rack without any."""
+    brokers, departed = context.header.brokers, context.header.departures.last
     found = tuple(sorted(broker for broker, each in brokers.items() if each.rack == rack))
-    if not found:
-        racks = sorted({each.rack for each in brokers.values() if each.rack})
-        known = f"the racks are {', '.join(racks)}" if racks else "no broker has a rack"
-        raise UnknownBrokersError(f"no registered broker is in rack {rack}: {known}")
-    return found
+    if found:
+        return found
+    away = sorted(broker for broker, departure in departed.items() if departure.rack == rack)
+    if away:
+        raise UnknownBrokersError(f"rack {rack} is lost already: {listed(away)} {plural(len(away), 'is', 'are')} away")
+    racks = sorted({each.rack for each in (*brokers.values(), *departed.values()) if each.rack})
+    known = f"the racks are {', '.join(racks)}" if racks else "no broker has a rack"
+    raise UnknownBrokersError(f"no registered broker is in rack {rack}: {known}")
 
 
 def play(context: Context, steps: Sequence[Step]) -> Scenario:

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from controller.contract.alert_row import AlertRow
 from controller.contract.job_row import JobRow
-from controller.contract.metadata_rows import BeginningRow, BrokerRow, PartitionRow
+from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import BadRowError, decode_row
-from controller.contract.row import Row
-
-_RESOLVED = "resolved"
-_NON_EXISTENT = "NonExistentPartition"
 
 _Place = tuple[int, int, int]
 
@@ -42,20 +37,8 @@ class StandingRows:
         key = row.subject_key()
         if key not in known or known[key][0] < place:
             known.pop(key, None)  # the newest stands last
-            known[key] = (place, None if _ends(row) else line)
+            known[key] = (place, None if row.ends_subject else line)
 
     def lines(self) -> Sequence[bytes]:
         """The rows that hold."""
         return [line for known in self._clusters.values() for _, line in known.values() if line is not None]
-
-
-def _ends(row: Row) -> bool:
-    """Whether the row says that there is nothing to say of its subject any more."""
-    match row:
-        case PartitionRow():
-            return row.state == _NON_EXISTENT
-        case BrokerRow():
-            return row.forgotten
-        case AlertRow():
-            return row.state == _RESOLVED
-    return False

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from questions.from_rows import MetadataRow, picture_of_rows
 
 from controller.contract.metadata_rows import BrokerRow, ControllerRow, PartitionRow
 from controller.derived.stored_context import new_context
 from questions.explain.broker import explain_broker, held_in_rows, hosted_by
 from questions.explain.controller import explain_controller
 from questions.explain.explanation import Explanation
-from questions.from_rows import MetadataRow, picture_of_rows
 from questions.picture import Origin, Picture
 from tests.controller.znode_history import ZnodeHistory
 from tests.rows import Rows

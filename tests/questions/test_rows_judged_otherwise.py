@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import msgspec
+from questions.from_rows import picture_of_rows
 
 from controller.contract.metadata_rows import BrokerRow, ControllerRow, PartitionRow
 from controller.derived.stored_context import new_context
-from questions.from_rows import picture_of_rows
 from questions.whatif.hypothetical_cluster import HypotheticalCluster
 from tests.controller.znode_history import ZnodeHistory
 

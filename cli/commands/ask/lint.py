@@ -10,7 +10,7 @@ from cli.printing import output
 from cli.running import ExitCode
 from cli.settings.options import GroupedCommand
 from cli.sources.options import source_of, source_options
-from cli.sources.source import EVERYTHING_NOW, NotFoundError, ask
+from cli.sources.source import EVERYTHING_NOW, ask
 
 if TYPE_CHECKING:
     from questions.picture import Picture
@@ -43,20 +43,21 @@ def lint(*, as_json: bool, **flags: object) -> int:
         from cli.printing.lint_lines import lint_lines
         from controller.contract.alert_row import Severity
         from questions.lint import table
-        from questions.picture import Origin
 
-        if picture.origin is Origin.ROWS:
-            raise NotFoundError(
-                "the outputs do not have the znodes: give the changes of `kontrast watch`, --zookeeper or --zk-data"
-            )
         findings = table.lint(picture)
+        found = [finding for finding in findings if finding.count is not None]
         if as_json:
             for finding in findings:
                 print_json(finding)
-        elif findings:
-            print_answer(lint_lines(findings))
+        elif found:
+            print_answer(lint_lines(found))
         else:
-            output.say(f"nothing in the znodes of {picture.header.cluster} will hurt")
-        return ExitCode.FAILED if any(found.severity is not Severity.INFO for found in findings) else ExitCode.OK
+            output.say(f"no check found trouble in {picture.header.cluster}")
+        if unknown := [finding.check for finding in findings if finding.count is None]:
+            names = ", ".join(unknown)
+            output.warn(
+                f"not checked, for the outputs lack the znodes: {names}; give --zookeeper or --zk-data for them"
+            )
+        return ExitCode.FAILED if any(each.severity is not Severity.INFO for each in found) else ExitCode.OK
 
     return ask(source_of(flags), EVERYTHING_NOW, answer)

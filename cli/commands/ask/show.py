@@ -27,7 +27,6 @@ from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, BadRowError, OutputRow, decode_row
 
 _TAIL: Final = 50
-_ENDED: Final = frozenset({"resolved", "NonExistentPartition"})
 _EPILOG: Final = """\b
 Examples:
   kontrast show alerts --from journal:/var/lib/kontrast/derived
@@ -161,7 +160,7 @@ class _Rows:
 
     def _replace(self, line: bytes, row: OutputRow) -> None:
         self._newest.pop(row.subject_key(), None)  # the newest last
-        if getattr(row, "state", None) not in _ENDED:
+        if isinstance(row, JobRow) or not row.ends_subject:
             self._newest[row.subject_key()] = (line, row)
 
     def _is_asked_for(self, row: OutputRow) -> bool:
