@@ -1,4 +1,4 @@
-"""Picture of a cluster, of which every question is asked: the controller's context, and as much of the past as wanted."""
+"""Picture of a cluster, of which every question is asked: the controller's context, and some of its past."""
 
 from __future__ import annotations
 
@@ -40,8 +40,9 @@ class Moment(msgspec.Struct, frozen=True):
 class Picture(msgspec.Struct, frozen=True, kw_only=True):
     """A cluster at one moment, with as much of its past as the origin and the question give.
 
-    `story` has the rows that the question asked for, the oldest first; `records` the newest record of each znode that
-    exists, None where they are not known, as from rows; `written_ms` when znodes were last written, by ZooKeeper's clock, where the origin says it.
+    `story` has the rows that the question asked for, the oldest first. `records` has the newest record of each znode
+    that exists, None where they are not known, as from rows. `written_ms` has the time of znodes' last writes by
+    ZooKeeper's clock, where the origin knows it.
     """
 
     origin: Origin

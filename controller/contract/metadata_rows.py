@@ -34,6 +34,7 @@ class PartitionDetails(msgspec.Struct, frozen=True, omit_defaults=True, gc=False
     """Facts that few partitions have, without fields that have their default."""
 
     recovering: bool = False  # led after an unclean election that its leader has not confirmed yet
+    replica_states: dict[str, tuple[Int64, ...]] = {}  # brokers by the state of their replica, but for OnlineReplica
     offline_dirs: tuple[Int64, ...] = ()  # replicas whose log directory failed
     due_events: tuple[Int64, ...] = ()  # ids of the events whose writes are due, in their order: see `PendingEvent`
     assignment_in_zookeeper: Assignment | None = None  # where it differs from the controller's

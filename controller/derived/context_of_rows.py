@@ -39,11 +39,11 @@ from controller.model.topics import MutableTopics, OverdueElection, Partition, P
 from controller.rules.assignment import ReplicaAssignment
 from controller.rules.migration_phases import MigrationPhase
 from controller.rules.releases import read_release
-from controller.rules.states import PARTITION_WORDS, PartitionState, ReplicaState, initial_replica_states
+from controller.rules.states import PARTITION_WORDS, REPLICA_WORDS, PartitionState, ReplicaState
 
 _STATES: Final = {word: PartitionState(state) for state, word in PARTITION_WORDS.items()}
+_REPLICA_STATES: Final = {word: ReplicaState(state) for state, word in REPLICA_WORDS.items()}
 _NO_DETAILS: Final = PartitionDetails()
-_DELETED: Final = {ReplicaState.ONLINE: ReplicaState.DELETION_STARTED}
 _NOT_NAMED: Final = "an event that the rows do not name"
 
 
@@ -117,11 +117,10 @@ def _take_migration(header: Header, row: MigrationRow) -> None:
 def _take_topics(
     header: Header, topics: MutableTopics, known: dict[str, TopicRow], partitions: dict[str, list[PartitionRow]]
 ) -> None:
-    live = frozenset(header.brokers).difference(header.shutdowns.under_way)
     for name in known.keys() | partitions.keys():
         rows = sorted(partitions.get(name, ()), key=lambda row: row.partition)
         topic = _topic(known.get(name), deleting=any(row.deleting for row in rows))
-        taken = {row.partition: _partition(row, topic, header, live) for row in rows}
+        taken = {row.partition: _partition(row, header) for row in rows}
         topics.put(name, replace(topic, partitions=taken))
 
 
@@ -139,13 +138,13 @@ def _topic(row: TopicRow | None, *, deleting: bool) -> Topic:
     )
 
 
-def _partition(row: PartitionRow, topic: Topic, header: Header, live: frozenset[int]) -> Partition:
-    details, value, state = row.details or _NO_DETAILS, _value(row), _STATES[row.state]
+def _partition(row: PartitionRow, header: Header) -> Partition:
+    details, value = row.details or _NO_DETAILS, _value(row)
     owed, in_zookeeper = details.passed_over, details.assignment_in_zookeeper
     return Partition(
         replicas=row.replicas,
-        replica_states=_replica_states(row, state, topic, live),
-        state=state,
+        replica_states=_replica_states(row),
+        state=_STATES[row.state],
         zk_state=value,
         queue=tuple(_due(row, value, header)),
         adding=row.adding_replicas,
@@ -176,18 +175,11 @@ def _assignment(assigned: Assignment) -> ReplicaAssignment:
     return ReplicaAssignment(assigned.replicas, assigned.adding, assigned.removing)
 
 
-def _replica_states(
-    row: PartitionRow, state: PartitionState, topic: Topic, live: frozenset[int]
-) -> dict[int, ReplicaState]:
-    if topic.queued_for_deletion:
-        waiting = ReplicaState.DELETION_INELIGIBLE if topic.ineligible else ReplicaState.OFFLINE
-        states = initial_replica_states(row.replicas, live, waiting)
-        deleted = _DELETED if topic.deletion_started else {}
-        return {replica: deleted.get(state, state) for replica, state in states.items()}
-    if state is PartitionState.NON_EXISTENT:
-        return {}  # no controller has seen it
-    online = live.difference(row.details.offline_dirs) if row.details is not None else live
-    return initial_replica_states(row.replicas, online, ReplicaState.OFFLINE)
+def _replica_states(row: PartitionRow) -> dict[int, ReplicaState]:
+    states = dict.fromkeys(row.replicas, ReplicaState.ONLINE)
+    for word, brokers in row.details.replica_states.items() if row.details is not None else ():
+        states.update(dict.fromkeys(brokers, _REPLICA_STATES[word]))
+    return {broker: state for broker, state in states.items() if state is not ReplicaState.NON_EXISTENT}
 
 
 def _due(row: PartitionRow, value: LeaderAndIsr | None, header: Header) -> Iterator[AnyAction]:

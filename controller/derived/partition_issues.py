@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from functools import lru_cache
+from operator import itemgetter
 from typing import Final
 
 import msgspec
@@ -218,7 +219,7 @@ def index_issues(topics: Topics, header: Header) -> tuple[dict[str, IssueGroup],
     """All groups and the offline partitions by topic, from a walk over all; an existing group keeps its beginning."""
     rules = header.counting_rules
     issue_index = PartitionIssueIndex({}, {}, rules)
-    for name, topic in topics:
+    for name, topic in sorted(topics, key=itemgetter(0)):  # an alert's examples depend on no chunk
         for number, partition in topic.partitions.items():
             if issues_of(topic, partition, rules):
                 issue_index.recount(TopicPartition(name, number), (None, None), (topic, partition), header.time_ms)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from controller.contract.effect_rows import EffectStamp, RequestedState, Transition
@@ -27,7 +28,7 @@ from controller.model.leadership import (
 from controller.model.topics import Partition, Topic, TopicPartition
 from controller.rules.assignment import ReplicaAssignment
 from controller.rules.releases import Profile, release_word
-from controller.rules.states import PARTITION_WORDS, REPLICA_WORDS
+from controller.rules.states import PARTITION_WORDS, REPLICA_WORDS, ReplicaState
 
 # What a partition without a state shows.
 _NO_VALUE: Final = LeaderAndIsr(NO_LEADER, -1, (), -1)
@@ -154,12 +155,14 @@ def partition_row(  # noqa: PLR0913 (all that it shows)
 def _details(partition: Partition) -> PartitionDetails | None:
     value, queue = partition.zk_state, partition.queue
     recovering = value is not None and value.recovering
+    states = _states_but_online(partition.replicas, tuple(partition.replica_states.items()))
     owed = partition.passed_over
     more = partition.offline_dirs or partition.zk_assignment or partition.pending_assignments
-    if not (queue or recovering or owed or more):
+    if not (states or queue or recovering or owed or more):
         return None  # as nearly all partitions
     details = PartitionDetails(
         recovering,
+        states,
         partition.offline_dirs,
         tuple([action.event for action in queue if action.writes]),
         None if partition.zk_assignment is None else _assignment(partition.zk_assignment),
@@ -167,6 +170,20 @@ def _details(partition: Partition) -> PartitionDetails | None:
         None if owed is None else PassedOver(owed.leader, owed.leader_epoch, owed.controller_epoch, owed.since_ms),
     )
     return None if details == _NO_DETAILS else details
+
+
+@lru_cache(1 << 15)
+def _states_but_online(
+    replicas: tuple[int, ...], states: tuple[tuple[int, ReplicaState], ...]
+) -> dict[str, tuple[int, ...]]:
+    """Brokers by the state of their replica, but for OnlineReplica: of most partitions none."""
+    known = dict(states)
+    by_state: dict[str, tuple[int, ...]] = {}
+    for broker in dict.fromkeys((*replicas, *known)):
+        state = known.get(broker, ReplicaState.NON_EXISTENT)
+        if state is not ReplicaState.ONLINE:
+            by_state[state.word] = (*by_state.get(state.word, ()), broker)
+    return by_state
 
 
 def _assignment(assigned: ReplicaAssignment) -> Assignment:

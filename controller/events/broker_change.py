@@ -7,6 +7,7 @@ controller only the registered brokers change.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
 from typing import Final, TypeVar
 
 from controller.alerts import kinds, occurrences
@@ -23,7 +24,7 @@ from controller.model.context import FOLLOWING, LOADING
 from controller.model.event import BrokersChanged, EventKind
 from controller.model.topics import Partition, TopicPartition
 from controller.rules.releases import least_release
-from controller.rules.states import PartitionState, ReplicaState, initial_replica_states
+from controller.rules.states import PartitionState, ReplicaState
 from controller.transaction.transaction import Transaction, replace
 
 _DEPARTURES_KEPT = 10
@@ -345,8 +346,16 @@ def initial_partition_state(tx: Transaction, partition: Partition) -> PartitionS
 def with_initial_states(tx: Transaction, partition: Partition, offline_state: ReplicaState) -> Partition:
     """Partition as a controller loads it; replicas on brokers that are not live are in the state `offline_state`."""
     live = tx.live.difference(partition.offline_dirs) if partition.offline_dirs else tx.live
-    states = initial_replica_states(partition.replicas, live, offline_state)
+    states = _initial_replica_states(partition.replicas, live, offline_state)
     state = initial_partition_state(tx, partition)
     if state is partition.state and states == partition.replica_states:
         return partition
     return replace(partition, state=state, replica_states=states)
+
+
+@lru_cache(1 << 15)
+def _initial_replica_states(
+    replicas: tuple[int, ...], live: frozenset[int], offline_state: ReplicaState
+) -> dict[int, ReplicaState]:
+    """Initial states, shared by all partitions with these replicas: the dict is replaced, never changed."""
+    return {replica: ReplicaState.ONLINE if replica in live else offline_state for replica in replicas}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
@@ -64,18 +63,6 @@ REPLICA_WORDS: Final[Mapping[int, str]] = MappingProxyType(
         ReplicaState.NON_EXISTENT: "NonExistentReplica",
     }
 )
-
-
-@lru_cache(1 << 15)
-def initial_replica_states(
-    replicas: tuple[int, ...], live: frozenset[int], offline_state: ReplicaState
-) -> dict[int, ReplicaState]:
-    """Return the states in which a controller loads replicas: `offline_state` on brokers that are not live.
-
-    All partitions with these replicas share the dict, so replace it, and never change it.
-    """
-    return {replica: ReplicaState.ONLINE if replica in live else offline_state for replica in replicas}
-
 
 _P = PartitionState
 _R = ReplicaState

@@ -55,8 +55,8 @@ def cluster_at(
 ) -> ClusterAt | None:
     """The cluster at a moment that is kept (None: now); None where there is no such cluster.
 
-    `partitions` and `topics` are those of the present that are wanted. Of a moment in the past others that changed since then come
-    with them. They were read before this is called: what changes meanwhile is put back with the rest.
+    `partitions` and `topics` are those of the present that are wanted. Of a moment in the past others that changed
+    since then come with them. They were read before this is called: what changes meanwhile is put back with the rest.
     """
     if at_ms is None:
         now = view.cluster(cluster)

@@ -145,7 +145,7 @@ class _Asked:
 
     def _next(self) -> Iterator[Statement]:
         header, partition = self._header, self._partition
-        events = {action.event for action in partition.queue} & header.events.keys()
+        events = {action.event for action in partition.queue if action.writes} & header.events.keys()
         elector = f"controller {header.controller}" if header.acting else "no controller is active; the next one"
         for event in (header.events[key] for key in sorted(events)):
             yield Statement("next", f"{elector} handles {event.sentence}{since_zxid(event.zxid)}", Certainty.EXPECTED)

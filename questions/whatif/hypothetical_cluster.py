@@ -28,6 +28,9 @@ from controller.transaction.transaction import Transaction
 _REASSIGN: Final = "/admin/reassign_partitions"
 _BETWEEN_CHANGES_MS: Final = 1  # nothing waits here, but the order in time is kept
 _REASSIGNED_AT_ONCE: Final = 100  # each is an event, and each write looks through all that are under way
+# Versions of znodes, where none was ever seen. Others would show a newer release, and change the rules for the cluster.
+_ANY_BROKER_VERSION: Final = 5
+_ANY_TOPIC_VERSION: Final = 3
 _ROUNDS: Final = 1_000  # no chain of writes is near as long: one that is has no end
 
 
@@ -105,7 +108,8 @@ class HypotheticalCluster:
             departed = header.departures.last.get(broker)
             was = self._registrations.get(broker) or (departed.was if departed is not None else None)
             before = was or Broker(-1, 0, 0)
-            content = {"version": 5, "host": None, "endpoints": before.endpoints, "rack": before.rack}
+            version = header.configuration.evidence.broker_version or _ANY_BROKER_VERSION
+            content = {"version": version, "host": None, "endpoints": before.endpoints, "rack": before.rack}
             path = f"/brokers/ids/{broker}"
             self._write(path, content, owner=self._next_zxid(), created=True)
         self._elect_controller()
@@ -203,7 +207,7 @@ class HypotheticalCluster:
             for number, each in topic.partitions.items()
         }
         content: dict[str, object] = {
-            "version": 3 if topic.topic_id else 2,
+            "version": self.context.header.configuration.evidence.topic_version or _ANY_TOPIC_VERSION,
             "partitions": {number: each.replicas for number, each in written.items()},
             "adding_replicas": {number: each.adding for number, each in written.items() if each.adding},
             "removing_replicas": {number: each.removing for number, each in written.items() if each.removing},

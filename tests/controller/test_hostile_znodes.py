@@ -135,7 +135,7 @@ def test_what_is_only_odd_is_taken_and_the_replica_goes_on(path, content):
 
 FIELDS_WITH_NUMBERS = (
     *("generation", "seq", "observed_ms", "czxid", "mzxid", "version"),
-    *("ephemeral_owner", "zxid", "author", "cxid", "steady_ms"),
+    *("ephemeral_owner", "zxid", "author", "cxid", "steady_ms", "ctime_ms"),
 )
 ANY_NUMBERS = st.one_of(
     st.integers(-(10**40), 10**40),
