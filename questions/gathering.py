@@ -116,7 +116,7 @@ def picture_of_rows(  # noqa: PLR0913 (all that the job published)
     metadata: Iterable[MetadataRow],
     gauges: GaugesRow,
     alerts: Collection[AlertRow],
-    story: tuple[Row, ...] = (),
+    story: tuple[Row, ...] | None = None,
     as_of_ms: int | None = None,
 ) -> Picture:
     """Make the picture from the newest rows; it is as old as the gauges, unless `as_of_ms` corrects their clock."""

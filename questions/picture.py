@@ -41,14 +41,14 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
     """A cluster at one moment, with as much of its past as the origin and the question give.
 
     `story` has the rows that the question asked for, the oldest first. `records` has the newest record of each znode
-    that exists, None where they are not known, as from rows. `written_ms` has the time of znodes' last writes by
-    ZooKeeper's clock, where the origin knows it.
+    that exists. Both are None where they are not known. `written_ms` has the time of znodes' last writes by ZooKeeper's
+    clock, where the origin knows it.
     """
 
     origin: Origin
     context: Context
     alerts: tuple[AlertRow, ...] = ()  # the open ones, worst first
-    story: tuple[Row, ...] = ()
+    story: tuple[Row, ...] | None = ()
     records: Mapping[str, Record] | None = None
     written_ms: Mapping[str, int] = {}
     as_of_ms: int = 0  # of the newest record, by the forwarder's wall clock

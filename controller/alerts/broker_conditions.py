@@ -6,7 +6,7 @@ suffer from it is in `partition_conditions`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -32,17 +32,21 @@ def conditions_of_brokers(
     away: Mapping[int, int],
     by_incident: Iterable[tuple[Incident | None, Affected]],
     paged: Collection[str],
+    count_hosted: Callable[[Collection[int]], int],
 ) -> Iterator[Condition]:
     """Yields brokers that are away, by incident and by how they left, and brokers that keep leaving.
 
     `away`: replicas by broker. `paged`: incidents whose partitions page already, so that their brokers only warn.
+    `count_hosted` counts the partitions that have a replica on one of these brokers.
     """
     affected = {incident.name: found for incident, found in by_incident if incident}
     for incident in header.alerts.incidents:
         missing = {broker: away[broker] for broker in incident.brokers if broker in away}
         if missing:
             cost = affected.get(incident.name, _NOTHING)
-            yield from _away(header, incident, missing, cost, pages=incident.name not in paged)
+            for condition in _away(header, incident, missing, cost, pages=incident.name not in paged):
+                several = len(condition.brokers) > 1  # which may hold replicas of the same partitions
+                yield _with_partitions(condition, count_hosted(condition.brokers)) if several else condition
     for broker, departures_ms in header.departures.unordered.items():
         recent = [at_ms for at_ms in departures_ms if header.time_ms - at_ms <= _FLAPPING_WITHIN_MS]
         if len(recent) >= _FLAPPING_DEPARTURES:
@@ -85,6 +89,10 @@ def _away(
             absent,
             f"{listed(absent)} {_host(absent)} replicas and {plural(len(absent), 'was', 'were')} never seen",
         )
+
+
+def _with_partitions(condition: Condition, count: int) -> Condition:
+    return msgspec.structs.replace(condition, partitions=count)
 
 
 def _nothing_to_spare(affected: Affected, header: Header) -> bool:

@@ -40,7 +40,7 @@ def judge(tx: MutableState) -> None:
     forget_old(header)
     blind = _is_blind(header)
     sees_cluster = header.phase is FOLLOWING and not blind
-    conditions = {condition.id: condition for condition in _conditions(header, sees_cluster=sees_cluster)}
+    conditions = {condition.id: condition for condition in _conditions(tx, sees_cluster=sees_cluster)}
     replaced = {
         id_of(kind, condition.subject): condition.id for condition in conditions.values() for kind in condition.replaces
     }
@@ -65,7 +65,8 @@ def resolve_all(tx: MutableState, ending: str) -> None:
         _resolve(tx, alert_id, alert, ending)
 
 
-def _conditions(header: Header, *, sees_cluster: bool) -> Iterator[Condition]:
+def _conditions(tx: MutableState, *, sees_cluster: bool) -> Iterator[Condition]:
+    header = tx.header
     if sees_cluster and stands_still(header):
         yield from conditions_of_migration(header)
     elif sees_cluster:
@@ -74,7 +75,7 @@ def _conditions(header: Header, *, sees_cluster: bool) -> Iterator[Condition]:
         by_incident = tuple(affected_by_incident(header))
         of_partitions = list(conditions_of_partitions(header, by_incident))
         yield from of_partitions
-        yield from conditions_of_brokers(header, away, by_incident, _paged(of_partitions))
+        yield from conditions_of_brokers(header, away, by_incident, _paged(of_partitions), tx.count_hosted)
         yield from conditions_of_controller(header)
         yield from conditions_of_migration(header)
     for condition in _occurred(header):

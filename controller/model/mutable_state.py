@@ -7,7 +7,7 @@ in `transaction/pending_events.py`; `transaction/transaction.py` decides what is
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain
 
 import msgspec
@@ -111,6 +111,14 @@ class MutableState:
     def hosted_by(self, broker: int) -> list[TopicPartition]:
         """Partitions with a replica on the broker, in order."""
         return self._found(lambda partition: broker in partition.replicas, self.replica_index.hosted_by(broker))
+
+    def count_hosted(self, brokers: Collection[int]) -> int:
+        """Count the partitions with a replica on one of the brokers, as of the last concluded change."""
+        numbers: defaultdict[str, set[int]] = defaultdict(set)
+        for broker in brokers:
+            for name, hosted in self.replica_index.hosted_by(broker):
+                numbers[name].update(hosted)
+        return sum(map(len, numbers.values()))
 
     def unsettled(self, predicate: Callable[[Partition], bool]) -> list[TopicPartition]:
         """Partitions with the predicate, in order, for a predicate that is false for every settled partition."""

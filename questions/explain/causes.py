@@ -75,11 +75,13 @@ def happenings(rows: Sequence[Row]) -> Iterator[Happening]:
             yield Happening(row, None)
 
 
-def causes_of(rows: Sequence[Row], brokers: Iterable[int] | None = None) -> tuple[Cause, ...]:
-    """The steps in these rows, the oldest first, from shortly before the present trouble began.
+def causes_of(rows: Sequence[Row] | None, brokers: Iterable[int] | None = None) -> tuple[Cause, ...] | None:
+    """Return the steps in these rows, the oldest first, from shortly before the present trouble began.
 
-    Of brokers only these (None: all).
+    Of brokers only these (None: all). Without rows (None) the steps are not known.
     """
+    if rows is None:
+        return None
     wanted = None if brokers is None else set(brokers)
     steps: list[Cause] = []
     began = 0

@@ -49,7 +49,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     is_well: bool
     since: Moment | None  # of what is wrong; None where nothing is
     statements: tuple[Statement, ...]
-    causes: tuple[Cause, ...]  # the oldest first
+    causes: tuple[Cause, ...] | None  # the oldest first; None: not known
     findings: tuple[Finding, ...]  # the open alerts that are about it
     as_of_ms: int
 

@@ -82,7 +82,7 @@ class _Asked:
         elif self._value is not None and not self._topic.queued_for_deletion:
             yield self._next_leader(self._value)
 
-    def causes(self) -> tuple[Cause, ...]:
+    def causes(self) -> tuple[Cause, ...] | None:
         """The steps that led here."""
         if not self._is_one_look:
             return causes_of(self._picture.story, self._partition.replicas)

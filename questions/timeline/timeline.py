@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from controller.contract.row import Row
 from questions.picture import Picture
 from questions.timeline.events import Event, events_of
 from questions.timeline.lanes import Lanes, lanes_of
@@ -23,25 +24,26 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
 
 def timeline_of(picture: Picture, selection: Selection, window: Window) -> Timeline | None:
     """What the picture's story has; None where the story has nothing at all about what is selected."""
-    if not any(selection.is_about(row, None) for row in picture.story):
+    story = picture.story or ()
+    if not any(selection.is_about(row, None) for row in story):
         return None
-    events = events_of(picture.story, selection, window)
-    begin_ms, end_ms = _edges(picture, window, events)
+    events = events_of(story, selection, window)
+    begin_ms, end_ms = _edges(picture.as_of_ms, story, window, events)
     return Timeline(
         cluster=picture.header.cluster,
         about=selection.words,
         begin_ms=begin_ms,
         end_ms=end_ms,
         events=events,
-        pictured=lanes_of(picture.story, selection, begin_ms, end_ms),
+        pictured=lanes_of(story, selection, begin_ms, end_ms),
     )
 
 
-def _edges(picture: Picture, window: Window, events: tuple[Event, ...]) -> tuple[int, int]:
+def _edges(as_of_ms: int, story: tuple[Row, ...], window: Window, events: tuple[Event, ...]) -> tuple[int, int]:
     """The first and the last moment that the window and the story have in common."""
-    first_ms = picture.story[0].time_ms
+    first_ms = story[0].time_ms
     begin_ms = first_ms if window.since_ms is None else max(first_ms, window.since_ms)
-    end_ms = picture.as_of_ms if window.until_ms is None else min(picture.as_of_ms, window.until_ms)
+    end_ms = as_of_ms if window.until_ms is None else min(as_of_ms, window.until_ms)
     if window.since_zxid is not None and events:
         begin_ms = max(begin_ms, events[0].time_ms)
     if window.until_zxid is not None and events:

@@ -86,7 +86,9 @@ def explain(
             print_answer(explanation_lines(explanation))
         return ExitCode.OK if explanation.is_well else ExitCode.FAILED
 
-    return ask(source_of(flags), Scope(topics=asked.topics, past=True, keeps=asked.keeps()), answer)
+    past_outputs = ("transitions", "metadata")
+    scope = Scope(topics=asked.topics, past=True, keeps=asked.keeps(), past_outputs=past_outputs)
+    return ask(source_of(flags), scope, answer)
 
 
 def _explain_key(flags: dict[str, object], topic: str, text: str, key_format: str, *, as_json: bool) -> int:
