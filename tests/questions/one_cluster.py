@@ -1,0 +1,277 @@
+"""One moment of a recorded cluster as each source has it, and the answers to every question about it."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+import httpx
+import msgspec
+from msgspec.structs import replace
+from starlette.applications import Starlette
+
+from cli.following import Where
+from cli.sources.files import FilesSource
+from cli.sources.source import Scope
+from cli.sources.stream import StreamSource
+from controller.contract.outputs import encode_row
+from controller.contract.records import Record, encode_record
+from controller.contract.row import Row
+from controller.derived.metadata import Metadata, Znode, cluster_metadata
+from controller.derived.stored_context import new_context
+from controller.model.context import Context
+from controller.model.topics import TopicPartition
+from controller.rules.placement import PlacementError
+from controller.step import steps
+from dashboards.following.reading import Reading
+from dashboards.following.transitions import Transitions
+from dashboards.following.view import View
+from dashboards.page.interface import API
+from dashboards.page.routes import LivePage
+from ingest.complete_read import CompleteRead
+from ingest.files.data_directory import Until
+from ingest.files.history import History
+from ingest.files.last_znodes import LastZnodes
+from ingest.observed.paths import is_recorded
+from questions.check import check
+from questions.diff.side import Fields, Subject, of_context, of_metadata
+from questions.explain.subject import read_subject
+from questions.gathering import Gathering
+from questions.key import explain_key
+from questions.lint.table import lint
+from questions.picture import Picture
+from questions.placement import Goal, UnplaceableError, least_movement, placed_by_kafka
+from questions.timeline.selection import Selection, Window, is_in_a_timeline
+from questions.timeline.timeline import timeline_of
+from questions.whatif.hypothetical_cluster import NoControllerError
+from questions.whatif.ranking import rank_losses
+from questions.whatif.rolling import rolling_order
+from questions.whatif.scenario import Change, Step, UnknownBrokersError, brokers_in, play
+from streaming.config import BrokersConfig
+from transport.address import JournalAddress
+from transport.journal import JournalWriter
+
+Answers = Mapping[str, Any]
+
+CLUSTER: Final = "shop"
+_CHUNKS: Final = 64  # as the job and the command have
+_PAST: Final = Scope(past=True, keeps=lambda _: True, past_outputs=("transitions", "metadata", "alerts"))
+_REFUSED: Final = (UnknownBrokersError, NoControllerError, UnplaceableError, PlacementError)
+_ARCHIVES: Final = Path(__file__).parents[1] / "conformance" / "recordings"
+_BROKERS: Final = "/brokers/ids/"
+_NO_STOP: Final = threading.Event()
+
+
+def unpacked(name: str, directory: Path) -> Path:
+    """Return the dataDir of the recorded cluster's ZooKeeper, unpacked there."""
+    data = directory / name / "zk"
+    if not data.exists():
+        with tarfile.open(_ARCHIVES / f"{name}.tar.xz") as archive:
+            members = [member for member in archive if member.name.startswith(f"{name}/zk/")]
+            archive.extractall(directory, members, filter="data")
+    return data
+
+
+class Cluster:
+    """A recorded cluster at a moment; each source reads what Kontrast would have written until then."""
+
+    def __init__(self, data: Path, at_ms: int, directory: Path, racks: Mapping[int, str]) -> None:
+        self._data, self._directory, self._until, self._racks = data, directory, Until(time_ms=at_ms), racks
+        self.records = [self._in_rack(record) for record in History((data,), CLUSTER, until=self._until).records()]
+        self.rows = steps(new_context(CLUSTER, _CHUNKS), self.records).effects
+
+    def from_files(self) -> Picture:
+        """Answer as --zk-data does; recorded brokers have no racks, so these are added to what it would read."""
+        if self._racks:
+            gathering = Gathering(new_context(CLUSTER, _CHUNKS), _PAST.keeps)
+            gathering.take(self.records)
+            return gathering.picture()
+        return FilesSource((self._data,), "/", self._until, CLUSTER, BrokersConfig()).picture(_PAST, _NO_STOP)
+
+    def from_changes(self) -> Picture:
+        """Answer as --from does on the changes of `kontrast watch`."""
+        with JournalWriter(self._directory / "changes") as journal:
+            journal.append([encode_record(record) for record in self.records])
+        return self._from(self._directory / "changes")
+
+    def from_derived(self) -> Picture:
+        """Answer as --from does on the outputs of `kontrast stream`."""
+        derived = self._directory / "derived"
+        for output in dict.fromkeys(row.output for row in self.rows):
+            with JournalWriter(derived / output, batches=True) as journal:
+                journal.append_batch(1, [encode_row(row) for row in self.rows if row.output == output])
+        return self._from(derived)
+
+    def from_zookeeper(self) -> Picture:
+        """Answer as --zookeeper does, from the znodes of that moment."""
+        read = self._read()
+        now_ms = self.records[-1].observed_ms
+        records = [self._in_rack(replace(record, observed_ms=now_ms)) for record in read.records(CLUSTER)]
+        return Gathering(new_context(CLUSTER, _CHUNKS)).look(records, read.written_ms)
+
+    def snapshot(self) -> list[Metadata]:
+        """Answer as `kontrast snapshot` does."""
+        records = map(self._in_rack, self._read().records(CLUSTER))
+        return list(cluster_metadata(Znode(record.path, record.raw, record.czxid) for record in records if record.path))
+
+    def page(self) -> Starlette:
+        """Return the page that follows the rows."""
+        view, reading = View(), Reading()
+        for row in self.rows:
+            view.apply(row)
+        reading.source_is(up=True)
+        reading.caught_up()
+        page = LivePage(view, reading, _Stored(self.rows), "here", _NO_STOP, str)
+        return Starlette(routes=page.routes())
+
+    def _read(self) -> CompleteRead:
+        values = LastZnodes((self._data,), chroot="/", until=self._until).read()
+        return CompleteRead({path: value for path, value in values.items() if is_recorded(path)})
+
+    def _in_rack(self, record: Record) -> Record:
+        rack = self._racks.get(int(record.path.rpartition("/")[2])) if record.path.startswith(_BROKERS) else None
+        if rack is None or record.data is None:
+            return record
+        return replace(record, data=json.dumps({**json.loads(record.data), "rack": rack}))
+
+    def _from(self, directory: Path) -> Picture:
+        where = Where(JournalAddress(directory), 5.0)
+        return StreamSource(where, CLUSTER, BrokersConfig()).picture(_PAST, _NO_STOP)
+
+
+class _Stored(Transitions):
+    """Transitions that are in memory."""
+
+    def __init__(self, rows: tuple[Row, ...]) -> None:
+        super().__init__(JournalAddress(Path("none")), 1.0)
+        self._rows = [row for row in rows if row.output == "transitions" and is_in_a_timeline(row)]
+
+    def between(self, cluster: str, begin_ms: int, end_ms: int) -> list[Any]:
+        return [row for row in self._rows if row.cluster == cluster and begin_ms <= row.time_ms <= end_ms]
+
+    def why_incomplete(self) -> str | None:
+        return None
+
+
+def answers(picture: Picture) -> Answers:
+    """Ask every question of a picture; each answer as --json prints it, or the sentence that refuses it."""
+    asked: dict[str, Callable[[], Any]] = {"check": lambda: check(picture), "lint": lambda: lint(picture)}
+    for words in subjects(picture):
+        asked[f"explain {words}"] = lambda words=words: _explained(picture, words)  # type: ignore[misc]
+    for name in list(_topics(picture.context))[:2]:
+        asked[f"key of {name}"] = lambda name=name: explain_key(picture, name, b"4711")  # type: ignore[misc]
+    asked |= _hypothetical(picture.context)
+    asked["timeline"] = lambda: timeline_of(_keeping(picture, is_in_a_timeline), Selection(), Window())
+    return {question: _said(answer) for question, answer in asked.items()}
+
+
+def page_answers(page: Starlette, picture: Picture) -> Answers:
+    """Ask the page's JSON interface the same questions, as far as it answers them."""
+    at = f"{API}/clusters/{CLUSTER}"
+    paths: dict[str, tuple[str, str | None]] = {"check": (at, "health")}
+    for words in subjects(picture):
+        subject = read_subject(words.split())
+        if subject.is_controller:
+            paths[f"explain {words}"] = (f"{at}/controller", None)
+        elif subject.broker is not None:
+            paths[f"explain {words}"] = (f"{at}/brokers/{subject.broker}", "explanation")
+        elif subject.partition is not None:
+            paths[f"explain {words}"] = (f"{at}/topics/{subject.partition.topic}/{subject.partition.partition}", None)
+        else:
+            paths[f"explain {words}"] = (f"{at}/topics/{words}", "explanation")
+    for broker in _chosen(picture.context):
+        paths[f"whatif lose {broker}"] = (f"{at}/consequences?broker={broker}", "scenario")
+        paths[f"whatif shut down {broker}"] = (f"{at}/consequences?broker={broker}&controlled=1", "scenario")
+    paths["timeline"] = (f"{at}/timeline?window=604800", "timeline")
+    return anyio.run(_asked, page, paths)
+
+
+async def _asked(page: Starlette, paths: Mapping[str, tuple[str, str | None]]) -> Answers:
+    found = {}
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(page), base_url="http://page") as client:
+        for question, (path, field) in paths.items():
+            answer = (await client.get(path)).json()
+            found[question] = answer if field is None else answer[field] or answer.get("refused")
+    return found
+
+
+def subjects(picture: Picture) -> Iterator[str]:
+    """Everything that can be explained."""
+    yield "controller"
+    yield from (f"broker {broker}" for broker in sorted(_hosts(picture.context) | picture.header.brokers.keys()))
+    for name in _topics(picture.context):
+        yield name
+        yield from (f"{name}-{number}" for number in sorted(picture.context.topics[name].partitions))
+
+
+def sides(cluster: Cluster, pictures: Mapping[str, Picture]) -> dict[str, Mapping[Subject, Fields]]:
+    """Return the cluster as a side of a comparison: of each picture, and of a snapshot."""
+    found: dict[str, Mapping[Subject, Fields]] = {
+        name: dict(of_context(picture.context)) for name, picture in pictures.items()
+    }
+    return {**found, "snapshot": dict(of_metadata(cluster.snapshot()))}
+
+
+def _hypothetical(context: Context) -> dict[str, Callable[[], Any]]:
+    asked: dict[str, Callable[[], Any]] = {
+        "whatif each": lambda: rank_losses(context),
+        "whatif rolling": lambda: rolling_order(context),
+    }
+    for rack in ("a", "b"):
+        asked[f"whatif rack {rack}"] = lambda rack=rack: play(  # type: ignore[misc]
+            context, [Step(Change.CRASH, brokers_in(context, rack))]
+        )
+    for broker in _chosen(context):
+        crash, shutdown = Step(Change.CRASH, (broker,)), Step(Change.SHUT_DOWN, (broker,))
+        asked[f"whatif lose {broker}"] = lambda step=crash: play(context, [step])  # type: ignore[misc]
+        asked[f"whatif shut down {broker}"] = lambda step=shutdown: play(context, [step])  # type: ignore[misc]
+    away = tuple(sorted(_hosts(context) - context.header.brokers.keys()))
+    asked["whatif restore"] = lambda: play(context, [Step(Change.RESTORE, away)])
+    live = tuple(sorted(context.header.brokers))
+    targets = {TopicPartition(name, 0): live[:2] for name in _topics(context)}
+    asked["whatif reassign"] = lambda: play(context, [Step(Change.REASSIGN, targets=targets)])
+    topics = tuple(_topics(context))
+    asked["place"] = lambda: _listed(placed_by_kafka(context, topics, live, rack_aware=None, start_index=0, shift=0))
+    drained = Goal(frozenset(live[:1]))
+    asked["place drain"] = lambda: _listed(least_movement(context, topics, (), drained).targets)
+    return asked
+
+
+def _explained(picture: Picture, words: str) -> Any:  # noqa: ANN401 (an explanation)
+    subject = read_subject(words.split())
+    return subject.explain(_keeping(picture, subject.keeps()))
+
+
+def _keeping(picture: Picture, keeps: Callable[[Row], bool]) -> Picture:
+    return picture if picture.story is None else replace(picture, story=tuple(filter(keeps, picture.story)))
+
+
+def _said(answer: Callable[[], Any]) -> Any:  # noqa: ANN401 (JSON)
+    try:
+        return msgspec.json.decode(msgspec.json.encode(answer()))
+    except _REFUSED as error:
+        return str(error)
+
+
+def _listed(targets: Mapping[TopicPartition, tuple[int, ...]]) -> list[tuple[str, tuple[int, ...]]]:
+    return [(str(tp), replicas) for tp, replicas in sorted(targets.items())]
+
+
+def _topics(context: Context) -> Iterator[str]:
+    return (name for name, topic in sorted(context.topics) if topic.exists)
+
+
+def _hosts(context: Context) -> set[int]:
+    partitions = (partition for _, topic in context.topics for partition in topic.partitions.values())
+    return {broker for partition in partitions for broker in partition.replicas}
+
+
+def _chosen(context: Context) -> tuple[int, ...]:
+    """Return two brokers to lose, the controller among them."""
+    brokers = sorted(context.header.brokers, key=lambda broker: (broker != context.header.controller, broker))
+    return tuple(brokers[:2])
