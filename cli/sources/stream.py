@@ -90,14 +90,14 @@ class StreamSource:
         found = known[cluster]
         if found.gauges is None or not found.ready or found.controller is None:
             raise NotFoundError(f"no complete read of cluster {cluster} has come through yet: see `kontrast status`")
-        empty, story = new_context(cluster, CHUNK_COUNT), tuple(self._story(scope, cluster, stop))
+        empty, story = new_context(cluster, CHUNK_COUNT), self._story(scope, cluster, stop)
         metadata = (*found.standing, *rows)
         return picture_of_rows(empty, metadata, found.gauges, found.open_alerts, story, found.heartbeat_ms)
 
-    def _story(self, scope: Scope, cluster: str, stop: threading.Event) -> list[Row]:
-        """The rows that the question keeps, in order; where there are none to read, it is answered without its past."""
+    def _story(self, scope: Scope, cluster: str, stop: threading.Event) -> tuple[Row, ...] | None:
+        """Return the rows that the question keeps, in order; None where an output of them cannot be read."""
         if not scope.past:
-            return []
+            return None
         kept: dict[tuple[int, int, int], Row] = {}  # a batch that Kafka has twice is one
         for name in scope.past_outputs:
             try:
@@ -105,7 +105,8 @@ class StreamSource:
                 kept.update(((row.generation, row.seq, row.ordinal), row) for row in rows)
             except ServeError as error:
                 output.warn(f"{error}; how it came about is not known")
-        return [kept[position] for position in sorted(kept)]
+                return None
+        return tuple(kept[position] for position in sorted(kept))
 
     def _chosen(self, clusters: Collection[str]) -> str:
         if self.cluster is not None:

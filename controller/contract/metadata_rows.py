@@ -142,7 +142,7 @@ class ControllerRow(Row, frozen=True, kw_only=True, gc=False, tag="controller"):
     broker: Int64
     epoch: Int64
     since_ms: Moment
-    session: Int64 = 0  # that owns /controller
+    session: Int64 = 0  # that owns /controller, or was the last that did
     standing: str = "elected"  # elected | overwritten (by hand: that broker never took over) | kraft
     kraft_epoch: Int64 = -1  # KRaft's own epoch where a KRaft controller owns /controller; `broker` is its id then
 

@@ -50,6 +50,7 @@ def take_status(header: Header, status: ClusterStatus) -> None:
     header.configuration.evidence = Evidence(**{name: n for name, n in status.evidence.items() if name in known})
     header.configuration.given, header.configuration.dynamic = status.settings, status.dynamic_settings
     header.expect(profile_of(read_release(status.release)) if status.release else None)
+    header.configuration.unclean_as_judged = header.allows_unclean_election
     header.events = {pending.id: _event(pending, header) for pending in status.pending}
     header.next_event = max(header.events, default=-1) + 1
 

@@ -185,7 +185,7 @@ def publish_controller(tx: Transaction) -> None:
                 broker=header.controller,
                 epoch=header.controller_epoch,
                 since_ms=header.term.since_ms,
-                session=header.term.session if header.controller != NO_BROKER else 0,
+                session=header.term.session,
                 standing=header.term.standing.value,
                 kraft_epoch=header.migration.claim.kraft_epoch if header.term.standing is Standing.KRAFT else -1,
             )

@@ -282,8 +282,8 @@ def overview_of(found: ClusterSnapshot, now_ms: int | None) -> Overview:
     unknown, gauges = _why_unread(found), found.gauges
     if unknown is not None or gauges is None:
         return Overview(cluster=found.cluster, unknown=unknown)
-    hosting = (row for row in found.brokers if gauges.replicas_by_broker.get(row.broker))
-    away = sum(not (row.registered or row.inferred) for row in hosting)
+    live = {row.broker for row in found.brokers if row.registered or row.inferred}
+    away = sum(broker not in live for broker, replicas in gauges.replicas_by_broker.items() if replicas)
     return Overview(
         cluster=found.cluster,
         health=check(_picture(found, _oldest(found.open_alerts)), now_ms, counts_of(gauges, away)),
@@ -331,7 +331,11 @@ def _oldest(alerts: Iterable[AlertRow]) -> list[AlertRow]:
 def _naming(topic: str, alerts: Iterable[AlertRow]) -> list[AlertRow]:
     """The alerts that name the topic or a partition of it."""
     begins = f"{topic}-"
-    return [row for row in alerts if row.topic == topic or any(example.startswith(begins) for example in row.examples)]
+
+    def names(row: AlertRow) -> bool:
+        return topic in (row.topic, *row.examples) or any(example.startswith(begins) for example in row.examples)
+
+    return list(filter(names, alerts))
 
 
 def _troubles(found: ClusterSnapshot, broker: int | None = None) -> Iterator[Trouble]:

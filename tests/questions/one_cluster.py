@@ -20,7 +20,7 @@ from cli.sources.files import FilesSource
 from cli.sources.source import Scope
 from cli.sources.stream import StreamSource
 from controller.contract.outputs import encode_row
-from controller.contract.records import Record, encode_record
+from controller.contract.records import Record, RecordKind, encode_record
 from controller.contract.row import Row
 from controller.derived.metadata import Metadata, Znode, cluster_metadata
 from controller.derived.stored_context import new_context
@@ -36,8 +36,7 @@ from dashboards.page.routes import LivePage
 from ingest.complete_read import CompleteRead
 from ingest.files.data_directory import Until
 from ingest.files.history import History
-from ingest.files.last_znodes import LastZnodes
-from ingest.observed.paths import is_recorded
+from ingest.observed.observations import Value
 from questions.check import check
 from questions.diff.side import Fields, Subject, of_context, of_metadata
 from questions.explain.subject import read_subject
@@ -111,12 +110,12 @@ class Cluster:
         """Answer as --zookeeper does, from the znodes of that moment."""
         read = self._read()
         now_ms = self.records[-1].observed_ms
-        records = [self._in_rack(replace(record, observed_ms=now_ms)) for record in read.records(CLUSTER)]
+        records = [replace(record, observed_ms=now_ms) for record in read.records(CLUSTER)]
         return Gathering(new_context(CLUSTER, _CHUNKS)).look(records, read.written_ms)
 
     def snapshot(self) -> list[Metadata]:
         """Answer as `kontrast snapshot` does."""
-        records = map(self._in_rack, self._read().records(CLUSTER))
+        records = self._read().records(CLUSTER)
         return list(cluster_metadata(Znode(record.path, record.raw, record.czxid) for record in records if record.path))
 
     def page(self) -> Starlette:
@@ -130,8 +129,16 @@ class Cluster:
         return Starlette(routes=page.routes())
 
     def _read(self) -> CompleteRead:
-        values = LastZnodes((self._data,), chroot="/", until=self._until).read()
-        return CompleteRead({path: value for path, value in values.items() if is_recorded(path)})
+        """Read the znodes that exist at the moment, as ZooKeeper would answer."""
+        values: dict[str, Value] = {}
+        for record in self.records:
+            if record.kind is RecordKind.DELETED:
+                values.pop(record.path, None)
+            elif record.kind is RecordKind.NODE:
+                created_ms = values[record.path].ctime_ms if record.path in values else record.observed_ms
+                stat = (record.czxid, record.mzxid, record.version, record.ephemeral_owner)
+                values[record.path] = Value(record.raw, *stat, record.observed_ms, created_ms)
+        return CompleteRead(values)
 
     def _in_rack(self, record: Record) -> Record:
         rack = self._racks.get(int(record.path.rpartition("/")[2])) if record.path.startswith(_BROKERS) else None
