@@ -297,6 +297,7 @@ def _deletion_written(tx: Transaction, where: ZnodePath, _: Record) -> None:
         complete_read.deletion_listed(tx, where.name)
     else:
         topic_deletion.deletion_asked(tx, where.name)
+        topic_deletion.note_unheeded(tx, where.name)
         migration.deletion_asked(tx, where.name)
 
 

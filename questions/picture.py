@@ -81,14 +81,18 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
 
     def since(self, ms: int) -> Moment:
         """Return a moment of the context by the wall clock, as far as it is known."""
-        return self.since_wall(ms if ms == NOT_KNOWN_MS else shown_ms(ms, self.header.clocks.walls))
+        return self.since_wall(ms if ms == NOT_KNOWN_MS else self._by_the_wall(ms))
 
     def since_wall(self, wall_ms: int) -> Moment:
         """Return the moment of a row as far as it is known: what a complete read found may have begun before."""
         if wall_ms == NOT_KNOWN_MS:
             return Moment(None, exact=False)
-        began_ms = shown_ms(self.header.read.began_ms, self.header.clocks.walls)
+        began_ms = self._by_the_wall(self.header.read.began_ms)
         return Moment(wall_ms, exact=self.origin is not Origin.LOOK and wall_ms > began_ms)
+
+    def _by_the_wall(self, ms: int) -> int:
+        walls = self.header.clocks.walls
+        return shown_ms(ms, walls) if walls else ms
 
     def unregistered(self, brokers: Brokers) -> Brokers:
         """The brokers among these that are not registered."""

@@ -34,6 +34,7 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
     patience_ms: int | None = None  # else the kind's
     severity: Severity | None = None  # else the kind's
     expected: str | None = None  # else the kind's
+    action: str | None = None  # else the kind's
     evidence: tuple[str, ...] = ()
     partitions: int = 0
     examples: tuple[str, ...] = ()

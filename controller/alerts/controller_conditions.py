@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller.alerts import kinds as kinds
+from controller.alerts.affected import names
 from controller.alerts.conditions import Condition, counted, either, named, plural, whereabouts
+from controller.contract.alert_row import Severity
 from controller.derived.partition_issues import PartitionIssue
 from controller.model.alert_state import EXAMPLES_NAMED
 from controller.model.brokers import NO_BROKER
@@ -18,6 +20,7 @@ _ENTRIES_IN_A_SENTENCE: Final = 2
 
 # Five terms within a minute are no ordinary failovers.
 _FLAPPING_TERMS: Final = 5
+_MOVING_TERMS: Final = 4  # warn before: the open info ControllerMoved sends no message for each further move
 _FLAPPING_WITHIN_MS: Final = 60_000
 
 _UNREGISTERED_MS: Final = 10_000
@@ -40,6 +43,7 @@ def conditions_of_controller(header: Header) -> Iterator[Condition]:
         _not_preferred,
         _backlog,
         _invalid_reassignment,
+        _ignored_deletions,
         _imbalance,
         _missing_ids,
         _storm,
@@ -114,10 +118,11 @@ def _ghost(header: Header) -> Condition | None:
 
 def _flapping(header: Header) -> Condition | None:
     recent = [at_ms for at_ms in header.former.terms_since_ms if header.time_ms - at_ms <= _FLAPPING_WITHIN_MS]
-    if len(recent) < _FLAPPING_TERMS:
+    if len(recent) < _MOVING_TERMS:
         return None
+    is_page = len(recent) >= _FLAPPING_TERMS
     cause = f"controllers follow one another, {len(recent)} within a minute (epoch {header.controller_epoch}): "
-    cause += "none stays to replace dead leaders"
+    cause += "none stays to replace dead leaders" if is_page else "each failover delays elections"
     if header.triggers.preferred is not None:
         cause += "; if /admin/preferred_replica_election names a partition without a state, delete it"
     return Condition(
@@ -126,6 +131,24 @@ def _flapping(header: Header) -> Condition | None:
         cause=cause,
         ending="fewer controllers took over within the last minute",
         since_ms=recent[0],
+        severity=None if is_page else Severity.WARN,
+    )
+
+
+def _ignored_deletions(header: Header) -> Condition | None:
+    waiting = header.deletions.unheeded
+    if not waiting or header.led_by_kraft:  # KRaft does not look there
+        return None
+    entries = plural(len(waiting), "an entry", "entries")
+    verb = plural(len(waiting), "deletes", "delete")
+    named = names(sorted(waiting), len(waiting))
+    disabled = "" if header.settings.delete_topic_enable else ", for deletion is disabled (delete.topic.enable)"
+    return Condition(
+        kind=kinds.DELETION_IGNORED,
+        cause=f"/admin/delete_topics has {entries} that {verb} no topic{named}{disabled}",
+        ending="the entries are gone",
+        since_ms=min(waiting.values()),
+        examples=tuple(sorted(waiting)[:EXAMPLES_NAMED]),
     )
 
 

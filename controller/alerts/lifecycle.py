@@ -196,7 +196,7 @@ def _publish(tx: MutableState, condition: Condition) -> None:
         msgspec.structs.replace(
             row,
             expected=condition.expected or kind.expected,
-            action=kind.action,
+            action=condition.action or kind.action,
             evidence=condition.evidence,
             examples=condition.examples,
         )

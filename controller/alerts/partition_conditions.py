@@ -122,8 +122,21 @@ def _offline(scene: Scene) -> Condition | None:
         )
     )
     condition = scene.condition(kind, offline, cause + (f"; {rest}" if rest else ""), _BACK)
-    condition = msgspec.structs.replace(condition, since_ms=lost.since_ms, replaces=(kinds.UNDER_MIN_ISR,))
+    condition = msgspec.structs.replace(
+        condition, since_ms=lost.since_ms, replaces=(kinds.UNDER_MIN_ISR,), action=_action(lost)
+    )
     return _not_yet_paged(condition, lost, header)
+
+
+def _action(lost: Affected) -> str | None:
+    """Advice where an unclean election cannot help: no other replica exists."""
+    in_sync = lost.of(PartitionIssue.OFFLINE)
+    if not in_sync.brokers or in_sync.others:
+        return None
+    return (
+        "Bring back the brokers that are named, with their data: nothing is lost then. No other broker has a replica, "
+        "so no election can help."
+    )
 
 
 def _not_yet_paged(condition: Condition, lost: Affected, header: Header) -> Condition:

@@ -17,6 +17,16 @@ DELETION_STUCK: Final = AlertKind(
     patience_ms=MINUTE_MS,
     patience_else="after 5 min where all brokers that it waits for are live",
 )
+DELETION_IGNORED: Final = AlertKind(
+    name="DeletionIgnored",
+    severity=Severity.WARN,
+    meaning="/admin/delete_topics has entries that delete no topic: the topic does not exist, or deletion is disabled. "
+    "A controller that works removes them at once.",
+    action="Delete the entries that are named, else a topic that is made by this name is deleted. Then look at the "
+    "controller.",
+    expected="to remove the entries at once",
+    patience_ms=MINUTE_MS,
+)
 REASSIGNMENT_STUCK: Final = AlertKind(
     name="ReassignmentStuck",
     severity=Severity.WARN,

@@ -65,7 +65,7 @@ def context_of_rows(empty: Context, rows: Iterable[MetadataRow], gauges: GaugesR
                 _take_broker(header, row)
             case ControllerRow():
                 _take_controller(header, row)
-            case MigrationRow():
+            case _:
                 _take_migration(header, row)
     header.position, header.zxid = Position(gauges.generation, gauges.seq), gauges.zxid
     header.time_ms, header.phase = gauges.time_ms, FOLLOWING

@@ -47,6 +47,13 @@ def deletion_asked(tx: Transaction, name: str) -> None:
         _start(tx, name)
 
 
+def note_unheeded(tx: Transaction, name: str) -> None:
+    """Note an entry that deletes no topic: the controller removes it at once, if it works."""
+    topic, unheeded = tx.topic(name), tx.header.deletions.unheeded
+    if topic is None or not topic.queued_for_deletion:
+        tx.header.deletions.unheeded = {**unheeded, name: unheeded.get(name, tx.header.time_ms)}
+
+
 @contextmanager
 def deferring_deletions(tx: Transaction, broker: int) -> Iterator[None]:
     """Run a broker's shutdown (the body) before deletions that have written for all brokers but this one.
@@ -91,6 +98,7 @@ def deletion_entry_removed(tx: Transaction, name: str) -> None:
     The controller goes on deleting the topic (seen on 3.9): only the next one keeps it.
     """
     header, topic = tx.header, tx.topic(name)
+    header.deletions.unheeded = {key: ms for key, ms in header.deletions.unheeded.items() if key != name}
     if header.led_by_kraft:
         left = tuple(other for other in header.migration.deletions_asked if other != name)
         header.migration.deletions_asked = left

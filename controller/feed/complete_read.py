@@ -49,6 +49,11 @@ def end(tx: Transaction) -> None:
     for name, topic in tx.topics:
         if topic.exists:
             tx.put_topic(name, _set_up(tx, topic, queued=name in header.read.deletions))
+    before, header.deletions.unheeded = header.deletions.unheeded, {}
+    for name in header.read.deletions:
+        topic_deletion.note_unheeded(tx, name)
+    now = header.deletions.unheeded
+    header.deletions.unheeded = {name: before.get(name, ms) for name, ms in now.items()}
     header.read.deletions = ()
     publish_controller(tx)
     for broker in sorted({*header.brokers, *header.departures.last}):

@@ -39,4 +39,5 @@ class Deletions(msgspec.Struct, array_like=True):
 
     halted: dict[str, int] = {}  # when StopReplica was sent, by topic whose deletion waits for an offline replica
     ineligible_leftovers: tuple[str, ...] = ()  # deleted topics that the controller still lists as ineligible
+    unheeded: dict[str, int] = {}  # since when, by name, of entries in /admin/delete_topics that delete no topic
     leaked_offline: int = 0  # offline partitions of topics removed by hand, which the controller still counts

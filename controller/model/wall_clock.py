@@ -46,8 +46,6 @@ def _shown_value(value: Any, walls: WallClocks) -> Any:  # noqa: ANN401 (of any 
 
 def shown_ms(moment_ms: int, walls: WallClocks) -> int:
     """Return a known moment of the cluster's time by the wall clock, in milliseconds since 1970."""
-    if not walls:
-        return moment_ms
     ahead_ms = walls[0].ahead_ms
     for wall in walls:
         if wall.from_ms <= moment_ms:

@@ -264,7 +264,7 @@ def show(derived: Path, *arguments: object) -> Result:
 
 def test_rows_in_force_are_shown_for_people_and_as_they_are(derived, rows):
     write(derived, rows.partition("gone"), rows.partition("orders"), rows.partition("orders", leader=2, isr=(2,)))
-    write(derived, rows.partition("gone", state="NonExistentPartition"), rows.broker(1))
+    write(derived, rows.partition("gone", state="NonExistentPartition", removed=True), rows.broker(1))
     lines = show(derived, "metadata").stdout.splitlines()
     assert len(lines) == 2
     assert "north  " in lines[0]

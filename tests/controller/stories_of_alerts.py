@@ -288,6 +288,17 @@ def another_broker_takes_over() -> Telling:
 
 
 @of("ControllerFlapping")
+def the_controller_is_deleted_four_times() -> Telling:
+    history = a_cluster([1, 2], [1, 2])
+    for epoch in range(2, 6):
+        history.delete("/controller")
+        history.controller(1 + epoch % 2, epoch)
+        history.heartbeat(5_000)
+    yield history
+    history.heartbeat(2 * MINUTE_MS)
+
+
+@of("ControllerFlapping")
 def a_partition_without_a_state_ends_each_term() -> Telling:
     history = a_cluster([1, 2], [1, 2])
     history.elect_preferred(("t", 7))

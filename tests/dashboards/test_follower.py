@@ -303,7 +303,9 @@ def test_an_exporter_starts_from_compacted_topics(start_kafka_cluster, rows, sta
         topics.produce(*(rows.offline("orders", number, leader_epoch=round_) for number in range(6)))
         topics.produce(rows.alert("a"), rows.alert("b", subject="partition orders-5"), rows.gauges(topics=round_))
     topics.produce(*(rows.partition("orders", number, leader_epoch=77) for number in range(3)))
-    topics.produce(rows.offline("orders", 4, state="NonExistentPartition"), rows.alert("a", state="resolved"))
+    topics.produce(
+        rows.offline("orders", 4, state="NonExistentPartition", removed=True), rows.alert("a", state="resolved")
+    )
     topics.delete_key("metadata", b"north/partition/elsewhere/4")  # a tombstone, which Kontrast never writes
     topics.produce(rows.gauges(topics=500))
 

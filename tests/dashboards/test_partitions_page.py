@@ -55,7 +55,9 @@ def test_every_partition_is_there_with_its_values_and_changes_are(all_pages, row
     assert told[of("state", "orders")] == 1
     assert (told[of("leader", "orders", 1)], told[of("state", "orders", 1)]) == (-1, 2)
     assert told[of("state", "payments", cluster="south")] == 0
-    all_pages.write(rows.partition("orders", 1, leader=9), rows.partition("orders", 0, state="NonExistentPartition"))
+    all_pages.write(
+        rows.partition("orders", 1, leader=9), rows.partition("orders", 0, state="NonExistentPartition", removed=True)
+    )
     text = all_pages.page_with(PARTITIONS_PAGE, r'^kontrast_partition_leader\{.*topic="orders",partition="1"\} 9$')
     assert of("leader", "orders", 0) not in values(text)
     assert of("state", "payments", cluster="south") in values(text)

@@ -149,7 +149,7 @@ def test_a_broker_that_differs_for_long_is_counted_and_alerts_until_it_agrees(
             assert alert["annotations"]["examples"] == "deleted-0, never-0, t-1"
             exporter.write(
                 rows.partition("t", 1, leader=1, leader_epoch=0, replicas=(1,), isr=(1,)),
-                rows.partition("never", 0, state="NonExistentPartition"),
+                rows.partition("never", 0, state="NonExistentPartition", removed=True),
                 rows.partition("deleted", 0, leader=1, leader_epoch=0, replicas=(1,), isr=(1,)),
             )
             eventually(exporter.metrics, lambda text: differing(text, 1) == NOTHING)

@@ -46,7 +46,7 @@ def test_a_partition_that_is_gone_is_removed_and_no_older_row_brings_it_back(row
     view = View()
     offline = rows.offline("orders")
     view.apply(offline)
-    view.apply(rows.offline("orders", state="NonExistentPartition"))
+    view.apply(rows.offline("orders", state="NonExistentPartition", removed=True))
     assert only_cluster(view).unusable == ()
     assert not view.apply(offline)
     assert only_cluster(view).unusable == ()
@@ -126,7 +126,7 @@ def test_topics_are_known_by_prefix_until_their_last_partition_is_gone(rows):
     assert list(view.partitions_of("north", "a")) == [0, 1]
     assert view.topic_names("north", "b-", "", 9) == ["b-1", "b-2"]
     assert view.topic_names("north", "", "b-1", 1) == ["b-2"]
-    gone = {"state": "NonExistentPartition"}
+    gone = {"state": "NonExistentPartition", "removed": True}
     view.apply(rows.partition("a", 0, **gone))
     assert view.topic_names("north", "", "", 1) == ["a"]
     view.apply(rows.partition("a", 1, **gone))

@@ -64,12 +64,11 @@ def owner(path: str, content: object) -> int:
 def look(znodes: Mapping[str, object], ages_ms: Mapping[str, int] | None = None, release: str = "3.6") -> Picture:
     """What one look at these znodes gives; each was written an hour ago if `ages_ms` does not say otherwise."""
     now_ms = time.time_ns() // 1_000_000
-    values = {
-        path: Value(
-            json.dumps(content).encode(), at, at, 0, owner(path, content), now_ms - (ages_ms or {}).get(path, HOUR_MS)
-        )
-        for at, (path, content) in enumerate(znodes.items(), start=100)
-    }
+    values = {}
+    for at, (path, content) in enumerate(znodes.items(), start=100):
+        written_ms = now_ms - (ages_ms or {}).get(path, HOUR_MS)
+        stat = (at, at, 0, owner(path, content), written_ms, written_ms)
+        values[path] = Value(json.dumps(content).encode(), *stat)
     read = CompleteRead(values)
     major, minor = map(int, release.split("."))
     gathering = Gathering(new_context("shop", 8, None, profile_of((major, minor))))

@@ -83,7 +83,7 @@ def test_what_was_offline_and_what_refused_acks_all_is_measured_by_topic(rows):
         rows.under_min_isr("orders", 1, time_ms=at(30)),
         rows.partition("orders", 1, time_ms=at(40), writable_acks_all=True),
         rows.partition("audit", 0, time_ms=at(20), writable_acks_all=False, deleting=True),
-        rows.partition("audit", 0, time_ms=at(80), state="NonExistentPartition"),
+        rows.partition("audit", 0, time_ms=at(80), state="NonExistentPartition", removed=True),
     )
     orders, audit = found.topics
     assert (orders.topic, orders.partition_minutes) == ("orders", minutes(200))

@@ -7,7 +7,7 @@ import random
 import msgspec
 
 from controller.contract.alert_row import AlertRow, Severity
-from controller.contract.metadata_rows import BeginningRow, BrokerRow, PartitionRow
+from controller.contract.metadata_rows import BeginningRow, BrokerRow, PartitionRow, TopicRow
 from controller.contract.outputs import encode_row
 from controller.contract.row import Row
 from dashboards.following.view import View
@@ -17,10 +17,17 @@ from tests.streaming.cluster_records import life_of
 _STAMP = {"ordinal": 0, "zxid": 1, "time_ms": 1}
 
 
-def partition(cluster: str, number: int, seq: int, state: str) -> PartitionRow:
+def partition(cluster: str, number: int, seq: int, state: str, *, removed: bool) -> PartitionRow:
     return PartitionRow(
         cluster=cluster, generation=1, seq=seq, topic="t", partition=number, state=state, leader=1, leader_epoch=seq,
-        isr=(1,), replicas=(1,), **_STAMP,
+        isr=(1,), replicas=(1,), removed=removed, **_STAMP,
+    )  # fmt: skip
+
+
+def topic(cluster: str, number: int, seq: int, *, removed: bool) -> TopicRow:
+    return TopicRow(
+        cluster=cluster, generation=1, seq=seq, topic=f"t{number}", topic_id=None, min_insync_replicas=None,
+        unclean_election=None, partitions=1, replication_factors=(1,), deletion=None, removed=removed, **_STAMP,
     )  # fmt: skip
 
 
@@ -51,7 +58,9 @@ def rows_of(chance: random.Random) -> list[Row]:
             rows.append(broker(cluster, number, seq, registered=registered, forgotten=forgotten))
         elif kind < 0.5:
             state = chance.choice(["OnlinePartition", "OfflinePartition", "NonExistentPartition"])
-            rows.append(partition(cluster, number, seq, state))
+            rows.append(partition(cluster, number, seq, state, removed=chance.random() < 0.3))
+        elif kind < 0.6:
+            rows.append(topic(cluster, number, seq, removed=chance.random() < 0.3))
         elif kind < 0.9:
             rows.append(alert(cluster, number, seq, chance.choice(["open", "unknown", "resolved"])))
         elif rows:
@@ -69,7 +78,14 @@ def seen(lines: list[bytes], rows: dict[bytes, Row]) -> tuple[object, ...]:
         else:
             view.apply(row)
     return tuple(
-        (known.cluster, view.partitions(known.cluster), known.brokers, known.open_alerts, known.alert_counts)
+        (
+            known.cluster,
+            view.partitions(known.cluster),
+            view.topics(known.cluster),
+            known.brokers,
+            known.open_alerts,
+            known.alert_counts,
+        )
         for known in view.snapshot()
     )
 
