@@ -13,6 +13,7 @@ from cli.running import StoppedError
 from cli.sources.earlier_rows import earlier_rows
 from cli.sources.files import side_of, take_all
 from cli.sources.source import CHUNK_COUNT, NotFoundError, Scope
+from controller.contract.metadata_rows import MetadataRow
 from controller.contract.outputs import BadRowError, decode_row
 from controller.contract.records import BadRecordError, Record, RecordKind, decode_record
 from controller.contract.row import Row
@@ -84,7 +85,7 @@ class StreamSource:
                 raise StoppedError
             known = {snapshot.cluster: snapshot for snapshot in outputs.view.snapshot()}
             cluster = self._chosen(known.keys())
-            rows = (*outputs.view.topics(cluster), *outputs.view.partitions(cluster).values())
+            rows: tuple[MetadataRow, ...] = (*outputs.view.topics(cluster), *outputs.view.partitions(cluster).values())
             if cluster in outputs.newer():
                 raise NotFoundError(f"a newer Kontrast wrote of cluster {cluster}: upgrade this one")
         found = known[cluster]

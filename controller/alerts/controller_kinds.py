@@ -25,7 +25,7 @@ CONTROLLER_MOVED: Final = AlertKind(
 CONTROLLER_FLAPPING: Final = AlertKind(
     name="ControllerFlapping",
     severity=Severity.PAGE,
-    meaning="Controllers follow one another. Four within a minute are a warning. Five or more page, for none stays long "
+    meaning="Controllers follow one another. Four within a minute are a warning. Five or more page: none stays long "
     "enough to replace dead leaders.",
     action="Look at the brokers' logs for what ends their terms; a /admin/preferred_replica_election that names a "
     "partition without a state must be deleted.",

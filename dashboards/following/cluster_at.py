@@ -64,8 +64,8 @@ def cluster_at(
     state = view.as_of(cluster, at_ms)
     if state is None:
         return None
-    then = _then(partitions, state.metadata, PartitionRow), _then(topics, state.metadata, TopicRow)
-    return ClusterAt(snapshot_as_of(state, at_ms), *map(tuple, then))
+    partitions_then = tuple(_then(partitions, state.metadata, PartitionRow))
+    return ClusterAt(snapshot_as_of(state, at_ms), partitions_then, tuple(_then(topics, state.metadata, TopicRow)))
 
 
 def snapshot_as_of(state: AsOf, at_ms: int) -> ClusterSnapshot:

@@ -79,7 +79,8 @@ def brokers_in(context: Context, rack: str) -> tuple[int, ...]:
     away = sorted(broker for broker, departure in departed.items() if departure.rack == rack)
     if away:
         raise UnknownBrokersError(f"rack {rack} is lost already: {listed(away)} {plural(len(away), 'is', 'are')} away")
-    racks = sorted({each.rack for each in (*brokers.values(), *departed.values()) if each.rack})
+    known_racks = {each.rack for each in brokers.values()} | {each.rack for each in departed.values()}
+    racks = sorted(filter(None, known_racks))
     known = f"the racks are {', '.join(racks)}" if racks else "no broker has a rack"
     raise UnknownBrokersError(f"no registered broker is in rack {rack}: {known}")
 

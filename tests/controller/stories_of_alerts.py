@@ -703,6 +703,16 @@ def a_rollback_leaves_epochs_above_the_controllers(count: int) -> Telling:
 # --- topics
 
 
+@of("DeletionIgnored")
+def a_deletion_of_no_topic_stays() -> Telling:
+    history = a_cluster([1, 2], [1, 2])
+    history.write("/admin/delete_topics/nothing")
+    history.heartbeat(61_000)
+    yield history
+    history.delete("/admin/delete_topics/nothing")
+    history.heartbeat()
+
+
 @of("DeletionStuck", counts=True)
 def topics_are_deleted_while_a_broker_is_away(count: int) -> Telling:
     history = ZnodeHistory().start(1, 2, 3, topics={f"shop.{n}": {0: ([3], 3, 0, [3])} for n in range(count)})
