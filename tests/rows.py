@@ -7,7 +7,7 @@ from typing import Any
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow, Maintenance, ReactionTimes
 from controller.contract.job_row import ClusterProgress, JobRow
-from controller.contract.metadata_rows import BrokerRow, ControllerRow, MigrationRow, PartitionRow
+from controller.contract.metadata_rows import BrokerRow, ControllerRow, MigrationRow, PartitionRow, TopicRow
 from controller.contract.row import Row
 
 TIME_MS = 1_700_000_000_000
@@ -36,6 +36,11 @@ class Rows:
         lacks = {"isr": (1,), "writable_acks_all": False, "in_sync_lacking": 1, "in_sync_candidates": (2,)}
         trouble = {"problem": "under_min_isr", "problem_since_ms": TIME_MS}
         return self.partition(topic, partition, **{**lacks, **trouble, **fields})
+
+    def topic(self, topic: str, **fields: Any) -> TopicRow:
+        usual = {"topic_id": None, "min_insync_replicas": None, "unclean_election": None, "deletion": None}
+        size = {"partitions": 2, "replication_factors": (2,)}
+        return TopicRow(**self._place({**usual, **size, **fields}), topic=topic)
 
     def broker(self, broker: int, *, registered: bool = True, **fields: Any) -> BrokerRow:
         return BrokerRow(
@@ -123,6 +128,7 @@ class Rows:
             self.partition("orders", 0),
             self.offline("orders", 1),
             self.under_min_isr("orders", 3),
+            self.topic("orders"),
             self.broker(1),
             self.broker(2, registered=False),
             self.controller(1),

@@ -143,7 +143,7 @@ class ControllerRow(Row, frozen=True, kw_only=True, gc=False, tag="controller"):
     epoch: Int64
     since_ms: Moment
     session: Int64 = 0  # that owns /controller, or was the last that did
-    standing: str = "elected"  # elected | overwritten (by hand: that broker never took over) | kraft
+    overwritten: bool = False  # /controller was written by hand: that broker never took over
     kraft_epoch: Int64 = -1  # KRaft's own epoch where a KRaft controller owns /controller; `broker` is its id then
 
     def subject_key(self) -> str:

@@ -97,7 +97,9 @@ def _take_broker(header: Header, row: BrokerRow) -> None:
 
 def _take_controller(header: Header, row: ControllerRow) -> None:
     header.controller, header.controller_epoch = row.broker, row.epoch
-    header.term.since_ms, header.term.session, header.term.standing = row.since_ms, row.session, Standing(row.standing)
+    header.term.since_ms, header.term.session = row.since_ms, row.session
+    of_broker = Standing.OVERWRITTEN if row.overwritten else Standing.ELECTED
+    header.term.standing = of_broker if row.kraft_epoch < 0 else Standing.KRAFT
 
 
 def _take_migration(header: Header, row: MigrationRow) -> None:

@@ -23,7 +23,7 @@ from controller.model.brokers import Broker, Departure
 from controller.model.context import FOLLOWING, LOADING
 from controller.model.event import BrokersChanged, EventKind
 from controller.model.topics import Partition, TopicPartition
-from controller.rules.releases import least_release
+from controller.rules.releases import Release, least_release
 from controller.rules.states import PartitionState, ReplicaState
 from controller.transaction.transaction import Transaction, replace
 
@@ -46,16 +46,7 @@ def broker_written(tx: Transaction, broker: int, znode: BrokerZnode, record: Rec
     header.witness(broker_version=znode.version, registers_in_two_steps=int(in_two_steps))
     before = header.brokers.get(broker)
     known = before if before is not None and before.epoch == record.czxid else None  # with this registration
-    since_ms, at_work = (began_ms(tx), False) if known is None else (known.since_ms, known.at_work)
-    now = Broker(
-        epoch=record.czxid,
-        session=record.ephemeral_owner,
-        since_ms=since_ms,
-        endpoints=znode.addresses(),
-        rack=znode.rack,
-        least_release=least_release(znode.version, in_two_steps=in_two_steps),
-        at_work=at_work,
-    )
+    now = _registration(znode, record, known, began_ms(tx), least_release(znode.version, in_two_steps=in_two_steps))
     _follow_process(tx, broker, now, registers=known is None)
     header.read.brokers = (*header.read.brokers, broker) if header.phase is LOADING else ()
     if before == now:
@@ -87,6 +78,18 @@ def broker_written(tx: Transaction, broker: int, znode: BrokerZnode, record: Rec
         )
         occurrences.note(tx, kinds.BROKER_BOUNCED, cause, broker=broker)
     publish_broker(tx, broker)
+
+
+def _registration(znode: BrokerZnode, record: Record, known: Broker | None, since_ms: int, release: Release) -> Broker:
+    return Broker(
+        epoch=record.czxid,
+        session=record.ephemeral_owner,
+        since_ms=since_ms if known is None else known.since_ms,
+        endpoints=znode.addresses(),
+        rack=znode.rack,
+        least_release=release,
+        at_work=known is not None and known.at_work,
+    )
 
 
 def began_ms(tx: Transaction) -> int:

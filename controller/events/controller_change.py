@@ -186,7 +186,7 @@ def publish_controller(tx: Transaction) -> None:
                 epoch=header.controller_epoch,
                 since_ms=header.term.since_ms,
                 session=header.term.session,
-                standing=header.term.standing.value,
+                overwritten=header.term.standing is Standing.OVERWRITTEN,
                 kraft_epoch=header.migration.claim.kraft_epoch if header.term.standing is Standing.KRAFT else -1,
             )
         )

@@ -21,8 +21,9 @@ from dashboards.catalogue import partitions_page_metrics
 from dashboards.catalogue.metric import PARTITIONS_PAGE, Metric
 from dashboards.errors import ServeError
 from dashboards.exporter.gzip_pieces import GzipFile, GzipPiece
+from dashboards.following.newest import segment_of
 from dashboards.following.reading import Reading
-from dashboards.following.view import View, segment_of
+from dashboards.following.view import View
 
 # Changes within this time are rendered together. After a rendering it rests nine times as long: a tenth of a core.
 _COALESCE_SECONDS = 1.0

@@ -8,11 +8,19 @@ from typing import Generic, TypeVar
 
 from controller.contract.row import Row
 
+# Parts of a cluster's partitions, by topic: after a change only its part is rendered again.
+PARTITION_SEGMENTS = 64
+
 _REMEMBERED_REMOVALS = 100_000  # of one kind in one cluster; guards against rows that are delivered again
 
 _Key = TypeVar("_Key", bound=Hashable)
 _Row = TypeVar("_Row", bound=Row)
 _Place = tuple[int, int, int]
+
+
+def segment_of(topic: str) -> int:
+    """Return the segment of this topic's partitions, the same as long as the process lives."""
+    return hash(topic) % PARTITION_SEGMENTS
 
 
 def _place(row: Row) -> _Place:

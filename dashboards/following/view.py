@@ -26,18 +26,10 @@ from controller.contract.row import Row
 from controller.derived.health import UNUSABLE_WORDS
 from controller.model.topics import Problem
 from dashboards.following.alerts import Alerts
-from dashboards.following.newest import Newest, OldestFirst
+from dashboards.following.newest import PARTITION_SEGMENTS, Newest, OldestFirst, segment_of
 from dashboards.following.past import Past
 
-# Parts of a cluster's partitions, by topic: after a change only its part is rendered again.
-PARTITION_SEGMENTS = 64
-
 _Value = TypeVar("_Value")
-
-
-def segment_of(topic: str) -> int:
-    """The segment of this topic's partitions, the same as long as the process lives."""
-    return hash(topic) % PARTITION_SEGMENTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -335,17 +327,12 @@ class View:
             known = self._clusters.get(cluster)
             return {} if known is None else dict(sorted(known.topics.get(topic, {}).items()))
 
-    def topics(self, cluster: str) -> list[TopicRow]:
-        """Every topic of the cluster as it is now."""
+    def topics(self, cluster: str, name: str | None = None) -> list[TopicRow]:
+        """Return the cluster's topics as they are now, or the one of this name."""
         with self._lock:
             known = self._clusters.get(cluster)
-            return [] if known is None else list(known.topic_rows.rows.values())
-
-    def topic(self, cluster: str, name: str) -> TopicRow | None:
-        """One topic as it is now; None where there is none of this name."""
-        with self._lock:
-            known = self._clusters.get(cluster)
-            return None if known is None else known.topic_rows.rows.get(name)
+            rows = {} if known is None else known.topic_rows.rows
+            return list(rows.values()) if name is None else [rows[name]] if name in rows else []
 
     def topic_names(self, cluster: str, prefix: str, after: str, most: int) -> list[str]:
         """The first names, in their order, that begin with `prefix` and come after `after`."""

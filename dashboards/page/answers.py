@@ -244,9 +244,8 @@ class Answers:
 
     def _with_topic(self, cluster: str, topic: str, at_ms: int | None) -> ClusterAt | None:
         """The cluster with the topic's partitions in their order; None where the topic has none."""
-        itself = self._view.topic(cluster, topic)
         partitions = self._view.partitions_of(cluster, topic).values()
-        found = cluster_at(self._view, cluster, at_ms, partitions, () if itself is None else (itself,))
+        found = cluster_at(self._view, cluster, at_ms, partitions, self._view.topics(cluster, topic))
         rows = () if found is None else [row for row in found.partitions if row.topic == topic]
         if found is None or not rows or found.snapshot.gauges is None:
             return None

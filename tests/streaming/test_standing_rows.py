@@ -81,7 +81,7 @@ def seen(lines: list[bytes], rows: dict[bytes, Row]) -> tuple[object, ...]:
         (
             known.cluster,
             view.partitions(known.cluster),
-            view.topics(known.cluster),
+            {row.topic: row for row in view.topics(known.cluster)},
             known.brokers,
             known.open_alerts,
             known.alert_counts,
