@@ -17,7 +17,7 @@ from controller.contract.refused_row import RefusedRow
 from controller.contract.row import Row
 from controller.contract.znodes import ForwarderStatus, MaintenanceWindow
 from controller.derived.partition_issues import index_issues, issues_of
-from controller.derived.stored_context import new_context
+from controller.derived.stored_context import changed_chunks, encode_header, new_context, restore_context
 from controller.model.broker_replica_index import BrokerReplicaIndex
 from controller.model.context import Context, Phase
 from controller.rules.releases import profile_of
@@ -199,6 +199,12 @@ class ZnodeHistory:
             self.contents[path] = content
             stat = {"czxid": self.zxid, "mzxid": self.zxid, "version": 0, "ephemeral_owner": owner, "zxid": self.zxid}
             yield RecordKind.NODE, {"path": path, **stat, **data_fields(json.dumps(content).encode())}
+
+    def restart(self) -> None:
+        """The job is started again: the context is what was stored of it."""
+        header = self.context.header
+        stored = changed_chunks(new_context(header.cluster, header.chunk_count), self.context)
+        self.context = restore_context(header.cluster, encode_header(self.context), stored.get)
 
     # --- the cluster's vocabulary
 
