@@ -151,7 +151,7 @@ def _begin_failure(tx: Transaction, broker: int, gone: Broker) -> None:
     last = tx.last_event()
     together = last.failed_brokers if last is not None and not (last.begun or last.taken_up) else {}
     if last is not None and together:
-        tx.undo(last)
+        tx.undo(last.id)
     failed_brokers = {**together, broker: gone}
     event = tx.begin(EventKind.BROKER_CHANGE, f"broker {names_of(failed_brokers)} left")
     event.detail = BrokersChanged(failed_brokers)

@@ -113,7 +113,7 @@ def give_up_on_missing(tx: Transaction) -> None:
     if event is None or event.kind != _KIND or event.begun or not _moves_leaders(tx, event):
         return
     if tx.header.time_ms - event.time_ms > tx.header.settings.controlled_shutdown_retry_backoff_ms // 2:
-        tx.undo(event)
+        tx.undo(event.id)
 
 
 def _moves_leaders(tx: Transaction, event: Event) -> bool:
@@ -161,7 +161,7 @@ def _judge_doubtful(tx: Transaction, broker: int) -> None:
     for event in map(tx.open_event, reversed(doubtful)):
         event.detail = None
         if not (event.begun or _fits(tx, event.time_ms)):
-            tx.undo(event)
+            tx.undo(event.id)
 
 
 def _fits(tx: Transaction, asked_ms: int) -> bool:

@@ -65,7 +65,7 @@ def _deferral_of_broker_change(event: Event) -> Callable[[Transaction, Event], _
 def _defer_failures(tx: Transaction, event: Event) -> Callable[[], None]:
     """Take back broker failures that the controller has not begun to handle; returns how they run again."""
     failed_brokers = dict(event.failed_brokers)
-    tx.undo(event)
+    tx.undo(event.id)
     tx.header.brokers = {**tx.header.brokers, **failed_brokers}
 
     def again() -> None:
@@ -81,7 +81,7 @@ def _defer_startup(tx: Transaction, event: Event) -> Callable[[], None]:
     """Take back a broker's startup that the controller has not begun to handle; returns how it runs again."""
     started = event.started_broker
     registered = tx.header.brokers[started]
-    tx.undo(event)
+    tx.undo(event.id)
     tx.header.brokers = {broker: each for broker, each in tx.header.brokers.items() if broker != started}
     topic_deletion.hold_up(tx, started)
 
@@ -96,7 +96,7 @@ def _defer_startup(tx: Transaction, event: Event) -> Callable[[], None]:
 def _defer_creation(tx: Transaction, event: Event) -> Callable[[], None]:
     """Take back partitions that the controller has not begun to create; returns how their creation runs again."""
     tps = [tp for tp in tx.waiting(event) if is_created_by(tx, tp, event)]
-    tx.undo(event)
+    tx.undo(event.id)
 
     def again() -> None:
         tx.begin_again(event)
@@ -114,7 +114,7 @@ def is_created_by(tx: Transaction, tp: TopicPartition, event: Event) -> bool:
 def _defer_deletion(tx: Transaction, event: Event) -> Callable[[], None]:
     """Take back a deletion that the controller has not begun; returns how it runs again."""
     (name,) = event.topics
-    tx.undo(event)
+    tx.undo(event.id)
     tx.header.deletions.halted = {key: ms for key, ms in tx.header.deletions.halted.items() if key != name}
     held = name in tx.header.deletions.ineligible_leftovers
     tx.put_topic(name, replace(tx.topics[name], queued_for_deletion=False, deletion_started=False, ineligible=held))

@@ -77,7 +77,7 @@ def _is_removed_before_elections(tx: Transaction, tp: TopicPartition, written: L
 
 def _read_by_load(tx: Transaction, failure: Event) -> None:
     failed = failure.failed_brokers
-    tx.undo(failure)
+    tx.undo(failure.id)
     controller_failover.leave_out(tx, failed)
     event = tx.begin(EventKind.CONTROLLER_FAILOVER, f"broker {names_of(failed)} was gone when the cluster was read")
     tx.await_proof(event)

@@ -51,8 +51,8 @@ def _may_be_read_together(tx: Transaction) -> tuple[Event, Event] | None:
 
 def _read_together(tx: Transaction, failure: Event, start: Event) -> None:
     header = tx.header
-    tx.undo(start)
-    tx.undo(failure)
+    tx.undo(start.id)
+    tx.undo(failure.id)
     live = header.brokers
     header.brokers = {**live, **failure.failed_brokers}
     event = tx.begin(

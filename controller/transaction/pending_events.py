@@ -141,7 +141,7 @@ class PendingEvents(MutableState):
         return event
 
     def last_event(self) -> Event | None:
-        """Newest in-flight event."""
+        """Newest in-flight event, as a copy that this transaction may change."""
         open_ids = {**self.header.events, **self._open}
         newest = max((key for key, event in open_ids.items() if event.pending), default=None)
         return None if newest is None else self.open_event(newest)
@@ -187,7 +187,7 @@ class PendingEvents(MutableState):
         event.due[write.at_batch] -= 1
         event.pending -= 1
         if seen:
-            self.mark_begun(event)
+            self.mark_begun(event.id)
             if event.id not in self._fresh:
                 self._measure_load(event)
                 reaction_times.wrote(self.header, event, self.header.time_ms)
@@ -201,11 +201,11 @@ class PendingEvents(MutableState):
             former, took_ms = self.header.former, self.header.time_ms - event.time_ms
             former.slowest_load_ms = max(former.slowest_load_ms, took_ms)
 
-    def mark_begun(self, event: Event) -> None:
+    def mark_begun(self, event_id: int) -> None:
         """Mark an event as begun, because a write of it was seen: its actions before the first state are done."""
-        event.begun = True
-        self.header.last_written_event = max(event.id, self.header.last_written_event)
-        self._advanced.add(event.id)
+        self.open_event(event_id).begun = True
+        self.header.last_written_event = max(event_id, self.header.last_written_event)
+        self._advanced.add(event_id)
 
     def withdraw(self, tp: TopicPartition, action: AnyAction) -> None:
         """Withdraw an action that will not be done."""
@@ -262,7 +262,7 @@ class PendingEvents(MutableState):
         self.effects.append(row)
 
     def open_events(self) -> list[Event]:
-        """In-flight events, the oldest first."""
+        """In-flight events, the oldest first, to be read: `open_event` gives one that may be changed."""
         events = {**self.header.events, **self._open}
         return [event for _, event in sorted(events.items()) if event.pending]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -77,7 +78,9 @@ class ZnodeHistory:
             **fields,
         )
         self.records.append(record)
+        before = encode_header(self.context)
         outcome = step(self.context, record)
+        assert encode_header(self.context) == before, "a step changes nothing in the context that it is given"
         self.context = outcome.context
         self.effects.extend(outcome.effects)
         return outcome.effects
@@ -379,6 +382,13 @@ def assert_all_as_foretold(history: ZnodeHistory) -> None:
     gauges = history.gauges()
     differing = {kind for kind in gauges.divergences if kind != "missed_changes"}
     assert (gauges.pending_writes, differing) == (0, set())
+
+
+def assert_each_effect_ends_once(history: ZnodeHistory) -> None:
+    """No transition or request is final or withdrawn twice, or both; of a large request the first part counts."""
+    rows = [row for row in history.effects if isinstance(row, (Transition, Request)) and getattr(row, "part", 1) == 1]
+    ended = Counter(row.effect for row in rows if row.status is not Status.PROVISIONAL)
+    assert {effect for effect, times in ended.items() if times > 1} == set()
 
 
 def assert_the_roster_is_as_if_made_anew(context: Context) -> None:
