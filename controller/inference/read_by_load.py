@@ -50,6 +50,7 @@ def _may_be_read(tx: Transaction, event: Event) -> bool:
     return (
         bool(event.failed_brokers)
         and event.writes_due > 0
+        and not broker_change.is_any_back(tx, event)
         and not (event.begun or event.taken_up)
         and tx.header.profile.removes_offline_replicas_at_failover
         and controller_failover.may_have_read(tx, event)
