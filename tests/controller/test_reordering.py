@@ -199,7 +199,7 @@ def test_no_final_move_is_illegal_where_a_bounce_and_a_creation_change_places():
     )
     history.broker(1)
     history.topic("a", {0: [4, 5, 3], 1: [3, 1, 4], 2: [1]})
-    history.broker(1)
+    history.broker_bounces(1)
     history.state("c", 0, 5, 1, [5])
     history.now_ms += 30_000
     history.state("c", 2, 3, 1, [3, 4])
