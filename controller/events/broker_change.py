@@ -21,7 +21,7 @@ from controller.machines.replica_machine import Replica
 from controller.model import clock
 from controller.model.brokers import Broker, Departure
 from controller.model.context import FOLLOWING, LOADING
-from controller.model.event import BrokersChanged, EventKind
+from controller.model.event import BrokersChanged, Event, EventKind
 from controller.model.topics import Partition, TopicPartition
 from controller.rules.releases import Release, least_release
 from controller.rules.states import PartitionState, ReplicaState
@@ -172,16 +172,20 @@ def _was_silent(tx: Transaction, broker: int, gone: Broker) -> bool:
 
 def _begin_failure(tx: Transaction, broker: int, gone: Broker) -> None:
     # Failures that the controller has not begun to handle are handled together, in one event.
-    last = tx.last_event()
-    together = last.failed_brokers if last is not None and not (last.begun or last.taken_up) else {}
-    if last is not None and together:
-        tx.undo(last)
-    failed_brokers = {**together, broker: gone}
+    last, failed_brokers = tx.last_event(), {broker: gone}
+    if last is not None and last.failed_brokers and not (last.begun or last.taken_up or is_any_back(tx, last)):
+        tx.undo(last.id)
+        failed_brokers = {**last.failed_brokers, broker: gone}
     event = tx.begin(EventKind.BROKER_CHANGE, f"broker {names_of(failed_brokers)} left")
     event.detail = BrokersChanged(failed_brokers)
     tx.await_proof(event)
     tx.publish_transition("broker", "live", "dead", broker=broker)
     on_broker_failure(tx, tuple(failed_brokers))
+
+
+def is_any_back(tx: Transaction, failure: Event) -> bool:
+    """Whether a broker of this failure has registered again."""
+    return not tx.header.brokers.keys().isdisjoint(failure.failed_brokers)
 
 
 def names_of(brokers: Iterable[int]) -> str:

@@ -34,7 +34,7 @@ def ask(tx: Transaction, broker: int) -> None:
     """Handle an attempt that a write shows: the first one, one before it was expected, or an additional one."""
     header = tx.header
     if broker not in header.brokers:
-        return  # its startup comes later: it cannot have asked
+        return  # it starts later, so it cannot have asked
     expected = header.shutdowns.attempts.get(broker)
     if expected is None:
         left = 0 if has_asked(header, broker) else header.settings.controlled_shutdown_max_retries - 1
@@ -65,6 +65,8 @@ def reach_late(tx: Transaction, broker: int, tp: TopicPartition) -> None:
 def ask_in_vain(tx: Transaction, broker: int) -> None:
     """Handle an earlier attempt that shows only now, when no other replica could lead: the broker will ask again."""
     header = tx.header
+    if broker not in header.brokers:
+        return  # it starts later, so it cannot have asked
     tx.begin(_KIND, f"broker {broker} shuts down")
     _remember(tx, broker, asked_ms=0)
     _, followed = _hosted(tx, broker)
@@ -113,7 +115,7 @@ def give_up_on_missing(tx: Transaction) -> None:
     if event is None or event.kind != _KIND or event.begun or not _moves_leaders(tx, event):
         return
     if tx.header.time_ms - event.time_ms > tx.header.settings.controlled_shutdown_retry_backoff_ms // 2:
-        tx.undo(event)
+        tx.undo(event.id)
 
 
 def _moves_leaders(tx: Transaction, event: Event) -> bool:
@@ -161,7 +163,7 @@ def _judge_doubtful(tx: Transaction, broker: int) -> None:
     for event in map(tx.open_event, reversed(doubtful)):
         event.detail = None
         if not (event.begun or _fits(tx, event.time_ms)):
-            tx.undo(event)
+            tx.undo(event.id)
 
 
 def _fits(tx: Transaction, asked_ms: int) -> bool:

@@ -199,7 +199,7 @@ def leave_out(tx: Transaction, brokers: Collection[int]) -> None:
             loaded = partition.with_replica_state(broker, ReplicaState.DELETION_INELIGIBLE)
             tx.put_partition(tp, replace(loaded, queue=queue))
     for event in failovers:
-        tx.spare(tx.open_event(event.id), brokers)
+        tx.spare(event.id, brokers)
 
 
 def _is_of_this_term(tx: Transaction, event: Event) -> bool:

@@ -128,6 +128,14 @@ def settings_written(tx: Transaction, name: str, znode: ConfigZnode) -> None:
         partition_machine.bring_online(tx, tps)
 
 
+def forget_settings(tx: Transaction) -> None:
+    """Forget the settings of all topics, because a complete read names only those that still have a znode."""
+    for name, topic in tx.topics:
+        if topic.min_insync_replicas is not None or topic.unclean_election is not None:
+            without = replace(topic, min_insync_replicas=None, unclean_election=None)
+            tx.put_topic(name, without if without.exists or without.leaked else None)
+
+
 def _leak(tx: Transaction, name: str, topic: Topic) -> None:
     """Note a topic removed by hand: the controller forgets the topic, but not the states of its partitions."""
     cause = f"the znode of {name} was removed by hand: brokers keep and serve its replicas"

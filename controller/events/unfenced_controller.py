@@ -37,7 +37,8 @@ def keep_in_flight_events(tx: Transaction, broker: int) -> None:
     own = [event for event in tx.open_events() if event.epoch == header.term.epoch]
     # One that still loads resigns right after that, whatever came meanwhile.
     loading = [event for event in own if event.kind is EventKind.CONTROLLER_FAILOVER]
-    events = {event.id: event for event in loading or own if _waits(own[0]) or event.inferred_by != ANSWERED_IN_TIME}
+    kept = [event for event in loading or own if _waits(own[0]) or event.inferred_by != ANSWERED_IN_TIME]
+    events = {event.id: replace(event, due=list(event.due)) for event in kept}  # the events themselves are aborted
     if not events:
         return
     waiting = dict.fromkeys(tp for event in events.values() for tp in tx.waiting(event))

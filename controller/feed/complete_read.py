@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from controller.events import controller_failover, fenced_controller, migration, topic_deletion
+from controller.events import controller_failover, fenced_controller, migration, topic_change, topic_deletion
 from controller.events.broker_change import forget_unseen_brokers, publish_broker, with_initial_states
 from controller.events.controller_change import adopt, publish_controller
 from controller.model.context import FOLLOWING, LOADING
@@ -20,7 +20,7 @@ _OFFLINE: Final = ReplicaState.OFFLINE
 
 
 def begin(tx: Transaction) -> None:
-    """Begin a complete read: earlier values stay until the read replaces them."""
+    """Begin a complete read: values stay until the read replaces them, except settings of topics and brokers."""
     header = tx.header
     controller_failover.abort_in_flight_events(tx, tx.header.controller)
     fenced_controller.give_up(tx)
@@ -28,6 +28,8 @@ def begin(tx: Transaction) -> None:
     header.term.active = False
     header.read.began_ms = header.time_ms
     header.read.names_controller, header.read.brokers, header.read.deletions = False, (), ()
+    topic_change.forget_settings(tx)
+    header.configuration.dynamic = {}
     header.triggers.isr_notifications = {}
     header.triggers.reassign, header.triggers.preferred = None, None
     header.migration.exists, header.migration.offset, header.migration.deletions_asked = False, -1, ()

@@ -6,7 +6,7 @@ without a write so far comes as a whole after an event that writes now.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
@@ -15,26 +15,48 @@ from controller.machines import partition_creation
 from controller.model.brokers import NO_BROKER
 from controller.model.event import BrokersChanged, Event, EventKind
 from controller.model.topics import TopicPartition
+from controller.rules.states import PartitionState
 from controller.transaction.transaction import Transaction, replace
 
 _Again = Callable[[], None]
 
 
 def deferrable(tx: Transaction) -> list[int]:
-    """Events that have writes due, have not begun, and can run again."""
-    events = tx.open_events()
-    return [
-        event.id
-        for event in events
-        if event.writes_due and not event.begun and _deferral_of(event) is not None and _stands_alone(event, events)
-    ]
+    """Return the ids of events that can run again, in order: they have writes due and have not begun.
+
+    A later event that stays in its place must not depend on an event that runs again after it.
+    """
+    registered = set(tx.header.brokers)  # right after the event
+    stays, later = set[int](), set[int]()  # brokers of later events that stay in their place, and of all later events
+    found: list[int] = []
+    for event in reversed(tx.open_events()):
+        started = {event.started_broker} - {NO_BROKER}
+        failed = set(event.failed_brokers)
+        is_latest = stays.isdisjoint(failed) and later.isdisjoint(started)
+        is_in_force = started <= registered and registered.isdisjoint(failed)
+        if is_latest and is_in_force and _waits_as_a_whole(event) and not _is_built_upon(tx, event, found):
+            found.append(event.id)
+            registered = (registered | failed) - started
+        else:
+            stays |= started | failed
+        later |= started | failed
+    return found[::-1]
 
 
-def _stands_alone(event: Event, events: list[Event]) -> bool:
-    """Whether no other event is about the broker that the event starts: that one would rest on its registration."""
-    started = event.started_broker
-    about = [each for each in events if started == each.started_broker or started in each.failed_brokers]
-    return started == NO_BROKER or about == [event]
+def _waits_as_a_whole(event: Event) -> bool:
+    return event.writes_due > 0 and not event.begun and _deferral_of(event) is not None
+
+
+def _is_built_upon(tx: Transaction, event: Event, deferred: Collection[int]) -> bool:
+    """Whether an event that stays has planned to change a partition that this one changes before."""
+    for tp in tx.waiting(event):
+        is_behind = False
+        for action in tx.topics[tp.topic].partitions[tp.partition].queue:
+            if action.event == event.id:
+                is_behind = True
+            elif is_behind and not action.is_entry and action.event not in deferred:
+                return True
+    return False
 
 
 @contextmanager
@@ -65,7 +87,7 @@ def _deferral_of_broker_change(event: Event) -> Callable[[Transaction, Event], _
 def _defer_failures(tx: Transaction, event: Event) -> Callable[[], None]:
     """Take back broker failures that the controller has not begun to handle; returns how they run again."""
     failed_brokers = dict(event.failed_brokers)
-    tx.undo(event)
+    tx.undo(event.id)
     tx.header.brokers = {**tx.header.brokers, **failed_brokers}
 
     def again() -> None:
@@ -81,7 +103,7 @@ def _defer_startup(tx: Transaction, event: Event) -> Callable[[], None]:
     """Take back a broker's startup that the controller has not begun to handle; returns how it runs again."""
     started = event.started_broker
     registered = tx.header.brokers[started]
-    tx.undo(event)
+    tx.undo(event.id)
     tx.header.brokers = {broker: each for broker, each in tx.header.brokers.items() if broker != started}
     topic_deletion.hold_up(tx, started)
 
@@ -96,13 +118,19 @@ def _defer_startup(tx: Transaction, event: Event) -> Callable[[], None]:
 def _defer_creation(tx: Transaction, event: Event) -> Callable[[], None]:
     """Take back partitions that the controller has not begun to create; returns how their creation runs again."""
     tps = [tp for tp in tx.waiting(event) if is_created_by(tx, tp, event)]
-    tx.undo(event)
+    tx.undo(event.id)
 
     def again() -> None:
         tx.begin_again(event)
-        partition_creation.create(tx, tps)
+        partition_creation.create(tx, [tp for tp in tps if _is_missing(tx, tp)])
 
     return again
+
+
+def _is_missing(tx: Transaction, tp: TopicPartition) -> bool:
+    """Whether the partition is not created yet, by a failover that turned out to have read it."""
+    partition = tx.partition(tp)
+    return partition is not None and partition.state is PartitionState.NON_EXISTENT
 
 
 def is_created_by(tx: Transaction, tp: TopicPartition, event: Event) -> bool:
@@ -114,7 +142,7 @@ def is_created_by(tx: Transaction, tp: TopicPartition, event: Event) -> bool:
 def _defer_deletion(tx: Transaction, event: Event) -> Callable[[], None]:
     """Take back a deletion that the controller has not begun; returns how it runs again."""
     (name,) = event.topics
-    tx.undo(event)
+    tx.undo(event.id)
     tx.header.deletions.halted = {key: ms for key, ms in tx.header.deletions.halted.items() if key != name}
     held = name in tx.header.deletions.ineligible_leftovers
     tx.put_topic(name, replace(tx.topics[name], queued_for_deletion=False, deletion_started=False, ineligible=held))

@@ -29,7 +29,6 @@ from controller.model.leadership import (
 )
 from controller.model.tally import INFERRED
 from controller.model.topics import OverdueElection, Partition, TopicPartition
-from controller.rules.states import PartitionState
 from controller.transaction.pending_events import before_state_change
 from controller.transaction.transaction import Transaction, replace
 
@@ -297,7 +296,7 @@ def _give_up(tx: Transaction, tp: TopicPartition, event_id: int) -> None:
     assert partition is not None, f"{tp} waits, and is not there"
     if any(action.event == event_id and isinstance(action, Create) for action in partition.queue):
         _note_missing(tx, tp, event_id, 1)
-        _give_up_creation(tx, tp, partition, event_id)
+        _give_up_creation(tx, tp, event_id)
         prune(tx, tp)
         return
     missing = [action for action in partition.queue if action.event == event_id and isinstance(action, Write)]
@@ -306,29 +305,20 @@ def _give_up(tx: Transaction, tp: TopicPartition, event_id: int) -> None:
     _note_missing(tx, tp, event_id, len(missing))
     for write in missing:
         tx.settle(write, seen=False)
+    tx.put_partition(tp, replace(partition, queue=tuple(action for action in partition.queue if action not in missing)))
+    for write in missing:
         if isinstance(write, Elect):
-            partition = _passed_over(tx, tp, partition, write)
-    left = tuple(action for action in partition.queue if action not in missing)
-    tx.put_partition(tp, replace(partition, queue=left))
+            _pass_over(tx, tp, write)
 
 
-def _passed_over(tx: Transaction, tp: TopicPartition, partition: Partition, election: Elect) -> Partition:
-    """Partition without an election and the requests after it, which the controller did not do.
+def _pass_over(tx: Transaction, tp: TopicPartition, election: Elect) -> None:
+    """Take back what belongs to an election that the controller did not do.
 
-    Where its leader is not live, the controller owes the election from then on.
+    Where the partition's leader is not live, the controller owes the election from then on.
     """
-    kept: list[AnyAction] = []
-    state: int | None = None  # the one that the partition kept
-    for action in partition.queue:
-        if _belongs_to_election(action, election):
-            tx.withdraw(tp, action)
-            state = action.from_state if isinstance(action, StateChange) else state
-            continue
-        if state is not None and isinstance(action, StateChange) and action.replica is None:
-            action, state = replace(action, from_state=state), None
-        kept.append(action)
-    stayed = partition.state if state is None else PartitionState(state)
-    return replace(partition, queue=tuple(kept), state=stayed, passed_over=_owed(tx, partition, election))
+    tx.take_back(tp, lambda action: _belongs_to_election(action, election))
+    partition = tx.topics[tp.topic].partitions[tp.partition]
+    tx.put_partition(tp, replace(partition, passed_over=_owed(tx, partition, election)))
 
 
 def _belongs_to_election(action: AnyAction, election: Elect) -> bool:
@@ -350,16 +340,11 @@ def _owed(tx: Transaction, partition: Partition, election: Elect) -> OverdueElec
     )
 
 
-def _give_up_creation(tx: Transaction, tp: TopicPartition, partition: Partition, event_id: int) -> None:
+def _give_up_creation(tx: Transaction, tp: TopicPartition, event_id: int) -> None:
     """Take back a creation: the controller has not handled it, or the partition stays New without a live replica."""
-    if not tx.open_event(event_id).begun:
-        tx.undo_in(tp, event_id)
-        return
-    kept = []
-    for action in partition.queue:
-        if action.event == event_id and (not isinstance(action, StateChange) or action.written):
-            tx.withdraw(tp, action)
-            partition = before_state_change(partition, action) if isinstance(action, StateChange) else partition
-        else:
-            kept.append(action)
-    tx.put_partition(tp, replace(partition, queue=tuple(kept)))
+    handled = tx.open_event(event_id).begun
+    tx.take_back(tp, lambda action: action.event == event_id and not (handled and _is_done_unwritten(action)))
+
+
+def _is_done_unwritten(action: AnyAction) -> bool:
+    return isinstance(action, StateChange) and not action.written

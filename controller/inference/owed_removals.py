@@ -73,7 +73,7 @@ def _poison(tx: Transaction, owing: Event) -> None:
     header.former.confirm_poisoned(broker)
     for event in reversed(tx.open_events()):
         if any(isinstance(action, RemoveFromIsr) for action in tx.actions_of(event)):
-            tx.undo(event)
+            tx.undo(event.id)
     tx.begin(EventKind.CONTROLLER_FAILOVER, f"broker {broker} moves no replica")
     partition_machine.enter_state(tx, without_online_leader(tx), PartitionState.OFFLINE)
     trigger_online(tx)

@@ -50,6 +50,7 @@ def _may_be_read(tx: Transaction, event: Event) -> bool:
     return (
         bool(event.failed_brokers)
         and event.writes_due > 0
+        and not broker_change.is_any_back(tx, event)
         and not (event.begun or event.taken_up)
         and tx.header.profile.removes_offline_replicas_at_failover
         and controller_failover.may_have_read(tx, event)
@@ -77,7 +78,7 @@ def _is_removed_before_elections(tx: Transaction, tp: TopicPartition, written: L
 
 def _read_by_load(tx: Transaction, failure: Event) -> None:
     failed = failure.failed_brokers
-    tx.undo(failure)
+    tx.undo(failure.id)
     controller_failover.leave_out(tx, failed)
     event = tx.begin(EventKind.CONTROLLER_FAILOVER, f"broker {names_of(failed)} was gone when the cluster was read")
     tx.await_proof(event)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Final
 
-from controller.events.broker_change import names_of, on_broker_failure, on_broker_startup
+from controller.events.broker_change import is_any_back, names_of, on_broker_failure, on_broker_startup
 from controller.inference.expected_writes import match_expected_write, match_under
 from controller.model.brokers import NO_BROKER
 from controller.model.event import BrokersChanged, Event, EventKind
@@ -44,15 +44,15 @@ def _may_be_read_together(tx: Transaction) -> tuple[Event, Event] | None:
     waiting = sorted(key for key, event in events if event.pending and not (event.begun or event.taken_up))
     for earlier, later in pairwise(waiting):
         failure, start = tx.header.events[earlier], tx.header.events[later]
-        if failure.failed_brokers and start.started_broker != NO_BROKER:
+        if failure.failed_brokers and start.started_broker != NO_BROKER and not is_any_back(tx, failure):
             return tx.open_event(earlier), tx.open_event(later)
     return None
 
 
 def _read_together(tx: Transaction, failure: Event, start: Event) -> None:
     header = tx.header
-    tx.undo(start)
-    tx.undo(failure)
+    tx.undo(start.id)
+    tx.undo(failure.id)
     live = header.brokers
     header.brokers = {**live, **failure.failed_brokers}
     event = tx.begin(

@@ -46,7 +46,7 @@ def _mark_creation_begun(tx: Transaction, name: str) -> None:
             and name in event.topics
             and not controller_failover.may_have_read(tx, event)
         ):
-            tx.mark_begun(tx.open_event(event.id))
+            tx.mark_begun(event.id)
 
 
 def assignment_written(tx: Transaction, tp: TopicPartition, written: ReplicaAssignment) -> None:

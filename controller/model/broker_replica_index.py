@@ -50,7 +50,10 @@ class BrokerReplicaIndex:
         return self._hosted.get(broker, {}).items()
 
     def note(self, tp: TopicPartition, before: Partition | None, after: Partition | None) -> None:
-        """Note that the transaction changed this partition; `follow` ends the transaction."""
+        """Note a partition that the transaction changed; `before` is None where the index may have it otherwise.
+
+        `follow` ends the transaction.
+        """
         if before is None or after is None or before.replicas != after.replicas:
             self._moved.add(tp.topic)
         if after is not None and not is_settled(after):

@@ -27,6 +27,7 @@ class MutableState:
     __slots__ = (
         "_epochs",
         "_first",
+        "_indexed_amid",
         "_judged_brokers",
         "_live",
         "_registered",
@@ -60,6 +61,7 @@ class MutableState:
         self._live: tuple[dict[int, Broker], tuple[int, ...], frozenset[int]] | None = None
         index = context.replica_index
         self._replica_index = index if index is not None and index.topics is context.topics else None
+        self._indexed_amid = False  # the index was made in the midst of this record: it has what was changed before
         self._touched: dict[TopicPartition, InTopic] = {}
         self._touched_topics: dict[str, Topic | None] = {}
 
@@ -159,7 +161,7 @@ class MutableState:
     def replica_index(self) -> BrokerReplicaIndex:
         """Index as of before the record or later; partitions that the record touched are checked besides."""
         if self._replica_index is None:
-            self._replica_index = BrokerReplicaIndex(self.topics)
+            self._replica_index, self._indexed_amid = BrokerReplicaIndex(self.topics), True
         return self._replica_index
 
     def put_topic(self, name: str, topic: Topic | None) -> None:

@@ -25,7 +25,7 @@ from controller.model.mutable_state import MutableState
 from controller.model.tally import EVENTS_INFERRED
 from controller.model.topics import Partition, TopicPartition
 from controller.rules import timing
-from controller.rules.states import PartitionState, ReplicaState
+from controller.rules.states import PARTITION_VALID_PREVIOUS, PartitionState, ReplicaState
 
 replace = msgspec.structs.replace
 
@@ -141,7 +141,7 @@ class PendingEvents(MutableState):
         return event
 
     def last_event(self) -> Event | None:
-        """Newest in-flight event."""
+        """Newest in-flight event, as a copy that this transaction may change."""
         open_ids = {**self.header.events, **self._open}
         newest = max((key for key, event in open_ids.items() if event.pending), default=None)
         return None if newest is None else self.open_event(newest)
@@ -161,17 +161,40 @@ class PendingEvents(MutableState):
         self.take_back(tp, lambda action: action.event == event_id)
 
     def take_back(self, tp: TopicPartition, predicate: Callable[[AnyAction], bool]) -> None:
-        """Take actions with the predicate out of the partition's queue, the last first."""
+        """Take actions with the predicate out of the partition's queue, the last first.
+
+        A state change behind them begins in the state that is there without them; one that may not is taken back too.
+        """
         partition = self.partition(tp)
-        taken = [action for action in partition.queue if predicate(action)] if partition is not None else []
-        if partition is None or not taken:
+        if partition is None or not any(map(predicate, partition.queue)):
             return
+        kept, taken, states = list[AnyAction](), list[AnyAction](), dict[int | None, int]()
+        for action in partition.queue:
+            if isinstance(action, StateChange) and action.replica in states and not predicate(action):
+                state = states[action.replica]
+                if not self._may_enter(partition, action, state):
+                    taken.append(action)
+                    continue
+                action = replace(action, from_state=states.pop(action.replica))
+            elif predicate(action):
+                taken.append(action)
+                if isinstance(action, StateChange):
+                    states.setdefault(action.replica, action.from_state)
+                continue
+            kept.append(action)
         for action in reversed(taken):
             self.withdraw(tp, action)
-            if isinstance(action, StateChange):
-                partition = before_state_change(partition, action)
-        kept = tuple(action for action in partition.queue if not predicate(action))
-        self.put_partition(tp, replace(partition, queue=kept))
+        for replica, state in states.items():
+            partition = _in_state(partition, replica, state)
+        self.put_partition(tp, replace(partition, queue=tuple(kept)))
+
+    def _may_enter(self, partition: Partition, change: StateChange, state: int) -> bool:
+        if change.replica is not None:
+            return ReplicaState(state) in self.header.profile.replica_valid_previous(ReplicaState(change.to_state))
+        target = PartitionState(change.to_state)
+        if target is PartitionState.OFFLINE and partition.zk_state is None:
+            return False  # without a first state it has no leader to lose
+        return PartitionState(state) in PARTITION_VALID_PREVIOUS[target]
 
     def removal_of(self, change: StateChange) -> RemoveFromIsr:
         """Write that a replica's change to OfflineReplica turns out to need, due from now on."""
@@ -187,7 +210,7 @@ class PendingEvents(MutableState):
         event.due[write.at_batch] -= 1
         event.pending -= 1
         if seen:
-            self.mark_begun(event)
+            self.mark_begun(event.id)
             if event.id not in self._fresh:
                 self._measure_load(event)
                 reaction_times.wrote(self.header, event, self.header.time_ms)
@@ -201,11 +224,11 @@ class PendingEvents(MutableState):
             former, took_ms = self.header.former, self.header.time_ms - event.time_ms
             former.slowest_load_ms = max(former.slowest_load_ms, took_ms)
 
-    def mark_begun(self, event: Event) -> None:
+    def mark_begun(self, event_id: int) -> None:
         """Mark an event as begun, because a write of it was seen: its actions before the first state are done."""
-        event.begun = True
-        self.header.last_written_event = max(event.id, self.header.last_written_event)
-        self._advanced.add(event.id)
+        self.open_event(event_id).begun = True
+        self.header.last_written_event = max(event_id, self.header.last_written_event)
+        self._advanced.add(event_id)
 
     def withdraw(self, tp: TopicPartition, action: AnyAction) -> None:
         """Withdraw an action that will not be done."""
@@ -262,7 +285,7 @@ class PendingEvents(MutableState):
         self.effects.append(row)
 
     def open_events(self) -> list[Event]:
-        """In-flight events, the oldest first."""
+        """In-flight events, the oldest first, to be read: `open_event` gives one that may be changed."""
         events = {**self.header.events, **self._open}
         return [event for _, event in sorted(events.items()) if event.pending]
 
@@ -273,6 +296,11 @@ def _publish_nothing(tp: TopicPartition, change: StateChange, value: LeaderAndIs
 
 def before_state_change(partition: Partition, change: StateChange) -> Partition:
     """Partition as it was before the state change."""
-    if change.replica is None:
-        return replace(partition, state=PartitionState(change.from_state))
-    return partition.with_replica_state(change.replica, ReplicaState(change.from_state))
+    return _in_state(partition, change.replica, change.from_state)
+
+
+def _in_state(partition: Partition, replica: int | None, state: int) -> Partition:
+    """Partition in this state, or with this replica in it."""
+    if replica is None:
+        return replace(partition, state=PartitionState(state))
+    return partition.with_replica_state(replica, ReplicaState(state))

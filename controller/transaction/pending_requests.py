@@ -149,26 +149,27 @@ class PendingRequests(PendingEvents):
             )
         )
 
-    def undo(self, event: Event) -> None:
+    def undo(self, event_id: int) -> None:
         """Take back an event that has not begun, with its planned actions and requests."""
+        event = self.open_event(event_id)
         for name in list(event.topics):
             topic = self.topics.get(name)
             for number, partition in list(topic.partitions.items()) if topic else ():
                 if partition.queue:
-                    self.undo_in(TopicPartition(name, number), event.id)
+                    self.undo_in(TopicPartition(name, number), event_id)
         self.withdraw_requests(event)
 
     def withdraw_requests(self, event: Event) -> None:
-        """Withdraw the requests that the event has not sent."""
+        """Withdraw the requests that the event has not sent; the event is an open one, or another copy."""
         for batch in event.batches if event.id not in self._fresh else ():
             for request in batch.requests:
                 self._publish_request(event, batch, request, WITHDRAWN, [()])
         event.pending -= len(event.batches)
         event.batches = ()
 
-    def spare(self, event: Event, brokers: Collection[int]) -> None:
+    def spare(self, event_id: int, brokers: Collection[int]) -> None:
         """Withdraw the event's requests to these brokers, of which no partition's queue has an entry any more."""
-        kept = []
+        event, kept = self.open_event(event_id), []
         for batch in event.batches:
             gone = [request for request in batch.requests if not set(request.brokers).difference(brokers)]
             for request in gone:

@@ -60,7 +60,7 @@ class Transaction(CertainEvents):
     def next_record(self, record: Record) -> None:
         """Conclude the current record, and advance to the next one."""
         self.conclude()
-        self._touched, self._touched_topics = {}, {}
+        self._touched, self._touched_topics, self._indexed_amid = {}, {}, False
         if self._open or self.event is not None:
             self.event, self._open, self._fresh, self._advanced = None, {}, set(), set()
         self._first = len(self.effects)
@@ -218,8 +218,8 @@ class Transaction(CertainEvents):
             if differs or not (then and now and _count_alike(then, now)):
                 self._gauge_counts.recount(was, (now, partition))
                 self._issue_index.recount(tp, was, (now, partition), self.header.time_ms)
-            if differs and self._replica_index is not None:
-                self._replica_index.note(tp, before, partition)
+            if self._replica_index is not None and (differs or self._indexed_amid):
+                self._replica_index.note(tp, None if self._indexed_amid else before, partition)
             if before and partition and len(before.replicas) != len(partition.replicas):
                 self._resized.add(tp.topic)
 

@@ -7,9 +7,11 @@ import pytest
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.effect_rows import Status
 from controller.derived.stored_context import changed_chunks, encode_header, new_context, restore_context
+from controller.step import step
 from tests.controller.znode_history import (
     ZnodeHistory,
     assert_all_as_foretold,
+    assert_each_effect_ends_once,
     broker_znode,
     state_znode,
     topic_znode,
@@ -343,3 +345,18 @@ def test_what_is_known_of_a_poisoned_process_outlives_a_restart_of_the_job(cut):
     kept = restore_context("c", encode_header(history.context), chunks.get)
     assert kept.header.former.poisoned == history.context.header.former.poisoned != {}
     assert kept.header.former.poisoned_by == history.context.header.former.poisoned_by
+
+
+@pytest.mark.parametrize("release", [(2, 3), (2, 4), (2, 8), (3, 9)])
+def test_what_a_poisoned_controller_does_not_do_is_withdrawn_once(release):
+    """The failover that is taken back was in flight before the heartbeat that shows the poisoned controller."""
+    history = ZnodeHistory(release=release).start(1, 3, topics={"b": {0: ([2], 2, 0, [2])}})
+    history.controller_dies(1)
+    history.topic("c", {0: [3], 1: [9]})
+    history.controller(3, 2)
+    history.state("c", 0, 3, 0, [3])
+    before = history.context
+    effects = history.heartbeat(60_000)
+    assert POISONED.replace("1", "3") in history.open_alerts()
+    assert_each_effect_ends_once(history)
+    assert step(before, history.records[-1]).effects == effects

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import pytest
 
+from controller.contract.alert_row import Severity
 from controller.contract.effect_rows import Status, Transition
-from tests.controller.znode_history import ZnodeHistory, assert_all_as_foretold, t0, topic_znode
+from controller.events import controlled_shutdown
+from controller.rules.states import PARTITION_VALID_PREVIOUS
+from controller.transaction.transaction import Transaction
+from tests.controller.znode_history import (
+    ZnodeHistory,
+    assert_all_as_foretold,
+    controller_znode,
+    state_znode,
+    t0,
+    topic_znode,
+)
 
 ALL = (1, 2, 3, 4)
 TOPICS = {"t": {0: ([2, 3], 2, 0, [2, 3])}, "u": {0: ([2, 4], 2, 0, [2, 4]), 1: ([3, 4], 3, 0, [3, 4])}}
@@ -137,3 +148,66 @@ def test_a_broker_whose_startup_may_come_later_has_not_asked_to_be_shut_down():
     history.broker(1)  # creates the partition, and may be handled after what is written now
     history.state("t", 0, -1, 0, [])
     assert history.gauges().agreement == 0
+
+
+@pytest.mark.parametrize("release", [(1, 1), (2, 1), (2, 4), (2, 8), (3, 9)])
+def test_a_broker_that_is_back_stays_registered_where_another_write_comes_first(release):
+    topics = {"c": {0: ([5, 1], 5, 0, [5, 1]), 1: ([5], 5, 0, [5])}, "p": {0: ([1, 3], 3, 0, [3, 1])}}
+    history = ZnodeHistory(release=release).start(1, 3, 5, topics=topics)
+    history.broker_leaves(5)
+    history.broker(5)
+    history.state("p", 0, 1, 1, [3, 1])  # a preferred election, which the API asked for before broker 5 left
+    history.heartbeat()
+    assert sorted(history.context.header.brokers) == sorted(history.brokers()) == [1, 3, 5]
+    assert history.gauges().active_brokers == 3
+    history.the_controller_writes_its_due()
+    for _ in range(5):
+        history.heartbeat(60_000)
+    assert history.gauges().offline_partitions == history.gauges().leaderless_partitions == 0
+    assert not [alert for alert in history.open_alerts().values() if alert.severity is Severity.PAGE]
+
+
+@pytest.mark.parametrize("release", [None, (0, 10), (0, 11), (1, 0), (1, 1), (2, 3), (2, 4), (2, 8)])
+def test_a_broker_that_starts_later_has_not_asked_to_be_shut_down(release):
+    history = ZnodeHistory(release=release)
+    asked = {"version": 1, "partitions": [{"topic": "c", "partition": 0, "replicas": [4, 2]}]}
+    history.snapshot(("/controller_epoch", b"2"), ("/admin/reassign_partitions", asked))
+    history.topic("c", {0: [4, 2, 1, 3]})
+    history.broker(4)
+    history.controller(2, 3)
+    history.state("c", 0, 1, 2, [1, 3], 3)
+    history.broker(1)
+    history.state("c", 0, 1, 2, [1, 3, 4, 2], 3)
+    history.state("c", 0, 4, 3, [1, 3, 4, 2], 3)
+    assert history.row("c", 0).leader == 4
+
+
+def test_a_broker_that_is_not_registered_has_not_asked_in_vain(history):
+    tx = Transaction(history.context, history.records[-1])
+    controlled_shutdown.ask_in_vain(tx, 9)
+    assert tx.is_idle
+
+
+def test_no_final_move_is_illegal_where_a_bounce_and_a_creation_change_places():
+    history = ZnodeHistory(release=(2, 8))
+    for path in ("/brokers/topics/a", "/brokers/topics/c/partitions/0/state"):
+        history.znodes[path] = history.zxid, 0  # written before, and not named by the read
+    history.snapshot(
+        ("/controller", controller_znode(2)),
+        ("/brokers/topics/c", topic_znode({0: [1, 5], 1: [5, 3, 2], 2: [3, 4, 1]})),
+        ("/brokers/topics/c/partitions/2/state", state_znode(3, 0, [3, 4, 1])),
+    )
+    history.broker(1)
+    history.topic("a", {0: [4, 5, 3], 1: [3, 1, 4], 2: [1]})
+    history.broker_bounces(1)
+    history.state("c", 0, 5, 1, [5])
+    history.now_ms += 30_000
+    history.state("c", 2, 3, 1, [3, 4])
+    history.delete("/admin/reassign_partitions")
+    finals = [
+        (row.from_state, row.to_state)
+        for row in history.effects
+        if isinstance(row, Transition) and row.status is Status.FINAL and row.subject == "partition"
+    ]
+    legal = {(before.word, state.word) for state, befores in PARTITION_VALID_PREVIOUS.items() for before in befores}
+    assert set(finals) <= legal

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from controller.model.broker_replica_index import BrokerReplicaIndex
 from controller.step import step
@@ -10,6 +11,7 @@ from tests.controller.znode_history import (
     ZnodeHistory,
     assert_the_roster_is_as_if_made_anew,
     assert_the_troubles_are_as_if_made_anew,
+    controller_znode,
     on,
 )
 
@@ -55,3 +57,25 @@ def test_a_context_from_which_another_one_went_on_goes_on_as_if_it_had_not():
     assert_the_troubles_are_as_if_made_anew(first.context)
     assert_the_roster_is_as_if_made_anew(second.context)
     assert_the_troubles_are_as_if_made_anew(second.context)
+
+
+@pytest.mark.parametrize("release", [(1, 1), (2, 3), (2, 8), (3, 9)])
+def test_a_restart_between_the_two_writes_of_an_election_changes_no_later_row(release):
+    """The failover drops a reassignment and takes it up again: the index that it makes in between lacks the replica."""
+    kept, restarted = _election_during_a_reassignment(release), _election_during_a_reassignment(release)
+    restarted.restart()
+    for history in (kept, restarted):
+        history.write("/controller_epoch", b"2", same_zxid=True)
+        history.broker(3)
+        history.the_controller_writes_its_due()
+        history.broker_leaves(3)
+    assert kept.effects == restarted.effects
+    assert_the_roster_is_as_if_made_anew(restarted.context)
+
+
+def _election_during_a_reassignment(release: tuple[int, int]) -> ZnodeHistory:
+    history = ZnodeHistory(release=release).start(1, 2, 3, controller=3, topics=on([2], 2, 0, [2]))
+    history.reassign(("t", 0, [2, 3]))
+    history.controller_dies(3)
+    history.write("/controller", controller_znode(1))
+    return history

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -17,7 +18,7 @@ from controller.contract.refused_row import RefusedRow
 from controller.contract.row import Row
 from controller.contract.znodes import ForwarderStatus, MaintenanceWindow
 from controller.derived.partition_issues import index_issues, issues_of
-from controller.derived.stored_context import new_context
+from controller.derived.stored_context import changed_chunks, encode_header, new_context, restore_context
 from controller.model.broker_replica_index import BrokerReplicaIndex
 from controller.model.context import Context, Phase
 from controller.rules.releases import profile_of
@@ -77,7 +78,9 @@ class ZnodeHistory:
             **fields,
         )
         self.records.append(record)
+        before = encode_header(self.context)
         outcome = step(self.context, record)
+        assert encode_header(self.context) == before, "a step changes nothing in the context that it is given"
         self.context = outcome.context
         self.effects.extend(outcome.effects)
         return outcome.effects
@@ -199,6 +202,12 @@ class ZnodeHistory:
             self.contents[path] = content
             stat = {"czxid": self.zxid, "mzxid": self.zxid, "version": 0, "ephemeral_owner": owner, "zxid": self.zxid}
             yield RecordKind.NODE, {"path": path, **stat, **data_fields(json.dumps(content).encode())}
+
+    def restart(self) -> None:
+        """The job is started again: the context is what was stored of it."""
+        header = self.context.header
+        stored = changed_chunks(new_context(header.cluster, header.chunk_count), self.context)
+        self.context = restore_context(header.cluster, encode_header(self.context), stored.get)
 
     # --- the cluster's vocabulary
 
@@ -373,6 +382,13 @@ def assert_all_as_foretold(history: ZnodeHistory) -> None:
     gauges = history.gauges()
     differing = {kind for kind in gauges.divergences if kind != "missed_changes"}
     assert (gauges.pending_writes, differing) == (0, set())
+
+
+def assert_each_effect_ends_once(history: ZnodeHistory) -> None:
+    """No transition or request is final or withdrawn twice, or both; of a large request the first part counts."""
+    rows = [row for row in history.effects if isinstance(row, (Transition, Request)) and getattr(row, "part", 1) == 1]
+    ended = Counter(row.effect for row in rows if row.status is not Status.PROVISIONAL)
+    assert {effect for effect, times in ended.items() if times > 1} == set()
 
 
 def assert_the_roster_is_as_if_made_anew(context: Context) -> None:

@@ -33,7 +33,7 @@ def _completion(tx: Transaction, tp: TopicPartition) -> Event | None:
 
 
 def _complete_without(tx: Transaction, event: Event, tp: TopicPartition, leaving: int) -> None:
-    tx.undo(event)
+    tx.undo(event.id)
     partition = tx.partition(tp)
     assert partition is not None, f"{tp} was reassigned, and is not known"
     assert partition.zk_assignment is not None, f"{tp} was reassigned, and its topic's znode does not differ"

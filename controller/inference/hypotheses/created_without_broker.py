@@ -36,7 +36,7 @@ def missing_brokers(tx: Transaction, write: ObservedWrite) -> tuple[Event | None
 
 def _create_without(tx: Transaction, event: Event, leaving: set[int]) -> None:
     tps = [tp for tp in tx.waiting(event) if is_created_by(tx, tp, event)]
-    tx.undo(event)
+    tx.undo(event.id)
     for broker in sorted(leaving):
         controlled_shutdown.ask(tx, broker)
     tx.begin(event.kind, event.cause)

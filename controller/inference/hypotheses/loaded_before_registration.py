@@ -31,7 +31,7 @@ def propose(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
 def _load_before(tx: Transaction, event: Event, registered: set[int]) -> None:
     """Load the topic that this event creates in the failover, before these brokers had registered."""
     (name,) = event.topics
-    tx.undo(event)
+    tx.undo(event.id)
     created = {}
     for number, partition in list(tx.topics[name].partitions.items()):
         tp = TopicPartition(name, number)
