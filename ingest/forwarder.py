@@ -116,17 +116,8 @@ class Forwarder:
 
     def _connect(self, inbox: Inbox, stop: threading.Event) -> None:
         """Wait until there is something to read: the first state is that the session is connected."""
-        address = self._config.zookeeper
-        _LOG.info("%s: connecting to ZooKeeper at %s", self._config.cluster, address)
-        said = time.monotonic()
-
-        def still_trying() -> None:
-            nonlocal said
-            if time.monotonic() - said >= _STILL_TRYING_SECONDS:
-                said = time.monotonic()
-                _LOG.warning("ZooKeeper at %s is not reachable, trying again", address)
-
-        wait_for_connection(self._config, inbox, stop, still_trying)
+        _LOG.info("%s: connecting to ZooKeeper at %s", self._config.cluster, self._config.zookeeper)
+        wait_for_connection(self._config, inbox, stop, _STILL_TRYING_SECONDS)
         self._has_connected = True
 
 
