@@ -50,7 +50,7 @@ from controller.events import (
     topic_change,
     topic_deletion,
 )
-from controller.feed import clock_step, complete_read, forgotten, loaded_states, older_generation
+from controller.feed import clock_step, complete_read, forgotten, loaded_states, older_generation, rollback
 from controller.inference import expected_writes, owed_removals, partition_state, read_by_load, topic_assignment
 from controller.model.context import BOOTSTRAPPING, FOLLOWING, LOADING, Context
 from controller.model.topics import TopicPartition
@@ -229,6 +229,7 @@ def _session(tx: Transaction, record: Record) -> None:
     header.feed.disconnected_ms = (header.feed.disconnected_ms or header.time_ms) if lost else 0
     if record.kind is RecordKind.HEARTBEAT:
         header.maintenance = status.maintenance
+    rollback.note(tx, status.lost_zxid)
 
 
 def _snapshot_begin(tx: Transaction, record: Record) -> None:

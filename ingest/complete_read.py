@@ -31,6 +31,7 @@ from ingest.zookeeper.reading import ConnectionLostError
 _LOG = logging.getLogger("kontrast.ingest.complete_read")
 
 _STOP_CHECK_SECONDS = 0.2
+_FIRST_WARNING_SECONDS = 2.0
 _JUTE_MAXBUFFER_BYTES = 0xFFFFF
 _NODE = RecordKind.NODE  # to find a member in its enum takes Python 3.11 0.2 µs
 
@@ -229,14 +230,22 @@ def wait_for_connection(
     config: ZooKeeperConfig,
     inbox: Inbox,
     stop: threading.Event,
-    still_trying: Callable[[], None] = lambda: None,
+    warn_every_seconds: float = float("inf"),
 ) -> None:
-    """Return when the session has begun, which is its first state, or if asked to stop; raises IngestError."""
-    deadline = time.monotonic() + config.connect_timeout_seconds
+    """Return when the session has begun, which is its first state, or if asked to stop; raises IngestError.
+
+    A wait of more than two seconds is logged, and then again at this interval.
+    """
+    began = time.monotonic()
+    warn_at, deadline = began + _FIRST_WARNING_SECONDS, began + config.connect_timeout_seconds
     while not stop.is_set() and not inbox.wait(_STOP_CHECK_SECONDS):
-        if time.monotonic() >= deadline:
+        now = time.monotonic()
+        if now >= deadline:
             raise IngestError(
                 f"ZooKeeper at {config.zookeeper} could not be reached within {config.connect_timeout_seconds:g} s: "
                 "check that it runs and that the address is right"
             )
-        still_trying()
+        if now >= warn_at:
+            warn_at = now + warn_every_seconds
+            seconds = deadline - now
+            _LOG.warning("ZooKeeper at %s is not reachable, trying again for %.0f s", config.zookeeper, seconds)

@@ -24,6 +24,7 @@ from kazoo.recipe.lock import Lock
 from ingest.config import IngestConfig
 from ingest.separation import refuse_watched_ensemble
 from ingest.sinks.sink import SinkUnavailableError
+from ingest.zookeeper.restorable import RestorableClient
 
 _LOG = logging.getLogger("kontrast.ingest.election")
 _KAZOO_LOG = logging.getLogger("kontrast.ingest.kazoo")
@@ -157,7 +158,7 @@ class _Candidacy:
         self._closed = False
         self._verdict = threading.Condition()
         self._sure_until = 0.0  # the session cannot have expired before, or nobody knows
-        self._client = KazooClient(
+        self._client = RestorableClient(
             hosts=servers,  # a chroot that kazoo adds would have to exist
             timeout=self._seconds,
             connection_retry={"max_tries": -1, "delay": 0.1, "max_delay": 1.0},

@@ -45,6 +45,10 @@ _READ_WHEN_QUIET = "/controller_epoch"
 _READ_REASONS = {SessionState.SUSPENDED: ReadReason.SUSPENDED, SessionState.LOST: ReadReason.LOST}
 
 
+class _RolledBackError(Exception):
+    """ZooKeeper does not have changes any more that were published."""
+
+
 class Forwarder:
     """Watches one cluster and forwards what it sees."""
 
@@ -83,6 +87,8 @@ class Forwarder:
                     "%s: readers of %s lack records: everything is read again", self._config.cluster, self._config.to
                 )
                 return ReadReason.ASKED
+        except _RolledBackError:
+            return ReadReason.ROLLED_BACK
         except StoppedError:
             _LOG.warning("%s: stopped while the sink was unavailable", self._config.cluster)
         except DeposedError:
@@ -116,17 +122,8 @@ class Forwarder:
 
     def _connect(self, inbox: Inbox, stop: threading.Event) -> None:
         """Wait until there is something to read: the first state is that the session is connected."""
-        address = self._config.zookeeper
-        _LOG.info("%s: connecting to ZooKeeper at %s", self._config.cluster, address)
-        said = time.monotonic()
-
-        def still_trying() -> None:
-            nonlocal said
-            if time.monotonic() - said >= _STILL_TRYING_SECONDS:
-                said = time.monotonic()
-                _LOG.warning("ZooKeeper at %s is not reachable, trying again", address)
-
-        wait_for_connection(self._config, inbox, stop, still_trying)
+        _LOG.info("%s: connecting to ZooKeeper at %s", self._config.cluster, self._config.zookeeper)
+        wait_for_connection(self._config, inbox, stop, _STILL_TRYING_SECONDS)
         self._has_connected = True
 
 
@@ -153,10 +150,14 @@ class _Watch:
         self._has_complete_read = False
         self._reason = ReadReason.START  # why everything is to be read
         self._zxid = -1
+        self._session_id = 0  # of the newest complete read
         self._heartbeat_at = self._look_at = self._read_at = time.monotonic()
 
     def run(self, reason: ReadReason, complete_read_requested: Callable[[], bool]) -> bool:
-        """Forward until asked to stop, or for a complete read, which is to be a new generation's."""
+        """Forward until asked to stop, or for a complete read, which is to be a new generation's.
+
+        Raises _RolledBackError where ZooKeeper is the reason for that.
+        """
         self._reason = reason
         while not self._stop.is_set():
             until_heartbeat = max(0.0, self._heartbeat_at - time.monotonic())
@@ -220,19 +221,21 @@ class _Watch:
         """Set the watches, read everything, publish it or what differs from what was published."""
         started = time.monotonic()
         connections = self._zookeeper.connections
+        self._zookeeper.catch_up()  # first: watches on a server that lags would show changes that are known
         self._zookeeper.add_watches(WATCHED)
-        self._zookeeper.catch_up()
         zxid = self._zookeeper.read_values([_READ_WHEN_QUIET]).zxid
         values = read_everything(self._zookeeper)
         if self._zookeeper.connections != connections:
             raise ConnectionLostError
         if self._has_complete_read:
+            self._refuse_older_data(values, zxid)
             published = self._publisher.tree.differences(values)
             self._publisher.publish(published)
             self._forwarding.differences += len(published)
         else:
             published = self._first_complete_read(values, zxid)
         self._zxid = max(self._zxid, zxid)
+        self._session_id = self._zookeeper.session_id
         self._in_step = True
         self._forwarding.complete_reads[self._reason] += 1
         self._forwarding.watch_mode = self._zookeeper.watch_mode.value
@@ -244,6 +247,29 @@ class _Watch:
             len(published),
             time.monotonic() - started,
         )
+
+    def _refuse_older_data(self, values: Mapping[str, Value], zxid: int) -> None:
+        """Raise _RolledBackError if ZooKeeper was restored from a backup, or has lost its data.
+
+        A restored server has a smaller zxid, or, where an ensemble began a newer epoch, znodes with smaller ones.
+        """
+        lost_zxid = self._zxid if zxid < self._zxid else self._publisher.tree.newest_lost_zxid(values)
+        if lost_zxid < 0:
+            return
+        if self._zookeeper.session_id == self._session_id:
+            # A leader that its ensemble has left shows older data too. It cannot begin a session.
+            self._zookeeper.start_new_session()
+            raise ConnectionLostError
+        _LOG.error(
+            "%s: ZooKeeper at %s came back with older data, it had zxid %#x and is at %#x: everything is read again",
+            self._config.cluster,
+            self._config.zookeeper,
+            lost_zxid,
+            zxid,
+        )
+        self._zxid = zxid
+        self._publish_session(SessionState.CONNECTED, lost_zxid)
+        raise _RolledBackError
 
     def _first_complete_read(self, values: dict[str, Value], zxid: int) -> list[Observation]:
         if not values:
@@ -300,9 +326,9 @@ class _Watch:
         """Tell at least what came into being and vanished; the values come when everything is read again."""
         self._publisher.publish(observe_window(events, {}, self._publisher.tree.known))
 
-    def _publish_session(self, state: SessionState) -> None:
+    def _publish_session(self, state: SessionState, lost_zxid: int = -1) -> None:
         if self._has_complete_read:
-            self._publisher.publish_state(RecordKind.SESSION, state, self._zookeeper.watch_mode, self._zxid)
+            self._publisher.publish_state(RecordKind.SESSION, state, self._zookeeper.watch_mode, self._zxid, lost_zxid)
 
     def _heartbeat(self) -> None:
         """Say that everything up to a zxid has been published; without a connection, that nothing more is known."""

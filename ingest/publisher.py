@@ -77,11 +77,15 @@ class Publisher:
         self.publish(observations)
         self._deliver([Observation(kind=RecordKind.SNAPSHOT_END, path="", zxid=zxid)])
 
-    def publish_state(self, kind: RecordKind, state: SessionState, mode: WatchMode, zxid: int) -> None:
+    def publish_state(
+        self, kind: RecordKind, state: SessionState, mode: WatchMode, zxid: int, lost_zxid: int = -1
+    ) -> None:
         """Publish a heartbeat or session record; raises StoppedError, DeposedError."""
         now_ms, _ = self._clocks.read()
         maintenance = self._maintenance.in_force(now_ms) if kind is RecordKind.HEARTBEAT else ()
-        status = ForwarderStatus(session=state.value, watch_mode=mode.value, maintenance=maintenance)
+        status = ForwarderStatus(
+            session=state.value, watch_mode=mode.value, maintenance=maintenance, lost_zxid=lost_zxid
+        )
         self._deliver([Observation(kind=kind, path="", zxid=zxid)], _encoded(status))
         if kind is RecordKind.HEARTBEAT:
             self._forwarding.heartbeat_ms = now_ms

@@ -22,6 +22,7 @@ class ReadReason(Enum):
     SUSPENDED = "suspended"  # the connection was lost
     LOST = "lost"  # the session was over
     OVERFLOW = "overflow"  # more events came than are kept while the sink takes none
+    ROLLED_BACK = "rolled-back"  # ZooKeeper came back without changes that were published
 
 
 @dataclass(slots=True)

@@ -70,6 +70,7 @@ __all__ = [
 ]
 
 RETAIN_BYTES = 4 * 1024**3
+_SEGMENT_BYTES = 64 * 1024**2
 
 # More than a forwarder writes in the second, or the machine keeps for half a minute, that was not forced to disk.
 _LOST_AT_MOST_BYTES = 256 * 1024**2
@@ -83,6 +84,11 @@ class Fsync(Enum):
     ALWAYS = "always"  # before an append returns
     INTERVAL = "interval"  # by the first append after the interval, and at close
     NEVER = "never"  # whenever the operating system likes
+
+
+def _segment_bytes_for(retain_bytes: int | None) -> int:
+    """Return the size of a segment: a quarter of a small retention, which drops whole segments only."""
+    return _SEGMENT_BYTES if retain_bytes is None else min(_SEGMENT_BYTES, max(1, retain_bytes // 4))
 
 
 class JournalWriter:
@@ -101,7 +107,7 @@ class JournalWriter:
         *,
         fsync: Fsync = Fsync.INTERVAL,
         fsync_interval_seconds: float = 1.0,
-        segment_bytes: int = 64 * 1024**2,
+        segment_bytes: int | None = None,
         retain_bytes: int | None = RETAIN_BYTES,
         retain_seconds: float | None = None,
         batches: bool = False,
@@ -112,7 +118,7 @@ class JournalWriter:
         self._directory = directory
         self._fsync = fsync
         self._fsync_interval_seconds = fsync_interval_seconds
-        self._segment_bytes = segment_bytes
+        self._segment_bytes = _segment_bytes_for(retain_bytes) if segment_bytes is None else segment_bytes
         self._retain_bytes = retain_bytes
         self._retain_seconds = retain_seconds
         self._batches = batches

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from cli.settings.config import ConfigError, Settings, build, read_flags, read_settings, snapshot_config
+from cli.settings.config import ConfigError, Setting, Settings, build, read_flags, read_settings, snapshot_config
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
 from cli.sources.addresses import read_address
@@ -68,12 +69,16 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def source_of(flags: Mapping[str, Any], *, cuts_streams: bool = False) -> Source:
+def source_of(flags: Mapping[str, Any], *, cuts_streams: bool = False, patience_seconds: float | None = None) -> Source:
     """The source that the options of `source_options` name; raises ConfigError.
 
     What Kontrast has written is read to its end: --until is only for a question that `cuts_streams` by itself.
+    `patience_seconds` replaces the default of connect_timeout_seconds.
     """
     settings = read_settings(flags["config_file"], os.environ)
+    if patience_seconds is not None:
+        watch = {_CONNECT_TIMEOUT: Setting(patience_seconds, "default"), **settings.sections["watch"]}
+        settings = replace(settings, sections={**settings.sections, "watch": watch})
     directories, stream = flags["directories"], flags["stream"]
     zookeeper = read_flags("watch", flags)
     given = {"--zookeeper": "zookeeper" in zookeeper, "--zk-data": bool(directories), "--from": stream is not None}
@@ -82,7 +87,7 @@ def source_of(flags: Mapping[str, Any], *, cuts_streams: bool = False) -> Source
     if stream and flags["until"] is not None and not cuts_streams:
         raise ConfigError("--until needs --zk-data: what Kontrast has written is asked about its end")
     if directories or stream:
-        return _written_source(settings, flags)
+        return _written_source(settings, flags, patience_seconds)
     if flags["until"] is not None:
         raise ConfigError("--until needs --zk-data: ZooKeeper itself has nothing but what is now")
     if not zookeeper and "zookeeper" not in settings.sections["watch"] and not settings.clusters:
@@ -95,7 +100,7 @@ def source_of(flags: Mapping[str, Any], *, cuts_streams: bool = False) -> Source
     return ZooKeeperSource(config, flags["cluster"] or _only_cluster(settings) or UNNAMED, brokers)
 
 
-def _written_source(settings: Settings, flags: Mapping[str, Any]) -> Source:
+def _written_source(settings: Settings, flags: Mapping[str, Any], patience_seconds: float | None) -> Source:
     cluster: str | None = flags["cluster"]
     own = settings.clusters.get(cluster, {}) if cluster else {}
     brokers = build(BrokersConfig, "stream", settings.sections["stream"], own, read_flags("stream", flags))
@@ -106,7 +111,8 @@ def _written_source(settings: Settings, flags: Mapping[str, Any]) -> Source:
     from cli.following import Where
     from cli.sources.stream import StreamSource
 
-    timeout_seconds = flags[_CONNECT_TIMEOUT] or keys_of(ZooKeeperConfig)[_CONNECT_TIMEOUT].default
+    default = patience_seconds or keys_of(ZooKeeperConfig)[_CONNECT_TIMEOUT].default
+    timeout_seconds = flags[_CONNECT_TIMEOUT] or default
     return StreamSource(Where(flags["stream"], float(str(timeout_seconds))), cluster, brokers)
 
 

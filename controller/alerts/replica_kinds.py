@@ -42,6 +42,15 @@ OLDER_GENERATION: Final = AlertKind(
     "the clock of its host was set back: set it right and start `kontrast watch` again.",
     of_replica=True,
 )
+ZOOKEEPER_ROLLED_BACK: Final = AlertKind(
+    name="ZooKeeperRolledBack",
+    severity=Severity.PAGE,
+    meaning="ZooKeeper lost changes that it had confirmed: it was restored from a backup or lost its data. Topics, "
+    "leaders and epochs may be missing or old.",
+    action="Keep newer ZooKeeper data if a server still has it. Then restart the brokers that cannot connect.",
+    lasts_ms=30 * MINUTE_MS,
+    of_replica=True,
+)
 ZNODE_REFUSED: Final = AlertKind(
     name="ZnodeRefused",
     severity=Severity.WARN,

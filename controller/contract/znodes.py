@@ -229,6 +229,7 @@ class ForwarderStatus(msgspec.Struct, frozen=True, omit_defaults=True):
     watch_mode: str = "unknown"
     maintenance: tuple[MaintenanceWindow, ...] = ()  # the windows in force
     clock_of: str = ""  # the host whose clock the records' times follow; given where a generation begins
+    lost_zxid: Int64 = -1  # a change that was published and that ZooKeeper does not have any more
 
 
 _Content = TypeVar(

@@ -11,6 +11,7 @@ from typing import Final
 from controller.events import controller_failover, fenced_controller, migration, topic_change, topic_deletion
 from controller.events.broker_change import forget_unseen_brokers, publish_broker, with_initial_states
 from controller.events.controller_change import adopt, publish_controller
+from controller.feed import rollback
 from controller.model.context import FOLLOWING, LOADING
 from controller.model.topics import Topic
 from controller.rules.states import PartitionState, ReplicaState
@@ -21,7 +22,7 @@ _OFFLINE: Final = ReplicaState.OFFLINE
 
 def begin(tx: Transaction) -> None:
     """Begin a complete read: values stay until the read replaces them, except settings of topics and brokers."""
-    header = tx.header
+    header, newest = tx.header, tx.header.zxid
     controller_failover.abort_in_flight_events(tx, tx.header.controller)
     fenced_controller.give_up(tx)
     header.phase = LOADING
@@ -33,6 +34,7 @@ def begin(tx: Transaction) -> None:
     header.triggers.isr_notifications = {}
     header.triggers.reassign, header.triggers.preferred = None, None
     header.migration.exists, header.migration.offset, header.migration.deletions_asked = False, -1, ()
+    rollback.note(tx, newest if 0 <= tx.record.zxid < newest else -1)
 
 
 def end(tx: Transaction) -> None:

@@ -62,7 +62,7 @@ WATCH_EVENTS_DROPPED = _of_watch(
 WATCH_COMPLETE_READS = _of_watch(
     "complete_reads_total",
     "Complete reads by their reason: start, asked (by a reader of the stream that lacks its beginning), "
-    "suspended (connection lost), lost (session over), overflow.",
+    "suspended (connection lost), lost (session over), overflow, rolled-back (ZooKeeper lost changes).",
     "reason",
     kind=MetricType.COUNTER,
 )

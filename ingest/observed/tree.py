@@ -31,6 +31,14 @@ class Tree:
                 value = observation.value
                 self._known[observation.path] = Known(value.czxid, value.mzxid, value.version)
 
+    def newest_lost_zxid(self, values: Mapping[str, Value]) -> int:
+        """Return the newest published change of a znode that now shows an older one, -1 without such a znode."""
+        known = self._known
+        lost = (
+            known[path].mzxid for path, value in values.items() if path in known and value.mzxid < known[path].mzxid
+        )
+        return max(lost, default=-1)
+
     def differences(self, values: Mapping[str, Value]) -> list[Observation]:
         """The observations that a complete read adds to what is known, causes first; the gap's own order is lost."""
         vanished = [

@@ -26,7 +26,6 @@ from kazoo.exceptions import (
     SessionExpiredError,
     UnimplementedError,
 )
-from kazoo.protocol.connection import ConnectionHandler
 from kazoo.protocol.serialization import GetACL, GetData, ReplyHeader, Sync, Watch
 from kazoo.protocol.states import KazooState
 from kazoo.retry import KazooRetry
@@ -40,6 +39,7 @@ from ingest.observed.paths import is_listed, is_recorded
 from ingest.zookeeper.multi_reads import MultiReads
 from ingest.zookeeper.reading import Answers, ConnectionLostError, Promise, Reading, Reads, WatchMode
 from ingest.zookeeper.requests import AddWatch, MultiRead
+from ingest.zookeeper.restorable import RestorableConnection
 from ingest.zookeeper.single_reads import SingleReads
 from transport.complaints import Complaints
 from transport.forwarding import Forwarding
@@ -61,12 +61,12 @@ _SESSION_STATES = {
 }
 
 
-class _Connection(ConnectionHandler):
+class _Connection(RestorableConnection):
     """kazoo's connection, which gives every event away with its zxid instead of looking for its watchers."""
 
     def __init__(self, client: _Client, retry: KazooRetry, login: dict[str, str] | None) -> None:
         super().__init__(client, retry, logger=_KAZOO_LOG, sasl_options=login)
-        self.newest_zxid = 0
+        self.newest_zxid = 0  # of this connection
         self.login_failed = False  # or is under way
         self._header_zxid = 0
         self._complaints = Complaints()
@@ -84,6 +84,10 @@ class _Connection(ConnectionHandler):
                 _LARGEST_PACKET_BYTES,
             )
         raise ConnectionDropped(f"a packet of {length} bytes")
+
+    def _connect(self, host: str, hostip: str, port: int) -> tuple[float, float]:
+        self.newest_zxid = 0  # the server may have older data than the last one
+        return super()._connect(host, hostip, port)
 
     def _authenticate_with_sasl(self, host: str, timeout: float) -> None:
         self.login_failed = True
@@ -176,9 +180,13 @@ class WatchedZooKeeper:
         self.check_login()
         if not self._client._connection._connection_routine.is_alive():
             _LOG.error("the ZooKeeper client for %s ended by itself, starting a new one", self._config.zookeeper)
-            self._close()
-            self._client = _Client(self._config, self._inbox, self._forwarding)
-            self.start()
+            self.start_new_session()
+
+    def start_new_session(self) -> None:
+        """End the session, and connect with a new one in the background."""
+        self._close()
+        self._client = _Client(self._config, self._inbox, self._forwarding)
+        self.start()
 
     def check_login(self) -> None:
         """Raise IngestError if ZooKeeper has never let this session in.
@@ -247,7 +255,7 @@ class WatchedZooKeeper:
         self.catch_up()
 
     def catch_up(self) -> None:
-        """Let the server see all that the ensemble has agreed on; the one that a new session met may lag."""
+        """Wait until the server has every change that the ensemble has confirmed; the one just met may lag behind."""
         self.wait(self.call(Sync(self.absolute(""))))
 
     def name(self, events: list[ZnodeEvent]) -> list[ZnodeEvent]:

@@ -183,6 +183,21 @@ def test_to_a_monitoring_system_what_cannot_be_reached_is_unknown():
     assert done.stdout.startswith("KAFKA UNKNOWN - ZooKeeper at 127.0.0.1:1 could not be reached")
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "no-such-host.invalid:2181"])
+def test_a_probe_waits_for_five_seconds_and_shows_after_two_that_it_waits(address: str) -> None:
+    done = ask("check --probe", "--zookeeper", address)
+    assert done.exit_code == 3
+    assert done.stdout.startswith(f"KAFKA UNKNOWN - ZooKeeper at {address} could not be reached within 5 s")
+    assert done.stderr.count(f"ZooKeeper at {address} is not reachable, trying again for") == 1
+
+
+def test_a_configured_timeout_is_also_the_probes(tmp_path: Path) -> None:
+    file = tmp_path / "kontrast.toml"
+    file.write_text('[watch]\nzookeeper = "127.0.0.1:1"\nconnect_timeout_seconds = 0.2\n')
+    done = ask("check --probe", "--config", str(file))
+    assert "could not be reached within 0.2 s" in done.stdout
+
+
 def test_watching_shows_a_look_that_differs_from_the_last_until_it_is_stopped(where, monkeypatch):
     looks: list[Picture] = []
     look = FilesSource.picture

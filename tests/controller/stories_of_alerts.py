@@ -980,3 +980,17 @@ def the_wall_clock_is_set(count: int) -> Telling:
     history.heartbeat(6_000)
     yield history
     over(history)
+
+
+@of("ZooKeeperRolledBack", counts=True)
+def zookeeper_is_restored_from_a_backup(count: int) -> Telling:
+    history = a_cluster([1, 2], [1, 2])
+    history.heartbeat()
+    for _ in range(count):
+        history.zxid -= 20
+        history.generation, history.seq = history.generation + 1, -1
+        history.send(RecordKind.SNAPSHOT_BEGIN, zxid=history.zxid)
+        history.send(RecordKind.SNAPSHOT_END, zxid=history.zxid)
+    history.heartbeat(6_000)
+    yield history
+    over(history)

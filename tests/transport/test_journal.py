@@ -128,6 +128,18 @@ def test_retention_by_size_drops_the_oldest_segments_and_old_offsets_are_gone(tm
     assert read_all(tmp_path, earliest)[-1] == b"%09d" % 99
 
 
+@pytest.mark.parametrize("retain_bytes", [1_000, 100_000])
+def test_a_small_retention_has_segments_that_it_can_drop(tmp_path: Path, retain_bytes: int) -> None:
+    with JournalWriter(tmp_path, retain_bytes=retain_bytes) as writer:
+        for number in range(3_000):
+            writer.append([b"%099d" % number])
+        kept_bytes = writer.end_offset - earliest_offset(tmp_path)
+    assert retain_bytes // 2 <= kept_bytes <= retain_bytes
+    assert sum(file.stat().st_size for file in segments(tmp_path)) <= 2 * retain_bytes
+    assert len(segments(tmp_path)) <= 6
+    assert read_all(tmp_path, earliest_offset(tmp_path))[-1] == b"%099d" % 2_999
+
+
 def test_retention_by_age_keeps_the_newest_segment(tmp_path: Path) -> None:
     with JournalWriter(tmp_path, segment_bytes=1, retain_seconds=1000) as writer:
         writer.append([b"old"])

@@ -38,7 +38,9 @@ Exit codes:
 \b
 With --probe, as monitoring plugins end:
   0 OK, 1 WARNING, 2 CRITICAL (also for a flag that is wrong), 3 UNKNOWN
+It waits up to 5 s for a connection, unless connect_timeout_seconds is set.
 """
+_PROBE_PATIENCE_SECONDS: Final = 5.0  # monitoring systems kill a plugin that does not answer
 
 
 @click.command(epilog=_EPILOG, cls=GroupedCommand)
@@ -66,7 +68,7 @@ def check(  # noqa: PLR0913 (one parameter an option)
     """
     if watch and probe:
         raise click.UsageError("--watch and --probe: give one of them.")
-    source = source_of(flags)
+    source = source_of(flags, patience_seconds=_PROBE_PATIENCE_SECONDS if probe else None)
 
     def judge(picture: Picture) -> Health:
         from questions import check as question

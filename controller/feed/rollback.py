@@ -1,0 +1,23 @@
+"""Alert that ZooKeeper lost confirmed changes: it was restored from a backup, or came back without its data.
+
+Records are ordered by generation and number, so the complete read that follows replaces everything by the older data.
+"""
+
+from __future__ import annotations
+
+from controller.alerts import kinds, occurrences
+from controller.model.controllership import Term
+from controller.transaction.transaction import Transaction
+
+
+def note(tx: Transaction, lost_zxid: int) -> None:
+    """Note that ZooKeeper lost the change with this zxid (-1: no change), and forget the term with its older zxids."""
+    if lost_zxid < 0:
+        return
+    header, zxid = tx.header, tx.record.zxid
+    header.zxid, header.term = zxid, Term()
+    cause = (
+        f"ZooKeeper came back with older data: it had zxid {lost_zxid:#x} and is at zxid {zxid:#x}; topics, "
+        "leaders and epochs may be old, and brokers may stay disconnected until they are restarted"
+    )
+    occurrences.note(tx, kinds.ZOOKEEPER_ROLLED_BACK, cause)
